@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command controlplane builds the Kubernetes control plane that the tests, the
+// demo and the benchmarks run against, from the Go modules pinned in the go.mod
+// beside it, and prints the folder that holds the binaries as its last line.
+// kwok, which plays nodes and running pods, comes from the go.mod in ../kwok:
+// its requirements do not go together with those of Kubernetes.
+//
+// Usage: go run . [etcd kube-apiserver kubectl ...]
+//
+// Binaries are cached outside the tree, keyed by everything that decides their
+// content, so that a second run takes milliseconds. KUBEBUILDER_ASSETS, if set,
+// wins: the folder it names is checked and printed, nothing is built.
+package main
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+//go:embed go.mod
+var goMod string
+
+// A component is one binary of the control plane.
+type component struct {
+	name, pkg string
+	duration  string // on two cores with an empty build cache, for the person who waits
+	module    string // folder of the go.mod that pins it, from here; empty for the one here
+}
+
+var components = []component{
+	{"etcd", "go.etcd.io/etcd/server/v3", "about 45 s", ""},
+	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", "about 4 min", ""},
+	{"kubectl", "k8s.io/kubernetes/cmd/kubectl", "about 1 min", ""},
+	{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager", "about 1 min", ""},
+	{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler", "about 30 s", ""},
+	{"kwok", "sigs.k8s.io/kwok/cmd/kwok", "about 1 min", "../kwok"},
+}
+
+// basic is what a webhook needs: the API server, its store, and a client.
+var basic = []string{"etcd", "kube-apiserver", "kubectl"}
+
+func main() {
+	dir, err := run(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "controlplane:", err)
+		os.Exit(1)
+	}
+	fmt.Println(dir)
+}
+
+func run(names []string) (string, error) {
+	if len(names) == 0 {
+		names = basic
+	}
+	var wanted []component
+	for _, name := range names {
+		i := slices.IndexFunc(components, func(c component) bool { return c.name == name })
+		if i < 0 {
+			return "", fmt.Errorf("unknown component %q; choose from %s", name, componentNames())
+		}
+		wanted = append(wanted, components[i])
+	}
+
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		for _, c := range wanted {
+			if !present(filepath.Join(dir, c.name)) {
+				return "", fmt.Errorf("KUBEBUILDER_ASSETS=%s holds no %s; unset it to build one", dir, c.name)
+			}
+		}
+		return dir, nil
+	}
+
+	dir, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	targets := map[string]string{}
+	var missing []component
+	for _, c := range wanted {
+		target, err := c.target(dir)
+		if err != nil {
+			return "", err
+		}
+		targets[c.name] = target
+		if !inPlace(filepath.Join(dir, c.name), target) {
+			missing = append(missing, c)
+		}
+	}
+	if len(missing) == 0 {
+		return dir, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	unlock, err := lock(filepath.Join(dir, ".lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+
+	fmt.Fprintf(os.Stderr, "Building %d control plane component(s) from Go modules, once; cached in %s\n", len(missing), dir)
+	for i, c := range missing {
+		target := targets[c.name]
+		if !present(target) { // else another process built it while we waited for the lock
+			if err := build(c, target, fmt.Sprintf("[%d/%d]", i+1, len(missing))); err != nil {
+				return "", err
+			}
+		}
+		if err := link(filepath.Join(dir, c.name), target); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// target is the file that the component is built to. One that a go.mod of its
+// own pins has a cache folder of its own, so that neither is built again because
+// the other's requirements changed.
+func (c component) target(dir string) (string, error) {
+	if c.module == "" {
+		return filepath.Join(dir, c.name), nil
+	}
+	mod, err := os.ReadFile(filepath.Join(c.module, "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("what pins %s (run this in its own folder): %w", c.name, err)
+	}
+	base, err := cacheBase()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(base, c.name, key(c.name, string(mod)), c.name), nil
+}
+
+// inPlace tells whether path leads to the binary at target.
+func inPlace(path, target string) bool {
+	if path != target {
+		if to, err := os.Readlink(path); err != nil || to != target {
+			return false
+		}
+	}
+	return present(target)
+}
+
+// link makes path lead to the binary at target, whatever it led to before.
+func link(path, target string) error {
+	if path == target {
+		return nil
+	}
+	tmp := path + ".partial"
+	_ = os.Remove(tmp)
+	if err := os.Symlink(target, tmp); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}
+
+// ldflags strip the binary and, where it is a part of Kubernetes, tell it its
+// version, which the build script of Kubernetes would have done.
+func (c component) ldflags() (string, error) {
+	flags := []string{"-s", "-w"}
+	if c.module == "" {
+		kubernetes, err := pinned("k8s.io/kubernetes")
+		if err != nil {
+			return "", err
+		}
+		major, minor, _ := strings.Cut(strings.TrimPrefix(kubernetes, "v"), ".")
+		minor, _, _ = strings.Cut(minor, ".")
+		const version = "k8s.io/component-base/version."
+		flags = append(flags,
+			"-X "+version+"gitVersion="+kubernetes,
+			"-X "+version+"gitMajor="+major,
+			"-X "+version+"gitMinor="+minor,
+			"-X "+version+"gitTreeState=clean",
+		)
+	}
+	return strings.Join(flags, " "), nil
+}
+
+// build compiles one component and moves it into place only when it is whole.
+func build(c component, target, progress string) error {
+	ldflags, err := c.ldflags()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	tmp := target + ".partial"
+	defer func() { _ = os.Remove(tmp) }()
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", ldflags, "-o", tmp, c.pkg)
+	cmd.Dir = c.module
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+
+	fmt.Fprintf(os.Stderr, "%s %s (%s on two cores) ", progress, c.name, c.duration)
+	started := time.Now()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(interrupted)
+	tick := time.NewTicker(5 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			fmt.Fprint(os.Stderr, ".")
+		case sig := <-interrupted:
+			_ = cmd.Process.Kill()
+			_ = <-done
+			return fmt.Errorf("building %s: stopped by %s", c.name, sig)
+		case err := <-done:
+			if err != nil {
+				fmt.Fprintln(os.Stderr, " failed")
+				return fmt.Errorf("building %s: %w\n%s", c.name, err, stderr.String())
+			}
+			fmt.Fprintf(os.Stderr, " done in %s\n", time.Since(started).Round(time.Second))
+			return os.Rename(tmp, target)
+		}
+	}
+}
+
+// cacheDir is the folder of the control plane.
+func cacheDir() (string, error) {
+	base, err := cacheBase()
+	if err != nil {
+		return "", err
+	}
+	kubernetes, err := pinned("k8s.io/kubernetes")
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(base, "controlplane", key(kubernetes, goMod)), nil
+}
+
+// cacheBase is an absolute path, because components are built in other folders.
+func cacheBase() (string, error) {
+	if base := os.Getenv("SALLYPORT_CACHE"); base != "" {
+		return filepath.Abs(base)
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no cache folder (set SALLYPORT_CACHE): %w", err)
+	}
+	return filepath.Join(user, "sallyport"), nil
+}
+
+// key names a cache folder by all that decides what the binaries in it are: the
+// pinned modules, the toolchain and the platform.
+func key(label, goMod string) string {
+	sum := sha256.Sum256([]byte(goMod))
+	return strings.Join([]string{label, runtime.GOOS, runtime.GOARCH, runtime.Version(), hex.EncodeToString(sum[:4])}, "-")
+}
+
+// pinned returns the version that go.mod requires of a module.
+func pinned(module string) (string, error) {
+	m := regexp.MustCompile(`(?m)^\s+` + regexp.QuoteMeta(module) + ` (v\S+)`).FindStringSubmatch(goMod)
+	if m == nil {
+		return "", fmt.Errorf("go.mod does not require %s", module)
+	}
+	return m[1], nil
+}
+
+// lock keeps two builds from writing the same files; the kernel drops it when
+// the process ends, however it ends.
+func lock(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		fmt.Fprintln(os.Stderr, "Waiting for another build of the control plane to finish…")
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+func present(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+func componentNames() string {
+	names := make([]string, 0, len(components))
+	for _, c := range components {
+		names = append(names, c.name)
+	}
+	return strings.Join(names, ", ")
+}
