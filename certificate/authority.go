@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	// firstDelay and longestDelay bound the pauses between attempts to reach the
+	// Secret; each is twice the one before, less up to a half at random, so that
+	// replicas do not come all at once.
+	firstDelay   = 500 * time.Millisecond
+	longestDelay = time.Minute
+
+	// callTimeout bounds a single read or write of the Secret.
+	callTimeout = 30 * time.Second
+
+	// longestWatch bounds a watch, after which the Secret is read again. Half of
+	// it is random.
+	longestWatch = 10 * time.Minute
+)
+
+// Secrets is what an [Authority] does with the Secrets of its namespace. A typed
+// client of client-go is one: clientset.CoreV1().Secrets(namespace).
+//
+// RBAC: get and watch on the Secret by name, create on secrets.
+type Secrets interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error)
+	Create(ctx context.Context, secret *corev1.Secret, options metav1.CreateOptions) (*corev1.Secret, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// AuthorityOptions says what an [Authority] signs, and where it is kept.
+type AuthorityOptions struct {
+	// Secrets is where the authority is kept. Nil means in memory: an authority of
+	// this process alone, which has a certificate at once.
+	Secrets Secrets
+	// SecretName is the name of the Secret. Required with Secrets.
+	SecretName string
+
+	// DNSNames and IPAddresses are what the certificate is good for. For a Service
+	// the API server wants <service>.<namespace>.svc. At least one is required.
+	DNSNames    []string
+	IPAddresses []net.IP
+
+	// Lifetime is how long a new authority is valid. Default ten years: changing
+	// it means changing every webhook configuration before the first certificate
+	// it signs is served.
+	Lifetime time.Duration
+	// CertificateLifetime is how long a serving certificate is valid; it is
+	// renewed after two thirds. Default 48 h.
+	CertificateLifetime time.Duration
+
+	// Now is the clock. Default [time.Now].
+	Now func() time.Time
+	// Logger default is [slog.Default].
+	Logger *slog.Logger
+}
+
+// Authority is a [Source] that signs for itself, with an authority that all
+// replicas share through a Secret. The serving key never leaves the process.
+//
+// Whoever finds no Secret creates it; all others read it. A Secret that cannot be
+// read or used is never written over: what was there before is kept, and the
+// reason told. A Secret that is deleted is created again with the same authority,
+// since the webhook configurations still trust that one; to get a new one, delete
+// it while nothing runs.
+type Authority struct {
+	*current
+	options AuthorityOptions
+
+	mu     sync.Mutex
+	issuer *issuer
+	// renewAt is when the certificate is due to be replaced.
+	renewAt time.Time
+}
+
+// NewAuthority returns an authority that has not looked for its Secret yet. The
+// error names every mistake in the options.
+func NewAuthority(options AuthorityOptions) (*Authority, error) {
+	if options.Lifetime == 0 {
+		options.Lifetime = 10 * 365 * 24 * time.Hour
+	}
+	if options.CertificateLifetime == 0 {
+		options.CertificateLifetime = 48 * time.Hour
+	}
+	if err := options.validate(); err != nil {
+		return nil, fmt.Errorf("certificate authority: %w", err)
+	}
+	a := &Authority{current: newCurrent(options.Now, options.Logger), options: options}
+	if options.Secrets == nil {
+		own, err := newIssuer(a.now(), options.Lifetime)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.use(own); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+func (o *AuthorityOptions) validate() error {
+	var errs []error
+	if o.Secrets != nil && o.SecretName == "" {
+		errs = append(errs, errors.New("the name of the Secret is required"))
+	}
+	if len(o.DNSNames)+len(o.IPAddresses) == 0 {
+		errs = append(errs, errors.New("at least one DNS name or IP address is required"))
+	}
+	for _, name := range o.DNSNames {
+		for _, problem := range validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*.")) {
+			errs = append(errs, fmt.Errorf("DNS name %q: %s", name, problem))
+		}
+	}
+	for _, address := range o.IPAddresses {
+		if address.To16() == nil {
+			errs = append(errs, fmt.Errorf("IP address of %d bytes: want 4 or 16", len(address)))
+		}
+	}
+	if o.CertificateLifetime <= 0 || o.Lifetime < o.CertificateLifetime {
+		errs = append(errs, fmt.Errorf("lifetime %s of certificates must be positive and at most that of the authority, %s",
+			o.CertificateLifetime, o.Lifetime))
+	}
+	return errors.Join(errs...)
+}
+
+// Run implements [Source].
+func (a *Authority) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	group.Go(func() { a.keepRenewed(ctx) })
+	if a.options.Secrets != nil {
+		group.Go(func() { a.follow(ctx) })
+	}
+	group.Wait()
+	return nil
+}
+
+// use signs with an authority from now on. The one that is in use already changes
+// nothing.
+func (a *Authority) use(found *issuer) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if found.equal(a.issuer) {
+		return nil
+	}
+	return a.sign(found)
+}
+
+// sign signs a certificate and serves it. It must be called with mu held.
+func (a *Authority) sign(by *issuer) error {
+	now := a.now()
+	certificate, err := by.issue(a.options.DNSNames, a.options.IPAddresses, now, a.options.CertificateLifetime)
+	if err != nil {
+		return err
+	}
+	a.issuer = by
+	a.renewAt = now.Add(certificate.Leaf.NotAfter.Sub(now) / 3 * 2)
+	a.set(certificate, encodeBundle(by.bundle))
+	return nil
+}
+
+// keepRenewed replaces the certificate when it is due.
+func (a *Authority) keepRenewed(ctx context.Context) {
+	for {
+		changed := a.Changed()
+		timer := time.NewTimer(a.untilRenewal())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-changed:
+			timer.Stop()
+		case <-timer.C:
+			a.renew()
+		}
+	}
+}
+
+// untilRenewal is how long to wait for the next look at the clock. A timer alone
+// is not enough: it stands still while the machine sleeps, and knows nothing of a
+// clock that is set.
+func (a *Authority) untilRenewal() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return min(max(a.renewAt.Sub(a.now()), time.Second), time.Minute)
+}
+
+func (a *Authority) renew() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.issuer == nil || a.now().Before(a.renewAt) {
+		return
+	}
+	if err := a.sign(a.issuer); err != nil {
+		a.report(err)
+	}
+}
+
+// follow keeps up with the Secret, and tries again when it is lost.
+func (a *Authority) follow(ctx context.Context) {
+	delay := firstDelay
+	for {
+		began := time.Now()
+		err := a.observe(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			a.report(fmt.Errorf("certificate authority in Secret %s: %w", a.options.SecretName, err))
+		}
+		if time.Since(began) > longestDelay {
+			delay = firstDelay // it went well for a while
+		}
+		timer := time.NewTimer(delay/2 + rand.N(delay/2))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		delay = min(2*delay, longestDelay)
+	}
+}
+
+// observe reads the Secret, or creates it, and follows its changes until the
+// watch ends.
+func (a *Authority) observe(ctx context.Context) error {
+	secret, err := a.readOrCreate(ctx)
+	if err != nil {
+		return err
+	}
+	a.adopt(secret)
+
+	timeout := int64((longestWatch/2 + rand.N(longestWatch/2)).Seconds())
+	changes, err := a.options.Secrets.Watch(ctx, metav1.ListOptions{
+		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, a.options.SecretName).String(),
+		ResourceVersion: secret.ResourceVersion,
+		TimeoutSeconds:  &timeout,
+	})
+	if err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	defer changes.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, open := <-changes.ResultChan():
+			if !open {
+				return nil
+			}
+			switch event.Type {
+			case watch.Added, watch.Modified:
+				if changed, ok := event.Object.(*corev1.Secret); ok {
+					a.adopt(changed)
+				}
+			case watch.Deleted:
+				return errors.New("it was deleted")
+			case watch.Error:
+				return fmt.Errorf("watch: %w", apierrors.FromObject(event.Object))
+			}
+		}
+	}
+}
+
+func (a *Authority) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	secret, err := a.options.Secrets.Get(ctx, a.options.SecretName, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return secret, wrap("read", err)
+	}
+	wanted, err := a.newSecret()
+	if err != nil {
+		return nil, err
+	}
+	secret, err = a.options.Secrets.Create(ctx, wanted, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) { // another replica was first
+		secret, err = a.options.Secrets.Get(ctx, a.options.SecretName, metav1.GetOptions{})
+		return secret, wrap("read", err)
+	}
+	if err == nil {
+		a.log.Info("certificate authority created", slog.String("secret", a.options.SecretName))
+	}
+	return secret, wrap("create", err)
+}
+
+// newSecret holds the authority in use, as long as it can sign, or a new one.
+func (a *Authority) newSecret() (*corev1.Secret, error) {
+	a.mu.Lock()
+	signer := a.issuer
+	a.mu.Unlock()
+	if signer == nil || validAt(signer.certificate, a.now().Add(a.options.CertificateLifetime)) != nil {
+		var err error
+		if signer, err = newIssuer(a.now(), a.options.Lifetime); err != nil {
+			return nil, err
+		}
+	}
+	data, err := signer.data()
+	if err != nil {
+		return nil, err
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   a.options.SecretName,
+			Labels: map[string]string{"app.kubernetes.io/managed-by": "sallyport"},
+		},
+		Type: corev1.SecretTypeTLS,
+		Data: data,
+	}, nil
+}
+
+// adopt uses the authority that a Secret holds. If it cannot be used, the one in
+// use stays.
+func (a *Authority) adopt(secret *corev1.Secret) {
+	found, err := parseIssuer(secret.Data)
+	if err == nil {
+		err = a.use(found)
+	}
+	if err != nil {
+		err = fmt.Errorf("certificate authority in Secret %s cannot be used: %w: repair it, or delete it while no replica runs", a.options.SecretName, err)
+	}
+	a.report(err)
+}
+
+// wrap says what was tried, if it failed.
+func wrap(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificate
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// FilesOptions says which files hold the certificate.
+type FilesOptions struct {
+	// CertFile holds the certificate and its chain, KeyFile its key, both PEM.
+	// Required.
+	CertFile, KeyFile string
+	// CAFile holds what clients must trust, PEM. Without it the source has no
+	// bundle, and whoever registers the webhooks must know it.
+	CAFile string
+	// PollInterval is how often the files are read even if nothing tells of a
+	// change. Default 10 s.
+	PollInterval time.Duration
+	// Now is the clock. Default [time.Now].
+	Now func() time.Time
+	// Logger default is [slog.Default].
+	Logger *slog.Logger
+}
+
+// Files is a [Source] that follows files. A set of files that does not fit
+// together, as while it is being written, or that clients would not accept now,
+// does not replace one that did; it is tried again.
+type Files struct {
+	*current
+	options FilesOptions
+	loaded  fileContents
+}
+
+// fileContents are the bytes of the files.
+type fileContents struct{ certificate, key, ca []byte }
+
+// NewFiles reads the files. Files that are missing, do not fit together or have
+// expired are an error.
+func NewFiles(options FilesOptions) (*Files, error) {
+	var errs []error
+	if options.CertFile == "" {
+		errs = append(errs, errors.New("a file with the certificate is required"))
+	}
+	if options.KeyFile == "" {
+		errs = append(errs, errors.New("a file with the key is required"))
+	}
+	if options.PollInterval < 0 {
+		errs = append(errs, fmt.Errorf("poll interval %s must not be negative", options.PollInterval))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("certificate from files: %w", err)
+	}
+	if options.PollInterval == 0 {
+		options.PollInterval = 10 * time.Second
+	}
+	f := &Files{current: newCurrent(options.Now, options.Logger), options: options}
+	if err := f.load(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Run implements [Source].
+func (f *Files) Run(ctx context.Context) error {
+	// Polling alone would do; being told is faster. A directory is watched, not
+	// the file: Kubernetes changes a mounted Secret by turning a symbolic link.
+	var changes <-chan fsnotify.Event
+	var failures <-chan error
+	if watcher, err := f.watch(); err != nil {
+		f.log.Warn("certificate files are only polled", slog.Any("error", err), slog.Duration("interval", f.options.PollInterval))
+	} else {
+		defer func() { _ = watcher.Close() }()
+		changes, failures = watcher.Events, watcher.Errors
+	}
+	ticker := time.NewTicker(f.options.PollInterval)
+	defer ticker.Stop()
+	for {
+		f.report(f.load())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changes:
+		case err := <-failures:
+			f.log.Warn("watching the certificate files", slog.Any("error", err))
+		case <-ticker.C:
+		}
+	}
+}
+
+func (f *Files) watch() (*fsnotify.Watcher, error) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watch the certificate files: %w", err)
+	}
+	for _, file := range []string{f.options.CertFile, f.options.KeyFile, f.options.CAFile} {
+		if file == "" {
+			continue
+		}
+		if err := watcher.Add(filepath.Dir(file)); err != nil { // the same one twice is fine
+			return nil, errors.Join(fmt.Errorf("watch the folder of %s: %w", file, err), watcher.Close())
+		}
+	}
+	return watcher, nil
+}
+
+// load reads the files and, if they are new and good, serves them.
+func (f *Files) load() error {
+	contents, err := f.read()
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(contents.certificate, f.loaded.certificate) && bytes.Equal(contents.key, f.loaded.key) && bytes.Equal(contents.ca, f.loaded.ca) {
+		return nil
+	}
+	certificate, bundle, err := contents.parse(f.now())
+	if err != nil {
+		return fmt.Errorf("certificate in %s, with key in %s: %w", f.options.CertFile, f.options.KeyFile, err)
+	}
+	f.loaded = contents
+	f.set(certificate, bundle)
+	return nil
+}
+
+func (f *Files) read() (contents fileContents, err error) {
+	if contents.certificate, err = os.ReadFile(f.options.CertFile); err != nil {
+		return contents, fmt.Errorf("read the certificate: %w", err)
+	}
+	if contents.key, err = os.ReadFile(f.options.KeyFile); err != nil {
+		return contents, fmt.Errorf("read the key: %w", err)
+	}
+	if f.options.CAFile != "" {
+		if contents.ca, err = os.ReadFile(f.options.CAFile); err != nil {
+			return contents, fmt.Errorf("read the CA bundle: %w", err)
+		}
+	}
+	return contents, nil
+}
+
+// parse returns the certificate, and the bundle if there is one. It is an error
+// if they do not fit together or are not valid at the time.
+func (c fileContents) parse(at time.Time) (*tls.Certificate, []byte, error) {
+	certificate, err := tls.X509KeyPair(c.certificate, c.key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read certificate and key: %w", err)
+	}
+	if err := validAt(certificate.Leaf, at); err != nil {
+		return nil, nil, err
+	}
+	if c.ca == nil {
+		return &certificate, nil, nil
+	}
+	var bundle []*x509.Certificate
+	if bundle, err = parseBundle(c.ca); err != nil {
+		return nil, nil, fmt.Errorf("read the CA bundle: %w", err)
+	}
+	if err := trusted(&certificate, bundle, at); err != nil {
+		return nil, nil, err
+	}
+	return &certificate, encodeBundle(bundle), nil
+}

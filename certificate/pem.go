@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificate
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+const certificateBlock = "CERTIFICATE"
+
+// parseBundle reads the certificates of a PEM bundle. Anything else in it is an
+// error, a private key above all: bundles are published.
+func parseBundle(text []byte) ([]*x509.Certificate, error) {
+	var certificates []*x509.Certificate
+	for {
+		block, rest := pem.Decode(text)
+		if block == nil {
+			break
+		}
+		if block.Type != certificateBlock {
+			return nil, errors.New("a block of the PEM is no CERTIFICATE")
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("parse certificate %d of the PEM: %w", len(certificates)+1, err)
+		}
+		certificates = append(certificates, certificate)
+		text = rest
+	}
+	if len(certificates) == 0 {
+		return nil, errors.New("there is no certificate in the PEM")
+	}
+	return certificates, nil
+}
+
+// encodeBundle writes certificates as PEM, with nothing around them.
+func encodeBundle(certificates []*x509.Certificate) []byte {
+	var text bytes.Buffer
+	for _, certificate := range certificates {
+		text.Write(encodeBlock(certificateBlock, certificate.Raw))
+	}
+	return text.Bytes()
+}
+
+func encodeBlock(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package certificate says where the serving certificate of the webhooks comes
+// from: from files that somebody else keeps ([NewFiles]), or from an authority
+// that all replicas share ([NewAuthority]).
+package certificate
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Source gives the serving certificate. All methods may be called from many
+// goroutines at once.
+type Source interface {
+	// GetCertificate returns the certificate for a handshake. It is for
+	// tls.Config and costs no more than reading a pointer. An error means that
+	// there has not been one yet.
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+	// CABundle returns what clients must trust, PEM, for the caBundle of webhook
+	// configurations. Nil if there is no certificate yet, or if the source does
+	// not know who signs it. The bytes must not be changed.
+	CABundle() []byte
+
+	// Changed returns a channel that is closed when the certificate or the bundle
+	// changes next. Ask for the channel first and for the bundle then, so as not
+	// to miss a change between the two.
+	Changed() <-chan struct{}
+
+	// NotAfter returns when the certificate expires, or the zero time.
+	NotAfter() time.Time
+
+	// Ready returns nil if there is a certificate that is valid now, otherwise
+	// the reason.
+	Ready() error
+
+	// Run keeps the certificate fresh until ctx ends, and then returns nil. What
+	// goes wrong meanwhile is logged and tried again: a certificate that is there
+	// is kept. It is called once.
+	Run(ctx context.Context) error
+}
+
+// current is what a source has at the moment.
+type current struct {
+	now     func() time.Time
+	log     *slog.Logger
+	serving atomic.Pointer[serving]
+
+	mu      sync.Mutex
+	changed chan struct{}
+	problem error // why the last attempt to renew failed
+}
+
+var errNothingYet = errors.New("there is no serving certificate yet")
+
+type serving struct {
+	certificate *tls.Certificate
+	bundle      []byte
+}
+
+func newCurrent(now func() time.Time, log *slog.Logger) *current {
+	if now == nil {
+		now = time.Now
+	}
+	if log == nil {
+		log = slog.Default()
+	}
+	return &current{now: now, log: log, changed: make(chan struct{})}
+}
+
+// GetCertificate implements [Source].
+func (c *current) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if have := c.serving.Load(); have != nil {
+		return have.certificate, nil
+	}
+	return nil, errNothingYet
+}
+
+// CABundle implements [Source].
+func (c *current) CABundle() []byte {
+	if have := c.serving.Load(); have != nil {
+		return have.bundle
+	}
+	return nil
+}
+
+// Changed implements [Source].
+func (c *current) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
+// NotAfter implements [Source].
+func (c *current) NotAfter() time.Time {
+	if have := c.serving.Load(); have != nil {
+		return have.certificate.Leaf.NotAfter
+	}
+	return time.Time{}
+}
+
+// Ready implements [Source].
+func (c *current) Ready() error {
+	have := c.serving.Load()
+	var reason error
+	if have == nil {
+		reason = errNothingYet
+	} else {
+		reason = validAt(have.certificate.Leaf, c.now())
+	}
+	if reason == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.problem != nil {
+		return fmt.Errorf("%w: %w", reason, c.problem)
+	}
+	return reason
+}
+
+// set replaces what is served, and tells who waits for it.
+func (c *current) set(certificate *tls.Certificate, bundle []byte) {
+	c.log.Info("serving certificate changed", slog.Time("notAfter", certificate.Leaf.NotAfter))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.serving.Store(&serving{certificate: certificate, bundle: bundle})
+	c.problem = nil
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// report keeps the outcome of an attempt to renew for [current.Ready], and logs
+// a problem when it is new.
+func (c *current) report(problem error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if problem != nil && (c.problem == nil || c.problem.Error() != problem.Error()) {
+		c.log.Error("serving certificate cannot be renewed", slog.Any("error", problem),
+			slog.Bool("keepingTheOldOne", c.serving.Load() != nil))
+	}
+	c.problem = problem
+}
+
+// validAt says why a certificate is not valid at a time.
+func validAt(certificate *x509.Certificate, at time.Time) error {
+	if at.After(certificate.NotAfter) {
+		return fmt.Errorf("the certificate expired at %s", certificate.NotAfter.UTC().Format(time.RFC3339))
+	}
+	if at.Before(certificate.NotBefore) {
+		return fmt.Errorf("the certificate is not valid before %s: compare the clocks", certificate.NotBefore.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// trusted says why clients who trust the bundle would not accept a certificate
+// at a time. What names it is good for is not looked at.
+func trusted(certificate *tls.Certificate, bundle []*x509.Certificate, at time.Time) error {
+	options := x509.VerifyOptions{Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: at}
+	for _, root := range bundle {
+		options.Roots.AddCert(root)
+	}
+	for _, der := range certificate.Certificate[1:] {
+		intermediate, err := x509.ParseCertificate(der)
+		if err != nil {
+			return fmt.Errorf("parse the chain of the certificate: %w", err)
+		}
+		options.Intermediates.AddCert(intermediate)
+	}
+	if _, err := certificate.Leaf.Verify(options); err != nil {
+		return fmt.Errorf("clients would refuse the certificate: %w", err)
+	}
+	return nil
+}
