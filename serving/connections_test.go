@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// fakeConn is a connection that knows whether it was closed.
+type fakeConn struct {
+	net.Conn
+	closed bool
+}
+
+func (c *fakeConn) Close() error {
+	c.closed = true
+	return nil
+}
+
+func TestEviction(t *testing.T) {
+	// A step lets a connection, named by its place, change its state.
+	type step struct {
+		conn  int
+		state http.ConnState
+	}
+	const (
+		opened = http.StateNew
+		active = http.StateActive
+		idle   = http.StateIdle
+		closed = http.StateClosed
+	)
+	for name, test := range map[string]struct {
+		steps  []step
+		closed []int
+		open   int
+	}{
+		"as many as allowed": {[]step{{0, opened}, {1, opened}, {2, opened}}, nil, 3},
+		"one too many closes the oldest that has not sent a request": {
+			[]step{{0, opened}, {1, opened}, {2, opened}, {3, opened}}, []int{0}, 3},
+		"one at work is spared": {
+			[]step{{0, opened}, {1, opened}, {2, opened}, {0, active}, {3, opened}}, []int{1}, 3},
+		"one that was used since is younger": {
+			[]step{{0, opened}, {1, opened}, {2, opened}, {0, active}, {0, idle}, {3, opened}}, []int{1}, 3},
+		"the longest idle goes before newer ones without a request": {
+			[]step{{0, opened}, {0, active}, {0, idle}, {1, opened}, {2, opened}, {3, opened}}, []int{0}, 3},
+		"where all are at work the new one is closed": {
+			[]step{{0, opened}, {1, opened}, {2, opened}, {0, active}, {1, active}, {2, active}, {3, opened}, {3, closed}}, []int{3}, 3},
+		"closed ones make room": {
+			[]step{{0, opened}, {1, opened}, {2, opened}, {1, closed}, {3, opened}}, nil, 3},
+		"one that was closed to make room may still change its state": {
+			[]step{{0, opened}, {1, opened}, {2, opened}, {3, opened}, {0, active}, {0, idle}, {0, closed}, {4, opened}}, []int{0, 1}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			evicted := prometheus.NewCounter(prometheus.CounterOpts{})
+			table := newConnections(3, evicted)
+			conns := make([]fakeConn, 5)
+			for _, step := range test.steps {
+				table.stateChanged(&conns[step.conn], step.state)
+			}
+			want := map[int]bool{}
+			for _, i := range test.closed {
+				want[i] = true
+			}
+			for i := range conns {
+				if conns[i].closed != want[i] {
+					t.Errorf("connection %d closed: %t, want %t", i, conns[i].closed, want[i])
+				}
+			}
+			if got := table.count(); got != test.open {
+				t.Errorf("%d are open, want %d", got, test.open)
+			}
+			if got := testutil.ToFloat64(evicted); int(got) != len(test.closed) {
+				t.Errorf("counted %v, want %d", got, len(test.closed))
+			}
+		})
+	}
+}
+
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	h := start(t, func(o *Options) {
+		o.MaxConnections = 3
+		o.Routes = []Route{{Path: "/echo", Handler: echo}}
+	})
+	var idle []*rawConn
+	for range 3 {
+		idle = append(idle, h.dial())
+	}
+	for range 5 {
+		h.post("/echo", "hello").expect(t, 200, "hello")
+	}
+	idle[0].awaitClosed()
+	idle[2].send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
+	idle[2].reply().expect(t, 200, "hello")
+}

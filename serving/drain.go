@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// drain ends serving without losing a call. It relies on what kube-apiserver
+// does: it keeps idle connections for 90 s, sends calls on them however long the
+// endpoint has been gone, and does not repeat a call whose connection is closed
+// under it.
+//
+// So /readyz fails at once, for new connections to go elsewhere, but everything
+// that comes is answered, with Connection: close. Connections that are idle stay
+// open until they carry one more call, or their client closes them. Closing them
+// from here, as http.Server.SetKeepAlivesEnabled(false) and Shutdown do, would
+// race with a call on its way.
+//
+// That goes on for DrainMin at least, and then until no connection is left, up to
+// DrainMax. Only then, or on Close, the listener and what is left is closed.
+func (s *Server) drain() {
+	began := time.Now()
+	s.draining.Store(true)
+	s.log.Info("draining", slog.Int("connections", s.connections.count()),
+		slog.Duration("atLeast", s.options.DrainMin), slog.Duration("atMost", s.options.DrainMax))
+
+	// Close ends all waiting below.
+	latest, cancel := context.WithTimeout(s.closed, s.options.DrainMax)
+	defer cancel()
+	earliest := time.NewTimer(s.options.DrainMin)
+	defer earliest.Stop()
+	select {
+	case <-earliest.C:
+	case <-latest.Done():
+	}
+	s.awaitNoConnections(latest)
+	// Who was accepted while the listener closed is still answered.
+	_ = s.listener.Close()
+	s.awaitNoConnections(latest)
+
+	left := s.connections.count()
+	last, cancel := context.WithTimeout(s.closed, lastRequests)
+	defer cancel()
+	if err := s.webhooks.Shutdown(last); errors.Is(err, context.DeadlineExceeded) {
+		s.log.Warn("requests were cut off at the end of draining", slog.Duration("after", lastRequests))
+	}
+	s.log.Info("drained", slog.Int("connectionsLeft", left), slog.Duration("took", time.Since(began)))
+}
+
+// awaitNoConnections returns when there is no connection, or ctx ends.
+func (s *Server) awaitNoConnections(ctx context.Context) {
+	for s.connections.count() > 0 {
+		select {
+		case <-s.connections.emptied:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	livezPath  = "/livez"
+	readyzPath = "/readyz"
+
+	// gateInterval is how often the gate is tried while it is closed. It adds to
+	// the time from start to the first answer.
+	gateInterval = 20 * time.Millisecond
+)
+
+// health answers the probes and keeps the gate.
+type health struct {
+	checks   []Check
+	draining *atomic.Bool
+	// gateOpen is set once all Gate checks have passed, and stays set.
+	gateOpen atomic.Bool
+}
+
+func newHealth(checks []Check, draining *atomic.Bool) *health {
+	h := &health{checks: checks, draining: draining}
+	gated := false
+	for _, check := range checks {
+		gated = gated || check.Gate
+	}
+	h.gateOpen.Store(!gated)
+	return h
+}
+
+// livez says that the process is there. It depends on nothing else: a restart
+// would not bring back the API server, and would lose the caches.
+func (h *health) livez(w http.ResponseWriter, _ *http.Request) {
+	writeText(w, http.StatusOK, "ok\n")
+}
+
+// readyz says whether new calls should come here: 200 with "ok", or 503 with a
+// line for each check and the reasons. ?verbose shows the lines in any case.
+func (h *health) readyz(w http.ResponseWriter, r *http.Request) {
+	ready, report := h.report()
+	switch {
+	case !ready:
+		writeText(w, http.StatusServiceUnavailable, report+"not ready\n")
+	case r.URL.Query().Has("verbose"):
+		writeText(w, http.StatusOK, report+"ok\n")
+	default:
+		writeText(w, http.StatusOK, "ok\n")
+	}
+}
+
+func (h *health) report() (ready bool, report string) {
+	var lines strings.Builder
+	ready, gate := true, true
+	if h.draining.Load() {
+		ready = false
+		lines.WriteString("[-] shutdown: draining\n")
+	}
+	for _, check := range h.checks {
+		if err := check.Ready(); err != nil {
+			ready, gate = false, gate && !check.Gate
+			fmt.Fprintf(&lines, "[-] %s: %v\n", check.Name, err)
+		} else {
+			fmt.Fprintf(&lines, "[+] %s\n", check.Name)
+		}
+	}
+	if gate {
+		h.gateOpen.Store(true)
+	}
+	return ready, lines.String()
+}
+
+// waitForGate tries the checks until the gate is open. Requests only look at
+// gateOpen, so that a slow check costs them nothing.
+func (h *health) waitForGate(ctx context.Context) {
+	ticker := time.NewTicker(gateInterval)
+	defer ticker.Stop()
+	for !h.gateOpen.Load() {
+		h.report()
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func writeText(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text)) // the caller has gone: nobody to tell
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestReadiness(t *testing.T) {
+	var synced, expired, conversions atomic.Bool
+	h := start(t, func(o *Options) {
+		o.Routes = []Route{
+			{Path: "/echo", Handler: echo},
+			{Path: "/convert", Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { conversions.Store(true) }), Ungated: true},
+		}
+		o.Checks = []Check{
+			{Name: "caches", Gate: true, Ready: func() error {
+				if !synced.Load() {
+					return errors.New("not synced")
+				}
+				return nil
+			}},
+			{Name: "certificate", Ready: func() error {
+				if expired.Load() {
+					return errors.New("expired")
+				}
+				return nil
+			}},
+		}
+	})
+	plain := func(path string) reply {
+		t.Helper()
+		response, err := http.Get("http://" + h.MetricsAddr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return readReply(t, response)
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+
+	t.Run("until the gate is open calls are sent to try again elsewhere", func(t *testing.T) {
+		got := h.post("/echo", "hello")
+		got.expect(t, 503, "not ready yet")
+		if got.Header.Get("Retry-After") != "1" || !got.Close {
+			t.Errorf("got header %v, want Retry-After: 1 and Connection: close", got.Header)
+		}
+		h.get("/readyz").expect(t, 503, "[-] caches: not synced\n[+] certificate\nnot ready\n")
+		plain("/readyz").expect(t, 503, "[-] caches: not synced")
+	})
+	t.Run("what needs no caches is answered", func(t *testing.T) {
+		h.post("/convert", "").expect(t, 200, "")
+		if !conversions.Load() {
+			t.Error("the handler was not called")
+		}
+	})
+	t.Run("alive does not need ready", func(t *testing.T) {
+		h.get("/livez").expect(t, 200, "ok")
+		plain("/livez").expect(t, 200, "ok")
+	})
+
+	synced.Store(true)
+	t.Run("ready means that calls are answered", func(t *testing.T) {
+		h.get("/readyz").expect(t, 200, "ok\n")
+		h.post("/echo", "hello").expect(t, 200, "hello")
+		plain("/readyz").expect(t, 200, "ok\n")
+	})
+	t.Run("verbose names each check", func(t *testing.T) {
+		h.get("/readyz?verbose").expect(t, 200, "[+] caches\n[+] certificate\nok\n")
+		if got := h.get("/readyz"); strings.Contains(got.text, "caches") {
+			t.Errorf("got %q", got.text)
+		}
+	})
+
+	synced.Store(false)
+	expired.Store(true)
+	t.Run("checks that fail later fail /readyz alone", func(t *testing.T) {
+		h.get("/readyz").expect(t, 503, "[-] caches: not synced\n[-] certificate: expired\nnot ready\n")
+		h.post("/echo", "hello").expect(t, 200, "hello")
+	})
+}
+
+func TestGateOpensByItself(t *testing.T) {
+	var tries atomic.Int32
+	h := start(t, func(o *Options) {
+		o.Routes = []Route{{Path: "/echo", Handler: echo}}
+		o.Checks = []Check{{Name: "caches", Gate: true, Ready: func() error {
+			if tries.Add(1) < 3 {
+				return errors.New("not synced")
+			}
+			return nil
+		}}}
+	})
+	for !h.health.gateOpen.Load() {
+		h.post("/livez", "")
+	}
+	before := tries.Load()
+	h.post("/echo", "hello").expect(t, 200, "hello")
+	if got := tries.Load(); got != before {
+		t.Errorf("requests ran the check %d times", got-before)
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// durationBuckets resolve what kube-apiserver's own metric cannot, whose first
+// bucket ends at 5 ms.
+var durationBuckets = []float64{
+	.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10,
+}
+
+// metrics are the listener's own. Label values never come from a request, apart
+// from paths that are served.
+type metrics struct {
+	durations       *prometheus.HistogramVec
+	refused         *prometheus.CounterVec
+	panics          prometheus.Counter
+	evicted         prometheus.Counter
+	handshakeErrors prometheus.Counter
+}
+
+func newMetrics() *metrics {
+	return &metrics{
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "sallyport_serving_request_duration_seconds",
+			Help:    "Time from the header of a webhook request to its answer, by path and HTTP status code.",
+			Buckets: durationBuckets,
+		}, []string{"path", "code"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sallyport_serving_refused_total",
+			Help: "Requests that were answered by the listener instead of a webhook, by reason.",
+		}, []string{"reason"}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "sallyport_serving_panics_total",
+			Help: "Requests whose webhook panicked.",
+		}),
+		evicted: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "sallyport_serving_connections_evicted_total",
+			Help: "Connections that were closed because there were too many.",
+		}),
+		handshakeErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "sallyport_serving_tls_handshake_errors_total",
+			Help: "TLS handshakes that failed.",
+		}),
+	}
+}
+
+// register registers the metrics, with those that are read off the server.
+func (s *Server) registerMetrics() error {
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	collectors := []prometheus.Collector{
+		s.metrics.durations, s.metrics.refused, s.metrics.panics, s.metrics.evicted, s.metrics.handshakeErrors,
+		gauge("sallyport_serving_reviews_in_flight", "Webhook requests that are at work.",
+			func() float64 { return float64(len(s.slots.taken)) }),
+		gauge("sallyport_serving_reviews_waiting", "Webhook requests that wait for others to end.",
+			func() float64 { return float64(s.slots.waiting.Load()) }),
+		gauge("sallyport_serving_bytes_in_flight", "Bytes of request bodies in memory.",
+			func() float64 { return float64(s.bytes.held.Load()) }),
+		gauge("sallyport_serving_connections", "Open connections.",
+			func() float64 { return float64(s.connections.count()) }),
+	}
+	if notAfter := s.options.CertificateNotAfter; notAfter != nil {
+		collectors = append(collectors, gauge("sallyport_serving_certificate_expiration_timestamp_seconds",
+			"When the serving certificate expires, in seconds since 1970; 0 if there is none.",
+			func() float64 {
+				if at := notAfter(); !at.IsZero() {
+					return float64(at.Unix())
+				}
+				return 0
+			}))
+	}
+	var errs []error
+	for _, collector := range collectors {
+		errs = append(errs, s.registry.Register(collector))
+	}
+	return errors.Join(errs...)
+}
+
+// durations is the histogram of one path.
+type durations struct {
+	path string
+	all  *prometheus.HistogramVec
+	// ok is where nearly all observations go, looked up once.
+	ok prometheus.Observer
+}
+
+func (m *metrics) durationsOf(path string) durations {
+	return durations{path: path, all: m.durations, ok: m.durations.WithLabelValues(path, "200")}
+}
+
+// observe counts a request; status 0 is one whose connection was cut.
+func (d durations) observe(status int, took time.Duration) {
+	observer := d.ok
+	if status != http.StatusOK {
+		observer = d.all.WithLabelValues(d.path, strconv.Itoa(status))
+	}
+	observer.Observe(took.Seconds())
+}

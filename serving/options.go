@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// apiServerIdleTimeout is how long kube-apiserver keeps an idle connection to
+	// a webhook. Its client never repeats a POST that met a closed connection, so
+	// the server must be the one that waits longer.
+	apiServerIdleTimeout = 90 * time.Second
+
+	// longestTimeout is the largest timeoutSeconds of a webhook, and what the API
+	// server allows a conversion. It stands in where ?timeout= is missing.
+	longestTimeout = 30 * time.Second
+)
+
+// Route is a path and who answers it.
+type Route struct {
+	// Path is compared exactly, e.g. "/apply-poddefault".
+	Path string
+
+	// Handler is called for POST requests only, with the body already read: it
+	// is in memory, has passed the size limit, and implements
+	// interface{ Bytes() []byte } for handlers that want it without a copy. The
+	// bytes are the handler's own, also after it has returned. The request's
+	// context ends at the caller's deadline less a margin.
+	Handler http.Handler
+
+	// Ungated routes are answered before the Gate checks have passed. For
+	// handlers that need no cache: conversion, without which custom resources
+	// cannot even be read.
+	Ungated bool
+}
+
+// Check is one condition of readiness.
+type Check struct {
+	// Name is shown by /readyz.
+	Name string
+
+	// Ready returns nil if the condition holds, otherwise the reason, which
+	// /readyz shows to anybody who asks. It is called from many goroutines and
+	// must be fast.
+	Ready func() error
+
+	// Gate holds back the routes until the check has passed once, together with
+	// all other Gate checks: they answer 503 with Retry-After: 1, which makes the
+	// API server try again. A gate that has opened stays open: a cache that was
+	// filled once is served from, however old.
+	Gate bool
+}
+
+// Registry is where the metrics are registered and what /metrics shows, e.g. a
+// [prometheus.Registry].
+type Registry interface {
+	prometheus.Registerer
+	prometheus.Gatherer
+}
+
+// Options says what is served, and within which limits. Start from
+// [DefaultOptions]; [New] refuses limits that are not set.
+type Options struct {
+	// BindAddress is the address to listen on; empty means all addresses.
+	BindAddress string
+	// Port is the TCP port for TLS; 0 takes a free one. Default 9443.
+	Port int
+	// MetricsBindAddress is host:port for /metrics, /livez and /readyz without
+	// TLS. Empty or "0" switches them off. Default ":8080".
+	MetricsBindAddress string
+	// HTTP2 offers HTTP/2 beside HTTP/1.1. kube-apiserver speaks HTTP/1.1 to a
+	// Service in any case, where it is also the faster one. Default false.
+	HTTP2 bool
+
+	// ReadHeaderTimeout bounds the TLS handshake and then the header of each
+	// request. Default 5 s.
+	ReadHeaderTimeout time.Duration
+	// ReadTimeout bounds a whole request, header and body. Default 15 s.
+	ReadTimeout time.Duration
+	// WriteTimeout bounds the time from the header of the request to the end of
+	// the answer, the handler's work included; so it must be at least 30 s, the
+	// longest timeout of a webhook. Default 30 s.
+	WriteTimeout time.Duration
+	// IdleTimeout is how long a connection is kept open without a request. It
+	// must exceed the 90 s after which kube-apiserver closes it. Default 130 s.
+	IdleTimeout time.Duration
+
+	// MaxHeaderBytes bounds the header of a request; net/http adds 4 KiB of
+	// slack. Default 16 KiB.
+	MaxHeaderBytes int
+	// MaxBodyBytes bounds the body of a request. Default 8 MiB: room for the
+	// object and the old object, 3 MiB each at most.
+	MaxBodyBytes int64
+	// MaxBytesInFlight bounds the bodies held in memory at one time, over all
+	// requests; it must exceed MaxBodyBytes. Default 64 MiB.
+	MaxBytesInFlight int64
+	// MaxConcurrentReviews bounds the handlers at work at one time. Requests
+	// beyond it queue for at most half of their time. Default 0: four for each
+	// CPU that Go uses (GOMAXPROCS).
+	MaxConcurrentReviews int
+	// MaxConnections bounds the open connections. One more closes the connection
+	// that has waited longest for a request. Default 4096.
+	MaxConnections int
+
+	// DrainMin is how long requests are answered after the context of Run has
+	// ended, even if nobody is connected: it takes that long until everybody has
+	// seen that the endpoint is gone. Default 15 s.
+	DrainMin time.Duration
+	// DrainMax is how long connections are waited for after the context of Run
+	// has ended. Requests at work then have another 5 s. Default 95 s: idle
+	// connections of kube-apiserver are gone after 90 s.
+	DrainMax time.Duration
+
+	// Routes are the paths that are served. /livez and /readyz are taken.
+	Routes []Route
+	// Checks make up /readyz, in this order.
+	Checks []Check
+
+	// GetCertificate returns the certificate for a handshake. Required.
+	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// CertificateNotAfter returns when the certificate expires, for a metric;
+	// the zero time if there is none. Nil leaves the metric out.
+	CertificateNotAfter func() time.Time
+
+	// Registry takes the metrics. Nil means one of this server's own.
+	Registry Registry
+	// Logger takes what is worth knowing. Nil means [slog.Default].
+	Logger *slog.Logger
+}
+
+// DefaultOptions returns the documented default of every limit. Routes, Checks
+// and GetCertificate are for the caller to add.
+func DefaultOptions() Options {
+	return Options{
+		Port:               9443,
+		MetricsBindAddress: ":8080",
+		ReadHeaderTimeout:  5 * time.Second,
+		ReadTimeout:        15 * time.Second,
+		WriteTimeout:       longestTimeout,
+		IdleTimeout:        130 * time.Second,
+		MaxHeaderBytes:     16 << 10,
+		MaxBodyBytes:       8 << 20,
+		MaxBytesInFlight:   64 << 20,
+		MaxConnections:     4096,
+		DrainMin:           15 * time.Second,
+		DrainMax:           95 * time.Second,
+	}
+}
+
+// concurrency resolves the default of MaxConcurrentReviews.
+func (o *Options) concurrency() int {
+	if o.MaxConcurrentReviews == 0 {
+		return 4 * runtime.GOMAXPROCS(0)
+	}
+	return o.MaxConcurrentReviews
+}
+
+// validate returns every mistake at once.
+func (o *Options) validate() error {
+	var errs []error
+	require := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+
+	require(o.Port >= 0 && o.Port <= 65535, "port %d is not between 0 and 65535", o.Port)
+	require(o.GetCertificate != nil, "GetCertificate is required: say where the serving certificate comes from")
+
+	require(o.ReadHeaderTimeout > 0, "read header timeout %s must be positive", o.ReadHeaderTimeout)
+	require(o.ReadTimeout > 0, "read timeout %s must be positive", o.ReadTimeout)
+	require(o.WriteTimeout >= longestTimeout, "write timeout %s must be at least %s, the longest timeout of a webhook",
+		o.WriteTimeout, longestTimeout)
+	require(o.IdleTimeout > apiServerIdleTimeout, "idle timeout %s must be above %s, when kube-apiserver closes idle connections",
+		o.IdleTimeout, apiServerIdleTimeout)
+
+	require(o.MaxHeaderBytes > 0, "header limit %d must be positive", o.MaxHeaderBytes)
+	require(o.MaxBodyBytes > 0, "body limit %d must be positive", o.MaxBodyBytes)
+	require(o.MaxBytesInFlight > o.MaxBodyBytes, "limit of %d bytes in flight must be above the body limit of %d",
+		o.MaxBytesInFlight, o.MaxBodyBytes)
+	require(o.MaxConcurrentReviews >= 0, "limit of %d concurrent reviews must not be negative", o.MaxConcurrentReviews)
+	require(o.MaxConnections > 0, "connection limit %d must be positive", o.MaxConnections)
+
+	require(o.DrainMin >= 0, "shortest drain %s must not be negative", o.DrainMin)
+	require(o.DrainMax >= o.DrainMin, "longest drain %s must not be below the shortest, %s", o.DrainMax, o.DrainMin)
+
+	paths := map[string]bool{livezPath: true, readyzPath: true}
+	for _, route := range o.Routes {
+		require(strings.HasPrefix(route.Path, "/"), "path %q must start with a slash", route.Path)
+		require(route.Handler != nil, "path %q has no handler", route.Path)
+		require(!paths[route.Path], "path %q is taken twice", route.Path)
+		paths[route.Path] = true
+	}
+	names := map[string]bool{}
+	for _, check := range o.Checks {
+		require(check.Name != "", "a check has no name")
+		require(check.Ready != nil, "check %q has no func", check.Name)
+		require(!names[check.Name], "check %q is there twice", check.Name)
+		names[check.Name] = true
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+func TestOptions(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Options)
+		want   []string
+	}{
+		"the defaults are in order": {func(*Options) {}, nil},
+		"nothing set is refused limit by limit": {func(o *Options) { *o = Options{} }, []string{
+			"GetCertificate is required", "read header timeout 0s", "read timeout 0s", "write timeout 0s", "idle timeout 0s",
+			"header limit 0", "body limit 0", "bytes in flight", "connection limit 0"}},
+		"a port beyond the last":                            {func(o *Options) { o.Port = 65536 }, []string{"port 65536"}},
+		"a write timeout below the longest webhook timeout": {func(o *Options) { o.WriteTimeout = 29 * time.Second }, []string{"write timeout 29s must be at least 30s"}},
+		"an idle timeout that races with kube-apiserver":    {func(o *Options) { o.IdleTimeout = 90 * time.Second }, []string{"idle timeout 1m30s must be above 1m30s"}},
+		"fewer bytes in flight than one body may have":      {func(o *Options) { o.MaxBytesInFlight = o.MaxBodyBytes }, []string{"bytes in flight must be above the body limit"}},
+		"a negative number of reviews":                      {func(o *Options) { o.MaxConcurrentReviews = -1 }, []string{"-1 concurrent reviews"}},
+		"a longest drain below the shortest":                {func(o *Options) { o.DrainMin, o.DrainMax = 2, 1 }, []string{"longest drain 1ns"}},
+		"a negative drain":                                  {func(o *Options) { o.DrainMin = -1 }, []string{"shortest drain -1ns"}},
+		"a path without a slash, and one without a handler": {func(o *Options) { o.Routes = []Route{{Path: "a", Handler: echo}, {Path: "/b"}} }, []string{`path "a" must start`, `path "/b" has no handler`}},
+		"a path that is taken twice":                        {func(o *Options) { o.Routes = []Route{{Path: "/a", Handler: echo}, {Path: "/a", Handler: echo}} }, []string{`path "/a" is taken twice`}},
+		"a path of the probes":                              {func(o *Options) { o.Routes = []Route{{Path: "/readyz", Handler: echo}} }, []string{`path "/readyz" is taken twice`}},
+		"checks without name or func, and with equal names": {func(o *Options) { o.Checks = []Check{{}, {Name: "a"}, {Name: "a"}} }, []string{"a check has no name", `check "a" has no func`, `check "a" is there twice`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options, _ := testOptions(t)
+			test.change(&options)
+			_, err := New(options)
+			if (err == nil) != (test.want == nil) {
+				t.Fatalf("got error %v, want %q", err, test.want)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got error %q, want it to say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestFlagsSetEveryLimit(t *testing.T) {
+	options := DefaultOptions()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	options.AddFlags(flags)
+	err := flags.Parse([]string{
+		"--bind-address=::1", "--secure-port=1", "--metrics-bind-address=0", "--http2",
+		"--read-header-timeout=1s", "--read-timeout=2s", "--write-timeout=31s", "--idle-timeout=100s",
+		"--max-header-bytes=2", "--max-body-bytes=3", "--max-bytes-in-flight=4", "--max-concurrent-reviews=5", "--max-connections=6",
+		"--drain-min=7s", "--drain-max=8s",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []any{
+		options.BindAddress, options.Port, options.MetricsBindAddress, options.HTTP2,
+		options.ReadHeaderTimeout, options.ReadTimeout, options.WriteTimeout, options.IdleTimeout,
+		options.MaxHeaderBytes, options.MaxBodyBytes, options.MaxBytesInFlight, options.MaxConcurrentReviews, options.MaxConnections,
+		options.DrainMin, options.DrainMax,
+	}
+	want := []any{
+		"::1", 1, "0", true,
+		1 * time.Second, 2 * time.Second, 31 * time.Second, 100 * time.Second,
+		2, int64(3), int64(4), 5, 6,
+		7 * time.Second, 8 * time.Second,
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("flag %d set %v, want %v", i, got[i], want[i])
+		}
+	}
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if flag.Usage == "" {
+			t.Errorf("flag %s has no help", flag.Name)
+		}
+	})
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// refusal is an answer of the listener itself, in place of the handler's.
+type refusal struct {
+	status int
+	// reason is the label in the metrics.
+	reason string
+	text   string
+	// again invites the API server to repeat the call on another connection,
+	// which it does for 429 and 5xx with an integer Retry-After, up to ten times
+	// within its timeout (k8s.io/client-go/rest, with_retry.go).
+	again bool
+}
+
+var (
+	notReady = &refusal{status: http.StatusServiceUnavailable, reason: "not_ready", again: true,
+		text: "not ready yet: /readyz says what is missing"}
+	busyReviews = &refusal{status: http.StatusTooManyRequests, reason: "concurrency", again: true,
+		text: "too many reviews at work"}
+	busyBytes = &refusal{status: http.StatusTooManyRequests, reason: "bytes_in_flight", again: true,
+		text: "too many bytes of request bodies in memory"}
+	unknownPath = &refusal{status: http.StatusNotFound, reason: "path",
+		text: "no webhook is served at this path"}
+	notPost = &refusal{status: http.StatusMethodNotAllowed, reason: "method",
+		text: "webhooks are called with POST"}
+	slowBody = &refusal{status: http.StatusRequestTimeout, reason: "slow_body",
+		text: "the body did not arrive in time"}
+	brokenBody = &refusal{status: http.StatusBadRequest, reason: "broken_body",
+		text: "the body could not be read to its end"}
+	// panicked carries no Retry-After: what panics once is likely to again, and
+	// the failure policy shall decide.
+	panicked = &refusal{status: http.StatusInternalServerError, reason: "panic",
+		text: "internal error: the webhook's log has the details"}
+)
+
+func tooLarge(limit int64) *refusal {
+	return &refusal{status: http.StatusRequestEntityTooLarge, reason: "body_size",
+		text: fmt.Sprintf("the body exceeds the limit of %d bytes", limit)}
+}
+
+// refuse answers with a refusal. While draining, a call that could be repeated
+// is sent on at once: there is another replica, and this one will not recover.
+func (s *Server) refuse(a *answer, refused *refusal) {
+	s.metrics.refused.WithLabelValues(refused.reason).Inc()
+	status, header := refused.status, a.Header()
+	switch {
+	case refused.again && s.draining.Load():
+		status = http.StatusServiceUnavailable
+		header.Set("Retry-After", "0")
+	case refused.again:
+		header.Set("Retry-After", "1")
+	}
+	if refused.again || status == http.StatusRequestTimeout {
+		header.Set("Connection", "close")
+	}
+	if status == http.StatusMethodNotAllowed {
+		header.Set("Allow", http.MethodPost)
+	}
+	http.Error(a, refused.text, status)
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"time"
+)
+
+// route is a Route with its metrics.
+type route struct {
+	Route
+	durations durations
+}
+
+// serveHTTP finds who answers a path. Everything that is answered over TLS
+// passes here.
+func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	a := &answer{ResponseWriter: w, server: s}
+	switch path := r.URL.Path; path {
+	case livezPath:
+		s.health.livez(a, r)
+	case readyzPath:
+		s.health.readyz(a, r)
+	default:
+		if to := s.routes[path]; to != nil {
+			s.review(a, r, to)
+		} else {
+			s.refuse(a, unknownPath)
+		}
+	}
+}
+
+// review takes a call through the limits to its handler.
+func (s *Server) review(a *answer, r *http.Request, to *route) {
+	arrived := time.Now()
+	defer s.finish(a, r, to, arrived)
+
+	if r.Method != http.MethodPost {
+		s.refuse(a, notPost)
+		return
+	}
+	if !to.Ungated && !s.health.gateOpen.Load() {
+		s.refuse(a, notReady)
+		return
+	}
+
+	data, held, refused := s.readBody(r)
+	defer s.bytes.give(held)
+	if refused != nil {
+		s.refuse(a, refused)
+		return
+	}
+
+	budget := timeBudget(r.URL.RawQuery)
+	ctx, cancel := context.WithDeadline(r.Context(), arrived.Add(budget))
+	defer cancel()
+	// Half of the time is for the queue, the other half for the handler, or for
+	// another replica.
+	if a.slot = s.slots.take(ctx, arrived.Add(budget/2)); !a.slot {
+		s.refuse(a, busyReviews)
+		return
+	}
+	defer a.giveSlot()
+
+	r = r.WithContext(ctx)
+	r.Body, r.ContentLength = newBody(data), int64(len(data))
+	to.Handler.ServeHTTP(a, r)
+}
+
+// finish ends a call: it turns a panic into a 500, and counts. It must be
+// deferred itself to recover.
+func (s *Server) finish(a *answer, r *http.Request, to *route, arrived time.Time) {
+	value := recover()
+	err, _ := value.(error)
+	cut := errors.Is(err, http.ErrAbortHandler)
+	if value != nil && !cut {
+		s.metrics.panics.Inc()
+		s.log.ErrorContext(r.Context(), "webhook panicked", slog.String("path", to.Path),
+			slog.String("panic", describePanic(value)), slog.String("stack", string(debug.Stack())))
+		if a.status == 0 {
+			s.refuse(a, panicked)
+		} else {
+			cut = true
+		}
+	}
+	if a.status == 0 && !cut {
+		a.WriteHeader(http.StatusOK)
+	}
+	to.durations.observe(a.status, time.Since(arrived))
+	if cut {
+		// Half of an answer may be out. Cutting the connection is the only way
+		// left to tell the caller that it is not whole.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// describePanic leaves the value out where it may hold parts of an object.
+func describePanic(value any) string {
+	if err, ok := value.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("value of type %T", value)
+}

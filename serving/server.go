@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package serving is the TLS listener for webhooks: it bounds what callers can
+// take, gives each request the deadline its caller has, sheds what it cannot do
+// in time, answers the probes, and ends without losing a call. It knows HTTP and
+// nothing of reviews.
+//
+// Callers are not trusted. Whatever is refused here is refused with an HTTP
+// error and a short reason in plain text, never with a review: the webhook's
+// failurePolicy decides.
+package serving
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// lastRequests is what requests still at work get once draining has ended.
+const lastRequests = 5 * time.Second
+
+// Server serves webhooks. Make one with [New].
+type Server struct {
+	options     Options
+	log         *slog.Logger
+	registry    Registry
+	metrics     *metrics
+	routes      map[string]*route
+	health      *health
+	slots       *slots
+	bytes       quantity
+	connections *connections
+
+	webhooks *http.Server
+	plain    *http.Server
+
+	listener      net.Listener
+	plainListener net.Listener // nil if switched off
+
+	running  atomic.Bool
+	draining atomic.Bool
+	// closed ends when the server must end at once; close ends it.
+	closed context.Context
+	close  context.CancelFunc
+}
+
+// New returns a server that does not listen yet. The error names every mistake
+// in the options.
+func New(options Options) (*Server, error) {
+	if err := options.validate(); err != nil {
+		return nil, fmt.Errorf("serving: %w", err)
+	}
+	s := &Server{
+		options:  options,
+		log:      options.Logger,
+		registry: options.Registry,
+		metrics:  newMetrics(),
+		routes:   map[string]*route{},
+		slots:    newSlots(options.concurrency()),
+		bytes:    quantity{limit: options.MaxBytesInFlight},
+	}
+	s.closed, s.close = context.WithCancel(context.Background())
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	if s.registry == nil {
+		s.registry = prometheus.NewRegistry()
+	}
+	s.health = newHealth(options.Checks, &s.draining)
+	s.connections = newConnections(options.MaxConnections, s.metrics.evicted)
+	for _, given := range options.Routes {
+		s.routes[given.Path] = &route{Route: given, durations: s.metrics.durationsOf(given.Path)}
+	}
+	if err := s.registerMetrics(); err != nil {
+		return nil, fmt.Errorf("serving: register metrics: %w", err)
+	}
+
+	s.webhooks = s.httpServer(http.HandlerFunc(s.serveHTTP))
+	s.webhooks.ConnState = s.connections.stateChanged
+	s.webhooks.Protocols = new(http.Protocols)
+	s.webhooks.Protocols.SetHTTP1(true)
+	s.webhooks.Protocols.SetHTTP2(options.HTTP2)
+	s.webhooks.TLSConfig = &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: options.GetCertificate,
+		// kube-apiserver never resumes a session: tickets would be made in vain.
+		SessionTicketsDisabled: true,
+	}
+
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc(livezPath, s.health.livez)
+	mux.HandleFunc(readyzPath, s.health.readyz)
+	s.plain = s.httpServer(mux)
+	return s, nil
+}
+
+func (s *Server) httpServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: s.options.ReadHeaderTimeout,
+		ReadTimeout:       s.options.ReadTimeout,
+		WriteTimeout:      s.options.WriteTimeout,
+		IdleTimeout:       s.options.IdleTimeout,
+		MaxHeaderBytes:    s.options.MaxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(&connectionErrors{Handler: s.log.Handler(), metrics: s.metrics}, slog.LevelWarn),
+	}
+}
+
+// Listen binds the addresses, which makes [Server.Addr] known before [Server.Run].
+func (s *Server) Listen(ctx context.Context) error {
+	if s.listener != nil {
+		return errors.New("serving: the server listens already")
+	}
+	var config net.ListenConfig
+	address := net.JoinHostPort(s.options.BindAddress, strconv.Itoa(s.options.Port))
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("serving: listen for webhooks: %w", err)
+	}
+	if address := s.options.MetricsBindAddress; address != "" && address != "0" {
+		if s.plainListener, err = config.Listen(ctx, "tcp", address); err != nil {
+			return errors.Join(fmt.Errorf("serving: listen for metrics: %w", err), listener.Close())
+		}
+	}
+	s.listener = listener
+	return nil
+}
+
+// Addr is the address webhooks are served on; nil before [Server.Listen].
+func (s *Server) Addr() net.Addr {
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Addr()
+}
+
+// MetricsAddr is the address of /metrics; nil before [Server.Listen] and if it
+// is switched off.
+func (s *Server) MetricsAddr() net.Addr {
+	if s.plainListener == nil {
+		return nil
+	}
+	return s.plainListener.Addr()
+}
+
+// Run listens, unless [Server.Listen] was called, and serves until ctx ends.
+// Then it drains (see drain.go) and returns nil; so it does after
+// [Server.Close]. It can run once.
+func (s *Server) Run(ctx context.Context) error {
+	if s.running.Swap(true) {
+		return errors.New("serving: the server has run already: make a new one")
+	}
+	if s.listener == nil {
+		if err := s.Listen(ctx); err != nil {
+			return err
+		}
+	}
+	s.log.InfoContext(ctx, "serving webhooks", slog.String("address", s.Addr().String()))
+
+	var group sync.WaitGroup
+	failed := make(chan error, 2)
+	group.Go(func() { s.health.waitForGate(s.closed) })
+	group.Go(func() { failed <- s.webhooks.ServeTLS(s.listener, "", "") })
+	if s.plainListener != nil {
+		group.Go(func() { failed <- s.plain.Serve(s.plainListener) })
+	}
+
+	var err error
+	select {
+	case <-ctx.Done():
+		s.drain()
+	case err = <-failed:
+		err = fmt.Errorf("serving: %w", err)
+	case <-s.closed.Done():
+	}
+
+	s.close()
+	_ = s.webhooks.Close() // nobody is interested in these connections any more
+	_ = s.plain.Close()
+	group.Wait()
+	return err
+}
+
+// Close makes Run return at once, without regard for requests at work: for a
+// second signal.
+func (s *Server) Close() { s.close() }
+
+// connectionErrors is the log of http.Server. Failed handshakes are the noise of
+// port scans and probes, which any caller can make: they are counted, and shown
+// to who debugs.
+type connectionErrors struct {
+	slog.Handler
+	metrics *metrics
+}
+
+// Enabled lets everything pass to Handle, which knows the level it will have.
+func (c *connectionErrors) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle passes the record on.
+func (c *connectionErrors) Handle(ctx context.Context, record slog.Record) error {
+	if strings.HasPrefix(record.Message, "http: TLS handshake error") {
+		c.metrics.handshakeErrors.Inc()
+		record.Level = slog.LevelDebug
+	}
+	if !c.Handler.Enabled(ctx, record.Level) {
+		return nil
+	}
+	return c.Handler.Handle(ctx, record)
+}
