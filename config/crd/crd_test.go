@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crd_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/randfill"
+
+	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/config/crd"
+)
+
+func TestEachDefinitionIsStructuralAndSmall(t *testing.T) {
+	for _, definition := range all(t) {
+		t.Run(definition.Name, func(t *testing.T) {
+			compact, err := json.Marshal(definition)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(compact) >= 200_000 {
+				t.Errorf("%d bytes as compact JSON; client-side apply needs less than 200,000", len(compact))
+			}
+			for _, version := range definition.Spec.Versions {
+				if errs := structuralschema.ValidateStructural(nil, structural(t, version)); len(errs) > 0 {
+					t.Errorf("%s: %v", version.Name, errs.ToAggregate())
+				}
+			}
+			if definition.Spec.PreserveUnknownFields {
+				t.Error("unknown fields are preserved, so misspelt fields would be accepted")
+			}
+		})
+	}
+}
+
+func TestPodDefaultKeepsTheContractOfKubeflow(t *testing.T) {
+	definition := podDefault(t)
+	names := apiextensionsv1.CustomResourceDefinitionNames{Kind: "PodDefault", ListKind: "PodDefaultList", Plural: "poddefaults", Singular: "poddefault"}
+	if diff := cmp.Diff(names, definition.Spec.Names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if definition.Name != "poddefaults.kubeflow.org" || definition.Spec.Group != "kubeflow.org" || definition.Spec.Scope != apiextensionsv1.NamespaceScoped {
+		t.Errorf("got %s of group %s, scope %s", definition.Name, definition.Spec.Group, definition.Spec.Scope)
+	}
+	if len(definition.Spec.Versions) != 1 {
+		t.Fatalf("%d versions, want v1alpha1 alone", len(definition.Spec.Versions))
+	}
+	version := definition.Spec.Versions[0]
+	if version.Name != "v1alpha1" || !version.Served || !version.Storage {
+		t.Errorf("version %s, served %t, storage %t", version.Name, version.Served, version.Storage)
+	}
+	if version.Subresources == nil || version.Subresources.Status == nil {
+		t.Error("no status subresource")
+	}
+	root := version.Schema.OpenAPIV3Schema
+	if len(root.Required) > 0 {
+		t.Errorf("required at the top: %v; objects without spec exist", root.Required)
+	}
+	spec := root.Properties["spec"]
+	if diff := cmp.Diff([]string{"selector"}, spec.Required); diff != "" {
+		t.Errorf("required in spec (-want +got):\n%s", diff)
+	}
+	want := map[string]string{
+		"annotations": "object", "args": "array", "automountServiceAccountToken": "boolean", "command": "array",
+		"desc": "string", "env": "array", "envFrom": "array", "imagePullSecrets": "array", "initContainers": "array",
+		"labels": "object", "selector": "object", "serviceAccountName": "string", "sidecars": "array",
+		"tolerations": "array", "volumeMounts": "array", "volumes": "array",
+	}
+	got := map[string]string{}
+	for name, property := range spec.Properties {
+		got[name] = property.Type
+		if property.Description == "" {
+			t.Errorf("spec.%s has no description for kubectl explain", name)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("fields of spec (-want +got):\n%s", diff)
+	}
+}
+
+func TestPodDefaultAcceptsTheListsThatKubeflowAccepts(t *testing.T) {
+	spec := podDefault(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	var typed, defaulted []string
+	walk("spec", &spec, func(path string, schema *apiextensionsv1.JSONSchemaProps) {
+		if schema.XListType != nil {
+			typed = append(typed, path)
+		}
+		if schema.Default != nil {
+			defaulted = append(defaulted, path)
+		}
+	})
+	slices.Sort(typed)
+	slices.Sort(defaulted)
+	if diff := cmp.Diff([]string{"spec.initContainers[].ports", "spec.sidecars[].ports"}, typed); diff != "" {
+		t.Errorf("lists with a type (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"spec.initContainers[].ports[].protocol", "spec.sidecars[].ports[].protocol"}, defaulted); diff != "" {
+		t.Errorf("fields with a default (-want +got):\n%s", diff)
+	}
+}
+
+// A field that the schema does not know is dropped by the API server without a
+// word, so the schema has to know each field that the types have.
+func TestPodDefaultSchemaPrunesNoFieldOfTheTypes(t *testing.T) {
+	schema := structural(t, podDefault(t).Spec.Versions[0])
+	seen := map[string]bool{}
+	filled := &v1alpha1.PodDefault{}
+	filler().Fill(&filled.Spec)
+	filler().Fill(&filled.Status)
+	data, err := json.Marshal(filled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after map[string]any
+	if err := json.Unmarshal(data, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &after); err != nil {
+		t.Fatal(err)
+	}
+	pruning.Prune(after, schema, true)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Fatalf("pruning removes fields (-before +after):\n%s", diff)
+	}
+	leaves("", before, seen)
+	// The newest fields prove that the filling reaches everything.
+	for _, path := range []string{
+		".spec.env[].valueFrom.fileKeyRef.volumeName",
+		".spec.volumes[].image.reference",
+		".spec.volumes[].projected.sources[].podCertificate.signerName",
+		".spec.volumes[].projected.sources[].clusterTrustBundle.path",
+		".spec.volumes[].ephemeral.volumeClaimTemplate.metadata.labels.x",
+		".spec.volumeMounts[].recursiveReadOnly",
+		".spec.sidecars[].lifecycle.preStop.sleep.seconds",
+		".spec.sidecars[].restartPolicyRules[].exitCodes.operator",
+		".spec.initContainers[].securityContext.appArmorProfile.type",
+	} {
+		if !seen[path] {
+			t.Errorf("%s was never filled", path)
+		}
+	}
+}
+
+func TestYAMLHoldsEachDefinition(t *testing.T) {
+	got, err := crd.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if documents := bytes.Count(got, []byte("kind: CustomResourceDefinition\n")); documents != len(all(t)) {
+		t.Errorf("%d documents, want %d", documents, len(all(t)))
+	}
+}
+
+func TestAllReturnsFreshCopies(t *testing.T) {
+	podDefault(t).Spec.Group = "changed"
+	if group := podDefault(t).Spec.Group; group != "kubeflow.org" {
+		t.Errorf("group is %s after another caller changed its copy", group)
+	}
+}
+
+func all(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	definitions, err := crd.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return definitions
+}
+
+func podDefault(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	for _, definition := range all(t) {
+		if definition.Name == "poddefaults.kubeflow.org" {
+			return definition
+		}
+	}
+	t.Fatal("no definition of PodDefault")
+	return nil
+}
+
+func structural(t *testing.T, version apiextensionsv1.CustomResourceDefinitionVersion) *structuralschema.Structural {
+	t.Helper()
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := structuralschema.NewStructural(internal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// filler fills every field, with one element in each list and map.
+func filler() *randfill.Filler {
+	return randfill.NewWithSeed(1).NilChance(0).NumElements(1, 1).Funcs(
+		func(q *resource.Quantity, _ randfill.Continue) { *q = resource.MustParse("1") },
+		func(v *intstr.IntOrString, _ randfill.Continue) { *v = intstr.FromInt32(1) },
+		// Of the metadata of a volume claim template the API server takes these two.
+		func(v *metav1.ObjectMeta, _ randfill.Continue) {
+			*v = metav1.ObjectMeta{Labels: map[string]string{"x": "x"}, Annotations: map[string]string{"x": "x"}}
+		},
+		func(v *metav1.Time, _ randfill.Continue) { *v = metav1.Unix(1, 0) },
+		func(v *corev1.ResourceList, _ randfill.Continue) {
+			*v = corev1.ResourceList{"cpu": resource.MustParse("1")}
+		},
+		func(v *string, _ randfill.Continue) { *v = "x" },
+		func(v *bool, _ randfill.Continue) { *v = true },
+		func(v *int32, _ randfill.Continue) { *v = 1 },
+		func(v *int64, _ randfill.Continue) { *v = 1 },
+	)
+}
+
+func leaves(path string, value any, seen map[string]bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			leaves(path+"."+key, v[key], seen)
+		}
+	case []any:
+		for _, element := range v {
+			leaves(path+"[]", element, seen)
+		}
+	default:
+		seen[path] = true
+	}
+}
+
+func walk(path string, schema *apiextensionsv1.JSONSchemaProps, visit func(string, *apiextensionsv1.JSONSchemaProps)) {
+	visit(path, schema)
+	for name, property := range schema.Properties {
+		walk(path+"."+name, &property, visit)
+	}
+	if schema.Items != nil {
+		walk(path+"[]", schema.Items.Schema, visit)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		walk(path+"{}", schema.AdditionalProperties.Schema, visit)
+	}
+}
+
+// The Go types and the schema cannot drift apart without this failing: each
+// JSON name of PodDefaultSpec is a property, and the other way round.
+func TestPodDefaultSpecHasTheFieldsOfTheSchema(t *testing.T) {
+	properties := podDefault(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+	spec := reflect.TypeFor[v1alpha1.PodDefaultSpec]()
+	if spec.NumField() != len(properties) {
+		t.Errorf("%d fields, %d properties", spec.NumField(), len(properties))
+	}
+	for i := range spec.NumField() {
+		name, _, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
+		if _, ok := properties[name]; !ok {
+			t.Errorf("field %s has no property %q", spec.Field(i).Name, name)
+		}
+	}
+}
