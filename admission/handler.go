@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admission says what an admission webhook is: a [Handler] that answers
+// one request, a [Response], and a [Webhook] that tells the API server when to
+// call it. It knows neither HTTP nor a Kubernetes client.
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+)
+
+// Handler answers one admission request.
+//
+// A returned Response is a decision, and final: failurePolicy does not apply to
+// it, not even if it denies. A returned error is a fault of the webhook itself:
+// the API server gets an HTTP error, and the failurePolicy of the webhook's
+// configuration decides. A handler that returns neither is at fault.
+//
+// The context ends at the deadline that the API server gave, less a margin, or
+// when its connection closes. The request, with the bytes of its objects, must
+// not be changed. Those bytes are JSON without duplicate names and invalid
+// UTF-8, nested at most as deep as the server allows; who decodes them need not
+// check that again. A handler is called from many goroutines at once and writes
+// nothing but its answer (side effects None).
+type Handler interface {
+	Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*Response, error)
+}
+
+// HandlerFunc is a function that is a [Handler].
+type HandlerFunc func(ctx context.Context, req *admissionv1.AdmissionRequest) (*Response, error)
+
+// Handle calls f.
+func (f HandlerFunc) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*Response, error) {
+	return f(ctx, req)
+}
+
+// Unavailable marks a fault that passes: a cache that is not synced yet, a
+// dependency that does not answer. The API server is told to call again after
+// the given time, rounded up to whole seconds, and on another connection, so
+// that another replica may answer. It does so up to ten times within the
+// webhook's timeout. Err must not be nil.
+func Unavailable(err error, retryAfter time.Duration) error {
+	return &unavailableError{err: err, retryAfter: max(retryAfter, 0)}
+}
+
+// RetryAfter tells whether err is a fault that passes, see [Unavailable], and
+// when to call again.
+func RetryAfter(err error) (time.Duration, bool) {
+	var u *unavailableError
+	if !errors.As(err, &u) {
+		return 0, false
+	}
+	return u.retryAfter, true
+}
+
+type unavailableError struct {
+	err        error
+	retryAfter time.Duration
+}
+
+func (e *unavailableError) Error() string { return fmt.Sprintf("unavailable: %v", e.err) }
+func (e *unavailableError) Unwrap() error { return e.err }

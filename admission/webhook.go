@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Type tells at which of the two doors a webhook stands.
+type Type string
+
+// The two types of admission webhooks.
+const (
+	Mutating   Type = "Mutating"
+	Validating Type = "Validating"
+)
+
+// Webhook is a handler with all that the API server must know to call it. The
+// fields are those of k8s.io/api/admissionregistration/v1; one that is not set
+// gets the default stated here, which [Webhook.Defaulted] fills in.
+type Webhook struct {
+	// Name is fully qualified, for example "poddefault.sallyport.io", and unique
+	// in its server.
+	Name string
+	// Path is where the API server calls it, for example "/apply-poddefault".
+	// It begins with a slash and is unique in its server.
+	Path string
+	Type Type
+	// Rules say which requests are sent. At least one is needed.
+	Rules []admissionregistrationv1.RuleWithOperations
+	// NamespaceSelector and ObjectSelector narrow the rules; nil selects all.
+	NamespaceSelector *metav1.LabelSelector
+	ObjectSelector    *metav1.LabelSelector
+	// MatchConditions narrow them further, with CEL; at most 64.
+	MatchConditions []admissionregistrationv1.MatchCondition
+	// MatchPolicy is Equivalent if not set.
+	MatchPolicy admissionregistrationv1.MatchPolicyType
+	// FailurePolicy is Fail if not set.
+	FailurePolicy admissionregistrationv1.FailurePolicyType
+	// TimeoutSeconds is 5 if not set; the API server allows 1 to 30.
+	TimeoutSeconds int32
+	// SideEffects is None if not set. NoneOnDryRun is the only other choice.
+	SideEffects admissionregistrationv1.SideEffectClass
+	// ReinvocationPolicy is for mutating webhooks only, and IfNeeded if not set:
+	// a handler must be idempotent in any case.
+	ReinvocationPolicy admissionregistrationv1.ReinvocationPolicyType
+	// ReviewVersions is v1, v1beta1 if not set, the order of preference.
+	ReviewVersions []string
+	Handler        Handler
+}
+
+// Defaulted returns w with the defaults of its fields filled in.
+func (w Webhook) Defaulted() Webhook {
+	setDefault(&w.MatchPolicy, admissionregistrationv1.Equivalent)
+	setDefault(&w.FailurePolicy, admissionregistrationv1.Fail)
+	setDefault(&w.TimeoutSeconds, 5)
+	setDefault(&w.SideEffects, admissionregistrationv1.SideEffectClassNone)
+	if w.Type == Mutating {
+		setDefault(&w.ReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)
+	}
+	if len(w.ReviewVersions) == 0 {
+		w.ReviewVersions = []string{"v1", "v1beta1"}
+	}
+	return w
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Validate reports every mistake of the definition at once, each with the field
+// it is in. What it accepts, the API server accepts too, save for the syntax of
+// CEL expressions.
+func (w Webhook) Validate() error {
+	w = w.Defaulted()
+	var errs []error
+	add := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("webhook %q: %s: %w", w.Name, field, fmt.Errorf(format, args...)))
+	}
+
+	if problems := validation.IsDNS1123Subdomain(w.Name); len(problems) > 0 {
+		add("name", "%s", strings.Join(problems, "; "))
+	} else if strings.Count(w.Name, ".") < 2 {
+		add("name", "must have at least three parts separated by dots, for example check.crontab.example.com")
+	}
+	if u, err := url.Parse(w.Path); err != nil || !strings.HasPrefix(w.Path, "/") || u.Path != w.Path || strings.Contains(w.Path, "//") {
+		add("path", "%q must begin with a slash and hold neither query, fragment nor empty parts", w.Path)
+	} else if w.Path != "/" {
+		// The API server's rule for the path of a service reference.
+		for part := range strings.SplitSeq(strings.Trim(w.Path, "/"), "/") {
+			if problems := validation.IsDNS1123Subdomain(part); len(problems) > 0 {
+				add("path", "%q: part %q: %s", w.Path, part, strings.Join(problems, "; "))
+			}
+		}
+	}
+	if w.Type != Mutating && w.Type != Validating {
+		add("type", "is %q; choose %s or %s", w.Type, Mutating, Validating)
+	}
+	if len(w.Rules) == 0 {
+		add("rules", "are missing: the webhook would never be called")
+	}
+	for i, rule := range w.Rules {
+		w.validateRule(rule, func(field, format string, args ...any) { add(fmt.Sprintf("rules[%d].%s", i, field), format, args...) })
+	}
+	for _, selector := range []struct {
+		field string
+		value *metav1.LabelSelector
+	}{{"namespaceSelector", w.NamespaceSelector}, {"objectSelector", w.ObjectSelector}} {
+		if _, err := metav1.LabelSelectorAsSelector(selector.value); err != nil {
+			add(selector.field, "%w", err)
+		}
+	}
+	w.validateConditions(add)
+	oneOf(add, "matchPolicy", w.MatchPolicy, admissionregistrationv1.Exact, admissionregistrationv1.Equivalent)
+	oneOf(add, "failurePolicy", w.FailurePolicy, admissionregistrationv1.Ignore, admissionregistrationv1.Fail)
+	oneOf(add, "sideEffects", w.SideEffects, admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun)
+	if w.TimeoutSeconds < 1 || w.TimeoutSeconds > 30 {
+		add("timeoutSeconds", "is %d; the API server allows 1 to 30", w.TimeoutSeconds)
+	}
+	if w.Type == Mutating {
+		oneOf(add, "reinvocationPolicy", w.ReinvocationPolicy,
+			admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)
+	} else if w.ReinvocationPolicy != "" {
+		add("reinvocationPolicy", "is for mutating webhooks only")
+	}
+	for i, version := range w.ReviewVersions {
+		if version != "v1" && version != "v1beta1" {
+			add("reviewVersions", "%q is not spoken here; choose v1 or v1beta1", version)
+		} else if slices.Contains(w.ReviewVersions[:i], version) {
+			add("reviewVersions", "%q stands there twice", version)
+		}
+	}
+	if w.Handler == nil {
+		add("handler", "is missing")
+	}
+	return errors.Join(errs...)
+}
+
+func (w Webhook) validateRule(rule admissionregistrationv1.RuleWithOperations, add func(field, format string, args ...any)) {
+	if len(rule.Operations) == 0 {
+		add("operations", "are missing")
+	}
+	for _, op := range rule.Operations {
+		switch op {
+		case admissionregistrationv1.OperationAll, admissionregistrationv1.Create, admissionregistrationv1.Update,
+			admissionregistrationv1.Delete, admissionregistrationv1.Connect:
+			if op == admissionregistrationv1.OperationAll && len(rule.Operations) > 1 {
+				add("operations", `"*" must stand alone`)
+			}
+		default:
+			add("operations", "%q is unknown; choose CREATE, UPDATE, DELETE, CONNECT or *", op)
+		}
+	}
+	for _, list := range []struct {
+		field  string
+		values []string
+	}{{"apiGroups", rule.APIGroups}, {"apiVersions", rule.APIVersions}, {"resources", rule.Resources}} {
+		switch {
+		case len(list.values) == 0:
+			add(list.field, `is missing (the core group is "")`)
+		case list.field != "resources" && len(list.values) > 1 && slices.Contains(list.values, "*"):
+			add(list.field, `"*" must stand alone`)
+		case list.field != "apiGroups" && slices.Contains(list.values, ""):
+			add(list.field, "must not hold an empty string")
+		}
+	}
+	for i, resource := range rule.Resources {
+		for _, other := range rule.Resources[i+1:] {
+			if covers(resource, other) || covers(other, resource) {
+				add("resources", "%q and %q overlap: the wildcard must stand without what it covers", resource, other)
+			}
+		}
+	}
+	if rule.Scope != nil {
+		switch *rule.Scope {
+		case admissionregistrationv1.AllScopes, admissionregistrationv1.ClusterScope, admissionregistrationv1.NamespacedScope:
+		default:
+			add("scope", "%q is unknown; choose Cluster, Namespaced or *", *rule.Scope)
+		}
+	}
+}
+
+// covers tells whether the API server refuses to take b beside the wildcard a: "*"
+// are all resources without their sub-resources, "pods/*" all sub-resources of
+// one, "*/scale" one sub-resource of all, "*/*" everything.
+func covers(a, b string) bool {
+	resource, sub, hasSub := strings.Cut(a, "/")
+	ofResource, ofSub, ofHasSub := strings.Cut(b, "/")
+	switch {
+	case a == "*/*":
+		return true
+	case a == "*":
+		return !ofHasSub
+	case !hasSub || !ofHasSub:
+		return false
+	default:
+		return sub == "*" && resource == ofResource || resource == "*" && sub == ofSub
+	}
+}
+
+func (w Webhook) validateConditions(add func(field, format string, args ...any)) {
+	if len(w.MatchConditions) > 64 {
+		add("matchConditions", "are %d; the API server allows 64", len(w.MatchConditions))
+	}
+	names := map[string]bool{}
+	for i, condition := range w.MatchConditions {
+		field := fmt.Sprintf("matchConditions[%d]", i)
+		if problems := validation.IsQualifiedName(condition.Name); len(problems) > 0 {
+			add(field+".name", "%s", strings.Join(problems, "; "))
+		}
+		if names[condition.Name] {
+			add(field+".name", "%q stands there twice", condition.Name)
+		}
+		names[condition.Name] = true
+		if strings.TrimSpace(condition.Expression) == "" {
+			add(field+".expression", "is missing")
+		}
+	}
+}
+
+func oneOf[T ~string](add func(field, format string, args ...any), field string, value T, allowed ...T) {
+	if slices.Contains(allowed, value) {
+		return
+	}
+	names := make([]string, len(allowed))
+	for i, a := range allowed {
+		names[i] = string(a)
+	}
+	add(field, "%q is not allowed; choose %s", value, strings.Join(names, " or "))
+}
