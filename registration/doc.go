@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registration makes the API server call webhooks: it derives
+// MutatingWebhookConfiguration and ValidatingWebhookConfiguration from webhook
+// definitions, prints them ([Manifests]), and keeps them true in a cluster
+// ([Keeper]).
+//
+// There is one object of each type for an application, both of one name, with
+// the webhooks in the order of their definitions: inside one object the API
+// server calls mutating webhooks in that order.
+//
+// Objects are written by server-side apply, so that Sallyport owns the fields it
+// sets and no others: labels, annotations and even webhook entries that others
+// add to the objects stay.
+package registration

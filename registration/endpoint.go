@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	admissionregistrationac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+)
+
+// Endpoint says how the API server reaches the server of the webhooks: exactly
+// one of Service and URL is set.
+type Endpoint struct {
+	// Service is for a server inside the cluster.
+	Service *Service
+	// URL is for a server outside of it: what stands before the path of each
+	// webhook, for example "https://127.0.0.1:9443". The scheme is https; there is
+	// no user information, query or fragment (API validation of clientConfig.url).
+	// A loopback address means a server on each host of kube-apiserver.
+	URL string
+}
+
+// Service is a reference to a Kubernetes Service. The certificate of the server
+// needs the subject alternative name <Name>.<Namespace>.svc.
+type Service struct {
+	Namespace, Name string
+	// Port is the Service's, not the container's. 0 means 443.
+	Port int32
+}
+
+// Validate reports every mistake at once.
+func (e Endpoint) Validate() error {
+	switch {
+	case e.Service != nil && e.URL != "":
+		return errors.New("endpoint: both a service and a URL are set; choose one")
+	case e.Service != nil:
+		return e.Service.validate()
+	case e.URL != "":
+		return validateURL(e.URL)
+	default:
+		return errors.New("endpoint: neither a service nor a URL is set; the API server needs one to reach the webhooks")
+	}
+}
+
+func (s *Service) validate() error {
+	var errs []error
+	if problems := validation.IsDNS1123Label(s.Namespace); len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("endpoint: service namespace %q: %s", s.Namespace, strings.Join(problems, "; ")))
+	}
+	if problems := validation.IsDNS1123Label(s.Name); len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("endpoint: service name %q: %s", s.Name, strings.Join(problems, "; ")))
+	}
+	if s.Port < 0 || s.Port > 65535 {
+		errs = append(errs, fmt.Errorf("endpoint: service port %d is outside 1 to 65535", s.Port))
+	}
+	return errors.Join(errs...)
+}
+
+func validateURL(base string) error {
+	u, err := url.Parse(base)
+	if err != nil {
+		var parse *url.Error // whose text repeats the URL, and with it a password
+		if errors.As(err, &parse) {
+			err = parse.Err
+		}
+		return fmt.Errorf("endpoint: the URL does not parse: %w", err)
+	}
+	var errs []error
+	add := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("endpoint: URL %s: %s", u.Redacted(), fmt.Sprintf(format, args...)))
+	}
+	if u.Scheme != "https" {
+		add("the scheme is %q, must be https", u.Scheme)
+	}
+	if u.Hostname() == "" {
+		add("the host is missing, for example https://127.0.0.1:9443")
+	}
+	if u.User != nil {
+		add("user information is not allowed")
+	}
+	if u.RawQuery != "" || u.ForceQuery {
+		add("a query is not allowed")
+	}
+	if u.Fragment != "" || strings.HasSuffix(base, "#") {
+		add("a fragment is not allowed")
+	}
+	return errors.Join(errs...)
+}
+
+// clientConfig is the stanza for the webhook at path. Without a caBundle the
+// field is left to others; the API server then trusts the system's roots.
+func (e Endpoint) clientConfig(path string, caBundle []byte) *admissionregistrationac.WebhookClientConfigApplyConfiguration {
+	config := admissionregistrationac.WebhookClientConfig()
+	if e.Service != nil {
+		port := e.Service.Port
+		if port == 0 {
+			port = 443
+		}
+		config.WithService(admissionregistrationac.ServiceReference().
+			WithNamespace(e.Service.Namespace).WithName(e.Service.Name).WithPort(port).WithPath(path))
+	} else {
+		config.WithURL(strings.TrimRight(e.URL, "/") + path)
+	}
+	if len(caBundle) > 0 {
+		config.WithCABundle(caBundle...)
+	}
+	return config
+}

@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/sallyporttest"
+)
+
+// patience is how long a test waits for what has to happen; it passes as soon as
+// it has.
+const patience = 30 * time.Second
+
+// TestKeeper runs everything against one real API server; each test has objects
+// of its own.
+func TestKeeper(t *testing.T) {
+	config := sallyporttest.StartAPIServer(t)
+	for name, test := range map[string]func(*testing.T, *rest.Config){
+		"creates configurations with a URL and with a service":              testCreates,
+		"leaves what others add, and writes nothing while nothing changes":  testForeignFields,
+		"puts right what others change and what they delete":                testDrift,
+		"restores the order of webhooks":                                    testOrder,
+		"follows definitions, and deletes a configuration without webhooks": testDefinitions,
+		"removes what an earlier run left behind":                           testLeftOvers,
+		"deletes nothing that holds something of others":                    testKeepsOthers,
+		"follows the CA bundle":                                             testBundle,
+		"recovers from definitions that the API server refuses":             testRefused,
+		"needs no more rights than PolicyRules":                             testRights,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, config) })
+	}
+}
+
+func testCreates(t *testing.T, config *rest.Config) {
+	both := []admission.Webhook{webhook(admission.Mutating, "a.creates.example.com"), webhook(admission.Validating, "b.creates.example.com")}
+	both[0].MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "not-mirror", Expression: "!('x' in object.metadata)"}}
+
+	k := newKeeper(t, config, "creates-url", both)
+	k.start()
+	k.registered()
+	mutating, validating := k.mutating(), k.validating()
+	if url := mutating.Webhooks[0].ClientConfig.URL; url == nil || *url != "https://127.0.0.1:9443/a.creates.example.com" {
+		t.Errorf("mutating URL %v", url)
+	}
+	if url := validating.Webhooks[0].ClientConfig.URL; url == nil || *url != "https://127.0.0.1:9443/b.creates.example.com" {
+		t.Errorf("validating URL %v", url)
+	}
+	if !bytes.Equal(mutating.Webhooks[0].ClientConfig.CABundle, k.bundle()) {
+		t.Error("another CA bundle")
+	}
+	if value := mutating.Labels[registration.ManagedByLabel]; value != registration.ManagedByValue {
+		t.Errorf("managed by %q", value)
+	}
+	for _, entry := range mutating.ManagedFields {
+		if entry.Manager != "sallyport" || entry.Operation != metav1.ManagedFieldsOperationApply {
+			t.Errorf("fields owned by %s with %s", entry.Manager, entry.Operation)
+		}
+	}
+
+	k = newKeeper(t, config, "creates-service", both)
+	k.options.Config.Endpoint = registration.Endpoint{Service: &registration.Service{Namespace: "system", Name: "webhooks", Port: 8443}}
+	k.start()
+	k.registered()
+	want := &admissionregistrationv1.ServiceReference{
+		Namespace: "system", Name: "webhooks", Port: new(int32(8443)), Path: new("/a.creates.example.com"),
+	}
+	if diff := cmp.Diff(want, k.mutating().Webhooks[0].ClientConfig.Service); diff != "" {
+		t.Errorf("service (-want +got):\n%s", diff)
+	}
+
+	// From one to the other: the URL goes when the service comes.
+	k.stop()
+	k.options.Config.Endpoint = registration.Endpoint{URL: "https://127.0.0.1:9443"}
+	k.start()
+	k.registered()
+	if client := k.mutating().Webhooks[0].ClientConfig; client.Service != nil || client.URL == nil {
+		t.Errorf("after the change of endpoint: %v", client)
+	}
+}
+
+func testForeignFields(t *testing.T, config *rest.Config) {
+	k := newKeeper(t, config, "foreign", []admission.Webhook{webhook(admission.Mutating, "a.foreign.example.com")})
+	k.options.Recheck = 10 * time.Millisecond // so that it applies again and again
+	k.start()
+	k.registered()
+
+	k.patch(`{"metadata":{"annotations":{"other":"1"},"labels":{"other":"2"}},"webhooks":[` +
+		`{"name":"a.foreign.example.com","objectSelector":{"matchLabels":{"other":"3"}}}]}`)
+	before := k.mutating()
+	applies := k.metric("sallyport_registration_applies_total")
+	k.eventually("more applies", func() bool { return k.metric("sallyport_registration_applies_total") > applies+6 })
+	after := k.mutating()
+	if after.Annotations["other"] != "1" || after.Labels["other"] != "2" || after.Webhooks[0].ObjectSelector.MatchLabels["other"] != "3" {
+		t.Errorf("what another manager set is gone: %v %v %v", after.Annotations, after.Labels, after.Webhooks[0].ObjectSelector)
+	}
+	if before.ResourceVersion != after.ResourceVersion {
+		t.Error("the object was written although nothing had changed")
+	}
+	if repairs := k.metric("sallyport_registration_repairs_total"); repairs != 0 {
+		t.Errorf("%v repairs of fields that are not its own", repairs)
+	}
+}
+
+func testDrift(t *testing.T, config *rest.Config) {
+	k := newKeeper(t, config, "drift", []admission.Webhook{
+		webhook(admission.Mutating, "a.drift.example.com"), webhook(admission.Validating, "b.drift.example.com"),
+	})
+	k.start()
+	k.registered()
+
+	other := authority(t, "other")
+	live := k.mutating()
+	live.Webhooks[0].ClientConfig.CABundle = other
+	if _, err := k.client.MutatingWebhookConfigurations().Update(t.Context(), live, metav1.UpdateOptions{FieldManager: "somebody"}); err != nil {
+		t.Fatal(err)
+	}
+	k.eventually("the CA bundle is back", func() bool {
+		return bytes.Equal(k.mutating().Webhooks[0].ClientConfig.CABundle, k.bundle())
+	})
+	k.eventually("the repair is counted and logged", func() bool {
+		return k.metric("sallyport_registration_repairs_total") == 1 && strings.Contains(k.log.String(), "manager=somebody")
+	})
+
+	if err := k.client.ValidatingWebhookConfigurations().Delete(t.Context(), "drift", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	k.eventually("the deleted configuration is back", func() bool {
+		got, err := k.client.ValidatingWebhookConfigurations().Get(t.Context(), "drift", metav1.GetOptions{})
+		return err == nil && len(got.Webhooks) == 1
+	})
+	k.eventually("the second repair is counted", func() bool { return k.metric("sallyport_registration_repairs_total") == 2 })
+}
+
+func testOrder(t *testing.T, config *rest.Config) {
+	k := newKeeper(t, config, "order", []admission.Webhook{
+		webhook(admission.Mutating, "b.order.example.com"), webhook(admission.Mutating, "a.order.example.com"),
+	})
+	k.start()
+	k.registered()
+	want := []string{"b.order.example.com", "a.order.example.com"}
+	if diff := cmp.Diff(want, k.names()); diff != "" {
+		t.Fatalf("order (-want +got):\n%s", diff)
+	}
+	live := k.mutating()
+	live.Webhooks[0], live.Webhooks[1] = live.Webhooks[1], live.Webhooks[0]
+	if _, err := k.client.MutatingWebhookConfigurations().Update(t.Context(), live, metav1.UpdateOptions{FieldManager: "somebody"}); err != nil {
+		t.Fatal(err)
+	}
+	k.eventually("the order is back", func() bool { return cmp.Equal(want, k.names()) })
+}
+
+func testDefinitions(t *testing.T, config *rest.Config) {
+	first, second := webhook(admission.Mutating, "a.definitions.example.com"), webhook(admission.Mutating, "b.definitions.example.com")
+	k := newKeeper(t, config, "definitions", []admission.Webhook{first, second})
+	k.start()
+	k.registered()
+
+	k.define(first)
+	k.eventually("the second webhook is gone", func() bool { return cmp.Equal([]string{first.Name}, k.names()) })
+
+	first.TimeoutSeconds = 9
+	k.define(first)
+	k.eventually("the timeout is the new one", func() bool { return *k.mutating().Webhooks[0].TimeoutSeconds == 9 })
+
+	k.define()
+	k.eventually("the configuration is gone", func() bool { return k.gone() })
+
+	k.define(second)
+	k.eventually("it is there again", func() bool { return !k.gone() && cmp.Equal([]string{second.Name}, k.names()) })
+	if repairs := k.metric("sallyport_registration_repairs_total"); repairs != 0 {
+		t.Errorf("%v own changes counted as repairs", repairs)
+	}
+}
+
+func testLeftOvers(t *testing.T, config *rest.Config) {
+	k := newKeeper(t, config, "left-overs", []admission.Webhook{webhook(admission.Mutating, "a.left-overs.example.com")})
+	k.start()
+	k.registered()
+	k.stop()
+	if k.gone() {
+		t.Fatal("the end of a keeper removes its configurations")
+	}
+	k.define()
+	k.start()
+	k.eventually("the configuration is gone", func() bool { return k.gone() })
+}
+
+func testKeepsOthers(t *testing.T, config *rest.Config) {
+	k := newKeeper(t, config, "keeps", nil)
+	theirs := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "keeps"}}
+	if _, err := k.client.MutatingWebhookConfigurations().Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	k.start()
+	k.registered()
+	if k.gone() {
+		t.Fatal("a configuration without our label was deleted")
+	}
+
+	k.define(webhook(admission.Mutating, "a.keeps.example.com"))
+	k.eventually("our webhook is in it", func() bool { return cmp.Equal([]string{"a.keeps.example.com"}, k.names()) })
+	k.patch(`{"webhooks":[{"name":"theirs.keeps.example.com","clientConfig":{"url":"https://127.0.0.1:1/"},` +
+		`"sideEffects":"None","failurePolicy":"Ignore","admissionReviewVersions":["v1"]}]}`)
+	k.define()
+	k.eventually("only their webhook is in it", func() bool { return !k.gone() && cmp.Equal([]string{"theirs.keeps.example.com"}, k.names()) })
+}
+
+func testBundle(t *testing.T, config *rest.Config) {
+	k := newKeeper(t, config, "bundle", []admission.Webhook{webhook(admission.Mutating, "a.bundle.example.com")})
+	k.setBundle(nil, errors.New("no authority yet"))
+	k.start()
+	k.eventually("the missing bundle is logged", func() bool { return strings.Contains(k.log.String(), "no authority yet") })
+	if err := k.keeper.Registered(); err == nil || !strings.Contains(err.Error(), "no authority yet") {
+		t.Errorf("registered without a CA bundle: %v", err)
+	}
+	if !k.gone() {
+		t.Error("a configuration was written without a CA bundle")
+	}
+
+	first := authority(t, "first")
+	k.setBundle(first, nil)
+	if err := k.keeper.Registered(); err == nil {
+		t.Error("registered before it was written")
+	}
+	k.keeper.Notify()
+	k.registered()
+
+	second := append(authority(t, "second"), first...)
+	k.setBundle(second, nil)
+	if err := k.keeper.Registered(); err == nil || !strings.Contains(err.Error(), "older CA bundle") {
+		t.Errorf("registered with an older CA bundle: %v", err)
+	}
+	if value := k.metric("sallyport_registration_registered"); value != 0 {
+		t.Errorf("sallyport_registration_registered is %v", value)
+	}
+	k.keeper.Notify()
+	k.registered()
+	if !bytes.Equal(k.mutating().Webhooks[0].ClientConfig.CABundle, second) {
+		t.Error("another CA bundle")
+	}
+	if value := k.metric("sallyport_registration_registered"); value != 1 {
+		t.Errorf("sallyport_registration_registered is %v", value)
+	}
+
+	k.setBundle(nil, nil) // now it is somebody else's, for example an injector's
+	k.keeper.Notify()
+	k.eventually("the field is left to others", func() bool { return len(k.mutating().Webhooks[0].ClientConfig.CABundle) == 0 })
+}
+
+func testRefused(t *testing.T, config *rest.Config) {
+	bad := webhook(admission.Mutating, "a.refused.example.com")
+	bad.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "broken", Expression: "object.("}}
+	k := newKeeper(t, config, "refused", []admission.Webhook{bad})
+	k.start()
+	k.eventually("the refusal is the status", func() bool {
+		err := k.keeper.Registered()
+		return err != nil && strings.Contains(err.Error(), "matchConditions")
+	})
+	k.define(webhook(admission.Mutating, "a.refused.example.com"))
+	k.registered()
+
+	// Definitions that do not even build leave what is registered alone.
+	k.define(admission.Webhook{Name: "x"})
+	k.eventually("the mistake is logged", func() bool { return strings.Contains(k.log.String(), `webhook \"x\"`) })
+	if k.gone() {
+		t.Error("the configuration is gone")
+	}
+}
+
+func testRights(t *testing.T, config *rest.Config) {
+	admin := kubernetes.NewForConfigOrDie(config)
+	rules := registration.PolicyRules("rights")
+	for _, rule := range rules {
+		if !cmp.Equal([]string{"rights"}, rule.ResourceNames) {
+			t.Errorf("rights on other objects too: %v", rule)
+		}
+	}
+	if _, err := admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "rights"}, Rules: rules,
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "rights"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "rights"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "keeper"}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	limited := rest.CopyConfig(config)
+	limited.Impersonate.UserName = "keeper"
+
+	k := newKeeper(t, limited, "rights", []admission.Webhook{webhook(admission.Mutating, "a.rights.example.com")})
+	k.client = kubernetes.NewForConfigOrDie(config).AdmissionregistrationV1() // the test's own
+	k.start()
+	k.registered() // create
+	if err := k.client.MutatingWebhookConfigurations().Delete(t.Context(), "rights", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	k.eventually("the deleted configuration is back", func() bool { return !k.gone() }) // list, watch
+	k.patch(`{"webhooks":[{"name":"a.rights.example.com","timeoutSeconds":30}]}`)
+	k.eventually("the timeout is back", func() bool { return *k.mutating().Webhooks[0].TimeoutSeconds == 5 }) // patch
+	k.define()
+	k.eventually("the configuration is gone", func() bool { return k.gone() }) // get, delete
+	if strings.Contains(k.log.String(), "forbidden") {
+		t.Errorf("something was forbidden:\n%s", k.log)
+	}
+}
+
+// harness is a keeper under test with what it asks.
+type harness struct {
+	t        *testing.T
+	options  registration.Options
+	keeper   *registration.Keeper
+	client   admissionregistrationclient.AdmissionregistrationV1Interface
+	registry *prometheus.Registry
+	log      *buffer
+	stop     func()
+
+	mu       sync.Mutex
+	webhooks []admission.Webhook
+	ca       []byte
+	caErr    error
+}
+
+func newKeeper(t *testing.T, config *rest.Config, name string, webhooks []admission.Webhook) *harness {
+	t.Helper()
+	k := &harness{t: t, webhooks: webhooks, ca: authority(t, name), log: &buffer{}}
+	client := kubernetes.NewForConfigOrDie(config).AdmissionregistrationV1()
+	k.client = client
+	k.options = registration.Options{
+		Config: outside(name),
+		Client: client,
+		Webhooks: func() []admission.Webhook {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			return k.webhooks
+		},
+		CABundle: func() ([]byte, error) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			return k.ca, k.caErr
+		},
+		Logger: slog.New(slog.NewTextHandler(k.log, nil)),
+	}
+	return k
+}
+
+// start runs a keeper until stop, or the end of the test.
+func (k *harness) start() {
+	k.t.Helper()
+	k.registry = prometheus.NewRegistry()
+	k.options.Registry = k.registry
+	keeper, err := registration.NewKeeper(k.options)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.keeper = keeper
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- keeper.Run(ctx) }()
+	k.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			k.t.Errorf("the keeper ended with %v", err)
+		}
+	})
+	k.t.Cleanup(k.stop)
+}
+
+func (k *harness) registered() {
+	k.t.Helper()
+	k.eventually("registered", func() bool { return k.keeper.Registered() == nil })
+}
+
+func (k *harness) eventually(what string, ok func() bool) {
+	k.t.Helper()
+	deadline := time.Now().Add(patience)
+	for !ok() {
+		if time.Now().After(deadline) {
+			k.t.Fatalf("never: %s; status: %v; log:\n%s", what, k.keeper.Registered(), k.log)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (k *harness) define(webhooks ...admission.Webhook) {
+	k.mu.Lock()
+	k.webhooks = webhooks
+	k.mu.Unlock()
+	if k.keeper != nil {
+		k.keeper.Notify()
+	}
+}
+
+func (k *harness) bundle() []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ca
+}
+
+func (k *harness) setBundle(ca []byte, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ca, k.caErr = ca, err
+}
+
+func (k *harness) mutating() *admissionregistrationv1.MutatingWebhookConfiguration {
+	k.t.Helper()
+	got, err := k.client.MutatingWebhookConfigurations().Get(k.t.Context(), k.options.Config.Name, metav1.GetOptions{})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return got
+}
+
+func (k *harness) validating() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	k.t.Helper()
+	got, err := k.client.ValidatingWebhookConfigurations().Get(k.t.Context(), k.options.Config.Name, metav1.GetOptions{})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return got
+}
+
+func (k *harness) gone() bool {
+	k.t.Helper()
+	_, err := k.client.MutatingWebhookConfigurations().Get(k.t.Context(), k.options.Config.Name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		k.t.Fatal(err)
+	}
+	return err != nil
+}
+
+func (k *harness) names() []string {
+	k.t.Helper()
+	var names []string
+	for _, w := range k.mutating().Webhooks {
+		names = append(names, w.Name)
+	}
+	return names
+}
+
+// patch changes the mutating configuration as another manager.
+func (k *harness) patch(merge string) {
+	k.t.Helper()
+	_, err := k.client.MutatingWebhookConfigurations().Patch(k.t.Context(), k.options.Config.Name,
+		types.StrategicMergePatchType, []byte(merge), metav1.PatchOptions{FieldManager: "somebody"})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// metric adds up a metric over its labels.
+func (k *harness) metric(name string) float64 {
+	k.t.Helper()
+	families, err := k.registry.Gather()
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	var sum float64
+	for _, family := range families {
+		if family.GetName() == name {
+			for _, metric := range family.GetMetric() {
+				sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// buffer is a log that may be read while it is written.
+type buffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// A keeper that cannot reach the API server goes on trying, and ends without
+// leaving a goroutine behind.
+func TestKeeperEndsCleanlyWhileTheAPIServerIsAway(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil { // so that nobody listens there
+		t.Fatal(err)
+	}
+	k := newKeeper(t, &rest.Config{Host: "http://" + listener.Addr().String()}, "away",
+		[]admission.Webhook{webhook(admission.Mutating, "a.away.example.com")})
+	k.start()
+	k.eventually("the failure is the status", func() bool {
+		err := k.keeper.Registered()
+		return err != nil && strings.Contains(err.Error(), "connection refused")
+	})
+	k.stop()
+}

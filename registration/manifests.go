@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"encoding/json"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+// Manifests returns what a [Keeper] would apply, as plain objects with apiVersion
+// and kind set, for printing: the mutating configuration first, then the
+// validating one, each only if it has webhooks. See [Build] for the rest.
+func Manifests(c Config, webhooks []admission.Webhook, caBundle []byte) ([]runtime.Object, error) {
+	wanted, err := Build(c, webhooks, caBundle)
+	if err != nil {
+		return nil, err
+	}
+	var out []runtime.Object
+	if wanted.Mutating != nil {
+		object := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		if err := convert(wanted.Mutating, object); err != nil {
+			return nil, err
+		}
+		out = append(out, object)
+	}
+	if wanted.Validating != nil {
+		object := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		if err := convert(wanted.Validating, object); err != nil {
+			return nil, err
+		}
+		out = append(out, object)
+	}
+	return out, nil
+}
+
+// convert goes through JSON, in which an apply configuration is a plain object
+// with the unset fields left out.
+func convert(applyConfiguration, object any) error {
+	data, err := json.Marshal(applyConfiguration)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, object); err != nil {
+		return fmt.Errorf("apply configuration into %T: %w", object, err)
+	}
+	return nil
+}

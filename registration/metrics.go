@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type metrics struct {
+	applies, repairs *prometheus.CounterVec
+}
+
+func newMetrics(registry prometheus.Registerer, registered func() bool) (*metrics, error) {
+	m := &metrics{
+		applies: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sallyport_registration_applies_total",
+			Help: "Attempts to write or remove a webhook configuration, by kind and result (success, error).",
+		}, []string{"kind", "result"}),
+		repairs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sallyport_registration_repairs_total",
+			Help: "Times a webhook configuration was put right after somebody else had changed or deleted it, by kind.",
+		}, []string{"kind"}),
+	}
+	for _, kind := range []string{mutatingKind, validatingKind} { // so that they are there, with 0, from the start
+		m.repairs.WithLabelValues(kind)
+		for _, result := range []string{"success", "error"} {
+			m.applies.WithLabelValues(kind, result)
+		}
+	}
+	if registry == nil {
+		return m, nil
+	}
+	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "sallyport_registration_registered",
+		Help: "1 if the webhook configurations have been written with the current CA bundle, else 0.",
+	}, func() float64 {
+		if registered() {
+			return 1
+		}
+		return 0
+	})
+	for _, c := range []prometheus.Collector{m.applies, m.repairs, gauge} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) applied(kind string, err error) {
+	result := "success"
+	if err != nil {
+		result = "error"
+	}
+	m.applies.WithLabelValues(kind, result).Inc()
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// Limits of the pauses below, and of writes as a whole.
+const (
+	firstRepairPause = time.Second
+	maxRepairPause   = 5 * time.Minute
+	firstErrorPause  = 500 * time.Millisecond
+	maxErrorPause    = time.Minute
+	writesPerSecond  = 2 // for whatever reason, after a burst of
+	writesBurst      = 20
+)
+
+// repairs paces the repair of objects that others change. The first repair is
+// immediate; if another is due soon after, somebody insists, and each further
+// one waits twice as long as the one before.
+type repairs struct {
+	pause time.Duration
+	last  time.Time
+}
+
+// next is the earliest time of the next repair.
+func (r *repairs) next() time.Time {
+	if r.last.IsZero() {
+		return time.Time{}
+	}
+	return r.last.Add(r.pause)
+}
+
+// done notes a repair. A time without repairs of four pauses, a minute at least,
+// means that nobody insists any more.
+func (r *repairs) done(now time.Time) {
+	if r.last.IsZero() || now.Sub(r.last) > max(4*r.pause, time.Minute) {
+		r.pause = firstRepairPause
+	} else {
+		r.pause = min(2*r.pause, maxRepairPause)
+	}
+	r.last = now
+}
+
+// failures paces attempts after errors: twice as long each time, with jitter.
+func failures() wait.Backoff {
+	return wait.Backoff{Duration: firstErrorPause, Factor: 2, Jitter: 0.2, Cap: maxErrorPause, Steps: 1 << 16}
+}
