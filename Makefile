@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make` prints what there is to make. Needed: Go 1.26, make, git. No C compiler.
+
+SHELL := /bin/sh
+GO ?= go
+
+# How long each fuzz target runs in `make test` and `make fuzz`.
+FUZZTIME ?= 5s
+# Flags for `make bench`, for example BENCH="-json".
+BENCH ?=
+
+# The folder with etcd, kube-apiserver and kubectl. If it is set, nothing is built.
+ifneq ($(KUBEBUILDER_ASSETS),)
+export KUBEBUILDER_ASSETS := $(abspath $(KUBEBUILDER_ASSETS))
+endif
+
+# Builds what is missing; prints progress on stderr, the folder as its last line.
+controlplane = (cd test/controlplane && $(GO) run . etcd kube-apiserver kubectl)
+# For the beginning of a recipe's command: builds the control plane and sets
+# KUBEBUILDER_ASSETS for the rest.
+with_control_plane = assets=$$( $(controlplane) ) || exit 1; \
+	KUBEBUILDER_ASSETS=$$(printf '%s\n' "$$assets" | tail -n 1); export KUBEBUILDER_ASSETS
+
+# The race detector needs cgo, so tests run with it only where there is a compiler.
+race = $$([ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v "$$($(GO) env CC | cut -d' ' -f1)" >/dev/null 2>&1 && echo -race)
+
+# Folders of all modules of the repository, of those that are not the main one, and
+# of those that have packages.
+modules = $$(find . -name .git -prune -o -name bin -prune -o -name go.mod -print | xargs -n1 dirname | sort)
+other_modules = $$(for m in $(modules); do \
+	[ "$$m" != . ] && [ -n "$$($(GO) -C "$$m" list ./... 2>/dev/null)" ] && echo "$$m"; done)
+
+build_command = CGO_ENABLED=0 $(GO) build -trimpath
+
+.PHONY: help
+help: ## Print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+.PHONY: demo
+demo: build ## Show PodDefault injection on a real API server, check it, and end (first run: about 6 minutes)
+	@$(build_command) -o bin/demo ./test/demo
+	@$(with_control_plane); exec bin/demo
+
+.PHONY: dev
+dev: build ## The same, and stay up until Ctrl-C, with a KUBECONFIG to use
+	@$(build_command) -o bin/demo ./test/demo
+	@$(with_control_plane); exec bin/demo -stay
+
+.PHONY: build
+build: ## Build bin/sallyport
+	@$(build_command) -o bin/sallyport ./cmd/sallyport
+
+.PHONY: controlplane
+controlplane: ## Build etcd, kube-apiserver and kubectl unless cached; print their folder
+	@$(controlplane)
+
+.PHONY: test
+test: build ## Vet, unit tests, end-to-end tests on a real API server, every fuzz target for FUZZTIME
+	$(GO) vet ./...
+	@for m in $(other_modules); do \
+		echo "$(GO) -C $$m vet ./... && $(GO) -C $$m test ./..."; \
+		$(GO) -C "$$m" vet ./... && $(GO) -C "$$m" test ./... || exit 1; done
+	@$(with_control_plane); race=$(race); set -e; \
+	all=$$($(GO) list ./...); unit=$$(printf '%s\n' "$$all" | grep -v '/test/'); whole=$$(printf '%s\n' "$$all" | grep '/test/'); \
+	echo "$(GO) test $$race (packages)"; $(GO) test $$race $$unit; \
+	echo "$(GO) test ./test/..."; $(GO) test -timeout 20m $$whole
+	@$(MAKE) --no-print-directory fuzz
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default 5s) each
+	@set -e; dirs=$$($(GO) list -f '{{.Dir}}' ./...); for dir in $$dirs; do \
+		grep -qs '^func Fuzz' "$$dir"/*_test.go || continue; \
+		listed=$$(cd "$$dir" && $(GO) test -list '^Fuzz' .); \
+		for target in $$(printf '%s\n' "$$listed" | grep '^Fuzz'); do \
+			echo "$$target in $${dir#"$(CURDIR)"/}"; \
+			(cd "$$dir" && $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) .); \
+		done; done
+
+.PHONY: bench
+bench: build ## Measure sallyport against the floor and controller-runtime, in one run
+	@$(build_command) -o bin/bench ./test/bench
+	@$(with_control_plane); exec bin/bench $(BENCH)
+
+.PHONY: lint
+lint: ## Run golangci-lint as pinned in tools/lint/go.mod
+	@set -e; for m in . $(other_modules); do \
+		echo "golangci-lint run in $$m"; \
+		(cd "$$m" && $(GO) tool -modfile="$(CURDIR)/tools/lint/go.mod" golangci-lint run ./...); done
+
+.PHONY: generate
+generate: ## Generate deep copies and CustomResourceDefinitions from the types in api/
+	@$(GO) tool -modfile=tools/go.mod controller-gen \
+		object:headerFile=tools/boilerplate.go.txt crd:generateEmbeddedObjectMeta=true \
+		paths=./api/... output:crd:dir=config/crd
+	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*.yaml
+
+.PHONY: verify
+verify: ## Check that all is formatted, tidy and generated as it should be; changes nothing
+	@echo "gofmt"; unformatted=$$(gofmt -l .) || exit 1; \
+	[ -z "$$unformatted" ] || { echo "not formatted, run gofmt -w:"; echo "$$unformatted"; exit 1; }
+	@for m in $(modules); do \
+		echo "go mod tidy -diff in $$m"; \
+		$(GO) -C "$$m" mod tidy -diff || { echo "$$m/go.mod is not tidy, run: $(GO) -C $$m mod tidy"; exit 1; }; done
+	@echo "make generate"; tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && trap 'exit 1' INT TERM && \
+	tar --exclude=./.git --exclude=./bin -cf - . | tar -xf - -C "$$tmp" && \
+	$(MAKE) --no-print-directory -C "$$tmp" generate && \
+	stale=$$(cd "$$tmp" && find . -type f | while read -r f; do cmp -s "$$f" "$(CURDIR)/$$f" || echo "$$f"; done) && \
+	{ [ -z "$$stale" ] || { echo "not up to date, run make generate:"; echo "$$stale"; exit 1; }; }
+
+.PHONY: clean
+clean: ## Remove bin/ (the control plane's cache stays: `make controlplane` prints where)
+	rm -rf bin

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package imports tests who may import whom. The table is the one of
+// docs/architecture.md; a package that is not in it may import anything of ours.
+package imports
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sallyport-io/sallyport"
+
+// allowed says for each package, or folder of packages (with a final slash), which
+// of ours it may import.
+var allowed = map[string][]string{
+	"jsonpatch":     {},
+	"certificate":   {},
+	"serving":       {},
+	"api/":          {"api/"},
+	"admission":     {"jsonpatch"},
+	"wire":          {"admission", "conversion", "jsonpatch"},
+	"registration":  {"admission", "conversion"},
+	"sallyporttest": {"admission", "conversion", "jsonpatch", "wire"},
+	"webhooks/":     {"admission", "jsonpatch", "api/"},
+}
+
+// light are packages that a webhook author can take without the stacks of others,
+// named by prefixes of what must not be in their import closure.
+var light = []string{"jsonpatch", "admission", "wire", "serving"}
+
+var heavy = []string{
+	"sigs.k8s.io/controller-runtime", "k8s.io/client-go/informers", "k8s.io/client-go/tools/cache",
+	"k8s.io/apiserver", "k8s.io/cloud-provider",
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func TestImportTable(t *testing.T) {
+	for _, pkg := range list(t) {
+		name := strings.TrimPrefix(strings.TrimPrefix(pkg.ImportPath, module), "/")
+		may, ok := find(name)
+		if !ok {
+			continue
+		}
+		for _, imported := range pkg.Imports {
+			ours, ok := strings.CutPrefix(imported, module+"/")
+			if ok && !covers(may, ours) {
+				t.Errorf("%s imports %s; it may import %v", name, ours, may)
+			}
+		}
+	}
+}
+
+func TestLightPackagesStayLight(t *testing.T) {
+	seen := 0
+	for _, pkg := range list(t) {
+		name := strings.TrimPrefix(pkg.ImportPath, module+"/")
+		if !slices.Contains(light, name) {
+			continue
+		}
+		seen++
+		for _, dep := range pkg.Deps {
+			for _, prefix := range heavy {
+				if dep == prefix || strings.HasPrefix(dep, prefix+"/") {
+					t.Errorf("%s needs %s", name, dep)
+				}
+			}
+		}
+	}
+	if seen != len(light) {
+		t.Errorf("found %d of %v", seen, light)
+	}
+}
+
+func find(name string) ([]string, bool) {
+	for key, may := range allowed {
+		if covers([]string{key}, name) {
+			return may, true
+		}
+	}
+	return nil, false
+}
+
+func covers(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(entry string) bool {
+		return entry == name || strings.HasSuffix(entry, "/") && strings.HasPrefix(name, entry)
+	})
+}
+
+// list asks the go command, which knows what is built.
+func list(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", module+"/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var packages []goPackage
+	decoder := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var pkg goPackage
+		if err := decoder.Decode(&pkg); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, pkg)
+	}
+	if len(packages) < 10 {
+		t.Fatalf("go list found %d packages", len(packages))
+	}
+	return packages
+}
