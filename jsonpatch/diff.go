@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonpatch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Diff returns the patch that turns the JSON of before into the JSON of after.
+// Both are of one type that encoding/json can write: structs of the Kubernetes
+// API, pointers to them, maps, *unstructured.Unstructured. Neither is changed.
+//
+// The document that the patch is for is what encoding/json writes for before. If
+// before was decoded from a document, that one may differ: it may hold members
+// that the type does not know, and lack others that are always written. [DiffRaw]
+// is for it.
+//
+// Only what differs is written, at the place where it differs:
+//
+//   - Numbers, quantities and times keep every digit. Types that write themselves
+//     are compared by what they write.
+//   - What encoding/json omits is absent; null and empty are told apart where it
+//     tells them apart.
+//   - Elements of lists keep their identity. They are matched by the member that
+//     the patchMergeKey tag of the list's field names; without a tag by a member
+//     that names all elements (name, uid, type and the like); otherwise by the
+//     longest common subsequence of equal elements, and by likeness. Elements that
+//     stay are edited in place and moved, never written anew.
+//   - The same values give the same bytes.
+//
+// An error is about a value that encoding/json cannot write, or types that differ.
+func Diff(before, after any) (Patch, error) {
+	d, err := compare(before, after)
+	if err != nil || !d.root.edited() {
+		return nil, err
+	}
+	var e emitter
+	e.blind(&d.root, Replace)
+	return e.patch, e.err
+}
+
+// DiffRaw is [Diff] for the document that before was decoded from: it returns the
+// patch that makes in raw the changes between before and after, and no other.
+// Members that the type does not know stay where they are, also in elements of
+// lists, wherever these are moved. Parents that raw lacks, or where it has null,
+// are created. Raw must be valid JSON, see [Reader].
+//
+// It is an error if raw cannot be what before was decoded from.
+func DiffRaw(raw []byte, before, after any) (Patch, error) {
+	d, err := compare(before, after)
+	if err != nil || !d.root.edited() {
+		return nil, err
+	}
+	e := emitter{reader: NewReader(raw), path: make([]byte, 0, 128), patch: make(Patch, 0, 16)}
+	if e.reader.Kind() == 0 {
+		return nil, errors.New("there is no document to edit")
+	}
+	e.node(&d.root, Replace)
+	if e.err != nil {
+		return nil, fmt.Errorf("the document is not what the object was decoded from: %w", e.err)
+	}
+	return e.patch, nil
+}
+
+// untyped is what k8s.io/apimachinery calls unstructured: objects that hold their JSON
+// as a tree of maps.
+type untyped interface {
+	UnstructuredContent() map[string]any
+}
+
+func content(object any) any {
+	u, ok := object.(untyped)
+	if !ok {
+		return object
+	}
+	if v := reflect.ValueOf(object); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil
+	}
+	return u.UnstructuredContent()
+}
+
+func compare(before, after any) (*differ, error) {
+	if x, y := reflect.TypeOf(before), reflect.TypeOf(after); x != y {
+		return nil, fmt.Errorf("cannot compare %v with %v: they must be of one type", x, y)
+	}
+	before, after = content(before), content(after)
+	d := &differ{steps: make([]step, 0, 16)}
+	d.root.whole = whole{value: reflect.ValueOf(after)}
+	d.tree(before, after)
+	return d, d.err
+}
+
+// A differ walks two values together and notes in a tree of edits what differs.
+type differ struct {
+	root  node
+	steps []step // the way from the root to what is being compared
+	// probing is above zero while it is only asked whether something differs.
+	probing int
+	err     error
+
+	names   []string // scratch space of members
+	entries []entry  // scratch space of mapping
+}
+
+// A step leads to a member or element.
+type step struct {
+	token  string
+	index  int   // of the element, -1 for a member
+	node   *node // once something differs
+	whole  whole
+	absent bool // see node
+}
+
+func (d *differ) enter(s step) {
+	d.steps = append(d.steps, s)
+	if len(d.steps) > maxNesting {
+		d.fail(fmt.Errorf("nested deeper than %d levels", maxNesting))
+	}
+}
+
+func (d *differ) leave() { d.steps = d.steps[:len(d.steps)-1] }
+
+// here returns the node of the place that is being compared.
+func (d *differ) here() *node {
+	n := &d.root
+	for i := range d.steps {
+		s := &d.steps[i]
+		if s.node == nil {
+			if s.index >= 0 {
+				s.token = itoa(s.index)
+			}
+			s.node = n.add(&node{token: s.token, absent: s.absent, whole: s.whole})
+		}
+		n = s.node
+	}
+	return n
+}
+
+// fail keeps the first error, with its place.
+func (d *differ) fail(err error) {
+	if d.err != nil {
+		return
+	}
+	var path []byte
+	for _, s := range d.steps[:min(len(d.steps), 50)] {
+		if s.index >= 0 {
+			s.token = itoa(s.index)
+		}
+		path = appendToken(path, s.token)
+	}
+	d.err = fmt.Errorf("%s: %w", place(path), err)
+}
+
+// probe tells whether two values have the same JSON.
+func (d *differ) probe(p *plan, before, after reflect.Value) bool {
+	d.probing++
+	same := d.walk(p, before, after)
+	d.probing--
+	return same
+}
+
+// replace notes that the place gets another value.
+func (d *differ) replace(p *plan, after reflect.Value) bool {
+	return d.set(whole{p, after})
+}
+
+func (d *differ) set(w whole) bool {
+	if d.probing > 0 {
+		return false
+	}
+	value, err := w.encode()
+	if err != nil {
+		d.fail(err)
+		return false
+	}
+	d.here().set = value
+	return false
+}
+
+// remove notes that the place goes.
+func (d *differ) remove() bool {
+	if d.probing == 0 {
+		d.here().removed = true
+	}
+	return false
+}
+
+// walk compares two values of the plan's type and notes what differs. It reports
+// whether nothing does; while probing it ends at the first difference.
+func (d *differ) walk(p *plan, before, after reflect.Value) bool {
+	if d.err != nil {
+		return true
+	}
+	same := false
+	switch p.kind {
+	case boolean, signed, unsigned, float, text:
+		same = p.equal(before, after)
+	case binary:
+		same = before.IsNil() == after.IsNil() && bytes.Equal(before.Bytes(), after.Bytes())
+	case quoted:
+		same = d.probe(p.elem, before, after)
+	case pointer, dynamic:
+		switch {
+		case before.IsNil() || after.IsNil():
+			same = before.IsNil() && after.IsNil()
+		case p.kind == dynamic:
+			return d.tree(before.Interface(), after.Interface())
+		default:
+			return before.Pointer() == after.Pointer() || d.walk(p.elem, before.Elem(), after.Elem())
+		}
+	case object:
+		return d.object(p, before, after)
+	case array:
+		// As a whole: one that is read from a document may have been longer or
+		// shorter there.
+		same = true
+		for i := 0; same && i < before.Len(); i++ {
+			same = d.probe(p.elem, before.Index(i), after.Index(i))
+		}
+	case list:
+		return d.list(p, "", before, after)
+	case mapping:
+		return d.mapping(p, before, after)
+	default:
+		return d.leaf(p, before, after)
+	}
+	return same || d.replace(p, after)
+}
+
+// equal tells whether two scalars are; false for what is none.
+func (p *plan) equal(before, after reflect.Value) bool {
+	switch p.kind {
+	case text:
+		return before.String() == after.String()
+	case boolean:
+		return before.Bool() == after.Bool()
+	case signed:
+		return before.Int() == after.Int()
+	case unsigned:
+		return before.Uint() == after.Uint()
+	case float:
+		return before.Float() == after.Float()
+	}
+	return false
+}
+
+func (d *differ) object(p *plan, before, after reflect.Value) bool {
+	same := true
+	for i := range p.fields {
+		f := &p.fields[i]
+		b, hadB := f.value(before)
+		a, hasA := f.value(after)
+		if hadB && hasA && f.plan.equal(b, a) {
+			continue
+		}
+		wrote, writes := hadB && !f.omitted(b), hasA && !f.omitted(a)
+		if !wrote && !writes {
+			continue
+		}
+		d.enter(step{token: f.name, index: -1, whole: whole{f.plan, a}, absent: !wrote})
+		memberSame := false
+		switch {
+		case wrote && writes && f.plan.kind == list:
+			memberSame = d.list(f.plan, f.key, b, a)
+		case wrote && writes:
+			memberSame = d.walk(f.plan, b, a)
+		case writes && hadB && f.plan.kind == object && !d.probe(f.plan, b, a):
+			d.walk(f.plan, b, a) // the document may have members there that the type does not know
+		case writes:
+			d.replace(f.plan, a)
+		case f.plan.kind == object:
+			d.vanish(f.plan)
+		default:
+			d.remove()
+		}
+		d.leave()
+		if !memberSame {
+			if d.probing > 0 {
+				return false
+			}
+			same = false
+		}
+	}
+	return same
+}
+
+// vanish notes that a struct is omitted from now on: its members go, and it goes
+// with them unless the document has some that its type does not know.
+func (d *differ) vanish(p *plan) {
+	if d.probing > 0 {
+		return
+	}
+	n := d.here()
+	n.vanishes = true
+	for i := range p.fields {
+		n.add(&node{token: p.fields[i].name, removed: true})
+	}
+}
+
+// leaf compares values that write themselves. If both write objects, or arrays,
+// only what differs in these is noted; but a document may have another form of
+// them, which is then overwritten as a whole.
+func (d *differ) leaf(p *plan, before, after reflect.Value) bool {
+	if identical(before, after) {
+		return true
+	}
+	b, err := p.encode(before)
+	if err != nil {
+		d.fail(err)
+		return false
+	}
+	a, err := p.encode(after)
+	if err != nil {
+		d.fail(err)
+		return false
+	}
+	if bytes.Equal(b, a) {
+		return true
+	}
+	if b[0] != a[0] || b[0] != '{' && b[0] != '[' {
+		return d.replace(p, after)
+	}
+	x, y := decode(b), decode(a)
+	if reflect.DeepEqual(x, y) {
+		return true
+	}
+	if d.probing == 0 {
+		d.here().written = b
+	}
+	return d.tree(x, y)
+}
+
+// decode reads JSON that was checked before.
+func decode(value jsontext.Value) (tree any) {
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.UseNumber()
+	if dec.Decode(&tree) != nil {
+		return nil
+	}
+	return tree
+}
+
+// identical tells, by their fields and without calling a method, whether two
+// values are surely the same.
+func identical(before, after reflect.Value) bool {
+	switch before.Kind() {
+	case reflect.Struct:
+		for i := range before.NumField() {
+			if !identical(before.Field(i), after.Field(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Slice:
+		if before.Type().Elem().Kind() == reflect.Uint8 {
+			return before.IsNil() == after.IsNil() && bytes.Equal(before.Bytes(), after.Bytes())
+		}
+		return before.IsNil() && after.IsNil()
+	case reflect.Array:
+		for i := range before.Len() {
+			if !identical(before.Index(i), after.Index(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Map, reflect.Func, reflect.Interface:
+		return before.IsNil() && after.IsNil()
+	default:
+		return before.Equal(after)
+	}
+}

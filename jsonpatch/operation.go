@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package jsonpatch builds JSON Patch documents (RFC 6902) that touch only what
+// was changed.
+//
+// A [Builder] collects edits against raw JSON and emits the smallest patch that
+// makes them. A [Reader] walks JSON that was validated before, without decoding
+// what it passes over. The package knows nothing of Kubernetes requests.
+package jsonpatch
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The operations of RFC 6902, section 4.
+const (
+	Add     = "add"
+	Remove  = "remove"
+	Replace = "replace"
+	Move    = "move"
+	Copy    = "copy"
+	Test    = "test"
+)
+
+// Operation is one operation of a JSON Patch (RFC 6902, section 4).
+type Operation struct {
+	Op   string `json:"op"`
+	Path string `json:"path"` // a JSON Pointer (RFC 6901)
+	// From is the source of move and copy, a JSON Pointer.
+	From string `json:"from,omitzero"`
+	// Value is the operand of add, replace and test: one JSON value.
+	Value jsontext.Value `json:"value,omitzero"`
+}
+
+// Patch is a JSON Patch: its operations are applied in order, all or none.
+type Patch []Operation
+
+// AppendJSON appends the patch in its wire form and returns the longer slice.
+func (p Patch) AppendJSON(dst []byte) []byte {
+	dst = append(dst, '[')
+	for i, op := range p {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"op":"`...)
+		dst = append(dst, op.Op...)
+		dst = append(dst, `","path":`...)
+		dst = AppendString(dst, op.Path)
+		if op.From != "" || op.Op == Move || op.Op == Copy {
+			dst = append(dst, `,"from":`...)
+			dst = AppendString(dst, op.From)
+		}
+		if op.Value != nil {
+			dst = append(dst, `,"value":`...)
+			dst = append(dst, op.Value...)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+// MarshalJSON gives the wire form.
+func (p Patch) MarshalJSON() ([]byte, error) { return p.AppendJSON(nil), nil }
+
+// Validate reports the first operation that RFC 6902 does not allow: an unknown
+// name, a pointer that is none (see [SplitPointer]), an operand that is missing
+// or no JSON value.
+func (p Patch) Validate() error {
+	for i, op := range p {
+		if err := op.validate(); err != nil {
+			return fmt.Errorf("operation %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (op Operation) validate() error {
+	if err := checkPointer(op.Path); err != nil {
+		return fmt.Errorf("%s: path: %w", op.Op, err)
+	}
+	switch op.Op {
+	case Add, Replace, Test:
+		if !op.Value.IsValid() {
+			return fmt.Errorf("%s %s: the value is missing or no JSON", op.Op, op.Path)
+		}
+	case Move, Copy:
+		if err := checkPointer(op.From); err != nil {
+			return fmt.Errorf("%s %s: from: %w", op.Op, op.Path, err)
+		}
+	case Remove:
+	default:
+		return fmt.Errorf("unknown operation %q", op.Op)
+	}
+	return nil
+}
+
+// AppendString appends s as a JSON string. What is not UTF-8 becomes U+FFFD, as JSON
+// has no other way.
+func AppendString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
+			dst, _ = jsontext.AppendQuote(dst, s) // its only error is about that replacement
+			return dst
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}
