@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wire speaks AdmissionReview as kube-apiserver does: it decodes the
+// envelope, calls the handler and encodes the answer. It is the only place that
+// knows v1 from v1beta1.
+//
+// What is a decision goes out as a review with HTTP 200; what is a fault, of the
+// webhook or of its caller, as an HTTP error, so that the failurePolicy of the
+// webhook's configuration decides. An answer always carries the UID, the version
+// and the kind of its request.
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+// Admission answers admission reviews with one webhook's handler. It is an
+// http.Handler; limits on size, time and concurrency are its server's business.
+type Admission struct {
+	webhook admission.Webhook
+	faults  *faultLog
+	metrics *webhookMetrics
+}
+
+// AdmissionOptions are what an [Admission] may be given.
+type AdmissionOptions struct {
+	// Logger gets faults; decisions are not logged. Default: slog.Default().
+	Logger *slog.Logger
+	// Metrics counts outcomes. Default: nothing is counted.
+	Metrics *Metrics
+}
+
+// NewAdmission serves the webhook's handler. The definition must be valid, see
+// [admission.Webhook.Validate].
+func NewAdmission(webhook admission.Webhook, options AdmissionOptions) (*Admission, error) {
+	if err := webhook.Validate(); err != nil {
+		return nil, err
+	}
+	logger := options.Logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	return &Admission{
+		webhook: webhook,
+		faults:  newFaultLog(logger.With("webhook", webhook.Name)),
+		metrics: options.Metrics.forWebhook(webhook.Name),
+	}, nil
+}
+
+// Review answers the AdmissionReview in body, which it keeps and does not change.
+// It returns the request, the decision and the answer in wire form, or an error
+// that is a [*Fault].
+func (a *Admission) Review(ctx context.Context, body []byte) (*Reviewed, error) {
+	version, req, err := decodeReview(body)
+	if err != nil {
+		return nil, &Fault{Code: http.StatusBadRequest, Err: err}
+	}
+	resp, err := a.webhook.Handler.Handle(ctx, req)
+	if err != nil {
+		return nil, faultOf(ctx, err)
+	}
+	if err := a.check(req, resp); err != nil {
+		return nil, &Fault{Code: http.StatusInternalServerError, Err: err}
+	}
+	answer, err := encodeReview(version, req.UID, resp)
+	if err != nil {
+		return nil, &Fault{Code: http.StatusInternalServerError, Err: err}
+	}
+	return &Reviewed{Request: req, Response: resp, Answer: answer}, nil
+}
+
+// Reviewed is a request that was decided.
+type Reviewed struct {
+	Request  *admissionv1.AdmissionRequest
+	Response *admission.Response
+	Answer   []byte // the AdmissionReview as sent
+}
+
+// check refuses answers that the API server would refuse, or worse, would turn
+// into an error that no failurePolicy covers.
+func (a *Admission) check(req *admissionv1.AdmissionRequest, resp *admission.Response) error {
+	switch {
+	case resp == nil:
+		return errors.New("the handler returned neither a response nor an error")
+	case !resp.Allowed || len(resp.Patch) == 0:
+		return nil
+	case a.webhook.Type == admission.TypeValidating:
+		return errors.New("the handler of a validating webhook returned a patch")
+	case len(req.Object.Raw) == 0:
+		return fmt.Errorf("the handler returned a patch for a request without an object, operation %s", brief(string(req.Operation)))
+	}
+	if err := resp.Patch.Validate(); err != nil {
+		return fmt.Errorf("the handler returned a patch that is none: %w", err)
+	}
+	return checkIdentity(req, resp.Patch)
+}
+
+// ServeHTTP answers one POST.
+func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, fault := readBody(r)
+	if fault == nil {
+		reviewed, err := a.Review(r.Context(), body)
+		if err == nil {
+			a.metrics.decided(reviewed.Response)
+			header := w.Header()
+			header["Content-Type"] = jsonContentType
+			header["Content-Length"] = []string{strconv.Itoa(len(reviewed.Answer))}
+			_, _ = w.Write(reviewed.Answer) // who closed the connection has no use for an error
+			return
+		}
+		if !errors.As(err, &fault) {
+			fault = &Fault{Code: http.StatusInternalServerError, Err: err}
+		}
+	}
+	a.metrics.failed(fault.Code)
+	a.faults.log(r.Context(), fault)
+	fault.write(w, a.webhook.Name)
+}
+
+var jsonContentType = []string{"application/json"}

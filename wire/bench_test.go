@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// BenchmarkReview is what the envelope of a two-container notebook pod costs: from
+// the body to the bytes of the answer, around a handler that does nothing.
+func BenchmarkReview(b *testing.B) {
+	body := recorded(b, "notebook.json")
+	patch := jsonpatch.Patch{
+		{Op: jsonpatch.Add, Path: "/spec/volumes/-", Value: []byte(`{"name":"gcp","secret":{"secretName":"gcp-credentials"}}`)},
+		{Op: jsonpatch.Add, Path: "/spec/containers/0/env/-", Value: []byte(`{"name":"GOOGLE_APPLICATION_CREDENTIALS","value":"/secret/gcp/key.json"}`)},
+		{Op: jsonpatch.Add, Path: "/spec/containers/0/volumeMounts/-", Value: []byte(`{"name":"gcp","mountPath":"/secret/gcp"}`)},
+		{Op: jsonpatch.Add, Path: "/metadata/annotations/poddefault.admission.kubeflow.org~1poddefault-gcp", Value: []byte(`"1234567"`)},
+	}
+	for _, bc := range []struct {
+		name string
+		resp *admission.Response
+	}{
+		{"allowed", admission.Allowed()},
+		{"patched", admission.Patched(patch)},
+		{"denied", admission.Denied("pod segmentation-0: two PodDefaults set the same variable")},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			a, err := NewAdmission(definition(admission.TypeMutating, always(bc.resp, nil)), AdmissionOptions{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := a.Review(b.Context(), body); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkScan is what the checks of a review's JSON cost, against a general
+// decoder that makes the same ones. Compare the least of several runs.
+func BenchmarkScan(b *testing.B) {
+	body := recorded(b, "notebook.json")
+	b.Run("scanner", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := scan(body); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("jsontext", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if !jsontext.Value(body).IsValid() {
+				b.Fatal("invalid")
+			}
+		}
+	})
+}

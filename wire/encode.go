@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// encodeReview returns the AdmissionReview that answers the request with the given
+// UID. The rules are those of the API server for version v1, which v1beta1 does
+// not contradict: a patch only with its type, a status only on denial.
+func encodeReview(version string, uid types.UID, resp *admission.Response) ([]byte, error) {
+	var patch []byte
+	if resp.Allowed && len(resp.Patch) > 0 {
+		patch = resp.Patch.AppendJSON(make([]byte, 0, 1024))
+	}
+	dst := make([]byte, 0, 256+base64.StdEncoding.EncodedLen(len(patch)))
+	dst = append(dst, `{"kind":"AdmissionReview","apiVersion":"`...)
+	dst = append(dst, version...)
+	dst = append(dst, `","response":{"uid":`...)
+	dst = jsonpatch.AppendString(dst, string(uid))
+	if resp.Allowed {
+		dst = append(dst, `,"allowed":true`...)
+	} else {
+		dst = append(dst, `,"allowed":false`...)
+		if resp.Status != nil {
+			status, err := json.Marshal(resp.Status)
+			if err != nil {
+				return nil, fmt.Errorf("encoding the status of the answer: %w", err)
+			}
+			dst = append(append(dst, `,"status":`...), status...)
+		}
+	}
+	if patch != nil {
+		dst = append(dst, `,"patch":"`...)
+		dst = base64.StdEncoding.AppendEncode(dst, patch)
+		dst = append(dst, `","patchType":"JSONPatch"`...)
+	}
+	if len(resp.AuditAnnotations) > 0 {
+		dst = append(dst, `,"auditAnnotations":`...)
+		separator := byte('{')
+		for _, key := range slices.Sorted(maps.Keys(resp.AuditAnnotations)) {
+			dst = jsonpatch.AppendString(append(dst, separator), key)
+			dst = jsonpatch.AppendString(append(dst, ':'), resp.AuditAnnotations[key])
+			separator = ','
+		}
+		dst = append(dst, '}')
+	}
+	if len(resp.Warnings) > 0 {
+		dst = append(dst, `,"warnings":`...)
+		separator := byte('[')
+		for _, warning := range resp.Warnings {
+			dst = jsonpatch.AppendString(append(dst, separator), printable(warning))
+			separator = ','
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, "}}"...), nil
+}
+
+// printable replaces control characters: the API server drops a warning that
+// holds one.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}

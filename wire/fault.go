@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+// Fault is why a review was not decided: an HTTP status from 400 for what the
+// caller did wrong, from 500 for what went wrong here.
+type Fault struct {
+	Code int
+	// RetryAfter tells the API server to call again, if Retry is true.
+	Retry      bool
+	RetryAfter time.Duration
+	Err        error
+}
+
+func (f *Fault) Error() string { return f.Err.Error() }
+func (f *Fault) Unwrap() error { return f.Err }
+
+// statusClientClosedRequest is what proxies log for a caller who went away; nobody
+// is left to read it.
+const statusClientClosedRequest = 499
+
+// faultOf says what a handler's error means.
+func faultOf(ctx context.Context, err error) *Fault {
+	if after, ok := admission.RetryAfter(err); ok {
+		return &Fault{Code: http.StatusServiceUnavailable, Retry: true, RetryAfter: after, Err: err}
+	}
+	switch ended := ctx.Err(); {
+	case errors.Is(ended, context.Canceled):
+		return &Fault{Code: statusClientClosedRequest, Err: fmt.Errorf("the caller went away: %w", err)}
+	case ended != nil:
+		return &Fault{Code: http.StatusGatewayTimeout, Err: fmt.Errorf("no decision before the deadline of the call: %w", err)}
+	}
+	return &Fault{Code: http.StatusInternalServerError, Err: err}
+}
+
+// faultLog logs faults, of each kind the first ten and then one a second: anybody
+// who reaches the port can make them. The metrics count all.
+type faultLog struct {
+	logger                    *slog.Logger
+	callers, passing, lasting rate.Sometimes
+}
+
+func newFaultLog(logger *slog.Logger) *faultLog {
+	sometimes := func() rate.Sometimes { return rate.Sometimes{First: 10, Interval: time.Second} }
+	return &faultLog{logger: logger, callers: sometimes(), passing: sometimes(), lasting: sometimes()}
+}
+
+func (l *faultLog) log(ctx context.Context, fault *Fault) {
+	kind, level := &l.lasting, slog.LevelError
+	switch {
+	case fault.Code < http.StatusInternalServerError:
+		kind, level = &l.callers, slog.LevelWarn
+	case fault.Retry:
+		kind, level = &l.passing, slog.LevelWarn
+	}
+	kind.Do(func() {
+		l.logger.Log(ctx, level, "review not answered", "code", fault.Code, "error", fault.Err)
+	})
+}
+
+// write answers with the fault, on behalf of the webhook.
+func (f *Fault) write(w http.ResponseWriter, webhook string) {
+	header := w.Header()
+	if f.Retry {
+		// Together these make the API server call again on a new connection,
+		// which may lead to another replica.
+		seconds := f.RetryAfter / time.Second
+		if f.RetryAfter%time.Second > 0 {
+			seconds++
+		}
+		header.Set("Retry-After", strconv.FormatInt(int64(max(seconds, 0)), 10))
+		header.Set("Connection", "close")
+	}
+	if f.Code == http.StatusMethodNotAllowed {
+		header.Set("Allow", http.MethodPost)
+	}
+	http.Error(w, webhook+": "+f.Error(), f.Code)
+}
