@@ -19,8 +19,8 @@ type Type string
 
 // The two types of admission webhooks.
 const (
-	Mutating   Type = "Mutating"
-	Validating Type = "Validating"
+	TypeMutating   Type = "Mutating"
+	TypeValidating Type = "Validating"
 )
 
 // Webhook is a handler with all that the API server must know to call it. The
@@ -63,7 +63,7 @@ func (w Webhook) Defaulted() Webhook {
 	setDefault(&w.FailurePolicy, admissionregistrationv1.Fail)
 	setDefault(&w.TimeoutSeconds, 5)
 	setDefault(&w.SideEffects, admissionregistrationv1.SideEffectClassNone)
-	if w.Type == Mutating {
+	if w.Type == TypeMutating {
 		setDefault(&w.ReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)
 	}
 	if len(w.ReviewVersions) == 0 {
@@ -104,8 +104,8 @@ func (w Webhook) Validate() error {
 			}
 		}
 	}
-	if w.Type != Mutating && w.Type != Validating {
-		add("type", "is %q; choose %s or %s", w.Type, Mutating, Validating)
+	if w.Type != TypeMutating && w.Type != TypeValidating {
+		add("type", "is %q; choose %s or %s", w.Type, TypeMutating, TypeValidating)
 	}
 	if len(w.Rules) == 0 {
 		add("rules", "are missing: the webhook would never be called")
@@ -128,7 +128,7 @@ func (w Webhook) Validate() error {
 	if w.TimeoutSeconds < 1 || w.TimeoutSeconds > 30 {
 		add("timeoutSeconds", "is %d; the API server allows 1 to 30", w.TimeoutSeconds)
 	}
-	if w.Type == Mutating {
+	if w.Type == TypeMutating {
 		oneOf(add, "reinvocationPolicy", w.ReinvocationPolicy,
 			admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)
 	} else if w.ReinvocationPolicy != "" {
@@ -141,8 +141,13 @@ func (w Webhook) Validate() error {
 			add("reviewVersions", "%q stands there twice", version)
 		}
 	}
-	if w.Handler == nil {
-		add("handler", "is missing")
+	if err := checkHandler(w.Handler); err != nil {
+		add("handler", "%w", err)
+	} else {
+		w.validateOperations(add)
+	}
+	if w.Type == TypeValidating && changesObjects(w.Handler) {
+		add("handler", "changes objects, which only mutating webhooks may")
 	}
 	return errors.Join(errs...)
 }

@@ -18,7 +18,7 @@ func valid() Webhook {
 	return Webhook{
 		Name: "check.crontab.example.com",
 		Path: "/validate-crontab",
-		Type: Validating,
+		Type: TypeValidating,
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"v1"}, Resources: []string{"crontabs"}},
@@ -35,7 +35,7 @@ func TestWebhookValidateAcceptsWhatTheAPIServerAccepts(t *testing.T) {
 	}{
 		{"what is needed and no more", func(*Webhook) {}},
 		{"a mutating webhook with every field set", func(w *Webhook) {
-			w.Type = Mutating
+			w.Type = TypeMutating
 			w.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 			w.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "skip", Operator: metav1.LabelSelectorOpDoesNotExist}}}
 			w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "example.com/not-mine", Expression: "true"}, {Name: "other", Expression: "false"}}
@@ -136,7 +136,7 @@ func TestWebhookValidateNamesTheFieldOfAMistake(t *testing.T) {
 		{"side effects that webhooks of v1 may not have", func(w *Webhook) { w.SideEffects = admissionregistrationv1.SideEffectClassSome }, `sideEffects: "Some" is not allowed`},
 		{"a negative timeout", func(w *Webhook) { w.TimeoutSeconds = -1 }, "timeoutSeconds: is -1"},
 		{"a timeout of 31 seconds", func(w *Webhook) { w.TimeoutSeconds = 31 }, "timeoutSeconds: is 31"},
-		{"an unknown reinvocation policy", func(w *Webhook) { w.Type, w.ReinvocationPolicy = Mutating, "Always" }, `reinvocationPolicy: "Always" is not allowed`},
+		{"an unknown reinvocation policy", func(w *Webhook) { w.Type, w.ReinvocationPolicy = TypeMutating, "Always" }, `reinvocationPolicy: "Always" is not allowed`},
 		{"a validating webhook with a reinvocation policy", func(w *Webhook) { w.ReinvocationPolicy = admissionregistrationv1.NeverReinvocationPolicy }, "reinvocationPolicy: is for mutating webhooks only"},
 		{"an unknown review version", func(w *Webhook) { w.ReviewVersions = []string{"v1", "v2"} }, `reviewVersions: "v2" is not spoken here`},
 		{"a review version twice", func(w *Webhook) { w.ReviewVersions = []string{"v1", "v1"} }, `reviewVersions: "v1" stands there twice`},
@@ -174,21 +174,21 @@ func TestWebhookDefaulted(t *testing.T) {
 		name     string
 		in, want Webhook
 	}{
-		{"a validating webhook", Webhook{Type: Validating}, Webhook{
-			Type: Validating, MatchPolicy: admissionregistrationv1.Equivalent, FailurePolicy: admissionregistrationv1.Fail,
+		{"a validating webhook", Webhook{Type: TypeValidating}, Webhook{
+			Type: TypeValidating, MatchPolicy: admissionregistrationv1.Equivalent, FailurePolicy: admissionregistrationv1.Fail,
 			TimeoutSeconds: 5, SideEffects: admissionregistrationv1.SideEffectClassNone, ReviewVersions: []string{"v1", "v1beta1"},
 		}},
-		{"a mutating webhook is called again if needed", Webhook{Type: Mutating}, Webhook{
-			Type: Mutating, MatchPolicy: admissionregistrationv1.Equivalent, FailurePolicy: admissionregistrationv1.Fail,
+		{"a mutating webhook is called again if needed", Webhook{Type: TypeMutating}, Webhook{
+			Type: TypeMutating, MatchPolicy: admissionregistrationv1.Equivalent, FailurePolicy: admissionregistrationv1.Fail,
 			TimeoutSeconds: 5, SideEffects: admissionregistrationv1.SideEffectClassNone, ReviewVersions: []string{"v1", "v1beta1"},
 			ReinvocationPolicy: admissionregistrationv1.IfNeededReinvocationPolicy,
 		}},
 		{"what is set stays", Webhook{
-			Name: "a.b.c", Path: "/x", Type: Mutating, MatchPolicy: admissionregistrationv1.Exact, FailurePolicy: admissionregistrationv1.Ignore,
+			Name: "a.b.c", Path: "/x", Type: TypeMutating, MatchPolicy: admissionregistrationv1.Exact, FailurePolicy: admissionregistrationv1.Ignore,
 			TimeoutSeconds: 30, SideEffects: admissionregistrationv1.SideEffectClassNoneOnDryRun, ReviewVersions: []string{"v1beta1"},
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 		}, Webhook{
-			Name: "a.b.c", Path: "/x", Type: Mutating, MatchPolicy: admissionregistrationv1.Exact, FailurePolicy: admissionregistrationv1.Ignore,
+			Name: "a.b.c", Path: "/x", Type: TypeMutating, MatchPolicy: admissionregistrationv1.Exact, FailurePolicy: admissionregistrationv1.Ignore,
 			TimeoutSeconds: 30, SideEffects: admissionregistrationv1.SideEffectClassNoneOnDryRun, ReviewVersions: []string{"v1beta1"},
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 		}},

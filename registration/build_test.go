@@ -20,7 +20,7 @@ func TestManifestsHoldWhatTheDefinitionsSay(t *testing.T) {
 	bundle := authority(t, "ca")
 	scope := admissionregistrationv1.NamespacedScope
 	detailed := admission.Webhook{
-		Name: "check.crontab.example.com", Type: admission.Validating, Path: "/check",
+		Name: "check.crontab.example.com", Type: admission.TypeValidating, Path: "/check",
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 			Rule: admissionregistrationv1.Rule{
@@ -37,9 +37,9 @@ func TestManifestsHoldWhatTheDefinitionsSay(t *testing.T) {
 		TimeoutSeconds:  7,
 		SideEffects:     admissionregistrationv1.SideEffectClassNoneOnDryRun,
 		ReviewVersions:  []string{"v1"},
-		Handler:         webhook(admission.Mutating, "a.example.com").Handler,
+		Handler:         webhook(admission.TypeMutating, "a.example.com").Handler,
 	}
-	plain := webhook(admission.Mutating, "default.crontab.example.com")
+	plain := webhook(admission.TypeMutating, "default.crontab.example.com")
 	plain.FailurePolicy = ""
 	config := registration.Config{
 		Name:        "crontab-webhooks",
@@ -97,7 +97,7 @@ func TestManifestsHoldWhatTheDefinitionsSay(t *testing.T) {
 }
 
 func TestBuildLeavesUnsetSelectorsAndBundlesToOthers(t *testing.T) {
-	unset, empty := webhook(admission.Mutating, "unset.example.com"), webhook(admission.Mutating, "empty.example.com")
+	unset, empty := webhook(admission.TypeMutating, "unset.example.com"), webhook(admission.TypeMutating, "empty.example.com")
 	empty.ObjectSelector = &metav1.LabelSelector{}
 	got, err := registration.Build(outside("a"), []admission.Webhook{unset, empty}, nil)
 	if err != nil {
@@ -130,7 +130,7 @@ func TestBuildLeavesUnsetSelectorsAndBundlesToOthers(t *testing.T) {
 func TestBuildIsDeterministicAndKeepsTheOrderOfDefinitions(t *testing.T) {
 	var webhooks []admission.Webhook
 	for _, name := range []string{"c.example.com", "a.example.com", "d.example.com", "b.example.com"} {
-		webhooks = append(webhooks, webhook(admission.Mutating, name))
+		webhooks = append(webhooks, webhook(admission.TypeMutating, name))
 	}
 	config := outside("a")
 	config.Labels = map[string]string{"x": "1", "y": "2", "z": "3"}
@@ -161,7 +161,7 @@ func TestBuildIsDeterministicAndKeepsTheOrderOfDefinitions(t *testing.T) {
 }
 
 func TestBuildNamesEveryMistake(t *testing.T) {
-	good := webhook(admission.Mutating, "good.example.com")
+	good := webhook(admission.TypeMutating, "good.example.com")
 	bundle := authority(t, "ca")
 	key := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: []byte("secret")})
 	config := func(change func(*registration.Config)) registration.Config {
@@ -246,7 +246,7 @@ func TestURLKeepsThePathOfAProxyInFront(t *testing.T) {
 		"https://hooks.example/x/": "https://hooks.example/x/a.example.com",
 	} {
 		config := registration.Config{Name: "a", Endpoint: registration.Endpoint{URL: base}}
-		got, err := registration.Build(config, []admission.Webhook{webhook(admission.Validating, "a.example.com")}, nil)
+		got, err := registration.Build(config, []admission.Webhook{webhook(admission.TypeValidating, "a.example.com")}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,12 +86,12 @@ func Build(c Config, webhooks []admission.Webhook, caBundle []byte) (Configurati
 	for _, w := range webhooks {
 		w = w.Defaulted()
 		switch w.Type {
-		case admission.Mutating:
+		case admission.TypeMutating:
 			if out.Mutating == nil {
 				out.Mutating = c.mutating()
 			}
 			out.Mutating.WithWebhooks(mutatingWebhook(c.Endpoint, w, caBundle))
-		case admission.Validating:
+		case admission.TypeValidating:
 			if out.Validating == nil {
 				out.Validating = c.validating()
 			}

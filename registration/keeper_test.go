@@ -55,7 +55,7 @@ func TestKeeper(t *testing.T) {
 }
 
 func testCreates(t *testing.T, config *rest.Config) {
-	both := []admission.Webhook{webhook(admission.Mutating, "a.creates.example.com"), webhook(admission.Validating, "b.creates.example.com")}
+	both := []admission.Webhook{webhook(admission.TypeMutating, "a.creates.example.com"), webhook(admission.TypeValidating, "b.creates.example.com")}
 	both[0].MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "not-mirror", Expression: "!('x' in object.metadata)"}}
 
 	k := newKeeper(t, config, "creates-url", both)
@@ -102,7 +102,7 @@ func testCreates(t *testing.T, config *rest.Config) {
 }
 
 func testForeignFields(t *testing.T, config *rest.Config) {
-	k := newKeeper(t, config, "foreign", []admission.Webhook{webhook(admission.Mutating, "a.foreign.example.com")})
+	k := newKeeper(t, config, "foreign", []admission.Webhook{webhook(admission.TypeMutating, "a.foreign.example.com")})
 	k.options.Recheck = 10 * time.Millisecond // so that it applies again and again
 	k.start()
 	k.registered()
@@ -126,7 +126,7 @@ func testForeignFields(t *testing.T, config *rest.Config) {
 
 func testDrift(t *testing.T, config *rest.Config) {
 	k := newKeeper(t, config, "drift", []admission.Webhook{
-		webhook(admission.Mutating, "a.drift.example.com"), webhook(admission.Validating, "b.drift.example.com"),
+		webhook(admission.TypeMutating, "a.drift.example.com"), webhook(admission.TypeValidating, "b.drift.example.com"),
 	})
 	k.start()
 	k.registered()
@@ -156,7 +156,7 @@ func testDrift(t *testing.T, config *rest.Config) {
 
 func testOrder(t *testing.T, config *rest.Config) {
 	k := newKeeper(t, config, "order", []admission.Webhook{
-		webhook(admission.Mutating, "b.order.example.com"), webhook(admission.Mutating, "a.order.example.com"),
+		webhook(admission.TypeMutating, "b.order.example.com"), webhook(admission.TypeMutating, "a.order.example.com"),
 	})
 	k.start()
 	k.registered()
@@ -173,7 +173,7 @@ func testOrder(t *testing.T, config *rest.Config) {
 }
 
 func testDefinitions(t *testing.T, config *rest.Config) {
-	first, second := webhook(admission.Mutating, "a.definitions.example.com"), webhook(admission.Mutating, "b.definitions.example.com")
+	first, second := webhook(admission.TypeMutating, "a.definitions.example.com"), webhook(admission.TypeMutating, "b.definitions.example.com")
 	k := newKeeper(t, config, "definitions", []admission.Webhook{first, second})
 	k.start()
 	k.registered()
@@ -196,7 +196,7 @@ func testDefinitions(t *testing.T, config *rest.Config) {
 }
 
 func testLeftOvers(t *testing.T, config *rest.Config) {
-	k := newKeeper(t, config, "left-overs", []admission.Webhook{webhook(admission.Mutating, "a.left-overs.example.com")})
+	k := newKeeper(t, config, "left-overs", []admission.Webhook{webhook(admission.TypeMutating, "a.left-overs.example.com")})
 	k.start()
 	k.registered()
 	k.stop()
@@ -220,7 +220,7 @@ func testKeepsOthers(t *testing.T, config *rest.Config) {
 		t.Fatal("a configuration without our label was deleted")
 	}
 
-	k.define(webhook(admission.Mutating, "a.keeps.example.com"))
+	k.define(webhook(admission.TypeMutating, "a.keeps.example.com"))
 	k.eventually("our webhook is in it", func() bool { return cmp.Equal([]string{"a.keeps.example.com"}, k.names()) })
 	k.patch(`{"webhooks":[{"name":"theirs.keeps.example.com","clientConfig":{"url":"https://127.0.0.1:1/"},` +
 		`"sideEffects":"None","failurePolicy":"Ignore","admissionReviewVersions":["v1"]}]}`)
@@ -229,7 +229,7 @@ func testKeepsOthers(t *testing.T, config *rest.Config) {
 }
 
 func testBundle(t *testing.T, config *rest.Config) {
-	k := newKeeper(t, config, "bundle", []admission.Webhook{webhook(admission.Mutating, "a.bundle.example.com")})
+	k := newKeeper(t, config, "bundle", []admission.Webhook{webhook(admission.TypeMutating, "a.bundle.example.com")})
 	k.setBundle(nil, errors.New("no authority yet"))
 	k.start()
 	k.eventually("the missing bundle is logged", func() bool { return strings.Contains(k.log.String(), "no authority yet") })
@@ -271,7 +271,7 @@ func testBundle(t *testing.T, config *rest.Config) {
 }
 
 func testRefused(t *testing.T, config *rest.Config) {
-	bad := webhook(admission.Mutating, "a.refused.example.com")
+	bad := webhook(admission.TypeMutating, "a.refused.example.com")
 	bad.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "broken", Expression: "object.("}}
 	k := newKeeper(t, config, "refused", []admission.Webhook{bad})
 	k.start()
@@ -279,7 +279,7 @@ func testRefused(t *testing.T, config *rest.Config) {
 		err := k.keeper.Registered()
 		return err != nil && strings.Contains(err.Error(), "matchConditions")
 	})
-	k.define(webhook(admission.Mutating, "a.refused.example.com"))
+	k.define(webhook(admission.TypeMutating, "a.refused.example.com"))
 	k.registered()
 
 	// Definitions that do not even build leave what is registered alone.
@@ -313,7 +313,7 @@ func testRights(t *testing.T, config *rest.Config) {
 	limited := rest.CopyConfig(config)
 	limited.Impersonate.UserName = "keeper"
 
-	k := newKeeper(t, limited, "rights", []admission.Webhook{webhook(admission.Mutating, "a.rights.example.com")})
+	k := newKeeper(t, limited, "rights", []admission.Webhook{webhook(admission.TypeMutating, "a.rights.example.com")})
 	k.client = kubernetes.NewForConfigOrDie(config).AdmissionregistrationV1() // the test's own
 	k.start()
 	k.registered() // create
@@ -522,7 +522,7 @@ func TestKeeperEndsCleanlyWhileTheAPIServerIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := newKeeper(t, &rest.Config{Host: "http://" + listener.Addr().String()}, "away",
-		[]admission.Webhook{webhook(admission.Mutating, "a.away.example.com")})
+		[]admission.Webhook{webhook(admission.TypeMutating, "a.away.example.com")})
 	k.start()
 	k.eventually("the failure is the status", func() bool {
 		err := k.keeper.Registered()
