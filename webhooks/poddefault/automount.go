@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The names by which the API server's ServiceAccount plugin mounts a token
+// (k8s.io/kubernetes, plugin/pkg/admission/serviceaccount).
+const (
+	tokenVolumePrefix = "kube-api-access-"
+	tokenMountPath    = "/var/run/secrets/kubernetes.io/serviceaccount"
+)
+
+// automount sets automountServiceAccountToken. The ServiceAccount plugin runs
+// before webhooks and has mounted the token by then, so that to switch it off
+// means to take that volume and its mounts away again. What the pod's author
+// mounted there stays.
+func (e *emitter) automount(p *pod, s *setting[bool]) {
+	value := jsontext.Value(strconv.FormatBool(s.value))
+	if string(p.automountToken) != string(value) {
+		e.set("/spec/automountServiceAccountToken", value, s.origin)
+	}
+	if s.value {
+		return
+	}
+	var tokens []string
+	for i, volume := range p.volumes.elements() {
+		if strings.HasPrefix(string(volume.key), tokenVolumePrefix) && member(volume.value, "projected") != nil {
+			tokens = append(tokens, string(volume.key))
+			p.volumes.removed = append(p.volumes.removed, removal{i, s.origin})
+		}
+	}
+	for _, containers := range [][]container{p.app, p.init} {
+		for i := range containers {
+			mounts := &containers[i].volumeMounts
+			for j, mount := range mounts.elements() {
+				if string(mount.key) == tokenMountPath && slices.Contains(tokens, string(field("name")(mount.value))) {
+					mounts.removed = append(mounts.removed, removal{j, s.origin})
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// What a PodDefault wants is compared with what a pod has on decoded trees. That
+// happens only where both have an element of the same key: when a pod that was
+// injected comes again, and when there is a conflict.
+
+// subset names the fields that are set in want and not the same in have. Fields
+// that only have holds, such as the API server's defaults, do not count. Of a
+// list of objects each wanted element must be met by some element; other lists
+// must be equal.
+func subset(want, have jsontext.Value) []string {
+	return unmet(nil, "", decode(want), decode(have))
+}
+
+// exactly compares in both directions, for elements of type T: fields that T does
+// not know do not count, and drop removes from both trees what means the same as
+// its absence.
+func exactly[T any](drop func(tree map[string]any)) func(want, have jsontext.Value) []string {
+	known := fieldPaths(nil, "", reflect.TypeFor[T]())
+	unknown := func(path string) bool {
+		return !slices.ContainsFunc(known, func(k string) bool { return k == path })
+	}
+	return func(want, have jsontext.Value) []string {
+		w, h := decode(want), decode(have)
+		for _, tree := range []any{w, h} {
+			if object, ok := tree.(map[string]any); ok {
+				drop(object)
+			}
+		}
+		extra := slices.DeleteFunc(unmet(nil, "", h, w), unknown)
+		differences := append(unmet(nil, "", w, h), extra...)
+		slices.Sort(differences)
+		return slices.Compact(differences)
+	}
+}
+
+// fieldPaths lists the JSON fields of a struct of the API, and of the structs
+// below it, as paths like those of unmet.
+func fieldPaths(paths []string, path string, t reflect.Type) []string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || t == reflect.TypeFor[resource.Quantity]() {
+		return paths
+	}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "" { // inlined
+			paths = fieldPaths(paths, path, field.Type)
+			continue
+		}
+		below := name
+		if path != "" {
+			below = path + "." + name
+		}
+		paths = fieldPaths(append(paths, below), below, field.Type)
+	}
+	return paths
+}
+
+// dropEnvDefaults removes what the API server fills in (fieldRef.apiVersion v1,
+// divisor 0), "optional: false" and the empty value, which is no value.
+func dropEnvDefaults(env map[string]any) {
+	dropEqual(env, "value", "")
+	if from, ok := env["valueFrom"].(map[string]any); ok {
+		dropOptionalFalse(from)
+		if ref, ok := from["fieldRef"].(map[string]any); ok {
+			dropEqual(ref, "apiVersion", "v1")
+		}
+		if ref, ok := from["resourceFieldRef"].(map[string]any); ok {
+			dropEqual(ref, "divisor", "0")
+		}
+	}
+}
+
+// dropOptionalFalse removes "optional: false" from each source of env or envFrom.
+func dropOptionalFalse(sources map[string]any) {
+	for _, source := range sources {
+		if source, ok := source.(map[string]any); ok {
+			dropEqual(source, "optional", false)
+		}
+	}
+}
+
+func dropMountDefaults(mount map[string]any) {
+	dropEqual(mount, "readOnly", false)
+	dropEqual(mount, "subPath", "")
+	dropEqual(mount, "subPathExpr", "")
+	dropEqual(mount, "mountPropagation", "None")
+	dropEqual(mount, "recursiveReadOnly", "Disabled")
+}
+
+func dropEqual(tree map[string]any, name string, value any) {
+	if tree[name] == value {
+		delete(tree, name)
+	}
+}
+
+// volumeDifferences compares volumes: the same kind of source, and each of its
+// fields that is wanted. A volume without a source is an emptyDir.
+func volumeDifferences(want, have jsontext.Value) []string {
+	w, _ := decode(want).(map[string]any)
+	h, _ := decode(have).(map[string]any)
+	for _, volume := range []map[string]any{w, h} {
+		if len(volume) == 1 {
+			volume["emptyDir"] = map[string]any{}
+		}
+	}
+	return unmet(nil, "", w, h)
+}
+
+// unmet appends the paths at which have does not hold what want asks for.
+func unmet(paths []string, path string, want, have any) []string {
+	switch want := want.(type) {
+	case nil:
+		return paths
+	case map[string]any:
+		have, ok := have.(map[string]any)
+		if !ok {
+			return append(paths, path)
+		}
+		for _, name := range slices.Sorted(maps.Keys(want)) {
+			below := name
+			if path != "" {
+				below = path + "." + name
+			}
+			if value, ok := have[name]; ok || want[name] == nil {
+				paths = unmet(paths, below, want[name], value)
+			} else {
+				paths = append(paths, below)
+			}
+		}
+		return paths
+	case []any:
+		have, ok := have.([]any)
+		if !ok {
+			return append(paths, path)
+		}
+		return unmetElements(paths, path, want, have)
+	default:
+		if want != have {
+			return append(paths, path)
+		}
+		return paths
+	}
+}
+
+func unmetElements(paths []string, path string, want, have []any) []string {
+	objects := !slices.ContainsFunc(want, func(e any) bool { _, ok := e.(map[string]any); return !ok })
+	if !objects && len(want) != len(have) {
+		return append(paths, path)
+	}
+	for i, element := range want {
+		met := func(candidate any) bool { return len(unmet(nil, "", element, candidate)) == 0 }
+		if objects && !slices.ContainsFunc(have, met) || !objects && !met(have[i]) {
+			paths = append(paths, path+"["+strconv.Itoa(i)+"]")
+		}
+	}
+	return paths
+}
+
+// decode gives the tree of a value, with numbers as they are written.
+func decode(value jsontext.Value) (tree any) {
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	decoder.UseNumber()
+	if decoder.Decode(&tree) != nil {
+		return nil
+	}
+	return tree
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/sallyport-io/sallyport/admission"
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+const testNamespace = "team-a"
+
+// createRequest is the API server's request for a new pod.
+func createRequest(raw []byte) *admissionv1.AdmissionRequest {
+	return &admissionv1.AdmissionRequest{
+		UID:       "c8a5c4b2-0000-4000-8000-000000000001",
+		Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
+		Resource:  podResource,
+		Namespace: testNamespace,
+		Operation: admissionv1.Create,
+		Object:    runtime.RawExtension{Raw: raw},
+	}
+}
+
+// parsePodDefaults reads PodDefaults from a stream of YAML documents.
+func parsePodDefaults(t testing.TB, data []byte) []*kubeflowv1alpha1.PodDefault {
+	t.Helper()
+	var out []*kubeflowv1alpha1.PodDefault
+	for _, document := range splitYAML(t, data) {
+		pd := &kubeflowv1alpha1.PodDefault{}
+		if err := yaml.UnmarshalStrict(document, pd); err != nil {
+			t.Fatalf("parsing a PodDefault: %v\n%s", err, document)
+		}
+		if pd.Namespace == "" {
+			pd.Namespace = testNamespace
+		}
+		if pd.ResourceVersion == "" {
+			pd.ResourceVersion = "7"
+		}
+		out = append(out, pd)
+	}
+	return out
+}
+
+func splitYAML(t testing.TB, data []byte) [][]byte {
+	t.Helper()
+	var documents [][]byte
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for {
+		document, err := reader.Read()
+		if err != nil {
+			return documents
+		}
+		if len(bytes.TrimSpace(document)) > 0 {
+			documents = append(documents, document)
+		}
+	}
+}
+
+func indexOf(pds ...*kubeflowv1alpha1.PodDefault) *Index {
+	index := NewIndex()
+	for _, pd := range pds {
+		index.Set(Compile(pd))
+	}
+	return index
+}
+
+// handle runs the webhook's handler over the PodDefaults.
+func handle(t testing.TB, raw []byte, pds ...*kubeflowv1alpha1.PodDefault) *admission.Response {
+	t.Helper()
+	webhook, err := New(indexOf(pds...), DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := webhook.Handler.Handle(t.Context(), createRequest(raw))
+	if err != nil {
+		t.Fatalf("handling the pod: %v", err)
+	}
+	return resp
+}
+
+// apply applies the response's patch with the library that the API server uses.
+func apply(t testing.TB, raw []byte, resp *admission.Response) []byte {
+	t.Helper()
+	if len(resp.Patch) == 0 {
+		return raw
+	}
+	patch, err := jsonpatchv4.DecodePatch(resp.Patch.AppendJSON(nil))
+	if err != nil {
+		t.Fatalf("the patch cannot be decoded: %v", err)
+	}
+	out, err := patch.Apply(raw)
+	if err != nil {
+		t.Fatalf("the patch does not apply: %v\n%s", err, resp.Patch.AppendJSON(nil))
+	}
+	return out
+}
+
+func readTestdata(t testing.TB, elements ...string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, elements...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func toJSON(t testing.TB, data []byte) []byte {
+	t.Helper()
+	out, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// checkOrigins tells of origins that lead nowhere in the pod as patched, unless
+// they are of something that was removed.
+func checkOrigins(t testing.TB, after []byte, resp *admission.Response) {
+	t.Helper()
+	removed := map[string]bool{}
+	for _, op := range resp.Patch {
+		if op.Op == jsonpatch.Remove {
+			removed[op.Path] = true
+		}
+	}
+	for _, origin := range resp.Origins {
+		tokens, err := jsonpatch.SplitPointer(origin.Path)
+		if err != nil {
+			t.Errorf("origin: %v", err)
+		}
+		if _, ok := jsonpatch.Lookup(after, tokens...); !ok && !removed[origin.Path] {
+			t.Errorf("the origin %s (%s) leads nowhere", origin.Path, origin.Source)
+		}
+		if origin.Source == "" {
+			t.Errorf("the origin %s has no source", origin.Path)
+		}
+	}
+}

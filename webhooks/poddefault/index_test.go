@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+)
+
+// TestIndexSelectsWhatEverySelectorWould changes an index at random and compares
+// it with asking every object.
+func TestIndexSelectsWhatEverySelectorWould(t *testing.T) {
+	value := rapid.SampledFrom([]string{"1", "2", ""})
+	drawSelector := rapid.Custom(func(t *rapid.T) metav1.LabelSelector {
+		selector := metav1.LabelSelector{MatchLabels: rapid.MapOfN(drawName, value, 0, 2).Draw(t, "matchLabels")}
+		for range rapid.IntRange(0, 2).Draw(t, "expressions") {
+			expression := metav1.LabelSelectorRequirement{Key: drawName.Draw(t, "key")}
+			expression.Operator = rapid.SampledFrom([]metav1.LabelSelectorOperator{"In", "NotIn", "Exists", "DoesNotExist", "Equals"}).Draw(t, "operator")
+			if expression.Operator == "In" || expression.Operator == "NotIn" {
+				expression.Values = rapid.SliceOfNDistinct(value, 1, 2, rapid.ID[string]).Draw(t, "values")
+			}
+			selector.MatchExpressions = append(selector.MatchExpressions, expression)
+		}
+		return selector
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		index := NewIndex()
+		objects := map[string]*kubeflowv1alpha1.PodDefault{}
+		for range rapid.IntRange(0, 20).Draw(rt, "changes") {
+			name := rapid.SampledFrom([]string{"x", "y", "z", "w"}).Draw(rt, "name")
+			if rapid.IntRange(0, 3).Draw(rt, "change") == 0 {
+				index.Delete(testNamespace, name)
+				delete(objects, name)
+				continue
+			}
+			pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name}}
+			pd.Spec.Selector = drawSelector.Draw(rt, "selector")
+			index.Set(Compile(pd))
+			objects[name] = pd
+		}
+		if index.Len() != len(objects) {
+			rt.Fatalf("the index holds %d of %d", index.Len(), len(objects))
+		}
+		set := rapid.MapOf(drawName, value).Draw(rt, "labels")
+		var want []string
+		for name, pd := range objects {
+			selector, err := metav1.LabelSelectorAsSelector(&pd.Spec.Selector)
+			if err == nil && selector.Matches(labels.Set(set)) {
+				want = append(want, name)
+			}
+		}
+		slices.Sort(want)
+		selected, err := index.Select(t.Context(), testNamespace, labelsOf(set))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var got []string
+		for _, c := range selected {
+			got = append(got, c.Name())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			rt.Fatal(diff)
+		}
+	})
+}
+
+func TestIndexIsEmptyAgainWhenAllIsDeleted(t *testing.T) {
+	index := NewIndex()
+	for i := range 100 {
+		pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: fmt.Sprint(i)}}
+		pd.Spec.Selector.MatchLabels = map[string]string{"shared": "true", fmt.Sprint("own-", i%7): "true"}
+		index.Set(Compile(pd))
+	}
+	for i := range 100 {
+		index.Delete(testNamespace, fmt.Sprint(i))
+		index.Delete(testNamespace, "never-there")
+	}
+	if index.Len() != 0 || len(index.namespaces) != 0 {
+		t.Errorf("left are %d objects in %d namespaces", index.Len(), len(index.namespaces))
+	}
+}
+
+// TestIndexFilesUnderTheRarestLabel keeps a label that all selectors share from
+// making every pod with it look at every PodDefault.
+func TestIndexFilesUnderTheRarestLabel(t *testing.T) {
+	index := NewIndex()
+	for i := range 1000 {
+		pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: fmt.Sprint(i)}}
+		pd.Spec.Selector.MatchLabels = map[string]string{"app": "notebook", fmt.Sprint("own-", i): "true"}
+		index.Set(Compile(pd))
+	}
+	ns := index.namespaces[testNamespace]
+	if filed := len(ns.labels["app"].values["notebook"]); filed > 1 {
+		t.Errorf("%d objects are filed under the shared label", filed)
+	}
+}
+
+func TestReplaceForgetsWhatIsNotInTheList(t *testing.T) {
+	named := func(name string) *Compiled {
+		return Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name}})
+	}
+	index := NewIndex()
+	index.Set(named("old"))
+	index.Replace([]*Compiled{named("new"), named("other")})
+	all := index.All(testNamespace)
+	if len(all) != 2 || all[0].Name() != "new" || all[1].Name() != "other" {
+		t.Errorf("the index holds %v", all)
+	}
+	if all := index.All("elsewhere"); all != nil {
+		t.Errorf("another namespace holds %v", all)
+	}
+}
+
+// TestIndexMayChangeWhilePodsAreReviewed is for the race detector.
+func TestIndexMayChangeWhilePodsAreReviewed(t *testing.T) {
+	index := NewIndex()
+	webhook, err := New(index, DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for w := range 4 {
+		group.Go(func() {
+			for i := range 200 {
+				pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: fmt.Sprint(w), ResourceVersion: fmt.Sprint(i)}}
+				pd.Spec.Env = []corev1.EnvVar{{Name: fmt.Sprint("E", w), Value: "1"}}
+				index.Set(Compile(pd))
+				if i%10 == 0 {
+					index.Delete(testNamespace, pd.Name)
+				}
+			}
+		})
+		group.Go(func() {
+			for range 200 {
+				raw := []byte(`{"metadata":{"name":"p"},"spec":{"containers":[{"name":"a"}]}}`)
+				resp, err := webhook.Handler.Handle(t.Context(), createRequest(raw))
+				if err != nil || !resp.Allowed {
+					t.Errorf("%v %+v", err, resp)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func labelsOf(set map[string]string) Labels {
+	var l Labels
+	for key, value := range set {
+		l = append(l, label{[]byte(key), []byte(value)})
+	}
+	return l
+}

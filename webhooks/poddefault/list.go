@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// A listKind says by which key the elements of one of the pod's lists are told
+// apart, and when one that is there is what a PodDefault wants. The keys are
+// those by which Kubernetes merges the lists (k8s.io/api/core/v1, patchMergeKey).
+type listKind struct {
+	name    string // of one element, for messages
+	keyName string
+	key     func(element jsontext.Value) []byte
+	// differences names the fields in which what is there is not what is
+	// wanted; none if it is satisfied.
+	differences func(want, have jsontext.Value) []string
+}
+
+var (
+	envKind = &listKind{
+		name: "env", keyName: "name", key: field("name"),
+		differences: exactly[corev1.EnvVar](dropEnvDefaults),
+	}
+	envFromKind = &listKind{
+		name: "envFrom", keyName: "source", key: envFromKey,
+		differences: exactly[corev1.EnvFromSource](dropOptionalFalse),
+	}
+	mountKind = &listKind{
+		name: "volumeMount", keyName: "mountPath", key: field("mountPath"),
+		differences: exactly[corev1.VolumeMount](dropMountDefaults),
+	}
+	volumeKind = &listKind{
+		name: "volume", keyName: "name", key: field("name"),
+		differences: volumeDifferences,
+	}
+	tolerationKind = &listKind{
+		name: "toleration", keyName: "taint", key: tolerationKey,
+		differences: secondsDifference, // the key is all the rest
+	}
+	pullSecretKind = &listKind{
+		name: "imagePullSecret", keyName: "name", key: field("name"),
+		differences: func(_, _ jsontext.Value) []string { return nil },
+	}
+	containerKind = &listKind{
+		name: "container", keyName: "name", key: field("name"),
+		differences: subset,
+	}
+)
+
+// field returns the text of a member of an element; none if it has none.
+func field(name string) func(jsontext.Value) []byte {
+	return func(element jsontext.Value) (key []byte) {
+		r := jsonpatch.NewReader(element)
+		r.Object(func(member []byte) {
+			if string(member) == name {
+				key, _ = r.String()
+				r.Stop()
+			}
+		})
+		return key
+	}
+}
+
+// envFromKey is PodPreset's: prefix and the names of the two sources. The list is
+// atomic in Kubernetes.
+func envFromKey(element jsontext.Value) []byte {
+	var prefix, configMap, secret []byte
+	r := jsonpatch.NewReader(element)
+	r.Object(func(member []byte) {
+		switch string(member) {
+		case "prefix":
+			prefix, _ = r.String()
+		case "configMapRef":
+			configMap = field("name")(r.Value())
+		case "secretRef":
+			secret = field("name")(r.Value())
+		}
+	})
+	var key []byte
+	for _, part := range []struct {
+		name  string
+		value []byte
+	}{{"prefix ", prefix}, {"configMap ", configMap}, {"secret ", secret}} {
+		if len(part.value) == 0 {
+			continue
+		}
+		if key != nil {
+			key = append(key, ", "...)
+		}
+		key = append(append(key, part.name...), part.value...)
+	}
+	return key
+}
+
+// tolerationKey identifies a toleration as core/v1's MatchToleration does: by
+// all but its tolerationSeconds.
+func tolerationKey(element jsontext.Value) []byte {
+	var key, operator, value, effect string
+	r := jsonpatch.NewReader(element)
+	r.Object(func(member []byte) {
+		var to *string
+		switch string(member) {
+		case "key":
+			to = &key
+		case "operator":
+			to = &operator
+		case "value":
+			to = &value
+		case "effect":
+			to = &effect
+		default:
+			return
+		}
+		text, _ := r.String()
+		*to = string(text)
+	})
+	if operator == "" {
+		operator = "Equal"
+	}
+	if value != "" {
+		operator += " " + value
+	}
+	return []byte(strings.TrimPrefix(key+" "+operator+":"+effect, " "))
+}
+
+func secondsDifference(want, have jsontext.Value) []string {
+	if string(member(want, "tolerationSeconds")) == string(member(have, "tolerationSeconds")) {
+		return nil
+	}
+	return []string{"tolerationSeconds"}
+}
+
+// A list is one list of the pod while PodDefaults are merged into it.
+type list struct {
+	kind   *listKind
+	parent string // pointer to what it is a field of
+	field  string
+	raw    jsontext.Value // as the pod came; nil if absent
+
+	read    bool
+	present []element // what the pod came with, read when first asked for
+	added   []item
+	removed []removal
+}
+
+// A removal is an element that goes away.
+type removal struct {
+	index  int
+	origin *Compiled
+}
+
+// An element is one that the pod came with.
+type element struct {
+	key   []byte
+	value jsontext.Value
+}
+
+// path is a pointer to the list.
+func (l *list) path() string { return l.parent + "/" + l.field }
+
+func (l *list) elements() []element {
+	if !l.read {
+		l.read = true
+		if l.raw != nil {
+			l.present = make([]element, 0, 8)
+		}
+		r := jsonpatch.NewReader(l.raw)
+		r.Array(func(int) {
+			value := r.Value()
+			l.present = append(l.present, element{key: l.kind.key(value), value: value})
+		})
+	}
+	return l.present
+}
+
+// find returns the element with the key, nil if there is none, and its index. Of
+// several, as env may hold, the last is the one that counts.
+func (l *list) find(key string) (*item, int) {
+	for i := len(l.added) - 1; i >= 0; i-- {
+		if l.added[i].key == key {
+			return &l.added[i], len(l.elements()) + i
+		}
+	}
+	present := l.elements()
+	for i := len(present) - 1; i >= 0; i-- {
+		if string(present[i].key) == key {
+			return &item{key: key, value: present[i].value}, i
+		}
+	}
+	return nil, -1
+}
+
+// add appends the element unless it is there. What stands in its way is returned
+// with the fields that differ.
+func (l *list) add(wanted item) (other *item, differences []string) {
+	other, _ = l.find(wanted.key)
+	if other == nil {
+		l.added = append(l.added, wanted)
+		return nil, nil
+	}
+	differences = l.kind.differences(wanted.value, other.value)
+	if len(differences) == 0 {
+		return nil, nil
+	}
+	return other, differences
+}

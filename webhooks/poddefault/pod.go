@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// Labels are a pod's labels as its bytes hold them. They implement
+// k8s.io/apimachinery/pkg/labels.Labels.
+type Labels []label
+
+type label struct{ key, value []byte }
+
+// Has tells whether the label is there.
+func (l Labels) Has(key string) bool {
+	return slices.ContainsFunc(l, func(e label) bool { return string(e.key) == key })
+}
+
+// Get returns the label's value, or the empty string.
+func (l Labels) Get(key string) string {
+	value, _ := l.Lookup(key)
+	return value
+}
+
+// Lookup returns the label's value and whether it is there.
+func (l Labels) Lookup(key string) (string, bool) {
+	for _, e := range l {
+		if string(e.key) == key {
+			return string(e.value), true
+		}
+	}
+	return "", false
+}
+
+// metadata is what decides whether a pod is looked at any further.
+type metadata struct {
+	raw         jsontext.Value // nil if the pod has none
+	name        string         // or generateName, which then ends in a dash
+	namespace   string
+	labels      Labels
+	annotations Labels
+	// What stands at the two places, nil if nothing does.
+	rawLabels, rawAnnotations jsontext.Value
+
+	spec int // where the spec begins in the bytes, 0 if that is not known yet
+}
+
+// readMetadata reads the pod's metadata, and no spec behind it. It returns false if
+// the bytes are no object, or hold metadata that are none.
+func readMetadata(raw []byte) (meta metadata, ok bool) {
+	r := jsonpatch.NewReader(raw)
+	var generateName []byte
+	seen, valid := false, true
+	ok = r.Object(func(field []byte) {
+		switch string(field) {
+		case "metadata":
+			if r.Kind() == 'n' {
+				return
+			}
+			seen = true
+		case "spec":
+			meta.spec = r.Offset()
+			if seen {
+				r.Stop()
+			}
+			return
+		default:
+			return
+		}
+		start := r.Offset()
+		valid = r.Object(func(field []byte) {
+			switch string(field) {
+			case "name":
+				name, _ := r.String()
+				meta.name = string(name)
+			case "generateName":
+				generateName, _ = r.String()
+			case "namespace":
+				namespace, _ := r.String()
+				meta.namespace = string(namespace)
+			case "labels":
+				meta.rawLabels, meta.labels = readLabels(&r)
+			case "annotations":
+				meta.rawAnnotations, meta.annotations = readLabels(&r)
+			}
+		})
+		meta.raw = r.Since(start)
+	})
+	if meta.name == "" {
+		meta.name = string(generateName)
+	}
+	return meta, ok && valid
+}
+
+func readLabels(r *jsonpatch.Reader) (raw jsontext.Value, l Labels) {
+	start := r.Offset()
+	r.Object(func(key []byte) {
+		if value, ok := r.String(); ok {
+			if l == nil {
+				l = make(Labels, 0, 8)
+			}
+			l = append(l, label{key, value})
+		}
+	})
+	return r.Since(start), l
+}
+
+// pod is what the merge knows of a pod: the lists that a PodDefault adds to, with
+// what stands in them, and the scalars that it sets.
+type pod struct {
+	metadata
+	volumes, tolerations, pullSecrets list
+	containers, initContainers        list
+	app                               []container // spec.containers
+	init                              []container // spec.initContainers
+	serviceAccountName                string
+	automountToken                    jsontext.Value
+}
+
+// container is what the merge knows of a container that the pod came with.
+type container struct {
+	name                       string
+	path                       string // pointer to it
+	env, envFrom, volumeMounts list
+	command, args              bool // set, and not empty
+}
+
+// readPod reads the spec of a pod in one pass. It returns false if there is none,
+// or a container is no object.
+func readPod(raw []byte, meta metadata) (p *pod, ok bool) {
+	p = &pod{
+		metadata:       meta,
+		volumes:        list{kind: volumeKind, parent: "/spec", field: "volumes"},
+		tolerations:    list{kind: tolerationKind, parent: "/spec", field: "tolerations"},
+		pullSecrets:    list{kind: pullSecretKind, parent: "/spec", field: "imagePullSecrets"},
+		containers:     list{kind: containerKind, parent: "/spec", field: "containers"},
+		initContainers: list{kind: containerKind, parent: "/spec", field: "initContainers"},
+	}
+	if meta.spec == 0 {
+		return p, false
+	}
+	r := jsonpatch.NewReader(raw[meta.spec:])
+	valid := true
+	ok = r.Object(func(field []byte) {
+		switch string(field) {
+		case "volumes":
+			p.volumes.raw = r.Value()
+		case "tolerations":
+			p.tolerations.raw = r.Value()
+		case "imagePullSecrets":
+			p.pullSecrets.raw = r.Value()
+		case "containers":
+			p.containers.raw, p.app = readContainers(&r, "containers", &valid)
+		case "initContainers":
+			p.initContainers.raw, p.init = readContainers(&r, "initContainers", &valid)
+		case "serviceAccountName":
+			name, _ := r.String()
+			p.serviceAccountName = string(name)
+		case "automountServiceAccountToken":
+			p.automountToken = r.Value()
+		}
+	})
+	return p, ok && valid
+}
+
+func readContainers(r *jsonpatch.Reader, listField string, valid *bool) (jsontext.Value, []container) {
+	containers := make([]container, 0, 2)
+	start := r.Offset()
+	r.Array(func(index int) {
+		path := "/spec/" + listField + "/" + strconv.Itoa(index)
+		c := container{
+			path:         path,
+			env:          list{kind: envKind, parent: path, field: "env"},
+			envFrom:      list{kind: envFromKind, parent: path, field: "envFrom"},
+			volumeMounts: list{kind: mountKind, parent: path, field: "volumeMounts"},
+		}
+		object := r.Object(func(field []byte) {
+			switch string(field) {
+			case "name":
+				name, _ := r.String()
+				c.name = string(name)
+			case "env":
+				c.env.raw = r.Value()
+			case "envFrom":
+				c.envFrom.raw = r.Value()
+			case "volumeMounts":
+				c.volumeMounts.raw = r.Value()
+			case "command":
+				c.command = !empty(r.Value())
+			case "args":
+				c.args = !empty(r.Value())
+			}
+		})
+		*valid = *valid && object
+		containers = append(containers, c)
+	})
+	return r.Since(start), containers
+}
+
+// empty tells whether a value is what Kubernetes takes for not set.
+func empty(value jsontext.Value) bool {
+	switch value.Kind() {
+	case 'n':
+		return true
+	case '[':
+		filled := false
+		r := jsonpatch.NewReader(value)
+		r.Array(func(int) { filled = true })
+		return !filled
+	}
+	return false
+}
