@@ -2,42 +2,64 @@
 
 package serving
 
-import "github.com/spf13/pflag"
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/spf13/pflag"
+)
 
 // AddFlags binds the listener's addresses and limits to flags. The values they
 // have now are the defaults that the help shows.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress,
-		"IP address to serve webhooks on; empty for all addresses.")
+		"`address` to serve webhooks on; empty for all addresses")
 	flags.IntVar(&o.Port, "secure-port", o.Port,
-		"Port to serve webhooks on with TLS; 0 takes a free one.")
+		"`port` to serve webhooks on with TLS; 0 takes a free one")
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
-		`Address (host:port) to serve /metrics, /livez and /readyz on without TLS; "0" switches it off.`)
+		"`host:port` to serve /metrics, /livez and /readyz on without TLS; 0 switches it off")
 	flags.BoolVar(&o.HTTP2, "http2", o.HTTP2,
-		"Offer HTTP/2 beside HTTP/1.1. kube-apiserver uses it for loopback URLs only.")
+		"offer HTTP/2 beside HTTP/1.1; kube-apiserver uses it for loopback URLs only")
 
 	flags.DurationVar(&o.ReadHeaderTimeout, "read-header-timeout", o.ReadHeaderTimeout,
-		"Longest time for a TLS handshake, and for the header of a request.")
+		"longest time for a TLS handshake, and for the header of a request")
 	flags.DurationVar(&o.ReadTimeout, "read-timeout", o.ReadTimeout,
-		"Longest time to receive a whole request.")
+		"longest time to receive a whole request")
 	flags.DurationVar(&o.WriteTimeout, "write-timeout", o.WriteTimeout,
-		"Longest time from the header of a request to the end of its answer; at least 30s.")
+		"longest time from the header of a request to the end of its answer; at least 30s")
 	flags.DurationVar(&o.IdleTimeout, "idle-timeout", o.IdleTimeout,
-		"How long a connection is kept without a request; above the 90s after which kube-apiserver closes it.")
+		"how long a connection is kept without a request; above the 90s after which kube-apiserver closes it")
 
 	flags.IntVar(&o.MaxHeaderBytes, "max-header-bytes", o.MaxHeaderBytes,
-		"Largest header of a request.")
+		"largest header of a request, in `bytes`")
 	flags.Int64Var(&o.MaxBodyBytes, "max-body-bytes", o.MaxBodyBytes,
-		"Largest body of a request; more is answered with 413.")
+		"largest body of a request, in `bytes`; more is answered with 413")
 	flags.Int64Var(&o.MaxBytesInFlight, "max-bytes-in-flight", o.MaxBytesInFlight,
-		"Most bytes of request bodies in memory at one time; more is answered with 429.")
+		"most `bytes` of request bodies in memory at one time; more is answered with 429")
 	flags.IntVar(&o.MaxConcurrentReviews, "max-concurrent-reviews", o.MaxConcurrentReviews,
-		"Most reviews at work at one time. More queue for up to half of their timeout and are then answered with 429. 0 means 4 for each CPU.")
+		"most reviews at work at one time; more queue for up to half of their timeout and are then answered with 429; 0 means 4 for each CPU")
 	flags.IntVar(&o.MaxConnections, "max-connections", o.MaxConnections,
-		"Most open connections; one more closes the one that has waited longest for a request.")
+		"most open connections; one more closes the one that has waited longest for a request")
 
 	flags.DurationVar(&o.DrainMin, "drain-min", o.DrainMin,
-		"How long to go on answering after SIGTERM, even if nobody is connected.")
+		"how long to go on answering after SIGTERM, even if nobody is connected")
 	flags.DurationVar(&o.DrainMax, "drain-max", o.DrainMax,
-		"How long to wait after SIGTERM until the last connection has gone.")
+		"how long to wait after SIGTERM until the last connection has gone")
+}
+
+// ValidateFlags reports every mistake in what the flags of [Options.AddFlags] say,
+// before the rest of the options is known. What it accepts, [New] accepts.
+func (o *Options) ValidateFlags() error {
+	flagged := *o
+	flagged.Routes, flagged.Checks = nil, nil
+	flagged.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }
+	errs := []error{flagged.validate()}
+	if address := o.MetricsBindAddress; address != "" && address != "0" {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			errs = append(errs, fmt.Errorf("--metrics-bind-address %q: write HOST:PORT or :PORT, or 0 to switch it off", address))
+		}
+	}
+	return errors.Join(errs...)
 }

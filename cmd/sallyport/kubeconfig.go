@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// kubeConfig says how to reach the API server: by a kubeconfig file, or as a pod
+// does. $KUBECONFIG is not asked: a server that writes webhook configurations must
+// not choose a cluster by chance.
+func kubeConfig(path string) (*rest.Config, error) {
+	var config *rest.Config
+	var err error
+	if path == "" {
+		if config, err = rest.InClusterConfig(); err != nil {
+			return nil, fmt.Errorf("not in a cluster (%w): name a kubeconfig with --kubeconfig", err)
+		}
+	} else if config, err = clientcmd.BuildConfigFromFlags("", path); err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	config.UserAgent = "sallyport/" + buildVersion()
+	config.QPS = -1 // the API server's own fairness decides
+	return config, nil
+}

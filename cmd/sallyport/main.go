@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command sallyport hosts admission webhooks for Kubernetes, and tells beforehand
+// what they would do.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Exit statuses of every command.
+const (
+	exitOK     = 0
+	exitError  = 1 // anything that is neither of the others
+	exitDenied = 3 // review: an object was denied
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run executes one command line and returns its exit status.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	cmd := newCommand()
+	cmd.SetArgs(args)
+	cmd.SetIn(stdin)
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	err := cmd.ExecuteContext(ctx)
+	var status exitStatus
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &status): // all was said already
+		return int(status)
+	default:
+		_, _ = fmt.Fprintln(stderr, "sallyport:", err)
+		return exitError
+	}
+}
+
+// exitStatus is an error that needs no words.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

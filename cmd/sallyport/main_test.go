@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+var update = flag.Bool("update", false, "write what comes out to the files of testdata")
+
+// asCommand in the environment makes the test binary the command itself, for tests
+// that send signals to a process.
+const asCommand = "SALLYPORT_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// A result is what one command line did.
+type result struct {
+	status         int
+	stdout, stderr string
+}
+
+// sallyport runs a command line with nothing on stdin.
+func sallyport(t *testing.T, args ...string) result {
+	t.Helper()
+	return sallyportWith(t, "", args...)
+}
+
+func sallyportWith(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	status := run(t.Context(), args, strings.NewReader(stdin), &stdout, &stderr)
+	return result{status, stdout.String(), stderr.String()}
+}
+
+// want compares the status and both outputs.
+func (r result) want(t *testing.T, status int, stdout, stderr string) {
+	t.Helper()
+	if diff := cmp.Diff(result{status, stdout, stderr}, r, cmp.AllowUnexported(result{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// wantOK returns what the command printed, if it went well and said nothing else.
+func (r result) wantOK(t *testing.T) string {
+	t.Helper()
+	if r.status != exitOK || r.stderr != "" {
+		t.Fatalf("status %d, stderr:\n%s", r.status, r.stderr)
+	}
+	return r.stdout
+}
+
+// wantError asks for a failure that says all of the texts, and for nothing on
+// stdout.
+func (r result) wantError(t *testing.T, texts ...string) {
+	t.Helper()
+	if r.status != exitError || r.stdout != "" {
+		t.Errorf("status %d, stdout:\n%s", r.status, r.stdout)
+	}
+	for _, text := range texts {
+		if !strings.Contains(r.stderr, text) {
+			t.Errorf("stderr does not say %q:\n%s", text, r.stderr)
+		}
+	}
+}
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", file)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; got\n%s", err, got)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+// file writes a file and returns its path.
+func file(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestVersionIsPrintedByTheCommandAndByTheFlag(t *testing.T) {
+	printed := sallyport(t, "version").wantOK(t)
+	if !strings.HasPrefix(printed, "sallyport ") || strings.Count(printed, "\n") != 1 || !strings.Contains(printed, "(go1.") {
+		t.Errorf("printed %q", printed)
+	}
+	if flag := sallyport(t, "--version").wantOK(t); flag != printed {
+		t.Errorf("--version prints %q, version %q", flag, printed)
+	}
+}
+
+func TestMistakesInTheCommandLineSayWhatToDo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"a command that does not exist":              {[]string{"reveiw"}, []string{`unknown command "reveiw"`, "Did you mean this?", "review"}},
+		"a flag that does not exist":                 {[]string{"review", "--wiht", "x"}, []string{"--wiht", "see 'sallyport review --help'"}},
+		"a file without -f":                          {[]string{"review", "pod.yaml"}, []string{`"pod.yaml"`, "by -f"}},
+		"an argument of serve":                       {[]string{"serve", "x"}, []string{`"x"`, "flags"}},
+		"an argument of manifests":                   {[]string{"manifests", "crd"}, []string{`"crd"`, "--part"}},
+		"an argument of version":                     {[]string{"version", "x"}, []string{`"x"`}},
+		"a number that is none":                      {[]string{"serve", "--secure-port", "https"}, []string{`"https"`, "--secure-port", "--help"}},
+		"a mode of registration that does not exist": {[]string{"serve", "--registration", "maybe"}, []string{`"maybe"`, "api or none"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sallyport(t, tc.args...).wantError(t, tc.want...)
+		})
+	}
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+)
+
+// The parts of what is installed.
+const (
+	partCRD            = "crd"
+	partRBAC           = "rbac"
+	partConfigurations = "configurations"
+)
+
+var manifestParts = []string{partCRD, partRBAC, partConfigurations}
+
+type manifestsOptions struct {
+	parts          []string
+	serviceAccount string
+	caFile         string
+	mode           registration.Mode
+	certificates   certificateOptions
+	registration   registrationOptions
+}
+
+func newManifestsCommand() *cobra.Command {
+	var o manifestsOptions
+	cmd := &cobra.Command{
+		Use:   "manifests --service NAMESPACE/NAME | --url URL",
+		Short: "Print what to install in a cluster: CRDs, RBAC, webhook configurations",
+		Long: "Manifests prints YAML for kubectl apply, derived from the same definitions that serve uses. Give it\n" +
+			"the flags that serve gets: the rights that it prints are those which such a server needs.\n\n" +
+			"A server that registers itself (serve --registration api, the default) needs --part crd,rbac only;\n" +
+			"it writes the webhook configurations when it is ready. Print them for --registration none: a\n" +
+			"configuration whose server does not answer keeps pods from being created.",
+		Example: "  # for a server that registers itself\n" +
+			"  sallyport manifests --service sallyport-system/webhooks --part crd,rbac | kubectl apply -f -\n\n" +
+			"  # once a server with --registration none is up\n" +
+			"  sallyport manifests --service sallyport-system/webhooks --part configurations --ca-file ca.crt | kubectl apply -f -",
+		Args: noArguments("choose by --part what is printed"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout()) },
+	}
+	flags := cmd.Flags()
+	addFlagGroup(cmd, "What is printed", func() {
+		flags.StringSliceVar(&o.parts, "part", manifestParts, "`parts` to print, of "+strings.Join(manifestParts, ", ")+"; may be repeated")
+		completeChoices(cmd, "part", manifestParts)
+	})
+	addFlagGroup(cmd, "Server", func() {
+		o.registration.addEndpointFlags(cmd)
+		flags.StringVar(&o.serviceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of --service")
+		addModeFlag(cmd, &o.mode)
+		o.certificates.addSourceFlags(cmd)
+	})
+	addFlagGroup(cmd, "Webhook configurations", func() {
+		o.registration.addFlags(cmd)
+		flags.StringVar(&o.caFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
+		completeFiles(cmd, "ca-file")
+	})
+	return cmd
+}
+
+// validate reports every mistake at once. The CRDs depend on no other flag.
+func (o *manifestsOptions) validate() error {
+	var errs []error
+	if len(o.parts) == 0 {
+		errs = append(errs, fmt.Errorf("--part is empty: choose %s", oneOf(manifestParts)))
+	}
+	for _, part := range o.parts {
+		errs = append(errs, choice("part", part, manifestParts))
+	}
+	if slices.ContainsFunc(o.parts, func(part string) bool { return part != partCRD }) {
+		errs = append(errs, o.registration.validateEndpoint(), o.registration.validate(), o.certificates.validate())
+	}
+	for _, problem := range validation.IsDNS1123Subdomain(o.serviceAccount) {
+		errs = append(errs, fmt.Errorf("--service-account %q: %s", o.serviceAccount, problem))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *manifestsOptions) run(out io.Writer) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	var objects []runtime.Object
+	if slices.Contains(o.parts, partCRD) {
+		crds, err := crd.All()
+		if err != nil {
+			return err
+		}
+		for _, definition := range crds {
+			objects = append(objects, definition)
+		}
+	}
+	if slices.Contains(o.parts, partRBAC) {
+		objects = append(objects, o.rbac(o.registration.config())...)
+	}
+	if slices.Contains(o.parts, partConfigurations) {
+		configurations, err := o.configurations()
+		if err != nil {
+			return err
+		}
+		objects = append(objects, configurations...)
+	}
+	return printYAML(out, objects)
+}
+
+func (o *manifestsOptions) configurations() ([]runtime.Object, error) {
+	var caBundle []byte
+	if o.caFile != "" {
+		var err error
+		if caBundle, err = os.ReadFile(o.caFile); err != nil {
+			return nil, fmt.Errorf("--ca-file: %w", err)
+		}
+		if len(caBundle) == 0 {
+			return nil, fmt.Errorf("--ca-file: %s is empty; leave the flag out if somebody else writes the caBundle", o.caFile)
+		}
+	}
+	webhooks, err := builtinWebhooks(poddefault.NewIndex(), poddefault.DefaultSettings())
+	if err != nil {
+		return nil, err
+	}
+	if webhooks, err = o.registration.apply(webhooks); err != nil {
+		return nil, err
+	}
+	return registration.Manifests(o.registration.config(), webhooks, caBundle)
+}
+
+// printYAML prints the objects as one stream, without what only the API server
+// fills in.
+func printYAML(out io.Writer, objects []runtime.Object) error {
+	for i, object := range objects {
+		data, err := json.Marshal(object)
+		if err != nil {
+			return err
+		}
+		var tree map[string]any
+		if err := yaml.Unmarshal(data, &tree); err != nil {
+			return err
+		}
+		delete(tree, "status")
+		text, err := yaml.Marshal(tree)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			text = append([]byte("---\n"), text...)
+		}
+		if _, err := out.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+)
+
+// podDefaultFiles are PodDefaults from files, where serve has those of a cluster.
+type podDefaultFiles struct {
+	index      *poddefault.Index
+	namespaces map[string]bool
+	told       map[string]bool // namespaces that a note was written about
+}
+
+func newPodDefaultFiles() *podDefaultFiles {
+	return &podDefaultFiles{index: poddefault.NewIndex(), namespaces: map[string]bool{}, told: map[string]bool{}}
+}
+
+// load compiles the PodDefaults among the objects; those that name no namespace are
+// of the given one. What can never work is told of on notes, and left out as serve
+// leaves it out. The error has every mistake.
+func (p *podDefaultFiles) load(objects []*object, namespace string, notes io.Writer) error {
+	var errs []error
+	var unread []*object
+	seen := map[string]*object{}
+	for _, object := range objects {
+		if object.gvk() != kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind) {
+			unread = append(unread, object)
+			continue
+		}
+		pd := &kubeflowv1alpha1.PodDefault{}
+		if err := object.decode(pd); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if pd.Name == "" {
+			errs = append(errs, object.document.errorAt(object.pointer+"/metadata", "the PodDefault has no metadata.name"))
+			continue
+		}
+		if pd.Namespace == "" {
+			pd.Namespace = namespace
+		}
+		compiled := poddefault.Compile(pd)
+		if problem := compiled.Problem(); problem != nil {
+			note(notes, "warning: %s: %s can never work and is left out: %s",
+				object.at(), compiled, strings.ReplaceAll(problem.Error(), "\n", "; "))
+		}
+		if earlier := seen[compiled.String()]; earlier != nil {
+			note(notes, "warning: %s: %s was given before, at %s: this one counts", object.at(), compiled, earlier.at())
+		}
+		seen[compiled.String()] = object
+		p.index.Set(compiled)
+		p.namespaces[pd.Namespace] = true
+	}
+	if len(unread) > 0 {
+		first, more := unread[0], ""
+		if n := len(unread) - 1; n > 0 {
+			more = fmt.Sprintf("; the same goes for %d more of --with", n)
+		}
+		note(notes, "note: %s: %s of %s is not read by any webhook%s", first.at(), first.title(), first.APIVersion, more)
+	}
+	return errors.Join(errs...)
+}
+
+// explain tells if an object cannot be matched because all PodDefaults are in other
+// namespaces: most likely --namespace was forgotten.
+func (p *podDefaultFiles) explain(object *object, namespace string, notes io.Writer) {
+	if len(p.namespaces) == 0 || p.namespaces[namespace] || p.told[namespace] {
+		return
+	}
+	p.told[namespace] = true
+	note(notes, "note: %s: %s is in the namespace %s, but the PodDefaults are in %s; --namespace is that of objects which name none",
+		object.at(), object.title(), namespace, strings.Join(slices.Sorted(maps.Keys(p.namespaces)), ", "))
+}
+
+// note writes a line for people beside the output.
+func note(out io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintln(out, printable(fmt.Sprintf(format, args...)))
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestPodDefaultsAreDecodedStrictly(t *testing.T) {
+	const head = "# about\n---\napiVersion: kubeflow.org/v1alpha1\nkind: PodDefault\nmetadata:\n  name: a\nspec:\n  selector: {}\n"
+	for name, tc := range map[string]struct{ text, want string }{
+		"an unknown field":                {head + "  envv: []\n", `:9: unknown field "spec.envv"`},
+		"a field in the wrong case":       {head + "  Env: []\n", `:9: unknown field "spec.Env"`},
+		"an unknown field deep inside":    {head + "  volumes:\n  - name: v\n    secret:\n      name: s\n", `:12: unknown field "spec.volumes[0].secret.name"`},
+		"a value that is not in quotes":   {head + "  env:\n  - name: A\n    value: true\n", ":11: spec.env[0].value: want a string, got a boolean: put it in quotes"},
+		"a text instead of a boolean":     {head + "  automountServiceAccountToken: \"no\"\n", ":9: spec.automountServiceAccountToken: want true or false, got a string"},
+		"a mapping instead of a sequence": {head + "  env: {A: b}\n", ":9: spec.env: want a sequence, got a mapping"},
+		"a text instead of a number":      {head + "  tolerations:\n  - key: k\n    tolerationSeconds: soon\n", ":11: spec.tolerations[0].tolerationSeconds: want a number, got a string"},
+		"a text instead of a mapping":     {head + "  labels: a=b\n", ":9: spec.labels: want a mapping, got a string"},
+		"a quantity that is none":         {head + "  sidecars:\n  - name: s\n    resources:\n      limits:\n        cpu: much\n", ":13: spec.sidecars[0].resources.limits.cpu: quantities must match"},
+		"no name":                         {strings.Replace(head, "name: a", "labels: {}", 1), ":5: the PodDefault has no metadata.name"},
+		"an unknown field in a List":      {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: kubeflow.org/v1alpha1\n  kind: PodDefault\n  metadata: {name: a}\n  spec:\n    selectr: {}\n", `:8: unknown field "items[0].spec.selectr"`},
+		"an unknown field in JSON":        {"{\"apiVersion\": \"kubeflow.org/v1alpha1\", \"kind\": \"PodDefault\", \"metadata\": {\"name\": \"a\"},\n\n\"spec\": {\n\"selectr\": {}}}", `:4: unknown field "spec.selectr"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := file(t, "with.yaml", tc.text)
+			got := sallyportWith(t, matchingYAML, "review", "-f", "-", "--with", path)
+			if got.status != exitError || got.stdout != "" || !strings.HasPrefix(got.stderr, "sallyport: "+path+tc.want) || strings.Count(got.stderr, "\n") != 1 {
+				t.Errorf("status %d, stdout %q, stderr:\n%s", got.status, got.stdout, got.stderr)
+			}
+		})
+	}
+	t.Run("several at once", func(t *testing.T) {
+		path := file(t, "with.yaml", head+"  envv: []\n---\n"+head+"  labels: x\n")
+		sallyportWith(t, "x: y\n", "review", "-f", "-", "--with", path).wantError(t,
+			path+`:9: unknown field "spec.envv"`, path+":19: spec.labels: want a mapping", "stdin:1: not a Kubernetes object")
+	})
+}
+
+func TestPodDefaultsThatCanNeverWorkAreToldOfAndLeftOut(t *testing.T) {
+	with := file(t, "with.yaml", podDefaultYAML+`---
+apiVersion: kubeflow.org/v1alpha1
+kind: PodDefault
+metadata:
+  name: broken
+spec:
+  selector:
+    matchExpressions:
+    - {key: proxy, operator: Contains}
+  env:
+  - {name: A, value: s3cret}
+  - {name: A, value: other}
+`)
+	got := sallyportWith(t, matchingYAML, "review", "-f", "-", "--with", with)
+	if got.status != exitOK || !strings.Contains(got.stdout, "HTTP_PROXY") {
+		t.Errorf("status %d, stdout:\n%s", got.status, got.stdout)
+	}
+	prefix := "warning: " + with + ":13: PodDefault default/broken can never work and is left out: spec.selector: "
+	if !strings.HasPrefix(got.stderr, prefix) || !strings.Contains(got.stderr, `; spec.env: name "A" stands there twice`) {
+		t.Errorf("stderr:\n%s", got.stderr)
+	}
+	if strings.Count(got.stderr, "\n") != 1 || strings.Contains(got.stderr, "s3cret") {
+		t.Errorf("stderr:\n%s", got.stderr)
+	}
+}
+
+func TestObjectsOfWithThatNobodyReadsAreNamedOnce(t *testing.T) {
+	one := file(t, "one.yaml", matchingYAML)
+	sallyportWith(t, otherYAML, "review", "-f", "-", "--with", one).want(t, exitOK, "Pod other: allowed, unchanged\n",
+		"note: "+one+":1: Pod matching of v1 is not read by any webhook\n")
+	more := file(t, "more.yaml", podDefaultYAML+"---\n"+matchingYAML+"---\n"+strings.Replace(podDefaultYAML, "v1alpha1", "v1", 1))
+	sallyportWith(t, otherYAML, "review", "-f", "-", "--with", more).want(t, exitOK, "Pod other: allowed, unchanged\n",
+		"note: "+more+":13: Pod matching of v1 is not read by any webhook; the same goes for 1 more of --with\n")
+}
+
+func TestAPodDefaultThatIsGivenTwiceIsToldOf(t *testing.T) {
+	second := strings.Replace(podDefaultYAML, "HTTP_PROXY", "LATER", 1)
+	with := file(t, "with.yaml", podDefaultYAML+"---\n"+second)
+	got := sallyportWith(t, matchingYAML, "review", "-f", "-", "--with", with)
+	want := "warning: " + with + ":13: PodDefault default/proxy was given before, at " + with + ":1: this one counts\n"
+	if got.status != exitOK || got.stderr != want || !strings.Contains(got.stdout, "LATER") || strings.Contains(got.stdout, "HTTP_PROXY") {
+		t.Errorf("status %d, stderr:\n%s\nstdout:\n%s", got.status, got.stderr, got.stdout)
+	}
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+)
+
+type reviewOptions struct {
+	files, with, webhooks        []string
+	operation, namespace, output string
+	color                        string
+	settings                     poddefault.Settings
+}
+
+var reviewOperations = []string{string(admissionv1.Create), string(admissionv1.Update), string(admissionv1.Delete)}
+
+func newReviewCommand() *cobra.Command {
+	o := reviewOptions{settings: poddefault.DefaultSettings()}
+	cmd := &cobra.Command{
+		Use:   "review -f FILE [--with FILE|FOLDER ...]",
+		Short: "Say what admission would do to objects, without any cluster",
+		Long: "Review sends objects through the same webhooks as serve does, and shows what comes out.\n\n" +
+			"What the webhooks read from a cluster, such as PodDefaults, comes from files given by --with.\n" +
+			"The API server's own defaults and plugins, and the selectors of a webhook configuration, take\n" +
+			"no part.\n\n" +
+			"Exit status: 0 allowed, 3 denied (the message is on stderr), 1 anything else.",
+		Example: "  # what PodDefaults of a file do to a pod, and which of them does what\n" +
+			"  sallyport review -f pod.yaml --with poddefaults.yaml\n\n" +
+			"  # with the PodDefaults of a cluster\n" +
+			"  kubectl get poddefaults -n team-a -o yaml | sallyport review -n team-a -f pod.yaml --with -\n\n" +
+			"  # the resulting pod alone, for another program\n" +
+			"  sallyport review -f pod.yaml --with poddefaults/ -o yaml",
+		Args:    noArguments("name the file with the objects by -f"),
+		PreRunE: func(*cobra.Command, []string) error { return o.validate() },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	flags := cmd.Flags()
+	addFlagGroup(cmd, "What is reviewed", func() {
+		flags.StringArrayVarP(&o.files, "filename", "f", nil,
+			"`file` or folder with the objects to review, YAML or JSON; - for stdin; may be repeated")
+		flags.StringArrayVar(&o.with, "with", nil,
+			"`file` or folder with objects that the webhooks read, such as PodDefaults; - for stdin; may be repeated")
+		flags.StringVar(&o.operation, "operation", reviewOperations[0],
+			"`operation` that is asked for: "+oneOf(reviewOperations))
+		flags.StringVarP(&o.namespace, "namespace", "n", "default", "`namespace` of all objects that name none")
+	})
+	addFlagGroup(cmd, "By which webhooks", func() {
+		flags.StringArrayVar(&o.webhooks, "webhook", nil,
+			"`name` of a webhook to call, if its rules cover the object; may be repeated (default all)")
+		addPodDefaultFlags(flags, &o.settings)
+	})
+	addFlagGroup(cmd, "Output", func() {
+		flags.StringVarP(&o.output, "output", "o", outputDiff,
+			"`format` of the output: what changed and why (diff), the resulting object (yaml, json), the JSON Patch (patch) or the AdmissionReview (review)")
+		flags.StringVar(&o.color, "color", colorChoices[0], "`when` to colour the diff: "+oneOf(colorChoices))
+	})
+	_ = cmd.MarkFlagRequired("filename") // for completion; validate says it better
+	completeFiles(cmd, "filename", manifestExtensions...)
+	completeFiles(cmd, "with", manifestExtensions...)
+	completeChoices(cmd, "operation", reviewOperations)
+	completeChoices(cmd, "output", reviewOutputs)
+	completeChoices(cmd, "color", colorChoices)
+	_ = cmd.RegisterFlagCompletionFunc("webhook", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		webhooks, err := builtinWebhooks(poddefault.NewIndex(), o.settings)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return webhookNames(webhooks), cobra.ShellCompDirectiveNoFileComp
+	})
+	return cmd
+}
+
+func (o *reviewOptions) validate() error {
+	errs := []error{
+		choice("operation", o.operation, reviewOperations),
+		choice("output", o.output, reviewOutputs),
+		choice("color", o.color, colorChoices),
+	}
+	if len(o.files) == 0 {
+		errs = append(errs, errors.New("-f is needed: name a file with the objects to review, or - for stdin"))
+	}
+	if o.namespace == "" {
+		errs = append(errs, errors.New("--namespace must not be empty: leave it out for the namespace default"))
+	}
+	stdins := 0
+	for _, path := range slices.Concat(o.files, o.with) {
+		if path == stdinPath {
+			stdins++
+		}
+	}
+	if stdins > 1 {
+		errs = append(errs, errors.New("- is named more than once: stdin can be read only once"))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *reviewOptions) run(cmd *cobra.Command) error {
+	given := newPodDefaultFiles()
+	webhooks, err := builtinWebhooks(given.index, o.settings)
+	if err != nil {
+		return err
+	}
+	if webhooks, err = o.choose(webhooks); err != nil {
+		return err
+	}
+	objects, err := o.read(cmd, given)
+	if err != nil {
+		return err
+	}
+	printer := reviewPrinter{
+		out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), output: o.output, color: useColor(o.color, cmd.OutOrStdout()),
+	}
+	denied := false
+	for _, object := range objects {
+		out, err := o.review(cmd.Context(), object, webhooks)
+		if err != nil {
+			return err
+		}
+		if len(out.called) > 0 {
+			given.explain(object, out.namespace, cmd.ErrOrStderr())
+		}
+		if err := printer.print(out); err != nil {
+			return err
+		}
+		denied = denied || out.denied != nil
+	}
+	if denied {
+		return exitStatus(exitDenied)
+	}
+	return nil
+}
+
+// read reads all files, and reports the mistakes in all of them at once.
+func (o *reviewOptions) read(cmd *cobra.Command, given *podDefaultFiles) ([]*object, error) {
+	with, errWith := readPaths(o.with, cmd.InOrStdin())
+	objects, errObjects := readPaths(o.files, cmd.InOrStdin())
+	errLoad := given.load(with, o.namespace, cmd.ErrOrStderr())
+	err := errors.Join(errWith, errLoad, errObjects)
+	if err == nil && len(objects) == 0 {
+		err = fmt.Errorf("%s: there is nothing to review: the lists are empty", strings.Join(o.files, ", "))
+	}
+	return objects, err
+}
+
+func (o *reviewOptions) review(ctx context.Context, object *object, webhooks []admission.Webhook) (*outcome, error) {
+	out, err := decide(ctx, object, admissionv1.Operation(o.operation), o.namespace, webhooks)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", object.at(), object.title(), err)
+	}
+	return out, nil
+}
+
+func (o *reviewOptions) choose(all []admission.Webhook) ([]admission.Webhook, error) {
+	if len(o.webhooks) == 0 {
+		return all, nil
+	}
+	var errs []error
+	for _, name := range o.webhooks {
+		errs = append(errs, choice("webhook", name, webhookNames(all)))
+	}
+	chosen := slices.DeleteFunc(slices.Clone(all), func(webhook admission.Webhook) bool {
+		return !slices.Contains(o.webhooks, webhook.Name)
+	})
+	return chosen, errors.Join(errs...)
+}
+
+func webhookNames(webhooks []admission.Webhook) []string {
+	names := make([]string, len(webhooks))
+	for i, webhook := range webhooks {
+		names[i] = webhook.Name
+	}
+	return names
+}
