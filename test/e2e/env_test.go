@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/sallyporttest"
+)
+
+// env is one API server with PodDefaults installed, and the command under test.
+type env struct {
+	binary     string
+	config     *rest.Config
+	kubeconfig string
+	client     client.Client
+}
+
+// patience is how long anything may take that needs no more than a moment: tests
+// end when it has happened, and fail when it has not after this.
+const patience = 30 * time.Second
+
+// TestSallyport runs everything against one API server. The subtests share it, and
+// each has namespaces and webhook configurations of its own.
+func TestSallyport(t *testing.T) {
+	crds, err := crd.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &env{binary: buildBinary(t)}
+	// Without a list of disabled plugins ServiceAccount is on, as in any cluster:
+	// it mounts the token that automountServiceAccountToken is about.
+	e.config = sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...),
+		sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
+	e.kubeconfig = sallyporttest.Kubeconfig(t, e.config)
+	types := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, kubeflowv1alpha1.AddToScheme} {
+		if err := add(types); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e.client, err = client.New(e.config, client.Options{Scheme: types}); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *env)
+	}{
+		{"every field of a PodDefault arrives in the stored pod", testFields},
+		{"a pod that was injected and is sent again comes out the same", testSecondPass},
+		{"changes and deletions of PodDefaults take effect", testChanges},
+		{"a conflict denies the pod with a message that tells no values", testConflict},
+		{"objects that can never work block nothing", testInvalidObjects},
+		{"every order of AdmissionReview versions works", testReviewVersions},
+		{"a webhook that is down refuses only the pods that it is for", testWebhookDown},
+		{"bad input is refused and the server goes on", testBadInput},
+		{"an API server that is away leaves the last cache in use", testAPIServerAway},
+		{"the rights that manifests prints are enough", testManifests},
+		{"a restarted server keeps its authority", testAuthority},
+		{"ten thousand PodDefaults are one namespace's", testManyPodDefaults},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, e) })
+	}
+}
+
+// buildBinary builds the command under test as a release is built.
+func buildBinary(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "sallyport")
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../cmd/sallyport")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building sallyport: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// namespace makes a namespace with the service account that pods need.
+func (e *env) namespace(t *testing.T, name string) string {
+	t.Helper()
+	e.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"e2e": name}}})
+	e.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "default"}})
+	return name
+}
+
+func (e *env) create(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := e.client.Create(t.Context(), object); err != nil {
+		t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
+	}
+}
+
+// stored reads a pod back as the API server has it.
+func (e *env) stored(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	out := &corev1.Pod{}
+	if err := e.client.Get(t.Context(), client.ObjectKeyFromObject(pod), out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// createSoon creates a PodDefault and waits until the server has seen it: until a
+// pod made like probe, in a dry run, carries its mark.
+func (e *env) createSoon(t *testing.T, pd *kubeflowv1alpha1.PodDefault, probe *corev1.Pod, mark string) {
+	t.Helper()
+	e.create(t, pd)
+	eventually(t, "the PodDefault "+pd.Name+" to be applied", func(ctx context.Context) (bool, error) {
+		pod := probe.DeepCopy()
+		if err := e.client.Create(ctx, pod, client.DryRunAll); err != nil {
+			return false, err
+		}
+		_, ok := pod.Annotations[mark]
+		return ok, nil
+	})
+}
+
+// eventually polls until the condition holds.
+func eventually(t *testing.T, what string, condition func(context.Context) (bool, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		ok, err := condition(ctx)
+		if ok && err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited in vain for %s (last error: %v)", what, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// status returns the API status of an error.
+func status(t *testing.T, err error) metav1.Status {
+	t.Helper()
+	apiStatus, ok := err.(apierrors.APIStatus)
+	if !ok {
+		t.Fatalf("expected a status of the API, got %v", err)
+	}
+	return apiStatus.Status()
+}

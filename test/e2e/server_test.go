@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// A server is one sallyport serve process.
+type server struct {
+	url     string // of the webhooks
+	metrics string
+	process *exec.Cmd
+	log     *logBuffer
+	ended   chan struct{}
+	err     error // of the process, once ended
+}
+
+// serve starts sallyport serve for namespaces with the label e2e of that value,
+// with a webhook configuration of that name, and waits until it is ready and the
+// configuration is written. Arguments come last, and win.
+func (e *env) serve(t *testing.T, name string, args ...string) *server {
+	t.Helper()
+	s := e.start(t, name, args...)
+	s.awaitReady(t)
+	eventually(t, "the webhook configuration "+name, func(ctx context.Context) (bool, error) {
+		return e.registered(ctx, name, s.url)
+	})
+	return s
+}
+
+// start starts the process and waits for nothing.
+func (e *env) start(t *testing.T, name string, args ...string) *server {
+	t.Helper()
+	port, metricsPort := freePort(t), freePort(t)
+	s := &server{
+		url:     fmt.Sprintf("https://127.0.0.1:%d", port),
+		metrics: fmt.Sprintf("http://127.0.0.1:%d", metricsPort),
+		log:     &logBuffer{},
+		ended:   make(chan struct{}),
+	}
+	s.process = exec.Command(e.binary, append([]string{
+		"serve", "--kubeconfig", e.kubeconfig, "--url", s.url,
+		"--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port),
+		"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", metricsPort),
+		"--configuration-name", name, "--namespace-selector", "e2e=" + name,
+		"--drain-min", "0s", "--drain-max", "500ms",
+	}, args...)...)
+	s.process.Stderr = s.log
+	if err := s.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		s.err = s.process.Wait()
+		close(s.ended)
+	}()
+	t.Cleanup(func() { s.stop(t) })
+	return s
+}
+
+func (s *server) awaitReady(t *testing.T) {
+	t.Helper()
+	eventually(t, "the server to be ready", func(ctx context.Context) (bool, error) {
+		select {
+		case <-s.ended:
+			t.Fatalf("the server ended: %v\n%s", s.err, s.log)
+		default:
+		}
+		return s.ready(ctx)
+	})
+}
+
+func (s *server) ready(ctx context.Context) (bool, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.metrics+"/readyz", nil)
+	if err != nil {
+		return false, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false, err
+	}
+	return resp.StatusCode == http.StatusOK, resp.Body.Close()
+}
+
+// stop ends the process as Kubernetes does, and fails the test if that is not
+// clean.
+func (s *server) stop(t *testing.T) {
+	t.Helper()
+	select {
+	case <-s.ended: // by the test itself
+		return
+	default:
+	}
+	_ = s.process.Process.Signal(syscall.SIGTERM)
+	<-s.ended
+	if s.err != nil {
+		t.Errorf("the server did not end well: %v\n%s", s.err, s.log)
+	}
+	if t.Failed() {
+		t.Logf("log of the server:\n%s", s.log)
+	}
+}
+
+// kill ends the process without a word.
+func (s *server) kill(t *testing.T) {
+	t.Helper()
+	if err := s.process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.ended
+}
+
+// post sends a body to the webhook, as anybody could.
+func (s *server) post(t *testing.T, method, path, contentType string, body []byte) (code int, answer string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{
+		// The caller of these tests is not the one to be convinced.
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
+	}}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", method, path, err, s.log)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode, string(text)
+}
+
+// metric returns the value of a line of /metrics.
+func (s *server) metric(t *testing.T, name string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.metrics+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return ""
+}
+
+// freePort finds a port that nobody listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// logBuffer keeps what a process writes.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
