@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "fmt"
+
+// A stage is a state of the API server, with the cases that are measured in it.
+// Stages come one after another and add to the state.
+type stage struct {
+	podDefaults int      // in the namespace
+	servers     []string // by name; the floor, the unit of all ratios, is always among them
+	cases       []benchCase
+	starts      int  // how often sallyport is started for the figure "start to ready"
+	creates     bool // whether pods are created through the API server
+}
+
+// A benchCase is a review sent to a path over and over. To measure another
+// handler, add a recording, and a case with its path and what the answer has to
+// add.
+type benchCase struct {
+	id     string // what the limits call it
+	name   string // for people
+	review string // name of the recording
+	path   string // where the servers serve the handler
+	adds   string // name of the PodDefault that has to be injected; empty means no patch at all
+}
+
+const (
+	floorName     = "floor"
+	neighbourName = "controller-runtime"
+	sallyportName = "sallyport"
+)
+
+// Cases the limits refer to.
+const (
+	notebookOneMatch  = "notebook-one-match"
+	notebookNoMatch   = "notebook-no-match"
+	notebookManyMatch = "notebook-one-of-many"
+)
+
+func planStages(p plan) ([]stage, error) {
+	typical, err := typicalPodDefaults()
+	if err != nil {
+		return nil, err
+	}
+	few, injected := len(typical), typical[0].Name
+	name := func(pod string, podDefaults int, matches string) string {
+		return fmt.Sprintf("%s pod, %s PodDefaults, %s", pod, thousands(podDefaults), matches)
+	}
+	return []stage{
+		{
+			podDefaults: few,
+			servers:     []string{floorName, neighbourName, sallyportName},
+			cases: []benchCase{
+				{notebookOneMatch, name("notebook", few, "1 matches"), "notebook-selecting", podDefaultPath, injected},
+				{notebookNoMatch, name("notebook", few, "none matches"), "notebook", podDefaultPath, ""},
+				{"minimal-one-match", name("minimal", few, "1 matches"), "minimal-selecting", podDefaultPath, injected},
+				{"minimal-no-match", name("minimal", few, "none matches"), "minimal", podDefaultPath, ""},
+			},
+			creates: true,
+		},
+		{
+			podDefaults: p.Many,
+			servers:     []string{floorName, sallyportName},
+			cases: []benchCase{
+				{notebookManyMatch, name("notebook", p.Many, "1 matches"), "notebook-selecting", podDefaultPath, injected},
+			},
+			starts: p.Starts,
+		},
+	}, nil
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cpuTime returns the CPU time that all threads of a process have used so far,
+// user and system, in nanoseconds of the scheduler. It reads the CPU-time clock
+// of the process, which counts threads that have ended too and does not round
+// to clock ticks as /proc/PID/stat does; see clock_getcpuclockid(3).
+func cpuTime(pid int) (time.Duration, error) {
+	const scheduler = 2 // CPUCLOCK_SCHED
+	var ts unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|scheduler), &ts); err != nil {
+		return 0, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
+	}
+	return time.Duration(ts.Nano()), nil
+}
+
+// peakRSS returns the largest resident set size of a process since its start,
+// in bytes: VmHWM of proc_pid_status(5).
+func peakRSS(pid int) (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	return parsePeakRSS(status)
+}
+
+func parsePeakRSS(status []byte) (int64, error) {
+	for line := range bytes.Lines(status) {
+		value, found := bytes.CutPrefix(line, []byte("VmHWM:"))
+		if !found {
+			continue
+		}
+		kib, found := bytes.CutSuffix(bytes.TrimSpace(value), []byte(" kB"))
+		if !found {
+			return 0, fmt.Errorf("VmHWM is not in kB: %q", line)
+		}
+		n, err := strconv.ParseInt(string(kib), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("VmHWM is not a number: %w", err)
+		}
+		return n << 10, nil
+	}
+	return 0, fmt.Errorf("no VmHWM in the status of the process")
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// A limit is what the project promises of a figure. Limits on time are ratios
+// within a run, or so wide that the machine does not decide.
+type limit struct {
+	Name   string
+	Unit   string
+	AtMost float64
+	Aim    float64 // what to strive for; 0 where AtMost is all
+	value  func(*results) (value float64, measured bool)
+}
+
+// A verdict is a limit and what was measured. What was not measured does not
+// hold.
+type verdict struct {
+	Name     string  `json:"name"`
+	Unit     string  `json:"unit"`
+	Measured bool    `json:"measured"`
+	Value    float64 `json:"value"`
+	AtMost   float64 `json:"atMost"`
+	Aim      float64 `json:"aim,omitempty"`
+	Holds    bool    `json:"holds"`
+}
+
+var limits = []limit{
+	{Name: "notebook pod, 11 PodDefaults, 1 matches", Unit: "× floor", AtMost: 2.5, Aim: 1.8, value: ratio(notebookOneMatch)},
+	{Name: "notebook pod, 11 PodDefaults, none matches", Unit: "× floor", AtMost: 2.0, Aim: 1.4, value: ratio(notebookNoMatch)},
+	{Name: "10,000 PodDefaults, 1 matches", Unit: "× the first row", AtMost: 1.2, value: quotient(ratio(notebookManyMatch), ratio(notebookOneMatch))},
+	{Name: "peak RSS with 10,000 PodDefaults", Unit: "MiB", AtMost: 128, value: func(r *results) (float64, bool) {
+		m, ok := r.find(notebookManyMatch, sallyportName)
+		return m.PeakRSSMiB, ok
+	}},
+	{Name: "start to ready with 10,000 PodDefaults", Unit: "s", AtMost: 3, value: func(r *results) (float64, bool) {
+		return r.StartSeconds, r.StartSeconds > 0
+	}},
+}
+
+// ratio is the CPU time of sallyport for a review against the floor's.
+func ratio(caseID string) func(*results) (float64, bool) {
+	return func(r *results) (float64, bool) {
+		m, ok := r.find(caseID, sallyportName)
+		return m.RatioToFloor, ok
+	}
+}
+
+func quotient(a, b func(*results) (float64, bool)) func(*results) (float64, bool) {
+	return func(r *results) (float64, bool) {
+		x, okX := a(r)
+		y, okY := b(r)
+		if !okX || !okY || y == 0 {
+			return 0, false
+		}
+		return x / y, true
+	}
+}
+
+func judge(limits []limit, r *results) []verdict {
+	verdicts := make([]verdict, 0, len(limits))
+	for _, l := range limits {
+		v := verdict{Name: l.Name, Unit: l.Unit, AtMost: l.AtMost, Aim: l.Aim}
+		v.Value, v.Measured = l.value(r)
+		v.Holds = v.Measured && v.Value <= l.AtMost
+		verdicts = append(verdicts, v)
+	}
+	return verdicts
+}
+
+func allHold(verdicts []verdict) bool {
+	for _, v := range verdicts {
+		if !v.Holds {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures what an admission review costs, against a real API
+// server, and says whether the limits the project sets itself hold.
+//
+// Usage, from the repository root, with KUBEBUILDER_ASSETS naming the folder of
+// etcd and kube-apiserver (`make bench` does both):
+//
+//	go run ./test/bench [-json] [-quick] [-sallyport FILE]
+//	go run ./test/bench -capture
+//
+// # Method
+//
+// Machines differ and ratios hold, so three servers take turns in one run:
+//
+//   - floor: the cheapest TLS server that reads the review and answers a canned
+//     allow; the unit of all ratios;
+//   - controller-runtime: its own webhook server with a typed defaulter that
+//     makes the same injection, the usual way to write such a webhook;
+//   - sallyport: the real `sallyport serve`, with the real API server as the
+//     source of its PodDefaults.
+//
+// Each is a process of its own. Each gets the same recorded reviews (testdata/,
+// byte for byte what kube-apiserver sent) as kube-apiserver sends them to a
+// Service: POST over HTTP/1.1 with keep-alive and TLS 1.3, a P-256 certificate,
+// four connections, each of which waits for an answer before it sends the next
+// review. Before anything is measured, the answers are checked: the patch has to
+// turn the recorded pod into the intended one, and nothing more.
+//
+// A round is one short window of load for each case and server, one at a time.
+// Rounds alternate between the servers and start with a different one each
+// time, so that what else happens on the machine meets all of them. The cost of
+// a review is the CPU time of the server process in the window, user and system
+// with its garbage collection, divided by the number of reviews; the ratio is
+// taken within the round, and the median over the rounds is reported. p50 and
+// p99 are over all rounds and include the wait for a processor: client and
+// server share the machine. The memory of floor and controller-runtime is that of
+// this binary, which links more than they use.
+//
+// Then pods are created through the API server, without a webhook and with each
+// of the servers registered in turn.
+//
+// The exit status is 0 if all limits hold, 1 otherwise. -quick goes through the
+// same motions in a few seconds and judges nothing.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func main() {
+	ctrllog.SetLogger(logr.Discard())
+	if len(os.Args) > 1 {
+		if serve, ok := subcommands[os.Args[1]]; ok {
+			exit(serve(os.Args[2:]))
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// subcommands are the servers that live in this binary, which starts itself
+// anew for each of them.
+var subcommands = map[string]func(args []string) error{
+	"floor":              serveFloor,
+	"controller-runtime": serveControllerRuntime,
+}
+
+// errMissed is the end of a run in which a limit did not hold.
+var errMissed = errors.New("a limit does not hold, see the table")
+
+func exit(err error) {
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		os.Exit(0)
+	default:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// A plan says how long and how large a run is.
+type plan struct {
+	Judge       bool          // whether the limits are judged
+	Rounds      int           // of load
+	Window      time.Duration // of load, for each case and server in a round
+	WarmUp      time.Duration // before the first round, for each case and server
+	Many        int           // PodDefaults in the large stage
+	Starts      int           // of sallyport in the large stage
+	CreateTurns int           // of pod creation
+	Creates     int           // pods in a turn
+}
+
+var (
+	fullPlan = plan{
+		Judge: true, Rounds: 9, Window: 500 * time.Millisecond, WarmUp: 300 * time.Millisecond,
+		Many: 10_000, Starts: 3, CreateTurns: 3, Creates: 400,
+	}
+	quickPlan = plan{
+		Rounds: 2, Window: 30 * time.Millisecond, WarmUp: 10 * time.Millisecond,
+		Many: 200, Starts: 1, CreateTurns: 1, Creates: 16,
+	}
+)
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	asJSON := flags.Bool("json", false, "print the results as JSON")
+	quick := flags.Bool("quick", false, "a smoke run of a few seconds; limits are not judged")
+	capture := flags.Bool("capture", false, "record the reviews in test/bench/testdata anew, and end")
+	binary := flags.String("sallyport", "", "the sallyport binary to measure; built from ./cmd/sallyport if empty")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	progress := newProgress(stderr)
+	if *capture {
+		return captureToFiles(ctx, "test/bench/testdata", progress)
+	}
+
+	p := fullPlan
+	if *quick {
+		p = quickPlan
+	}
+	results, err := runPlan(ctx, p, *binary, progress)
+	if err != nil {
+		return err
+	}
+	verdicts := judge(limits, results)
+	if *asJSON {
+		err = writeJSON(stdout, results, verdicts)
+	} else {
+		err = writeText(stdout, results, verdicts)
+	}
+	if err != nil {
+		return err
+	}
+	if p.Judge && !allHold(verdicts) {
+		return errMissed
+	}
+	return nil
+}
+
+// A progress tells the person who waits what is going on.
+type progress struct {
+	w     io.Writer
+	since time.Time
+}
+
+func newProgress(w io.Writer) progress { return progress{w: w, since: time.Now()} }
+
+func (p progress) sayf(format string, args ...any) {
+	fmt.Fprintf(p.w, "[%5.1fs] %s\n", time.Since(p.since).Seconds(), fmt.Sprintf(format, args...))
+}

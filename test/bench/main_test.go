@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// TestMain is main for the servers, which a run starts from its own binary.
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard())
+	if len(os.Args) > 1 {
+		if serve, ok := subcommands[os.Args[1]]; ok {
+			exit(serve(os.Args[2:]))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// The quick run starts the API server and all servers, checks their answers and
+// goes through every measurement. What it measures is not looked at.
+func TestQuickRun(t *testing.T) {
+	var out, log bytes.Buffer
+	if err := run(t.Context(), []string{"-quick", "-json"}, &out, &log); err != nil {
+		t.Fatalf("%v\n%s", err, &log)
+	}
+	var got struct {
+		results
+		Limits []verdict `json:"limits"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	stages, err := planStages(quickPlan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range stages {
+		for _, c := range s.cases {
+			for _, name := range s.servers {
+				m, found := got.find(c.id, name)
+				if !found || m.Reviews == 0 || m.CPUMicros <= 0 || m.RatioToFloor <= 0 || m.PeakRSSMiB <= 0 || m.P99Micros < m.P50Micros {
+					t.Errorf("case %q on %s: %+v (found: %t)", c.id, name, m, found)
+				}
+			}
+		}
+	}
+	if len(got.Creations) != 4 {
+		t.Errorf("creations without a webhook and with three: got %d", len(got.Creations))
+	}
+	for _, c := range got.Creations {
+		if c.Pods != quickPlan.Creates*quickPlan.CreateTurns || c.CreatesPerSecond <= 0 {
+			t.Errorf("creations: %+v", c)
+		}
+	}
+	for _, v := range got.Limits {
+		if !v.Measured {
+			t.Errorf("limit %q has no figure", v.Name)
+		}
+	}
+	if len(got.Limits) != len(limits) {
+		t.Errorf("got %d limits of %d", len(got.Limits), len(limits))
+	}
+}
+
+func TestRunRefusesWhatItDoesNotKnow(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"an unknown flag":                   {[]string{"-fast"}, "-fast"},
+		"an argument":                       {[]string{"fast"}, `unexpected argument "fast"`},
+		"a capture outside of the root":     {[]string{"-capture"}, "run from the root of the repository"},
+		"no API server to measure it with":  {[]string{"-quick", "-sallyport", "none"}, "KUBEBUILDER_ASSETS is not set"},
+		"API server binaries without files": {[]string{"-quick", "-sallyport", "none"}, "holds no etcd"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			assets := ""
+			if strings.HasSuffix(name, "without files") {
+				assets = t.TempDir()
+			}
+			t.Setenv("KUBEBUILDER_ASSETS", assets)
+			err := run(context.Background(), test.args, new(bytes.Buffer), new(bytes.Buffer))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want an error about %q", err, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// writeJSON writes what writeText says, for programs.
+func writeJSON(w io.Writer, r *results, verdicts []verdict) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(struct {
+		*results
+		Limits []verdict `json:"limits"`
+	}{r, verdicts})
+}
+
+// writeText writes the tables.
+func writeText(w io.Writer, r *results, verdicts []verdict) error {
+	out := &strings.Builder{}
+	m := r.Machine
+	fmt.Fprintf(out, "kube-apiserver %s, %s, %s, %d CPUs shared by all; %d rounds of %d ms for each case and server, median.\n",
+		m.APIServer, m.Go, m.OS, m.CPUs, m.Rounds, m.WindowMS)
+	fmt.Fprintf(out, "Reviews over HTTP/1.1, TLS 1.3, P-256, %d connections. Sizes:", connections)
+	for i, name := range slices.Sorted(maps.Keys(m.ReviewSize)) {
+		if i > 0 {
+			out.WriteString(",")
+		}
+		fmt.Fprintf(out, " %s %s bytes", name, thousands(m.ReviewSize[name]))
+	}
+	out.WriteString(".\n\n")
+
+	writeReviews(out, r.Reviews)
+	writeCreations(out, r.Creations)
+	writeVerdicts(out, verdicts, r.Quick)
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func writeReviews(out *strings.Builder, rows []measurement) {
+	const header, line = "  %-44s %10s %8s %8s %14s %8s %13s\n", "  %-44s %10.0f %8.0f %8.0f %14.1f %8.2f %13.0f\n"
+	fmt.Fprintf(out, header, "", "reviews/s", "p50 µs", "p99 µs", "CPU µs/review", "× floor", "peak RSS MiB")
+	title := ""
+	for _, row := range rows {
+		if row.Title != title {
+			title = row.Title
+			fmt.Fprintln(out, title)
+		}
+		fmt.Fprintf(out, line, row.Server, row.ReviewsPerSecond, row.P50Micros, row.P99Micros, row.CPUMicros, row.RatioToFloor, row.PeakRSSMiB)
+	}
+}
+
+func writeCreations(out *strings.Builder, rows []creation) {
+	const header, line = "  %-44s %10s %8s %8s %14s\n", "  %-44s %10.0f %8.1f %8.1f %14s\n"
+	fmt.Fprintf(out, "\nNotebook pods created through the API server, %d clients\n", creators)
+	fmt.Fprintf(out, header, "", "creates/s", "p50 ms", "p99 ms", "called over")
+	for _, row := range rows {
+		name, protocol := row.Server, row.Protocol
+		if name == "" {
+			name, protocol = "no webhook", "-"
+		}
+		fmt.Fprintf(out, line, name, row.CreatesPerSecond, row.P50Millis, row.P99Millis, protocol)
+	}
+	fmt.Fprintln(out, "  (A loopback URL gets HTTP/2 from kube-apiserver if the server offers it, a Service always HTTP/1.1.)")
+}
+
+func writeVerdicts(out *strings.Builder, verdicts []verdict, quick bool) {
+	const header, line = "  %-44s %12s %8s %8s\n", "  %-44s %12s %8s %8s  %-16s %s\n"
+	fmt.Fprintln(out, "\nMust reach")
+	fmt.Fprintf(out, header, "", "measured", "at most", "aim")
+	for _, v := range verdicts {
+		measured, aim, outcome := "not measured", "", "FAIL"
+		if v.Measured {
+			measured = strconv.FormatFloat(v.Value, 'f', 2, 64)
+		}
+		if v.Aim > 0 {
+			aim = number(v.Aim)
+		}
+		switch {
+		case quick:
+			outcome = "not judged"
+		case v.Holds:
+			outcome = "PASS"
+		}
+		fmt.Fprintf(out, line, v.Name, measured, number(v.AtMost), aim, v.Unit, outcome)
+	}
+	if quick {
+		fmt.Fprintln(out, "  (A quick run, with fewer PodDefaults: its figures mean nothing.)")
+	}
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// thousands writes 10000 as 10,000.
+func thousands(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}

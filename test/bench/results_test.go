@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMedian(t *testing.T) {
+	tests := map[string]struct {
+		values []float64
+		want   float64
+	}{
+		"of none is 0":        {nil, 0},
+		"of one is the value": {[]float64{3}, 3},
+		"of an odd number is the one in the middle":      {[]float64{9, 1, 5}, 5},
+		"of an even number is the mean of the two there": {[]float64{4, 1, 9, 2}, 3},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := median(test.values); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	hundred := make([]time.Duration, 100)
+	for i := range hundred {
+		hundred[i] = time.Duration(100 - i)
+	}
+	tests := map[string]struct {
+		durations []time.Duration
+		p         float64
+		want      time.Duration
+	}{
+		"of none is 0":                     {nil, 50, 0},
+		"50 of one is the value":           {[]time.Duration{7}, 50, 7},
+		"50 of a hundred is the fiftieth":  {hundred, 50, 50},
+		"99 of a hundred is the last one":  {hundred, 99, 99},
+		"100 of a hundred is the greatest": {hundred, 100, 100},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := percentile(test.durations, test.p); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func someResults() *results {
+	return &results{
+		Machine: machine{CPUs: 2, APIServer: "v1", ReviewSize: sizes{"notebook": 7535}},
+		Reviews: []measurement{
+			{Case: notebookOneMatch, Title: "the first", Server: floorName, CPUMicros: 40, RatioToFloor: 1},
+			{Case: notebookOneMatch, Title: "the first", Server: sallyportName, CPUMicros: 80, RatioToFloor: 2},
+			{Case: notebookNoMatch, Title: "the second", Server: sallyportName, RatioToFloor: 2.01},
+			{Case: notebookManyMatch, Title: "the third", Server: sallyportName, RatioToFloor: 2.4, PeakRSSMiB: 100},
+		},
+		StartSeconds: 3,
+		Creations:    []creation{{CreatesPerSecond: 600}, {Server: sallyportName, Protocol: "HTTP/1.1"}},
+	}
+}
+
+func TestJudge(t *testing.T) {
+	holds := func(r *results) []bool {
+		var all []bool
+		for _, v := range judge(limits, r) {
+			all = append(all, v.Holds)
+		}
+		return all
+	}
+	tests := map[string]struct {
+		change func(*results)
+		want   []bool
+	}{
+		"a value at the limit holds, one above does not": {func(*results) {}, []bool{true, false, true, true, true}},
+		"many are judged against the first row":          {func(r *results) { r.Reviews[3].RatioToFloor = 2.41 }, []bool{true, false, false, true, true}},
+		"memory":                                         {func(r *results) { r.Reviews[3].PeakRSSMiB = 128.1 }, []bool{true, false, true, false, true}},
+		"a slow start":                                   {func(r *results) { r.StartSeconds = 3.01 }, []bool{true, false, true, true, false}},
+		"nothing measured, none hold":                    {func(r *results) { *r = results{} }, make([]bool, 5)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := someResults()
+			test.change(r)
+			got := holds(r)
+			if len(got) != len(test.want) {
+				t.Fatalf("got %d verdicts, want %d", len(got), len(test.want))
+			}
+			for i := range got {
+				if got[i] != test.want[i] {
+					t.Errorf("%s: holds: %t, want %t", limits[i].Name, got[i], test.want[i])
+				}
+			}
+		})
+	}
+	if allHold(judge(limits, someResults())) {
+		t.Error("one limit does not hold, and still all do")
+	}
+	good := someResults()
+	good.Reviews[2].RatioToFloor = 1.5
+	if !allHold(judge(limits, good)) {
+		t.Error("all limits hold, and still not all do")
+	}
+}
+
+func TestReport(t *testing.T) {
+	r := someResults()
+	verdicts := judge(limits, r)
+	var text strings.Builder
+	if err := writeText(&text, r, verdicts); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"the first\n", "notebook 7,535 bytes", "no webhook", "PASS", "FAIL"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, &text)
+		}
+	}
+	if strings.Count(text.String(), "the first\n") != 1 {
+		t.Errorf("the title of a case is not there once:\n%s", &text)
+	}
+
+	r.Quick = true
+	text.Reset()
+	if err := writeText(&text, r, verdicts); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text.String(), "PASS") || strings.Contains(text.String(), "FAIL") {
+		t.Errorf("a quick run is judged:\n%s", &text)
+	}
+
+	var data strings.Builder
+	if err := writeJSON(&data, r, verdicts); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Reviews []measurement
+		Limits  []verdict
+	}
+	if err := json.Unmarshal([]byte(data.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Reviews) != len(r.Reviews) || len(got.Limits) != len(limits) || got.Reviews[1] != r.Reviews[1] || got.Limits[0] != verdicts[0] {
+		t.Errorf("not all came back from JSON: %+v", got)
+	}
+}
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 11: "11", 999: "999", 1000: "1,000", 10000: "10,000", 1234567: "1,234,567"} {
+		if got := thousands(n); got != want {
+			t.Errorf("%d: got %s, want %s", n, got, want)
+		}
+	}
+}

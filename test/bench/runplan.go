@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"time"
+)
+
+// runPlan measures everything. binary is sallyport's; empty means to build it.
+func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *results, err error) {
+	// The client shares the processors with the servers: let it collect garbage rarely.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+
+	dir, err := os.MkdirTemp("", "sallyport-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
+	site := &site{dir: dir, sallyport: binary, podDefaults: filepath.Join(dir, "poddefaults.json")}
+	if site.sallyport == "" {
+		progress.sayf("building sallyport")
+		site.sallyport = filepath.Join(dir, "sallyport")
+		if err := buildSallyport(ctx, site.sallyport); err != nil {
+			return nil, err
+		}
+	}
+	if site.certificate, err = writeCertificate(dir); err != nil {
+		return nil, err
+	}
+	progress.sayf("starting etcd and kube-apiserver")
+	if site.cp, err = startControlPlane(ctx, dir); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, site.cp.stop()) }()
+
+	results := &results{Quick: !p.Judge}
+	if results.Machine, err = describe(p, site.cp); err != nil {
+		return nil, err
+	}
+	stages, err := planStages(p)
+	if err != nil {
+		return nil, err
+	}
+	present := 0
+	for _, s := range stages {
+		if err := site.grow(ctx, present, s.podDefaults, progress); err != nil {
+			return nil, err
+		}
+		present = s.podDefaults
+		if err := site.runStage(ctx, p, s, results, progress); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// buildSallyport builds the command of the module that the working directory
+// is in.
+func buildSallyport(ctx context.Context, target string) error {
+	const pkg = "github.com/sallyport-io/sallyport/cmd/sallyport"
+	out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", target, pkg).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+	}
+	return nil
+}
+
+func describe(p plan, cp *controlPlane) (machine, error) {
+	m := machine{
+		CPUs:       runtime.NumCPU(),
+		OS:         runtime.GOOS + "/" + runtime.GOARCH,
+		Go:         runtime.Version(),
+		APIServer:  cp.version,
+		Rounds:     p.Rounds,
+		WindowMS:   p.Window.Milliseconds(),
+		ReviewSize: sizes{},
+	}
+	for _, recording := range recordings {
+		r, err := loadReview(recording.name)
+		if err != nil {
+			return m, err
+		}
+		m.ReviewSize[r.name] = len(r.body)
+	}
+	return m, nil
+}
+
+// grow takes the namespace from one number of PodDefaults to another.
+func (s *site) grow(ctx context.Context, from, to int, progress progress) error {
+	all, err := manyPodDefaults(to)
+	if err != nil {
+		return err
+	}
+	progress.sayf("creating %s PodDefaults", thousands(to-from))
+	return createPodDefaults(ctx, s.cp.objects, all[from:], progress)
+}
+
+// runStage starts the servers, measures, and stops them.
+func (s *site) runStage(ctx context.Context, p plan, stage stage, results *results, progress progress) error {
+	podDefaults, err := writePodDefaults(ctx, s.cp.objects, s.podDefaults)
+	if err != nil {
+		return err
+	}
+	if stage.starts > 0 {
+		progress.sayf("starting sallyport with %s PodDefaults, %d times", thousands(stage.podDefaults), stage.starts)
+		if results.StartSeconds, err = s.timeStarts(ctx, stage.starts); err != nil {
+			return err
+		}
+	}
+	targets := make([]target, 0, len(stage.servers))
+	defer func() {
+		for _, t := range targets {
+			t.close()
+			t.stop()
+		}
+	}()
+	for _, name := range stage.servers {
+		srv, err := s.start(ctx, name)
+		if err != nil {
+			return err
+		}
+		progress.sayf("%s is ready after %s", name, srv.ready.Round(time.Millisecond))
+		targets = append(targets, target{srv, newLoader(srv.url, s.trust())})
+	}
+	progress.sayf("%d case(s) on %d servers, %d rounds of %s each", len(stage.cases), len(targets), p.Rounds, p.Window)
+	measurements, err := measureCases(ctx, p, targets, stage.cases, podDefaults)
+	if err != nil {
+		return err
+	}
+	results.Reviews = append(results.Reviews, measurements...)
+	if !stage.creates {
+		return nil
+	}
+	progress.sayf("creating pods through the API server, %d turns of %d without and with each server", p.CreateTurns, p.Creates)
+	results.Creations, err = measureCreations(ctx, p, s, targets, stage.cases[0])
+	return err
+}
+
+// timeStarts returns the median of the times from start to ready, in seconds.
+func (s *site) timeStarts(ctx context.Context, n int) (float64, error) {
+	var seconds []float64
+	for range n {
+		srv, err := s.start(ctx, sallyportName)
+		if err != nil {
+			return 0, err
+		}
+		srv.stop()
+		seconds = append(seconds, srv.ready.Seconds())
+	}
+	return median(seconds), nil
+}

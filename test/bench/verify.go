@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+)
+
+// verifyAllowed checks the answer of a server that knows nothing but to allow.
+func verifyAllowed(answer []byte) error {
+	_, err := decodeAnswer(answer)
+	return err
+}
+
+func decodeAnswer(answer []byte) (*admissionv1.AdmissionReview, error) {
+	var envelope admissionv1.AdmissionReview
+	if err := json.Unmarshal(answer, &envelope); err != nil {
+		return nil, fmt.Errorf("the answer is not a review: %w", err)
+	}
+	if envelope.Response == nil {
+		return nil, errors.New("the answer has no response")
+	}
+	if !envelope.Response.Allowed {
+		return nil, fmt.Errorf("the pod is refused: %v", envelope.Response.Result)
+	}
+	return &envelope, nil
+}
+
+// verify checks that an answer is what kube-apiserver accepts and makes of the
+// pod exactly what adds says; nil means that nothing may change.
+func verify(answer []byte, r review, adds *v1alpha1.PodDefault) error {
+	envelope, err := decodeAnswer(answer)
+	if err != nil {
+		return err
+	}
+	if envelope.APIVersion != "admission.k8s.io/v1" || envelope.Kind != "AdmissionReview" {
+		return fmt.Errorf("the answer is a %s of %s", envelope.Kind, envelope.APIVersion)
+	}
+	if got := string(envelope.Response.UID); got != r.uid {
+		return fmt.Errorf("the answer has the UID %q, the review %q", got, r.uid)
+	}
+	if adds == nil {
+		if len(envelope.Response.Patch) > 0 {
+			return fmt.Errorf("a patch where nothing has to change: %s", envelope.Response.Patch)
+		}
+		return nil
+	}
+	if t := envelope.Response.PatchType; t == nil || *t != admissionv1.PatchTypeJSONPatch {
+		return errors.New("the answer has no JSON Patch")
+	}
+	patch, err := jsonpatch.DecodePatch(envelope.Response.Patch)
+	if err != nil {
+		return fmt.Errorf("the patch is not one: %w", err)
+	}
+	patched, err := patch.Apply(r.object)
+	if err != nil {
+		return fmt.Errorf("the patch does not apply: %w", err)
+	}
+	var got, want map[string]any
+	if err := errors.Join(json.Unmarshal(patched, &got), json.Unmarshal(r.object, &want)); err != nil {
+		return err
+	}
+	if err := inject(want, adds); err != nil {
+		return err
+	}
+	forgetDecisions(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		return fmt.Errorf("the patched pod is not the intended one (- intended, + patched):\n%s", diff)
+	}
+	return nil
+}
+
+// inject makes the change to the pod as JSON, without any of the types that the
+// servers go through.
+func inject(pod map[string]any, pd *v1alpha1.PodDefault) error {
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pd.Spec)
+	if err != nil {
+		return err
+	}
+	podSpec := child(pod, "spec")
+	containers, _ := podSpec["containers"].([]any)
+	for _, c := range containers {
+		container, _ := c.(map[string]any)
+		extend(container, "env", spec["env"])
+		extend(container, "volumeMounts", spec["volumeMounts"])
+	}
+	extend(podSpec, "volumes", spec["volumes"])
+	child(child(pod, "metadata"), "annotations")[markPrefix+pd.Name] = pd.ResourceVersion
+	return nil
+}
+
+// forgetDecisions removes the annotations in which a server tells what else it
+// has decided.
+func forgetDecisions(pod map[string]any) {
+	annotations := child(child(pod, "metadata"), "annotations")
+	for key := range annotations {
+		if strings.HasPrefix(key, "sallyport.io/") {
+			delete(annotations, key)
+		}
+	}
+}
+
+// child returns the object under a key, which it makes if need be.
+func child(object map[string]any, key string) map[string]any {
+	c, ok := object[key].(map[string]any)
+	if !ok {
+		c = map[string]any{}
+		object[key] = c
+	}
+	return c
+}
+
+// extend appends to the list under a key.
+func extend(object map[string]any, key string, more any) {
+	items, _ := more.([]any)
+	if len(items) == 0 {
+		return
+	}
+	list, _ := object[key].([]any)
+	object[key] = append(list, items...)
+}
