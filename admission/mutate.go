@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// Defaulter changes objects. It is controller-runtime's interface of that name, so
+// that one type serves both.
+type Defaulter[T apiruntime.Object] interface {
+	Default(ctx context.Context, object T) error
+}
+
+// Mutate returns a handler that decodes the object of a request as T, a pointer to
+// an API type or *unstructured.Unstructured, lets the function change it, and
+// answers with the patch that makes in the object exactly the changes that the
+// function made. Fields that T does not know stay as they are.
+//
+// T is the kind that is sent: for pods/ephemeralcontainers and pods/status a Pod,
+// for deployments/scale a Scale, for pods/eviction an Eviction. An object that
+// cannot be decoded as T is refused with 400 Bad Request, as is one of another
+// kind; see [ForKind].
+//
+// The context is the call's: [RequestFrom], [OldFrom], [OptionsFrom], [Warn] and
+// [Audit] work on it. An error refuses the object, or is a fault; see [Fault]. A
+// panic is a fault.
+//
+// The function must be idempotent, as the API server may call it again with its own
+// result (reinvocationPolicy); it must leave metadata.name and metadata.namespace
+// alone, by which the request goes on. The kind of the object is kept whatever it
+// does. It is not called for DELETE, where there is nothing to change; [Webhook]'s
+// Validate refuses rules with that operation.
+func Mutate[T apiruntime.Object](mutate func(ctx context.Context, object T) error, options ...HandlerOption) Handler {
+	m := &mutator{target: newTarget[T](options), source: functionName(mutate)}
+	if mutate == nil {
+		m.err = errors.New("the function that changes objects is missing")
+		return m
+	}
+	m.mutate = func(ctx context.Context, object apiruntime.Object) error { return mutate(ctx, object.(T)) }
+	return m
+}
+
+// MutateWith is [Mutate] with the method of a [Defaulter].
+func MutateWith[T apiruntime.Object](defaulter Defaulter[T], options ...HandlerOption) Handler {
+	if isNil(defaulter) {
+		return &mutator{target: newTarget[T](options), err: errors.New("the defaulter is missing")}
+	}
+	m := Mutate(defaulter.Default, options...).(*mutator)
+	m.source = fmt.Sprintf("%T", defaulter)
+	return m
+}
+
+type mutator struct {
+	target *target
+	mutate func(ctx context.Context, object apiruntime.Object) error
+	source string // for origins
+	err    error
+}
+
+// Operations implements [Restricted].
+func (m *mutator) Operations() []admissionregistrationv1.OperationType {
+	return []admissionregistrationv1.OperationType{
+		admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Connect,
+	}
+}
+
+// Validate implements [Checked].
+func (m *mutator) Validate() error { return errors.Join(m.err, m.target.err) }
+
+// Handle implements [Handler].
+func (m *mutator) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*Response, error) {
+	return mutateAll(ctx, req, []*mutator{m})
+}
+
+// mutateAll lets mutators of one type change an object, one after the other, and
+// answers with one patch.
+func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators []*mutator) (*Response, error) {
+	for _, m := range mutators {
+		if err := m.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	if req.Operation == admissionv1.Delete {
+		return Allowed(), nil
+	}
+	c := newCall(ctx, req)
+	t := mutators[0].target
+	before, err := t.object(req)
+	if err != nil {
+		return c.decide(err)
+	}
+	object := before.DeepCopyObject()
+	trace := newTrace(ctx, req.Object.Raw, before)
+	for _, m := range mutators {
+		if err := m.mutate(c, object); err != nil {
+			return c.decide(err)
+		}
+		keepKind(before, object)
+		if err := trace.step(m.source, object); err != nil {
+			return nil, err
+		}
+	}
+	patch, err := jsonpatch.DiffRaw(req.Object.Raw, before, object)
+	if err != nil {
+		return nil, fmt.Errorf("the changes of the handler cannot be written as a patch: %w", err)
+	}
+	resp := c.response(Patched(patch))
+	resp.Origins = trace.origins()
+	return resp, nil
+}
+
+// object decodes the object of the request.
+func (t *target) object(req *admissionv1.AdmissionRequest) (apiruntime.Object, error) {
+	if err := t.checkKind(req); err != nil {
+		return nil, err
+	}
+	return t.decode(req.Object.Raw, "object")
+}
+
+// oldObject decodes the old object of the request.
+func (t *target) oldObject(req *admissionv1.AdmissionRequest) (apiruntime.Object, error) {
+	if err := t.checkKind(req); err != nil {
+		return nil, err
+	}
+	return t.decode(req.OldObject.Raw, "old object")
+}
+
+// keepKind undoes a change of apiVersion and kind, for example by a function that
+// makes the whole object anew: without them the API server cannot read the object
+// any more, which no failurePolicy covers.
+func keepKind(before, after apiruntime.Object) {
+	want := before.GetObjectKind().GroupVersionKind()
+	if got := after.GetObjectKind(); got.GroupVersionKind() != want {
+		got.SetGroupVersionKind(want)
+	}
+}
+
+// functionName is the name of a function with its package, for people.
+func functionName(function any) string {
+	value := reflect.ValueOf(function)
+	if value.Kind() != reflect.Func || value.IsNil() {
+		return ""
+	}
+	name := runtime.FuncForPC(value.Pointer()).Name()
+	name = strings.TrimSuffix(name[strings.LastIndex(name, "/")+1:], "-fm")
+	return strings.TrimSuffix(name, "[...]")
+}
+
+func isNil(value any) bool {
+	v := reflect.ValueOf(value)
+	switch v.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Slice:
+		return v.IsNil()
+	}
+	return false
+}
