@@ -137,13 +137,13 @@ func (c *chain) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (
 		case resp == nil:
 			return nil, errors.New("a handler of the chain returned neither a response nor an error")
 		}
-		resp.Warnings = append(out.Warnings, resp.Warnings...)
+		resp.Warnings = slices.Concat(out.Warnings, resp.Warnings)
 		resp.AuditAnnotations = mergeAudit(out.AuditAnnotations, resp.AuditAnnotations)
 		if !resp.Allowed {
 			return resp, nil
 		}
 		patch := resp.Patch
-		resp.Patch = append(out.Patch, patch...)
+		resp.Patch = slices.Concat(out.Patch, patch)
 		out = resp
 		if whole != nil && len(patch) > 0 {
 			if err := whole.merge(patch, resp.Origins); err != nil {

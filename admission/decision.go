@@ -74,7 +74,7 @@ func (c *call) decide(err error) (*Response, error) {
 // fieldErrors returns the field errors that err is made of, and whether it is made
 // of nothing else.
 func fieldErrors(err error) (field.ErrorList, bool) {
-	switch err := err.(type) { // not errors.As: what wraps one error may say more
+	switch err := any(err).(type) { // not errors.As: what wraps one error may say more
 	case *field.Error:
 		return field.ErrorList{err}, true
 	case interface{ Errors() []error }: // an Aggregate of apimachinery

@@ -154,7 +154,7 @@ func TestMutateUnstructuredIsExact(t *testing.T) {
 	req := requestFor(t, admissionv1.Create, raw)
 	resp := allowed(t, admission.Mutate(func(_ context.Context, o *unstructured.Unstructured) error {
 		if big, ok, err := unstructured.NestedInt64(o.Object, "spec", "big"); !ok || err != nil || big != 9007199254740993 {
-			return fmt.Errorf("big is %v, %v, %v", big, ok, err)
+			return fmt.Errorf("big is %v, %v, %w", big, ok, err)
 		}
 		return unstructured.SetNestedField(o.Object, int64(9007199254740992), "spec", "count")
 	}), req)

@@ -161,6 +161,16 @@ func TestDecodeReviewReadsStringsWithEscapes(t *testing.T) {
 	}
 }
 
+func TestDecodeReviewReadsWordsThatMostReviewsHave(t *testing.T) {
+	for _, word := range strings.Fields("v1 Pod pods CREATE UPDATE DELETE CONNECT AdmissionReview " +
+		"admission.k8s.io/v1 system:authenticated system:serviceaccounts pod PODS v1beta1") {
+		_, req, err := decodeReview([]byte(review(`{"uid":"u","name":"` + word + `"}`)))
+		if err != nil || req.Name != word {
+			t.Errorf("%s: got %v, %v", word, req, err)
+		}
+	}
+}
+
 func TestDecodeReviewLeavesObjectsAsTheyCame(t *testing.T) {
 	for name, raw := range map[string]string{
 		"white space stays":         `{ "a" :  1 }`,

@@ -105,6 +105,10 @@ func TestScannerAccepts(t *testing.T) {
 		"300 names, the last with an escape":                          members(300, `,"\u006eame":1`),
 		"objects of many names in one another":                        members(100, `,"inner":`+members(100, `,"inner":`+members(100, ""))+`,"after":1`),
 		"more names on the way down than there is room for":           strings.Repeat(members(20, "")[:len(members(20, ""))-1]+`,"down":`, 20) + "1" + strings.Repeat("}", 20),
+		"300 empty objects side by side":                              "[" + strings.Repeat("{},", 300) + "{}]",
+		"300 empty arrays side by side":                               "[" + strings.Repeat("[],", 300) + "[]]",
+		"300 objects side by side":                                    "[" + strings.Repeat(`{"a":1},`, 300) + "{}]",
+		"300 arrays side by side":                                     "[" + strings.Repeat("[1],", 300) + "[]]",
 		"256 levels":                                                  nested(256, "1"),
 		"256 levels with an empty array inside":                       nested(255, "[]"),
 		"256 levels with an empty object inside":                      nested(255, "{}"),
@@ -167,6 +171,7 @@ func TestScannerRefuses(t *testing.T) {
 		"a high surrogate before a letter":                     {`"\ud83dabcdef"`, "an invalid escape at byte 1"},
 		"a high surrogate before another escape":               {`"\ud83d\n12345"`, "an invalid escape at byte 1"},
 		"two high surrogates":                                  {`"\ud83d\ud83d"`, "an invalid escape at byte 1"},
+		"a high surrogate before half an escape":               {`"\ud83d/ude00"`, "an invalid escape at byte 1"},
 		"a low surrogate alone":                                {`"\ude00"`, "an invalid escape at byte 1"},
 		"a pair of surrogates in the wrong order":              {`"\ude00\ud83d"`, "an invalid escape at byte 1"},
 		"a newline in a string":                                {"\"a\nb\"", "a control character in a string at byte 2"},
@@ -216,6 +221,7 @@ func TestScannerRefuses(t *testing.T) {
 		"a name twice, once with an escape":                    {`{"name":1,"n\u0061me":2}`, duplicate + " at byte 10"},
 		"a name twice, first with an escape":                   {`{"n\u0061me":1,"name":2}`, duplicate + " at byte 15"},
 		"a name twice, with different escapes":                 {`{"\/\n":1,"\u002f\u000A":2}`, duplicate + " at byte 10"},
+		"a name twice, with escapes and others between":        {`{"\u0061":{"\u0062":1},"\u0063":2,"\u0061":3}`, duplicate + " at byte 34"},
 		"a name twice, as UTF-8 and as surrogates":             {`{"😀":1,"\ud83d\ude00":2}`, duplicate + " at byte 10"},
 		"the 48th name for the second time":                    {members(47, `,"name-0":1`), duplicate + fmt.Sprintf(" at byte %d", len(members(47, "")))},
 		"the 49th name for the second time":                    {members(48, `,"name-0":1`), duplicate + fmt.Sprintf(" at byte %d", len(members(48, "")))},
@@ -244,8 +250,11 @@ func TestScannerRefuses(t *testing.T) {
 }
 
 func TestScannerRefusesAReviewThatIsCutOff(t *testing.T) {
-	for _, file := range []string{"notebook.json", "minimal.json"} {
-		body := bytes.TrimSpace(recorded(t, file))
+	for file, body := range map[string][]byte{
+		"notebook.json": recorded(t, "notebook.json"), "minimal.json": recorded(t, "minimal.json"),
+		"a value with escapes": []byte(`{"\u0061\ud83d\ude00\n":["\ud83d\ude00","\\\/",true,false,null,-1.5e+3]}`),
+	} {
+		body = bytes.TrimSpace(body)
 		if err := scan(body); err != nil {
 			t.Fatalf("%s is refused: %v", file, err)
 		}
