@@ -29,7 +29,7 @@ type document struct {
 	root   *yamlv3.Node // of text, parsed when it is asked for
 }
 
-// A fileError is a mistake in a file.
+// A fileError is a mistake in a file. It is told in one line.
 type fileError struct {
 	file string
 	line int
@@ -37,7 +37,7 @@ type fileError struct {
 }
 
 func (e *fileError) Error() string {
-	return fmt.Sprintf("%s:%d: %s", e.file, e.line, printable(e.text))
+	return fmt.Sprintf("%s:%d: %s", e.file, e.line, strings.ReplaceAll(printable(e.text), "\n", `\n`))
 }
 
 // readDocuments reads a stream of YAML documents and JSON values. Those that are

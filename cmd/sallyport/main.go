@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.As(err, &status): // all was said already
 		return int(status)
 	default:
-		_, _ = fmt.Fprintln(stderr, "sallyport:", err)
+		_, _ = fmt.Fprintln(stderr, "sallyport:", printable(err.Error()))
 		return exitError
 	}
 }

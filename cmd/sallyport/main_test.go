@@ -121,8 +121,8 @@ func TestMistakesInTheCommandLineSayWhatToDo(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"a command that does not exist":              {[]string{"reveiw"}, []string{`unknown command "reveiw"`, "Did you mean this?", "review"}},
-		"a flag that does not exist":                 {[]string{"review", "--wiht", "x"}, []string{"--wiht", "see 'sallyport review --help'"}},
+		"a command that does not exist":              {[]string{"reviews"}, []string{`unknown command "reviews"`, "Did you mean this?", "review"}},
+		"a flag that does not exist":                 {[]string{"review", "--within", "x"}, []string{"--within", "see 'sallyport review --help'"}},
 		"a file without -f":                          {[]string{"review", "pod.yaml"}, []string{`"pod.yaml"`, "by -f"}},
 		"an argument of serve":                       {[]string{"serve", "x"}, []string{`"x"`, "flags"}},
 		"an argument of manifests":                   {[]string{"manifests", "crd"}, []string{`"crd"`, "--part"}},

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
@@ -34,13 +35,12 @@ type manifestsOptions struct {
 	parts          []string
 	serviceAccount string
 	caFile         string
-	mode           registration.Mode
-	certificates   certificateOptions
-	registration   registrationOptions
+	certificates   frontdoor.CertificateSettings
+	registration   frontdoor.RegistrationSettings
 }
 
 func newManifestsCommand() *cobra.Command {
-	var o manifestsOptions
+	o := manifestsOptions{certificates: certificateSettings(), registration: registrationSettings()}
 	cmd := &cobra.Command{
 		Use:   "manifests --service NAMESPACE/NAME | --url URL",
 		Short: "Print what to install in a cluster: CRDs, RBAC, webhook configurations",
@@ -62,13 +62,13 @@ func newManifestsCommand() *cobra.Command {
 		completeChoices(cmd, "part", manifestParts)
 	})
 	addFlagGroup(cmd, "Server", func() {
-		o.registration.addEndpointFlags(cmd)
+		o.registration.AddEndpointFlags(cmd)
 		flags.StringVar(&o.serviceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of --service")
-		addModeFlag(cmd, &o.mode)
-		o.certificates.addSourceFlags(cmd)
+		o.registration.AddModeFlag(cmd)
+		o.certificates.AddSourceFlags(cmd)
 	})
 	addFlagGroup(cmd, "Webhook configurations", func() {
-		o.registration.addFlags(cmd)
+		o.registration.AddFlags(cmd)
 		flags.StringVar(&o.caFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
 		completeFiles(cmd, "ca-file")
 	})
@@ -85,7 +85,7 @@ func (o *manifestsOptions) validate() error {
 		errs = append(errs, choice("part", part, manifestParts))
 	}
 	if slices.ContainsFunc(o.parts, func(part string) bool { return part != partCRD }) {
-		errs = append(errs, o.registration.validateEndpoint(), o.registration.validate(), o.certificates.validate())
+		errs = append(errs, o.registration.ValidateEndpoint(), o.registration.Validate(), o.certificates.ValidateSource())
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(o.serviceAccount) {
 		errs = append(errs, fmt.Errorf("--service-account %q: %s", o.serviceAccount, problem))
@@ -108,7 +108,7 @@ func (o *manifestsOptions) run(out io.Writer) error {
 		}
 	}
 	if slices.Contains(o.parts, partRBAC) {
-		objects = append(objects, o.rbac(o.registration.config())...)
+		objects = append(objects, o.rbac(o.registration.Config())...)
 	}
 	if slices.Contains(o.parts, partConfigurations) {
 		configurations, err := o.configurations()
@@ -135,10 +135,10 @@ func (o *manifestsOptions) configurations() ([]runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if webhooks, err = o.registration.apply(webhooks); err != nil {
+	if webhooks, err = o.registration.Apply(webhooks); err != nil {
 		return nil, err
 	}
-	return registration.Manifests(o.registration.config(), webhooks, caBundle)
+	return registration.Manifests(o.registration.Config(), webhooks, caBundle)
 }
 
 // printYAML prints the objects as one stream, without what only the API server

@@ -93,6 +93,7 @@ func TestMistakesAreToldWithFileAndLine(t *testing.T) {
 		"a label that is a boolean":         {text: podYAML + "a\n  labels:\n    x: y\n    example.com/on: true\n", want: []string{"a.yaml:7: metadata.labels[example.com/on]: want a string, got a boolean: put it in quotes"}},
 		"metadata that is a sequence":       {text: "apiVersion: v1\nkind: Pod\nmetadata: []\n", want: []string{"a.yaml:3: metadata: want a mapping, got a sequence"}},
 		"a time that is none":               {text: podYAML + "a\n  creationTimestamp: yesterday\n", want: []string{"a.yaml:5: metadata.creationTimestamp: parsing time"}},
+		"a line end in a name":              {text: podYAML + "a\n  labels: {\"x\\ny\": 1}\n", want: []string{`a.yaml:5: metadata.labels.x\ny: want a string, got a number`}},
 		"a tab":                             {text: "apiVersion: v1\nkind: Pod\nmetadata:\n\tname: a\n", want: []string{"a.yaml:4: not YAML: found character that cannot start any token: the line begins with a tab, indent it by spaces"}},
 		"a name that stands twice":          {text: "# x\n---\n" + podYAML + "a\n  name: b\n", want: []string{"a.yaml:7: not YAML: key \"name\" already set in map"}},
 		"names that stand twice":            {text: podYAML + "a\n  name: b\nkind: Pod\n", want: []string{"a.yaml:5: not YAML: key \"name\"", "a.yaml:6: not YAML: key \"kind\""}},

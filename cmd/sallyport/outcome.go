@@ -102,7 +102,7 @@ func (out *outcome) call(ctx context.Context, webhook admission.Webhook, req *ad
 	if err != nil {
 		return err
 	}
-	reviewed, err := server.Review(ctx, body)
+	reviewed, err := server.Review(admission.WithOrigins(ctx), body)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (o *manifestsOptions) rbac(config registration.Config) []runtime.Object {
 	}
 
 	objects := []runtime.Object{&rbacv1.ClusterRole{
-		TypeMeta: kind("ClusterRole"), ObjectMeta: meta("", config.Name), Rules: clusterRules(config.Name, o.mode),
+		TypeMeta: kind("ClusterRole"), ObjectMeta: meta("", config.Name), Rules: clusterRules(config.Name, o.registration.Mode),
 	}}
 	if subjects != nil {
 		objects = append(objects,
@@ -67,7 +67,7 @@ func (o *manifestsOptions) rbac(config registration.Config) []runtime.Object {
 				ObjectMeta: meta(subjects[0].Namespace, o.serviceAccount),
 			})
 	}
-	namespace, secret, ok := o.certificates.authoritySecret(config.Endpoint)
+	namespace, secret, ok := o.certificates.AuthoritySecret(config.Endpoint)
 	if !ok {
 		return objects
 	}

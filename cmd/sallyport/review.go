@@ -71,13 +71,7 @@ func newReviewCommand() *cobra.Command {
 	completeChoices(cmd, "operation", reviewOperations)
 	completeChoices(cmd, "output", reviewOutputs)
 	completeChoices(cmd, "color", colorChoices)
-	_ = cmd.RegisterFlagCompletionFunc("webhook", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		webhooks, err := builtinWebhooks(poddefault.NewIndex(), o.settings)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return webhookNames(webhooks), cobra.ShellCompDirectiveNoFileComp
-	})
+	completeChoices(cmd, "webhook", builtinNames())
 	return cmd
 }
 
@@ -173,6 +167,15 @@ func (o *reviewOptions) choose(all []admission.Webhook) ([]admission.Webhook, er
 		return !slices.Contains(o.webhooks, webhook.Name)
 	})
 	return chosen, errors.Join(errs...)
+}
+
+// builtinNames are the webhooks to choose from, for completion.
+func builtinNames() []string {
+	webhooks, err := builtinWebhooks(poddefault.NewIndex(), poddefault.DefaultSettings())
+	if err != nil { // run reports it
+		return nil
+	}
+	return webhookNames(webhooks)
 }
 
 func webhookNames(webhooks []admission.Webhook) []string {

@@ -3,32 +3,25 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"os"
-	"os/signal"
-	"syscall"
+	"fmt"
+	"log/slog"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/serving"
+	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 type serveOptions struct {
-	kubeconfig   string
-	log          logOptions
-	serving      serving.Options
-	certificates certificateOptions
-	mode         registration.Mode
-	registration registrationOptions
-	settings     poddefault.Settings
+	settings    frontdoor.Settings
+	log         frontdoor.LogSettings
+	podDefaults poddefault.Settings
 }
 
 func newServeCommand() *cobra.Command {
-	o := serveOptions{serving: serving.DefaultOptions(), settings: poddefault.DefaultSettings()}
+	o := serveOptions{podDefaults: poddefault.DefaultSettings()}
 	cmd := &cobra.Command{
 		Use:   "serve --service NAMESPACE/NAME | --url URL",
 		Short: "Serve the webhooks to an API server",
@@ -44,50 +37,66 @@ func newServeCommand() *cobra.Command {
 			"  sallyport serve --registration none --certificate-source files \\\n" +
 			"    --tls-cert-file /certs/tls.crt --tls-private-key-file /certs/tls.key",
 		Args: noArguments("everything is said by flags"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
+	app, err := o.app()
+	if err != nil { // its name is a constant, and its webhooks come with the run
+		cmd.RunE = func(*cobra.Command, []string) error { return err }
+		return cmd
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd, app) }
+	o.settings = app.DefaultSettings()
+	o.settings.Registration = registrationSettings()
+	o.settings.Certificate = certificateSettings()
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "API server", func() {
-		flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; empty for the service account of the pod")
+		flags.StringVar(&o.settings.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; empty for the service account of the pod")
 		completeFiles(cmd, "kubeconfig")
-		addModeFlag(cmd, &o.mode)
-		o.registration.addEndpointFlags(cmd)
+		o.settings.Registration.AddModeFlag(cmd)
+		o.settings.Registration.AddEndpointFlags(cmd)
 	})
-	addFlagGroup(cmd, "Webhook configurations", func() { o.registration.addFlags(cmd) })
-	addFlagGroup(cmd, "Certificate", func() { o.certificates.addFlags(cmd) })
-	addFlagGroup(cmd, "PodDefaults", func() { addPodDefaultFlags(flags, &o.settings) })
-	addFlagGroup(cmd, "Addresses, limits and draining", func() { o.serving.AddFlags(flags) })
-	addFlagGroup(cmd, "Log", func() { o.log.addFlags(cmd) })
+	addFlagGroup(cmd, "Webhook configurations", func() { o.settings.Registration.AddFlags(cmd) })
+	addFlagGroup(cmd, "Certificate", func() { o.settings.Certificate.AddFlags(cmd) })
+	addFlagGroup(cmd, "PodDefaults", func() { addPodDefaultFlags(flags, &o.podDefaults) })
+	addFlagGroup(cmd, "Addresses, limits and draining", func() { o.settings.Serving.AddFlags(flags) })
+	addFlagGroup(cmd, "Log", func() { o.log.AddFlags(cmd) })
 	return cmd
 }
 
-// validate reports every mistake in the flags at once. What it returns is how to
-// reach the API server, and what to write there.
-func (o *serveOptions) validate() (*rest.Config, registration.Config, error) {
-	endpoint := o.registration.validateEndpoint()
-	if o.mode == registration.ModeNone && o.registration.noEndpoint() && o.certificates.source == sourceFiles {
-		endpoint = nil // nobody needs to know it
+// run serves until a signal ends it.
+func (o *serveOptions) run(cmd *cobra.Command, app *frontdoor.App) error {
+	if err := errors.Join(o.log.Validate(), app.Validate(o.settings)); err != nil {
+		return err
 	}
-	client, err := kubeConfig(o.kubeconfig)
-	err = errors.Join(
-		o.log.validate(), endpoint, o.registration.validate(), o.certificates.validate(), o.serving.ValidateFlags(), err,
-	)
-	return client, o.registration.config(), err
+	o.settings.Logger = o.log.Logger(cmd.ErrOrStderr())
+	return app.RunUntilSignal(cmd.Context(), o.settings)
 }
 
-// run serves until a signal ends it. From the first signal on the next one has its
-// usual effect, and so ends the process whatever it is doing.
-func (o *serveOptions) run(cmd *cobra.Command) error {
-	client, config, err := o.validate()
+// app is what serve runs.
+func (o *serveOptions) app() (*frontdoor.App, error) {
+	return frontdoor.New("sallyport", frontdoor.WithVersion(buildVersion()), frontdoor.WithComponent(o.watchPodDefaults))
+}
+
+// watchPodDefaults is the webhook of PodDefaults with the cache it reads from.
+func (o *serveOptions) watchPodDefaults(env frontdoor.Environment) (frontdoor.Component, error) {
+	watcher, err := poddefault.Watch(env.Client, env.Logger)
 	if err != nil {
-		return err
+		return frontdoor.Component{}, err
 	}
-	s, err := o.build(client, config, o.log.logger(cmd.ErrOrStderr()))
+	webhooks, err := builtinWebhooks(watcher, o.podDefaults)
 	if err != nil {
-		return err
+		return frontdoor.Component{}, err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	defer context.AfterFunc(ctx, stop)()
-	return s.run(ctx)
+	count := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "sallyport_poddefaults", Help: "PodDefaults known to this server.",
+	}, func() float64 { return float64(watcher.Len()) })
+	if err := env.Metrics.Register(count); err != nil {
+		return frontdoor.Component{}, fmt.Errorf("metrics of PodDefaults: %w", err)
+	}
+	return frontdoor.Component{
+		Name:     "poddefaults",
+		Webhooks: webhooks,
+		Ready:    watcher.Ready,
+		Run:      watcher.Run,
+		Status:   func() slog.Attr { return slog.Int("poddefaults", watcher.Len()) },
+	}, nil
 }

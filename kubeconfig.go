@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package sallyport
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// kubeConfig says how to reach the API server: by a kubeconfig file, or as a pod
+// ClientConfig says how to reach the API server: by a kubeconfig file, or as a pod
 // does. $KUBECONFIG is not asked: a server that writes webhook configurations must
 // not choose a cluster by chance.
-func kubeConfig(path string) (*rest.Config, error) {
+func ClientConfig(path, userAgent string) (*rest.Config, error) {
 	var config *rest.Config
 	var err error
 	if path == "" {
@@ -22,7 +22,7 @@ func kubeConfig(path string) (*rest.Config, error) {
 	} else if config, err = clientcmd.BuildConfigFromFlags("", path); err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	config.UserAgent = "sallyport/" + buildVersion()
+	config.UserAgent = userAgent
 	config.QPS = -1 // the API server's own fairness decides
 	return config, nil
 }

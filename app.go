@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sallyport is the front door: an application of admission webhooks and
+// controllers, served by one binary, as one process or as two.
+//
+//	app, err := sallyport.New("crontab-operator",
+//		sallyport.WithWebhooks(
+//			admission.Mutating("default.crontab.example.com", rules, admission.Mutate(setDefaults)),
+//			admission.Validating("check.crontab.example.com", rules, admission.Validate(check)),
+//		),
+//		sallyport.WithController("crontab", crontab.SetupWithManager),
+//	)
+//
+// [App.Command] makes a command of it, with flags; [App.Run] runs it in a program of
+// one's own; [App.Handler] is for those who bring their own server.
+package sallyport
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+// App is what an application consists of. Make one with [New].
+type App struct {
+	name        string
+	version     string
+	webhooks    []admission.Webhook
+	components  []func(Environment) (Component, error)
+	controllers []controller
+	scheme      *runtime.Scheme // of controllers; nil for that of client-go
+
+	mistakes []error
+	schemes  []*runtime.Scheme // that types were given with
+}
+
+type controller struct {
+	name  string
+	setup func(manager.Manager) error
+}
+
+// New makes an application. The name is a DNS label, for example "crontab-operator":
+// the default of what is named after the application in a cluster, and the command's
+// name. The error names every mistake at once, and of what is there twice both sides.
+func New(name string, options ...Option) (*App, error) {
+	a := &App{name: name, version: buildVersion()}
+	for _, problem := range validation.IsDNS1123Label(name) {
+		a.mistake("name %q: %s", name, problem)
+	}
+	for _, option := range options {
+		option(a)
+	}
+	a.checkWebhooks()
+	a.checkControllers()
+	if len(a.webhooks) == 0 && len(a.components) == 0 && len(a.controllers) == 0 && len(a.mistakes) == 0 {
+		a.mistake("there is nothing to run: add webhooks or controllers")
+	}
+	if err := errors.Join(a.mistakes...); err != nil {
+		return nil, fmt.Errorf("application %s: %w", name, err)
+	}
+	return a, nil
+}
+
+// Webhooks are the definitions as they were given or derived from types.
+func (a *App) Webhooks() []admission.Webhook { return append([]admission.Webhook(nil), a.webhooks...) }
+
+func (a *App) mistake(format string, args ...any) {
+	a.mistakes = append(a.mistakes, fmt.Errorf(format, args...))
+}
+
+func (a *App) checkWebhooks() {
+	for _, webhook := range a.webhooks {
+		if err := webhook.Validate(); err != nil {
+			a.mistakes = append(a.mistakes, err)
+		}
+	}
+	a.mistakes = append(a.mistakes, collisions(a.webhooks)...)
+}
+
+// reserved are the paths that the server answers itself.
+var reserved = []string{"/livez", "/readyz", "/metrics"}
+
+// collisions reports names and paths that are used twice.
+func collisions(webhooks []admission.Webhook) []error {
+	var errs []error
+	for i, w := range webhooks {
+		for _, path := range reserved {
+			if w.Path == path {
+				errs = append(errs, fmt.Errorf("webhook %q: path: %s is the server's own", w.Name, path))
+			}
+		}
+		for _, other := range webhooks[:i] {
+			if other.Name == w.Name {
+				errs = append(errs, fmt.Errorf("two webhooks have the name %q: the %s one at %s and the %s one at %s",
+					w.Name, strings.ToLower(string(other.Type)), other.Path, strings.ToLower(string(w.Type)), w.Path))
+			}
+			if other.Path == w.Path {
+				errs = append(errs, fmt.Errorf("two webhooks have the path %s: %q and %q", w.Path, other.Name, w.Name))
+			}
+		}
+	}
+	return errs
+}
+
+func (a *App) checkControllers() {
+	for i, c := range a.controllers {
+		for _, problem := range validation.IsDNS1123Label(c.name) {
+			a.mistake("controller %q: name: %s", c.name, problem)
+		}
+		if c.setup == nil {
+			a.mistake("controller %q: the function that sets it up is missing", c.name)
+		}
+		for j, other := range a.controllers[:i] {
+			if other.name == c.name {
+				a.mistake("two controllers have the name %q: the ones registered as number %d and number %d", c.name, j+1, i+1)
+			}
+		}
+	}
+	if len(a.controllers) == 0 || a.scheme != nil {
+		return
+	}
+	for _, scheme := range a.schemes {
+		if a.scheme != nil && scheme != a.scheme {
+			a.mistake("the types have several schemes: say with WithScheme which one the controllers' manager uses")
+			return
+		}
+		a.scheme = scheme
+	}
+}

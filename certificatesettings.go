@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/registration"
+)
+
+// Where the serving certificate may come from.
+const (
+	// SourceAuthority is an authority of its own, shared by all replicas.
+	SourceAuthority = "authority"
+	// SourceFiles are files that somebody else keeps.
+	SourceFiles = "files"
+)
+
+var certificateSources = []string{SourceAuthority, SourceFiles}
+
+// CertificateSettings say where the serving certificate comes from.
+type CertificateSettings struct {
+	// Source is [SourceAuthority] or [SourceFiles]. Default SourceAuthority.
+	Source string
+	// CertFile, KeyFile and CAFile are for SourceFiles: the certificate and its chain,
+	// its key, and, unless somebody else writes the caBundle, what the API server
+	// shall trust. All PEM.
+	CertFile, KeyFile, CAFile string
+	// Secret is for SourceAuthority: where it is kept, "namespace/name". Empty means
+	// DefaultSecret in the namespace of the Service; without a Service the authority
+	// is in memory.
+	Secret string
+	// DefaultSecret is a name.
+	DefaultSecret string
+}
+
+// AddFlags binds the settings to flags. The values they have now are the defaults.
+func (s *CertificateSettings) AddFlags(cmd *cobra.Command) {
+	s.AddSourceFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&s.CertFile, "tls-cert-file", s.CertFile, "with --certificate-source files: `file` with the certificate and its chain, PEM; read again when it changes")
+	flags.StringVar(&s.KeyFile, "tls-private-key-file", s.KeyFile, "with --certificate-source files: `file` with the key, PEM")
+	flags.StringVar(&s.CAFile, "tls-ca-file", s.CAFile, "with --certificate-source files: `file` with what the API server shall trust, PEM; empty if somebody else writes the caBundle")
+	completeFiles(cmd, "tls-cert-file")
+	completeFiles(cmd, "tls-private-key-file")
+	completeFiles(cmd, "tls-ca-file")
+}
+
+// AddSourceFlags adds those of the flags on which the rights of the server depend.
+func (s *CertificateSettings) AddSourceFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&s.Source, "certificate-source", cmp.Or(s.Source, SourceAuthority),
+		"`source` of the serving certificate: an authority of its own that all replicas share in a Secret (authority), or files (files)")
+	flags.StringVar(&s.Secret, "authority-secret", s.Secret,
+		"with --certificate-source authority: the Secret, `namespace/name` (default "+s.DefaultSecret+" in the namespace of --service; with --url an authority in memory)")
+	completeChoices(cmd, "certificate-source", certificateSources)
+}
+
+// Validate reports every mistake in the flags of AddFlags.
+func (s *CertificateSettings) Validate() error {
+	errs := []error{s.ValidateSource()}
+	var missing, useless []string
+	for _, file := range []struct{ flag, value string }{
+		{"--tls-cert-file", s.CertFile}, {"--tls-private-key-file", s.KeyFile}, {"--tls-ca-file", s.CAFile},
+	} {
+		switch {
+		case s.Source == SourceFiles && file.value == "" && file.flag != "--tls-ca-file":
+			missing = append(missing, file.flag)
+		case s.Source == SourceAuthority && file.value != "":
+			useless = append(useless, file.flag)
+		}
+	}
+	if len(missing) > 0 {
+		errs = append(errs, fmt.Errorf("--certificate-source files needs %s", strings.Join(missing, " and ")))
+	}
+	if len(useless) > 0 {
+		errs = append(errs, fmt.Errorf("%s: of no use without --certificate-source files", strings.Join(useless, ", ")))
+	}
+	return errors.Join(errs...)
+}
+
+// ValidateSource reports every mistake in the flags of AddSourceFlags.
+func (s *CertificateSettings) ValidateSource() error {
+	errs := []error{choice("certificate-source", s.Source, certificateSources)}
+	if s.Source == SourceFiles && s.Secret != "" {
+		errs = append(errs, errors.New("--authority-secret: of no use with --certificate-source files"))
+	}
+	namespace, name, _ := strings.Cut(s.Secret, "/")
+	if s.Secret != "" && (len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0) {
+		errs = append(errs, fmt.Errorf("--authority-secret %q: write NAMESPACE/NAME, for example sallyport-system/%s", s.Secret, s.DefaultSecret))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *CertificateSettings) open(clients kubernetes.Interface, endpoint registration.Endpoint, logger *slog.Logger) (certificate.Source, error) {
+	if s.Source == SourceFiles {
+		return certificate.NewFiles(certificate.FilesOptions{CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CAFile, Logger: logger})
+	}
+	options := certificate.AuthorityOptions{Logger: logger}
+	options.DNSNames, options.IPAddresses = hosts(endpoint)
+	if namespace, name, ok := s.AuthoritySecret(endpoint); ok {
+		options.Secrets, options.SecretName = clients.CoreV1().Secrets(namespace), name
+	} else {
+		logger.Warn("the certificate authority is kept in memory and will be another one after a restart; name a Secret with --authority-secret")
+	}
+	return certificate.NewAuthority(options)
+}
+
+// AuthoritySecret is where the authority is kept, if there is one and it is kept
+// anywhere.
+func (s *CertificateSettings) AuthoritySecret(endpoint registration.Endpoint) (namespace, name string, ok bool) {
+	switch {
+	case s.Source == SourceFiles:
+		return "", "", false
+	case s.Secret != "":
+		return strings.Cut(s.Secret, "/")
+	case endpoint.Service != nil:
+		return endpoint.Service.Namespace, s.DefaultSecret, true
+	default:
+		return "", "", false
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// complete asks as the scripts of the shells do. It returns what is offered,
+// without descriptions.
+func complete(t *testing.T, words ...string) ([]string, cobra.ShellCompDirective) {
+	t.Helper()
+	got := sallyport(t, append([]string{cobra.ShellCompRequestCmd}, words...)...)
+	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
+	last := lines[len(lines)-1]
+	directive, err := strconv.Atoi(strings.TrimPrefix(last, ":"))
+	if got.status != exitOK || err != nil {
+		t.Fatalf("%v: status %d, stdout:\n%s", words, got.status, got.stdout)
+	}
+	offered := []string{}
+	for _, line := range lines[:len(lines)-1] {
+		value, _, _ := strings.Cut(line, "\t")
+		offered = append(offered, value)
+	}
+	return offered, cobra.ShellCompDirective(directive)
+}
+
+func TestFlagsCompleteTheirChoices(t *testing.T) {
+	for _, tc := range []struct {
+		words []string
+		want  []string
+	}{
+		{[]string{"review", "--operation", ""}, []string{"CREATE", "UPDATE", "DELETE"}},
+		{[]string{"review", "--operation", "U"}, []string{"UPDATE"}},
+		{[]string{"review", "--operation=D"}, []string{"DELETE"}},
+		{[]string{"review", "-f", "pod.yaml", "-o", ""}, []string{"diff", "yaml", "json", "patch", "review"}},
+		{[]string{"review", "--output", "p"}, []string{"patch"}},
+		{[]string{"review", "--color", ""}, []string{"auto", "always", "never"}},
+		{[]string{"review", "--webhook", ""}, []string{"poddefault.sallyport.io"}},
+		{[]string{"review", "--webhook", "poddefault.sallyport.io", "--webhook", "p"}, []string{"poddefault.sallyport.io"}},
+		{[]string{"review", "--webhook", "x"}, []string{}},
+		{[]string{"serve", "--registration", ""}, []string{"api", "none"}},
+		{[]string{"serve", "--certificate-source", ""}, []string{"authority", "files"}},
+		{[]string{"serve", "--failure-policy", ""}, []string{"Fail", "Ignore"}},
+		{[]string{"serve", "--review-versions", ""}, []string{"v1", "v1beta1"}},
+		{[]string{"serve", "--log-level", ""}, []string{"debug", "info", "warn", "error"}},
+		{[]string{"serve", "--log-format", "j"}, []string{"json"}},
+		{[]string{"manifests", "--part", ""}, []string{"crd", "rbac", "configurations"}},
+		{[]string{"manifests", "--part", "crd,"}, []string{"crd,rbac", "crd,configurations"}},
+		{[]string{"manifests", "--part=rbac,c"}, []string{"rbac,crd", "rbac,configurations"}},
+		{[]string{"manifests", "--registration", "n"}, []string{"none"}},
+		{[]string{"re"}, []string{"review"}},
+	} {
+		got, directive := complete(t, tc.words...)
+		if diff := cmp.Diff(tc.want, got); diff != "" || directive != cobra.ShellCompDirectiveNoFileComp {
+			t.Errorf("%v: directive %d (-want +got):\n%s", tc.words, directive, diff)
+		}
+	}
+}
+
+func TestFilesAreOfferedWhereAFileIsWanted(t *testing.T) {
+	for _, flag := range []string{"-f", "--filename", "--with"} {
+		if got, directive := complete(t, "review", flag, ""); directive != cobra.ShellCompDirectiveFilterFileExt || !cmp.Equal(got, manifestExtensions) {
+			t.Errorf("%s: %v, directive %d", flag, got, directive)
+		}
+	}
+	wantsFile := map[string]bool{"kubeconfig": true, "tls-cert-file": true, "tls-private-key-file": true, "tls-ca-file": true, "ca-file": true}
+	everyFlag(func(cmd *cobra.Command, flag *pflag.Flag) {
+		if flag.NoOptDefVal != "" || flag.Name == "filename" || flag.Name == "with" {
+			return
+		}
+		_, directive := complete(t, cmd.Name(), "--"+flag.Name, "")
+		if offers := directive == cobra.ShellCompDirectiveDefault; offers != wantsFile[flag.Name] {
+			t.Errorf("%s --%s: files are offered: %v", cmd.Name(), flag.Name, offers)
+		}
+	})
+	for _, command := range []string{"serve", "review", "manifests", "version"} {
+		if _, directive := complete(t, command, ""); directive != cobra.ShellCompDirectiveNoFileComp {
+			t.Errorf("%s offers files as arguments", command)
+		}
+	}
+}
+
+func TestReviewOffersTheFlagThatItNeeds(t *testing.T) {
+	if got, _ := complete(t, "review", ""); !cmp.Equal(got, []string{"--filename", "-f"}) {
+		t.Errorf("offered %v", got)
+	}
+}
+
+func TestScriptsForShellsArePrinted(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if script := sallyport(t, "completion", shell).wantOK(t); !strings.Contains(script, cobra.ShellCompRequestCmd) {
+			t.Errorf("the script for %s does not ask the command", shell)
+		}
+	}
+}

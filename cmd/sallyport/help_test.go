@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// everyFlag calls visit for the flags of all of our commands.
+func everyFlag(visit func(cmd *cobra.Command, flag *pflag.Flag)) {
+	root := newCommand()
+	for _, cmd := range append([]*cobra.Command{root}, root.Commands()...) {
+		cmd.InitDefaultHelpFlag()
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) { visit(cmd, flag) })
+	}
+}
+
+func TestUsageOfEveryFlagIsOfOneStyle(t *testing.T) {
+	seen := 0
+	everyFlag(func(cmd *cobra.Command, flag *pflag.Flag) {
+		seen++
+		where := cmd.CommandPath() + " --" + flag.Name + ": " + flag.Usage
+		if first := []rune(flag.Usage)[0]; !unicode.IsLower(first) {
+			t.Errorf("%s: it does not begin in lower case", where)
+		}
+		if strings.HasSuffix(flag.Usage, ".") || strings.Contains(flag.Usage, ". ") {
+			t.Errorf("%s: it has a full stop; use semicolons", where)
+		}
+		if strings.Contains(flag.Usage, "`") {
+			t.Errorf("%s: it has a back quote, which shells show in completion", where)
+		}
+		if _, err := cmd.Flags().GetBool(flag.Name); err != nil && len(flag.Annotations[flagGroup]) == 0 {
+			t.Errorf("%s: it stands under no title", where)
+		}
+	})
+	if seen < 40 {
+		t.Errorf("only %d flags", seen)
+	}
+}
+
+func TestHelpNamesEveryFlagOnceAndFitsTheScreen(t *testing.T) {
+	for _, command := range []string{"serve", "review", "manifests", "version"} {
+		t.Run(command, func(t *testing.T) {
+			help := sallyport(t, command, "--help").wantOK(t)
+			if !strings.Contains(help, "\nUsage:\n  sallyport "+command) {
+				t.Errorf("no usage in\n%s", help)
+			}
+			everyFlag(func(cmd *cobra.Command, flag *pflag.Flag) {
+				if cmd.Name() != command {
+					return
+				}
+				if n := len(regexp.MustCompile(`(?m)^ .*--`+flag.Name+` `).FindAllString(help[strings.LastIndex(help, "Examples:")+1:], -1)); n == 0 {
+					t.Errorf("--%s is not there", flag.Name)
+				}
+			})
+			for line := range strings.Lines(help) {
+				if len(line) > 121 {
+					t.Errorf("a line of %d characters: %s", len(line), line)
+				}
+			}
+			if asHelp := sallyport(t, "help", command).wantOK(t); asHelp != help {
+				t.Errorf("help %s prints something else:\n%s", command, asHelp)
+			}
+		})
+	}
+}
+
+func TestHelpOfServeHasItsFlagsInGroups(t *testing.T) {
+	help := sallyport(t, "serve", "--help").wantOK(t)
+	at := 0
+	for _, part := range []string{
+		"\nAPI server:\n      --kubeconfig file ", "\nWebhook configurations:\n", "\nCertificate:\n      --certificate-source ",
+		"\nPodDefaults:\n", "\nAddresses, limits and draining:\n      --bind-address ", "\nLog:\n", "\nFlags:\n  -h, --help ",
+	} {
+		next := strings.Index(help[at:], part)
+		if next < 0 {
+			t.Fatalf("%q is not there, or in another order:\n%s", part, help)
+		}
+		at += next
+	}
+}
+
+func TestHelpWithoutACommandListsThem(t *testing.T) {
+	help := sallyport(t).wantOK(t)
+	for _, command := range []string{"serve", "review", "manifests", "version", "completion", "help"} {
+		if !regexp.MustCompile(`(?m)^  ` + command + ` +[A-Z]`).MatchString(help) {
+			t.Errorf("%s is not listed:\n%s", command, help)
+		}
+	}
+}
+
+// TestExamplesUseFlagsThatExist reads the examples of the help as command lines.
+func TestExamplesUseFlagsThatExist(t *testing.T) {
+	examples := 0
+	for _, cmd := range newCommand().Commands() {
+		example := strings.ReplaceAll(cmd.Example, "\\\n", " ")
+		for line := range strings.Lines(example) {
+			for part := range strings.SplitSeq(line, "|") {
+				words := strings.Fields(part)
+				if len(words) < 2 || words[0] != "sallyport" {
+					continue
+				}
+				examples++
+				found, rest, err := newCommand().Find(words[1:])
+				if err == nil {
+					err = found.ParseFlags(rest)
+				}
+				if err != nil || found.Name() != cmd.Name() {
+					t.Errorf("%s: %v", part, err)
+				}
+			}
+		}
+	}
+	if examples < 8 {
+		t.Errorf("only %d examples", examples)
+	}
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/config/crd"
+)
+
+const service = "sallyport-system/webhooks"
+
+// TestManifestsAreTheGoldenOnes fails when the server gets more rights, or when the
+// API server would call it for more. Whoever writes the files anew with -update
+// says that this is meant.
+func TestManifestsAreTheGoldenOnes(t *testing.T) {
+	for name, args := range map[string][]string{
+		"rbac":                               {"--part", "rbac", "--service", service},
+		"rbac-with-other-names":              {"--part", "rbac", "--service", service, "--configuration-name", "hooks", "--service-account", "robot", "--authority-secret", "safe/authority"},
+		"rbac-with-certificate-from-files":   {"--part", "rbac", "--service", service, "--certificate-source", "files"},
+		"rbac-without-registration":          {"--part", "rbac", "--service", service, "--registration", "none"},
+		"rbac-outside-of-the-cluster":        {"--part", "rbac", "--url", "https://127.0.0.1:9443"},
+		"rbac-outside-with-authority-secret": {"--part", "rbac", "--url", "https://127.0.0.1:9443", "--authority-secret", "safe/authority"},
+		"configurations":                     {"--part", "configurations", "--service", service},
+		"configurations-with-other-settings": {
+			"--part", "configurations", "--service", service + ":8443", "--configuration-name", "hooks", "--failure-policy", "Ignore",
+			"--webhook-timeout", "30", "--review-versions", "v1", "--excluded-namespaces", "b,a",
+			"--namespace-selector", "app.kubernetes.io/part-of=kubeflow-profile,tier notin (x,y)",
+		},
+		"configurations-outside-of-the-cluster": {"--part", "configurations", "--url", "https://127.0.0.1:9443/behind/", "--excluded-namespaces", ""},
+	} {
+		t.Run(strings.ReplaceAll(name, "-", " "), func(t *testing.T) {
+			golden(t, filepath.Join("manifests", name+".yaml"), sallyport(t, append([]string{"manifests"}, args...)...).wantOK(t))
+		})
+	}
+}
+
+func TestRightsAreNeverForEverything(t *testing.T) {
+	files, err := filepath.Glob("testdata/manifests/rbac*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files (%v)", err)
+	}
+	for _, name := range files {
+		objects, err := readPaths([]string{name}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			if !strings.HasSuffix(object.Kind, "Role") {
+				continue
+			}
+			var role rbacv1.ClusterRole
+			if err := yaml.Unmarshal(object.raw, &role); err != nil {
+				t.Fatal(err)
+			}
+			for _, rule := range role.Rules {
+				words := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames, rule.NonResourceURLs)
+				if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "*") }) {
+					t.Errorf("%s: %s: a wildcard in %+v", object.at(), object.title(), rule)
+				}
+				if slices.Contains(rule.Resources, "secrets") && object.Kind == "ClusterRole" {
+					t.Errorf("%s: Secrets of all namespaces: %+v", object.at(), rule)
+				}
+			}
+		}
+	}
+}
+
+func TestPartsAreThoseThatWereAskedFor(t *testing.T) {
+	kinds := func(args ...string) []string {
+		t.Helper()
+		printed := sallyport(t, append([]string{"manifests"}, args...)...).wantOK(t)
+		objects, _, err := parseObjects("stdout", []byte(printed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kinds []string
+		for _, object := range objects {
+			kinds = append(kinds, object.Kind)
+		}
+		return kinds
+	}
+	rights := []string{"ClusterRole", "ClusterRoleBinding", "ServiceAccount", "Role", "RoleBinding"}
+	configurations := []string{"MutatingWebhookConfiguration"}
+	for _, tc := range []struct {
+		args, want []string
+	}{
+		{[]string{"--service", service}, slices.Concat([]string{"CustomResourceDefinition"}, rights, configurations)},
+		{[]string{"--service", service, "--part", "configurations", "--part", "crd"}, slices.Concat([]string{"CustomResourceDefinition"}, configurations)},
+		{[]string{"--service", service, "--part", "rbac,configurations"}, slices.Concat(rights, configurations)},
+		{[]string{"--part", "crd"}, []string{"CustomResourceDefinition"}}, // needs to know nothing of the server
+	} {
+		if diff := cmp.Diff(tc.want, kinds(tc.args...)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", tc.args, diff)
+		}
+	}
+}
+
+func TestTheCRDIsTheGeneratedOneWithoutItsStatus(t *testing.T) {
+	printed := sallyport(t, "manifests", "--part", "crd").wantOK(t)
+	if strings.Contains(printed, "\nstatus:") {
+		t.Error("it has a status")
+	}
+	var got apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict([]byte(printed), &got); err != nil {
+		t.Fatal(err)
+	}
+	all, err := crd.All()
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d definitions, %v", len(all), err)
+	}
+	want := all[0]
+	want.Status, got.Status = apiextensionsv1.CustomResourceDefinitionStatus{}, apiextensionsv1.CustomResourceDefinitionStatus{}
+	if diff := cmp.Diff(*want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCAFileBecomesTheCABundle(t *testing.T) {
+	authority, err := certificate.NewAuthority(certificate.AuthorityOptions{DNSNames: []string{"webhooks.sallyport-system.svc"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := string(authority.CABundle())
+	args := []string{"manifests", "--part", "configurations", "--service", service, "--ca-file"}
+	printed := sallyport(t, append(args, file(t, "ca.crt", ca))...).wantOK(t)
+	var got admissionregistrationv1.MutatingWebhookConfiguration
+	if err := yaml.UnmarshalStrict([]byte(printed), &got); err != nil {
+		t.Fatal(err)
+	}
+	if bundle := string(got.Webhooks[0].ClientConfig.CABundle); bundle != ca {
+		t.Errorf("caBundle\n%s\nwant\n%s", bundle, ca)
+	}
+
+	for name, tc := range map[string]struct{ path, want string }{
+		"a file that is not there":     {filepath.Join(t.TempDir(), "no.crt"), "--ca-file: open"},
+		"an empty file":                {file(t, "empty.crt", ""), "is empty; leave the flag out"},
+		"a file without a certificate": {file(t, "text.crt", "hello"), "PEM"},
+		"a file with a key":            {file(t, "key.crt", ca+"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "PRIVATE KEY"},
+		"a folder instead of a file":   {os.TempDir(), "--ca-file: read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sallyport(t, append(args, tc.path)...).wantError(t, tc.want)
+		})
+	}
+}
+
+func TestMistakesInFlagsOfManifestsAreAllNamed(t *testing.T) {
+	sallyport(t, "manifests").wantError(t, "--service or --url is needed")
+	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose crd, rbac or configurations")
+	sallyport(t, "manifests", "--part", "crds,rbac", "--service", "webhooks", "--failure-policy", "ignore", "--webhook-timeout", "31",
+		"--service-account", "R2D2", "--authority-secret", "x").wantError(t,
+		`--part "crds": choose crd, rbac or configurations`, `--service: "webhooks": write NAMESPACE/NAME`, `--failure-policy "ignore": choose Fail or Ignore`,
+		"--webhook-timeout 31: the API server allows 1 to 30", `--service-account "R2D2"`, `--authority-secret "x": write NAMESPACE/NAME`)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net"
+	"strings"
+	"testing"
+)
+
+// nowhere is a kubeconfig for an API server that does not answer.
+func nowhere(t *testing.T) string {
+	t.Helper()
+	return file(t, "kubeconfig", `apiVersion: v1
+kind: Config
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: a, context: {cluster: a}}]
+current-context: a
+`)
+}
+
+// quick are flags for a server that nobody calls, on free ports.
+func quick(t *testing.T) []string {
+	return []string{
+		"serve", "--kubeconfig", nowhere(t), "--url", "https://127.0.0.1:9443", "--bind-address", "127.0.0.1", "--secure-port", "0",
+		"--metrics-bind-address", "127.0.0.1:0",
+	}
+}
+
+func TestMistakesInFlagsOfServeAreAllNamed(t *testing.T) {
+	kubeconfig := nowhere(t)
+	for name, tc := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"nothing is said": {nil, []string{"--service or --url is needed", "name a kubeconfig with --kubeconfig"}},
+		"one of everything": {
+			[]string{
+				"--kubeconfig", "not-there", "--log-level", "loud", "--log-format", "xml", "-v", "-1",
+				"--service", "webhooks", "--configuration-name", "A", "--namespace-selector", "a b", "--excluded-namespaces", "A,b",
+				"--failure-policy", "fail", "--webhook-timeout", "0", "--review-versions", "v2,v1,v1",
+				"--certificate-source", "vault", "--authority-secret", "x",
+				"--secure-port", "65536", "--metrics-bind-address", "8080", "--idle-timeout", "90s", "--write-timeout", "5s", "--read-timeout", "0s",
+				"--read-header-timeout", "-1s", "--max-header-bytes", "0", "--max-body-bytes", "-1", "--max-bytes-in-flight", "-1",
+				"--max-concurrent-reviews", "-1", "--max-connections", "0", "--drain-min", "-1s", "--drain-max", "-2s",
+			},
+			[]string{
+				"--kubeconfig: ", "not-there", `--log-level "loud": choose debug, info, warn or error`, `--log-format "xml": choose text or json`, "--verbosity -1",
+				`--service: "webhooks": write NAMESPACE/NAME`, "--configuration-name: ", "--namespace-selector: ", `--excluded-namespaces: "A"`,
+				`--failure-policy "fail": choose Fail or Ignore`, "--webhook-timeout 0", `--review-versions "v2": choose v1 or v1beta1`, "v1 stands there twice",
+				`--certificate-source "vault": choose authority or files`, `--authority-secret "x"`,
+				"port 65536", `--metrics-bind-address "8080"`, "idle timeout 1m30s must be above", "write timeout 5s", "read timeout 0s",
+				"read header timeout -1s", "header limit 0", "body limit -1", "in flight", "concurrent reviews", "connection limit 0", "shortest drain", "longest drain",
+			},
+		},
+		"a service and a URL": {
+			[]string{"--kubeconfig", kubeconfig, "--service", "a/b", "--url", "https://127.0.0.1"}, []string{"--service and --url exclude each other"},
+		},
+		"a service with a port that is none":  {[]string{"--kubeconfig", kubeconfig, "--service", "a/b:https"}, []string{`"a/b:https"`, "1 to 65535"}},
+		"a service with port 0":               {[]string{"--kubeconfig", kubeconfig, "--service", "a/b:0"}, []string{"1 to 65535"}},
+		"a service whose name is none":        {[]string{"--kubeconfig", kubeconfig, "--service", "a/b.c"}, []string{"--service: ", `"b.c"`}},
+		"a URL without TLS":                   {[]string{"--kubeconfig", kubeconfig, "--url", "http://127.0.0.1"}, []string{"--url: ", "https"}},
+		"no review version":                   {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--review-versions", ""}, []string{"--review-versions is empty"}},
+		"files without a certificate":         {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files"}, []string{"--certificate-source files needs --tls-cert-file and --tls-private-key-file"}},
+		"files without a key":                 {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files", "--tls-cert-file", "x"}, []string{"needs --tls-private-key-file"}},
+		"files that are of no use":            {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--tls-cert-file", "x", "--tls-ca-file", "y"}, []string{"--tls-cert-file, --tls-ca-file: of no use without --certificate-source files"}},
+		"a Secret that is of no use":          {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files", "--tls-cert-file", "x", "--tls-private-key-file", "y", "--authority-secret", "a/b"}, []string{"--authority-secret: of no use"}},
+		"files that are not there":            {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files", "--tls-cert-file", "no.crt", "--tls-private-key-file", "no.key"}, []string{"no.crt"}},
+		"a kubeconfig that is none":           {[]string{"--kubeconfig", file(t, "config", "{"), "--url", "https://127.0.0.1"}, []string{"--kubeconfig: "}},
+		"an authority without a host to sign": {[]string{"--kubeconfig", kubeconfig, "--registration", "none"}, []string{"--service or --url is needed"}},
+		"a password in the URL stays secret":  {[]string{"--kubeconfig", kubeconfig, "--url", "https://me:s3cret@127.0.0.1"}, []string{"--url: ", "user information"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := sallyport(t, append([]string{"serve"}, tc.args...)...)
+			got.wantError(t, tc.want...)
+			if strings.Contains(got.stderr, "s3cret") {
+				t.Errorf("stderr gives a secret away:\n%s", got.stderr)
+			}
+		})
+	}
+}
+
+func TestServeFailsIfItsPortIsTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := sallyport(t, append(quick(t), "--secure-port", port, "--log-level", "error")...)
+	got.wantError(t, "sallyport: serving: listen for webhooks", "address already in use")
+}

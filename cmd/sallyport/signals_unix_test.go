@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what has to happen; it passes as soon as it
+// has.
+const patience = 30 * time.Second
+
+func TestASecondSignalEndsTheServerAtOnce(t *testing.T) {
+	cmd, stderr, ended := start(t, append(quick(t), "--drain-min", "1h", "--drain-max", "1h")...)
+	stderr.await(t, "serving webhooks")
+	sendSignal(t, cmd, syscall.SIGTERM)
+	stderr.await(t, "draining")
+	// One sent at the moment of the first would be taken for the same.
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	tooLong := time.After(patience)
+	for {
+		select {
+		case <-ended:
+			if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGINT {
+				t.Errorf("ended with %v, stderr:\n%s", cmd.ProcessState, stderr)
+			}
+			return
+		case <-again.C:
+			_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+		case <-tooLong:
+			t.Fatalf("it goes on draining, stderr:\n%s", stderr)
+		}
+	}
+}
+
+func TestASignalEndsTheServerInOrder(t *testing.T) {
+	for name, args := range map[string][]string{
+		"that registers itself":            nil,
+		"that somebody else registers":     {"--registration", "none"},
+		"without metrics, logging in JSON": {"--metrics-bind-address", "0", "--log-format", "json"},
+		"with an authority that is shared": {"--authority-secret", "sallyport-system/sallyport-authority"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd, stderr, ended := start(t, append(append(quick(t), "--drain-min", "0s", "--drain-max", "0s"), args...)...)
+			stderr.await(t, "starting")
+			stderr.await(t, "serving webhooks")
+			sendSignal(t, cmd, syscall.SIGTERM)
+			select {
+			case <-ended:
+			case <-time.After(patience):
+				t.Fatalf("it does not end, stderr:\n%s", stderr)
+			}
+			if code := cmd.ProcessState.ExitCode(); code != exitOK {
+				t.Errorf("ended with %v, stderr:\n%s", cmd.ProcessState, stderr)
+			}
+			stderr.await(t, "drained")
+		})
+	}
+}
+
+func TestASignalEndsAReviewThatWaitsForStdin(t *testing.T) {
+	// The file is a pipe, and opening it tells that the command reads.
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd, stderr, ended := start(t, "review", "-f", pipe)
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = writer.Close() }()
+	sendSignal(t, cmd, syscall.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatalf("it does not end, stderr:\n%s", stderr)
+	}
+}
+
+// start runs the command in a process of its own, with a stdin that stays open.
+func start(t *testing.T, args ...string) (*exec.Cmd, *output, <-chan struct{}) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr := &output{}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	cmd.Stderr = stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // its state tells how
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	return cmd, stderr, ended
+}
+
+func sendSignal(t *testing.T, cmd *exec.Cmd, sent os.Signal) {
+	t.Helper()
+	if err := cmd.Process.Signal(sent); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An output is written by one goroutine and read by another.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *output) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(data)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// await returns the first line that has the text, once there is one.
+func (o *output) await(t *testing.T, text string) string {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for line := range strings.Lines(o.String()) {
+			if strings.Contains(line, text) && strings.HasSuffix(line, "\n") {
+				return line
+			}
+		}
+	}
+	t.Fatalf("it does not say %q:\n%s", text, o)
+	return ""
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Command returns a command that runs the application until SIGTERM or an interrupt;
+// from then on it goes on answering while its endpoint is taken out of service, and
+// a second signal ends it at once. It has the flags of what is registered and no
+// others: those of webhooks, those of controllers and, where there are both,
+// --webhooks and --controllers, so that the same binary serves as one process or
+// as two. It is for os.Exit(cli.Run(app.Command())) with k8s.io/component-base/cli,
+// or for a command of one's own.
+func (a *App) Command() *cobra.Command {
+	s := a.DefaultSettings()
+	var log LogSettings
+	cmd := &cobra.Command{
+		Use:   a.name,
+		Short: "Run the " + a.name,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%s takes no argument, but got %q: everything is said by flags", cmd.CommandPath(), args[0])
+			}
+			return nil
+		},
+		SilenceUsage: true,
+		Version:      a.version,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := errors.Join(log.Validate(), a.Validate(s)); err != nil {
+			return err
+		}
+		s.Logger = log.Logger(cmd.ErrOrStderr())
+		return a.RunUntilSignal(cmd.Context(), s)
+	}
+	a.addFlags(cmd, &s)
+	log.AddFlags(cmd)
+	return cmd
+}
+
+func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	serves, controls := len(a.webhooks)+len(a.components) > 0, len(a.controllers) > 0
+	flags.StringVar(&s.Kubeconfig, "kubeconfig", s.Kubeconfig, "`file` that says how to reach the API server; empty for the service account of the pod")
+	completeFiles(cmd, "kubeconfig")
+	if serves && controls {
+		flags.StringSliceVar(&s.Webhooks, "webhooks", s.Webhooks,
+			"`names` of the webhooks to serve: foo serves foo, -foo does not, * serves all that are not named; empty for none")
+		flags.StringSliceVar(&s.Controllers, "controllers", s.Controllers,
+			"`names` of the controllers to run: foo runs foo, -foo does not, * runs all that are not named; empty for none")
+	}
+	if serves {
+		s.Registration.AddModeFlag(cmd)
+		s.Registration.AddEndpointFlags(cmd)
+		s.Registration.AddFlags(cmd)
+		s.Certificate.AddFlags(cmd)
+		s.Serving.AddFlags(flags)
+	}
+	if controls {
+		if !serves {
+			flags.StringVar(&s.Serving.MetricsBindAddress, "metrics-bind-address", s.Serving.MetricsBindAddress,
+				"`host:port` to serve /metrics, /livez and /readyz on without TLS; 0 switches it off")
+		}
+		flags.BoolVar(&s.LeaderElection.Enabled, "leader-elect", s.LeaderElection.Enabled,
+			"let one replica run the controllers; otherwise each does")
+		flags.StringVar(&s.LeaderElection.Namespace, "leader-election-namespace", s.LeaderElection.Namespace,
+			"`namespace` of the lease that tells the leader; empty for that of the pod")
+	}
+}
+
+// RunUntilSignal is [App.Run] until SIGTERM or an interrupt. From the first signal on
+// the next one has its usual effect, and so ends the process whatever it is doing.
+func (a *App) RunUntilSignal(ctx context.Context, s Settings) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+	return a.Run(ctx, s)
+}

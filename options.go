@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+// Option adds to an application; see [New].
+type Option func(*App)
+
+// WithWebhooks adds admission webhooks. Mutating ones are called in this order.
+func WithWebhooks(webhooks ...admission.Webhook) Option {
+	return func(a *App) { a.webhooks = append(a.webhooks, webhooks...) }
+}
+
+// WithController adds controllers of controller-runtime. Setup is called before the
+// manager starts; it adds to it what there is to run, and no webhooks: those belong
+// to the application. All controllers share one manager, with its cache and its
+// leader election.
+func WithController(name string, setup func(manager.Manager) error) Option {
+	return func(a *App) { a.controllers = append(a.controllers, controller{name, setup}) }
+}
+
+// WithScheme says which types the controllers' manager knows. Without it they are
+// those of the scheme given to [WithTypes], or else client-go's.
+func WithScheme(scheme *runtime.Scheme) Option { return func(a *App) { a.scheme = scheme } }
+
+// WithVersion says what the application calls itself in its log and to the API
+// server. Without it it is what Go knows of the build.
+func WithVersion(version string) Option { return func(a *App) { a.version = version } }
+
+// WithComponent adds something that webhooks stand on, for example a cache that is
+// filled from the API server, together with these webhooks. Build is called for each
+// run.
+func WithComponent(build func(Environment) (Component, error)) Option {
+	return func(a *App) { a.components = append(a.components, build) }
+}
+
+// Environment is what a run gives to components.
+type Environment struct {
+	// Client says how to reach the API server.
+	Client *rest.Config
+	Logger *slog.Logger
+	// Metrics are shown by /metrics.
+	Metrics prometheus.Registerer
+}
+
+// Component is something that webhooks stand on. It is there until the last review is
+// answered.
+type Component struct {
+	// Name is what /readyz calls it.
+	Name string
+	// Webhooks are those that need it.
+	Webhooks []admission.Webhook
+	// Ready returns nil once reviews can be answered, otherwise why not. No review is
+	// answered, and nothing registered, before. It must be fast. Nil means at once.
+	Ready func() error
+	// Run works until the context ends, and then returns nil. An error ends the
+	// application. Nil means that there is nothing to do.
+	Run func(ctx context.Context) error
+	// Status is logged when the application is ready. May be nil.
+	Status func() slog.Attr
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/registration"
+)
+
+// RegistrationSettings say how the API server reaches the webhooks, who tells it, and
+// when it calls them.
+type RegistrationSettings struct {
+	// Mode says who writes the webhook configurations. Default [registration.ModeAPI].
+	Mode registration.Mode
+	// Name is that of the webhook configurations.
+	Name string
+	// Service is "namespace/name" or "namespace/name:port", URL is for a server outside
+	// of the cluster. One of them is needed, but for files and registration.ModeNone.
+	Service, URL string
+	// NamespaceSelector is a label selector that namespaces must match, in addition to
+	// those of the definitions. Empty for all.
+	NamespaceSelector string
+	// ExcludedNamespaces are names of namespaces that the webhooks are never called
+	// for, and nor is the one of Service.
+	ExcludedNamespaces []string
+	// FailurePolicy, TimeoutSeconds and ReviewVersions take the place of what the
+	// definitions say; empty leaves them.
+	FailurePolicy  string
+	TimeoutSeconds int32
+	ReviewVersions []string
+
+	// needed is set if flags replace the three; they must then not be empty.
+	needed bool
+}
+
+var (
+	failurePolicies = []string{string(admissionregistrationv1.Fail), string(admissionregistrationv1.Ignore)}
+	reviewVersions  = []string{"v1", "v1beta1"}
+)
+
+// AddModeFlag adds the flag that says who writes the webhook configurations.
+func (s *RegistrationSettings) AddModeFlag(cmd *cobra.Command) {
+	s.Mode = cmp.Or(s.Mode, registration.ModeAPI)
+	cmd.Flags().Var(&s.Mode, "registration", "`who` writes the webhook configurations: the server itself (api) or somebody else (none)")
+	completeChoices(cmd, "registration", []string{string(registration.ModeAPI), string(registration.ModeNone)})
+}
+
+// AddEndpointFlags adds the flags that say where the API server finds the server.
+func (s *RegistrationSettings) AddEndpointFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&s.Service, "service", s.Service,
+		"the Service by which the API server reaches the server inside the cluster, `namespace/name[:port]`")
+	flags.StringVar(&s.URL, "url", s.URL,
+		"the `url` by which the API server reaches the server outside of the cluster, for example https://127.0.0.1:9443")
+}
+
+// AddFlags adds the flags that say when the webhooks are called. The values that the
+// settings have now are the defaults.
+func (s *RegistrationSettings) AddFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	s.needed = s.FailurePolicy != ""
+	flags.StringVar(&s.Name, "configuration-name", s.Name,
+		"`name` of the webhook configurations; the API server calls mutating ones in the order of their names")
+	flags.StringVar(&s.NamespaceSelector, "namespace-selector", s.NamespaceSelector,
+		"label `selector` of the namespaces that the webhooks are for, for example app.kubernetes.io/part-of=kubeflow-profile; empty for all")
+	flags.StringSliceVar(&s.ExcludedNamespaces, "excluded-namespaces", s.ExcludedNamespaces,
+		"`namespaces` that the webhooks are never called for; that of --service is excluded as well")
+	flags.StringVar(&s.FailurePolicy, "failure-policy", s.FailurePolicy,
+		"`policy` for an object whose webhook fails: refuse it (Fail) or admit it as it is (Ignore)")
+	flags.Int32Var(&s.TimeoutSeconds, "webhook-timeout", s.TimeoutSeconds, "`seconds` that the API server waits for a webhook, from 1 to 30")
+	flags.StringSliceVar(&s.ReviewVersions, "review-versions", s.ReviewVersions,
+		"`versions` of AdmissionReview that are spoken, the preferred one first")
+	completeChoices(cmd, "failure-policy", failurePolicies)
+	completeChoices(cmd, "review-versions", reviewVersions)
+}
+
+// NoEndpoint tells whether nothing says where the server is.
+func (s *RegistrationSettings) NoEndpoint() bool { return s.Service == "" && s.URL == "" }
+
+// ValidateEndpoint reports every mistake in --service and --url.
+func (s *RegistrationSettings) ValidateEndpoint() error {
+	switch {
+	case s.NoEndpoint():
+		return errors.New("--service or --url is needed: the API server must know where the webhooks are")
+	case s.Service != "" && s.URL != "":
+		return errors.New("--service and --url exclude each other: choose --service for a server in the cluster")
+	case s.URL != "":
+		if err := (registration.Endpoint{URL: s.URL}).Validate(); err != nil {
+			return fmt.Errorf("--url: %w", err)
+		}
+		return nil
+	}
+	service, err := parseService(s.Service)
+	if err == nil {
+		err = registration.Endpoint{Service: service}.Validate()
+	}
+	if err != nil {
+		return fmt.Errorf("--service: %w", err)
+	}
+	return nil
+}
+
+// Validate reports every mistake in the other flags.
+func (s *RegistrationSettings) Validate() error {
+	var errs []error
+	if s.FailurePolicy != "" || s.needed {
+		errs = append(errs, choice("failure-policy", s.FailurePolicy, failurePolicies))
+	}
+	// The rest of the configuration is good; what remains is about the name.
+	named := registration.Config{Name: s.Name, Endpoint: registration.Endpoint{URL: "https://127.0.0.1"}}
+	if err := named.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("--configuration-name: %w", err))
+	}
+	for _, namespace := range s.ExcludedNamespaces {
+		for _, problem := range validation.IsDNS1123Label(namespace) {
+			errs = append(errs, fmt.Errorf("--excluded-namespaces: %q: %s", namespace, problem))
+		}
+	}
+	if _, err := s.selector(); err != nil {
+		errs = append(errs, err)
+	}
+	if (s.TimeoutSeconds != 0 || s.needed) && (s.TimeoutSeconds < 1 || s.TimeoutSeconds > 30) {
+		errs = append(errs, fmt.Errorf("--webhook-timeout %d: the API server allows 1 to 30 seconds", s.TimeoutSeconds))
+	}
+	if len(s.ReviewVersions) == 0 && s.needed {
+		errs = append(errs, fmt.Errorf("--review-versions is empty: choose %s", oneOf(reviewVersions)))
+	}
+	for i, version := range s.ReviewVersions {
+		errs = append(errs, choice("review-versions", version, reviewVersions))
+		if slices.Contains(s.ReviewVersions[:i], version) {
+			errs = append(errs, fmt.Errorf("--review-versions: %s stands there twice", version))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Config is what the settings say about the configuration objects; they were
+// validated.
+func (s *RegistrationSettings) Config() registration.Config {
+	config := registration.Config{Name: s.Name, Endpoint: registration.Endpoint{URL: s.URL}}
+	if service, err := parseService(s.Service); err == nil {
+		config.Endpoint.Service = service
+	}
+	return config
+}
+
+func parseService(value string) (*registration.Service, error) {
+	namespace, rest, ok := strings.Cut(value, "/")
+	name, port, hasPort := strings.Cut(rest, ":")
+	if !ok || namespace == "" || name == "" {
+		return nil, fmt.Errorf("%q: write NAMESPACE/NAME or NAMESPACE/NAME:PORT", value)
+	}
+	service := &registration.Service{Namespace: namespace, Name: name}
+	if hasPort {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return nil, fmt.Errorf("%q: the port must be a number from 1 to 65535", value)
+		}
+		service.Port = int32(n)
+	}
+	return service, nil
+}
+
+// Apply returns the definitions as the settings want them registered.
+func (s *RegistrationSettings) Apply(webhooks []admission.Webhook) ([]admission.Webhook, error) {
+	selector, err := s.selector()
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	out := slices.Clone(webhooks)
+	for i := range out {
+		w := &out[i]
+		w.NamespaceSelector = both(w.NamespaceSelector, selector)
+		w.FailurePolicy = cmp.Or(admissionregistrationv1.FailurePolicyType(s.FailurePolicy), w.FailurePolicy)
+		w.TimeoutSeconds = cmp.Or(s.TimeoutSeconds, w.TimeoutSeconds)
+		if len(s.ReviewVersions) > 0 {
+			w.ReviewVersions = s.ReviewVersions
+		}
+		errs = append(errs, w.Validate())
+	}
+	return out, errors.Join(errs...)
+}
+
+// selector keeps the webhooks away from namespaces that must work without them,
+// this server's own first of all: otherwise nothing could start it again.
+func (s *RegistrationSettings) selector() (*metav1.LabelSelector, error) {
+	selector, err := metav1.ParseToLabelSelector(s.NamespaceSelector)
+	if err != nil {
+		return nil, fmt.Errorf("--namespace-selector: %w", err)
+	}
+	excluded := slices.Clone(s.ExcludedNamespaces)
+	if namespace, _, ok := strings.Cut(s.Service, "/"); ok {
+		excluded = append(excluded, namespace)
+	}
+	slices.Sort(excluded)
+	if excluded = slices.Compact(excluded); len(excluded) > 0 {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: excluded,
+		})
+	}
+	return selector, nil
+}
+
+// both selects what two selectors select; the first may be nil, which selects all.
+func both(a, b *metav1.LabelSelector) *metav1.LabelSelector {
+	if a == nil {
+		return b
+	}
+	out := a.DeepCopy()
+	for _, key := range slices.Sorted(maps.Keys(b.MatchLabels)) {
+		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{b.MatchLabels[key]},
+		})
+	}
+	out.MatchExpressions = append(out.MatchExpressions, b.MatchExpressions...)
+	return out
+}
+
+// hosts are the names and addresses that the API server expects in the serving
+// certificate.
+func hosts(endpoint registration.Endpoint) (names []string, addresses []net.IP) {
+	if s := endpoint.Service; s != nil {
+		return []string{s.Name + "." + s.Namespace + ".svc"}, nil
+	}
+	u, err := url.Parse(endpoint.URL)
+	if err != nil { // it was validated
+		return nil, nil
+	}
+	if ip := net.ParseIP(u.Hostname()); ip != nil {
+		return nil, []net.IP{ip}
+	}
+	return []string{u.Hostname()}, nil
+}

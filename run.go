@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/wire"
+)
+
+// Run runs the application until ctx ends, and all calls are answered. It answers
+// reviews as soon as its certificate and its components are ready, and only then has
+// the webhooks registered. What handlers may stand on, components and the
+// controllers' cache, ends after the last call; a failure of any of it ends Run, which
+// returns it. The error names every mistake in the settings.
+func (a *App) Run(ctx context.Context, s Settings) error {
+	c, err := a.choose(&s)
+	if err != nil {
+		return err
+	}
+	client, err := a.validate(&s, c)
+	if err != nil {
+		return err
+	}
+	p, err := a.build(&s, c, client)
+	if err != nil {
+		return err
+	}
+	return p.run(ctx)
+}
+
+// A process is all that one run runs, wired.
+type process struct {
+	logger     *slog.Logger
+	version    string
+	components []Component
+	manager    manager.Manager // nil without controllers
+
+	// All nil without webhooks; the keeper also if somebody else registers them.
+	source   certificate.Source
+	listener *serving.Server
+	keeper   *registration.Keeper
+}
+
+// metricsRegistry takes metrics, and shows those of controller-runtime too.
+type metricsRegistry struct {
+	prometheus.Registerer
+	prometheus.Gatherer
+}
+
+func newMetricsRegistry(controls bool) serving.Registry {
+	own := prometheus.NewRegistry()
+	if controls { // whose metrics have those of the process
+		return metricsRegistry{own, prometheus.Gatherers{own, controllermetrics.Registry}}
+	}
+	own.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return own
+}
+
+// build wires what the settings say; they were validated. It starts nothing.
+func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, error) {
+	p := &process{logger: s.Logger, version: a.version}
+	if p.logger == nil {
+		p.logger = slog.Default()
+	}
+	var err error
+	if len(c.controllers) > 0 {
+		if p.manager, err = a.manage(s, c, client, p.logger); err != nil {
+			return nil, err
+		}
+	}
+	if !c.serves() {
+		return p, nil
+	}
+	var clients kubernetes.Interface
+	if client != nil {
+		if clients, err = kubernetes.NewForConfig(client); err != nil {
+			return nil, err
+		}
+	}
+	registry := newMetricsRegistry(p.manager != nil)
+	webhooks := c.webhooks
+	for _, build := range c.components {
+		component, err := build(Environment{Client: client, Logger: p.logger, Metrics: registry})
+		if err != nil {
+			return nil, err
+		}
+		p.components = append(p.components, component)
+		webhooks = append(webhooks[:len(webhooks):len(webhooks)], component.Webhooks...)
+	}
+	if err := errors.Join(collisions(webhooks)...); err != nil {
+		return nil, err
+	}
+	if webhooks, err = s.Registration.Apply(webhooks); err != nil {
+		return nil, err
+	}
+	config := s.Registration.Config()
+	if p.source, err = s.Certificate.open(clients, config.Endpoint, p.logger); err != nil {
+		return nil, err
+	}
+	if p.listener, err = p.listen(s.Serving, webhooks, registry); err != nil {
+		return nil, err
+	}
+	if s.Registration.Mode != registration.ModeNone {
+		p.keeper, err = registration.NewKeeper(registration.Options{
+			Config:   config,
+			Client:   clients.AdmissionregistrationV1(),
+			Webhooks: func() []admission.Webhook { return webhooks },
+			CABundle: p.caBundle,
+			Logger:   p.logger,
+			Registry: registry,
+		})
+	}
+	return p, err
+}
+
+func (p *process) listen(options serving.Options, webhooks []admission.Webhook, registry serving.Registry) (*serving.Server, error) {
+	options.Logger = p.logger
+	options.Registry = registry
+	options.GetCertificate = p.source.GetCertificate
+	options.CertificateNotAfter = p.source.NotAfter
+	options.Checks = []serving.Check{{Name: "certificate", Ready: p.source.Ready, Gate: true}}
+	for _, component := range p.components {
+		if component.Ready != nil {
+			options.Checks = append(options.Checks, serving.Check{Name: component.Name, Ready: component.Ready, Gate: true})
+		}
+	}
+	var err error
+	if options.Routes, err = routes(webhooks, p.logger, registry); err != nil {
+		return nil, err
+	}
+	return serving.New(options)
+}
+
+func routes(webhooks []admission.Webhook, logger *slog.Logger, registry prometheus.Registerer) ([]serving.Route, error) {
+	metrics, err := wire.NewMetrics(registry)
+	if err != nil {
+		return nil, err
+	}
+	var routes []serving.Route
+	for _, webhook := range webhooks {
+		handler, err := wire.NewAdmission(webhook, wire.AdmissionOptions{Logger: logger, Metrics: metrics})
+		if err != nil {
+			return nil, err
+		}
+		routes = append(routes, serving.Route{Path: webhook.Path, Handler: handler})
+	}
+	return routes, nil
+}
+
+// ready is nil once reviews can be answered.
+func (p *process) ready() error {
+	errs := []error{p.source.Ready()}
+	for _, component := range p.components {
+		if component.Ready != nil {
+			errs = append(errs, component.Ready())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// caBundle is what the API server shall trust. It is not told before this server
+// can answer: until then it has no webhook that it could miss.
+func (p *process) caBundle() ([]byte, error) {
+	if err := p.ready(); err != nil {
+		return nil, err
+	}
+	return p.source.CABundle(), nil
+}
+
+func (p *process) run(ctx context.Context) error {
+	if p.listener == nil {
+		return p.manager.Start(ctx)
+	}
+	if err := p.listener.Listen(ctx); err != nil {
+		return err
+	}
+	log := p.logger.With("version", p.version)
+	if address := p.listener.MetricsAddr(); address != nil {
+		log = log.With("metrics", address.String())
+	}
+	log.Info("starting")
+	below, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	group, below := errgroup.WithContext(below)
+	for _, component := range p.components {
+		if component.Run != nil {
+			group.Go(func() error { return component.Run(below) })
+		}
+	}
+	group.Go(func() error { return p.source.Run(below) })
+	group.Go(func() error { tuneHeap(below); return nil })
+	if p.manager != nil {
+		group.Go(func() error {
+			if err := p.manager.Start(below); err != nil {
+				return fmt.Errorf("controllers: %w", err)
+			}
+			return nil
+		})
+	}
+	if p.keeper != nil {
+		group.Go(func() error { return p.keeper.Run(below) })
+	}
+	group.Go(func() error { return p.notify(below) })
+	group.Go(func() error {
+		defer cancel()
+		// A component that fails ends the serving too.
+		serving, stop := context.WithCancel(ctx)
+		defer stop()
+		defer context.AfterFunc(below, stop)()
+		return p.listener.Run(serving)
+	})
+	return group.Wait()
+}
+
+// notify tells of the moment from which this server can answer, and the keeper of
+// that and of each new certificate.
+func (p *process) notify(ctx context.Context) error {
+	ready := time.NewTicker(50 * time.Millisecond)
+	defer ready.Stop()
+	waiting := ready.C
+	for {
+		changed := p.source.Changed()
+		if waiting != nil && p.ready() == nil {
+			waiting = nil
+			p.logger.LogAttrs(ctx, slog.LevelInfo, "ready", p.status()...)
+			p.notifyKeeper()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+			p.notifyKeeper()
+		case <-waiting:
+		}
+	}
+}
+
+func (p *process) status() []slog.Attr {
+	var attrs []slog.Attr
+	for _, component := range p.components {
+		if component.Status != nil {
+			attrs = append(attrs, component.Status())
+		}
+	}
+	return attrs
+}
+
+func (p *process) notifyKeeper() {
+	if p.keeper != nil {
+		p.keeper.Notify()
+	}
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"errors"
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving"
+)
+
+// Settings say how an application runs. Start from [App.DefaultSettings]. The flags of
+// [App.Command] are these.
+type Settings struct {
+	// Client says how to reach the API server. If it is nil, Kubeconfig does: a file,
+	// or empty for the service account of the pod.
+	Client     *rest.Config
+	Kubeconfig string
+	// Logger is slog.Default() if nil.
+	Logger *slog.Logger
+
+	Serving        serving.Options
+	Certificate    CertificateSettings
+	Registration   RegistrationSettings
+	LeaderElection LeaderElectionSettings
+
+	// Webhooks and Controllers say which of them run here: "foo" does, "-foo" does not,
+	// "*" all that are not named. Default "*". Webhooks of components are all there or,
+	// if nothing is selected, all not.
+	Webhooks, Controllers []string
+}
+
+// LeaderElectionSettings say which of several replicas runs the controllers.
+type LeaderElectionSettings struct {
+	// Enabled: one of them. Otherwise each.
+	Enabled bool
+	// Namespace of the lease; empty means that of the pod.
+	Namespace string
+}
+
+// DefaultSettings are the settings of an application that was told no others.
+func (a *App) DefaultSettings() Settings {
+	return Settings{
+		Serving:     serving.DefaultOptions(),
+		Certificate: CertificateSettings{Source: SourceAuthority, DefaultSecret: a.name + "-authority"},
+		Registration: RegistrationSettings{
+			Mode: registration.ModeAPI, Name: a.name,
+			ExcludedNamespaces: []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease},
+		},
+		LeaderElection: LeaderElectionSettings{Enabled: true},
+		Webhooks:       everything,
+		Controllers:    everything,
+	}
+}
+
+// Validate reports every mistake in the settings at once, before anything is done.
+func (a *App) Validate(s Settings) error {
+	c, err := a.choose(&s)
+	if err != nil {
+		return err
+	}
+	_, err = a.validate(&s, c)
+	return err
+}
+
+// chosen are the webhooks and controllers that a run has.
+type chosen struct {
+	webhooks    []admission.Webhook
+	components  []func(Environment) (Component, error)
+	controllers []controller
+}
+
+func (c *chosen) serves() bool { return len(c.webhooks) > 0 || len(c.components) > 0 }
+
+// choose applies the selections.
+func (a *App) choose(s *Settings) (*chosen, error) {
+	c := &chosen{}
+	var webhooks, controllers []string
+	for _, webhook := range a.webhooks {
+		webhooks = append(webhooks, webhook.Name)
+		if selects(s.Webhooks, webhook.Name) {
+			c.webhooks = append(c.webhooks, webhook)
+		}
+	}
+	if len(s.Webhooks) > 0 {
+		c.components = a.components
+	}
+	for _, controller := range a.controllers {
+		controllers = append(controllers, controller.name)
+		if selects(s.Controllers, controller.name) {
+			c.controllers = append(c.controllers, controller)
+		}
+	}
+	err := errors.Join(
+		validateSelection("webhooks", s.Webhooks, webhooks), validateSelection("controllers", s.Controllers, controllers),
+	)
+	if err == nil && !c.serves() && len(c.controllers) == 0 {
+		err = errors.New("neither webhooks nor controllers are selected: there is nothing to run")
+	}
+	return c, err
+}
+
+// validate reports every mistake in the settings that the chosen need, and says how
+// to reach the API server if anybody needs to.
+func (a *App) validate(s *Settings, c *chosen) (*rest.Config, error) {
+	var errs []error
+	needsClient := len(c.controllers) > 0 || len(c.components) > 0
+	if c.serves() {
+		filesOnly := s.Registration.Mode == registration.ModeNone && s.Registration.NoEndpoint() && s.Certificate.Source == SourceFiles
+		if !filesOnly { // else nobody needs to know the endpoint
+			errs = append(errs, s.Registration.ValidateEndpoint())
+		}
+		errs = append(errs, s.Registration.Validate(), s.Certificate.Validate(), s.Serving.ValidateFlags())
+		_, _, inSecret := s.Certificate.AuthoritySecret(s.Registration.Config().Endpoint)
+		needsClient = needsClient || inSecret || s.Registration.Mode != registration.ModeNone
+	}
+	client := s.Client
+	if client == nil && needsClient {
+		var err error
+		client, err = ClientConfig(s.Kubeconfig, a.name+"/"+a.version)
+		errs = append(errs, err)
+	}
+	return client, errors.Join(errs...)
+}

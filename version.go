@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"runtime/debug"
+	"strings"
+)
+
+// buildVersion is what Go knows of the build.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && !strings.HasPrefix(v, "(") {
+		return v
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" && len(setting.Value) >= 12 {
+			return "devel-" + setting.Value[:12]
+		}
+	}
+	return "devel"
+}
