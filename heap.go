@@ -5,9 +5,9 @@ package sallyport
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"time"
 )
 
 // spareHeap is what the heap may grow by before garbage is collected, at least. By
@@ -19,28 +19,43 @@ const spareHeap = 32 << 20
 // tuneHeap keeps the garbage collector's target at double the live heap or the
 // live heap and spareHeap, whichever is more, until the context ends. Somebody who
 // sets GOGC or GOMEMLIMIT knows better, and is left alone.
+//
+// The percentage is set anew after every collection, before the heap has grown on: a
+// cache that fills within a second must not be collected by the rule for an empty
+// one.
 func tuneHeap(ctx context.Context) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	current := 100
-	tick := time.NewTicker(5 * time.Second)
-	defer tick.Stop()
-	for {
-		metrics.Read(sample)
-		// The runtime's own smallest target, 4 MiB at 100 %, scales with the
-		// percentage: below that there is nothing to tell apart.
-		live := max(sample[0].Value.Uint64(), 4<<20)
-		if wanted := heapPercent(live); wanted > current*5/4 || wanted < current*4/5 {
-			current = wanted
-			debug.SetGCPercent(current)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	tuner := &heapTuner{ctx: ctx, percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+	tuner.tune()
+	runtime.SetFinalizer(&collected{tuner}, (*collected).again)
+}
+
+type heapTuner struct {
+	ctx     context.Context
+	percent int
+	sample  []metrics.Sample
+}
+
+// collected is garbage: its finalizer runs after each collection.
+type collected struct{ tuner *heapTuner }
+
+func (c *collected) again() {
+	if c.tuner.ctx.Err() == nil {
+		c.tuner.tune()
+		runtime.SetFinalizer(c, (*collected).again)
+	}
+}
+
+func (t *heapTuner) tune() {
+	metrics.Read(t.sample)
+	// The runtime's own smallest target, 4 MiB at 100 %, scales with the
+	// percentage: below that there is nothing to tell apart.
+	live := max(t.sample[0].Value.Uint64(), 4<<20)
+	if wanted := heapPercent(live); wanted > t.percent*5/4 || wanted < t.percent*4/5 {
+		t.percent = wanted
+		debug.SetGCPercent(wanted)
 	}
 }
 

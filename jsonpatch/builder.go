@@ -63,7 +63,7 @@ func (b *Builder) Append(tokens []string, values ...jsontext.Value) {
 }
 
 // Remove removes the member or element at the tokens. If there is none, it gives
-// no operation; but an array that is there must have the element.
+// no operation.
 func (b *Builder) Remove(tokens ...string) {
 	n := b.at(tokens)
 	*n = node{token: n.token, removed: true}

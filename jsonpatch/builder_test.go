@@ -4,6 +4,7 @@ package jsonpatch
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -289,6 +290,49 @@ func TestBuilderPatchNamesThePlaceOfAnEditThatCannotBeMade(t *testing.T) {
 			}
 			if patch != nil {
 				t.Errorf("a patch beside the error: %v", patch)
+			}
+		})
+	}
+}
+
+func TestBuilderOfAPart(t *testing.T) {
+	value := jsontext.Value(`1`)
+	other := Patch{{Op: Remove, Path: "/other"}}
+	for _, tc := range []struct {
+		name string
+		raw  string
+		edit func(b *Builder)
+		want string // behind the other operation; or
+		err  string
+	}{
+		{"paths begin at the place", `{"x":1}`, func(b *Builder) { b.Set(value, "y/z") }, `{"op":"add","path":"/a~1b/c/y~1z","value":1}`, ""},
+		{"a place that is absent is added", ``, func(b *Builder) { b.Append(nil, value) }, `{"op":"add","path":"/a~1b/c","value":[1]}`, ""},
+		{"a place that is null is overwritten", `null`, func(b *Builder) { b.Set(value, "y") }, `{"op":"replace","path":"/a~1b/c","value":{"y":1}}`, ""},
+		{"the place can be removed", `{}`, func(b *Builder) { b.Remove() }, `{"op":"remove","path":"/a~1b/c"}`, ""},
+		{"what is absent needs no removal", ``, func(b *Builder) { b.Remove("y"); b.Remove() }, ``, ""},
+		{"a list that is sent as a whole leaves the other operations", `[0]`, func(b *Builder) { b.Append(nil, value, value) }, `{"op":"replace","path":"/a~1b/c","value":[0,1,1]}`, ""},
+		{"no edit", `[0]`, func(*Builder) {}, ``, ""},
+		{"errors name the whole path", `{"y":"s"}`, func(b *Builder) { b.Set(value, "y", "z") }, ``, "/a~1b/c/y: cannot edit below a string"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := NewBuilderAt("/a~1b/c", jsontext.Value(tc.raw))
+			tc.edit(b)
+			patch, err := b.AppendPatch(slices.Clone(other))
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) || patch != nil {
+					t.Fatalf("got %s, %v", patch.AppendJSON(nil), err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := `[{"op":"remove","path":"/other"}]`
+			if tc.want != "" {
+				want = `[{"op":"remove","path":"/other"},` + tc.want + `]`
+			}
+			if got := string(patch.AppendJSON(nil)); got != want {
+				t.Errorf("got %s\nwant %s", got, want)
 			}
 		})
 	}

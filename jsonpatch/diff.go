@@ -14,7 +14,8 @@ import (
 
 // Diff returns the patch that turns the JSON of before into the JSON of after.
 // Both are of one type that encoding/json can write: structs of the Kubernetes
-// API, pointers to them, maps, *unstructured.Unstructured. Neither is changed.
+// API, pointers to them, maps, *unstructured.Unstructured. Neither is changed. What
+// both share in memory is the same: after must be a deep copy where it was changed.
 //
 // The document that the patch is for is what encoding/json writes for before. If
 // before was decoded from a document, that one may differ: it may hold members
@@ -42,7 +43,10 @@ func Diff(before, after any) (Patch, error) {
 	}
 	var e emitter
 	e.blind(&d.root, Replace)
-	return e.patch, e.err
+	if e.err != nil {
+		return nil, e.err
+	}
+	return e.patch, nil
 }
 
 // DiffRaw is [Diff] for the document that before was decoded from: it returns the
@@ -179,7 +183,7 @@ func (d *differ) set(w whole) bool {
 		d.fail(err)
 		return false
 	}
-	d.here().set = value
+	d.here().replace(value)
 	return false
 }
 
@@ -252,8 +256,15 @@ func (p *plan) equal(before, after reflect.Value) bool {
 
 func (d *differ) object(p *plan, before, after reflect.Value) bool {
 	same := true
+	x, y := p.memory(before), p.memory(after)
+	if x != nil && string(x) == string(y) {
+		return true
+	}
 	for i := range p.fields {
 		f := &p.fields[i]
+		if x != nil && y != nil && f.end > 0 && string(x[f.start:f.end]) == string(y[f.start:f.end]) {
+			continue
+		}
 		b, hadB := f.value(before)
 		a, hasA := f.value(after)
 		if hadB && hasA && f.plan.equal(b, a) {
@@ -270,8 +281,11 @@ func (d *differ) object(p *plan, before, after reflect.Value) bool {
 			memberSame = d.list(f.plan, f.key, b, a)
 		case wrote && writes:
 			memberSame = d.walk(f.plan, b, a)
-		case writes && hadB && f.plan.kind == object && !d.probe(f.plan, b, a):
-			d.walk(f.plan, b, a) // the document may have members there that the type does not know
+		case writes && hadB && f.plan.kind == object:
+			if d.probing == 0 { // the document may have members there that the type does not know
+				d.here()
+				d.walk(f.plan, b, a)
+			}
 		case writes:
 			d.replace(f.plan, a)
 		case f.plan.kind == object:

@@ -200,7 +200,7 @@ type changer struct {
 
 func newChanger(seed uint64) *changer {
 	c := &changer{rand: rand.New(rand.NewPCG(seed, 1))}
-	c.fill = randfill.NewWithSeed(int64(seed)).NilChance(0.8).NumElements(0, 3).MaxDepth(14).Funcs(
+	c.fill = randfill.NewWithSeed(int64(seed)).NilChance(0.85).NumElements(0, 3).MaxDepth(14).Funcs(
 		func(s *string, _ randfill.Continue) { *s = c.string() },
 		func(n *int64, _ randfill.Continue) { *n = c.int() },
 		func(n *int32, _ randfill.Continue) { *n = int32(c.int()) },
@@ -217,7 +217,7 @@ func newChanger(seed uint64) *changer {
 		func(v *intstr.IntOrString, _ randfill.Continue) {
 			*v = pick(c, intstr.FromInt32(int32(c.int())), intstr.FromString(c.string()))
 		},
-		func(f *metav1.FieldsV1, _ randfill.Continue) { f.Raw = []byte(marshal(panics{}, c.tree(2))) },
+		func(f *metav1.FieldsV1, _ randfill.Continue) { f.SetRawString(marshal(panics{}, c.tree(2))) },
 		func(r *runtime.RawExtension, _ randfill.Continue) { r.Raw = []byte(marshal(panics{}, c.tree(3))) },
 		func(r *json.RawMessage, _ randfill.Continue) { *r = []byte(marshal(panics{}, c.tree(2))) },
 		func(n *json.Number, _ randfill.Continue) { *n = json.Number(fmt.Sprint(c.int())) },
@@ -495,11 +495,11 @@ func (c *changer) changeList(p *plan, key string, v reflect.Value, document any)
 	add := func() {
 		added := reflect.New(v.Type().Elem()).Elem()
 		c.fill.Fill(added.Addr().Interface())
-		if name, ok := nameOf(p.elem, added, key); ok && slices.Contains(were, name) {
+		name, ok := nameOf(p.elem, added, key)
+		if ok && slices.Contains(were, name) {
 			return
-		} else {
-			were = append(were, name)
 		}
+		were = append(were, name)
 		i := c.rand.IntN(v.Len() + 1)
 		v.Set(reflect.AppendSlice(reflect.Append(v.Slice3(0, i, i), added), v.Slice(i, v.Len())))
 		values = slices.Insert(slices.Clone(values), i, tree(panics{}, []byte(marshal(panics{}, added.Addr().Interface()))))
@@ -524,14 +524,13 @@ func (c *changer) changeList(p *plan, key string, v reflect.Value, document any)
 			return
 		}
 		i := c.rand.IntN(v.Len())
-		if name, _ := nameOf(p.elem, v.Index(i), key); edited[name] {
+		name, ok := nameOf(p.elem, v.Index(i), key)
+		if edited[name] {
 			return
-		} else {
-			edited[name] = true
 		}
+		edited[name] = true
 		copied := reflect.New(v.Type().Elem()).Elem()
 		copied.Set(deepCopy(v.Index(i)))
-		name, ok := nameOf(p.elem, copied, key)
 		old := tree(panics{}, []byte(marshal(panics{}, values[i])))
 		changed := c.change(p.elem, "", copied, old)
 		if now, _ := nameOf(p.elem, copied, key); ok && now != name {

@@ -179,6 +179,20 @@ func TestDiffRawOfAPod(t *testing.T) {
 			`[{"op":"add","path":"/spec/tolerations/0/value","value":"c"},{"op":"add","path":"/spec/tolerations/0/operator","value":"Equal"},{"op":"add","path":"/spec/tolerations/0/effect","value":"NoExecute"},{"op":"add","path":"/spec/tolerations/1/value","value":"d"}]`,
 		},
 		{
+			"unlike elements are edited where there are as many before as after", `{"spec":{"containers":[],"tolerations":[{"value":"a","x":1},{"operator":"Equal","effect":"NoExecute","value":"b","x":2},{"value":"c","x":3}]}}`,
+			func(pod *corev1.Pod) {
+				pod.Spec.Tolerations = []corev1.Toleration{{Value: "d"}, {Operator: "Equal", Effect: "NoExecute", Value: "e"}, {}, {Effect: "NoSchedule"}}
+			},
+			`[{"op":"add","path":"/spec/tolerations","value":[{"value":"d","x":1},{"operator":"Equal","effect":"NoExecute","value":"e","x":2},{},{"effect":"NoSchedule"}]}]`,
+		},
+		{
+			"unlike elements at the end are edited where there are as many before as after", `{"spec":{"containers":[],"tolerations":[{"operator":"Equal","effect":"NoExecute","value":"b","x":2},{"value":"c","x":3}]}}`,
+			func(pod *corev1.Pod) {
+				pod.Spec.Tolerations = []corev1.Toleration{{Effect: "NoSchedule"}, {Operator: "Equal", Effect: "NoExecute", Value: "e"}, {Value: "f"}}
+			},
+			`[{"op":"add","path":"/spec/tolerations/0/value","value":"e"},{"op":"add","path":"/spec/tolerations/1/value","value":"f"},{"op":"add","path":"/spec/tolerations/0","value":{"effect":"NoSchedule"}}]`,
+		},
+		{
 			"equal elements change no more than they must", `{"spec":{"containers":[{"name":"a","args":["x","y","x","x"]}]}}`,
 			func(pod *corev1.Pod) { pod.Spec.Containers[0].Args = []string{"x", "x", "x"} },
 			`[{"op":"remove","path":"/spec/containers/0/args/1"}]`,
@@ -197,7 +211,7 @@ func TestDiffRawOfAPod(t *testing.T) {
 		},
 		{
 			"a value that writes itself as an object is edited inside", `{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{".":{},"f:b":{}}}}]},"spec":{"containers":[]}}`,
-			func(pod *corev1.Pod) { pod.ManagedFields[0].FieldsV1.Raw = []byte(`{"f:a":{".":{},"f:c":{}}}`) },
+			func(pod *corev1.Pod) { pod.ManagedFields[0].FieldsV1.SetRawString(`{"f:a":{".":{},"f:c":{}}}`) },
 			`[{"op":"remove","path":"/metadata/managedFields/0/fieldsV1/f:a/f:b"},{"op":"add","path":"/metadata/managedFields/0/fieldsV1/f:a/f:c","value":{}}]`,
 		},
 		{
@@ -270,8 +284,9 @@ func TestDiffRawRefusesADocumentThatIsNotTheSource(t *testing.T) {
 
 func TestDiffRawOfAStructThatIsOmitted(t *testing.T) {
 	type inner struct {
-		A int `json:"a,omitempty"`
-		B int `json:"b,omitempty"`
+		A    int   `json:"a,omitempty"`
+		B    int   `json:"b,omitempty"`
+		List []int `json:"list,omitempty"` // makes the struct no zero if it is empty, and is not written then
 	}
 	type outer struct {
 		In inner `json:"in,omitzero"`
@@ -282,12 +297,14 @@ func TestDiffRawOfAStructThatIsOmitted(t *testing.T) {
 		before, after inner
 		want          string
 	}{
-		{"it goes with its last members", `{"in":{"a":1,"b":2}}`, inner{1, 2}, inner{}, `[{"op":"remove","path":"/in"}]`},
-		{"it stays for the sake of an unknown member", `{"in":{"a":1,"x":2}}`, inner{1, 0}, inner{}, `[{"op":"remove","path":"/in/a"}]`},
-		{"it is edited for the sake of an unknown member", `{"in":{"x":2}}`, inner{}, inner{1, 0}, `[{"op":"add","path":"/in/a","value":1}]`},
-		{"it comes as a whole where it was not", `{}`, inner{}, inner{1, 2}, `[{"op":"add","path":"/in","value":{"a":1,"b":2}}]`},
-		{"it comes as a whole where it was null", `{"in":null}`, inner{}, inner{1, 2}, `[{"op":"add","path":"/in","value":{"a":1,"b":2}}]`},
-		{"it is not there to be removed", `{}`, inner{1, 0}, inner{}, `[]`},
+		{"it goes with its last members", `{"in":{"a":1,"b":2}}`, inner{A: 1, B: 2}, inner{}, `[{"op":"remove","path":"/in"}]`},
+		{"it stays for the sake of an unknown member", `{"in":{"a":1,"x":2}}`, inner{A: 1}, inner{}, `[{"op":"remove","path":"/in/a"}]`},
+		{"it is edited for the sake of an unknown member", `{"in":{"x":2}}`, inner{}, inner{A: 1}, `[{"op":"add","path":"/in/a","value":1}]`},
+		{"it is edited for the sake of an unknown member, and empty", `{"in":{"x":2}}`, inner{}, inner{List: []int{}}, `[]`},
+		{"it comes empty where it was not", `{}`, inner{}, inner{List: []int{}}, `[{"op":"add","path":"/in","value":{}}]`},
+		{"it comes as a whole where it was not", `{}`, inner{}, inner{A: 1, B: 2}, `[{"op":"add","path":"/in","value":{"a":1,"b":2}}]`},
+		{"it comes as a whole where it was null", `{"in":null}`, inner{}, inner{A: 1, B: 2}, `[{"op":"add","path":"/in","value":{"a":1,"b":2}}]`},
+		{"it is not there to be removed", `{}`, inner{A: 1}, inner{}, `[]`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			patch, err := DiffRaw([]byte(tc.raw), outer{tc.before}, outer{tc.after})

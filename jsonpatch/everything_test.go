@@ -15,8 +15,8 @@ type everything struct {
 	Omitted   string `json:"omitted,omitempty"`
 	Untagged  int64
 	Dash      int64                `json:"-"`
-	Named     int64                `json:"-,"`
-	BadName   int64                `json:"bad\"name"`
+	Named     int64                `json:"-,"`        //nolint:staticcheck // a rule of its own
+	BadName   int64                `json:"bad\"name"` //nolint:staticcheck // a rule of its own
 	Unsigned  uint64               `json:"unsigned,omitempty"`
 	Small     int8                 `json:"small,omitempty"`
 	Float     float64              `json:"float"`
@@ -56,7 +56,7 @@ type everything struct {
 	Twice1
 	Twice2
 
-	private string
+	private string //nolint:unused // must not be written
 }
 
 type embedded struct {

@@ -22,7 +22,7 @@ func (d *differ) list(p *plan, key string, before, after reflect.Value) bool {
 		first++
 	}
 	switch {
-	case first == was && first == is:
+	case first == max(was, is):
 		return true
 	case d.probing > 0:
 		return false

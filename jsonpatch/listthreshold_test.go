@@ -8,93 +8,89 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	evanphx "gopkg.in/evanphx/json-patch.v4"
 )
 
-// BenchmarkListThreshold measures what the API server spends on a patch that
-// adds elements to one list of a pod: an operation an element, or one operation
-// with the whole list. It decodes the webhook's answer and the patch, applies it,
-// and writes it into an audit annotation.
+// BenchmarkListThreshold measures what the API server spends on a patch that adds
+// elements to one list of a pod: by an operation for each, or by one operation
+// with the whole list. It decodes the webhook's answer and the patch, applies it
+// and writes it into an audit annotation; decoding the pod costs the same in both
+// cases. It reports the least time of each, taken in turns, so that other work on
+// the machine does not decide.
 func BenchmarkListThreshold(b *testing.B) {
 	for _, kind := range []struct {
 		name    string
 		path    string
 		element string
 	}{
-		{"env60B", "/spec/containers/0/env", `{"name":"SETTING_%04d","value":"` + strings.Repeat("v", 28) + `"}`},
-		{"volume150B", "/spec/volumes", `{"name":"data-%04d","persistentVolumeClaim":{"claimName":"` + strings.Repeat("c", 82) + `"}}`},
-		{"container800B", "/spec/containers", `{"name":"sidecar-%04d","image":"registry.example.com/team/image:1.0","args":["` + strings.Repeat("a", 300) + `"],"env":[{"name":"A","value":"` + strings.Repeat("b", 300) + `"}]}`},
+		{"60 B", "/spec/containers/0/env", `{"name":"SETTING_%04d","value":"` + strings.Repeat("v", 28) + `"}`},
+		{"150 B", "/spec/volumes", `{"name":"data-%04d","persistentVolumeClaim":{"claimName":"` + strings.Repeat("c", 88) + `"}}`},
+		{"800 B", "/spec/containers", `{"name":"sidecar-%04d","image":"registry.example.com/team/image:1.0","args":["` + strings.Repeat("a", 340) + `"],"env":[{"name":"A","value":"` + strings.Repeat("b", 340) + `"}]}`},
 	} {
-		for _, existing := range []int{0, 1, 5, 20, 100} {
-			for _, added := range []int{1, 2, 3, 5, 10, 20} {
-				raw, whole, each := thresholdCase(kind.path, kind.element, existing, added)
-				for _, shape := range []struct {
-					name  string
-					patch Patch
-				}{{"elements", each}, {"list", whole}} {
-					name := fmt.Sprintf("%s/existing=%d/added=%d/%s", kind.name, existing, added, shape.name)
-					b.Run(name, func(b *testing.B) { benchmarkAPIServer(b, raw, shape.patch) })
-				}
+		for _, existing := range []int{0, 5, 20, 100} {
+			for _, added := range []int{1, 2, 5, 10} {
+				b.Run(fmt.Sprintf("%d x %s + %d", existing, kind.name, added), func(b *testing.B) {
+					raw, shapes := thresholdCase(b, kind.path, kind.element, existing, added)
+					var least [2]time.Duration
+					for b.Loop() {
+						for i, answer := range shapes {
+							start := time.Now()
+							answerAsAPIServer(b, raw, answer)
+							if took := time.Since(start); least[i] == 0 || took < least[i] {
+								least[i] = took
+							}
+						}
+					}
+					b.ReportMetric(float64(least[0].Microseconds()), "µs-elements")
+					b.ReportMetric(float64(least[1].Microseconds()), "µs-list")
+				})
 			}
 		}
 	}
 }
 
-func thresholdCase(path, element string, existing, added int) (raw []byte, whole, each Patch) {
-	pod := notebookPod()
-	old := make([]string, existing)
-	for i := range old {
-		old[i] = fmt.Sprintf(element, i)
+// thresholdCase returns the pod, and the webhook's answer with an operation for
+// each element and with one for the list.
+func thresholdCase(b *testing.B, path, element string, existing, added int) (raw []byte, answers [2][]byte) {
+	list := func(first, n int) []string {
+		out := make([]string, n)
+		for i := range out {
+			out[i] = fmt.Sprintf(element, first+i)
+		}
+		return out
 	}
-	tokens, _ := SplitPointer(path)
-	builder := NewBuilder(pod)
-	list := "[" + strings.Join(old, ",") + "]"
-	builder.Set(jsontext.Value(list), tokens...)
-	patch, err := builder.Patch()
-	if err != nil {
-		panic(err)
+	whole := func(elements ...string) Patch {
+		return Patch{{Op: Add, Path: path, Value: jsontext.Value("[" + strings.Join(elements, ",") + "]")}}
 	}
-	decoded, err := evanphx.DecodePatch(patch.AppendJSON(nil))
-	if err != nil {
-		panic(err)
-	}
-	raw, err = decoded.Apply(pod)
-	if err != nil {
-		panic(err)
-	}
-	all := old
-	for i := range added {
-		value := fmt.Sprintf(element, 1000+i)
-		all = append(all, value)
+	raw = apply(b, string(notebookPod()), whole(list(0, existing)...))
+	var each Patch
+	for _, value := range list(1000, added) {
 		each = append(each, Operation{Op: Add, Path: path + "/-", Value: jsontext.Value(value)})
 	}
-	whole = Patch{{Op: Add, Path: path, Value: jsontext.Value("[" + strings.Join(all, ",") + "]")}}
-	return raw, whole, each
+	for i, patch := range []Patch{each, whole(append(list(0, existing), list(1000, added)...)...)} {
+		answers[i] = []byte(`{"patch":"` + base64.StdEncoding.EncodeToString(patch.AppendJSON(nil)) + `"}`)
+	}
+	return raw, answers
 }
 
-func benchmarkAPIServer(b *testing.B, raw []byte, patch Patch) {
-	type answer struct {
+func answerAsAPIServer(b *testing.B, raw, wire []byte) {
+	var answer struct {
 		Patch []byte `json:"patch"`
 	}
-	wire := []byte(`{"patch":"` + base64.StdEncoding.EncodeToString(patch.AppendJSON(nil)) + `"}`)
-	b.ReportAllocs()
-	for b.Loop() {
-		var a answer
-		if err := json.Unmarshal(wire, &a); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := json.Marshal(map[string]string{"patch.webhook.admission.k8s.io/round_0_index_0": string(a.Patch)}); err != nil {
-			b.Fatal(err)
-		}
-		decoded, err := evanphx.DecodePatch(a.Patch)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := decoded.Apply(raw); err != nil {
-			b.Fatal(err)
-		}
+	if err := json.Unmarshal(wire, &answer); err != nil {
+		b.Fatal(err)
 	}
-	b.ReportMetric(float64(len(wire)), "wire-B")
+	patch, err := evanphx.DecodePatch(answer.Patch)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := patch.Apply(raw); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := json.Marshal(map[string]string{"patch.webhook.admission.k8s.io/round_0_index_0": string(answer.Patch)}); err != nil {
+		b.Fatal(err)
+	}
 }

@@ -289,7 +289,7 @@ func (d *differ) alike(m *matching, olds, news []int, match []int) {
 	switch {
 	case len(olds) == 0 || len(news) == 0:
 		return
-	case len(olds) == 1 && len(news) == 1, !composed(m.plan, m.before.Index(olds[0])), len(olds)*len(news) > maxLikeness:
+	case !composed(m.plan, m.before.Index(olds[0])), len(olds)*len(news) > maxLikeness:
 		oneByOne(olds, news)
 		return
 	}

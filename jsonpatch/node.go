@@ -23,7 +23,7 @@ type node struct {
 	// whole is what stands here afterwards, for a document that lacks the place.
 	whole whole
 	// absent: the JSON of the value before lacks the place, whatever the document
-	// has.
+	// has. It is there afterwards.
 	absent bool
 	// vanishes: the place goes if the edits leave no member of it.
 	vanishes bool
@@ -77,6 +77,9 @@ func (n *node) find(name []byte) int {
 	return slices.IndexFunc(n.children, func(c *node) bool { return c.token == string(name) })
 }
 
+// replace notes the new value of the place, which need not be made any more.
+func (n *node) replace(value jsontext.Value) { n.set, n.absent = value, false }
+
 // below tells whether there are edits inside the value of the place.
 func (n *node) below() bool { return len(n.children) > 0 || len(n.appended) > 0 || n.list != nil }
 
@@ -86,7 +89,7 @@ func (n *node) edited() bool { return n.below() || n.removed || n.set != nil }
 // fills tells whether the edits inside need something that they can be made in:
 // all but removals do.
 func (n *node) fills() bool {
-	return len(n.appended) > 0 || slices.ContainsFunc(n.children, func(c *node) bool { return c.set != nil || c.fills() })
+	return n.absent || len(n.appended) > 0 || slices.ContainsFunc(n.children, func(c *node) bool { return c.set != nil || c.fills() })
 }
 
 // gone tells whether nothing is left of the place.

@@ -4,8 +4,9 @@
 // was changed.
 //
 // A [Builder] collects edits against raw JSON and emits the smallest patch that
-// makes them. A [Reader] walks JSON that was validated before, without decoding
-// what it passes over. The package knows nothing of Kubernetes requests.
+// makes them. [DiffRaw] and [Diff] find out what was changed between two values of a
+// Go type. A [Reader] walks JSON that was validated before, without decoding what it
+// passes over. The package knows nothing of Kubernetes requests.
 package jsonpatch
 
 import (

@@ -44,13 +44,16 @@ const (
 
 // A field is a member of a struct's object.
 type field struct {
-	name      string
-	index     []int // more than one for a field of an embedded struct
-	plan      *plan
-	omitEmpty bool
-	omitZero  bool
-	isZero    func(reflect.Value) bool // nil: reflect's own answer
-	key       string                   // the member that names the elements of a list: its patchMergeKey
+	name  string
+	index []int // more than one for a field of an embedded struct
+	// Where the field is in the memory of the struct; 0 and 0 if it is behind a
+	// pointer.
+	start, end uintptr
+	plan       *plan
+	omitEmpty  bool
+	omitZero   bool
+	isZero     func(reflect.Value) bool // nil: reflect's own answer
+	key        string                   // the member that names the elements of a list: its patchMergeKey
 }
 
 // plans is a memo: what a plan holds follows from its type alone.
@@ -146,7 +149,7 @@ type candidate struct {
 // that leaves several, there is none.
 func (b planner) fields(t reflect.Type) []field {
 	byName := map[string][]candidate{}
-	b.candidates(t, nil, nil, byName)
+	b.candidates(t, embedding{}, byName)
 	var out []field
 	for _, same := range byName {
 		slices.SortFunc(same, func(x, y candidate) int {
@@ -160,11 +163,18 @@ func (b planner) fields(t reflect.Type) []field {
 	return out
 }
 
-func (b planner) candidates(t reflect.Type, index []int, inside []reflect.Type, byName map[string][]candidate) {
-	if slices.Contains(inside, t) { // a struct that embeds itself
+// An embedding is the way to a struct that is embedded.
+type embedding struct {
+	index   []int
+	inside  []reflect.Type
+	offset  uintptr
+	pointed bool // there is a pointer on the way
+}
+
+func (b planner) candidates(t reflect.Type, in embedding, byName map[string][]candidate) {
+	if slices.Contains(in.inside, t) { // a struct that embeds itself
 		return
 	}
-	inside = append(inside, t)
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		embedded := sf.Type
@@ -182,16 +192,27 @@ func (b planner) candidates(t reflect.Type, index []int, inside []reflect.Type, 
 		if strings.ContainsFunc(name, notInName) {
 			name = ""
 		}
-		at := append(slices.Clone(index), i)
+		at := embedding{
+			index:   append(slices.Clone(in.index), i),
+			inside:  append(slices.Clone(in.inside), t),
+			offset:  in.offset + sf.Offset,
+			pointed: in.pointed,
+		}
 		if sf.Anonymous && name == "" && embedded.Kind() == reflect.Struct {
-			b.candidates(embedded, at, inside, byName)
+			if sf.Type.Kind() == reflect.Pointer {
+				at.pointed = true
+			}
+			b.candidates(embedded, at, byName)
 			continue
 		}
 		c := candidate{tagged: name != "", field: field{
 			name:  cmp.Or(name, sf.Name),
-			index: at,
+			index: at.index,
 			plan:  b.plan(sf.Type),
 		}}
+		if !at.pointed {
+			c.start, c.end = at.offset, at.offset+sf.Type.Size()
+		}
 		for option := range strings.SplitSeq(options, ",") {
 			switch option {
 			case "omitempty":

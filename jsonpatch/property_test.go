@@ -46,6 +46,65 @@ func TestBuilderDoesWhatTheEditsSay(t *testing.T) {
 	})
 }
 
+// An editor is a Builder, or several.
+type editor interface {
+	Set(value jsontext.Value, tokens ...string)
+	Append(tokens []string, values ...jsontext.Value)
+	Remove(tokens ...string)
+}
+
+// TestBuildersOfPartsDoWhatOneOfTheWholeDoes gives each member of the document a
+// builder of its own.
+func TestBuildersOfPartsDoWhatOneOfTheWholeDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		raw := drawObject(t, 4)
+		root := &spot{raw: raw}
+		root.open()
+		whole, split := NewBuilder(raw), &parts{raw: raw}
+		for range rapid.IntRange(0, 8).Draw(t, "edits") {
+			drawEdit(t, root, whole, split)
+		}
+		want, err := whole.Patch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Patch
+		for _, part := range split.builders {
+			if got, err = part.AppendPatch(got); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, want := canonical(t, apply(t, string(raw), got)), canonical(t, apply(t, string(raw), want)); got != want {
+			t.Errorf("%s\n got %s\nwant %s", raw, got, want)
+		}
+	})
+}
+
+// parts edits each member of an object with a builder of its own.
+type parts struct {
+	raw      []byte
+	names    []string
+	builders []*Builder
+}
+
+func (p *parts) at(name string) *Builder {
+	i := slices.Index(p.names, name)
+	if i < 0 {
+		i = len(p.names)
+		part, _ := Lookup(p.raw, name)
+		p.names, p.builders = append(p.names, name), append(p.builders, NewBuilderAt(Pointer(name), part))
+	}
+	return p.builders[i]
+}
+
+func (p *parts) Set(value jsontext.Value, tokens ...string) {
+	p.at(tokens[0]).Set(value, tokens[1:]...)
+}
+func (p *parts) Remove(tokens ...string) { p.at(tokens[0]).Remove(tokens[1:]...) }
+func (p *parts) Append(tokens []string, values ...jsontext.Value) {
+	p.at(tokens[0]).Append(tokens[1:], values...)
+}
+
 // A spot is a value of the model: bytes until it is opened, then its parts.
 type spot struct {
 	raw      []byte // nil if it stands nowhere
@@ -176,7 +235,7 @@ func tokens(raw []byte) []string {
 }
 
 // drawEdit makes one edit that is possible, in the model and the builders.
-func drawEdit(t *rapid.T, root *spot, builders ...*Builder) {
+func drawEdit(t *rapid.T, root *spot, builders ...editor) {
 	p := root
 	var path []string
 	kind := rapid.SampledFrom([]string{"set", "append", "remove"}).Draw(t, "kind")

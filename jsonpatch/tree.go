@@ -69,7 +69,7 @@ func (d *differ) setTree(after any) bool {
 		d.fail(err)
 		return false
 	}
-	d.here().set = value
+	d.here().replace(value)
 	return false
 }
 

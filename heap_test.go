@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+func TestHeapPercentLeavesRoomToSmallHeapsAndDoublesLargeOnes(t *testing.T) {
+	for live, want := range map[uint64]int{4 << 20: 800, 16 << 20: 200, 32 << 20: 100, 1 << 30: 100} {
+		if got := heapPercent(live); got != want {
+			t.Errorf("%d MiB: %d, want %d", live>>20, got, want)
+		}
+	}
+}
+
+// TestHeapIsTunedAfterACollection lets the live heap grow and shrink.
+func TestHeapIsTunedAfterACollection(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tuneHeap(ctx)
+	percent := func() int { // there is no way to read it but to set it
+		now := debug.SetGCPercent(100)
+		debug.SetGCPercent(now)
+		return now
+	}
+	if small := percent(); small <= 100 {
+		t.Fatalf("a small heap has %d %%", small)
+	}
+	large := make([]byte, 64<<20)
+	deadline := time.Now().Add(30 * time.Second)
+	for percent() != 100 {
+		if time.Now().After(deadline) {
+			t.Fatalf("a large heap has %d %%", percent())
+		}
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	runtime.KeepAlive(large)
+}

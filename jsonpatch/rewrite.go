@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonpatch
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// value returns what stands at a place after its edits, nil if nothing does. Old
+// is what stood there, nil if nothing did.
+func (e *emitter) value(n *node, old jsontext.Value) jsontext.Value {
+	switch {
+	case n.removed:
+		old = nil
+	case n.set != nil:
+		if old = n.set; len(old) == 0 {
+			e.fail("is to be set, but there is no value")
+		}
+	}
+	if !n.below() && !n.absent {
+		return old
+	}
+	r := NewReader(old)
+	switch kind := r.Kind(); {
+	case n.written != nil && !reflect.DeepEqual(decode(n.written), decode(old)):
+		return e.whole(n)
+	case (kind == 0 || kind == 'n') && !n.fills():
+		return old
+	case (kind == 0 || kind == 'n') && n.whole.known():
+		return e.whole(n)
+	case (kind == 0 || kind == 'n') && len(n.appended) > 0:
+		return e.list(n, jsontext.Value("[]"))
+	case kind == 0 || kind == 'n':
+		return e.members(n, jsontext.Value("{}"))
+	case kind == '{' && len(n.appended) == 0 && n.list == nil:
+		return e.members(n, old)
+	case kind == '[':
+		return e.list(n, old)
+	default:
+		e.unfit(n, kind)
+		return old
+	}
+}
+
+// members returns the object after the edits of its members.
+func (e *emitter) members(n *node, old jsontext.Value) jsontext.Value {
+	out := append(make([]byte, 0, len(old)+64), '{')
+	add := func(name string, value jsontext.Value) {
+		if value == nil {
+			return
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(AppendString(out, name), ':')
+		out = append(out, value...)
+	}
+	seen := make([]bool, len(n.children))
+	r := NewReader(old)
+	r.Object(func(name []byte) {
+		name, value := slices.Clone(name), r.Value()
+		if i := n.find(name); i >= 0 {
+			seen[i] = true
+			e.below(n.children[i].token, func() { value = e.value(n.children[i], value) })
+		}
+		add(string(name), value)
+	})
+	for i, child := range n.children {
+		if !seen[i] {
+			e.below(child.token, func() { add(child.token, e.value(child, nil)) })
+		}
+	}
+	if n.vanishes && len(out) == 1 {
+		return nil
+	}
+	return append(out, '}')
+}
+
+// list returns the array after the edits of its elements. Those that are not
+// edited keep their bytes.
+func (e *emitter) list(n *node, old jsontext.Value) jsontext.Value {
+	var values []jsontext.Value
+	r := NewReader(old)
+	r.Array(func(int) { values = append(values, r.Value()) })
+	if e.missing(n, len(values)) {
+		return old
+	}
+	for _, child := range n.elements() {
+		if child.index < len(values) {
+			e.below(child.token, func() { values[child.index] = e.value(child.node, values[child.index]) })
+		}
+	}
+	if n.list != nil {
+		values = n.list.apply(values, n.appended)
+	} else {
+		values = append(slices.DeleteFunc(values, func(v jsontext.Value) bool { return v == nil }), n.appended...)
+	}
+	size := 2
+	for _, value := range values {
+		size += len(value) + 1
+	}
+	out := append(make([]byte, 0, size), '[')
+	for i, value := range values {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, value...)
+	}
+	return append(out, ']')
+}
