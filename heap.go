@@ -14,7 +14,7 @@ import (
 // its own rule Go lets a heap double; that of a server with few PodDefaults is so
 // small that it would be collected hundreds of times a second under load, which
 // costs a fifth of the processor time of a review.
-const spareHeap = 32 << 20
+const spareHeap = 16 << 20
 
 // tuneHeap keeps the garbage collector's target at double the live heap or the
 // live heap and spareHeap, whichever is more, until the context ends. Somebody who

@@ -69,7 +69,7 @@ func (n *named) Validate() error {
 // Handle implements [Handler].
 func (n *named) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*Response, error) {
 	resp, err := n.Handler.Handle(ctx, req)
-	if err != nil || resp == nil || len(resp.Patch) == 0 || len(resp.Origins) > 0 || !wantsOrigins(ctx) {
+	if err != nil || resp == nil || len(resp.Patch) == 0 || len(resp.Origins) > 0 || !WantsOrigins(ctx) {
 		return resp, err
 	}
 	t := &trace{root: &traced{raw: req.Object.Raw}}
@@ -118,7 +118,7 @@ func (c *chain) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (
 	}
 	out := Allowed()
 	var whole *trace
-	if wantsOrigins(ctx) {
+	if WantsOrigins(ctx) {
 		whole = &trace{root: &traced{raw: req.Object.Raw}}
 	}
 	for rest := c.links; len(rest) > 0; {

@@ -24,7 +24,8 @@ func WithOrigins(ctx context.Context) context.Context {
 	return context.WithValue(ctx, originsKey{}, true)
 }
 
-func wantsOrigins(ctx context.Context) bool {
+// WantsOrigins tells a handler whether it was asked, see [WithOrigins].
+func WantsOrigins(ctx context.Context) bool {
 	wants, _ := ctx.Value(originsKey{}).(bool)
 	return wants
 }
@@ -41,7 +42,7 @@ type trace struct {
 
 // newTrace begins to follow an object, if anybody wants to know.
 func newTrace(ctx context.Context, raw []byte, object runtime.Object) *trace {
-	if !wantsOrigins(ctx) {
+	if !WantsOrigins(ctx) {
 		return nil
 	}
 	return &trace{root: &traced{raw: raw}, raw: raw, last: object}

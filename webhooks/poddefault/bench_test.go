@@ -71,7 +71,7 @@ func BenchmarkSteps(b *testing.B) {
 	b.Run("response", func(b *testing.B) {
 		m := mergeAll(pod(), chosen, &settings)
 		for b.Loop() {
-			m.response()
+			m.response(false)
 		}
 	})
 }

@@ -16,14 +16,15 @@ import (
 // change comes from. It edits place by place: what stands there is at hand.
 type emitter struct {
 	patch   jsonpatch.Patch
+	explain bool // note origins
 	origins []admission.Origin
 	err     error
 }
 
-// response is the answer to a pod without conflicts. It denies what is no pod: an
-// object in which a list or map is something else.
-func (m *merge) response() *admission.Response {
-	e := emitter{patch: make(jsonpatch.Patch, 0, 16), origins: make([]admission.Origin, 0, 16)}
+// response is the answer to a pod without conflicts, with origins if somebody wants
+// them. It denies what is no pod: an object in which a list or map is something else.
+func (m *merge) response(explain bool) *admission.Response {
+	e := emitter{patch: make(jsonpatch.Patch, 0, 16), explain: explain}
 	p := m.pod
 	e.metadata(m)
 	if s := m.serviceAccount; s != nil && s.value != p.serviceAccountName {
@@ -71,7 +72,7 @@ func (e *emitter) metadata(m *merge) {
 	annotate := func(key, value, source string) {
 		if present, ok := p.annotations.Lookup(key); !ok || present != value {
 			annotations.Set(quote(value), key)
-			e.origin(jsonpatch.Pointer("metadata", "annotations", key), source)
+			e.origin(source, "metadata", "annotations", key)
 		}
 	}
 	for _, added := range m.entries {
@@ -80,7 +81,7 @@ func (e *emitter) metadata(m *merge) {
 			continue
 		}
 		labels.Set(quote(added.entry.value), added.entry.key)
-		e.origin(jsonpatch.Pointer("metadata", "labels", added.entry.key), added.origin.title)
+		e.origin(added.origin.title, "metadata", "labels", added.entry.key)
 	}
 	for _, c := range m.applied {
 		annotate(c.mark, c.resourceVersion, c.title)
@@ -99,7 +100,7 @@ func (e *emitter) list(l *list) {
 	b := jsonpatch.NewBuilderAt(path, l.raw)
 	for _, r := range l.removed {
 		b.Remove(strconv.Itoa(r.index))
-		e.origin(path+"/"+strconv.Itoa(r.index), r.origin.title)
+		e.originAt(path, r.index, r.origin)
 	}
 	e.appendAdded(b, l, path)
 	e.append(b)
@@ -119,7 +120,7 @@ func (e *emitter) tolerations(l *list, seconds []setSeconds) {
 		} else {
 			b.Set(s.value, index, "tolerationSeconds")
 		}
-		e.origin(path+"/"+index+"/tolerationSeconds", s.origin.title)
+		e.origin(s.origin.title, "spec", "tolerations", index, "tolerationSeconds")
 	}
 	e.appendAdded(b, l, path)
 	e.append(b)
@@ -133,7 +134,7 @@ func (e *emitter) appendAdded(b *jsonpatch.Builder, l *list, path string) {
 	values := make([]jsontext.Value, len(l.added))
 	for i, added := range l.added {
 		values[i] = added.value
-		e.origin(path+"/"+strconv.Itoa(length+i), added.origin.title)
+		e.originAt(path, length+i, added.origin)
 	}
 	b.Append(nil, values...)
 }
@@ -148,8 +149,8 @@ func (e *emitter) commands(field string, set []setCommand) {
 // is a container for what has one.
 func (e *emitter) set(path string, value jsontext.Value, origin *Compiled) {
 	e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: path, Value: value})
-	if origin != nil {
-		e.origin(path, origin.title)
+	if origin != nil && e.explain {
+		e.origins = append(e.origins, admission.Origin{Path: path, Source: origin.title})
 	}
 }
 
@@ -159,8 +160,17 @@ func (e *emitter) append(b *jsonpatch.Builder) {
 	}
 }
 
-func (e *emitter) origin(path, source string) {
-	e.origins = append(e.origins, admission.Origin{Path: path, Source: source})
+func (e *emitter) origin(source string, tokens ...string) {
+	if e.explain {
+		e.origins = append(e.origins, admission.Origin{Path: jsonpatch.Pointer(tokens...), Source: source})
+	}
+}
+
+// originAt is the origin of an element of a list.
+func (e *emitter) originAt(list string, index int, origin *Compiled) {
+	if e.explain {
+		e.origins = append(e.origins, admission.Origin{Path: list + "/" + strconv.Itoa(index), Source: origin.title})
+	}
 }
 
 func quote(s string) jsontext.Value {

@@ -85,7 +85,7 @@ func handle(t testing.TB, raw []byte, pds ...*kubeflowv1alpha1.PodDefault) *admi
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := webhook.Handler.Handle(t.Context(), createRequest(raw))
+	resp, err := webhook.Handler.Handle(admission.WithOrigins(t.Context()), createRequest(raw))
 	if err != nil {
 		t.Fatalf("handling the pod: %v", err)
 	}

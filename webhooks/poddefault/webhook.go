@@ -131,7 +131,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if len(m.conflicts) > 0 {
 		return m.denial(), nil
 	}
-	return m.response(), nil
+	return m.response(admission.WantsOrigins(ctx)), nil
 }
 
 // choose selects the PodDefaults for a pod, to a fixed point: a label that one of
