@@ -27,13 +27,10 @@ func NewIndex() *Index { return &Index{namespaces: map[string]*namespaceIndex{}}
 // selector that the pod must meet by having a label.
 type namespaceIndex struct {
 	objects map[string]filing // by name, all of them
-	labels  map[string]*labelIndex
-	rest    []*Compiled // no label is required: the empty selector, NotIn, DoesNotExist
-}
-
-type labelIndex struct {
-	values  map[string][]*Compiled // the label must have this value
-	present []*Compiled            // the label must be there
+	// filed holds them by the term that a pod's label must give: "key=value" if the
+	// label must have that value, "key" if it must be there. A key has no "=".
+	filed map[string][]*Compiled
+	rest  []*Compiled // no label is required: the empty selector, NotIn, DoesNotExist
 }
 
 // Set adds the object or replaces the one of the same name.
@@ -42,7 +39,7 @@ func (x *Index) Set(c *Compiled) {
 	defer x.mu.Unlock()
 	ns := x.namespaces[c.namespace]
 	if ns == nil {
-		ns = &namespaceIndex{objects: map[string]filing{}, labels: map[string]*labelIndex{}}
+		ns = &namespaceIndex{objects: map[string]filing{}, filed: map[string][]*Compiled{}}
 		x.namespaces[c.namespace] = ns
 	}
 	ns.remove(c.name)
@@ -117,11 +114,12 @@ func (x *Index) Select(_ context.Context, namespace string, pod Labels) ([]*Comp
 		}
 	}
 	take(ns.rest)
+	term := make([]byte, 0, 128)
 	for _, l := range pod {
-		if label := ns.labels[string(l.key)]; label != nil {
-			take(label.present)
-			take(label.values[string(l.value)])
-		}
+		term = append(term[:0], l.key...)
+		take(ns.filed[string(term)])
+		term = append(append(term, '='), l.value...)
+		take(ns.filed[string(term)])
 	}
 	slices.SortFunc(selected, byName)
 	return selected, nil
@@ -129,17 +127,16 @@ func (x *Index) Select(_ context.Context, namespace string, pod Labels) ([]*Comp
 
 func byName(a, b *Compiled) int { return strings.Compare(a.name, b.name) }
 
-// A filing is an object and where it is filed.
+// A filing is an object and the terms under which it is filed; none: under rest.
 type filing struct {
 	*Compiled
-	key    string   // the label that the pod must have; empty: filed under rest
-	values []string // the values of which it must have one; none: any
+	terms []string
 }
 
 func (ns *namespaceIndex) add(c *Compiled) {
 	f := filing{Compiled: c}
 	if c.selector != nil {
-		f.key, f.values = ns.rarest(c.selector)
+		f.terms = ns.rarest(c.selector)
 		ns.file(f, func(list []*Compiled) []*Compiled { return append(list, c) })
 	}
 	ns.objects[c.name] = f
@@ -158,56 +155,44 @@ func (ns *namespaceIndex) remove(name string) {
 	}
 }
 
-// rarest chooses the requirement under which the fewest objects are filed so far:
-// a label that all selectors share tells nothing.
-func (ns *namespaceIndex) rarest(selector labels.Selector) (key string, values []string) {
+// rarest chooses the requirement under whose terms the fewest objects are filed so
+// far: a label that all selectors share tells nothing.
+func (ns *namespaceIndex) rarest(selector labels.Selector) (terms []string) {
 	requirements, _ := selector.Requirements()
 	fewest := -1
 	for _, r := range requirements {
-		var wanted []string
+		var candidate []string
 		switch r.Operator() {
 		case selection.In, selection.Equals, selection.DoubleEquals:
-			wanted = r.Values().List()
+			for _, value := range r.Values().List() {
+				candidate = append(candidate, r.Key()+"="+value)
+			}
 		case selection.Exists:
+			candidate = []string{r.Key()}
 		default: // a pod without the label meets it
 			continue
 		}
 		n := 0
-		if label := ns.labels[r.Key()]; label != nil {
-			n = len(label.present)
-			for _, value := range wanted {
-				n += len(label.values[value])
-			}
+		for _, term := range candidate {
+			n += len(ns.filed[term])
 		}
 		if fewest < 0 || n < fewest {
-			fewest, key, values = n, r.Key(), wanted
+			fewest, terms = n, candidate
 		}
 	}
-	return key, values
+	return terms
 }
 
 // file applies change to each list that the object is, or will be, filed in.
 func (ns *namespaceIndex) file(f filing, change func([]*Compiled) []*Compiled) {
-	if f.key == "" {
+	if len(f.terms) == 0 {
 		ns.rest = change(ns.rest)
-		return
 	}
-	label := ns.labels[f.key]
-	if label == nil {
-		label = &labelIndex{values: map[string][]*Compiled{}}
-		ns.labels[f.key] = label
-	}
-	if len(f.values) == 0 {
-		label.present = change(label.present)
-	}
-	for _, value := range f.values {
-		if list := change(label.values[value]); len(list) > 0 {
-			label.values[value] = list
+	for _, term := range f.terms {
+		if list := change(ns.filed[term]); len(list) > 0 {
+			ns.filed[term] = list
 		} else {
-			delete(label.values, value)
+			delete(ns.filed, term)
 		}
-	}
-	if len(label.present) == 0 && len(label.values) == 0 {
-		delete(ns.labels, f.key)
 	}
 }

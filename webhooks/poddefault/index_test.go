@@ -100,7 +100,7 @@ func TestIndexFilesUnderTheRarestLabel(t *testing.T) {
 		index.Set(Compile(pd))
 	}
 	ns := index.namespaces[testNamespace]
-	if filed := len(ns.labels["app"].values["notebook"]); filed > 1 {
+	if filed := len(ns.filed["app=notebook"]); filed > 1 {
 		t.Errorf("%d objects are filed under the shared label", filed)
 	}
 }
