@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
 // App is what an application consists of. Make one with [New].
@@ -49,7 +50,7 @@ type controller struct {
 // the default of what is named after the application in a cluster, and the command's
 // name. The error names every mistake at once, and of what is there twice both sides.
 func New(name string, options ...Option) (*App, error) {
-	a := &App{name: name, version: buildVersion()}
+	a := &App{name: name, version: cli.BuildVersion()}
 	for _, problem := range validation.IsDNS1123Label(name) {
 		a.mistake("name %q: %s", name, problem)
 	}

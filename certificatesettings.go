@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -50,9 +51,9 @@ func (s *CertificateSettings) AddFlags(cmd *cobra.Command) {
 	flags.StringVar(&s.CertFile, "tls-cert-file", s.CertFile, "with --certificate-source files: `file` with the certificate and its chain, PEM; read again when it changes")
 	flags.StringVar(&s.KeyFile, "tls-private-key-file", s.KeyFile, "with --certificate-source files: `file` with the key, PEM")
 	flags.StringVar(&s.CAFile, "tls-ca-file", s.CAFile, "with --certificate-source files: `file` with what the API server shall trust, PEM; empty if somebody else writes the caBundle")
-	completeFiles(cmd, "tls-cert-file")
-	completeFiles(cmd, "tls-private-key-file")
-	completeFiles(cmd, "tls-ca-file")
+	cli.CompleteFiles(cmd, "tls-cert-file")
+	cli.CompleteFiles(cmd, "tls-private-key-file")
+	cli.CompleteFiles(cmd, "tls-ca-file")
 }
 
 // AddSourceFlags adds those of the flags on which the rights of the server depend.
@@ -62,7 +63,7 @@ func (s *CertificateSettings) AddSourceFlags(cmd *cobra.Command) {
 		"`source` of the serving certificate: an authority of its own that all replicas share in a Secret (authority), or files (files)")
 	flags.StringVar(&s.Secret, "authority-secret", s.Secret,
 		"with --certificate-source authority: the Secret, `namespace/name` (default "+s.DefaultSecret+" in the namespace of --service; with --url an authority in memory)")
-	completeChoices(cmd, "certificate-source", certificateSources)
+	cli.CompleteChoices(cmd, "certificate-source", certificateSources)
 }
 
 // Validate reports every mistake in the flags of AddFlags.
@@ -90,7 +91,7 @@ func (s *CertificateSettings) Validate() error {
 
 // ValidateSource reports every mistake in the flags of AddSourceFlags.
 func (s *CertificateSettings) ValidateSource() error {
-	errs := []error{choice("certificate-source", s.Source, certificateSources)}
+	errs := []error{cli.Choice("certificate-source", s.Source, certificateSources)}
 	if s.Source == SourceFiles && s.Secret != "" {
 		errs = append(errs, errors.New("--authority-secret: of no use with --certificate-source files"))
 	}

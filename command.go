@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
 // Command returns a command that runs the application until SIGTERM or an interrupt;
@@ -52,7 +54,7 @@ func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 	flags.SortFlags = false
 	serves, controls := len(a.webhooks)+len(a.components) > 0, len(a.controllers) > 0
 	flags.StringVar(&s.Kubeconfig, "kubeconfig", s.Kubeconfig, "`file` that says how to reach the API server; empty for the service account of the pod")
-	completeFiles(cmd, "kubeconfig")
+	cli.CompleteFiles(cmd, "kubeconfig")
 	if serves && controls {
 		flags.StringSliceVar(&s.Webhooks, "webhooks", s.Webhooks,
 			"`names` of the webhooks to serve: foo serves foo, -foo does not, * serves all that are not named; empty for none")

@@ -13,6 +13,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
 var (
@@ -35,17 +37,17 @@ type LogSettings struct {
 // AddFlags binds the settings to flags. The values they have now are the defaults.
 func (s *LogSettings) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&s.Level, "log-level", cmp.Or(s.Level, "info"), "`level` of the least important messages to log: "+oneOf(levelNames))
-	flags.StringVar(&s.Format, "log-format", cmp.Or(s.Format, "text"), "`format` of the log: "+oneOf(logFormats))
+	flags.StringVar(&s.Level, "log-level", cmp.Or(s.Level, "info"), "`level` of the least important messages to log: "+cli.OneOf(levelNames))
+	flags.StringVar(&s.Format, "log-format", cmp.Or(s.Format, "text"), "`format` of the log: "+cli.OneOf(logFormats))
 	flags.IntVarP(&s.Verbosity, "verbosity", "v", s.Verbosity,
 		"`level` of detail of Kubernetes' client libraries, 0 to 10; above 0 implies --log-level debug")
-	completeChoices(cmd, "log-level", levelNames)
-	completeChoices(cmd, "log-format", logFormats)
+	cli.CompleteChoices(cmd, "log-level", levelNames)
+	cli.CompleteChoices(cmd, "log-format", logFormats)
 }
 
 // Validate reports every mistake at once.
 func (s *LogSettings) Validate() error {
-	errs := []error{choice("log-level", s.Level, levelNames), choice("log-format", s.Format, logFormats)}
+	errs := []error{cli.Choice("log-level", s.Level, levelNames), cli.Choice("log-format", s.Format, logFormats)}
 	if s.Verbosity < 0 {
 		errs = append(errs, fmt.Errorf("--verbosity %d: must be 0 or more", s.Verbosity))
 	}

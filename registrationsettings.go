@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -58,7 +59,7 @@ var (
 func (s *RegistrationSettings) AddModeFlag(cmd *cobra.Command) {
 	s.Mode = cmp.Or(s.Mode, registration.ModeAPI)
 	cmd.Flags().Var(&s.Mode, "registration", "`who` writes the webhook configurations: the server itself (api) or somebody else (none)")
-	completeChoices(cmd, "registration", []string{string(registration.ModeAPI), string(registration.ModeNone)})
+	cli.CompleteChoices(cmd, "registration", []string{string(registration.ModeAPI), string(registration.ModeNone)})
 }
 
 // AddEndpointFlags adds the flags that say where the API server finds the server.
@@ -86,8 +87,8 @@ func (s *RegistrationSettings) AddFlags(cmd *cobra.Command) {
 	flags.Int32Var(&s.TimeoutSeconds, "webhook-timeout", s.TimeoutSeconds, "`seconds` that the API server waits for a webhook, from 1 to 30")
 	flags.StringSliceVar(&s.ReviewVersions, "review-versions", s.ReviewVersions,
 		"`versions` of AdmissionReview that are spoken, the preferred one first")
-	completeChoices(cmd, "failure-policy", failurePolicies)
-	completeChoices(cmd, "review-versions", reviewVersions)
+	cli.CompleteChoices(cmd, "failure-policy", failurePolicies)
+	cli.CompleteChoices(cmd, "review-versions", reviewVersions)
 }
 
 // NoEndpoint tells whether nothing says where the server is.
@@ -120,7 +121,7 @@ func (s *RegistrationSettings) ValidateEndpoint() error {
 func (s *RegistrationSettings) Validate() error {
 	var errs []error
 	if s.FailurePolicy != "" || s.needed {
-		errs = append(errs, choice("failure-policy", s.FailurePolicy, failurePolicies))
+		errs = append(errs, cli.Choice("failure-policy", s.FailurePolicy, failurePolicies))
 	}
 	// The rest of the configuration is good; what remains is about the name.
 	named := registration.Config{Name: s.Name, Endpoint: registration.Endpoint{URL: "https://127.0.0.1"}}
@@ -139,10 +140,10 @@ func (s *RegistrationSettings) Validate() error {
 		errs = append(errs, fmt.Errorf("--webhook-timeout %d: the API server allows 1 to 30 seconds", s.TimeoutSeconds))
 	}
 	if len(s.ReviewVersions) == 0 && s.needed {
-		errs = append(errs, fmt.Errorf("--review-versions is empty: choose %s", oneOf(reviewVersions)))
+		errs = append(errs, fmt.Errorf("--review-versions is empty: choose %s", cli.OneOf(reviewVersions)))
 	}
 	for i, version := range s.ReviewVersions {
-		errs = append(errs, choice("review-versions", version, reviewVersions))
+		errs = append(errs, cli.Choice("review-versions", version, reviewVersions))
 		if slices.Contains(s.ReviewVersions[:i], version) {
 			errs = append(errs, fmt.Errorf("--review-versions: %s stands there twice", version))
 		}

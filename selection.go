@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
 // everything is the selection of all there is.
@@ -32,7 +34,7 @@ func validateSelection(flag string, selection, names []string) error {
 	var errs []error
 	for _, entry := range selection {
 		if entry != "*" && !slices.Contains(names, strings.TrimPrefix(entry, "-")) {
-			errs = append(errs, fmt.Errorf("--%s: there is no %q; choose among %s", flag, strings.TrimPrefix(entry, "-"), oneOf(names)))
+			errs = append(errs, fmt.Errorf("--%s: there is no %q; choose among %s", flag, strings.TrimPrefix(entry, "-"), cli.OneOf(names)))
 		}
 	}
 	return errors.Join(errs...)

@@ -18,6 +18,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
@@ -59,7 +60,7 @@ func newManifestsCommand() *cobra.Command {
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "What is printed", func() {
 		flags.StringSliceVar(&o.parts, "part", manifestParts, "`parts` to print, of "+strings.Join(manifestParts, ", ")+"; may be repeated")
-		completeChoices(cmd, "part", manifestParts)
+		cli.CompleteChoices(cmd, "part", manifestParts)
 	})
 	addFlagGroup(cmd, "Server", func() {
 		o.registration.AddEndpointFlags(cmd)
@@ -70,7 +71,7 @@ func newManifestsCommand() *cobra.Command {
 	addFlagGroup(cmd, "Webhook configurations", func() {
 		o.registration.AddFlags(cmd)
 		flags.StringVar(&o.caFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
-		completeFiles(cmd, "ca-file")
+		cli.CompleteFiles(cmd, "ca-file")
 	})
 	return cmd
 }
@@ -79,10 +80,10 @@ func newManifestsCommand() *cobra.Command {
 func (o *manifestsOptions) validate() error {
 	var errs []error
 	if len(o.parts) == 0 {
-		errs = append(errs, fmt.Errorf("--part is empty: choose %s", oneOf(manifestParts)))
+		errs = append(errs, fmt.Errorf("--part is empty: choose %s", cli.OneOf(manifestParts)))
 	}
 	for _, part := range o.parts {
-		errs = append(errs, choice("part", part, manifestParts))
+		errs = append(errs, cli.Choice("part", part, manifestParts))
 	}
 	if slices.ContainsFunc(o.parts, func(part string) bool { return part != partCRD }) {
 		errs = append(errs, o.registration.ValidateEndpoint(), o.registration.Validate(), o.certificates.ValidateSource())

@@ -13,6 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -52,7 +53,7 @@ func newReviewCommand() *cobra.Command {
 		flags.StringArrayVar(&o.with, "with", nil,
 			"`file` or folder with objects that the webhooks read, such as PodDefaults; - for stdin; may be repeated")
 		flags.StringVar(&o.operation, "operation", reviewOperations[0],
-			"`operation` that is asked for: "+oneOf(reviewOperations))
+			"`operation` that is asked for: "+cli.OneOf(reviewOperations))
 		flags.StringVarP(&o.namespace, "namespace", "n", "default", "`namespace` of all objects that name none")
 	})
 	addFlagGroup(cmd, "By which webhooks", func() {
@@ -63,23 +64,23 @@ func newReviewCommand() *cobra.Command {
 	addFlagGroup(cmd, "Output", func() {
 		flags.StringVarP(&o.output, "output", "o", outputDiff,
 			"`format` of the output: what changed and why (diff), the resulting object (yaml, json), the JSON Patch (patch) or the AdmissionReview (review)")
-		flags.StringVar(&o.color, "color", colorChoices[0], "`when` to colour the diff: "+oneOf(colorChoices))
+		flags.StringVar(&o.color, "color", colorChoices[0], "`when` to colour the diff: "+cli.OneOf(colorChoices))
 	})
 	_ = cmd.MarkFlagRequired("filename") // for completion; validate says it better
-	completeFiles(cmd, "filename", manifestExtensions...)
-	completeFiles(cmd, "with", manifestExtensions...)
-	completeChoices(cmd, "operation", reviewOperations)
-	completeChoices(cmd, "output", reviewOutputs)
-	completeChoices(cmd, "color", colorChoices)
-	completeChoices(cmd, "webhook", builtinNames())
+	cli.CompleteFiles(cmd, "filename", manifestExtensions...)
+	cli.CompleteFiles(cmd, "with", manifestExtensions...)
+	cli.CompleteChoices(cmd, "operation", reviewOperations)
+	cli.CompleteChoices(cmd, "output", reviewOutputs)
+	cli.CompleteChoices(cmd, "color", colorChoices)
+	cli.CompleteChoices(cmd, "webhook", builtinNames())
 	return cmd
 }
 
 func (o *reviewOptions) validate() error {
 	errs := []error{
-		choice("operation", o.operation, reviewOperations),
-		choice("output", o.output, reviewOutputs),
-		choice("color", o.color, colorChoices),
+		cli.Choice("operation", o.operation, reviewOperations),
+		cli.Choice("output", o.output, reviewOutputs),
+		cli.Choice("color", o.color, colorChoices),
 	}
 	if len(o.files) == 0 {
 		errs = append(errs, errors.New("-f is needed: name a file with the objects to review, or - for stdin"))
@@ -161,7 +162,7 @@ func (o *reviewOptions) choose(all []admission.Webhook) ([]admission.Webhook, er
 	}
 	var errs []error
 	for _, name := range o.webhooks {
-		errs = append(errs, choice("webhook", name, webhookNames(all)))
+		errs = append(errs, cli.Choice("webhook", name, webhookNames(all)))
 	}
 	chosen := slices.DeleteFunc(slices.Clone(all), func(webhook admission.Webhook) bool {
 		return !slices.Contains(o.webhooks, webhook.Name)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -50,7 +51,7 @@ func newServeCommand() *cobra.Command {
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "API server", func() {
 		flags.StringVar(&o.settings.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; empty for the service account of the pod")
-		completeFiles(cmd, "kubeconfig")
+		cli.CompleteFiles(cmd, "kubeconfig")
 		o.settings.Registration.AddModeFlag(cmd)
 		o.settings.Registration.AddEndpointFlags(cmd)
 	})

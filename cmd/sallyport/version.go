@@ -5,10 +5,10 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
 // version is set by the linker in releases.
@@ -35,17 +35,5 @@ func buildVersion() string {
 	if version != "" {
 		return version
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := info.Main.Version; v != "" && !strings.HasPrefix(v, "(") {
-		return v
-	}
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" && len(setting.Value) >= 12 {
-			return "devel-" + setting.Value[:12]
-		}
-	}
-	return "devel"
+	return cli.BuildVersion()
 }

@@ -19,7 +19,7 @@ const module = "github.com/sallyport-io/sallyport"
 // allowed says for each package, or folder of packages (with a final slash), which
 // of ours it may import.
 var allowed = map[string][]string{
-	"":              {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration"}, // package sallyport
+	"":              {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration", "internal/"}, // package sallyport
 	"jsonpatch":     {},
 	"certificate":   {},
 	"serving":       {},

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package cli
 
 import (
 	"runtime/debug"
 	"strings"
 )
 
-// buildVersion is what Go knows of the build.
-func buildVersion() string {
+// BuildVersion is what Go knows of the build.
+func BuildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

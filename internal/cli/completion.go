@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package cli
 
 import (
 	"slices"
@@ -12,9 +12,9 @@ import (
 // The errors of cobra's functions here mean that there is no such flag, or that its
 // completion was set before: a test asks for the completion of every flag.
 
-// completeChoices makes shells offer the choices for the value of a flag. In a list
+// CompleteChoices makes shells offer the choices for the value of a flag. In a list
 // with commas each is offered once.
-func completeChoices(cmd *cobra.Command, flag string, choices []string) {
+func CompleteChoices(cmd *cobra.Command, flag string, choices []string) {
 	isList := cmd.Flag(flag).Value.Type() == "stringSlice"
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		done := ""
@@ -31,9 +31,9 @@ func completeChoices(cmd *cobra.Command, flag string, choices []string) {
 	})
 }
 
-// completeFiles makes shells offer files with one of the extensions, and folders;
+// CompleteFiles makes shells offer files with one of the extensions, and folders;
 // without extensions all files.
-func completeFiles(cmd *cobra.Command, flag string, extensions ...string) {
+func CompleteFiles(cmd *cobra.Command, flag string, extensions ...string) {
 	if len(extensions) == 0 {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
 		return
