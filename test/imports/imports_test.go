@@ -29,6 +29,8 @@ var allowed = map[string][]string{
 	"registration":  {"admission", "conversion"},
 	"sallyporttest": {"admission", "conversion", "jsonpatch", "wire"},
 	"webhooks/":     {"admission", "jsonpatch", "api/"},
+	// Package sallyport itself is not of the form module/folder, and always allowed.
+	"controllerruntime": {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration"},
 }
 
 // light are packages that a webhook author can take without the stacks of others,

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllerruntime
+
+import (
+	"errors"
+	"fmt"
+
+	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// canonical returns the patch that changes a document as the given one does. It
+// depends on the document and the result alone, not on how the patch was written, and
+// is empty if nothing changes.
+//
+// The library that applies the patch is the API server's.
+func canonical(document, patch []byte) (jsonpatch.Patch, error) {
+	operations, err := jsonpatchv4.DecodePatch(patch)
+	if err != nil {
+		return nil, errors.New("the handler's patch is not a JSON patch") // the error may quote it
+	}
+	if len(operations) == 0 {
+		return nil, nil
+	}
+	if len(document) == 0 {
+		return nil, errors.New("the handler patches a request that has no object")
+	}
+	patched, err := operations.Apply(document)
+	if err != nil {
+		return nil, fmt.Errorf("the handler's patch cannot be applied to the object: %w", err)
+	}
+	before, err := decode(document)
+	if err != nil {
+		return nil, err
+	}
+	after, err := decode(patched)
+	if err != nil {
+		return nil, err
+	}
+	return jsonpatch.DiffRaw(document, before, after)
+}
+
+// decode keeps integers as such, as unstructured objects do.
+func decode(document []byte) (map[string]any, error) {
+	var object map[string]any
+	if err := json.Unmarshal(document, &object); err != nil {
+		return nil, errors.New("decode the object to be patched: it is no JSON object")
+	}
+	return object, nil
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllerruntime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// Handler takes a handler of controller-runtime into an application. A *Webhook is one
+// too, as Webhook.WithDefaulter and others make them; its handler is then called
+// without it, and so without its RecoverPanic and LogConstructor: a panic is a fault,
+// as it always is. WithContextFunc wants the HTTP request, which handlers never see,
+// and is reported by the Validate of the definition.
+//
+// What the response says is what becomes of the request, except that:
+//
+//   - A refusal with a code from 500 (Errored with an internal error) is a fault: the
+//     failurePolicy applies. With Details.RetryAfterSeconds the API server is told to
+//     try again.
+//   - Of patches the API server gets what they change in the object, in an order that
+//     depends on nothing else: those that controller-runtime computes come in a random
+//     one. A patch that cannot be applied to the object is a fault. Patches of a
+//     refusal are left out.
+func Handler(handler ctrladmission.Handler) admission.Handler {
+	a := &adapted{handler: handler}
+	for {
+		webhook, ok := a.handler.(*ctrladmission.Webhook)
+		if !ok {
+			break
+		}
+		if webhook == nil {
+			a.handler = nil
+			break
+		}
+		if webhook.WithContextFunc != nil {
+			a.mistake = errors.New("is a Webhook with WithContextFunc, which needs the HTTP request: use its Handler, and admission.RequestFromContext in it")
+		}
+		a.handler = webhook.Handler
+	}
+	if value := reflect.ValueOf(a.handler); !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil() {
+		a.mistake = errors.New("is missing")
+	}
+	return a
+}
+
+type adapted struct {
+	handler ctrladmission.Handler
+	mistake error
+}
+
+// Validate implements [admission.Checked].
+func (a *adapted) Validate() error { return a.mistake }
+
+// Handle implements [admission.Handler].
+func (a *adapted) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
+	if a.mistake != nil {
+		return nil, fmt.Errorf("the handler %w", a.mistake)
+	}
+	request := ctrladmission.Request{AdmissionRequest: *req}
+	response := a.handler.Handle(logged(ctx, &request), request)
+	if err := ctx.Err(); err != nil {
+		return nil, err // nobody waits for it, and an error of it is not the user's
+	}
+	answer, err := decision(&response)
+	if err != nil || !answer.Allowed {
+		return answer, err
+	}
+	answer.Patch, err = changes(req.Object.Raw, &response)
+	return answer, err
+}
+
+// decision is a response without its patch.
+func decision(response *ctrladmission.Response) (*admission.Response, error) {
+	answer := admission.Allowed()
+	if !response.Allowed {
+		answer = admission.Denied("")
+		if result := response.Result; result != nil {
+			if result.Code >= http.StatusInternalServerError {
+				return nil, faultOf(response)
+			}
+			status := *result
+			if status.Code == 0 {
+				status.Code = http.StatusForbidden
+			}
+			answer = admission.DeniedWith(status)
+		}
+	}
+	answer.Warnings, answer.AuditAnnotations = response.Warnings, response.AuditAnnotations
+	return answer, nil
+}
+
+func faultOf(response *ctrladmission.Response) error {
+	result := response.Result
+	message := result.Message
+	if message == "" {
+		message = string(result.Reason)
+	}
+	err := fmt.Errorf("the handler answers %d: %s", result.Code, message)
+	if result.Details != nil && result.Details.RetryAfterSeconds > 0 {
+		return admission.Unavailable(err, time.Duration(result.Details.RetryAfterSeconds)*time.Second)
+	}
+	return err
+}
+
+// changes is the patch for what the patches of a response change in an object.
+func changes(object []byte, response *ctrladmission.Response) (jsonpatch.Patch, error) {
+	encoded := response.Patch
+	if len(response.Patches) > 0 { // which override it, see ctrladmission.Response
+		var err error
+		if encoded, err = json.Marshal(response.Patches); err != nil {
+			return nil, fmt.Errorf("encode the patches of the handler: %w", err)
+		}
+	}
+	if len(encoded) == 0 {
+		return nil, nil
+	}
+	return canonical(object, encoded)
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllerruntime
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/serving"
+)
+
+// Options are those of controller-runtime, and what its server does not have.
+type Options struct {
+	// Options mean what they mean to controller-runtime, with these differences:
+	//
+	// A certificate that has expired is refused, as one that is missing is.
+	//
+	// ClientCAName is refused: client certificates are not looked at.
+	//
+	// TLSOpts may set GetCertificate, and NextProtos without h2 (HTTP/2 is off anyway,
+	// unless Serving switches it on), or ask for TLS 1.2. Anything else they set is
+	// refused by name, lest it be ignored.
+	//
+	// WebhookMux takes what is registered, and is asked about the paths that were
+	// registered, and no others.
+	webhook.Options
+
+	// Certificate takes the place of the files in CertDir. The server runs it. Its
+	// CABundle has to get into the webhook configurations. Nil means the files.
+	Certificate certificate.Source
+
+	// Serving are the limits. Nil means [ServingOptions]. Address, port, routes, checks
+	// and certificate are set by the server. Without a registry the metrics are shown
+	// with controller-runtime's own.
+	Serving *serving.Options
+
+	// Logger takes what is worth knowing. Nil means controller-runtime's logger.
+	Logger *slog.Logger
+}
+
+// ServingOptions are the limits of a server that is told no others: the defaults of
+// package serving, without a port for metrics, which the manager has, and with a
+// drain of 15 s to 20 s. With the 5 s that the last requests then get it ends within
+// the 30 s that a manager waits by default (GracefulShutdownTimeout).
+func ServingOptions() serving.Options {
+	options := serving.DefaultOptions()
+	options.MetricsBindAddress = ""
+	options.DrainMax = 20 * time.Second
+	return options
+}
+
+// plan is what options come to.
+type plan struct {
+	disabled bool // by a negative port
+	serving  serving.Options
+	source   certificate.Source // nil if files or tlsOpts have it
+	files    certificate.FilesOptions
+}
+
+// plan resolves the defaults. The error names every mistake.
+func (o Options) plan() (plan, error) {
+	var errs []error
+	p := plan{disabled: o.Port < 0, serving: ServingOptions(), source: o.Certificate}
+	if o.Serving != nil {
+		p.serving = *o.Serving
+	}
+	if o.Logger != nil {
+		p.serving.Logger = o.Logger
+	}
+	if p.serving.Logger == nil {
+		p.serving.Logger = slog.New(logr.ToSlogHandler(controllerlog.Log.WithName("webhook")))
+	}
+	p.serving.BindAddress, p.serving.Port = o.Host, o.Port
+	if o.Port == 0 {
+		p.serving.Port = webhook.DefaultPort
+	}
+
+	config := &tls.Config{NextProtos: []string{"h2"}} // as controller-runtime calls them
+	for _, set := range o.TLSOpts {
+		set(config)
+	}
+	errs = append(errs, unsupported(config)...)
+	p.serving.HTTP2 = p.serving.HTTP2 && slices.Contains(config.NextProtos, "h2")
+	if o.ClientCAName != "" {
+		errs = append(errs, errors.New("ClientCAName: client certificates are not looked at here: keep controller-runtime's server, or let a NetworkPolicy say who may call"))
+	}
+
+	directory := o.CertDir
+	if directory == "" {
+		directory = filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
+	}
+	p.files = certificate.FilesOptions{
+		CertFile: filepath.Join(directory, orElse(o.CertName, "tls.crt")),
+		KeyFile:  filepath.Join(directory, orElse(o.KeyName, "tls.key")),
+		Logger:   p.serving.Logger,
+	}
+	switch {
+	case config.GetCertificate != nil && o.Certificate != nil:
+		errs = append(errs, errors.New("certificate: TLSOpts set GetCertificate, and Certificate is there too: choose one"))
+	case config.GetCertificate != nil:
+		p.serving.GetCertificate = config.GetCertificate
+	default:
+		p.serving.GetCertificate = nil
+	}
+	if !p.disabled {
+		errs = append(errs, p.serving.ValidateFlags())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return plan{}, fmt.Errorf("webhook server: %w", err)
+	}
+	return p, nil
+}
+
+func orElse(value, otherwise string) string {
+	if value != "" {
+		return value
+	}
+	return otherwise
+}
+
+// unsupported names what TLSOpts have set that the server would ignore.
+func unsupported(config *tls.Config) []error {
+	var errs []error
+	value := reflect.ValueOf(config).Elem()
+	for i := range value.NumField() {
+		field := value.Type().Field(i)
+		switch {
+		case !field.IsExported(), value.Field(i).IsZero():
+		case field.Name == "GetCertificate", field.Name == "NextProtos":
+		case field.Name == "MinVersion" && config.MinVersion <= tls.VersionTLS12: // which is the least anyway
+		default:
+			errs = append(errs, fmt.Errorf("TLSOpts: %s cannot be set here: the server speaks TLS 1.2 and 1.3 with Go's choice of ciphers", field.Name))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/serving"
+)
+
+// Server is a webhook.Server for a manager of controller-runtime. Make one with [New]
+// or [NewServer].
+//
+// Webhooks must be registered before it starts, which is before the manager does. One
+// that comes later is not served: that is logged, and reported by the checker of
+// [Server.StartedChecker]. Paths are compared exactly, and answered to POST only.
+type Server struct {
+	plan    plan
+	mistake error // in the options; told by Start
+	mux     *http.ServeMux
+
+	// register is a server of controller-runtime, which is never started: what it does
+	// to what is registered, its metrics and its words about duplicates, is as usual.
+	register webhook.Server
+
+	mu    sync.Mutex
+	paths []string
+	late  []string // paths that were registered too late
+	state state
+	ready func() error // set with stateServing
+}
+
+var _ webhook.Server = (*Server)(nil)
+
+type state int
+
+const (
+	stateNew state = iota
+	stateStarting
+	stateServing
+	stateEnding
+)
+
+// NewServer is what stands in a project in the place of controller-runtime's
+// webhook.NewServer. Mistakes in the options are told by Start, which the manager
+// calls, as it is with controller-runtime's. [New] tells them at once, and has more
+// options.
+func NewServer(options webhook.Options) webhook.Server {
+	server, err := New(Options{Options: options})
+	if err != nil {
+		server = newServer(options.WebhookMux)
+		server.mistake = err
+	}
+	return server
+}
+
+// New returns a server that does not listen yet. The error names every mistake in the
+// options. The files of a certificate are read by Start.
+func New(options Options) (*Server, error) {
+	plan, err := options.plan()
+	if err != nil {
+		return nil, err
+	}
+	server := newServer(options.WebhookMux)
+	server.plan = plan
+	return server, nil
+}
+
+func newServer(mux *http.ServeMux) *Server {
+	if mux == nil {
+		mux = http.NewServeMux()
+	}
+	return &Server{mux: mux, register: webhook.NewServer(webhook.Options{WebhookMux: mux})}
+}
+
+// NeedLeaderElection says that every replica serves.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// WebhookMux has what was registered.
+func (s *Server) WebhookMux() *http.ServeMux { return s.mux }
+
+// Register adds a webhook. It panics if there is one at the path already, which
+// webhook.Server asks for.
+func (s *Server) Register(path string, hook http.Handler) {
+	s.register.Register(path, hook)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == stateNew {
+		s.paths = append(s.paths, path)
+		return
+	}
+	s.late = append(s.late, path)
+	if s.plan.disabled {
+		return
+	}
+	s.plan.serving.Logger.Error("a webhook that is registered after the server has started is not served: register it before the manager starts",
+		slog.String("path", path))
+}
+
+// Start serves what was registered until ctx ends. Then it drains, and returns nil. It
+// can be called once. A server whose port is negative returns at once.
+func (s *Server) Start(ctx context.Context) error {
+	if s.mistake != nil {
+		return s.mistake
+	}
+	s.mu.Lock()
+	if s.state != stateNew {
+		s.mu.Unlock()
+		return errors.New("webhook server: has been started already: make a new one")
+	}
+	s.state = stateStarting
+	paths := slices.Clone(s.paths)
+	s.mu.Unlock()
+	if s.plan.disabled {
+		return nil
+	}
+
+	source, err := s.source()
+	if err != nil {
+		return fmt.Errorf("webhook server: %w", err)
+	}
+	server, done, err := s.build(source, paths)
+	if err != nil {
+		return fmt.Errorf("webhook server: %w", err)
+	}
+	defer done()
+	if err := server.Listen(ctx); err != nil {
+		return fmt.Errorf("webhook server: %w", err)
+	}
+	return s.run(ctx, server, source)
+}
+
+// source is where the certificate comes from, or nil if TLSOpts know.
+func (s *Server) source() (certificate.Source, error) {
+	if s.plan.source != nil || s.plan.serving.GetCertificate != nil {
+		return s.plan.source, nil
+	}
+	return certificate.NewFiles(s.plan.files)
+}
+
+// build makes the listener. Done takes its metrics back.
+func (s *Server) build(source certificate.Source, paths []string) (server *serving.Server, done func(), err error) {
+	options := s.plan.serving
+	options.Routes, options.Checks = nil, nil
+	for _, path := range paths {
+		options.Routes = append(options.Routes, serving.Route{Path: path, Handler: s.mux})
+	}
+	if source != nil {
+		options.GetCertificate, options.CertificateNotAfter = source.GetCertificate, source.NotAfter
+		options.Checks = []serving.Check{{Name: "certificate", Ready: source.Ready, Gate: true}}
+	}
+	var own *prometheus.Registry
+	if options.Registry == nil {
+		own = prometheus.NewRegistry()
+		options.Registry = own
+	}
+	if server, err = serving.New(options); err != nil {
+		return nil, nil, err
+	}
+	if own == nil {
+		return server, func() {}, nil
+	}
+	return server, show(own, options.Logger), nil
+}
+
+// run runs the listener, and what keeps its certificate, which ends after it.
+func (s *Server) run(ctx context.Context, server *serving.Server, source certificate.Source) error {
+	below, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	group, below := errgroup.WithContext(below)
+	ready := func() error { return nil }
+	if source != nil {
+		ready = source.Ready
+		group.Go(func() error { return source.Run(below) })
+	}
+	s.enter(stateServing, ready)
+	defer context.AfterFunc(ctx, func() { s.enter(stateEnding, nil) })()
+	group.Go(func() error {
+		defer cancel()
+		// A certificate that nobody keeps any more ends the serving too.
+		serving, stop := context.WithCancel(ctx)
+		defer stop()
+		defer context.AfterFunc(below, stop)()
+		return server.Run(serving)
+	})
+	err := group.Wait()
+	s.enter(stateEnding, nil)
+	return err
+}
+
+func (s *Server) enter(state state, ready func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state, s.ready = state, ready
+}
+
+// StartedChecker returns a checker that is content while the server serves all that
+// was registered, with a certificate that is valid, and no longer once it drains: it
+// is for the readiness of the manager.
+func (s *Server) StartedChecker() healthz.Checker {
+	return func(*http.Request) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch {
+		case s.plan.disabled:
+			return nil
+		case s.state == stateEnding:
+			return errors.New("webhook server is ending")
+		case s.state != stateServing:
+			return errors.New("webhook server has not been started yet")
+		case len(s.late) > 0:
+			return fmt.Errorf("webhook server does not serve %v, registered after its start", s.late)
+		}
+		return s.ready()
+	}
+}
