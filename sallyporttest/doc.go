@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sallyporttest helps to test webhooks against a real API server.
+// Package sallyporttest helps to test webhooks: without a cluster, against what the
+// API server demands of an answer, and on a real API server.
+//
+// [Run] asks a handler what the API server would ask, and reports everything that
+// the API server would not put up with, or that is a mistake although it would:
+//
+//	sallyporttest.Run(t, admission.Mutate(setDefaults), sallyporttest.Case{
+//		Review: sallyporttest.Create(&v1.CronTab{...}, sallyporttest.InScheme(scheme)),
+//		Want:   &v1.CronTab{...},
+//	})
+//
+// [StartAPIServer] starts a real one.
 package sallyporttest

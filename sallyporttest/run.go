@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyporttest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/wire"
+)
+
+// Case is a question and the answer that it should get. With nothing but a Review the
+// object has to be allowed.
+type Case struct {
+	Review Review
+
+	// Denied is a part of the message, or the reason, with which the request has to be
+	// refused. Code is the status code, and Causes are the fields of the causes, in
+	// order, if they are set.
+	Denied string
+	Code   int32
+	Causes []string
+	// Fault is a part of the error if the webhook has to be at fault, so that the
+	// failurePolicy would decide.
+	Fault string
+
+	// Want is the object that is to come out: a runtime.Object, compared as far as its
+	// type goes, or a string or []byte with JSON or YAML, compared entirely. Unchanged
+	// wants no patch. With neither any patch will do.
+	Want      any
+	Unchanged bool
+	// Warnings that the user has to see, if not nil.
+	Warnings []string
+
+	// NotIdempotent: the handler may change its own result once more. The API server
+	// may call a mutating webhook again (reinvocationPolicy), so that this is a mistake
+	// unless it is meant.
+	NotIdempotent bool
+	// RefusesUnknownFields: the handler denies objects with fields it does not know,
+	// so that it cannot be asked whether it keeps them.
+	RefusesUnknownFields bool
+	// Timeout is how long the handler may take. Default: the webhook's timeout, 5 s.
+	Timeout time.Duration
+}
+
+// Result is what came out.
+type Result struct {
+	// Response is the decision, with its origins. Nil after a fault.
+	Response *admission.Response
+	// Object is the object of the request as patched, JSON.
+	Object []byte
+}
+
+// Run puts a case to a handler, through package wire as a server would, and reports
+// with t.Errorf what is not as the case says, and what breaks a rule:
+//
+//   - the API server's own: UID, version and kind of the answer are those of the
+//     question; a patch has a type, comes from a mutating webhook, with an object and
+//     without a denial, and applies cleanly; keys of audit annotations are valid and
+//     warnings are not cut off;
+//   - the answer is the same when asked again, and the request is not changed;
+//   - asked about its own result, the handler changes nothing (see NotIdempotent);
+//   - fields that no type knows are still there afterwards, and with the elements of
+//     lists that they were with. They are sprinkled into the object for that: where the
+//     root, metadata, spec, status and elements of lists are.
+//
+// The handler is taken for one of a mutating webhook; see [RunWebhook]. It is asked
+// several times. If it panics, which a server would make a fault, the test does.
+func Run(t testing.TB, handler admission.Handler, c Case) Result {
+	t.Helper()
+	webhook := admission.Mutating("handler.sallyporttest.example.com", nil, handler)
+	if envelope, err := c.Review.open(); err == nil {
+		r := envelope.Request
+		resource := schema.GroupVersionResource(r.Resource)
+		if r.SubResource != "" {
+			resource.Resource += "/" + r.SubResource
+		}
+		webhook.Rules = admission.Rules(resource, admissionregistrationv1.OperationType(r.Operation))
+	}
+	return report(t, webhook, c)
+}
+
+// RunWebhook is [Run] for a whole webhook. It also reports that the definition is not
+// valid, or that its rules do not match the request, so that it would never be asked.
+func RunWebhook(t testing.TB, webhook admission.Webhook, c Case) Result {
+	t.Helper()
+	return report(t, webhook, c)
+}
+
+func report(t testing.TB, webhook admission.Webhook, c Case) Result {
+	t.Helper()
+	result, problems := run(t.Context(), webhook, c)
+	for _, problem := range problems {
+		t.Errorf("%s", problem)
+	}
+	return result
+}
+
+// A runner asks one webhook, and takes down what is wrong.
+type runner struct {
+	webhook  admission.Webhook
+	admit    *wire.Admission
+	timeout  time.Duration
+	problems []string
+}
+
+func (r *runner) problem(format string, args ...any) {
+	r.problems = append(r.problems, fmt.Sprintf(format, args...))
+}
+
+func run(ctx context.Context, webhook admission.Webhook, c Case) (Result, []string) {
+	webhook = webhook.Defaulted()
+	r := &runner{webhook: webhook, timeout: c.Timeout}
+	if r.timeout == 0 {
+		r.timeout = time.Duration(webhook.TimeoutSeconds) * time.Second
+	}
+	envelope, err := c.Review.open()
+	if err != nil {
+		r.problem("the review of the case is of no use: %v", err)
+		return Result{}, r.problems
+	}
+	if r.admit, err = wire.NewAdmission(webhook, wire.AdmissionOptions{Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		r.problem("the webhook is not valid: %v", err)
+		return Result{}, r.problems
+	}
+	if !matches(webhook.Rules, envelope.Request) {
+		r.problem("the rules of the webhook do not match: the API server would not ask it about %s of %s",
+			envelope.Request.Operation, describeResource(envelope.Request))
+	}
+	return r.check(ctx, c, envelope), r.problems
+}
+
+func (r *runner) check(ctx context.Context, c Case, envelope *admissionv1.AdmissionReview) Result {
+	reviewed, err := r.ask(ctx, c.Review.body)
+	if err != nil {
+		var fault *wire.Fault
+		switch {
+		case c.Fault == "":
+			code := 0
+			if errors.As(err, &fault) {
+				code = fault.Code
+			}
+			r.problem("the webhook is at fault, HTTP %d: %v", code, err)
+		case !strings.Contains(err.Error(), c.Fault):
+			r.problem("the webhook is at fault with %q, which does not hold %q", err, c.Fault)
+		}
+		return Result{}
+	}
+	if c.Fault != "" {
+		r.problem("the webhook decides (%s); it should be at fault with %q", outcome(reviewed.Response), c.Fault)
+	}
+	patch, problems := verifyAnswer(r.webhook, envelope, reviewed.Answer)
+	r.problems = append(r.problems, problems...)
+
+	again, err := r.ask(admission.WithOrigins(ctx), c.Review.body)
+	switch {
+	case err != nil:
+		r.problem("the webhook answers once, and is at fault when it is asked again: %v", err)
+		again = reviewed
+	case !bytes.Equal(again.Answer, reviewed.Answer):
+		r.problem("the same question gets two answers (does a map's order show?):\n%s", diff("the first", "the second", pretty(reviewed.Answer), pretty(again.Answer)))
+	}
+	result := Result{Response: again.Response, Object: envelope.Request.Object.Raw}
+	if len(problems) > 0 {
+		return result
+	}
+	r.checkDecision(c, reviewed.Response)
+	if patch != nil {
+		if result.Object, err = apply(envelope.Request.Object.Raw, patch); err != nil {
+			r.problem("the patch does not apply: %v; it is %s", err, patch)
+			return result
+		}
+	}
+	if !reviewed.Response.Allowed {
+		return result
+	}
+	r.checkObject(c, envelope.Request.Object.Raw, result.Object, patch)
+	if patch != nil {
+		r.checkIdempotence(ctx, c, envelope, result.Object)
+		r.checkUnknownFields(ctx, c, envelope, result.Object)
+	}
+	return result
+}
+
+// ask puts the question, on bytes that must not be changed.
+func (r *runner) ask(ctx context.Context, body []byte) (*wire.Reviewed, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	own := bytes.Clone(body)
+	reviewed, err := r.admit.Review(ctx, own)
+	if !bytes.Equal(own, body) {
+		r.problem("the handler writes into the bytes of the request:\n%s", diff("before", "after", pretty(body), pretty(own)))
+	}
+	return reviewed, err
+}
+
+func (r *runner) checkDecision(c Case, response *admission.Response) {
+	if c.Warnings != nil && !slices.Equal(c.Warnings, response.Warnings) {
+		r.problem("the warnings are %q, want %q", response.Warnings, c.Warnings)
+	}
+	denied := c.Denied != "" || c.Code != 0 || c.Causes != nil
+	switch {
+	case response.Allowed && denied:
+		r.problem("it is allowed; it should be denied with %q", c.Denied)
+		return
+	case !response.Allowed && !denied && c.Fault == "":
+		r.problem("it is %s; it should be allowed", outcome(response))
+		return
+	case response.Allowed || !denied:
+		return
+	}
+	status := response.Status
+	if status == nil {
+		r.problem("it is denied without a status, so that nobody learns why; want %q", c.Denied)
+		return
+	}
+	if !strings.Contains(status.Message, c.Denied) && !strings.Contains(string(status.Reason), c.Denied) {
+		r.problem("it is %s; want %q", outcome(response), c.Denied)
+	}
+	if c.Code != 0 && status.Code != c.Code {
+		r.problem("it is denied with code %d, want %d", status.Code, c.Code)
+	}
+	if c.Causes != nil {
+		var fields []string
+		if status.Details != nil {
+			for _, cause := range status.Details.Causes {
+				fields = append(fields, cause.Field)
+			}
+		}
+		if !slices.Equal(fields, c.Causes) {
+			r.problem("the causes are about %q, want %q", fields, c.Causes)
+		}
+	}
+}
+
+func outcome(response *admission.Response) string {
+	switch {
+	case response.Allowed:
+		return "allowed"
+	case response.Status == nil:
+		return "denied without a status"
+	}
+	message := response.Status.Message
+	if message == "" {
+		message = string(response.Status.Reason)
+	}
+	return fmt.Sprintf("denied, code %d: %q", response.Status.Code, message)
+}
+
+func (r *runner) checkObject(c Case, before, after, patch []byte) {
+	if c.Unchanged && patch != nil {
+		r.problem("it is changed:\n%s", diff("before", "after", pretty(before), pretty(after)))
+	}
+	if c.Want == nil {
+		return
+	}
+	want, got, err := comparison(c.Want, after)
+	if err != nil {
+		r.problem("what the case wants cannot be compared: %v", err)
+		return
+	}
+	if want != got {
+		r.problem("another object comes out:\n%s", diff("want", "got", want, got))
+	}
+}
+
+func (r *runner) checkIdempotence(ctx context.Context, c Case, envelope *admissionv1.AdmissionReview, object []byte) {
+	if c.NotIdempotent {
+		return
+	}
+	body, err := about(envelope, object)
+	if err != nil {
+		r.problem("the patched object is not one: %v", err)
+		return
+	}
+	second, err := r.ask(ctx, body)
+	switch {
+	case err != nil:
+		r.problem("asked about its own result the webhook is at fault: %v", err)
+	case !second.Response.Allowed:
+		r.problem("asked about its own result it is %s", outcome(second.Response))
+	case len(second.Response.Patch) > 0:
+		patch := second.Response.Patch.AppendJSON(nil)
+		changed, err := apply(object, patch)
+		if err != nil {
+			changed = patch
+		}
+		if pretty(object) == pretty(changed) {
+			r.problem("not idempotent, asked about its own result it sends a patch that changes nothing: %s", patch)
+			return
+		}
+		r.problem("not idempotent, it changes its own result:\n%s", diff("first pass", "second pass", pretty(object), pretty(changed)))
+	}
+}
+
+// matches tells whether rules are about a request, as the API server does
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules); whether the
+// resource is namespaced is not known here.
+func matches(rules []admissionregistrationv1.RuleWithOperations, r *admissionv1.AdmissionRequest) bool {
+	has := func(list []string, value string) bool {
+		return slices.Contains(list, "*") || slices.Contains(list, value)
+	}
+	return slices.ContainsFunc(rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
+		return (slices.Contains(rule.Operations, admissionregistrationv1.OperationAll) ||
+			slices.Contains(rule.Operations, admissionregistrationv1.OperationType(r.Operation))) &&
+			has(rule.APIGroups, r.Resource.Group) && has(rule.APIVersions, r.Resource.Version) &&
+			slices.ContainsFunc(rule.Resources, func(pattern string) bool {
+				resource, sub, _ := strings.Cut(pattern, "/")
+				return (resource == "*" || resource == r.Resource.Resource) && (sub == "*" || sub == r.SubResource)
+			})
+	})
+}
+
+func describeResource(r *admissionv1.AdmissionRequest) string {
+	resource := r.Resource.Resource
+	if r.SubResource != "" {
+		resource += "/" + r.SubResource
+	}
+	return fmt.Sprintf("%s in %s", resource, schema.GroupVersion{Group: r.Resource.Group, Version: r.Resource.Version})
+}
