@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
+	"github.com/sallyport-io/sallyport/sallyporttest"
+)
+
+func TestOperatorOnARealAPIServer(t *testing.T) {
+	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(definition(t)))
+	start(t, config)
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1.AddToScheme(scheme), batchv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	eventually(ctx, t, "both webhooks are called", func() error {
+		good := cronTab(v1.CronTabSpec{CronSpec: "0 3 * * *"})
+		if err := cluster.Create(ctx, good, client.DryRunAll); err != nil || good.Spec.Image == "" {
+			return fmt.Errorf("no defaults in %+v: %w", good.Spec, err)
+		}
+		if err := cluster.Create(ctx, cronTab(v1.CronTabSpec{}), client.DryRunAll); !apierrors.IsInvalid(err) {
+			return fmt.Errorf("the answer to a mistake is %w", err)
+		}
+		return nil
+	})
+
+	err = cluster.Create(ctx, cronTab(v1.CronTabSpec{}))
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code != 422 || status.Status().Details == nil ||
+		len(status.Status().Details.Causes) != 1 || status.Status().Details.Causes[0].Field != "spec.cronSpec" {
+		t.Errorf("without a time the answer is %v (%+v), want 422 with a cause", err, status)
+	}
+
+	object := cronTab(v1.CronTabSpec{CronSpec: "0 3 * * *"})
+	if err := cluster.Create(ctx, object); err != nil {
+		t.Fatal(err)
+	}
+	if object.Spec.Image != defaultImage || object.Spec.Replicas == nil || *object.Spec.Replicas != 1 {
+		t.Errorf("the defaults are not filled in: %+v", object.Spec)
+	}
+
+	other := client.MergeFrom(object.DeepCopy())
+	object.Spec.Image = "another"
+	if err := cluster.Patch(ctx, object.DeepCopy(), other); !apierrors.IsInvalid(err) {
+		t.Errorf("another image gets %v", err)
+	}
+	object.Spec.Image = defaultImage + ":2"
+	if err := cluster.Patch(ctx, object, other); err != nil {
+		t.Errorf("a new tag gets %v", err)
+	}
+
+	eventually(ctx, t, "there is a CronJob with the new image", func() error {
+		job := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: object.Name}}
+		if err := cluster.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
+			return err
+		}
+		if image := job.Spec.JobTemplate.Spec.Template.Spec.Containers[0].Image; image != object.Spec.Image || job.Spec.Schedule != object.Spec.CronSpec {
+			return fmt.Errorf("it runs %s at %s", image, job.Spec.Schedule)
+		}
+		if err := cluster.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		if object.Status.CronJob != job.Name {
+			return fmt.Errorf("the status is %+v", object.Status)
+		}
+		return nil
+	})
+}
+
+// definition is the generated CustomResourceDefinition.
+func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	data, err := os.ReadFile("config/crd/stable.example.com_crontabs.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(data, crd); err != nil {
+		t.Fatal(err)
+	}
+	return crd
+}
+
+// start runs the operator, outside of the cluster, until the test ends.
+func start(t *testing.T, config *rest.Config) {
+	t.Helper()
+	app, err := newApp()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	settings := app.DefaultSettings()
+	settings.Client = config
+	settings.Logger = slog.New(slog.DiscardHandler)
+	settings.LeaderElection.Enabled = false
+	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", port, "0"
+	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
+	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", port)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- app.Run(ctx, settings) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the operator ended with %v", err)
+		}
+	})
+}
+
+func eventually(ctx context.Context, t *testing.T, what string, check func() error) {
+	t.Helper()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited in vain until %s: %v", what, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command crontab is a small operator: the CronTab of the Kubernetes documentation,
+// with a webhook that fills in defaults, one that validates, and a controller. It runs
+// as one process, or as two by --webhooks and --controllers.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/admission"
+	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
+)
+
+func main() {
+	app, err := newApp()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if err := app.Command().Execute(); err != nil {
+		os.Exit(1)
+	}
+}
+
+func newApp() (*sallyport.App, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	rules := admission.Rules(v1.Resource) // CREATE and UPDATE
+	return sallyport.New("crontab",
+		sallyport.WithScheme(scheme),
+		sallyport.WithWebhooks(
+			admission.Mutating("default.crontabs.stable.example.com", rules, admission.Mutate(setDefaults)),
+			admission.Validating("validate.crontabs.stable.example.com", rules,
+				admission.ValidateEach(admission.Checks[*v1.CronTab]{Create: validate, Update: validateUpdate})),
+		),
+		sallyport.WithController("crontab", setUpController),
+	)
+}
