@@ -23,12 +23,14 @@ type benchCase struct {
 	review string // name of the recording
 	path   string // where the servers serve the handler
 	adds   string // name of the PodDefault that has to be injected; empty means no patch at all
+	bare   bool   // what it adds is added by the handler itself, so there is no mark of a PodDefault
 }
 
 const (
 	floorName     = "floor"
 	neighbourName = "controller-runtime"
 	sallyportName = "sallyport"
+	libraryName   = "library"
 )
 
 // Cases the limits refer to.
@@ -36,6 +38,9 @@ const (
 	notebookOneMatch  = "notebook-one-match"
 	notebookNoMatch   = "notebook-no-match"
 	notebookManyMatch = "notebook-one-of-many"
+	libraryAdd        = "library-add"
+	libraryNothing    = "library-nothing"
+	libraryValidate   = "library-validate"
 )
 
 func planStages(p plan) ([]stage, error) {
@@ -52,18 +57,27 @@ func planStages(p plan) ([]stage, error) {
 			podDefaults: few,
 			servers:     []string{floorName, neighbourName, sallyportName},
 			cases: []benchCase{
-				{notebookOneMatch, name("notebook", few, "1 matches"), "notebook-selecting", podDefaultPath, injected},
-				{notebookNoMatch, name("notebook", few, "none matches"), "notebook", podDefaultPath, ""},
-				{"minimal-one-match", name("minimal", few, "1 matches"), "minimal-selecting", podDefaultPath, injected},
-				{"minimal-no-match", name("minimal", few, "none matches"), "minimal", podDefaultPath, ""},
+				{notebookOneMatch, name("notebook", few, "1 matches"), "notebook-selecting", podDefaultPath, injected, false},
+				{notebookNoMatch, name("notebook", few, "none matches"), "notebook", podDefaultPath, "", false},
+				{"minimal-one-match", name("minimal", few, "1 matches"), "minimal-selecting", podDefaultPath, injected, false},
+				{"minimal-no-match", name("minimal", few, "none matches"), "minimal", podDefaultPath, "", false},
 			},
 			creates: true,
+		},
+		{
+			podDefaults: few,
+			servers:     []string{floorName, neighbourName, libraryName},
+			cases: []benchCase{
+				{libraryAdd, "notebook pod, typed mutator adds to each container", "notebook", addPath, injected, true},
+				{libraryNothing, "notebook pod, typed mutator changes nothing", "notebook", nothingPath, "", false},
+				{libraryValidate, "notebook pod, typed validator", "notebook", validatePath, "", false},
+			},
 		},
 		{
 			podDefaults: p.Many,
 			servers:     []string{floorName, sallyportName},
 			cases: []benchCase{
-				{notebookManyMatch, name("notebook", p.Many, "1 matches"), "notebook-selecting", podDefaultPath, injected},
+				{notebookManyMatch, name("notebook", p.Many, "1 matches"), "notebook-selecting", podDefaultPath, injected, false},
 			},
 			starts: p.Starts,
 		},

@@ -50,6 +50,13 @@ func serveControllerRuntime(args []string) error {
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }},
 	})
 	server.Register(podDefaultPath, admission.WithDefaulter[*corev1.Pod](scheme, injector))
+	adder, err := newAdder()
+	if err != nil {
+		return err
+	}
+	server.Register(addPath, admission.WithDefaulter[*corev1.Pod](scheme, adder))
+	server.Register(nothingPath, admission.WithDefaulter[*corev1.Pod](scheme, idle{}))
+	server.Register(validatePath, admission.WithValidator[*corev1.Pod](scheme, imageChecker{}))
 	endWithParent()
 	return server.Start(context.Background())
 }
@@ -103,4 +110,19 @@ func (in *injector) Default(_ context.Context, pod *corev1.Pod) error {
 		pod.Annotations[markPrefix+pd.Name] = pd.ResourceVersion
 	}
 	return nil
+}
+
+// imageChecker is checkImages as a validator.
+type imageChecker struct{}
+
+func (imageChecker) ValidateCreate(ctx context.Context, pod *corev1.Pod) (admission.Warnings, error) {
+	return nil, checkImages(ctx, pod)
+}
+
+func (imageChecker) ValidateUpdate(ctx context.Context, _, pod *corev1.Pod) (admission.Warnings, error) {
+	return nil, checkImages(ctx, pod)
+}
+
+func (imageChecker) ValidateDelete(context.Context, *corev1.Pod) (admission.Warnings, error) {
+	return nil, nil
 }

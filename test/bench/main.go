@@ -11,7 +11,7 @@
 //
 // # Method
 //
-// Machines differ and ratios hold, so three servers take turns in one run:
+// Machines differ and ratios hold, so servers take turns in one run:
 //
 //   - floor: the cheapest TLS server that reads the review and answers a canned
 //     allow; the unit of all ratios;
@@ -19,6 +19,10 @@
 //     makes the same injection, the usual way to write such a webhook;
 //   - sallyport: the real `sallyport serve`, with the real API server as the
 //     source of its PodDefaults.
+//
+// For what a webhook author writes, a typed mutator and a typed validator, sallyport's
+// place is taken by "library", an application of three webhooks whose functions
+// controller-runtime has as well.
 //
 // Each is a process of its own. Each gets the same recorded reviews (testdata/,
 // byte for byte what kube-apiserver sent) as kube-apiserver sends them to a
@@ -76,6 +80,7 @@ func main() {
 var subcommands = map[string]func(args []string) error{
 	"floor":              serveFloor,
 	"controller-runtime": serveControllerRuntime,
+	"library":            serveLibrary,
 }
 
 // errMissed is the end of a run in which a limit did not hold.

@@ -90,6 +90,10 @@ func newTrial(ctx context.Context, c benchCase, t target, podDefaults *v1alpha1.
 		if adds = named(podDefaults, c.adds); adds == nil {
 			return nil, fmt.Errorf("the API server has no PodDefault %q", c.adds)
 		}
+		if c.bare {
+			adds = adds.DeepCopy()
+			adds.ResourceVersion = ""
+		}
 	}
 	answer, err := t.ask(ctx, c.path, r.body)
 	if err != nil {

@@ -61,6 +61,9 @@ func someResults() *results {
 			{Case: notebookOneMatch, Title: "the first", Server: sallyportName, CPUMicros: 80, RatioToFloor: 2},
 			{Case: notebookNoMatch, Title: "the second", Server: sallyportName, RatioToFloor: 2.01},
 			{Case: notebookManyMatch, Title: "the third", Server: sallyportName, RatioToFloor: 2.4, PeakRSSMiB: 100},
+			{Case: libraryAdd, Title: "the fourth", Server: libraryName, RatioToFloor: 4},
+			{Case: libraryNothing, Title: "the fifth", Server: libraryName, RatioToFloor: 3.5},
+			{Case: libraryValidate, Title: "the sixth", Server: libraryName, RatioToFloor: 3},
 		},
 		StartSeconds: 3,
 		Creations:    []creation{{CreatesPerSecond: 600}, {Server: sallyportName, Protocol: "HTTP/1.1"}},
@@ -79,11 +82,13 @@ func TestJudge(t *testing.T) {
 		change func(*results)
 		want   []bool
 	}{
-		"a value at the limit holds, one above does not": {func(*results) {}, []bool{true, false, true, true, true}},
-		"many are judged against the first row":          {func(r *results) { r.Reviews[3].RatioToFloor = 2.41 }, []bool{true, false, false, true, true}},
-		"memory":                                         {func(r *results) { r.Reviews[3].PeakRSSMiB = 128.1 }, []bool{true, false, true, false, true}},
-		"a slow start":                                   {func(r *results) { r.StartSeconds = 3.01 }, []bool{true, false, true, true, false}},
-		"nothing measured, none hold":                    {func(r *results) { *r = results{} }, make([]bool, 5)},
+		"a value at the limit holds, one above does not": {func(*results) {}, []bool{true, false, true, true, true, true, true, true}},
+		"many are judged against the first row":          {func(r *results) { r.Reviews[3].RatioToFloor = 2.41 }, []bool{true, false, false, true, true, true, true, true}},
+		"memory":                                         {func(r *results) { r.Reviews[3].PeakRSSMiB = 128.1 }, []bool{true, false, true, false, true, true, true, true}},
+		"a slow start":                                   {func(r *results) { r.StartSeconds = 3.01 }, []bool{true, false, true, true, false, true, true, true}},
+		"a library that costs too much":                  {func(r *results) { r.Reviews[4].RatioToFloor = 4.01 }, []bool{true, false, true, true, true, false, true, true}},
+		"typed handlers without changes":                 {func(r *results) { r.Reviews[5].RatioToFloor = 3.51; r.Reviews[6].RatioToFloor = 3.01 }, []bool{true, false, true, true, true, true, false, false}},
+		"nothing measured, none hold":                    {func(r *results) { *r = results{} }, make([]bool, 8)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -100,6 +100,9 @@ func (s *site) grow(ctx context.Context, from, to int, progress progress) error 
 	if err != nil {
 		return err
 	}
+	if to == from {
+		return nil
+	}
 	progress.sayf("creating %s PodDefaults", thousands(to-from))
 	return createPodDefaults(ctx, s.cp.objects, all[from:], progress)
 }

@@ -53,6 +53,10 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 			self, "controller-runtime", "-port", strconv.Itoa(port), "-cert-dir", s.dir, "-poddefaults", s.podDefaults,
 		}, err
 	},
+	libraryName: func(s *site, port int) ([]string, error) {
+		self, err := os.Executable()
+		return []string{self, "library", "-port", strconv.Itoa(port), "-cert-dir", s.dir}, err
+	},
 	sallyportName: func(s *site, port int) ([]string, error) {
 		metrics, err := freePort()
 		return []string{

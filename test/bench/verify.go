@@ -81,7 +81,7 @@ func verify(answer []byte, r review, adds *v1alpha1.PodDefault) error {
 }
 
 // inject makes the change to the pod as JSON, without any of the types that the
-// servers go through.
+// servers go through. A PodDefault that is from no API server leaves no mark.
 func inject(pod map[string]any, pd *v1alpha1.PodDefault) error {
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pd.Spec)
 	if err != nil {
@@ -95,14 +95,16 @@ func inject(pod map[string]any, pd *v1alpha1.PodDefault) error {
 		extend(container, "volumeMounts", spec["volumeMounts"])
 	}
 	extend(podSpec, "volumes", spec["volumes"])
-	child(child(pod, "metadata"), "annotations")[markPrefix+pd.Name] = pd.ResourceVersion
+	if pd.ResourceVersion != "" {
+		child(child(pod, "metadata"), "annotations")[markPrefix+pd.Name] = pd.ResourceVersion
+	}
 	return nil
 }
 
 // forgetDecisions removes the annotations in which a server tells what else it
 // has decided.
 func forgetDecisions(pod map[string]any) {
-	annotations := child(child(pod, "metadata"), "annotations")
+	annotations, _ := child(pod, "metadata")["annotations"].(map[string]any)
 	for key := range annotations {
 		if strings.HasPrefix(key, "sallyport.io/") {
 			delete(annotations, key)

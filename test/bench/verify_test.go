@@ -29,6 +29,8 @@ func TestVerify(t *testing.T) {
 			VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/v"}},
 		},
 	}
+	bare := adds.DeepCopy()
+	bare.ResourceVersion = ""
 	const mark = `{"op":"add","path":"/metadata/annotations/poddefault.admission.kubeflow.org~1poddefault-proxy","value":"7"}`
 	const right = `{"op":"add","path":"/spec/containers/0/env/-","value":{"name":"B","value":"b"}},` +
 		`{"op":"add","path":"/spec/containers/1/env","value":[{"name":"B","value":"b"}]},` +
@@ -55,6 +57,8 @@ func TestVerify(t *testing.T) {
 		"no patch where something has to change is wrong":   {nil, adds, "no JSON Patch"},
 		"a patch where nothing has to change is wrong":      {patch(mark), nil, "nothing has to change"},
 		"a patch without the mark is wrong":                 {patch(right), adds, "not the intended one"},
+		"no mark is right where no PodDefault is applied":   {patch(right), bare, ""},
+		"a mark where no PodDefault is applied is wrong":    {patch(right, mark), bare, "not the intended one"},
 		"a mark with another version is wrong":              {patch(right, strings.Replace(mark, "7", "8", 1)), adds, "not the intended one"},
 		"a patch that leaves out a container is wrong":      {patch(mark), adds, "not the intended one"},
 		"a patch that changes more is wrong":                {patch(right, mark, `{"op":"add","path":"/spec/hostname","value":"h"}`), adds, "not the intended one"},

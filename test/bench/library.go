@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/admission"
+	registrations "github.com/sallyport-io/sallyport/registration"
+)
+
+// serveLibrary is an application as a webhook author writes it, with the limits,
+// metrics and checks that it has by default.
+func serveLibrary(args []string) error {
+	o, err := parseServerFlags("library", args)
+	if err != nil {
+		return err
+	}
+	adder, err := newAdder()
+	if err != nil {
+		return err
+	}
+	pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"))
+	app, err := sallyport.New("library", sallyport.WithWebhooks(
+		admission.Mutating("add.bench.sallyport.io", pods, admission.MutateWith(adder), admission.AtPath(addPath)),
+		admission.Mutating("nothing.bench.sallyport.io", pods, admission.MutateWith(idle{}), admission.AtPath(nothingPath)),
+		admission.Validating("validate.bench.sallyport.io", pods, admission.Validate(checkImages), admission.AtPath(validatePath)),
+	))
+	if err != nil {
+		return err
+	}
+	settings := app.DefaultSettings()
+	settings.Registration.Mode = registrations.ModeNone
+	settings.Certificate = sallyport.CertificateSettings{
+		Source:   sallyport.SourceFiles,
+		CertFile: filepath.Join(o.certDir, certFile), KeyFile: filepath.Join(o.certDir, keyFile),
+	}
+	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", o.port, "0"
+	endWithParent()
+	return app.Run(context.Background(), settings)
+}
