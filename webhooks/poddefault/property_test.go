@@ -88,11 +88,10 @@ func drawContainer(name string) func(*rapid.T) corev1.Container {
 	}
 }
 
-func envName(env corev1.EnvVar) string                { return env.Name }
-func mountPath(mount corev1.VolumeMount) string       { return mount.MountPath }
-func volumeName(volume corev1.Volume) string          { return volume.Name }
-func containerName(container corev1.Container) string { return container.Name }
-func taint(t corev1.Toleration) string                { return t.Key + t.Value }
+func envName(env corev1.EnvVar) string          { return env.Name }
+func mountPath(mount corev1.VolumeMount) string { return mount.MountPath }
+func volumeName(volume corev1.Volume) string    { return volume.Name }
+func taint(t corev1.Toleration) string          { return t.Key + t.Value }
 
 func drawPod(t *rapid.T) *corev1.Pod {
 	pod := &corev1.Pod{
