@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package imports tests who may import whom. The table is the one of
-// docs/architecture.md; a package that is not in it may import anything of ours.
+// CONTRIBUTING.md; a package that is not in it may import anything of ours.
 package imports
 
 import (
