@@ -225,8 +225,7 @@ func build(c component, target, progress string) error {
 			fmt.Fprint(os.Stderr, ".")
 		case sig := <-interrupted:
 			_ = cmd.Process.Kill()
-			_ = <-done
-			return fmt.Errorf("building %s: stopped by %s", c.name, sig)
+			return errors.Join(fmt.Errorf("building %s: stopped by %s", c.name, sig), <-done)
 		case err := <-done:
 			if err != nil {
 				fmt.Fprintln(os.Stderr, " failed")
