@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport_test
+// Package logging tests what is logged in a process of its own: the client libraries
+// have one logger for all, which others may read while a test sets it.
+package logging
 
 import (
 	"bytes"
