@@ -108,10 +108,6 @@ func Compile(pd *kubeflowv1alpha1.PodDefault) *Compiled {
 // Problem says why the object can never work, nil if it can.
 func (c *Compiled) Problem() error { return c.problem }
 
-// Selectable tells whether the selector could be parsed. An object whose selector
-// could not is never applied and never blocks a pod.
-func (c *Compiled) Selectable() bool { return c.selector != nil }
-
 // Name is the object's name.
 func (c *Compiled) Name() string { return c.name }
 

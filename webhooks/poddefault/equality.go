@@ -32,9 +32,7 @@ func subset(want, have jsontext.Value) []string {
 // its absence.
 func exactly[T any](drop func(tree map[string]any)) func(want, have jsontext.Value) []string {
 	known := fieldPaths(nil, "", reflect.TypeFor[T]())
-	unknown := func(path string) bool {
-		return !slices.ContainsFunc(known, func(k string) bool { return k == path })
-	}
+	unknown := func(path string) bool { return !slices.Contains(known, path) }
 	return func(want, have jsontext.Value) []string {
 		w, h := decode(want), decode(have)
 		for _, tree := range []any{w, h} {
