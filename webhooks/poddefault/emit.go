@@ -36,7 +36,10 @@ func (m *merge) response(explain bool) *admission.Response {
 	e.list(&p.volumes)
 	e.tolerations(&p.tolerations, m.seconds)
 	e.list(&p.pullSecrets)
+	// Before anything inside their elements: a list may be sent as a whole, with
+	// the bytes of the elements as they came.
 	e.list(&p.initContainers)
+	e.list(&p.containers)
 	for i := range p.init {
 		e.list(&p.init[i].volumeMounts) // automount may take one away
 	}
@@ -48,7 +51,6 @@ func (m *merge) response(explain bool) *admission.Response {
 	}
 	e.commands("command", m.commands)
 	e.commands("args", m.args)
-	e.list(&p.containers)
 
 	if e.err != nil {
 		return admission.BadRequest("the request's object is no pod: %v", e.err)
