@@ -43,9 +43,7 @@ func Chain(handlers ...Handler) Handler {
 // handler tells of itself are kept.
 func Named(name string, handler Handler) Handler {
 	if m, ok := handler.(*mutator); ok {
-		named := *m
-		named.source = name
-		return &named
+		return &mutator{target: m.target, mutate: m.mutate, source: name, err: m.err}
 	}
 	return &named{Handler: handler, name: name}
 }

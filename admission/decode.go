@@ -27,6 +27,7 @@ import (
 type target struct {
 	elem    reflect.Type // the struct
 	untyped bool         // it holds a tree of maps
+	layout  *layout      // nil if only the general decoder will do
 	options json.Options
 	kind    string                  // empty if any will do
 	exact   schema.GroupVersionKind // instead of kind, if set
@@ -99,6 +100,7 @@ func describe(typ reflect.Type) *target {
 	}
 	if !t.untyped {
 		t.options = decodeOptions(t.elem)
+		t.layout = newLayout(t.elem)
 	}
 	return t
 }
@@ -185,10 +187,22 @@ func kindName(gvk schema.GroupVersionKind) string {
 
 // decode reads a part of the request; what names it. The error is a [readError].
 func (t *target) decode(raw []byte, what string) (runtime.Object, error) {
+	return t.decodeMarked(raw, what, nil)
+}
+
+// decodeMarked is decode that takes an imprint too, which is opaque if it could not.
+func (t *target) decodeMarked(raw []byte, what string, m *imprint) (runtime.Object, error) {
 	if len(raw) == 0 {
 		return nil, &readError{fmt.Sprintf("the request has no %s; a %s is expected", what, t.name())}
 	}
-	value := reflect.New(t.elem).Interface()
+	pointer := reflect.New(t.elem)
+	value := pointer.Interface()
+	if t.layout != nil && t.layout.read(raw, pointer.UnsafePointer(), t.options, m) {
+		return value.(runtime.Object), nil
+	}
+	if m != nil {
+		m.opaque = true
+	}
 	if t.untyped {
 		reader := jsonpatch.NewReader(raw)
 		if reader.Kind() != '{' {
@@ -200,6 +214,9 @@ func (t *target) decode(raw []byte, what string) (runtime.Object, error) {
 		}
 		value.(runtime.Unstructured).SetUnstructuredContent(tree.(map[string]any))
 		return value.(runtime.Object), nil
+	}
+	if t.layout != nil { // which may have filled a part of it
+		pointer.Elem().SetZero()
 	}
 	if err := json.Unmarshal(raw, value, t.options); err != nil {
 		return nil, &readError{fmt.Sprintf("the %s of the request cannot be decoded as %s: %s", what, t.name(), locate(err))}

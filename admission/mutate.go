@@ -9,10 +9,12 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync/atomic"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
@@ -67,6 +69,9 @@ type mutator struct {
 	mutate func(ctx context.Context, object apiruntime.Object) error
 	source string // for origins
 	err    error
+	// changes is true if the last call changed its object. The next one will, too, more
+	// often than not, and then a copy is made in place of an imprint.
+	changes atomic.Bool
 }
 
 // Operations implements [Restricted].
@@ -97,18 +102,36 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 	}
 	c := newCall(ctx, req)
 	t := mutators[0].target
-	before, err := t.object(req)
+	var mark *imprint
+	if m := mutators[0]; !m.changes.Load() && !WantsOrigins(ctx) {
+		mark = imprints.Get().(*imprint)
+		defer mark.release()
+	}
+	object, err := t.object(req, mark)
 	if err != nil {
 		return c.decide(err)
 	}
-	object := before.DeepCopyObject()
+	var before apiruntime.Object
+	if mark == nil || mark.opaque {
+		before = object.DeepCopyObject()
+	}
+	kind := object.GetObjectKind().GroupVersionKind()
 	trace := newTrace(ctx, req.Object.Raw, before)
 	for _, m := range mutators {
 		if err := m.mutate(c, object); err != nil {
 			return c.decide(err)
 		}
-		keepKind(before, object)
+		keepKind(kind, object)
 		if err := trace.step(m.source, object); err != nil {
+			return nil, err
+		}
+	}
+	if before == nil {
+		if mark.unchanged() {
+			return c.response(Allowed()), nil
+		}
+		mutators[0].changes.Store(true)
+		if before, err = t.object(req, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -116,17 +139,20 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 	if err != nil {
 		return nil, fmt.Errorf("the changes of the handler cannot be written as a patch: %w", err)
 	}
+	if len(patch) == 0 {
+		mutators[0].changes.Store(false)
+	}
 	resp := c.response(Patched(patch))
 	resp.Origins = trace.origins()
 	return resp, nil
 }
 
-// object decodes the object of the request.
-func (t *target) object(req *admissionv1.AdmissionRequest) (apiruntime.Object, error) {
+// object decodes the object of the request, and takes an imprint unless that is nil.
+func (t *target) object(req *admissionv1.AdmissionRequest, m *imprint) (apiruntime.Object, error) {
 	if err := t.checkKind(req); err != nil {
 		return nil, err
 	}
-	return t.decode(req.Object.Raw, "object")
+	return t.decodeMarked(req.Object.Raw, "object", m)
 }
 
 // oldObject decodes the old object of the request.
@@ -140,8 +166,7 @@ func (t *target) oldObject(req *admissionv1.AdmissionRequest) (apiruntime.Object
 // keepKind undoes a change of apiVersion and kind, for example by a function that
 // makes the whole object anew: without them the API server cannot read the object
 // any more, which no failurePolicy covers.
-func keepKind(before, after apiruntime.Object) {
-	want := before.GetObjectKind().GroupVersionKind()
+func keepKind(want schema.GroupVersionKind, after apiruntime.Object) {
 	if got := after.GetObjectKind(); got.GroupVersionKind() != want {
 		got.SetGroupVersionKind(want)
 	}

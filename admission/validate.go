@@ -51,7 +51,7 @@ func Validate[T runtime.Object](check func(ctx context.Context, object T) error,
 		return v
 	}
 	v.create = func(c *call) error {
-		object, err := v.target.object(c.req)
+		object, err := v.target.object(c.req, nil)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func ValidateEach[T runtime.Object](checks Checks[T], options ...HandlerOption) 
 			return nil
 		}
 		return func(c *call) error {
-			object, err := v.target.object(c.req)
+			object, err := v.target.object(c.req, nil)
 			if err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func ValidateEach[T runtime.Object](checks Checks[T], options ...HandlerOption) 
 			if err != nil {
 				return err
 			}
-			object, err := v.target.object(c.req)
+			object, err := v.target.object(c.req, nil)
 			if err != nil {
 				return err
 			}
