@@ -30,6 +30,10 @@ modules = $$(find . -name .git -prune -o -name bin -prune -o -name go.mod -print
 other_modules = $$(for m in $(modules); do \
 	[ "$$m" != . ] && [ -n "$$($(GO) -C "$$m" list ./... 2>/dev/null)" ] && echo "$$m"; done)
 
+# Packages with properties that are tried with 10,000 random cases each, which takes too
+# long under the race detector.
+properties = ./jsonpatch ./webhooks/poddefault
+
 build_command = CGO_ENABLED=0 $(GO) build -trimpath
 
 .PHONY: help
@@ -63,6 +67,7 @@ test: build ## Vet, unit tests, end-to-end tests on a real API server, every fuz
 	@$(with_control_plane); race=$(race); set -e; \
 	all=$$($(GO) list ./...); unit=$$(printf '%s\n' "$$all" | grep -v '/test/'); whole=$$(printf '%s\n' "$$all" | grep '/test/'); \
 	echo "$(GO) test $$race (packages)"; $(GO) test $$race $$unit; \
+	echo "$(GO) test $(properties) -rapid.checks=10000"; $(GO) test $(properties) -rapid.checks=10000; \
 	echo "$(GO) test ./test/..."; $(GO) test -timeout 20m $$whole
 	@$(MAKE) --no-print-directory fuzz
 

@@ -19,8 +19,20 @@ import (
 // values that were not defaulted. It returns whether there is a conflict instead.
 func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1.Pod, conflict bool) {
 	pod = before.DeepCopy()
-	chosen := intendedChoice(pod, all)
-	chosen = intendedUsable(pod, chosen)
+	var chosen []*kubeflowv1alpha1.PodDefault
+	for mute := map[string]bool{}; ; {
+		before := len(mute)
+		all := intendedChoice(pod, all, mute)
+		chosen = intendedUsable(pod, all)
+		for _, pd := range all {
+			if !slices.Contains(chosen, pd) {
+				mute[pd.Name] = true
+			}
+		}
+		if len(mute) == before {
+			break
+		}
+	}
 	var brought []string
 	for _, pd := range chosen {
 		for _, container := range slices.Concat(pd.Spec.Sidecars, pd.Spec.InitContainers) {
@@ -60,8 +72,9 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 	return pod, conflict
 }
 
-// intendedChoice adds labels until no further PodDefault is selected.
-func intendedChoice(pod *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) []*kubeflowv1alpha1.PodDefault {
+// intendedChoice adds labels until no further PodDefault is selected. Those in mute add
+// none.
+func intendedChoice(pod *corev1.Pod, all []*kubeflowv1alpha1.PodDefault, mute map[string]bool) []*kubeflowv1alpha1.PodDefault {
 	set := labels.Set{}
 	for key, value := range pod.Labels {
 		set[key] = value
@@ -82,7 +95,7 @@ func intendedChoice(pod *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) []*kube
 		}
 		for _, pd := range inNameOrder(chosen) {
 			for key, value := range pd.Spec.Labels {
-				if _, ok := set[key]; !ok {
+				if _, ok := set[key]; !ok && !mute[pd.Name] {
 					set[key] = value
 				}
 			}

@@ -116,7 +116,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if namespace == "" {
 		namespace = req.Namespace
 	}
-	chosen, err := h.choose(ctx, namespace, meta.labels)
+	chosen, err := h.choose(ctx, namespace, meta.labels, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +127,15 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if !ok {
 		return admission.BadRequest("the request's object is no pod: it has no spec, or a container that is none"), nil
 	}
+	for mute := []*Compiled(nil); ; {
+		_, invalid := usable(pod, chosen)
+		if !silence(invalid, &mute) {
+			break
+		}
+		if chosen, err = h.choose(ctx, namespace, meta.labels, mute); err != nil {
+			return nil, err
+		}
+	}
 	m := mergeAll(pod, chosen, &h.settings)
 	if len(m.conflicts) > 0 {
 		return m.denial(), nil
@@ -134,13 +143,30 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	return m.response(admission.WantsOrigins(ctx)), nil
 }
 
+// silence adds to mute those of the PodDefaults that add labels and are not in it yet,
+// and tells whether there were any. What is not applied adds no label, so it must not
+// select others by one.
+func silence(invalid []*Compiled, mute *[]*Compiled) bool {
+	known := len(*mute)
+	for _, c := range invalid {
+		if c.problem == nil && len(c.labels) > 0 && !slices.ContainsFunc(*mute, func(other *Compiled) bool { return other.name == c.name }) {
+			*mute = append(*mute, c)
+		}
+	}
+	return len(*mute) > known
+}
+
 // choose selects the PodDefaults for a pod, to a fixed point: a label that one of
-// them adds may select another. What was chosen once stays chosen.
-func (h *handler) choose(ctx context.Context, namespace string, pod Labels) ([]*Compiled, error) {
+// them adds may select another, but none of those in mute. What was chosen once stays
+// chosen.
+func (h *handler) choose(ctx context.Context, namespace string, pod Labels, mute []*Compiled) ([]*Compiled, error) {
 	chosen, err := h.source.Select(ctx, namespace, pod)
 	for err == nil {
 		known := len(pod)
 		for _, c := range chosen {
+			if slices.ContainsFunc(mute, func(other *Compiled) bool { return other.name == c.name }) {
+				continue
+			}
 			for _, l := range c.labels {
 				if c.problem == nil && !pod.Has(l.key) {
 					pod = append(slices.Clip(pod), label{[]byte(l.key), []byte(l.value)})
