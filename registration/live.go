@@ -28,6 +28,9 @@ func holds(wanted, live any) (bool, error) {
 	if object, ok := want.(map[string]any); ok { // typed clients leave them out of what they return
 		delete(object, "apiVersion")
 		delete(object, "kind")
+		if meta, ok := object["metadata"].(map[string]any); ok { // a precondition of an apply, no wish
+			delete(meta, "resourceVersion")
+		}
 	}
 	return within(want, have), nil
 }

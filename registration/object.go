@@ -277,16 +277,19 @@ func (o *object[Object, List, Wanted]) pass(ctx context.Context, all wanted, liv
 	defer cancel()
 	out := outcome{called: true}
 	var left string
+	var drifted bool
 	var err error
 	if wanted == none {
 		left, out.written, err = o.remove(ctx)
+		drifted = out.written
 	} else {
-		left, out.written, err = o.put(ctx, wanted)
+		left, drifted, err = o.put(ctx, wanted)
+		out.written = left != o.resourceVersion
 	}
 	if err != nil {
 		return outcome{called: true}, fmt.Errorf("%s %s: %w", o.kindName, o.objectName, err)
 	}
-	out.repaired = out.written && same
+	out.repaired = drifted && same
 	o.passed, o.last, o.before, o.resourceVersion = true, data, before, left
 	return out, nil
 }
@@ -306,28 +309,33 @@ func (o *object[Object, List, Wanted]) apply(ctx context.Context, wanted Wanted)
 // version of it, so that the selectors of others are kept, and so that it is known
 // whether others have changed something of ours, and not only something of their
 // own. It returns the resource version that the object has now, and whether it
-// wrote.
-func (o *object[Object, List, Wanted]) put(ctx context.Context, wanted Wanted) (left string, written bool, err error) {
+// was not what is wanted.
+func (o *object[Object, List, Wanted]) put(ctx context.Context, wanted Wanted) (left string, drifted bool, err error) {
+	var conflict error
 	for range maxConflicts {
-		var live Object
-		live, err = o.client.Get(ctx, o.objectName, metav1.GetOptions{})
+		live, err := o.client.Get(ctx, o.objectName, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			o.at(wanted, "")
-			left, err = o.apply(ctx, wanted)
+			left, err := o.apply(ctx, wanted)
 			return left, true, err
 		}
 		if err != nil {
 			return "", false, fmt.Errorf("reading it before writing: %w", err)
 		}
 		restore := o.adopt(wanted, live)
+		same, err := holds(wanted, live)
+		if err != nil {
+			return "", false, err
+		}
 		o.at(wanted, live.GetResourceVersion())
-		left, err = o.apply(ctx, wanted)
+		left, err := o.apply(ctx, wanted)
 		restore()
 		if !apierrors.IsConflict(err) {
-			return left, left != live.GetResourceVersion(), err
+			return left, !same, err
 		}
+		conflict = err
 	}
-	return "", false, err
+	return "", false, conflict
 }
 
 // remove takes the own webhooks out of the object, and then deletes it if it is
