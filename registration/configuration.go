@@ -82,6 +82,8 @@ type Configurations struct {
 // the order given; fields that a definition leaves unset get its defaults, save
 // for selectors: an unset selector is left to others. caBundle is PEM, with at
 // least one certificate; if it is empty, the field is left to others.
+// A webhook that could bring the cluster to a halt is refused, unless its
+// AllowWedge says why it may.
 //
 // Equal input gives equal output. The error names every mistake of c and of the
 // definitions.
@@ -94,6 +96,10 @@ func Build(c Config, webhooks []admission.Webhook, caBundle []byte) (Configurati
 			errs = append(errs, fmt.Errorf("webhook %q: the name is used twice", w.Name))
 		}
 		names[w.Name] = true
+		for _, wedge := range wedges(w.Defaulted(), c) {
+			errs = append(errs, fmt.Errorf("webhook %q could bring the cluster to a halt while its server is away: it fails closed, and %s; "+
+				"or say with AllowWedge why it may", w.Name, wedge))
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return Configurations{}, fmt.Errorf("webhook configurations cannot be built: %w", err)
