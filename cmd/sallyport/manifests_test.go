@@ -91,7 +91,7 @@ func TestPartsAreThoseThatWereAskedFor(t *testing.T) {
 		}
 		return kinds
 	}
-	rights := []string{"ClusterRole", "ClusterRoleBinding", "ServiceAccount", "Role", "RoleBinding"}
+	rights := []string{"ClusterRole", "ClusterRoleBinding", "ServiceAccount", "Role", "RoleBinding", "Role", "RoleBinding"}
 	configurations := []string{"MutatingWebhookConfiguration"}
 	for _, tc := range []struct {
 		args, want []string
