@@ -64,8 +64,7 @@ func (s *RegistrationSettings) register(clients kubernetes.Interface, webhooks f
 ) (registrar, error) {
 	switch s.Mode {
 	case registration.ModeAPI:
-		recorder := &eventRecorder{broadcaster: events.NewBroadcaster(&events.EventSinkImpl{Interface: clients.EventsV1()})}
-		recorder.EventRecorderLogger = recorder.broadcaster.NewRecorder(scheme.Scheme, registration.DefaultFieldManager)
+		recorder := &eventRecorder{sink: &events.EventSinkImpl{Interface: clients.EventsV1()}}
 		keeper, err := registration.NewKeeper(registration.Options{
 			Config:   s.Config(),
 			Client:   clients.AdmissionregistrationV1(),
@@ -76,7 +75,6 @@ func (s *RegistrationSettings) register(clients kubernetes.Interface, webhooks f
 			Registry: registry,
 		})
 		if err != nil {
-			recorder.broadcaster.Shutdown()
 			return nil, err
 		}
 		return recordingKeeper{keeper, recorder}, nil
@@ -89,9 +87,11 @@ func (s *RegistrationSettings) register(clients kubernetes.Interface, webhooks f
 	}
 }
 
+// eventRecorder records nothing before its keeper runs: a broadcaster works from
+// its making on.
 type eventRecorder struct {
-	events.EventRecorderLogger
-	broadcaster events.EventBroadcaster
+	events.EventRecorder
+	sink events.EventSink
 }
 
 // recordingKeeper is a keeper whose events are sent as long as it runs.
@@ -101,10 +101,12 @@ type recordingKeeper struct {
 }
 
 func (k recordingKeeper) Run(ctx context.Context) error {
-	defer k.recorder.broadcaster.Shutdown()
-	if err := k.recorder.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+	broadcaster := events.NewBroadcaster(k.recorder.sink)
+	defer broadcaster.Shutdown()
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		return fmt.Errorf("events: %w", err)
 	}
+	k.recorder.EventRecorder = broadcaster.NewRecorder(scheme.Scheme, registration.DefaultFieldManager)
 	return k.Keeper.Run(ctx)
 }
 
