@@ -177,7 +177,7 @@ func TestAPIServerReadsStaticManifests(t *testing.T) {
 	w := webhook(admission.TypeValidating, "a.static.example.com")
 	w.Rules = slices.Clone(podRules)
 	w.Rules[0].Resources = []string{"configmaps"}
-	w.FailurePolicy = "Fail"
+	w.FailurePolicy, w.AllowWedge = "Fail", "the server of the test goes with the API server"
 	f := newFiles(t, "static", ca, w, webhook(admission.TypeMutating, "b.static.example.com"))
 	f.options.Config.Endpoint.URL = server.URL
 	f.start()
