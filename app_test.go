@@ -360,7 +360,7 @@ func TestDefinitionsKeepWhatNoFlagSays(t *testing.T) {
 	if got[0].FailurePolicy != admissionregistrationv1.Ignore || got[0].TimeoutSeconds != 7 || len(got[0].ReviewVersions) != 0 {
 		t.Errorf("got %+v", got[0])
 	}
-	if s := metav1.FormatLabelSelector(got[0].NamespaceSelector); s != "kubernetes.io/metadata.name notin (home,kube-node-lease,kube-system),team=a,tier in (prod)" {
+	if s := metav1.FormatLabelSelector(got[0].NamespaceSelector); s != "kubernetes.io/metadata.name notin (home,kube-node-lease,kube-public,kube-system),team=a,tier in (prod)" {
 		t.Errorf("selector is %s", s)
 	}
 	settings.Registration.FailurePolicy, settings.Registration.TimeoutSeconds, settings.Registration.ReviewVersions = "Fail", 3, []string{"v1"}

@@ -63,6 +63,7 @@ func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 	}
 	if serves {
 		s.Registration.AddModeFlag(cmd)
+		s.Registration.AddDirectoryFlag(cmd)
 		s.Registration.AddEndpointFlags(cmd)
 		s.Registration.AddFlags(cmd)
 		s.Certificate.AddFlags(cmd)

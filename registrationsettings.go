@@ -29,6 +29,8 @@ import (
 type RegistrationSettings struct {
 	// Mode says who writes the webhook configurations. Default [registration.ModeAPI].
 	Mode registration.Mode
+	// StaticManifestsDir is for [registration.ModeManifest]: an absolute path.
+	StaticManifestsDir string
 	// Name is that of the webhook configurations.
 	Name string
 	// Service is "namespace/name" or "namespace/name:port", URL is for a server outside
@@ -38,8 +40,16 @@ type RegistrationSettings struct {
 	// those of the definitions. Empty for all.
 	NamespaceSelector string
 	// ExcludedNamespaces are names of namespaces that the webhooks are never called
-	// for, and nor is the one of Service.
+	// for, and nor is the one of Service, unless it is shared.
 	ExcludedNamespaces []string
+	// OwnPods is the label of the pods of this server, "key=value": webhooks for pods
+	// are not called for them. Empty if there is none.
+	OwnPods string
+	// SharedNamespace is set if others use the namespace of Service too, as
+	// Kubeflow's: it is not excluded then.
+	SharedNamespace bool
+	// AllowWedge is [admission.Webhook.AllowWedge] for all webhooks that have none.
+	AllowWedge string
 	// FailurePolicy, TimeoutSeconds and ReviewVersions take the place of what the
 	// definitions say; empty leaves them.
 	FailurePolicy  string
@@ -58,8 +68,8 @@ var (
 // AddModeFlag adds the flag that says who writes the webhook configurations.
 func (s *RegistrationSettings) AddModeFlag(cmd *cobra.Command) {
 	s.Mode = cmp.Or(s.Mode, registration.ModeAPI)
-	cmd.Flags().Var(&s.Mode, "registration", "`who` writes the webhook configurations: the server itself (api) or somebody else (none)")
-	cli.CompleteChoices(cmd, "registration", []string{string(registration.ModeAPI), string(registration.ModeNone)})
+	cmd.Flags().Var(&s.Mode, "registration", "`who` writes the webhook configurations: the server itself, to the API server (api) or as files that kube-apiserver reads (manifest), or somebody else (none)")
+	completeModes(cmd)
 }
 
 // AddEndpointFlags adds the flags that say where the API server finds the server.
@@ -81,7 +91,13 @@ func (s *RegistrationSettings) AddFlags(cmd *cobra.Command) {
 	flags.StringVar(&s.NamespaceSelector, "namespace-selector", s.NamespaceSelector,
 		"label `selector` of the namespaces that the webhooks are for, for example app.kubernetes.io/part-of=kubeflow-profile; empty for all")
 	flags.StringSliceVar(&s.ExcludedNamespaces, "excluded-namespaces", s.ExcludedNamespaces,
-		"`namespaces` that the webhooks are never called for; that of --service is excluded as well")
+		"`namespaces` that the webhooks are never called for; that of --service is excluded as well, unless it is shared")
+	flags.StringVar(&s.OwnPods, "own-pods", s.OwnPods,
+		"`label` of the pods of this server, key=value, which webhooks for pods are not called for; empty if they have none")
+	flags.BoolVar(&s.SharedNamespace, "shared-namespace", s.SharedNamespace,
+		"others use the namespace of --service too: do not exclude it, only the pods of --own-pods")
+	flags.StringVar(&s.AllowWedge, "allow-wedge", s.AllowWedge,
+		"`reason` why webhooks may be registered that can bring the cluster to a halt while the server is away")
 	flags.StringVar(&s.FailurePolicy, "failure-policy", s.FailurePolicy,
 		"`policy` for an object whose webhook fails: refuse it (Fail) or admit it as it is (Ignore)")
 	flags.Int32Var(&s.TimeoutSeconds, "webhook-timeout", s.TimeoutSeconds, "`seconds` that the API server waits for a webhook, from 1 to 30")
@@ -136,6 +152,7 @@ func (s *RegistrationSettings) Validate() error {
 	if _, err := s.selector(); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, s.validateOwnPods())
 	if (s.TimeoutSeconds != 0 || s.needed) && (s.TimeoutSeconds < 1 || s.TimeoutSeconds > 30) {
 		errs = append(errs, fmt.Errorf("--webhook-timeout %d: the API server allows 1 to 30 seconds", s.TimeoutSeconds))
 	}
@@ -189,6 +206,8 @@ func (s *RegistrationSettings) Apply(webhooks []admission.Webhook) ([]admission.
 	for i := range out {
 		w := &out[i]
 		w.NamespaceSelector = both(w.NamespaceSelector, selector)
+		s.excludeOwnPods(w)
+		w.AllowWedge = cmp.Or(w.AllowWedge, s.AllowWedge)
 		w.FailurePolicy = cmp.Or(admissionregistrationv1.FailurePolicyType(s.FailurePolicy), w.FailurePolicy)
 		w.TimeoutSeconds = cmp.Or(s.TimeoutSeconds, w.TimeoutSeconds)
 		if len(s.ReviewVersions) > 0 {
@@ -207,7 +226,7 @@ func (s *RegistrationSettings) selector() (*metav1.LabelSelector, error) {
 		return nil, fmt.Errorf("--namespace-selector: %w", err)
 	}
 	excluded := slices.Clone(s.ExcludedNamespaces)
-	if namespace, _, ok := strings.Cut(s.Service, "/"); ok {
+	if namespace, _, ok := strings.Cut(s.Service, "/"); ok && !s.SharedNamespace {
 		excluded = append(excluded, namespace)
 	}
 	slices.Sort(excluded)

@@ -19,7 +19,6 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/certificate"
-	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/wire"
 )
@@ -55,7 +54,7 @@ type process struct {
 	// All nil without webhooks; the keeper also if somebody else registers them.
 	source   certificate.Source
 	listener *serving.Server
-	keeper   *registration.Keeper
+	keeper   registrar
 }
 
 // metricsRegistry takes metrics, and shows those of controller-runtime too.
@@ -117,16 +116,7 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 	if p.listener, err = p.listen(s.Serving, webhooks, registry); err != nil {
 		return nil, err
 	}
-	if s.Registration.Mode != registration.ModeNone {
-		p.keeper, err = registration.NewKeeper(registration.Options{
-			Config:   config,
-			Client:   clients.AdmissionregistrationV1(),
-			Webhooks: func() []admission.Webhook { return webhooks },
-			CABundle: p.caBundle,
-			Logger:   p.logger,
-			Registry: registry,
-		})
-	}
+	p.keeper, err = s.Registration.register(clients, func() []admission.Webhook { return webhooks }, p.caBundle, p.logger, registry)
 	return p, err
 }
 

@@ -51,7 +51,8 @@ func (a *App) DefaultSettings() Settings {
 		Certificate: CertificateSettings{Source: SourceAuthority, DefaultSecret: a.name + "-authority"},
 		Registration: RegistrationSettings{
 			Mode: registration.ModeAPI, Name: a.name,
-			ExcludedNamespaces: []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease},
+			ExcludedNamespaces: []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespacePublic},
+			OwnPods:            "app.kubernetes.io/name=" + a.name,
 		},
 		LeaderElection: LeaderElectionSettings{Enabled: true},
 		Webhooks:       everything,
@@ -116,9 +117,9 @@ func (a *App) validate(s *Settings, c *chosen) (*rest.Config, error) {
 		if !filesOnly { // else nobody needs to know the endpoint
 			errs = append(errs, s.Registration.ValidateEndpoint())
 		}
-		errs = append(errs, s.Registration.Validate(), s.Certificate.Validate(), s.Serving.ValidateFlags())
+		errs = append(errs, s.Registration.ValidateMode(), s.Registration.Validate(), s.Certificate.Validate(), s.Serving.ValidateFlags())
 		_, _, inSecret := s.Certificate.AuthoritySecret(s.Registration.Config().Endpoint)
-		needsClient = needsClient || inSecret || s.Registration.Mode != registration.ModeNone
+		needsClient = needsClient || inSecret || s.Registration.Mode == registration.ModeAPI
 	}
 	client := s.Client
 	if client == nil && needsClient {

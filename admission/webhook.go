@@ -54,7 +54,12 @@ type Webhook struct {
 	ReinvocationPolicy admissionregistrationv1.ReinvocationPolicyType
 	// ReviewVersions is v1, v1beta1 if not set, the order of preference.
 	ReviewVersions []string
-	Handler        Handler
+	// AllowWedge is the reason why the webhook may be registered although the
+	// cluster could come to a halt while its server is away: it fails closed, and is
+	// for all groups or resources, or for something vital (pods, nodes, leases, …)
+	// without an exclusion. Without a reason, registration refuses it.
+	AllowWedge string
+	Handler    Handler
 }
 
 // Defaulted returns w with the defaults of its fields filled in.

@@ -40,7 +40,7 @@ func TestManifestsHoldWhatTheDefinitionsSay(t *testing.T) {
 		Handler:         webhook(admission.TypeMutating, "a.example.com").Handler,
 	}
 	plain := webhook(admission.TypeMutating, "default.crontab.example.com")
-	plain.FailurePolicy = ""
+	plain.FailurePolicy, plain.AllowWedge = "", "a test"
 	config := registration.Config{
 		Name:        "crontab-webhooks",
 		Endpoint:    registration.Endpoint{Service: &registration.Service{Namespace: "system", Name: "webhooks"}},

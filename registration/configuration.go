@@ -33,6 +33,11 @@ type Config struct {
 	Name string
 	// Endpoint is where the server of the webhooks is.
 	Endpoint Endpoint
+	// ConversionEndpoint is where the server of conversion webhooks is; nil means
+	// Endpoint. In a cluster it is a Service of its own with
+	// publishNotReadyAddresses: objects must be readable before anything that reads
+	// them is ready.
+	ConversionEndpoint *Endpoint
 	// Labels and Annotations go on both objects, in addition to [ManagedByLabel].
 	Labels, Annotations map[string]string
 }
@@ -49,7 +54,19 @@ func (c Config) Validate() error {
 	if value, ok := c.Labels[ManagedByLabel]; ok && value != ManagedByValue {
 		errs = append(errs, fmt.Errorf("label %s: must be %s, by which own objects are recognised", ManagedByLabel, ManagedByValue))
 	}
+	if c.ConversionEndpoint != nil {
+		if err := c.ConversionEndpoint.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("conversion: %w", err))
+		}
+	}
 	return errors.Join(append(errs, c.Endpoint.Validate())...)
+}
+
+func (c Config) conversionEndpoint() Endpoint {
+	if c.ConversionEndpoint != nil {
+		return *c.ConversionEndpoint
+	}
+	return c.Endpoint
 }
 
 // Configurations are the wanted objects, as apply configurations: they hold the
@@ -65,6 +82,8 @@ type Configurations struct {
 // the order given; fields that a definition leaves unset get its defaults, save
 // for selectors: an unset selector is left to others. caBundle is PEM, with at
 // least one certificate; if it is empty, the field is left to others.
+// A webhook that could bring the cluster to a halt is refused, unless its
+// AllowWedge says why it may.
 //
 // Equal input gives equal output. The error names every mistake of c and of the
 // definitions.
@@ -77,6 +96,10 @@ func Build(c Config, webhooks []admission.Webhook, caBundle []byte) (Configurati
 			errs = append(errs, fmt.Errorf("webhook %q: the name is used twice", w.Name))
 		}
 		names[w.Name] = true
+		for _, wedge := range wedges(w.Defaulted(), c) {
+			errs = append(errs, fmt.Errorf("webhook %q could bring the cluster to a halt while its server is away: it fails closed, and %s; "+
+				"or say with AllowWedge why it may", w.Name, wedge))
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return Configurations{}, fmt.Errorf("webhook configurations cannot be built: %w", err)

@@ -3,7 +3,8 @@
 // Package registration makes the API server call webhooks: it derives
 // MutatingWebhookConfiguration and ValidatingWebhookConfiguration from webhook
 // definitions, prints them ([Manifests]), and keeps them true in a cluster
-// ([Keeper]).
+// ([Keeper]) or in files of kube-apiserver ([Files]). A Keeper also keeps the
+// conversion stanza of CustomResourceDefinitions.
 //
 // There is one object of each type for an application, both of one name, with
 // the webhooks in the order of their definitions: inside one object the API

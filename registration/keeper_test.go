@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +49,11 @@ func TestKeeper(t *testing.T) {
 		"deletes nothing that holds something of others":                    testKeepsOthers,
 		"follows the CA bundle":                                             testBundle,
 		"recovers from definitions that the API server refuses":             testRefused,
+		"writes the conversion stanza of definitions that exist":            testConversion,
+		"registers conversions before webhooks":                             testConversionBeforeWebhooks,
+		"adopts the terms that others add to selectors":                     testAdoption,
+		"backs off from those who change again and again what is ours":      testFight,
+		"writes nothing while it does not lead":                             testFollower,
 		"needs no more rights than PolicyRules":                             testRights,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, config) })
@@ -292,9 +298,9 @@ func testRefused(t *testing.T, config *rest.Config) {
 
 func testRights(t *testing.T, config *rest.Config) {
 	admin := kubernetes.NewForConfigOrDie(config)
-	rules := registration.PolicyRules("rights")
+	rules := append(registration.PolicyRules("rights"), registration.ConversionPolicyRules("cogs.conversion.example.com")...)
 	for _, rule := range rules {
-		if !cmp.Equal([]string{"rights"}, rule.ResourceNames) {
+		if len(rule.ResourceNames) != 1 {
 			t.Errorf("rights on other objects too: %v", rule)
 		}
 	}
@@ -313,7 +319,10 @@ func testRights(t *testing.T, config *rest.Config) {
 	limited := rest.CopyConfig(config)
 	limited.Impersonate.UserName = "keeper"
 
-	k := newKeeper(t, limited, "rights", []admission.Webhook{webhook(admission.TypeMutating, "a.rights.example.com")})
+	k := newConverter(t, limited, "rights", "cogs")
+	k.define(webhook(admission.TypeMutating, "a.rights.example.com"))
+	k.crds = apiextensionsclient.NewForConfigOrDie(config).CustomResourceDefinitions() // the test's own, as the next
+	k.create(definition("cogs"))
 	k.client = kubernetes.NewForConfigOrDie(config).AdmissionregistrationV1() // the test's own
 	k.start()
 	k.registered() // create
@@ -325,6 +334,9 @@ func testRights(t *testing.T, config *rest.Config) {
 	k.eventually("the timeout is back", func() bool { return *k.mutating().Webhooks[0].TimeoutSeconds == 5 }) // patch
 	k.define()
 	k.eventually("the configuration is gone", func() bool { return k.gone() }) // get, delete
+	if k.stanza("cogs") == nil {
+		t.Error("no conversion stanza")
+	}
 	if strings.Contains(k.log.String(), "forbidden") {
 		t.Errorf("something was forbidden:\n%s", k.log)
 	}

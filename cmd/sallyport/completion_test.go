@@ -45,7 +45,7 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"review", "--webhook", ""}, []string{"poddefault.sallyport.io"}},
 		{[]string{"review", "--webhook", "poddefault.sallyport.io", "--webhook", "p"}, []string{"poddefault.sallyport.io"}},
 		{[]string{"review", "--webhook", "x"}, []string{}},
-		{[]string{"serve", "--registration", ""}, []string{"api", "none"}},
+		{[]string{"serve", "--registration", ""}, []string{"api", "manifest", "none"}},
 		{[]string{"serve", "--certificate-source", ""}, []string{"authority", "files"}},
 		{[]string{"serve", "--failure-policy", ""}, []string{"Fail", "Ignore"}},
 		{[]string{"serve", "--review-versions", ""}, []string{"v1", "v1beta1"}},

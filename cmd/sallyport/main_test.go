@@ -128,7 +128,7 @@ func TestMistakesInTheCommandLineSayWhatToDo(t *testing.T) {
 		"an argument of manifests":                   {[]string{"manifests", "crd"}, []string{`"crd"`, "--part"}},
 		"an argument of version":                     {[]string{"version", "x"}, []string{`"x"`}},
 		"a number that is none":                      {[]string{"serve", "--secure-port", "https"}, []string{`"https"`, "--secure-port", "--help"}},
-		"a mode of registration that does not exist": {[]string{"serve", "--registration", "maybe"}, []string{`"maybe"`, "api or none"}},
+		"a mode of registration that does not exist": {[]string{"serve", "--registration", "maybe"}, []string{`"maybe"`, "api, manifest or none"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sallyport(t, tc.args...).wantError(t, tc.want...)

@@ -36,6 +36,7 @@ type manifestsOptions struct {
 	parts          []string
 	serviceAccount string
 	caFile         string
+	static         bool
 	certificates   frontdoor.CertificateSettings
 	registration   frontdoor.RegistrationSettings
 }
@@ -72,6 +73,8 @@ func newManifestsCommand() *cobra.Command {
 		o.registration.AddFlags(cmd)
 		flags.StringVar(&o.caFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
 		cli.CompleteFiles(cmd, "ca-file")
+		flags.BoolVar(&o.static, "static", false,
+			"print static admission manifests, which kube-apiserver reads from files; needs --url and --part configurations")
 	})
 	return cmd
 }
@@ -87,6 +90,12 @@ func (o *manifestsOptions) validate() error {
 	}
 	if slices.ContainsFunc(o.parts, func(part string) bool { return part != partCRD }) {
 		errs = append(errs, o.registration.ValidateEndpoint(), o.registration.Validate(), o.certificates.ValidateSource())
+	}
+	if o.static && !slices.Equal(o.parts, []string{partConfigurations}) {
+		errs = append(errs, errors.New("--static prints webhook configurations only: add --part configurations"))
+	}
+	if o.static && o.registration.Service != "" {
+		errs = append(errs, errors.New("--static needs --url: kube-apiserver takes no Service in static manifests"))
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(o.serviceAccount) {
 		errs = append(errs, fmt.Errorf("--service-account %q: %s", o.serviceAccount, problem))
@@ -138,6 +147,9 @@ func (o *manifestsOptions) configurations() ([]runtime.Object, error) {
 	}
 	if webhooks, err = o.registration.Apply(webhooks); err != nil {
 		return nil, err
+	}
+	if o.static {
+		return registration.StaticManifests(o.registration.Config(), webhooks, caBundle)
 	}
 	return registration.Manifests(o.registration.Config(), webhooks, caBundle)
 }

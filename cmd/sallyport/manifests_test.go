@@ -35,10 +35,10 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 		"configurations":                     {"--part", "configurations", "--service", service},
 		"configurations-with-other-settings": {
 			"--part", "configurations", "--service", service + ":8443", "--configuration-name", "hooks", "--failure-policy", "Ignore",
-			"--webhook-timeout", "30", "--review-versions", "v1", "--excluded-namespaces", "b,a",
+			"--webhook-timeout", "30", "--review-versions", "v1", "--excluded-namespaces", "b,a,kube-system", "--shared-namespace", "--own-pods", "app=hooks",
 			"--namespace-selector", "app.kubernetes.io/part-of=kubeflow-profile,tier notin (x,y)",
 		},
-		"configurations-outside-of-the-cluster": {"--part", "configurations", "--url", "https://127.0.0.1:9443/behind/", "--excluded-namespaces", ""},
+		"configurations-outside-of-the-cluster": {"--part", "configurations", "--url", "https://127.0.0.1:9443/behind/", "--excluded-namespaces", "", "--allow-wedge", "a test"},
 	} {
 		t.Run(strings.ReplaceAll(name, "-", " "), func(t *testing.T) {
 			golden(t, filepath.Join("manifests", name+".yaml"), sallyport(t, append([]string{"manifests"}, args...)...).wantOK(t))
@@ -91,7 +91,7 @@ func TestPartsAreThoseThatWereAskedFor(t *testing.T) {
 		}
 		return kinds
 	}
-	rights := []string{"ClusterRole", "ClusterRoleBinding", "ServiceAccount", "Role", "RoleBinding"}
+	rights := []string{"ClusterRole", "ClusterRoleBinding", "ServiceAccount", "Role", "RoleBinding", "Role", "RoleBinding"}
 	configurations := []string{"MutatingWebhookConfiguration"}
 	for _, tc := range []struct {
 		args, want []string

@@ -67,6 +67,17 @@ func (o *manifestsOptions) rbac(config registration.Config) []runtime.Object {
 				ObjectMeta: meta(subjects[0].Namespace, o.serviceAccount),
 			})
 	}
+	if o.registration.Mode == registration.ModeAPI {
+		objects = append(objects, &rbacv1.Role{
+			TypeMeta: kind("Role"), ObjectMeta: meta(metav1.NamespaceDefault, config.Name+"-events"), Rules: registration.EventPolicyRules(),
+		})
+		if subjects != nil {
+			objects = append(objects, &rbacv1.RoleBinding{
+				TypeMeta: kind("RoleBinding"), ObjectMeta: meta(metav1.NamespaceDefault, config.Name+"-events"), Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: config.Name + "-events"},
+			})
+		}
+	}
 	namespace, secret, ok := o.certificates.AuthoritySecret(config.Endpoint)
 	if !ok {
 		return objects

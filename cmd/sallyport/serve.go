@@ -53,6 +53,7 @@ func newServeCommand() *cobra.Command {
 		flags.StringVar(&o.settings.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; empty for the service account of the pod")
 		cli.CompleteFiles(cmd, "kubeconfig")
 		o.settings.Registration.AddModeFlag(cmd)
+		o.settings.Registration.AddDirectoryFlag(cmd)
 		o.settings.Registration.AddEndpointFlags(cmd)
 	})
 	addFlagGroup(cmd, "Webhook configurations", func() { o.settings.Registration.AddFlags(cmd) })

@@ -17,7 +17,8 @@ func registrationSettings() frontdoor.RegistrationSettings {
 	return frontdoor.RegistrationSettings{
 		Mode:               registration.ModeAPI,
 		Name:               "sallyport",
-		ExcludedNamespaces: []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease},
+		ExcludedNamespaces: []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespacePublic},
+		OwnPods:            "app.kubernetes.io/name=sallyport",
 		FailurePolicy:      string(admissionregistrationv1.Fail),
 		TimeoutSeconds:     5,
 		ReviewVersions:     []string{"v1", "v1beta1"},

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/registration"
+)
+
+// validateOwnPods reports every mistake in --own-pods.
+func (s *RegistrationSettings) validateOwnPods() error {
+	if s.OwnPods == "" {
+		return nil
+	}
+	key, value, ok := strings.Cut(s.OwnPods, "=")
+	problems := validation.IsQualifiedName(key)
+	if ok && value != "" {
+		problems = append(problems, validation.IsValidLabelValue(value)...)
+	} else {
+		problems = append(problems, "write KEY=VALUE, for example app.kubernetes.io/name=sallyport")
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("--own-pods %q: %s", s.OwnPods, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// excludeOwnPods keeps a webhook for pods away from those of its own server, which
+// could not start again otherwise.
+//
+// For a mutating webhook an object selector does, which costs nothing. A label that
+// anybody can set must not get a pod past a validating one: there a match condition
+// asks for the namespace too, and only where the namespace itself is not excluded.
+func (s *RegistrationSettings) excludeOwnPods(w *admission.Webhook) {
+	key, value, ok := strings.Cut(s.OwnPods, "=")
+	namespace, _, inCluster := strings.Cut(s.Service, "/")
+	if !ok || !inCluster || !slices.ContainsFunc(w.Rules, isForPods) {
+		return
+	}
+	if w.Type == admission.TypeMutating {
+		w.ObjectSelector = both(w.ObjectSelector, &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{value}},
+		}})
+		return
+	}
+	if !s.SharedNamespace {
+		return
+	}
+	labels := "(object == null ? oldObject : object).metadata.labels"
+	w.MatchConditions = append(slices.Clone(w.MatchConditions), admissionregistrationv1.MatchCondition{
+		Name: registration.OwnPodsCondition,
+		Expression: fmt.Sprintf("request.namespace != '%s' || !has(%s) || !('%s' in %s) || %s['%s'] != '%s'",
+			namespace, labels, key, labels, labels, key, value),
+	})
+}
+
+func isForPods(rule admissionregistrationv1.RuleWithOperations) bool {
+	return slices.ContainsFunc(rule.APIGroups, func(group string) bool { return group == "" || group == "*" }) &&
+		slices.ContainsFunc(rule.Resources, func(resource string) bool {
+			return resource == "pods" || resource == "pods/*" || resource == "*" || resource == "*/*"
+		})
+}

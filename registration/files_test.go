@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/sallyporttest"
+)
+
+func TestNewFilesNamesEveryMistake(t *testing.T) {
+	config := registration.Config{Name: "a.static.k8s.io", Endpoint: registration.Endpoint{Service: &registration.Service{Namespace: "n", Name: "s"}}}
+	_, err := registration.NewFiles(registration.FilesOptions{Config: config, Directory: "here", Recheck: -1})
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{"suffix .static.k8s.io", "takes no service", "absolute path", "webhooks:", "CA bundle:", "recheck"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, err)
+		}
+	}
+}
+
+// files is a keeper of files under test.
+type files struct {
+	*registration.Files
+	t        *testing.T
+	options  registration.FilesOptions
+	webhooks atomic.Pointer[[]admission.Webhook]
+	ca       atomic.Pointer[[]byte]
+	log      *buffer
+}
+
+func newFiles(t *testing.T, name string, ca []byte, webhooks ...admission.Webhook) *files {
+	f := &files{t: t, log: &buffer{}}
+	f.webhooks.Store(&webhooks)
+	f.ca.Store(&ca)
+	f.options = registration.FilesOptions{
+		Config: outside(name), Directory: t.TempDir(), Recheck: 10 * time.Millisecond,
+		Webhooks: func() []admission.Webhook { return *f.webhooks.Load() },
+		CABundle: func() ([]byte, error) {
+			if ca := *f.ca.Load(); ca != nil {
+				return ca, nil
+			}
+			return nil, errors.New("no authority yet")
+		},
+		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
+	}
+	return f
+}
+
+func (f *files) start() {
+	f.t.Helper()
+	f.Files = must(registration.NewFiles(f.options))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	f.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			f.t.Error(err)
+		}
+	})
+}
+
+func (f *files) eventually(what string, ok func() bool) {
+	f.t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			f.t.Fatalf("never: %s; status: %v; log:\n%s", what, f.Registered(), f.log)
+		}
+	}
+}
+
+func (f *files) path(folder string) string {
+	return filepath.Join(f.options.Directory, folder, f.options.Config.Name+".static.k8s.io.yaml")
+}
+
+func (f *files) read(folder string) string {
+	data, err := os.ReadFile(f.path(folder))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		f.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestFilesAreKeptTrue(t *testing.T) {
+	f := newFiles(t, "kept", nil, webhook(admission.TypeMutating, "a.kept.example.com"))
+	f.start()
+	f.eventually("the missing bundle is the status", func() bool {
+		err := f.Registered()
+		return err != nil && strings.Contains(err.Error(), "no authority yet")
+	})
+	f.eventually("the folders are there", func() bool {
+		_, err := os.Stat(filepath.Join(f.options.Directory, "validating"))
+		return err == nil
+	})
+	if f.read("mutating") != "" {
+		t.Fatal("written without a CA bundle")
+	}
+	f.ca.Store(new(authority(t, "kept")))
+	f.Notify()
+	f.eventually("registered", func() bool { return f.Registered() == nil })
+	first := f.read("mutating")
+	if !strings.Contains(first, "name: kept.static.k8s.io\n") || !strings.Contains(first, "url: https://127.0.0.1:9443/a.kept.example.com") {
+		t.Errorf("written:\n%s", first)
+	}
+
+	if err := os.WriteFile(f.path("mutating"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("it is put right", func() bool { return f.read("mutating") == first })
+	if err := os.Remove(f.path("mutating")); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("it is there again", func() bool { return f.read("mutating") == first })
+
+	f.ca.Store(new(authority(t, "next")))
+	f.Notify()
+	f.eventually("the next bundle is there", func() bool { return f.Registered() == nil && f.read("mutating") != first })
+
+	// Another's file of that name, without our label, stays.
+	if err := os.WriteFile(f.path("validating"), []byte("metadata: {name: theirs}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.webhooks.Store(&[]admission.Webhook{})
+	f.Notify()
+	f.eventually("the file is gone", func() bool { return f.read("mutating") == "" })
+	if f.read("validating") == "" {
+		t.Error("a file that is not ours is gone")
+	}
+	entries, err := filepath.Glob(filepath.Join(f.options.Directory, "*", ".*"))
+	if err != nil || len(entries) > 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// kube-apiserver calls webhooks of static manifests, and follows the files.
+func TestAPIServerReadsStaticManifests(t *testing.T) {
+	ca, certificate := serverCertificate(t)
+	var calls atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		http.Error(w, "called", http.StatusTeapot)
+	}))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+
+	w := webhook(admission.TypeValidating, "a.static.example.com")
+	w.Rules = slices.Clone(podRules)
+	w.Rules[0].Resources = []string{"configmaps"}
+	w.FailurePolicy, w.AllowWedge = "Fail", "the server of the test goes with the API server"
+	f := newFiles(t, "static", ca, w, webhook(admission.TypeMutating, "b.static.example.com"))
+	f.options.Config.Endpoint.URL = server.URL
+	f.start()
+	f.eventually("registered", func() bool { return f.Registered() == nil })
+
+	config := filepath.Join(t.TempDir(), "admission.yaml")
+	plugin := func(name, folder string) string {
+		return fmt.Sprintf(`- name: %s
+  configuration:
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: WebhookAdmissionConfiguration
+    kubeConfigFile: ""
+    staticManifestsDir: %s
+`, name, filepath.Join(f.options.Directory, folder))
+	}
+	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n" +
+		plugin("MutatingAdmissionWebhook", "mutating") + plugin("ValidatingAdmissionWebhook", "validating")
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client := kubernetes.NewForConfigOrDie(sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("admission-control-config-file", config)))
+	create := func() error {
+		_, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"},
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	if err := create(); err == nil || !strings.Contains(err.Error(), "a.static.example.com") {
+		t.Errorf("the API server did not ask the webhook: %v", err)
+	}
+	if calls.Load() == 0 {
+		t.Error("the webhook was not called")
+	}
+	f.webhooks.Store(&[]admission.Webhook{})
+	f.Notify()
+	for deadline := time.Now().Add(3 * time.Minute); create() != nil; time.Sleep(time.Second) { // it looks once a minute
+		if time.Now().After(deadline) {
+			t.Fatal("the API server still asks a webhook whose file is gone")
+		}
+	}
+}
+
+// serverCertificate is one for 127.0.0.1, and its authority in PEM.
+func serverCertificate(t *testing.T) ([]byte, tls.Certificate) {
+	t.Helper()
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "static"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der := must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}

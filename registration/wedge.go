@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+// OwnPodsCondition names the match condition that keeps a webhook away from the
+// pods of its own server.
+const OwnPodsCondition = "not-own-pods"
+
+// vital are resources without which a cluster neither starts nor heals, and the
+// namespaces where they must not depend on a webhook; none for cluster-scoped ones.
+var vital = []struct {
+	group, resource string
+	namespaces      []string
+}{
+	{"", "pods", []string{metav1.NamespaceSystem}},
+	{"", "configmaps", []string{metav1.NamespaceSystem}},
+	{"", "secrets", []string{metav1.NamespaceSystem}},
+	{"", "serviceaccounts", []string{metav1.NamespaceSystem}},
+	{"", "endpoints", []string{metav1.NamespaceSystem}},
+	{"", "events", []string{metav1.NamespaceSystem}},
+	{"events.k8s.io", "events", []string{metav1.NamespaceSystem}},
+	{"discovery.k8s.io", "endpointslices", []string{metav1.NamespaceSystem}},
+	{"coordination.k8s.io", "leases", []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease}},
+	{"", "namespaces", []string{metav1.NamespaceSystem}}, // whose own labels the namespace selector is for
+	{"", "nodes", nil},
+	{"certificates.k8s.io", "certificatesigningrequests", nil},
+	{"storage.k8s.io", "csidrivers", nil},
+	{"storage.k8s.io", "csinodes", nil},
+	{"storage.k8s.io", "volumeattachments", nil},
+	{"scheduling.k8s.io", "priorityclasses", nil},
+	{"node.k8s.io", "runtimeclasses", nil},
+	{"apiextensions.k8s.io", "customresourcedefinitions", nil},
+	{"apiregistration.k8s.io", "apiservices", nil},
+	{"rbac.authorization.k8s.io", "clusterroles", nil},
+	{"rbac.authorization.k8s.io", "clusterrolebindings", nil},
+	{"authentication.k8s.io", "tokenreviews", nil},
+	{"authorization.k8s.io", "subjectaccessreviews", nil},
+}
+
+// wedges tells how the cluster could come to a halt while the server of the webhook
+// is away: each way with what to exclude. Such a webhook fails closed, and is asked
+// about everything, or about something vital without an exclusion (Kubernetes'
+// good practices for admission webhooks). Selectors are judged by their terms;
+// what match conditions exclude is taken on trust for cluster-scoped resources,
+// which no namespace selector excludes.
+func wedges(w admission.Webhook, c Config) []string {
+	if w.FailurePolicy == admissionregistrationv1.Ignore || w.AllowWedge != "" {
+		return nil
+	}
+	var out []string
+	for i, rule := range w.Rules {
+		for _, group := range rule.APIGroups {
+			if group == "*" {
+				out = append(out, fmt.Sprintf(`rules[%d] is for all API groups: name those that it is for`, i))
+			}
+		}
+		for _, resource := range rule.Resources {
+			if strings.HasPrefix(resource, "*") {
+				out = append(out, fmt.Sprintf(`rules[%d] is for all resources (%s): name those that it is for`, i, resource))
+			}
+		}
+	}
+	if optsIn(w.ObjectSelector) || len(out) > 0 {
+		return out
+	}
+	for _, v := range vital {
+		if !slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool { return concerns(r, v.group, v.resource) }) {
+			continue
+		}
+		name := v.resource
+		if v.group != "" {
+			name += "." + v.group
+		}
+		if v.namespaces == nil && len(w.MatchConditions) == 0 {
+			out = append(out, fmt.Sprintf("it is for %s: exclude by an object selector or match conditions those that the cluster needs", name))
+		}
+		var needed []string
+		for _, namespace := range v.namespaces {
+			if !excludes(w.NamespaceSelector, namespace) {
+				needed = append(needed, namespace)
+			}
+		}
+		if len(needed) > 0 {
+			out = append(out, fmt.Sprintf("it is for %s in %s: exclude by a namespace selector, %s NotIn [%s]",
+				name, strings.Join(needed, " and "), corev1.LabelMetadataName, strings.Join(needed, " ")))
+		}
+		if s := c.Endpoint.Service; v.resource == "pods" && s != nil && !excludesOwnPods(w, s.Namespace) {
+			out = append(out, fmt.Sprintf("it is for the pods of its own server in %s, which could not start again: exclude the namespace, or the pods by an object selector",
+				s.Namespace))
+		}
+	}
+	return out
+}
+
+// concerns tells whether a rule is for a resource, or for a part of it that decides
+// about it.
+func concerns(rule admissionregistrationv1.RuleWithOperations, group, resource string) bool {
+	if !slices.Contains(rule.APIGroups, group) {
+		return false
+	}
+	return slices.ContainsFunc(rule.Resources, func(r string) bool {
+		base, sub, _ := strings.Cut(r, "/")
+		return base == resource && slices.Contains([]string{"", "*", "status", "approval", "finalize", "binding"}, sub)
+	})
+}
+
+// excludes tells whether a selector of namespaces leaves out the one with that
+// name: by the name, or because only namespaces with some label are meant.
+func excludes(s *metav1.LabelSelector, namespace string) bool {
+	for _, r := range requirements(s) {
+		named := r.key == corev1.LabelMetadataName
+		switch r.operator {
+		case metav1.LabelSelectorOpNotIn:
+			if named && slices.Contains(r.values, namespace) {
+				return true
+			}
+		case metav1.LabelSelectorOpIn:
+			if !named || !slices.Contains(r.values, namespace) {
+				return true
+			}
+		case metav1.LabelSelectorOpExists:
+			if !named {
+				return true
+			}
+		case metav1.LabelSelectorOpDoesNotExist:
+			if named {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// optsIn tells whether only objects with some label are selected.
+func optsIn(s *metav1.LabelSelector) bool {
+	return slices.ContainsFunc(requirements(s), func(r requirement) bool {
+		return r.operator == metav1.LabelSelectorOpIn || r.operator == metav1.LabelSelectorOpExists
+	})
+}
+
+func excludesOwnPods(w admission.Webhook, namespace string) bool {
+	return excludes(w.NamespaceSelector, namespace) || len(requirements(w.ObjectSelector)) > 0 ||
+		slices.ContainsFunc(w.MatchConditions, func(m admissionregistrationv1.MatchCondition) bool { return m.Name == OwnPodsCondition })
+}
