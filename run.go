@@ -56,6 +56,7 @@ type process struct {
 	source   certificate.Source
 	listener *serving.Server
 	keeper   *registration.Keeper
+	leader   *leader // nil if this replica always leads
 }
 
 // metricsRegistry takes metrics, and shows those of controller-runtime too.
@@ -111,7 +112,16 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 		return nil, err
 	}
 	config := s.Registration.Config()
-	if p.source, err = s.Certificate.open(clients, config.Endpoint, p.logger); err != nil {
+	if namespace, name, ok := s.Certificate.AuthoritySecret(config.Endpoint); ok && s.LeaderElection.Enabled {
+		if p.leader, err = newLeader(clients.CoordinationV1(), namespace, name, s.LeaderElection, p.logger); err != nil {
+			return nil, err
+		}
+	}
+	authority := certificate.AuthorityOptions{Leading: p.leader.Leading, Logger: p.logger, Registry: registry}
+	if s.Registration.Mode != registration.ModeNone { // else somebody else tells clients what to trust
+		authority.Published = p.published
+	}
+	if p.source, err = s.Certificate.open(clients, config.Endpoint, authority); err != nil {
 		return nil, err
 	}
 	if p.listener, err = p.listen(s.Serving, webhooks, registry); err != nil {
@@ -123,6 +133,7 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 			Client:   clients.AdmissionregistrationV1(),
 			Webhooks: func() []admission.Webhook { return webhooks },
 			CABundle: p.caBundle,
+			Leading:  p.leader.Leading,
 			Logger:   p.logger,
 			Registry: registry,
 		})
@@ -184,6 +195,14 @@ func (p *process) caBundle() ([]byte, error) {
 	return p.source.CABundle(), nil
 }
 
+// published are the CA bundles that clients are told now.
+func (p *process) published() ([][]byte, error) {
+	if p.keeper == nil { // it is made after the source
+		return nil, errors.New("the webhook configurations were not read yet")
+	}
+	return p.keeper.Published()
+}
+
 func (p *process) run(ctx context.Context) error {
 	if p.listener == nil {
 		return p.manager.Start(ctx)
@@ -217,6 +236,15 @@ func (p *process) run(ctx context.Context) error {
 	if p.keeper != nil {
 		group.Go(func() error { return p.keeper.Run(below) })
 	}
+	if p.leader != nil {
+		// A replica that is going to end gives up the lease at once, and goes on serving.
+		group.Go(func() error {
+			leading, stop := context.WithCancel(ctx)
+			defer stop()
+			defer context.AfterFunc(below, stop)()
+			return p.leader.Run(leading)
+		})
+	}
 	group.Go(func() error { return p.notify(below) })
 	group.Go(func() error {
 		defer cancel()
@@ -230,13 +258,13 @@ func (p *process) run(ctx context.Context) error {
 }
 
 // notify tells of the moment from which this server can answer, and the keeper of
-// that and of each new certificate.
+// that, of each new certificate and of each change of the leader.
 func (p *process) notify(ctx context.Context) error {
 	ready := time.NewTicker(50 * time.Millisecond)
 	defer ready.Stop()
 	waiting := ready.C
 	for {
-		changed := p.source.Changed()
+		changed, elected := p.source.Changed(), p.leader.Changed()
 		if waiting != nil && p.ready() == nil {
 			waiting = nil
 			p.logger.LogAttrs(ctx, slog.LevelInfo, "ready", p.status()...)
@@ -246,6 +274,8 @@ func (p *process) notify(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
+			p.notifyKeeper()
+		case <-elected:
 			p.notifyKeeper()
 		case <-waiting:
 		}

@@ -33,10 +33,11 @@ type Keeper struct {
 	notify  chan struct{}
 	touched chan struct{} // an object in the cluster changed
 
-	mu       sync.Mutex
-	caBundle []byte // that the objects have, if applied
-	applied  bool
-	err      error // of the last pass
+	mu        sync.Mutex
+	informers []cache.SharedIndexInformer // in the order of objects, once it runs
+	caBundle  []byte                      // that the objects have, if applied
+	applied   bool
+	err       error // of the last pass
 }
 
 // NewKeeper reports every mistake in options at once. It calls neither Webhooks
@@ -103,6 +104,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 			return err
 		}
 		stores[i] = informer.GetStore()
+		k.mu.Lock()
+		k.informers = append(k.informers, informer)
+		k.mu.Unlock()
 		watches.Go(func() { informer.RunWithContext(ctx) })
 	}
 
@@ -128,6 +132,11 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		now := time.Now()
+		if !k.options.Leading() {
+			recheck = k.nextRecheck()
+			timer.Reset(time.Until(recheck))
+			continue
+		}
 		if !now.Before(recheck) {
 			full, recheck = true, k.nextRecheck()
 		}

@@ -34,6 +34,10 @@ type Options struct {
 	// must be fast.
 	CABundle func() ([]byte, error)
 
+	// Leading tells whether this Keeper may write; nil means always. While it may
+	// not, it watches. Call [Keeper.Notify] when the answer changes. It must be fast.
+	Leading func() bool
+
 	// FieldManager is [DefaultFieldManager] if empty.
 	FieldManager string
 	// Recheck is how often the objects are applied even if nothing seems to have
@@ -65,6 +69,9 @@ func (o *Options) complete() error {
 	}
 	if o.Recheck == 0 {
 		o.Recheck = 10 * time.Minute
+	}
+	if o.Leading == nil {
+		o.Leading = func() bool { return true }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
