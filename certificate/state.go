@@ -86,7 +86,7 @@ func parseState(secret *corev1.Secret) (*state, error) {
 	if s.phase == PhaseSteady {
 		return s, nil
 	}
-	if s.since, err = time.Parse(time.RFC3339, string(secret.Data[sinceKey])); err != nil {
+	if s.since, err = time.Parse(time.RFC3339, string(secret.Data[sinceKey])); err != nil || s.since.Year() < 1970 || s.since.Year() > 9998 {
 		return nil, fmt.Errorf("%s: want a time as RFC 3339 has it, while the phase is %s", sinceKey, s.phase)
 	}
 	certificateKey, keyKey := s.otherKeys()
