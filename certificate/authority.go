@@ -213,6 +213,9 @@ func (a *Authority) Run(ctx context.Context) error {
 // follow keeps up with the Secret, and tries again when it is lost.
 func (a *Authority) follow(ctx context.Context) {
 	delay := firstDelay
+	// While a rotation is on, a replica must not miss what happens for longer than
+	// the others wait.
+	longest := max(firstDelay, min(longestDelay, a.options.Propagation/2))
 	for {
 		began := time.Now()
 		err := a.observe(ctx)
@@ -222,8 +225,8 @@ func (a *Authority) follow(ctx context.Context) {
 		if err != nil {
 			a.report(fmt.Errorf("certificate authority in Secret %s: %w", a.options.SecretName, err))
 		}
-		if time.Since(began) > longestDelay {
-			delay = firstDelay // it went well for a while
+		if err == nil || time.Since(began) > longestDelay {
+			delay = firstDelay // it went well
 		}
 		timer := time.NewTimer(delay/2 + rand.N(delay/2))
 		select {
@@ -232,7 +235,7 @@ func (a *Authority) follow(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		delay = min(2*delay, longestDelay)
+		delay = min(2*delay, longest)
 	}
 }
 
