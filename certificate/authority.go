@@ -30,6 +30,10 @@ const (
 	firstDelay   = 500 * time.Millisecond
 	longestDelay = time.Minute
 
+	// longestAbsence is how long a replica that knows no authority leaves it to others
+	// to create a Secret again that was deleted.
+	longestAbsence = 30 * time.Second
+
 	// callTimeout bounds a single read or write of the Secret.
 	callTimeout = 30 * time.Second
 
@@ -119,6 +123,8 @@ type Authority struct {
 	state *state
 	live  *corev1.Secret
 	seen  time.Time
+	// missing is when a replica that knows nothing first found no Secret.
+	missing time.Time
 	// announced are the authorities that the last rotation was about.
 	announced []*x509.Certificate
 	// signer has signed what is served. It is another one than that of state as long
@@ -288,6 +294,9 @@ func (a *Authority) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
 	if !apierrors.IsNotFound(err) {
 		return secret, wrap("read", err)
 	}
+	if err := a.othersKnow(); err != nil {
+		return nil, err
+	}
 	wanted, err := a.newSecret()
 	if err != nil {
 		return nil, err
@@ -301,6 +310,27 @@ func (a *Authority) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
 		a.log.Info("certificate authority created", slog.String("secret", a.options.SecretName))
 	}
 	return secret, wrap("create", err)
+}
+
+// othersKnow is an error as long as a replica that knows nothing must leave it to
+// one that does to create a Secret that is not there: clients trust an authority,
+// or may, and a new one would not be it.
+func (a *Authority) othersKnow() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.state != nil || a.options.Published == nil {
+		return nil
+	}
+	if published, err := a.options.Published(); err == nil && len(published) == 0 {
+		return nil
+	}
+	if a.missing.IsZero() {
+		a.missing = time.Now()
+	}
+	if time.Since(a.missing) >= min(a.options.Propagation, longestAbsence) {
+		return nil
+	}
+	return errors.New("it is not there, though clients may trust an authority already: a replica that knows it may write it again")
 }
 
 // newSecret holds what the last one did, as long as its authority can sign, or a
