@@ -216,7 +216,7 @@ func TestCommandHasTheFlagsOfWhatIsRegistered(t *testing.T) {
 		options   []sallyport.Option
 		has, lack []string
 	}{
-		{"webhooks", []sallyport.Option{webhooks}, []string{"secure-port", "service", "certificate-source", "registration", "kubeconfig", "log-level"}, []string{"webhooks", "controllers", "leader-elect"}},
+		{"webhooks", []sallyport.Option{webhooks}, []string{"secure-port", "service", "certificate-source", "registration", "kubeconfig", "log-level", "leader-elect"}, []string{"webhooks", "controllers", "leader-election-namespace"}},
 		{"controllers", []sallyport.Option{controllers}, []string{"leader-elect", "metrics-bind-address", "kubeconfig", "log-level"}, []string{"webhooks", "controllers", "secure-port", "service", "certificate-source"}},
 		{"both", []sallyport.Option{webhooks, controllers}, []string{"webhooks", "controllers", "leader-elect", "secure-port"}, nil},
 	} {

@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -42,12 +42,29 @@ type CertificateSettings struct {
 	Secret string
 	// DefaultSecret is a name.
 	DefaultSecret string
+	// CertificateLifetime, AuthorityLifetime and Propagation are for SourceAuthority:
+	// those of [certificate.AuthorityOptions].
+	CertificateLifetime, AuthorityLifetime, Propagation time.Duration
+}
+
+// DefaultCertificateSettings are those of an application of that name.
+func DefaultCertificateSettings(name string) CertificateSettings {
+	return CertificateSettings{
+		Source: SourceAuthority, DefaultSecret: name + "-authority",
+		CertificateLifetime: 48 * time.Hour, AuthorityLifetime: 10 * 365 * 24 * time.Hour, Propagation: 2 * time.Minute,
+	}
 }
 
 // AddFlags binds the settings to flags. The values they have now are the defaults.
 func (s *CertificateSettings) AddFlags(cmd *cobra.Command) {
 	s.AddSourceFlags(cmd)
 	flags := cmd.Flags()
+	flags.DurationVar(&s.CertificateLifetime, "certificate-lifetime", s.CertificateLifetime,
+		"with --certificate-source authority: `time` that a serving certificate is valid; renewed after two thirds")
+	flags.DurationVar(&s.AuthorityLifetime, "ca-lifetime", s.AuthorityLifetime,
+		"with --certificate-source authority: `time` that a new authority is valid; another one follows after two thirds")
+	flags.DurationVar(&s.Propagation, "ca-propagation", s.Propagation,
+		"with --certificate-source authority: `time` in which all replicas and API servers know of a change; a rotation waits that long twice")
 	flags.StringVar(&s.CertFile, "tls-cert-file", s.CertFile, "with --certificate-source files: `file` with the certificate and its chain, PEM; read again when it changes")
 	flags.StringVar(&s.KeyFile, "tls-private-key-file", s.KeyFile, "with --certificate-source files: `file` with the key, PEM")
 	flags.StringVar(&s.CAFile, "tls-ca-file", s.CAFile, "with --certificate-source files: `file` with what the API server shall trust, PEM; empty if somebody else writes the caBundle")
@@ -80,6 +97,19 @@ func (s *CertificateSettings) Validate() error {
 			useless = append(useless, file.flag)
 		}
 	}
+	if s.Source == SourceAuthority {
+		for _, duration := range []struct {
+			flag  string
+			value time.Duration
+		}{{"--certificate-lifetime", s.CertificateLifetime}, {"--ca-lifetime", s.AuthorityLifetime}, {"--ca-propagation", s.Propagation}} {
+			if duration.value < 0 {
+				errs = append(errs, fmt.Errorf("%s %s must not be negative", duration.flag, duration.value))
+			}
+		}
+		if s.CertificateLifetime > s.AuthorityLifetime && s.AuthorityLifetime > 0 {
+			errs = append(errs, fmt.Errorf("--certificate-lifetime %s must be at most --ca-lifetime %s", s.CertificateLifetime, s.AuthorityLifetime))
+		}
+	}
 	if len(missing) > 0 {
 		errs = append(errs, fmt.Errorf("--certificate-source files needs %s", strings.Join(missing, " and ")))
 	}
@@ -102,16 +132,20 @@ func (s *CertificateSettings) ValidateSource() error {
 	return errors.Join(errs...)
 }
 
-func (s *CertificateSettings) open(clients kubernetes.Interface, endpoint registration.Endpoint, logger *slog.Logger) (certificate.Source, error) {
+// open makes the source. What an authority in a Secret needs of others is in base.
+func (s *CertificateSettings) open(clients kubernetes.Interface, endpoint registration.Endpoint, base certificate.AuthorityOptions) (certificate.Source, error) {
 	if s.Source == SourceFiles {
-		return certificate.NewFiles(certificate.FilesOptions{CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CAFile, Logger: logger})
+		return certificate.NewFiles(certificate.FilesOptions{
+			CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CAFile, Logger: base.Logger, Registry: base.Registry,
+		})
 	}
-	options := certificate.AuthorityOptions{Logger: logger}
+	options := base
+	options.Lifetime, options.CertificateLifetime, options.Propagation = s.AuthorityLifetime, s.CertificateLifetime, s.Propagation
 	options.DNSNames, options.IPAddresses = hosts(endpoint)
 	if namespace, name, ok := s.AuthoritySecret(endpoint); ok {
 		options.Secrets, options.SecretName = clients.CoreV1().Secrets(namespace), name
 	} else {
-		logger.Warn("the certificate authority is kept in memory and will be another one after a restart; name a Secret with --authority-secret")
+		options.Logger.Warn("the certificate authority is kept in memory and will be another one after a restart; name a Secret with --authority-secret")
 	}
 	return certificate.NewAuthority(options)
 }

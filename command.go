@@ -69,15 +69,14 @@ func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 		s.Certificate.AddFlags(cmd)
 		s.Serving.AddFlags(flags)
 	}
+	s.LeaderElection.AddFlags(cmd)
 	if controls {
 		if !serves {
 			flags.StringVar(&s.Serving.MetricsBindAddress, "metrics-bind-address", s.Serving.MetricsBindAddress,
 				"`host:port` to serve /metrics, /livez and /readyz on without TLS; 0 switches it off")
 		}
-		flags.BoolVar(&s.LeaderElection.Enabled, "leader-elect", s.LeaderElection.Enabled,
-			"let one replica run the controllers; otherwise each does")
 		flags.StringVar(&s.LeaderElection.Namespace, "leader-election-namespace", s.LeaderElection.Namespace,
-			"`namespace` of the lease that tells the leader; empty for that of the pod")
+			"`namespace` of the lease that tells who runs the controllers; empty for that of the pod")
 	}
 }
 

@@ -37,7 +37,7 @@ func ExampleNew() {
 		return
 	}
 	cmd := app.Command() // for os.Exit(cli.Run(cmd)), or as a part of another command
-	fmt.Println(cmd.Use, cmd.Flag("service") != nil, cmd.Flag("leader-elect") != nil)
+	fmt.Println(cmd.Use, cmd.Flag("service") != nil, cmd.Flag("controllers") != nil)
 	// Output: teams true false
 }
 

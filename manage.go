@@ -25,6 +25,8 @@ func (a *App) manage(s *Settings, c *chosen, client *rest.Config, logger *slog.L
 		alive := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 		metrics = metricsserver.Options{BindAddress: address, ExtraHandlers: map[string]http.Handler{"/livez": alive, "/readyz": alive}}
 	}
+	election := s.LeaderElection
+	election.complete()
 	m, err := manager.New(client, manager.Options{
 		Scheme:                        a.scheme,
 		Logger:                        log,
@@ -34,6 +36,9 @@ func (a *App) manage(s *Settings, c *chosen, client *rest.Config, logger *slog.L
 		LeaderElectionID:              a.name,
 		LeaderElectionNamespace:       s.LeaderElection.Namespace,
 		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &election.LeaseDuration,
+		RenewDeadline:                 &election.RenewDeadline,
+		RetryPeriod:                   &election.RetryPeriod,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("controllers: %w", err)

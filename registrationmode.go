@@ -6,16 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -59,28 +56,20 @@ type registrar interface {
 }
 
 // register makes the one that the mode asks for; nil if somebody else registers.
-func (s *RegistrationSettings) register(clients kubernetes.Interface, webhooks func() []admission.Webhook, caBundle func() ([]byte, error),
-	logger *slog.Logger, registry prometheus.Registerer,
-) (registrar, error) {
+func (s *RegistrationSettings) register(clients kubernetes.Interface, options registration.Options) (registrar, error) {
 	switch s.Mode {
 	case registration.ModeAPI:
 		recorder := &eventRecorder{sink: &events.EventSinkImpl{Interface: clients.EventsV1()}}
-		keeper, err := registration.NewKeeper(registration.Options{
-			Config:   s.Config(),
-			Client:   clients.AdmissionregistrationV1(),
-			Webhooks: webhooks,
-			CABundle: caBundle,
-			Logger:   logger,
-			Events:   recorder,
-			Registry: registry,
-		})
+		options.Client, options.Events = clients.AdmissionregistrationV1(), recorder
+		keeper, err := registration.NewKeeper(options)
 		if err != nil {
 			return nil, err
 		}
 		return recordingKeeper{keeper, recorder}, nil
 	case registration.ModeManifest:
 		return registration.NewFiles(registration.FilesOptions{
-			Config: s.Config(), Directory: s.StaticManifestsDir, Webhooks: webhooks, CABundle: caBundle, Logger: logger,
+			Config: options.Config, Directory: s.StaticManifestsDir,
+			Webhooks: options.Webhooks, CABundle: options.CABundle, Logger: options.Logger,
 		})
 	default:
 		return nil, nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/wire"
 )
@@ -55,6 +56,7 @@ type process struct {
 	source   certificate.Source
 	listener *serving.Server
 	keeper   registrar
+	leader   *leader // nil if this replica always leads
 }
 
 // metricsRegistry takes metrics, and shows those of controller-runtime too.
@@ -110,13 +112,29 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 		return nil, err
 	}
 	config := s.Registration.Config()
-	if p.source, err = s.Certificate.open(clients, config.Endpoint, p.logger); err != nil {
+	if namespace, name, ok := s.Certificate.AuthoritySecret(config.Endpoint); ok && s.LeaderElection.Enabled {
+		if p.leader, err = newLeader(clients.CoordinationV1(), namespace, name, s.LeaderElection, p.logger); err != nil {
+			return nil, err
+		}
+	}
+	authority := certificate.AuthorityOptions{Leading: p.leader.Leading, Logger: p.logger, Registry: registry}
+	if s.Registration.Mode == registration.ModeAPI { // else nobody here knows what clients are told to trust
+		authority.Published = p.published
+	}
+	if p.source, err = s.Certificate.open(clients, config.Endpoint, authority); err != nil {
 		return nil, err
 	}
 	if p.listener, err = p.listen(s.Serving, webhooks, registry); err != nil {
 		return nil, err
 	}
-	p.keeper, err = s.Registration.register(clients, func() []admission.Webhook { return webhooks }, p.caBundle, p.logger, registry)
+	p.keeper, err = s.Registration.register(clients, registration.Options{
+		Config:   config,
+		Webhooks: func() []admission.Webhook { return webhooks },
+		CABundle: p.caBundle,
+		Leading:  p.leader.Leading,
+		Logger:   p.logger,
+		Registry: registry,
+	})
 	return p, err
 }
 
@@ -174,6 +192,14 @@ func (p *process) caBundle() ([]byte, error) {
 	return p.source.CABundle(), nil
 }
 
+// published are the CA bundles that clients are told now.
+func (p *process) published() ([][]byte, error) {
+	if keeper, ok := p.keeper.(interface{ Published() ([][]byte, error) }); ok {
+		return keeper.Published()
+	}
+	return nil, errors.New("the webhook configurations were not read yet") // it is made after the source
+}
+
 func (p *process) run(ctx context.Context) error {
 	if p.listener == nil {
 		return p.manager.Start(ctx)
@@ -207,6 +233,15 @@ func (p *process) run(ctx context.Context) error {
 	if p.keeper != nil {
 		group.Go(func() error { return p.keeper.Run(below) })
 	}
+	if p.leader != nil {
+		// A replica that is going to end gives up the lease at once, and goes on serving.
+		group.Go(func() error {
+			leading, stop := context.WithCancel(ctx)
+			defer stop()
+			defer context.AfterFunc(below, stop)()
+			return p.leader.Run(leading)
+		})
+	}
 	group.Go(func() error { return p.notify(below) })
 	group.Go(func() error {
 		defer cancel()
@@ -220,13 +255,13 @@ func (p *process) run(ctx context.Context) error {
 }
 
 // notify tells of the moment from which this server can answer, and the keeper of
-// that and of each new certificate.
+// that, of each new certificate and of each change of the leader.
 func (p *process) notify(ctx context.Context) error {
 	ready := time.NewTicker(50 * time.Millisecond)
 	defer ready.Stop()
 	waiting := ready.C
 	for {
-		changed := p.source.Changed()
+		changed, elected := p.source.Changed(), p.leader.Changed()
 		if waiting != nil && p.ready() == nil {
 			waiting = nil
 			p.logger.LogAttrs(ctx, slog.LevelInfo, "ready", p.status()...)
@@ -236,6 +271,8 @@ func (p *process) notify(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
+			p.notifyKeeper()
+		case <-elected:
 			p.notifyKeeper()
 		case <-waiting:
 		}

@@ -36,25 +36,17 @@ type Settings struct {
 	Webhooks, Controllers []string
 }
 
-// LeaderElectionSettings say which of several replicas runs the controllers.
-type LeaderElectionSettings struct {
-	// Enabled: one of them. Otherwise each.
-	Enabled bool
-	// Namespace of the lease; empty means that of the pod.
-	Namespace string
-}
-
 // DefaultSettings are the settings of an application that was told no others.
 func (a *App) DefaultSettings() Settings {
 	return Settings{
 		Serving:     serving.DefaultOptions(),
-		Certificate: CertificateSettings{Source: SourceAuthority, DefaultSecret: a.name + "-authority"},
+		Certificate: DefaultCertificateSettings(a.name),
 		Registration: RegistrationSettings{
 			Mode: registration.ModeAPI, Name: a.name,
 			ExcludedNamespaces: []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespacePublic},
 			OwnPods:            "app.kubernetes.io/name=" + a.name,
 		},
-		LeaderElection: LeaderElectionSettings{Enabled: true},
+		LeaderElection: defaultLeaderElection(),
 		Webhooks:       everything,
 		Controllers:    everything,
 	}
@@ -121,6 +113,7 @@ func (a *App) validate(s *Settings, c *chosen) (*rest.Config, error) {
 		_, _, inSecret := s.Certificate.AuthoritySecret(s.Registration.Config().Endpoint)
 		needsClient = needsClient || inSecret || s.Registration.Mode == registration.ModeAPI
 	}
+	errs = append(errs, s.LeaderElection.Validate())
 	client := s.Client
 	if client == nil && needsClient {
 		var err error

@@ -4,6 +4,7 @@ package certificate
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +30,10 @@ const (
 	firstDelay   = 500 * time.Millisecond
 	longestDelay = time.Minute
 
+	// longestAbsence is how long a replica that knows no authority leaves it to others
+	// to create a Secret again that was deleted.
+	longestAbsence = 30 * time.Second
+
 	// callTimeout bounds a single read or write of the Secret.
 	callTimeout = 30 * time.Second
 
@@ -39,10 +45,11 @@ const (
 // Secrets is what an [Authority] does with the Secrets of its namespace. A typed
 // client of client-go is one: clientset.CoreV1().Secrets(namespace).
 //
-// RBAC: get and watch on the Secret by name, create on secrets.
+// RBAC: get, watch and, to rotate, update on the Secret by name, create on secrets.
 type Secrets interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error)
 	Create(ctx context.Context, secret *corev1.Secret, options metav1.CreateOptions) (*corev1.Secret, error)
+	Update(ctx context.Context, secret *corev1.Secret, options metav1.UpdateOptions) (*corev1.Secret, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
@@ -59,18 +66,35 @@ type AuthorityOptions struct {
 	DNSNames    []string
 	IPAddresses []net.IP
 
-	// Lifetime is how long a new authority is valid. Default ten years: changing
-	// it means changing every webhook configuration before the first certificate
-	// it signs is served.
+	// Lifetime is how long a new authority is valid; another one follows after two
+	// thirds. Default ten years: each rotation changes every webhook configuration
+	// twice.
 	Lifetime time.Duration
 	// CertificateLifetime is how long a serving certificate is valid; it is
 	// renewed after two thirds. Default 48 h.
 	CertificateLifetime time.Duration
 
+	// Propagation is how long a change of the Secret or of a webhook configuration may
+	// take until all replicas and all API servers know it. A rotation waits that long
+	// twice. Default two minutes.
+	Propagation time.Duration
+	// Leading tells whether this replica may move a rotation on now. It must be fast.
+	// Nil means always. Two that think so do no harm: only one write succeeds.
+	Leading func() bool
+	// Published returns every CA bundle, PEM, that clients are told at the moment:
+	// what the live webhook configurations and CRD conversion stanzas of this server
+	// hold. None means that there is nobody to tell yet. An error means that they are
+	// not known: the certificate in use stays, and a rotation waits. It must be fast.
+	// Nil means that nobody knows: then no rotation begins, and a new authority in the
+	// Secret is used at once.
+	Published func() ([][]byte, error)
+
 	// Now is the clock. Default [time.Now].
 	Now func() time.Time
 	// Logger default is [slog.Default].
 	Logger *slog.Logger
+	// Registry takes the metrics; nil leaves them out.
+	Registry prometheus.Registerer
 }
 
 // Authority is a [Source] that signs for itself, with an authority that all
@@ -78,17 +102,44 @@ type AuthorityOptions struct {
 //
 // Whoever finds no Secret creates it; all others read it. A Secret that cannot be
 // read or used is never written over: what was there before is kept, and the
-// reason told. A Secret that is deleted is created again with the same authority,
-// since the webhook configurations still trust that one; to get a new one, delete
-// it while nothing runs.
+// reason told. A Secret that is deleted is created again as it was, in whatever
+// phase of a rotation, since the webhook configurations still trust what it said;
+// to get a new authority, ask for a rotation.
+//
+// The one that leads replaces the authority when two thirds of its time are over,
+// or when [RotationRequestAnnotation] asks for it, through the phases of [Phase].
+// No replica changes to a certificate that a bundle of Published cannot verify as
+// long as the one in use can.
 type Authority struct {
 	*current
 	options AuthorityOptions
+	metrics *authorityMetrics
+	// stirred says that the Secret was read.
+	stirred chan struct{}
 
-	mu     sync.Mutex
-	issuer *issuer
+	mu sync.Mutex
+	// state is what the last usable Secret said, live that Secret if it is the one
+	// that is there, and seen when its stage was first seen.
+	state *state
+	live  *corev1.Secret
+	seen  time.Time
+	// missing is when a replica that knows nothing first found no Secret.
+	missing time.Time
+	// announced are the authorities that the last rotation was about.
+	announced []*x509.Certificate
+	// signer has signed what is served. It is another one than that of state as long
+	// as held is not nil, which says why.
+	signer *issuer
+	held   error
+	// retained is published until the given time though the Secret does not say so:
+	// other replicas may serve what it has signed.
+	retained      []*x509.Certificate
+	retainedUntil time.Time
 	// renewAt is when the certificate is due to be replaced.
 	renewAt time.Time
+	// stuck says why a rotation could not be moved on, waitsFor what it waits for.
+	stuck    error
+	waitsFor string
 }
 
 // NewAuthority returns an authority that has not looked for its Secret yet. The
@@ -100,18 +151,27 @@ func NewAuthority(options AuthorityOptions) (*Authority, error) {
 	if options.CertificateLifetime == 0 {
 		options.CertificateLifetime = 48 * time.Hour
 	}
+	if options.Propagation == 0 {
+		options.Propagation = 2 * time.Minute
+	}
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("certificate authority: %w", err)
 	}
-	a := &Authority{current: newCurrent(options.Now, options.Logger), options: options}
+	a := &Authority{current: newCurrent(options.Now, options.Logger), options: options, stirred: make(chan struct{}, 1)}
 	if options.Secrets == nil {
 		own, err := newIssuer(a.now(), options.Lifetime)
 		if err != nil {
 			return nil, err
 		}
-		if err := a.use(own); err != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if err := a.use(&state{signer: own, phase: PhaseSteady}); err != nil {
 			return nil, err
 		}
+	}
+	var err error
+	if a.metrics, err = newAuthorityMetrics(a); err != nil {
+		return nil, fmt.Errorf("certificate authority: metrics: %w", err)
 	}
 	return a, nil
 }
@@ -138,6 +198,9 @@ func (o *AuthorityOptions) validate() error {
 		errs = append(errs, fmt.Errorf("lifetime %s of certificates must be positive and at most that of the authority, %s",
 			o.CertificateLifetime, o.Lifetime))
 	}
+	if o.Propagation < 0 {
+		errs = append(errs, fmt.Errorf("propagation time %s must not be negative", o.Propagation))
+	}
 	return errors.Join(errs...)
 }
 
@@ -147,75 +210,18 @@ func (a *Authority) Run(ctx context.Context) error {
 	group.Go(func() { a.keepRenewed(ctx) })
 	if a.options.Secrets != nil {
 		group.Go(func() { a.follow(ctx) })
+		group.Go(func() { a.keepRotating(ctx) })
 	}
 	group.Wait()
 	return nil
 }
 
-// use signs with an authority from now on. The one that is in use already changes
-// nothing.
-func (a *Authority) use(found *issuer) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if found.equal(a.issuer) {
-		return nil
-	}
-	return a.sign(found)
-}
-
-// sign signs a certificate and serves it. It must be called with mu held.
-func (a *Authority) sign(by *issuer) error {
-	now := a.now()
-	certificate, err := by.issue(a.options.DNSNames, a.options.IPAddresses, now, a.options.CertificateLifetime)
-	if err != nil {
-		return err
-	}
-	a.issuer = by
-	a.renewAt = now.Add(certificate.Leaf.NotAfter.Sub(now) / 3 * 2)
-	a.set(certificate, encodeBundle(by.bundle))
-	return nil
-}
-
-// keepRenewed replaces the certificate when it is due.
-func (a *Authority) keepRenewed(ctx context.Context) {
-	for {
-		changed := a.Changed()
-		timer := time.NewTimer(a.untilRenewal())
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-changed:
-			timer.Stop()
-		case <-timer.C:
-			a.renew()
-		}
-	}
-}
-
-// untilRenewal is how long to wait for the next look at the clock. A timer alone
-// is not enough: it stands still while the machine sleeps, and knows nothing of a
-// clock that is set.
-func (a *Authority) untilRenewal() time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return min(max(a.renewAt.Sub(a.now()), time.Second), time.Minute)
-}
-
-func (a *Authority) renew() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.issuer == nil || a.now().Before(a.renewAt) {
-		return
-	}
-	if err := a.sign(a.issuer); err != nil {
-		a.report(err)
-	}
-}
-
 // follow keeps up with the Secret, and tries again when it is lost.
 func (a *Authority) follow(ctx context.Context) {
 	delay := firstDelay
+	// While a rotation is on, a replica must not miss what happens for longer than
+	// the others wait.
+	longest := max(firstDelay, min(longestDelay, a.options.Propagation/2))
 	for {
 		began := time.Now()
 		err := a.observe(ctx)
@@ -225,8 +231,8 @@ func (a *Authority) follow(ctx context.Context) {
 		if err != nil {
 			a.report(fmt.Errorf("certificate authority in Secret %s: %w", a.options.SecretName, err))
 		}
-		if time.Since(began) > longestDelay {
-			delay = firstDelay // it went well for a while
+		if err == nil || time.Since(began) > longestDelay {
+			delay = firstDelay // it went well
 		}
 		timer := time.NewTimer(delay/2 + rand.N(delay/2))
 		select {
@@ -235,7 +241,7 @@ func (a *Authority) follow(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		delay = min(2*delay, longestDelay)
+		delay = min(2*delay, longest)
 	}
 }
 
@@ -272,6 +278,7 @@ func (a *Authority) observe(ctx context.Context) error {
 					a.adopt(changed)
 				}
 			case watch.Deleted:
+				a.lost()
 				return errors.New("it was deleted")
 			case watch.Error:
 				return fmt.Errorf("watch: %w", apierrors.FromObject(event.Object))
@@ -286,6 +293,9 @@ func (a *Authority) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
 	secret, err := a.options.Secrets.Get(ctx, a.options.SecretName, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
 		return secret, wrap("read", err)
+	}
+	if err := a.othersKnow(); err != nil {
+		return nil, err
 	}
 	wanted, err := a.newSecret()
 	if err != nil {
@@ -302,18 +312,41 @@ func (a *Authority) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
 	return secret, wrap("create", err)
 }
 
-// newSecret holds the authority in use, as long as it can sign, or a new one.
+// othersKnow is an error as long as a replica that knows nothing must leave it to
+// one that does to create a Secret that is not there: clients trust an authority,
+// or may, and a new one would not be it.
+func (a *Authority) othersKnow() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.state != nil || a.options.Published == nil {
+		return nil
+	}
+	if published, err := a.options.Published(); err == nil && len(published) == 0 {
+		return nil
+	}
+	if a.missing.IsZero() {
+		a.missing = time.Now()
+	}
+	if time.Since(a.missing) >= min(a.options.Propagation, longestAbsence) {
+		return nil
+	}
+	return errors.New("it is not there, though clients may trust an authority already: a replica that knows it may write it again")
+}
+
+// newSecret holds what the last one did, as long as its authority can sign, or a
+// new authority.
 func (a *Authority) newSecret() (*corev1.Secret, error) {
 	a.mu.Lock()
-	signer := a.issuer
+	wanted := a.state
 	a.mu.Unlock()
-	if signer == nil || validAt(signer.certificate, a.now().Add(a.options.CertificateLifetime)) != nil {
-		var err error
-		if signer, err = newIssuer(a.now(), a.options.Lifetime); err != nil {
+	if wanted == nil || validAt(wanted.signer.certificate, a.now().Add(a.options.CertificateLifetime)) != nil {
+		signer, err := newIssuer(a.now(), a.options.Lifetime)
+		if err != nil {
 			return nil, err
 		}
+		wanted = &state{signer: signer, phase: PhaseSteady}
 	}
-	data, err := signer.data()
+	data, err := wanted.data()
 	if err != nil {
 		return nil, err
 	}
@@ -330,14 +363,30 @@ func (a *Authority) newSecret() (*corev1.Secret, error) {
 // adopt uses the authority that a Secret holds. If it cannot be used, the one in
 // use stays.
 func (a *Authority) adopt(secret *corev1.Secret) {
-	found, err := parseIssuer(secret.Data)
+	found, err := parseState(secret)
+	a.mu.Lock()
 	if err == nil {
 		err = a.use(found)
+	}
+	if a.live = nil; found != nil && a.state == found {
+		a.live = secret
+	}
+	a.mu.Unlock()
+	select {
+	case a.stirred <- struct{}{}:
+	default: // one is waiting
 	}
 	if err != nil {
 		err = fmt.Errorf("certificate authority in Secret %s cannot be used: %w: repair it, or delete it while no replica runs", a.options.SecretName, err)
 	}
 	a.report(err)
+}
+
+// lost notes that the Secret is there no more.
+func (a *Authority) lost() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.live = nil
 }
 
 // wrap says what was tried, if it failed.

@@ -79,6 +79,22 @@ func (s *store) Create(_ context.Context, secret *corev1.Secret, _ metav1.Create
 	return s.secret.DeepCopy(), nil
 }
 
+func (s *store) Update(_ context.Context, secret *corev1.Secret, _ metav1.UpdateOptions) (*corev1.Secret, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.begin("update"); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.secret == nil:
+		return nil, apierrors.NewNotFound(secrets, secret.Name)
+	case s.secret.ResourceVersion != secret.ResourceVersion:
+		return nil, apierrors.NewConflict(secrets, secret.Name, errors.New("somebody else was first"))
+	}
+	s.replace(watch.Modified, secret.DeepCopy())
+	return s.secret.DeepCopy(), nil
+}
+
 func (s *store) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

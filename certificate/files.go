@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // FilesOptions says which files hold the certificate.
@@ -32,6 +33,8 @@ type FilesOptions struct {
 	Now func() time.Time
 	// Logger default is [slog.Default].
 	Logger *slog.Logger
+	// Registry takes the metrics; nil leaves them out.
+	Registry prometheus.Registerer
 }
 
 // Files is a [Source] that follows files. A set of files that does not fit
@@ -68,6 +71,11 @@ func NewFiles(options FilesOptions) (*Files, error) {
 	f := &Files{current: newCurrent(options.Now, options.Logger), options: options}
 	if err := f.load(); err != nil {
 		return nil, err
+	}
+	if options.Registry != nil {
+		if err := f.register(options.Registry); err != nil {
+			return nil, fmt.Errorf("certificate from files: metrics: %w", err)
+		}
 	}
 	return f, nil
 }

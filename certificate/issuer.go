@@ -3,6 +3,7 @@
 package certificate
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -25,6 +26,9 @@ const (
 	signerKeyKey         = "tls.key"
 	bundleKey            = "ca-bundle.crt"
 )
+
+// authorityName is the common name of authorities that are made here.
+const authorityName = "Sallyport webhook authority"
 
 // backdated is how far before now certificates begin to be valid, for clocks that
 // are behind this one.
@@ -49,7 +53,7 @@ func newIssuer(now time.Time, lifetime time.Duration) (*issuer, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber:          serialNumber(),
-		Subject:               pkix.Name{CommonName: "Sallyport webhook authority"},
+		Subject:               pkix.Name{CommonName: authorityName},
 		NotBefore:             now.Add(-backdated),
 		NotAfter:              now.Add(lifetime),
 		IsCA:                  true,
@@ -71,41 +75,63 @@ func newIssuer(now time.Time, lifetime time.Duration) (*issuer, error) {
 // parseIssuer reads an authority from the data of a Secret. One without a bundle,
 // as somebody makes with "kubectl create secret tls", is its own bundle.
 func parseIssuer(data map[string][]byte) (*issuer, error) {
-	pair, err := tls.X509KeyPair(data[signerCertificateKey], data[signerKeyKey])
+	i, err := parsePair(data, signerCertificateKey, signerKeyKey)
 	if err != nil {
-		return nil, fmt.Errorf("%s and %s: %w", signerCertificateKey, signerKeyKey, err)
+		return nil, err
 	}
-	if !pair.Leaf.IsCA || (pair.Leaf.KeyUsage != 0 && pair.Leaf.KeyUsage&x509.KeyUsageCertSign == 0) {
-		return nil, fmt.Errorf("%s: the certificate is none that may sign others", signerCertificateKey)
-	}
-	key, ok := pair.PrivateKey.(crypto.Signer)
-	if !ok {
-		return nil, fmt.Errorf("%s: the key cannot sign", signerKeyKey)
-	}
-	bundle := []*x509.Certificate{pair.Leaf}
 	if text, ok := data[bundleKey]; ok {
-		if bundle, err = parseBundle(text); err != nil {
+		if i.bundle, err = parseBundle(text); err != nil {
 			return nil, fmt.Errorf("%s: %w", bundleKey, err)
 		}
 	}
-	return &issuer{certificate: pair.Leaf, chain: pair.Certificate, key: key, bundle: bundle}, nil
+	return i, nil
+}
+
+// parsePair reads an authority from two keys of a Secret. It is its own bundle.
+func parsePair(data map[string][]byte, certificateKey, keyKey string) (*issuer, error) {
+	pair, err := tls.X509KeyPair(data[certificateKey], data[keyKey])
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s: %w", certificateKey, keyKey, err)
+	}
+	if !pair.Leaf.IsCA || (pair.Leaf.KeyUsage != 0 && pair.Leaf.KeyUsage&x509.KeyUsageCertSign == 0) {
+		return nil, fmt.Errorf("%s: the certificate is none that may sign others", certificateKey)
+	}
+	key, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("%s: the key cannot sign", keyKey)
+	}
+	return &issuer{certificate: pair.Leaf, chain: pair.Certificate, key: key, bundle: []*x509.Certificate{pair.Leaf}}, nil
+}
+
+// pair returns what parsePair reads.
+func (i *issuer) pair() (certificate, key []byte, err error) {
+	der, err := x509.MarshalPKCS8PrivateKey(i.key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode the authority's key: %w", err)
+	}
+	for _, block := range i.chain {
+		certificate = append(certificate, encodeBlock(certificateBlock, block)...)
+	}
+	return certificate, encodeBlock("PRIVATE KEY", der), nil
 }
 
 // data returns what parseIssuer reads.
 func (i *issuer) data() (map[string][]byte, error) {
-	key, err := x509.MarshalPKCS8PrivateKey(i.key)
+	certificate, key, err := i.pair()
 	if err != nil {
-		return nil, fmt.Errorf("encode the authority's key: %w", err)
-	}
-	var chain []byte
-	for _, der := range i.chain {
-		chain = append(chain, encodeBlock(certificateBlock, der)...)
+		return nil, err
 	}
 	return map[string][]byte{
-		signerCertificateKey: chain,
-		signerKeyKey:         encodeBlock("PRIVATE KEY", key),
+		signerCertificateKey: certificate,
+		signerKeyKey:         key,
 		bundleKey:            encodeBundle(i.bundle),
 	}, nil
+}
+
+// own reports whether the authority looks like one that newIssuer has made: one
+// that somebody else has made is not replaced unless that is asked for.
+func (i *issuer) own() bool {
+	return i.certificate.Subject.CommonName == authorityName && bytes.Equal(i.certificate.RawSubject, i.certificate.RawIssuer)
 }
 
 // equal reports whether two authorities sign alike and are trusted alike.

@@ -37,6 +37,24 @@ func parseBundle(text []byte) ([]*x509.Certificate, error) {
 	return certificates, nil
 }
 
+// certificatesIn reads the certificates of a PEM bundle of somebody else, as clients
+// do: what is none is passed over.
+func certificatesIn(text []byte) []*x509.Certificate {
+	var certificates []*x509.Certificate
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			return certificates
+		}
+		if block.Type != certificateBlock {
+			continue
+		}
+		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil {
+			certificates = append(certificates, certificate)
+		}
+	}
+}
+
 // encodeBundle writes certificates as PEM, with nothing around them.
 func encodeBundle(certificates []*x509.Certificate) []byte {
 	var text bytes.Buffer

@@ -6,6 +6,7 @@
 package certificate
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -57,6 +58,8 @@ type current struct {
 	mu      sync.Mutex
 	changed chan struct{}
 	problem error // why the last attempt to renew failed
+	// renewals counts the certificates that were served.
+	renewals uint64
 }
 
 var errNothingYet = errors.New("there is no serving certificate yet")
@@ -129,9 +132,15 @@ func (c *current) Ready() error {
 
 // set replaces what is served, and tells who waits for it.
 func (c *current) set(certificate *tls.Certificate, bundle []byte) {
-	c.log.Info("serving certificate changed", slog.Time("notAfter", certificate.Leaf.NotAfter))
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	before := c.serving.Load()
+	if before == nil || before.certificate != certificate {
+		c.renewals++
+		c.log.Info("serving certificate changed", slog.Time("notAfter", certificate.Leaf.NotAfter))
+	} else if !bytes.Equal(before.bundle, bundle) {
+		c.log.Info("what clients shall trust changed")
+	}
 	c.serving.Store(&serving{certificate: certificate, bundle: bundle})
 	c.problem = nil
 	close(c.changed)

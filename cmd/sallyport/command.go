@@ -16,7 +16,8 @@ func newCommand() *cobra.Command {
 		Use:   "sallyport",
 		Short: "Kubernetes admission webhooks: exact, lossless, safe when they fail",
 		Long: "Sallyport hosts admission webhooks for Kubernetes (serve), says what they would do to an\n" +
-			"object without any cluster (review), and prints what to install (manifests).",
+			"object without any cluster (review), prints what to install (manifests), and replaces its\n" +
+			"certificate authority without an interruption (certificates).",
 		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -28,7 +29,7 @@ func newCommand() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
-	cmd.AddCommand(newServeCommand(), newReviewCommand(), newManifestsCommand(), newVersionCommand())
+	cmd.AddCommand(newServeCommand(), newReviewCommand(), newManifestsCommand(), newCertificatesCommand(), newVersionCommand())
 	return cmd
 }
 

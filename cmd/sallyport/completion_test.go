@@ -55,6 +55,8 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"manifests", "--part", "crd,"}, []string{"crd,rbac", "crd,configurations"}},
 		{[]string{"manifests", "--part=rbac,c"}, []string{"rbac,crd", "rbac,configurations"}},
 		{[]string{"manifests", "--registration", "n"}, []string{"none"}},
+		{[]string{"certificates", ""}, []string{"rotate", "status"}},
+		{[]string{"certificates", "status", "-o", ""}, []string{"table", "json"}},
 		{[]string{"re"}, []string{"review"}},
 	} {
 		got, directive := complete(t, tc.words...)
@@ -75,7 +77,7 @@ func TestFilesAreOfferedWhereAFileIsWanted(t *testing.T) {
 		if flag.NoOptDefVal != "" || flag.Name == "filename" || flag.Name == "with" {
 			return
 		}
-		_, directive := complete(t, cmd.Name(), "--"+flag.Name, "")
+		_, directive := complete(t, append(strings.Fields(cmd.CommandPath())[1:], "--"+flag.Name, "")...)
 		if offers := directive == cobra.ShellCompDirectiveDefault; offers != wantsFile[flag.Name] {
 			t.Errorf("%s --%s: files are offered: %v", cmd.Name(), flag.Name, offers)
 		}

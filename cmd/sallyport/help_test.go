@@ -15,7 +15,12 @@ import (
 // everyFlag calls visit for the flags of all of our commands.
 func everyFlag(visit func(cmd *cobra.Command, flag *pflag.Flag)) {
 	root := newCommand()
-	for _, cmd := range append([]*cobra.Command{root}, root.Commands()...) {
+	commands := append([]*cobra.Command{root}, root.Commands()...)
+	for i := 0; i < len(commands); i++ {
+		cmd := commands[i]
+		if i > 0 {
+			commands = append(commands, cmd.Commands()...)
+		}
 		cmd.InitDefaultHelpFlag()
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) { visit(cmd, flag) })
 	}
@@ -45,14 +50,14 @@ func TestUsageOfEveryFlagIsOfOneStyle(t *testing.T) {
 }
 
 func TestHelpNamesEveryFlagOnceAndFitsTheScreen(t *testing.T) {
-	for _, command := range []string{"serve", "review", "manifests", "version"} {
+	for _, command := range []string{"serve", "review", "manifests", "certificates status", "certificates rotate", "version"} {
 		t.Run(command, func(t *testing.T) {
-			help := sallyport(t, command, "--help").wantOK(t)
+			help := sallyport(t, append(strings.Fields(command), "--help")...).wantOK(t)
 			if !strings.Contains(help, "\nUsage:\n  sallyport "+command) {
 				t.Errorf("no usage in\n%s", help)
 			}
 			everyFlag(func(cmd *cobra.Command, flag *pflag.Flag) {
-				if cmd.Name() != command {
+				if cmd.CommandPath() != "sallyport "+command {
 					return
 				}
 				if n := len(regexp.MustCompile(`(?m)^ .*--`+flag.Name+` `).FindAllString(help[strings.LastIndex(help, "Examples:")+1:], -1)); n == 0 {
@@ -64,7 +69,7 @@ func TestHelpNamesEveryFlagOnceAndFitsTheScreen(t *testing.T) {
 					t.Errorf("a line of %d characters: %s", len(line), line)
 				}
 			}
-			if asHelp := sallyport(t, "help", command).wantOK(t); asHelp != help {
+			if asHelp := sallyport(t, append([]string{"help"}, strings.Fields(command)...)...).wantOK(t); asHelp != help {
 				t.Errorf("help %s prints something else:\n%s", command, asHelp)
 			}
 		})

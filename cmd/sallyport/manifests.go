@@ -39,10 +39,12 @@ type manifestsOptions struct {
 	static         bool
 	certificates   frontdoor.CertificateSettings
 	registration   frontdoor.RegistrationSettings
+	election       frontdoor.LeaderElectionSettings
 }
 
 func newManifestsCommand() *cobra.Command {
 	o := manifestsOptions{certificates: certificateSettings(), registration: registrationSettings()}
+	o.election.Enabled = true
 	cmd := &cobra.Command{
 		Use:   "manifests --service NAMESPACE/NAME | --url URL",
 		Short: "Print what to install in a cluster: CRDs, RBAC, webhook configurations",
@@ -68,6 +70,7 @@ func newManifestsCommand() *cobra.Command {
 		flags.StringVar(&o.serviceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of --service")
 		o.registration.AddModeFlag(cmd)
 		o.certificates.AddSourceFlags(cmd)
+		o.election.AddElectFlag(cmd)
 	})
 	addFlagGroup(cmd, "Webhook configurations", func() {
 		o.registration.AddFlags(cmd)

@@ -26,12 +26,18 @@ func clusterRules(name string, mode registration.Mode) []rbacv1.PolicyRule {
 }
 
 // authorityRules are what the server may do in the namespace of its authority, and
-// no more.
-func authorityRules(secret string) []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}}, // RBAC knows no name at creation
+// no more. The lease has the name of the Secret. RBAC knows no name at creation.
+func authorityRules(secret string, elects bool) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get", "update", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 	}
+	if elects {
+		rules = append(rules,
+			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{secret}, Verbs: []string{"get", "update"}},
+			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}})
+	}
+	return rules
 }
 
 // rbac is what the server may do, and who it is. With a URL it runs outside of the
@@ -83,7 +89,7 @@ func (o *manifestsOptions) rbac(config registration.Config) []runtime.Object {
 		return objects
 	}
 	objects = append(objects, &rbacv1.Role{
-		TypeMeta: kind("Role"), ObjectMeta: meta(namespace, config.Name), Rules: authorityRules(secret),
+		TypeMeta: kind("Role"), ObjectMeta: meta(namespace, config.Name), Rules: authorityRules(secret, o.election.Enabled),
 	})
 	if subjects != nil {
 		objects = append(objects, &rbacv1.RoleBinding{

@@ -58,6 +58,7 @@ func newServeCommand() *cobra.Command {
 	})
 	addFlagGroup(cmd, "Webhook configurations", func() { o.settings.Registration.AddFlags(cmd) })
 	addFlagGroup(cmd, "Certificate", func() { o.settings.Certificate.AddFlags(cmd) })
+	addFlagGroup(cmd, "Leader election", func() { o.settings.LeaderElection.AddFlags(cmd) })
 	addFlagGroup(cmd, "PodDefaults", func() { addPodDefaultFlags(flags, &o.podDefaults) })
 	addFlagGroup(cmd, "Addresses, limits and draining", func() { o.settings.Serving.AddFlags(flags) })
 	addFlagGroup(cmd, "Log", func() { o.log.AddFlags(cmd) })

@@ -28,5 +28,5 @@ func registrationSettings() frontdoor.RegistrationSettings {
 // certificateSettings say where the certificate comes from unless flags say
 // otherwise.
 func certificateSettings() frontdoor.CertificateSettings {
-	return frontdoor.CertificateSettings{Source: frontdoor.SourceAuthority, DefaultSecret: "sallyport-authority"}
+	return frontdoor.DefaultCertificateSettings("sallyport")
 }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificate
+
+import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"crypto/x509"
+)
+
+// pathKeyLabel keeps the keys of [Authority.PathKeys] apart from anything else
+// that may ever be derived from an authority's key.
+const pathKeyLabel = "sallyport.io/private-paths/v1"
+
+// PathKeys returns a secret of 32 bytes for each authority whose key is held: that
+// of the signer first and, while a rotation is on, that of the next or the old one.
+// They are derived from the authorities' keys (HKDF-SHA256, RFC 5869), so that all
+// replicas have the same, and give nothing away about them. Nil as long as no
+// authority is known. [Authority.Changed] tells of changes.
+func (a *Authority) PathKeys() [][]byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.state == nil {
+		return nil
+	}
+	var keys [][]byte
+	for _, authority := range []*issuer{a.state.signer, a.state.other} {
+		if authority == nil {
+			continue
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(authority.key)
+		if err != nil { // it was read from, or made for, this very form
+			continue
+		}
+		key, err := hkdf.Key(sha256.New, der, nil, pathKeyLabel, sha256.Size)
+		if err != nil { // the length is a constant that is allowed
+			continue
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
