@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,24 +23,6 @@ const (
 	// server allows a conversion. It stands in where ?timeout= is missing.
 	longestTimeout = 30 * time.Second
 )
-
-// Route is a path and who answers it.
-type Route struct {
-	// Path is compared exactly, e.g. "/apply-poddefault".
-	Path string
-
-	// Handler is called for POST requests only, with the body already read: it
-	// is in memory, has passed the size limit, and implements
-	// interface{ Bytes() []byte } for handlers that want it without a copy. The
-	// bytes are the handler's own, also after it has returned. The request's
-	// context ends at the caller's deadline less a margin.
-	Handler http.Handler
-
-	// Ungated routes are answered before the Gate checks have passed. For
-	// handlers that need no cache: conversion, without which custom resources
-	// cannot even be read.
-	Ungated bool
-}
 
 // Check is one condition of readiness.
 type Check struct {
@@ -121,7 +101,8 @@ type Options struct {
 	// connections of kube-apiserver are gone after 90 s.
 	DrainMax time.Duration
 
-	// Routes are the paths that are served. /livez and /readyz are taken.
+	// Routes are the paths that are served; [Server.Handle] adds more. /livez and
+	// /readyz are taken.
 	Routes []Route
 	// Checks make up /readyz, in this order.
 	Checks []Check
@@ -194,10 +175,9 @@ func (o *Options) validate() error {
 	require(o.DrainMin >= 0, "shortest drain %s must not be negative", o.DrainMin)
 	require(o.DrainMax >= o.DrainMin, "longest drain %s must not be below the shortest, %s", o.DrainMax, o.DrainMin)
 
-	paths := map[string]bool{livezPath: true, readyzPath: true}
+	paths := map[string]bool{}
 	for _, route := range o.Routes {
-		require(strings.HasPrefix(route.Path, "/"), "path %q must start with a slash", route.Path)
-		require(route.Handler != nil, "path %q has no handler", route.Path)
+		errs = append(errs, route.validate())
 		require(!paths[route.Path], "path %q is taken twice", route.Path)
 		paths[route.Path] = true
 	}

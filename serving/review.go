@@ -13,12 +13,6 @@ import (
 	"time"
 )
 
-// route is a Route with its metrics.
-type route struct {
-	Route
-	durations durations
-}
-
 // serveHTTP finds who answers a path. Everything that is answered over TLS
 // passes here.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
@@ -29,7 +23,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	case readyzPath:
 		s.health.readyz(a, r)
 	default:
-		if to := s.routes[path]; to != nil {
+		if to := s.routes.at(path); to != nil {
 			s.review(a, r, to)
 		} else {
 			s.refuse(a, unknownPath)
