@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"runtime"
 	"time"
 
@@ -112,6 +113,21 @@ type Options struct {
 	// CertificateNotAfter returns when the certificate expires, for a metric;
 	// the zero time if there is none. Nil leaves the metric out.
 	CertificateNotAfter func() time.Time
+
+	// Authenticate says who may call: nil lets the call pass, [ErrUnauthenticated]
+	// becomes 401, [ErrForbidden] 403, both without a reason that the caller sees, and
+	// any other error 503 with Retry-After. It is asked for each call of a route that
+	// is not Anonymous, before the body is read; the request's context ends at the
+	// caller's deadline less a margin. Nil lets everybody call.
+	Authenticate func(*http.Request) error
+	// ClientCertificates asks callers for a client certificate, which they need not
+	// have. That it is theirs is checked in the handshake, who has signed it is for
+	// Authenticate to check: see PeerCertificates of the request's TLS.
+	ClientCertificates bool
+	// PathSegments makes the paths private: a call is answered only if a slash and one
+	// of the segments that the route's path has at the time follow it, and as 404
+	// otherwise. It is called for each call. Nil means that paths are as in Routes.
+	PathSegments func(path string) []string
 
 	// Registry takes the metrics. Nil means one of this server's own.
 	Registry Registry

@@ -28,6 +28,10 @@ type Route struct {
 	// handlers that need no cache: conversion, without which custom resources
 	// cannot even be read.
 	Ungated bool
+
+	// Anonymous routes are answered to callers that Authenticate does not know. For
+	// conversion: the API server never shows who it is to those webhooks.
+	Anonymous bool
 }
 
 // route is a Route with its metrics.

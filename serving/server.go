@@ -101,6 +101,10 @@ func New(options Options) (*Server, error) {
 		SessionTicketsDisabled: true,
 	}
 
+	if options.ClientCertificates {
+		s.webhooks.TLSConfig.ClientAuth = tls.RequestClientCert
+	}
+
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc(livezPath, s.health.livez)
