@@ -56,6 +56,8 @@ type process struct {
 	source   certificate.Source
 	listener *serving.Server
 	keeper   *registration.Keeper
+	callers  *Authentication // nil if everybody may call
+	private  *privatePaths   // nil if paths are those of the definitions
 }
 
 // metricsRegistry takes metrics, and shows those of controller-runtime too.
@@ -96,8 +98,9 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 	}
 	registry := newMetricsRegistry(p.manager != nil)
 	webhooks := c.webhooks
+	env := Environment{Client: client, Logger: p.logger, Metrics: registry}
 	for _, build := range c.components {
-		component, err := build(Environment{Client: client, Logger: p.logger, Metrics: registry})
+		component, err := build(env)
 		if err != nil {
 			return nil, err
 		}
@@ -114,6 +117,14 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 	if p.source, err = s.Certificate.open(clients, config.Endpoint, p.logger); err != nil {
 		return nil, err
 	}
+	if p.callers, err = a.authenticate(&s.Authentication, env); err != nil {
+		return nil, err
+	}
+	if s.Authentication.PrivatePaths {
+		if p.private, err = newPrivatePaths(p.source); err != nil {
+			return nil, err
+		}
+	}
 	if p.listener, err = p.listen(s.Serving, webhooks, registry); err != nil {
 		return nil, err
 	}
@@ -121,7 +132,7 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 		p.keeper, err = registration.NewKeeper(registration.Options{
 			Config:   config,
 			Client:   clients.AdmissionregistrationV1(),
-			Webhooks: func() []admission.Webhook { return webhooks },
+			Webhooks: func() []admission.Webhook { return p.registered(webhooks) },
 			CABundle: p.caBundle,
 			Logger:   p.logger,
 			Registry: registry,
@@ -141,6 +152,7 @@ func (p *process) listen(options serving.Options, webhooks []admission.Webhook, 
 			options.Checks = append(options.Checks, serving.Check{Name: component.Name, Ready: component.Ready, Gate: true})
 		}
 	}
+	p.guard(&options)
 	var err error
 	if options.Routes, err = routes(webhooks, p.logger, registry); err != nil {
 		return nil, err
@@ -171,6 +183,12 @@ func (p *process) ready() error {
 		if component.Ready != nil {
 			errs = append(errs, component.Ready())
 		}
+	}
+	if p.callers != nil && p.callers.Ready != nil {
+		errs = append(errs, p.callers.Ready())
+	}
+	if p.private != nil {
+		errs = append(errs, p.private.ready())
 	}
 	return errors.Join(errs...)
 }
@@ -205,6 +223,9 @@ func (p *process) run(ctx context.Context) error {
 		}
 	}
 	group.Go(func() error { return p.source.Run(below) })
+	if p.callers != nil && p.callers.Run != nil {
+		group.Go(func() error { return p.callers.Run(below) })
+	}
 	group.Go(func() error { tuneHeap(below); return nil })
 	if p.manager != nil {
 		group.Go(func() error {

@@ -99,12 +99,12 @@ func TestOnlyCallersWithACertificateOfTheCAMayCall(t *testing.T) {
 		with   []tls.Certificate
 		status int
 	}{
-		"a certificate of the CA":                  {[]tls.Certificate{ours.client("kube-apiserver")}, 200},
-		"no certificate":                           {nil, 401},
-		"a certificate of another CA":              {[]tls.Certificate{theirs.client("kube-apiserver")}, 401},
-		"another common name":                      {[]tls.Certificate{ours.client("somebody")}, 403},
-		"a certificate for servers":                {[]tls.Certificate{ours.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})}, 401},
-		"a certificate that has expired":           {[]tls.Certificate{ours.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, NotAfter: time.Now().Add(-time.Minute), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})}, 401},
+		"a certificate of the CA":                {[]tls.Certificate{ours.client("kube-apiserver")}, 200},
+		"no certificate":                         {nil, 401},
+		"a certificate of another CA":            {[]tls.Certificate{theirs.client("kube-apiserver")}, 401},
+		"another common name":                    {[]tls.Certificate{ours.client("somebody")}, 403},
+		"a certificate for servers":              {[]tls.Certificate{ours.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})}, 401},
+		"a certificate that has expired":         {[]tls.Certificate{ours.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, NotAfter: time.Now().Add(-time.Minute), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})}, 401},
 		"a certificate of the CA, another's key": {[]tls.Certificate{{Certificate: ours.client("kube-apiserver").Certificate, PrivateKey: theirs.key}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

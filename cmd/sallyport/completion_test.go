@@ -47,6 +47,8 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"review", "--webhook", "x"}, []string{}},
 		{[]string{"serve", "--registration", ""}, []string{"api", "none"}},
 		{[]string{"serve", "--certificate-source", ""}, []string{"authority", "files"}},
+		{[]string{"serve", "--authentication", ""}, []string{"none", "client-ca", "delegated"}},
+		{[]string{"manifests", "--authentication", "d"}, []string{"delegated"}},
 		{[]string{"serve", "--failure-policy", ""}, []string{"Fail", "Ignore"}},
 		{[]string{"serve", "--review-versions", ""}, []string{"v1", "v1beta1"}},
 		{[]string{"serve", "--log-level", ""}, []string{"debug", "info", "warn", "error"}},

@@ -38,6 +38,7 @@ type manifestsOptions struct {
 	caFile         string
 	certificates   frontdoor.CertificateSettings
 	registration   frontdoor.RegistrationSettings
+	callers        callerManifests
 }
 
 func newManifestsCommand() *cobra.Command {
@@ -68,6 +69,7 @@ func newManifestsCommand() *cobra.Command {
 		o.registration.AddModeFlag(cmd)
 		o.certificates.AddSourceFlags(cmd)
 	})
+	addFlagGroup(cmd, "Callers", func() { o.callers.addFlags(cmd) })
 	addFlagGroup(cmd, "Webhook configurations", func() {
 		o.registration.AddFlags(cmd)
 		flags.StringVar(&o.caFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
@@ -88,6 +90,7 @@ func (o *manifestsOptions) validate() error {
 	if slices.ContainsFunc(o.parts, func(part string) bool { return part != partCRD }) {
 		errs = append(errs, o.registration.ValidateEndpoint(), o.registration.Validate(), o.certificates.ValidateSource())
 	}
+	errs = append(errs, o.callers.validate())
 	for _, problem := range validation.IsDNS1123Subdomain(o.serviceAccount) {
 		errs = append(errs, fmt.Errorf("--service-account %q: %s", o.serviceAccount, problem))
 	}
@@ -110,7 +113,17 @@ func (o *manifestsOptions) run(out io.Writer) error {
 	}
 	if slices.Contains(o.parts, partRBAC) {
 		objects = append(objects, o.rbac(o.registration.Config())...)
+		rights, err := o.callers.rights(o.registration.Config(), o.serviceAccount)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, rights...)
 	}
+	policies, err := o.callers.policy(o.registration.Config())
+	if err != nil {
+		return err
+	}
+	objects = append(objects, policies...)
 	if slices.Contains(o.parts, partConfigurations) {
 		configurations, err := o.configurations()
 		if err != nil {
