@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
 
@@ -118,6 +119,9 @@ func (a *App) validateAuthentication(s *Settings) error {
 	}
 	if auth.PrivatePaths && s.Certificate.Source == SourceFiles {
 		errs = append(errs, errors.New("--private-paths needs --certificate-source authority, whose keys make the paths"))
+	}
+	if auth.PrivatePaths && s.Registration.Mode == registration.ModeNone {
+		errs = append(errs, errors.New("--private-paths needs --registration api: nobody else knows the paths"))
 	}
 	return errors.Join(errs...)
 }

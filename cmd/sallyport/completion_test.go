@@ -72,7 +72,7 @@ func TestFilesAreOfferedWhereAFileIsWanted(t *testing.T) {
 			t.Errorf("%s: %v, directive %d", flag, got, directive)
 		}
 	}
-	wantsFile := map[string]bool{"kubeconfig": true, "tls-cert-file": true, "tls-private-key-file": true, "tls-ca-file": true, "ca-file": true}
+	wantsFile := map[string]bool{"kubeconfig": true, "tls-cert-file": true, "tls-private-key-file": true, "tls-ca-file": true, "ca-file": true, "client-ca-file": true}
 	everyFlag(func(cmd *cobra.Command, flag *pflag.Flag) {
 		if flag.NoOptDefVal != "" || flag.Name == "filename" || flag.Name == "with" {
 			return
