@@ -35,7 +35,9 @@ type App struct {
 	webhooks    []admission.Webhook
 	components  []func(Environment) (Component, error)
 	controllers []controller
-	scheme      *runtime.Scheme // of controllers; nil for that of client-go
+	// authentications are the ways to tell who may call, besides the built-in ones.
+	authentications []authentication
+	scheme          *runtime.Scheme // of controllers; nil for that of client-go
 
 	mistakes []error
 	schemes  []*runtime.Scheme // that types were given with
@@ -59,6 +61,7 @@ func New(name string, options ...Option) (*App, error) {
 	}
 	a.checkWebhooks()
 	a.checkControllers()
+	a.checkAuthentications()
 	if len(a.webhooks) == 0 && len(a.components) == 0 && len(a.controllers) == 0 && len(a.mistakes) == 0 {
 		a.mistake("there is nothing to run: add webhooks or controllers")
 	}

@@ -67,6 +67,7 @@ func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 		s.Registration.AddEndpointFlags(cmd)
 		s.Registration.AddFlags(cmd)
 		s.Certificate.AddFlags(cmd)
+		a.AddAuthenticationFlags(cmd, &s.Authentication)
 		s.Serving.AddFlags(flags)
 	}
 	s.LeaderElection.AddFlags(cmd)

@@ -56,7 +56,9 @@ type process struct {
 	source   certificate.Source
 	listener *serving.Server
 	keeper   registrar
-	leader   *leader // nil if this replica always leads
+	leader   *leader         // nil if this replica always leads
+	callers  *Authentication // nil if everybody may call
+	private  *privatePaths   // nil if paths are those of the definitions
 }
 
 // metricsRegistry takes metrics, and shows those of controller-runtime too.
@@ -97,8 +99,9 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 	}
 	registry := newMetricsRegistry(p.manager != nil)
 	webhooks := c.webhooks
+	env := Environment{Client: client, Logger: p.logger, Metrics: registry}
 	for _, build := range c.components {
-		component, err := build(Environment{Client: client, Logger: p.logger, Metrics: registry})
+		component, err := build(env)
 		if err != nil {
 			return nil, err
 		}
@@ -124,12 +127,20 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 	if p.source, err = s.Certificate.open(clients, config.Endpoint, authority); err != nil {
 		return nil, err
 	}
+	if p.callers, err = a.authenticate(&s.Authentication, env); err != nil {
+		return nil, err
+	}
+	if s.Authentication.PrivatePaths {
+		if p.private, err = newPrivatePaths(p.source); err != nil {
+			return nil, err
+		}
+	}
 	if p.listener, err = p.listen(s.Serving, webhooks, registry); err != nil {
 		return nil, err
 	}
 	p.keeper, err = s.Registration.register(clients, registration.Options{
 		Config:   config,
-		Webhooks: func() []admission.Webhook { return webhooks },
+		Webhooks: func() []admission.Webhook { return p.registered(webhooks) },
 		CABundle: p.caBundle,
 		Leading:  p.leader.Leading,
 		Logger:   p.logger,
@@ -149,6 +160,7 @@ func (p *process) listen(options serving.Options, webhooks []admission.Webhook, 
 			options.Checks = append(options.Checks, serving.Check{Name: component.Name, Ready: component.Ready, Gate: true})
 		}
 	}
+	p.guard(&options)
 	var err error
 	if options.Routes, err = routes(webhooks, p.logger, registry); err != nil {
 		return nil, err
@@ -179,6 +191,12 @@ func (p *process) ready() error {
 		if component.Ready != nil {
 			errs = append(errs, component.Ready())
 		}
+	}
+	if p.callers != nil && p.callers.Ready != nil {
+		errs = append(errs, p.callers.Ready())
+	}
+	if p.private != nil {
+		errs = append(errs, p.private.ready())
 	}
 	return errors.Join(errs...)
 }
@@ -221,6 +239,9 @@ func (p *process) run(ctx context.Context) error {
 		}
 	}
 	group.Go(func() error { return p.source.Run(below) })
+	if p.callers != nil && p.callers.Run != nil {
+		group.Go(func() error { return p.callers.Run(below) })
+	}
 	group.Go(func() error { tuneHeap(below); return nil })
 	if p.manager != nil {
 		group.Go(func() error {

@@ -26,6 +26,7 @@ type Settings struct {
 	Logger *slog.Logger
 
 	Serving        serving.Options
+	Authentication AuthenticationSettings
 	Certificate    CertificateSettings
 	Registration   RegistrationSettings
 	LeaderElection LeaderElectionSettings
@@ -109,9 +110,9 @@ func (a *App) validate(s *Settings, c *chosen) (*rest.Config, error) {
 		if !filesOnly { // else nobody needs to know the endpoint
 			errs = append(errs, s.Registration.ValidateEndpoint())
 		}
-		errs = append(errs, s.Registration.ValidateMode(), s.Registration.Validate(), s.Certificate.Validate(), s.Serving.ValidateFlags())
+		errs = append(errs, s.Registration.ValidateMode(), s.Registration.Validate(), s.Certificate.Validate(), a.validateAuthentication(s), s.Serving.ValidateFlags())
 		_, _, inSecret := s.Certificate.AuthoritySecret(s.Registration.Config().Endpoint)
-		needsClient = needsClient || inSecret || s.Registration.Mode == registration.ModeAPI
+		needsClient = needsClient || inSecret || s.Authentication.delegates() || s.Registration.Mode == registration.ModeAPI
 	}
 	errs = append(errs, s.LeaderElection.Validate())
 	client := s.Client

@@ -3,14 +3,17 @@
 package controllerruntime
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
+
+var errNoPatch = errors.New("the handler's patch is not a JSON patch")
 
 // canonical returns the patch that changes a document as the given one does. It
 // depends on the document and the result alone, not on how the patch was written, and
@@ -20,7 +23,7 @@ import (
 func canonical(document, patch []byte) (jsonpatch.Patch, error) {
 	operations, err := jsonpatchv4.DecodePatch(patch)
 	if err != nil {
-		return nil, errors.New("the handler's patch is not a JSON patch") // the error may quote it
+		return nil, errNoPatch // the error may quote it
 	}
 	if len(operations) == 0 {
 		return nil, nil
@@ -43,10 +46,12 @@ func canonical(document, patch []byte) (jsonpatch.Patch, error) {
 	return jsonpatch.DiffRaw(document, before, after)
 }
 
-// decode keeps integers as such, as unstructured objects do.
+// decode keeps the text of numbers.
 func decode(document []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	decoder.UseNumber()
 	var object map[string]any
-	if err := json.Unmarshal(document, &object); err != nil {
+	if err := decoder.Decode(&object); err != nil || decoder.More() {
 		return nil, errors.New("decode the object to be patched: it is no JSON object")
 	}
 	return object, nil

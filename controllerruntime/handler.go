@@ -33,6 +33,8 @@ import (
 //     depends on nothing else: those that controller-runtime computes come in a random
 //     one. A patch that cannot be applied to the object is a fault. Patches of a
 //     refusal are left out.
+//   - Numbers keep the text that they have in the patch, whatever their size. What
+//     PatchResponseFromRaw computes has that of the documents.
 func Handler(handler ctrladmission.Handler) admission.Handler {
 	a := &adapted{handler: handler}
 	for {

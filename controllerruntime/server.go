@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,9 +22,8 @@ import (
 // Server is a webhook.Server for a manager of controller-runtime. Make one with [New]
 // or [NewServer].
 //
-// Webhooks must be registered before it starts, which is before the manager does. One
-// that comes later is not served: that is logged, and reported by the checker of
-// [Server.StartedChecker]. Paths are compared exactly, and answered to POST only.
+// Webhooks may be registered at any time, and are served from then on. Paths are
+// compared exactly, and answered to POST only.
 type Server struct {
 	plan    plan
 	mistake error // in the options; told by Start
@@ -36,10 +34,12 @@ type Server struct {
 	register webhook.Server
 
 	mu    sync.Mutex
-	paths []string
-	late  []string // paths that were registered too late
-	state state
-	ready func() error // set with stateServing
+	paths []string // that were registered before the listener was made
+	// listener takes what is registered from then on.
+	listener *serving.Server
+	unserved error // of paths that the listener does not take
+	state    state
+	ready    func() error // set with stateServing
 }
 
 var _ webhook.Server = (*Server)(nil)
@@ -91,22 +91,22 @@ func (s *Server) NeedLeaderElection() bool { return false }
 // WebhookMux has what was registered.
 func (s *Server) WebhookMux() *http.ServeMux { return s.mux }
 
-// Register adds a webhook. It panics if there is one at the path already, which
-// webhook.Server asks for.
+// Register adds a webhook, also while the server runs. It panics if there is one at the
+// path already, which webhook.Server asks for. A path that cannot be served is an error
+// of Start, or, if it has been called, is logged and reported by the checker of
+// [Server.StartedChecker].
 func (s *Server) Register(path string, hook http.Handler) {
 	s.register.Register(path, hook)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state == stateNew {
+	if s.listener == nil {
 		s.paths = append(s.paths, path)
 		return
 	}
-	s.late = append(s.late, path)
-	if s.plan.disabled {
-		return
+	if err := s.listener.Handle(serving.Route{Path: path, Handler: s.mux}); err != nil {
+		s.unserved = errors.Join(s.unserved, err)
+		s.plan.serving.Logger.Error("a webhook that is registered cannot be served", slog.Any("error", err))
 	}
-	s.plan.serving.Logger.Error("a webhook that is registered after the server has started is not served: register it before the manager starts",
-		slog.String("path", path))
 }
 
 // Start serves what was registered until ctx ends. Then it drains, and returns nil. It
@@ -121,7 +121,6 @@ func (s *Server) Start(ctx context.Context) error {
 		return errors.New("webhook server: has been started already: make a new one")
 	}
 	s.state = stateStarting
-	paths := slices.Clone(s.paths)
 	s.mu.Unlock()
 	if s.plan.disabled {
 		return nil
@@ -131,7 +130,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("webhook server: %w", err)
 	}
-	server, done, err := s.build(source, paths)
+	server, done, err := s.build(source)
 	if err != nil {
 		return fmt.Errorf("webhook server: %w", err)
 	}
@@ -151,10 +150,13 @@ func (s *Server) source() (certificate.Source, error) {
 }
 
 // build makes the listener. Done takes its metrics back.
-func (s *Server) build(source certificate.Source, paths []string) (server *serving.Server, done func(), err error) {
+func (s *Server) build(source certificate.Source) (server *serving.Server, done func(), err error) {
 	options := s.plan.serving
 	options.Routes, options.Checks = nil, nil
-	for _, path := range paths {
+	// Who registers meanwhile waits for the listener.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, path := range s.paths {
 		options.Routes = append(options.Routes, serving.Route{Path: path, Handler: s.mux})
 	}
 	if source != nil {
@@ -169,6 +171,7 @@ func (s *Server) build(source certificate.Source, paths []string) (server *servi
 	if server, err = serving.New(options); err != nil {
 		return nil, nil, err
 	}
+	s.listener = server
 	if own == nil {
 		return server, func() {}, nil
 	}
@@ -220,8 +223,8 @@ func (s *Server) StartedChecker() healthz.Checker {
 			return errors.New("webhook server is ending")
 		case s.state != stateServing:
 			return errors.New("webhook server has not been started yet")
-		case len(s.late) > 0:
-			return fmt.Errorf("webhook server does not serve %v, registered after its start", s.late)
+		case s.unserved != nil:
+			return fmt.Errorf("webhook server does not serve all that was registered: %w", s.unserved)
 		}
 		return s.ready()
 	}

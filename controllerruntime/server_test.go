@@ -285,15 +285,51 @@ func TestACallThatIsAtWorkWhenTheServerEndsIsAnswered(t *testing.T) {
 	}
 }
 
-func TestAWebhookThatIsRegisteredTooLateIsReported(t *testing.T) {
-	var log bytes.Buffer
-	server, port, roots := quick(t, func(o *controllerruntime.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+func TestAWebhookThatIsRegisteredAfterTheStartIsServed(t *testing.T) {
+	server, port, roots := quick(t, nil)
 	server.Register("/in-time", welcome())
 	r := start(t, server, port, roots)
-	server.Register("/late", welcome())
 	if code, _, _ := r.call(t, http.MethodPost, "/late", review(t)); code != 404 {
-		t.Errorf("answers %d", code)
+		t.Fatalf("answers %d before anybody has registered", code)
 	}
+	server.Register("/late", welcome())
+	for _, path := range []string{"/in-time", "/late"} {
+		if code, answer, _ := r.call(t, http.MethodPost, path, review(t)); code != 200 || !strings.Contains(answer, `"allowed":true`) {
+			t.Errorf("%s answers %d %s", path, code, answer)
+		}
+	}
+	if err := server.StartedChecker()(nil); err != nil {
+		t.Errorf("the checker says %v", err)
+	}
+}
+
+func TestWebhooksMayBeRegisteredWhileOthersAreCalled(t *testing.T) {
+	server, port, roots := quick(t, nil)
+	server.Register("/first", welcome())
+	r := start(t, server, port, roots)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 50 {
+			server.Register(fmt.Sprintf("/late-%d", i), welcome())
+		}
+	}()
+	for range 20 {
+		if code, _, _ := r.call(t, http.MethodPost, "/first", review(t)); code != 200 {
+			t.Errorf("answers %d", code)
+		}
+	}
+	<-done
+	if code, _, _ := r.call(t, http.MethodPost, "/late-49", review(t)); code != 200 {
+		t.Errorf("the last one answers %d", code)
+	}
+}
+
+func TestAPathThatCannotBeServedIsReportedWhenItComesLate(t *testing.T) {
+	var log bytes.Buffer
+	server, port, roots := quick(t, func(o *controllerruntime.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	r := start(t, server, port, roots)
+	server.Register("POST /late", welcome())
 	if err := server.StartedChecker()(nil); err == nil || !strings.Contains(err.Error(), "/late") {
 		t.Errorf("the checker says %v", err)
 	}
@@ -301,7 +337,7 @@ func TestAWebhookThatIsRegisteredTooLateIsReported(t *testing.T) {
 	if err := <-r.done; err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), "path=/late") {
+	if !strings.Contains(log.String(), "POST /late") {
 		t.Errorf("nothing of it in the log:\n%s", log.String())
 	}
 }

@@ -45,7 +45,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 	flags.DurationVar(&o.DrainMin, "drain-min", o.DrainMin,
 		"how long to go on answering after SIGTERM, even if nobody is connected")
-	flags.DurationVar(&o.DrainMax, "drain-max", o.DrainMax,
+	flags.DurationVar(&o.DrainMax, "drain-timeout", o.DrainMax,
 		"how long to wait after SIGTERM until the last connection has gone")
 }
 

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,24 +24,6 @@ const (
 	// server allows a conversion. It stands in where ?timeout= is missing.
 	longestTimeout = 30 * time.Second
 )
-
-// Route is a path and who answers it.
-type Route struct {
-	// Path is compared exactly, e.g. "/apply-poddefault".
-	Path string
-
-	// Handler is called for POST requests only, with the body already read: it
-	// is in memory, has passed the size limit, and implements
-	// interface{ Bytes() []byte } for handlers that want it without a copy. The
-	// bytes are the handler's own, also after it has returned. The request's
-	// context ends at the caller's deadline less a margin.
-	Handler http.Handler
-
-	// Ungated routes are answered before the Gate checks have passed. For
-	// handlers that need no cache: conversion, without which custom resources
-	// cannot even be read.
-	Ungated bool
-}
 
 // Check is one condition of readiness.
 type Check struct {
@@ -121,7 +102,8 @@ type Options struct {
 	// connections of kube-apiserver are gone after 90 s.
 	DrainMax time.Duration
 
-	// Routes are the paths that are served. /livez and /readyz are taken.
+	// Routes are the paths that are served; [Server.Handle] adds more. /livez and
+	// /readyz are taken.
 	Routes []Route
 	// Checks make up /readyz, in this order.
 	Checks []Check
@@ -131,6 +113,21 @@ type Options struct {
 	// CertificateNotAfter returns when the certificate expires, for a metric;
 	// the zero time if there is none. Nil leaves the metric out.
 	CertificateNotAfter func() time.Time
+
+	// Authenticate says who may call: nil lets the call pass, [ErrUnauthenticated]
+	// becomes 401, [ErrForbidden] 403, both without a reason that the caller sees, and
+	// any other error 503 with Retry-After. It is asked for each call of a route that
+	// is not Anonymous, before the body is read; the request's context ends at the
+	// caller's deadline less a margin. Nil lets everybody call.
+	Authenticate func(*http.Request) error
+	// ClientCertificates asks callers for a client certificate, which they need not
+	// have. That it is theirs is checked in the handshake, who has signed it is for
+	// Authenticate to check: see PeerCertificates of the request's TLS.
+	ClientCertificates bool
+	// PathSegments makes the paths private: a call is answered only if a slash and one
+	// of the segments that the route's path has at the time follow it, and as 404
+	// otherwise. It is called for each call. Nil means that paths are as in Routes.
+	PathSegments func(path string) []string
 
 	// Registry takes the metrics. Nil means one of this server's own.
 	Registry Registry
@@ -194,10 +191,9 @@ func (o *Options) validate() error {
 	require(o.DrainMin >= 0, "shortest drain %s must not be negative", o.DrainMin)
 	require(o.DrainMax >= o.DrainMin, "longest drain %s must not be below the shortest, %s", o.DrainMax, o.DrainMin)
 
-	paths := map[string]bool{livezPath: true, readyzPath: true}
+	paths := map[string]bool{}
 	for _, route := range o.Routes {
-		require(strings.HasPrefix(route.Path, "/"), "path %q must start with a slash", route.Path)
-		require(route.Handler != nil, "path %q has no handler", route.Path)
+		errs = append(errs, route.validate())
 		require(!paths[route.Path], "path %q is taken twice", route.Path)
 		paths[route.Path] = true
 	}

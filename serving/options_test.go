@@ -55,7 +55,7 @@ func TestFlagsSetEveryLimit(t *testing.T) {
 		"--bind-address=::1", "--secure-port=1", "--metrics-bind-address=0", "--http2",
 		"--read-header-timeout=1s", "--read-timeout=2s", "--write-timeout=31s", "--idle-timeout=100s",
 		"--max-header-bytes=2", "--max-body-bytes=3", "--max-bytes-in-flight=4", "--max-concurrent-reviews=5", "--max-connections=6",
-		"--drain-min=7s", "--drain-max=8s",
+		"--drain-min=7s", "--drain-timeout=8s",
 	})
 	if err != nil {
 		t.Fatal(err)

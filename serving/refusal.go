@@ -17,6 +17,8 @@ type refusal struct {
 	// which it does for 429 and 5xx with an integer Retry-After, up to ten times
 	// within its timeout (k8s.io/client-go/rest, with_retry.go).
 	again bool
+	// ends closes the connection, whose body nobody wants to read.
+	ends bool
 }
 
 var (
@@ -34,6 +36,13 @@ var (
 		text: "the body did not arrive in time"}
 	brokenBody = &refusal{status: http.StatusBadRequest, reason: "broken_body",
 		text: "the body could not be read to its end"}
+	unauthenticated = &refusal{status: http.StatusUnauthorized, reason: "unauthenticated", ends: true,
+		text: "who calls must show a client certificate or a token that is known here"}
+	forbidden = &refusal{status: http.StatusForbidden, reason: "forbidden", ends: true,
+		text: "who calls may not"}
+	// notAsked is a caller of whom nobody could say at the moment whether it may call.
+	notAsked = &refusal{status: http.StatusServiceUnavailable, reason: "authentication", again: true,
+		text: "it cannot be told at the moment who may call"}
 	// panicked carries no Retry-After: what panics once is likely to again, and
 	// the failure policy shall decide.
 	panicked = &refusal{status: http.StatusInternalServerError, reason: "panic",
@@ -57,7 +66,7 @@ func (s *Server) refuse(a *answer, refused *refusal) {
 	case refused.again:
 		header.Set("Retry-After", "1")
 	}
-	if refused.again || status == http.StatusRequestTimeout {
+	if refused.again || refused.ends || status == http.StatusRequestTimeout {
 		header.Set("Connection", "close")
 	}
 	if status == http.StatusMethodNotAllowed {

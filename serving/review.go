@@ -13,12 +13,6 @@ import (
 	"time"
 )
 
-// route is a Route with its metrics.
-type route struct {
-	Route
-	durations durations
-}
-
 // serveHTTP finds who answers a path. Everything that is answered over TLS
 // passes here.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
@@ -29,8 +23,8 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	case readyzPath:
 		s.health.readyz(a, r)
 	default:
-		if to := s.routes[path]; to != nil {
-			s.review(a, r, to)
+		if to := s.find(path); to != nil {
+			s.review(a, s.withoutSegment(r, to), to)
 		} else {
 			s.refuse(a, unknownPath)
 		}
@@ -51,6 +45,16 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 		return
 	}
 
+	budget := timeBudget(r.URL.RawQuery)
+	ctx, cancel := context.WithDeadline(r.Context(), arrived.Add(budget))
+	defer cancel()
+	r = r.WithContext(ctx)
+	// Before a byte of the body is read: who may not call shall cost nothing.
+	if refused := s.authenticate(r, to); refused != nil {
+		s.refuse(a, refused)
+		return
+	}
+
 	data, held, refused := s.readBody(r)
 	defer s.bytes.give(held)
 	if refused != nil {
@@ -58,9 +62,6 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 		return
 	}
 
-	budget := timeBudget(r.URL.RawQuery)
-	ctx, cancel := context.WithDeadline(r.Context(), arrived.Add(budget))
-	defer cancel()
 	// Half of the time is for the queue, the other half for the handler, or for
 	// another replica.
 	if a.slot = s.slots.take(ctx, arrived.Add(budget/2)); !a.slot {
@@ -69,7 +70,6 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 	}
 	defer a.giveSlot()
 
-	r = r.WithContext(ctx)
 	r.Body, r.ContentLength = newBody(data), int64(len(data))
 	to.Handler.ServeHTTP(a, r)
 }

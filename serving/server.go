@@ -37,7 +37,7 @@ type Server struct {
 	log         *slog.Logger
 	registry    Registry
 	metrics     *metrics
-	routes      map[string]*route
+	routes      routes
 	health      *health
 	slots       *slots
 	bytes       quantity
@@ -67,7 +67,6 @@ func New(options Options) (*Server, error) {
 		log:      options.Logger,
 		registry: options.Registry,
 		metrics:  newMetrics(),
-		routes:   map[string]*route{},
 		slots:    newSlots(options.concurrency()),
 		bytes:    quantity{limit: options.MaxBytesInFlight},
 	}
@@ -80,8 +79,11 @@ func New(options Options) (*Server, error) {
 	}
 	s.health = newHealth(options.Checks, &s.draining)
 	s.connections = newConnections(options.MaxConnections, s.metrics.evicted)
+	s.routes.table.Store(&map[string]*route{})
 	for _, given := range options.Routes {
-		s.routes[given.Path] = &route{Route: given, durations: s.metrics.durationsOf(given.Path)}
+		if err := s.Handle(given); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.registerMetrics(); err != nil {
 		return nil, fmt.Errorf("serving: register metrics: %w", err)
@@ -97,6 +99,10 @@ func New(options Options) (*Server, error) {
 		GetCertificate: options.GetCertificate,
 		// kube-apiserver never resumes a session: tickets would be made in vain.
 		SessionTicketsDisabled: true,
+	}
+
+	if options.ClientCertificates {
+		s.webhooks.TLSConfig.ClientAuth = tls.RequestClientCert
 	}
 
 	mux := http.NewServeMux()

@@ -47,6 +47,8 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"review", "--webhook", "x"}, []string{}},
 		{[]string{"serve", "--registration", ""}, []string{"api", "manifest", "none"}},
 		{[]string{"serve", "--certificate-source", ""}, []string{"authority", "files"}},
+		{[]string{"serve", "--authentication", ""}, []string{"none", "client-ca", "delegated"}},
+		{[]string{"manifests", "--authentication", "d"}, []string{"delegated"}},
 		{[]string{"serve", "--failure-policy", ""}, []string{"Fail", "Ignore"}},
 		{[]string{"serve", "--review-versions", ""}, []string{"v1", "v1beta1"}},
 		{[]string{"serve", "--log-level", ""}, []string{"debug", "info", "warn", "error"}},
@@ -72,7 +74,7 @@ func TestFilesAreOfferedWhereAFileIsWanted(t *testing.T) {
 			t.Errorf("%s: %v, directive %d", flag, got, directive)
 		}
 	}
-	wantsFile := map[string]bool{"kubeconfig": true, "tls-cert-file": true, "tls-private-key-file": true, "tls-ca-file": true, "ca-file": true}
+	wantsFile := map[string]bool{"kubeconfig": true, "tls-cert-file": true, "tls-private-key-file": true, "tls-ca-file": true, "ca-file": true, "client-ca-file": true}
 	everyFlag(func(cmd *cobra.Command, flag *pflag.Flag) {
 		if flag.NoOptDefVal != "" || flag.Name == "filename" || flag.Name == "with" {
 			return

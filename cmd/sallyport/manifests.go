@@ -40,6 +40,7 @@ type manifestsOptions struct {
 	certificates   frontdoor.CertificateSettings
 	registration   frontdoor.RegistrationSettings
 	election       frontdoor.LeaderElectionSettings
+	callers        callerManifests
 }
 
 func newManifestsCommand() *cobra.Command {
@@ -72,6 +73,7 @@ func newManifestsCommand() *cobra.Command {
 		o.certificates.AddSourceFlags(cmd)
 		o.election.AddElectFlag(cmd)
 	})
+	addFlagGroup(cmd, "Callers", func() { o.callers.addFlags(cmd) })
 	addFlagGroup(cmd, "Webhook configurations", func() {
 		o.registration.AddFlags(cmd)
 		flags.StringVar(&o.caFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
@@ -100,6 +102,7 @@ func (o *manifestsOptions) validate() error {
 	if o.static && o.registration.Service != "" {
 		errs = append(errs, errors.New("--static needs --url: kube-apiserver takes no Service in static manifests"))
 	}
+	errs = append(errs, o.callers.validate())
 	for _, problem := range validation.IsDNS1123Subdomain(o.serviceAccount) {
 		errs = append(errs, fmt.Errorf("--service-account %q: %s", o.serviceAccount, problem))
 	}
@@ -122,7 +125,17 @@ func (o *manifestsOptions) run(out io.Writer) error {
 	}
 	if slices.Contains(o.parts, partRBAC) {
 		objects = append(objects, o.rbac(o.registration.Config())...)
+		rights, err := o.callers.rights(o.registration.Config(), o.serviceAccount)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, rights...)
 	}
+	policies, err := o.callers.policy(o.registration.Config())
+	if err != nil {
+		return err
+	}
+	objects = append(objects, policies...)
 	if slices.Contains(o.parts, partConfigurations) {
 		configurations, err := o.configurations()
 		if err != nil {

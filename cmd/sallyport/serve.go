@@ -59,6 +59,7 @@ func newServeCommand() *cobra.Command {
 	addFlagGroup(cmd, "Webhook configurations", func() { o.settings.Registration.AddFlags(cmd) })
 	addFlagGroup(cmd, "Certificate", func() { o.settings.Certificate.AddFlags(cmd) })
 	addFlagGroup(cmd, "Leader election", func() { o.settings.LeaderElection.AddFlags(cmd) })
+	addFlagGroup(cmd, "Callers", func() { app.AddAuthenticationFlags(cmd, &o.settings.Authentication) })
 	addFlagGroup(cmd, "PodDefaults", func() { addPodDefaultFlags(flags, &o.podDefaults) })
 	addFlagGroup(cmd, "Addresses, limits and draining", func() { o.settings.Serving.AddFlags(flags) })
 	addFlagGroup(cmd, "Log", func() { o.log.AddFlags(cmd) })
@@ -76,7 +77,8 @@ func (o *serveOptions) run(cmd *cobra.Command, app *frontdoor.App) error {
 
 // app is what serve runs.
 func (o *serveOptions) app() (*frontdoor.App, error) {
-	return frontdoor.New("sallyport", frontdoor.WithVersion(buildVersion()), frontdoor.WithComponent(o.watchPodDefaults))
+	return frontdoor.New("sallyport", frontdoor.WithVersion(buildVersion()), frontdoor.WithComponent(o.watchPodDefaults),
+		frontdoor.WithAuthentication(authenticationDelegated, delegatedAuthentication))
 }
 
 // watchPodDefaults is the webhook of PodDefaults with the cache it reads from.

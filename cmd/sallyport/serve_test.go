@@ -42,7 +42,7 @@ func TestMistakesInFlagsOfServeAreAllNamed(t *testing.T) {
 				"--certificate-source", "vault", "--authority-secret", "x",
 				"--secure-port", "65536", "--metrics-bind-address", "8080", "--idle-timeout", "90s", "--write-timeout", "5s", "--read-timeout", "0s",
 				"--read-header-timeout", "-1s", "--max-header-bytes", "0", "--max-body-bytes", "-1", "--max-bytes-in-flight", "-1",
-				"--max-concurrent-reviews", "-1", "--max-connections", "0", "--drain-min", "-1s", "--drain-max", "-2s",
+				"--max-concurrent-reviews", "-1", "--max-connections", "0", "--drain-min", "-1s", "--drain-timeout", "-2s",
 			},
 			[]string{
 				"--kubeconfig: ", "not-there", `--log-level "loud": choose debug, info, warn or error`, `--log-format "xml": choose text or json`, "--verbosity -1",

@@ -53,7 +53,7 @@ func startServer(command, kubeconfig, folder string) (*server, error) {
 		"--secure-port", strconv.Itoa(ports[0]),
 		"--metrics-bind-address", strings.TrimPrefix(s.metrics, "http://"),
 		"--authority-secret", serverNamespace+"/sallyport-authority",
-		"--drain-min", "0s", "--drain-max", "0s", // there is no Service that routes to it
+		"--drain-min", "0s", "--drain-timeout", "0s", // there is no Service that routes to it
 	)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	// Ctrl-C goes to every process of the terminal's group. The server ends in its

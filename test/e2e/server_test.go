@@ -55,7 +55,7 @@ func (e *env) start(t *testing.T, name string, args ...string) *server {
 		"--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port),
 		"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", metricsPort),
 		"--configuration-name", name, "--namespace-selector", "e2e=" + name,
-		"--drain-min", "0s", "--drain-max", "500ms",
+		"--drain-min", "0s", "--drain-timeout", "500ms",
 	}, args...)...)
 	s.process.Stderr = s.log
 	if err := s.process.Start(); err != nil {

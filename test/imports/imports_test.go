@@ -19,16 +19,18 @@ const module = "github.com/sallyport-io/sallyport"
 // allowed says for each package, or folder of packages (with a final slash), which
 // of ours it may import.
 var allowed = map[string][]string{
-	"":              {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration", "internal/"}, // package sallyport
-	"jsonpatch":     {},
-	"certificate":   {},
-	"serving":       {},
-	"api/":          {"api/"},
-	"admission":     {"jsonpatch"},
-	"wire":          {"admission", "conversion", "jsonpatch"},
-	"registration":  {"admission", "conversion"},
-	"sallyporttest": {"admission", "conversion", "jsonpatch", "wire"},
-	"webhooks/":     {"admission", "jsonpatch", "api/"},
+	"":            {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration", "internal/"}, // package sallyport
+	"jsonpatch":   {},
+	"certificate": {},
+	"serving":     {},
+	// Only who may know the API server's own machinery takes it: cmd/sallyport and cloud.
+	"serving/delegated": {"serving"},
+	"api/":              {"api/"},
+	"admission":         {"jsonpatch"},
+	"wire":              {"admission", "conversion", "jsonpatch"},
+	"registration":      {"admission", "conversion"},
+	"sallyporttest":     {"admission", "conversion", "jsonpatch", "wire"},
+	"webhooks/":         {"admission", "jsonpatch", "api/"},
 	// Package sallyport itself is not of the form module/folder, and always allowed.
 	"controllerruntime": {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration"},
 }

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving"
+)
+
+// Who may call. [WithAuthentication] adds others.
+const (
+	// AuthenticationNone lets everybody call who reaches the port.
+	AuthenticationNone = "none"
+	// AuthenticationClientCA wants a client certificate of a CA.
+	AuthenticationClientCA = "client-ca"
+)
+
+// AuthenticationSettings say who may call admission webhooks. The API server shows who
+// it is if its AdmissionConfiguration says so.
+type AuthenticationSettings struct {
+	// Mode is [AuthenticationNone], [AuthenticationClientCA] or the name of a
+	// [WithAuthentication]. Empty means AuthenticationNone.
+	Mode string
+	// ClientCAFile is for AuthenticationClientCA: who signs callers' certificates, PEM.
+	// It is read again when it changes.
+	ClientCAFile string
+	// ClientCommonNames are for AuthenticationClientCA: those who may call; empty for
+	// all whose certificate was signed.
+	ClientCommonNames []string
+	// PrivatePaths appends a segment that cannot be guessed to the paths that are
+	// registered, and answers at no others. It keeps out who cannot read the webhook
+	// configurations; it is no authentication. It needs an authority, with whose keys
+	// the segments change.
+	PrivatePaths bool
+}
+
+// Authentication tells who may call. It is there until the last review is answered.
+type Authentication struct {
+	// Authenticate is asked before each call; see [serving.Options].
+	Authenticate func(*http.Request) error
+	// Ready returns nil once it can be asked. May be nil.
+	Ready func() error
+	// Run works until the context ends, and then returns nil. May be nil.
+	Run func(ctx context.Context) error
+}
+
+// WithAuthentication adds a way to tell who may call, for --authentication. Build is
+// called for a run that chooses it.
+func WithAuthentication(name string, build func(Environment) (Authentication, error)) Option {
+	return func(a *App) { a.authentications = append(a.authentications, authentication{name, build}) }
+}
+
+type authentication struct {
+	name  string
+	build func(Environment) (Authentication, error)
+}
+
+func (a *App) authenticationNames() []string {
+	names := []string{AuthenticationNone, AuthenticationClientCA}
+	for _, other := range a.authentications {
+		names = append(names, other.name)
+	}
+	return names
+}
+
+func (a *App) checkAuthentications() {
+	names := a.authenticationNames()
+	for i, other := range a.authentications {
+		if other.name == "" || other.build == nil {
+			a.mistake("authentication %q: name and function are needed", other.name)
+		}
+		if slices.Contains(names[:i+2], other.name) {
+			a.mistake("authentication %q is there twice", other.name)
+		}
+	}
+}
+
+// AddAuthenticationFlags binds the settings that say who may call to flags. The values
+// they have now are the defaults.
+func (a *App) AddAuthenticationFlags(cmd *cobra.Command, s *AuthenticationSettings) {
+	flags := cmd.Flags()
+	modes := a.authenticationNames()
+	flags.StringVar(&s.Mode, "authentication", cmp.Or(s.Mode, AuthenticationNone),
+		"`who` may call admission webhooks: "+cli.OneOf(modes)+"; the API server's AdmissionConfiguration must say how it shows who it is")
+	flags.StringVar(&s.ClientCAFile, "client-ca-file", s.ClientCAFile,
+		"with --authentication client-ca: `file` with the CA of callers' certificates, PEM; read again when it changes")
+	flags.StringSliceVar(&s.ClientCommonNames, "client-common-names", s.ClientCommonNames,
+		"with --authentication client-ca: common `names` of those who may call; empty for all whom the CA has signed")
+	flags.BoolVar(&s.PrivatePaths, "private-paths", s.PrivatePaths,
+		"append a segment that cannot be guessed to the paths that are registered: a fence where the API server cannot be told to show who it is")
+	cli.CompleteChoices(cmd, "authentication", modes)
+	cli.CompleteFiles(cmd, "client-ca-file")
+}
+
+// validateAuthentication reports every mistake in the flags of AddAuthenticationFlags.
+func (a *App) validateAuthentication(s *Settings) error {
+	auth := &s.Authentication
+	errs := []error{cli.Choice("authentication", cmp.Or(auth.Mode, AuthenticationNone), a.authenticationNames())}
+	switch {
+	case auth.Mode == AuthenticationClientCA && auth.ClientCAFile == "":
+		errs = append(errs, errors.New("--authentication client-ca needs --client-ca-file"))
+	case auth.Mode != AuthenticationClientCA && (auth.ClientCAFile != "" || len(auth.ClientCommonNames) > 0):
+		errs = append(errs, errors.New("--client-ca-file, --client-common-names: of no use without --authentication client-ca"))
+	}
+	if auth.PrivatePaths && s.Certificate.Source == SourceFiles {
+		errs = append(errs, errors.New("--private-paths needs --certificate-source authority, whose keys make the paths"))
+	}
+	if auth.PrivatePaths && s.Registration.Mode == registration.ModeNone {
+		errs = append(errs, errors.New("--private-paths needs --registration api: nobody else knows the paths"))
+	}
+	return errors.Join(errs...)
+}
+
+// delegates tells whether somebody else's authentication is chosen, which asks an API
+// server.
+func (s *AuthenticationSettings) delegates() bool {
+	return s.Mode != "" && s.Mode != AuthenticationNone && s.Mode != AuthenticationClientCA
+}
+
+// authenticate makes what the settings choose; nil if everybody may call.
+func (a *App) authenticate(s *AuthenticationSettings, env Environment) (*Authentication, error) {
+	if s.Mode == AuthenticationClientCA {
+		ca, err := serving.NewClientCA(serving.ClientCAOptions{
+			File: s.ClientCAFile, CommonNames: s.ClientCommonNames, Logger: env.Logger, Registry: env.Metrics,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("--client-ca-file: %w", err)
+		}
+		return &Authentication{Authenticate: ca.Authenticate, Run: ca.Run}, nil
+	}
+	for _, other := range a.authentications {
+		if other.name == s.Mode {
+			made, err := other.build(env)
+			if err != nil {
+				return nil, fmt.Errorf("authentication %s: %w", other.name, err)
+			}
+			return &made, nil
+		}
+	}
+	return nil, nil
+}
+
+// keyed is a certificate source that has keys for private paths: that of the signer
+// first, then those of signers that are about to sign or have signed until lately. All
+// replicas have the same.
+type keyed interface{ PathKeys() [][]byte }
+
+// privatePaths make paths that only who can read the webhook configurations knows.
+type privatePaths struct{ keys keyed }
+
+func newPrivatePaths(source certificate.Source) (*privatePaths, error) {
+	keys, ok := source.(keyed)
+	if !ok {
+		return nil, errors.New("--private-paths: the source of the certificate has no keys to make them of: use --certificate-source authority")
+	}
+	return &privatePaths{keys}, nil
+}
+
+// segments are those at which a path is answered, the one that is registered first.
+// They are of 128 bits, and tell nothing of the key or of each other.
+func (p *privatePaths) segments(path string) []string {
+	var segments []string
+	for _, key := range p.keys.PathKeys() {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(path))
+		segments = append(segments, hex.EncodeToString(mac.Sum(nil)[:16]))
+	}
+	return segments
+}
+
+// ready is nil once there is a key: nothing may be registered before.
+func (p *privatePaths) ready() error {
+	if len(p.keys.PathKeys()) == 0 {
+		return errors.New("there is no key for private paths yet")
+	}
+	return nil
+}
+
+// registered are the definitions with the paths that the API server is told.
+func (p *privatePaths) registered(webhooks []admission.Webhook) []admission.Webhook {
+	out := slices.Clone(webhooks)
+	for i := range out {
+		if segments := p.segments(out[i].Path); len(segments) > 0 {
+			out[i].Path += "/" + segments[0]
+		}
+	}
+	return out
+}
+
+// guard has the listener ask who calls.
+func (p *process) guard(options *serving.Options) {
+	if p.callers != nil {
+		options.Authenticate, options.ClientCertificates = p.callers.Authenticate, true
+		if p.callers.Ready != nil {
+			options.Checks = append(options.Checks, serving.Check{Name: "authentication", Ready: p.callers.Ready, Gate: true})
+		}
+	}
+	if p.private != nil {
+		options.PathSegments = p.private.segments
+		options.Checks = append(options.Checks, serving.Check{Name: "private-paths", Ready: p.private.ready, Gate: true})
+	}
+}
+
+// registered are the definitions as the API server is told of them.
+func (p *process) registered(webhooks []admission.Webhook) []admission.Webhook {
+	if p.private == nil {
+		return webhooks
+	}
+	return p.private.registered(webhooks)
+}

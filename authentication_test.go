@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving"
+)
+
+// withKeys is a certificate source that has keys for private paths.
+type withKeys struct {
+	certificate.Source
+	keys [][]byte
+}
+
+func (w *withKeys) PathKeys() [][]byte { return w.keys }
+
+func TestPrivatePathsFollowTheKeys(t *testing.T) {
+	source := &withKeys{}
+	private, err := newPrivatePaths(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if private.ready() == nil || len(private.segments("/a")) != 0 {
+		t.Error("there are paths without a key")
+	}
+	source.keys = [][]byte{[]byte("first")}
+	first := private.segments("/a")
+	if len(first) != 1 || len(first[0]) != 32 || private.ready() != nil {
+		t.Fatalf("segments %q", first)
+	}
+	if other := private.segments("/b"); other[0] == first[0] {
+		t.Error("who knows one path knows another")
+	}
+	webhooks := []admission.Webhook{{Name: "a", Path: "/a"}, {Name: "b", Path: "/b"}}
+	registered := private.registered(webhooks)
+	if registered[0].Path != "/a/"+first[0] || webhooks[0].Path != "/a" {
+		t.Errorf("registered %q, defined %q", registered[0].Path, webhooks[0].Path)
+	}
+
+	source.keys = [][]byte{[]byte("second"), []byte("first")} // as while a CA is rotated
+	second := private.segments("/a")
+	if len(second) != 2 || second[0] == first[0] || second[1] != first[0] {
+		t.Errorf("segments %q, before %q", second, first)
+	}
+	if path := private.registered(webhooks)[0].Path; path != "/a/"+second[0] {
+		t.Errorf("registered %q", path)
+	}
+}
+
+func TestPrivatePathsAreServedAndRegisteredAlike(t *testing.T) {
+	source := &withKeys{keys: [][]byte{[]byte("key")}}
+	private, err := newPrivatePaths(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{private: private}
+	options := serving.DefaultOptions()
+	p.guard(&options)
+	if len(options.Checks) != 1 || options.Checks[0].Ready() != nil || !options.Checks[0].Gate {
+		t.Errorf("checks %+v", options.Checks)
+	}
+	registered := p.registered([]admission.Webhook{{Path: "/a"}})[0].Path
+	if want := "/a/" + options.PathSegments("/a")[0]; registered != want {
+		t.Errorf("registered %q, served %q", registered, want)
+	}
+}
+
+func TestASourceWithoutKeysHasNoPrivatePaths(t *testing.T) {
+	files := struct{ certificate.Source }{}
+	if _, err := newPrivatePaths(files); err == nil || !strings.Contains(err.Error(), "--private-paths") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMistakesInTheSettingsOfCallersAreNamed(t *testing.T) {
+	nobody := func(Environment) (Authentication, error) { return Authentication{}, nil }
+	a := &App{authentications: []authentication{{"other", nobody}}}
+	for name, tc := range map[string]struct {
+		authentication AuthenticationSettings
+		source         string
+		want           []string
+	}{
+		"none":                         {AuthenticationSettings{}, SourceFiles, nil},
+		"client CA":                    {AuthenticationSettings{Mode: "client-ca", ClientCAFile: "x", ClientCommonNames: []string{"y"}}, SourceFiles, nil},
+		"one that was added":           {AuthenticationSettings{Mode: "other", PrivatePaths: true}, SourceAuthority, nil},
+		"one that nobody knows":        {AuthenticationSettings{Mode: "x"}, SourceFiles, []string{`--authentication "x": choose none, client-ca or other`}},
+		"client CA without a file":     {AuthenticationSettings{Mode: "client-ca"}, SourceFiles, []string{"needs --client-ca-file"}},
+		"a file without client CA":     {AuthenticationSettings{ClientCAFile: "x"}, SourceFiles, []string{"of no use"}},
+		"names without client CA":      {AuthenticationSettings{Mode: "other", ClientCommonNames: []string{"x"}}, SourceFiles, []string{"of no use"}},
+		"private paths and files":      {AuthenticationSettings{PrivatePaths: true}, SourceFiles, []string{"--private-paths needs --certificate-source authority"}},
+		"all that is wrong is told of": {AuthenticationSettings{Mode: "x", ClientCAFile: "x", PrivatePaths: true}, SourceFiles, []string{"choose", "of no use", "--private-paths"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := a.validateAuthentication(&Settings{Authentication: tc.authentication, Certificate: CertificateSettings{Source: tc.source}})
+			if (err == nil) != (tc.want == nil) {
+				t.Fatalf("got %v", err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("nothing of %q in %v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestMistakesInAuthenticationsAreNamed(t *testing.T) {
+	nobody := func(Environment) (Authentication, error) { return Authentication{}, nil }
+	for name, tc := range map[string]struct {
+		options []Option
+		want    string
+	}{
+		"no function":          {[]Option{WithAuthentication("a", nil)}, "name and function"},
+		"no name":              {[]Option{WithAuthentication("", nobody)}, "name and function"},
+		"one that is built in": {[]Option{WithAuthentication("none", nobody)}, `"none" is there twice`},
+		"one twice":            {[]Option{WithAuthentication("a", nobody), WithAuthentication("a", nobody)}, `"a" is there twice`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := New("app", tc.options...); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestAuthenticationGuardsTheListener(t *testing.T) {
+	asked := func(*http.Request) error { return serving.ErrForbidden }
+	a := &App{authentications: []authentication{{"mine", func(env Environment) (Authentication, error) {
+		return Authentication{Authenticate: asked, Ready: func() error { return net.ErrClosed }}, nil
+	}}}}
+	callers, err := a.authenticate(&AuthenticationSettings{Mode: "mine"}, Environment{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := serving.DefaultOptions()
+	(&process{callers: callers}).guard(&options)
+	if !options.ClientCertificates || options.Authenticate(nil) == nil || len(options.Checks) != 1 || options.Checks[0].Ready() == nil {
+		t.Errorf("options %+v", options)
+	}
+	if callers, err := a.authenticate(&AuthenticationSettings{Mode: AuthenticationNone}, Environment{}); callers != nil || err != nil {
+		t.Errorf("everybody may call, and %v, %v", callers, err)
+	}
+	settings := &Settings{Authentication: AuthenticationSettings{PrivatePaths: true}, Registration: RegistrationSettings{Mode: registration.ModeNone}}
+	if err := a.validateAuthentication(settings); err == nil || !strings.Contains(err.Error(), "--registration api") {
+		t.Errorf("private paths that nobody registers: %v", err)
+	}
+	if _, err := a.authenticate(&AuthenticationSettings{Mode: AuthenticationClientCA, ClientCAFile: t.TempDir()}, Environment{}); err == nil {
+		t.Error("a folder passes for a CA")
+	}
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/spf13/cobra"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving/delegated"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+)
+
+// callerManifests are what is installed so that only the API server can call.
+type callerManifests struct {
+	authentication string
+	networkPolicy  bool
+	cidrs          []string
+	podSelector    string
+}
+
+var authentications = []string{frontdoor.AuthenticationNone, frontdoor.AuthenticationClientCA, authenticationDelegated}
+
+func (c *callerManifests) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&c.authentication, "authentication", frontdoor.AuthenticationNone,
+		"`who` may call admission webhooks, as serve is told; delegated needs rights to ask the API server")
+	flags.BoolVar(&c.networkPolicy, "network-policy", false,
+		"print a NetworkPolicy too, that lets only the addresses of --api-server-cidrs reach the webhooks")
+	flags.StringSliceVar(&c.cidrs, "api-server-cidrs", nil,
+		"with --network-policy: `addresses` from which the API servers call, for example 10.0.0.1/32; may be repeated")
+	flags.StringVar(&c.podSelector, "pod-selector", "app.kubernetes.io/name=sallyport",
+		"with --network-policy: label `selector` of the server's pods")
+	cli.CompleteChoices(cmd, "authentication", authentications)
+}
+
+func (c *callerManifests) validate() error {
+	errs := []error{cli.Choice("authentication", c.authentication, authentications)}
+	if c.networkPolicy && len(c.cidrs) == 0 {
+		errs = append(errs, errors.New("--network-policy needs --api-server-cidrs: nobody else can know from where the API servers call"))
+	}
+	if !c.networkPolicy && len(c.cidrs) > 0 {
+		errs = append(errs, errors.New("--api-server-cidrs: of no use without --network-policy"))
+	}
+	for _, cidr := range c.cidrs {
+		if prefix, err := netip.ParsePrefix(cidr); err != nil || prefix != prefix.Masked() {
+			errs = append(errs, fmt.Errorf("--api-server-cidrs %q: write an address and its prefix length, for example 10.0.0.1/32", cidr))
+		}
+	}
+	if _, err := metav1.ParseToLabelSelector(c.podSelector); err != nil {
+		errs = append(errs, fmt.Errorf("--pod-selector: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// rights let the server ask the API server who calls, and are what a caller needs:
+// the ClusterRole ending in "-caller" is for the user as whom the API server calls,
+// and is bound by whoever has said which one that is.
+func (c *callerManifests) rights(config registration.Config, serviceAccount string) ([]runtime.Object, error) {
+	if c.authentication != authenticationDelegated {
+		return nil, nil
+	}
+	kind := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	meta := func(namespace, suffix string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Namespace: namespace, Name: config.Name + suffix,
+			Labels: map[string]string{registration.ManagedByLabel: registration.ManagedByValue},
+		}
+	}
+	paths, err := webhookPaths()
+	if err != nil {
+		return nil, err
+	}
+	objects := []runtime.Object{&rbacv1.ClusterRole{
+		TypeMeta: kind("ClusterRole"), ObjectMeta: meta("", "-caller"),
+		Rules: []rbacv1.PolicyRule{{NonResourceURLs: paths, Verbs: []string{delegated.Verb}}},
+	}}
+	if config.Endpoint.Service == nil {
+		return objects, nil
+	}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: config.Endpoint.Service.Namespace, Name: serviceAccount}}
+	return append(objects,
+		&rbacv1.ClusterRoleBinding{
+			TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta("", "-auth-delegator"), Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+		},
+		&rbacv1.RoleBinding{
+			TypeMeta: kind("RoleBinding"), ObjectMeta: meta(metav1.NamespaceSystem, "-authentication-reader"), Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
+		}), nil
+}
+
+// webhookPaths are those of the webhooks that serve has.
+func webhookPaths() ([]string, error) {
+	webhooks, err := builtinWebhooks(poddefault.NewIndex(), poddefault.DefaultSettings())
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, webhook := range webhooks {
+		paths = append(paths, webhook.Path)
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+// policy lets the API servers reach the webhooks, and everybody the port of metrics
+// and probes, on which nothing is decided.
+func (c *callerManifests) policy(config registration.Config) ([]runtime.Object, error) {
+	if !c.networkPolicy {
+		return nil, nil
+	}
+	if config.Endpoint.Service == nil {
+		return nil, errors.New("--network-policy is for a server in the cluster: give --service")
+	}
+	selector, err := metav1.ParseToLabelSelector(c.podSelector)
+	if err != nil {
+		return nil, fmt.Errorf("--pod-selector: %w", err)
+	}
+	var from []networkingv1.NetworkPolicyPeer
+	for _, cidr := range c.cidrs {
+		from = append(from, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr}})
+	}
+	port := func(name string) []networkingv1.NetworkPolicyPort {
+		named := intstr.FromString(name)
+		return []networkingv1.NetworkPolicyPort{{Port: &named}}
+	}
+	return []runtime.Object{&networkingv1.NetworkPolicy{
+		TypeMeta: metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: config.Endpoint.Service.Namespace, Name: config.Name,
+			Labels: map[string]string{registration.ManagedByLabel: registration.ManagedByValue},
+		},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: *selector,
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: from, Ports: port("webhooks")}, {Ports: port("metrics")}},
+		},
+	}}, nil
+}

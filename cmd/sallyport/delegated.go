@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"k8s.io/client-go/kubernetes"
+
+	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/serving/delegated"
+)
+
+// authenticationDelegated has the API server say who may call.
+const authenticationDelegated = "delegated"
+
+func delegatedAuthentication(env frontdoor.Environment) (frontdoor.Authentication, error) {
+	client, err := kubernetes.NewForConfig(env.Client)
+	if err != nil {
+		return frontdoor.Authentication{}, err
+	}
+	authenticator, err := delegated.New(client)
+	if err != nil {
+		return frontdoor.Authentication{}, err
+	}
+	return frontdoor.Authentication{
+		Authenticate: authenticator.Authenticate, Ready: authenticator.Ready, Run: authenticator.Run,
+	}, nil
+}

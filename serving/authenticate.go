@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+var (
+	// ErrUnauthenticated says that a caller has not shown who it is: 401.
+	ErrUnauthenticated = errors.New("the caller is not known")
+	// ErrForbidden says that a caller is known, and may not call: 403.
+	ErrForbidden = errors.New("the caller may not call")
+)
+
+// authenticate asks whether the caller may call. The reason is for the log alone,
+// where it has the level of what any caller can cause.
+func (s *Server) authenticate(r *http.Request, to *route) *refusal {
+	if s.options.Authenticate == nil || to.Anonymous {
+		return nil
+	}
+	err := s.options.Authenticate(r)
+	if err == nil {
+		return nil
+	}
+	s.log.DebugContext(r.Context(), "caller refused", slog.String("path", to.Path), slog.Any("error", err))
+	switch {
+	case errors.Is(err, ErrUnauthenticated):
+		return unauthenticated
+	case errors.Is(err, ErrForbidden):
+		return forbidden
+	default:
+		return notAsked
+	}
+}
+
+// find is the route of a path, or nil. With private paths the last segment must be
+// one of those that the route has now. How long the comparison takes tells nothing
+// of how much of a segment is right.
+func (s *Server) find(path string) *route {
+	if s.options.PathSegments == nil {
+		return s.routes.at(path)
+	}
+	slash := strings.LastIndexByte(path, '/')
+	if slash <= 0 {
+		return nil
+	}
+	to := s.routes.at(path[:slash])
+	if to == nil {
+		return nil
+	}
+	given, right := []byte(path[slash+1:]), 0
+	for _, segment := range s.options.PathSegments(to.Path) {
+		if segment != "" {
+			right |= subtle.ConstantTimeCompare(given, []byte(segment))
+		}
+	}
+	if right == 0 {
+		return nil
+	}
+	return to
+}
+
+// withoutSegment is the request as it would be without private paths: nobody behind
+// the listener learns the segment, and so nobody can log it.
+func (s *Server) withoutSegment(r *http.Request, to *route) *http.Request {
+	if s.options.PathSegments == nil {
+		return r
+	}
+	r = r.WithContext(r.Context())
+	r.URL = &url.URL{Path: to.Path, RawQuery: r.URL.RawQuery}
+	r.RequestURI = r.URL.RequestURI()
+	return r
+}

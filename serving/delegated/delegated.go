@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package delegated asks the API server who may call a webhook, with Kubernetes' own
+// machinery: client certificates of the cluster's client CA, bearer tokens by
+// TokenReview, requests of the front proxy by its CA and headers, and then a
+// SubjectAccessReview for the verb "post" on the path. It is apart from package
+// serving because of what it brings along.
+package delegated
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/sallyport-io/sallyport/serving"
+)
+
+// The values that Kubernetes' own delegating servers have (k8s.io/apiserver,
+// pkg/server/options, NewDelegatingAuthenticationOptions and
+// NewDelegatingAuthorizationOptions).
+const (
+	cacheTTL      = 10 * time.Second
+	reviewTimeout = 10 * time.Second
+
+	configMapNamespace = "kube-system"
+	configMapName      = "extension-apiserver-authentication"
+	clientCAKey        = "client-ca-file"
+)
+
+// Verb is what a caller must be allowed to do with the path of a webhook, as a
+// nonResourceURL.
+const Verb = "post"
+
+// Authenticator tells who may call. Make one with [New].
+type Authenticator struct {
+	authenticator authenticator.Request
+	authorizer    authorizer.Authorizer
+	// followed are kept from the ConfigMap of the API server.
+	clientCA    *dynamiccertificates.ConfigMapCAController
+	proxyCA     *dynamiccertificates.ConfigMapCAController
+	proxyHeader *headerrequest.RequestHeaderAuthRequestController
+
+	configMaps corev1client.ConfigMapInterface
+	withoutCA  atomic.Bool
+}
+
+// New makes an authenticator that asks the API server of the client. The client's user
+// needs the ClusterRole system:auth-delegator, and the Role
+// extension-apiserver-authentication-reader in kube-system.
+func New(client kubernetes.Interface) (*Authenticator, error) {
+	a := &Authenticator{configMaps: client.CoreV1().ConfigMaps(configMapNamespace)}
+	var err error
+	if a.clientCA, err = dynamiccertificates.NewDynamicCAFromConfigMapController(
+		"client-ca", configMapNamespace, configMapName, clientCAKey, client); err != nil {
+		return nil, fmt.Errorf("delegated authentication: %w", err)
+	}
+	if a.proxyCA, err = dynamiccertificates.NewDynamicCAFromConfigMapController(
+		"front-proxy-ca", configMapNamespace, configMapName, "requestheader-client-ca-file", client); err != nil {
+		return nil, fmt.Errorf("delegated authentication: %w", err)
+	}
+	a.proxyHeader = headerrequest.NewRequestHeaderAuthRequestController(configMapName, configMapNamespace, client,
+		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
+		"requestheader-extra-headers-prefix", "requestheader-allowed-names")
+
+	// As Kubernetes' own servers try again.
+	backoff := &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
+	if a.authenticator, _, err = (authenticatorfactory.DelegatingAuthenticatorConfig{
+		TokenAccessReviewClient:            client.AuthenticationV1(),
+		TokenAccessReviewTimeout:           reviewTimeout,
+		WebhookRetryBackoff:                backoff,
+		CacheTTL:                           cacheTTL,
+		ClientCertificateCAContentProvider: a.clientCA,
+		RequestHeaderConfig: &authenticatorfactory.RequestHeaderConfig{
+			CAContentProvider:   a.proxyCA,
+			UsernameHeaders:     headerrequest.StringSliceProviderFunc(a.proxyHeader.UsernameHeaders),
+			UIDHeaders:          headerrequest.StringSliceProviderFunc(a.proxyHeader.UIDHeaders),
+			GroupHeaders:        headerrequest.StringSliceProviderFunc(a.proxyHeader.GroupHeaders),
+			ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(a.proxyHeader.ExtraHeaderPrefixes),
+			AllowedClientNames:  headerrequest.StringSliceProviderFunc(a.proxyHeader.AllowedClientNames),
+		},
+	}).New(); err != nil {
+		return nil, fmt.Errorf("delegated authentication: %w", err)
+	}
+	if a.authorizer, err = (authorizerfactory.DelegatingAuthorizerConfig{
+		SubjectAccessReviewClient: client.AuthorizationV1(),
+		AllowCacheTTL:             cacheTTL,
+		DenyCacheTTL:              cacheTTL,
+		WebhookRetryBackoff:       backoff,
+	}).New(); err != nil {
+		return nil, fmt.Errorf("delegated authorization: %w", err)
+	}
+	return a, nil
+}
+
+// Ready returns nil once it is known which client CA the cluster has, or that it has
+// none and tokens are all there is.
+func (a *Authenticator) Ready() error {
+	if len(a.clientCA.CurrentCABundleContent()) > 0 || a.withoutCA.Load() {
+		return nil
+	}
+	return fmt.Errorf("the ConfigMap %s/%s of the API server, which has its client CA, has not been read yet", configMapNamespace, configMapName)
+}
+
+// Run follows the API server's ConfigMap until ctx ends.
+func (a *Authenticator) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	for _, run := range []func(context.Context, int){a.clientCA.Run, a.proxyCA.Run, a.proxyHeader.Run} {
+		group.Go(func() { run(ctx, 1) })
+	}
+	// What follows the ConfigMap does not tell one that has no CA from one that has
+	// not been read.
+	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		configMap, err := a.configMaps.Get(ctx, configMapName, metav1.GetOptions{})
+		if err != nil {
+			return false, nil
+		}
+		a.withoutCA.Store(configMap.Data[clientCAKey] == "")
+		return true, nil
+	})
+	group.Wait()
+	return nil
+}
+
+// Authenticate is for serving.Options. A caller that is not known gets
+// [serving.ErrUnauthenticated], one that may not post to the path
+// [serving.ErrForbidden]. If the API server cannot be asked what a caller may do, the
+// error is neither.
+func (a *Authenticator) Authenticate(r *http.Request) error {
+	who, ok, err := a.authenticator.AuthenticateRequest(r)
+	if err != nil {
+		return fmt.Errorf("%w: %w", serving.ErrUnauthenticated, err)
+	}
+	if !ok {
+		return serving.ErrUnauthenticated
+	}
+	decision, _, err := a.authorizer.Authorize(r.Context(), authorizer.AttributesRecord{
+		User: who.User, Verb: Verb, Path: r.URL.Path,
+	})
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return fmt.Errorf("ask the API server what a caller may do: %w", err)
+	default:
+		return fmt.Errorf("%w: user %q may not %s to %s", serving.ErrForbidden, who.User.GetName(), Verb, r.URL.Path)
+	}
+}

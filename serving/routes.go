@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Route is a path and who answers it.
+type Route struct {
+	// Path is compared exactly, e.g. "/apply-poddefault".
+	Path string
+
+	// Handler is called for POST requests only, with the body already read: it
+	// is in memory, has passed the size limit, and implements
+	// interface{ Bytes() []byte } for handlers that want it without a copy. The
+	// bytes are the handler's own, also after it has returned. The request's
+	// context ends at the caller's deadline less a margin.
+	Handler http.Handler
+
+	// Ungated routes are answered before the Gate checks have passed. For
+	// handlers that need no cache: conversion, without which custom resources
+	// cannot even be read.
+	Ungated bool
+
+	// Anonymous routes are answered to callers that Authenticate does not know. For
+	// conversion: the API server never shows who it is to those webhooks.
+	Anonymous bool
+}
+
+// route is a Route with its metrics.
+type route struct {
+	Route
+	durations durations
+}
+
+// routes is the table of who answers which path. Reading it takes no lock: it is
+// replaced as a whole.
+type routes struct {
+	table atomic.Pointer[map[string]*route]
+	// mu is held by who replaces the table.
+	mu sync.Mutex
+}
+
+// at is the route of a path, or nil.
+func (r *routes) at(path string) *route { return (*r.table.Load())[path] }
+
+// add adds a route that was checked.
+func (r *routes) add(added *route) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	table := maps.Clone(*r.table.Load())
+	if table[added.Path] != nil {
+		return fmt.Errorf("path %q is taken twice", added.Path)
+	}
+	table[added.Path] = added
+	r.table.Store(&table)
+	return nil
+}
+
+// Handle adds a route, at any time: it is served as soon as Handle has returned.
+// The error names every mistake in the route; a path can be taken once.
+func (s *Server) Handle(given Route) error {
+	err := given.validate()
+	if err == nil {
+		err = s.routes.add(&route{Route: given, durations: s.metrics.durationsOf(given.Path)})
+	}
+	if err != nil {
+		return fmt.Errorf("serving: %w", err)
+	}
+	return nil
+}
+
+// validate returns every mistake at once.
+func (r *Route) validate() error {
+	var errs []error
+	if !strings.HasPrefix(r.Path, "/") {
+		errs = append(errs, fmt.Errorf("path %q must start with a slash", r.Path))
+	}
+	if r.Path == livezPath || r.Path == readyzPath {
+		errs = append(errs, fmt.Errorf("path %q is taken twice", r.Path))
+	}
+	if r.Handler == nil {
+		errs = append(errs, fmt.Errorf("path %q has no handler", r.Path))
+	}
+	return errors.Join(errs...)
+}
