@@ -23,12 +23,22 @@ type row struct {
 const (
 	nothing     = "nothing"
 	noneStored  = "failures; none stored un-injected"
+	recovered   = "failures until 5 s after; none stored un-injected"
 	beforeItsGo = "what was sent before its endpoint went; none stored un-injected"
 )
 
 // rows are all rows, in the order of the table.
 var rows = []row{
-	{"rolling-restart", "rolling restart of 3 replicas", nothing, 50, 1, rollingRestart},
+	{"rolling-restart", "rolling restart of 3 replicas", nothing, 50, 2, rollingRestart},
+	{"kill", "kill -9 of one of 3 replicas, endpoint removed 1 s or 10 s later", beforeItsGo, 50, 1, killing},
+	{"idle-termination", "idle replica, SIGTERM, first call 3 s later", nothing, 50, 2, idleTermination},
+	{"freeze", "SIGSTOP of one of 3 replicas for 10 s", noneStored, 10, 1, freezing},
+	{"apiserver-restart", "restart of kube-apiserver", recovered, 5, 1, apiServerRestart},
+	{"etcd-pause", "etcd paused for 10 s", recovered, 5, 1, etcdPause},
+	{"startup-race", "all replicas killed and started anew, among many PodDefaults", noneStored, 20, 2, startupRace},
+	{"healing", "caBundle corrupted or configuration deleted by hand", "wrong for 5 s", 20, 2, healing},
+	{"bad-input", "bad input", nothing, 1, 1, badInput},
+	{"slowloris", "sockets that say nothing, or a byte a second", nothing, 1, 1, slowloris},
 }
 
 // chooseRows returns the rows of those names, or all that belong to the run.
