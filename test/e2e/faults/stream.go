@@ -99,8 +99,9 @@ func (s *stream) create(ctx context.Context, interval time.Duration) {
 				s.mu.Unlock()
 				continue
 			}
+			number := n // of this create: n goes on
 			s.inFlight.Go(func() {
-				s.createOne(context.WithoutCancel(ctx), n)
+				s.createOne(context.WithoutCancel(ctx), number)
 				<-slots
 			})
 		}
