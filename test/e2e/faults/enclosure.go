@@ -26,7 +26,7 @@ const enclosureVariable = "SALLYPORT_FAULTS_ENCLOSURE"
 
 func insideEnclosure() bool { return os.Getenv(enclosureVariable) != "" }
 
-// runInEnclosure runs this very binary again, in a network and a process namespace
+// runInEnclosure runs this very binary again, in network, process and mount namespaces
 // of its own: its addresses are nobody else's, and when it ends, the kernel ends every
 // process that it has started. It ends on its own account when ctx does.
 func runInEnclosure(ctx context.Context, dir string, args []string, stdout, stderr io.Writer) error {
@@ -38,7 +38,7 @@ func runInEnclosure(ctx context.Context, dir string, args []string, stdout, stde
 	cmd.Env = append(os.Environ(), enclosureVariable+"="+dir)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID,
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
 		Pdeathsig:  syscall.SIGKILL,
 		Setpgid:    true,
 	}
@@ -75,6 +75,19 @@ const (
 	serviceNetwork = "10.96.0.1"   // /16: of Services; haproxy listens there in the place of kube-proxy
 	networkMask    = "255.255.0.0" // of each of them
 )
+
+// setUpProc mounts /proc anew, so that processes find themselves there by the numbers
+// that they have inside; the memory they report is read from it.
+func setUpProc() error {
+	// What is mounted inside shall not be seen outside.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("making mounts private: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mounting /proc of the process namespace: %w; run as root, in a container with --privileged", err)
+	}
+	return nil
+}
 
 // setUpNetwork brings up the loopback interface of the enclosure, and makes the
 // networks above local to it: on this interface the kernel answers for the whole

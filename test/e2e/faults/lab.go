@@ -50,7 +50,10 @@ type lab struct {
 	replicas  int       // started so far
 	balancer  *balancer // nil: the API server picks endpoints itself
 
-	namespace string // of the row that runs
+	// Of the row that runs.
+	namespace string
+	streams   []*stream
+	running   []*replica
 }
 
 func openLab(ctx context.Context, dir string, s settings, progress progress) (_ *lab, err error) {
@@ -165,6 +168,7 @@ func (l *lab) runRow(ctx context.Context, r row) result {
 	if err == nil {
 		err = r.run(ctx, l, rounds, &out)
 	}
+	l.endLeft()
 	if err != nil {
 		out.problemf("the row could not be run to its end: %v", err)
 	}
@@ -179,6 +183,17 @@ func (l *lab) runRow(ctx context.Context, r row) result {
 	return out
 }
 
+// endLeft ends what the row has left running, if it broke off.
+func (l *lab) endLeft() {
+	for _, s := range l.streams {
+		s.abandon()
+	}
+	for _, r := range l.running {
+		r.kill()
+	}
+	l.streams, l.running = nil, nil
+}
+
 // clean removes what would disturb the next row.
 func (l *lab) clean(ctx context.Context) error {
 	if ctx.Err() != nil {
@@ -188,6 +203,10 @@ func (l *lab) clean(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute) // may be many
 		defer cancel()
 		if err := l.clients.CoreV1().Pods(l.namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
+			return err
+		}
+		slices := l.clients.DiscoveryV1().EndpointSlices(serviceNamespace)
+		if err := slices.DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
 			return err
 		}
 		return l.objects.DeleteAllOf(ctx, &v1alpha1.PodDefault{}, client.InNamespace(l.namespace))

@@ -164,6 +164,9 @@ func run(ctx context.Context, s settings, dir string, stdout, stderr io.Writer) 
 	if err != nil {
 		return err
 	}
+	if err := setUpProc(); err != nil {
+		return err
+	}
 	if err := setUpNetwork(); err != nil {
 		return err
 	}

@@ -48,6 +48,9 @@ func (l *lab) startReplica(args ...string) (*replica, error) {
 		"--metrics-bind-address", fmt.Sprintf("%s:%d", r.address, metricsPort),
 		"--drain-min", l.drainMin().String(), "--drain-max", l.drainMax().String(),
 	}, args...)...)
+	if err == nil {
+		l.running = append(l.running, r)
+	}
 	return r, err
 }
 

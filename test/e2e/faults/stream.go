@@ -76,7 +76,17 @@ func (l *lab) startStream(ctx context.Context, name string, podDefaults int) (*s
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.done.Go(func() { s.create(ctx, time.Second/time.Duration(rate)) })
 	s.done.Go(func() { s.sweep(ctx) })
+	l.streams = append(l.streams, s)
 	return s, nil
+}
+
+// abandon ends the stream, unless it was stopped; nobody is interested any more.
+func (s *stream) abandon() {
+	s.cancel()
+	s.observer.cancel()
+	s.done.Wait()
+	s.inFlight.Wait()
+	s.observer.done.Wait()
 }
 
 // create makes a create for each interval that has passed.
@@ -147,7 +157,7 @@ func (s *stream) sweep(ctx context.Context) {
 	}
 }
 
-// failuresSoFar and successesSoFar are for rows that wait for either.
+// failuresSoFar is for rows that tell how it goes.
 func (s *stream) failuresSoFar() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

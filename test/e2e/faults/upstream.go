@@ -14,13 +14,13 @@ import (
 // recovery is how long after the end of a fault creates may still fail.
 const recovery = 5 * time.Second
 
-// apiServerRestart ends kube-apiserver, by turns with SIGTERM and SIGKILL, and starts
+// apiServerRestart ends kube-apiserver, by turns with SIGKILL and SIGTERM, and starts
 // it again.
 func apiServerRestart(ctx context.Context, l *lab, rounds int, out *result) error {
 	return l.upstream(ctx, rounds, out, func(round int) error {
-		with := syscall.SIGTERM
+		with := syscall.SIGKILL
 		if round%2 == 1 {
-			with = syscall.SIGKILL
+			with = syscall.SIGTERM
 		}
 		return l.cp.restartAPIServer(ctx, with)
 	})
