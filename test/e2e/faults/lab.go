@@ -199,8 +199,8 @@ func (l *lab) clean(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return l.persist(ctx, "cleaning up", func(context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, time.Minute) // may be many
+	return await(ctx, 5*time.Minute, "cleaning up", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute) // what is done then is done
 		defer cancel()
 		if err := l.clients.CoreV1().Pods(l.namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
 			return err

@@ -61,6 +61,9 @@ func (r *result) rate() float64 {
 func (r *result) requireNothingLost(t tally) {
 	r.requireNoFailure(t.failures, "")
 	r.requireInjected(t)
+	if t.held > 0 {
+		r.problemf("%d creates could not be made: too many waited for an answer", t.held)
+	}
 }
 
 // requireInjected is the verdict of rows that allow failures.
