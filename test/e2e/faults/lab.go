@@ -39,16 +39,16 @@ const (
 
 // A lab is a control plane with all that the rows need.
 type lab struct {
-	dir       string
-	settings  settings
-	progress  progress
-	cp        *controlPlane
-	clients   kubernetes.Interface // speaks protobuf
-	objects   client.Client        // for PodDefaults
-	version   string               // of Kubernetes
-	sallyport string
-	replicas  int       // started so far
-	balancer  *balancer // nil: the API server picks endpoints itself
+	dir      string
+	settings settings
+	progress progress
+	cp       *controlPlane
+	clients  kubernetes.Interface // speaks protobuf
+	objects  client.Client        // for PodDefaults
+	version  string               // of Kubernetes
+	replicas int                  // started so far
+	balancer balancer             // nil: the API server picks endpoints itself
+	url      string               // by which the replicas are registered; empty: the Service
 
 	// Of the row that runs.
 	namespace string

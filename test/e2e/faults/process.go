@@ -42,6 +42,9 @@ func startProcess(dir, name, binary string, args ...string) (*process, error) {
 	return p, nil
 }
 
+// writeFile writes a file for a process.
+func writeFile(name, text string) error { return os.WriteFile(name, []byte(text), 0o600) }
+
 func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // it may have ended
 
 // kill ends the process without a word.

@@ -43,7 +43,7 @@ func (l *lab) startReplica(args ...string) (*replica, error) {
 	r := &replica{address: fmt.Sprintf("10.244.%d.%d", 1+n/250, 1+n%250)}
 	var err error
 	r.process, err = startProcess(l.dir, fmt.Sprintf("replica-%04d", n), l.settings.binary, append([]string{
-		"serve", "--kubeconfig", l.cp.kubeconfig, "--service", serviceNamespace + "/" + serviceName,
+		"serve", "--kubeconfig", l.cp.kubeconfig, l.endpointFlag(), "--authority-secret", serviceNamespace + "/" + authoritySecret,
 		"--bind-address", r.address, "--secure-port", strconv.Itoa(webhookPort),
 		"--metrics-bind-address", fmt.Sprintf("%s:%d", r.address, metricsPort),
 		"--drain-min", l.drainMin().String(), "--drain-max", l.drainMax().String(),
@@ -52,6 +52,13 @@ func (l *lab) startReplica(args ...string) (*replica, error) {
 		l.running = append(l.running, r)
 	}
 	return r, err
+}
+
+func (l *lab) endpointFlag() string {
+	if l.url != "" {
+		return "--url=" + l.url
+	}
+	return "--service=" + serviceNamespace + "/" + serviceName
 }
 
 // Drains are as long as they are by default, except in the short run.

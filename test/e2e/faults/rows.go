@@ -30,6 +30,10 @@ const (
 // rows are all rows, in the order of the table.
 var rows = []row{
 	{"rolling-restart", "rolling restart of 3 replicas", nothing, 50, 2, rollingRestart},
+	{"rolling-restart-haproxy", "rolling restart of 3 replicas behind haproxy", nothing, 10, 0, behindHAProxy},
+	{"rolling-restart-url", "rolling restart of 3 replicas behind a URL", nothing, 10, 1, behindURL},
+	{"leaf-rotation", "leaf rotation", nothing, 500, 6, leafRotation},
+	{"ca-rotation", "CA rotation with 3 replicas", nothing, 20, 1, authorityRotation},
 	{"kill", "kill -9 of one of 3 replicas, endpoint removed 1 s or 10 s later", beforeItsGo, 50, 1, killing},
 	{"idle-termination", "idle replica, SIGTERM, first call 3 s later", nothing, 50, 2, idleTermination},
 	{"freeze", "SIGSTOP of one of 3 replicas for 10 s", noneStored, 10, 1, freezing},
