@@ -89,6 +89,14 @@ func killing(ctx context.Context, l *lab, rounds int, out *result) error {
 	return l.withdraw(ctx, live)
 }
 
+// pause is how long processes are stopped.
+func (l *lab) pause() time.Duration {
+	if l.settings.short {
+		return 6 * time.Second
+	}
+	return 10 * time.Second
+}
+
 // freezing stops one of three replicas for 10 s, and lets it go on. It keeps its
 // connections, accepts new ones, and answers nothing.
 func freezing(ctx context.Context, l *lab, rounds int, out *result) error {
@@ -107,7 +115,7 @@ func freezing(ctx context.Context, l *lab, rounds int, out *result) error {
 		victim := live[round%len(live)]
 		from := time.Now()
 		victim.signal(syscall.SIGSTOP)
-		if !sleep(ctx, 10*time.Second) {
+		if !sleep(ctx, l.pause()) {
 			return ctx.Err()
 		}
 		victim.signal(syscall.SIGCONT)

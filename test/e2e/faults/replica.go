@@ -71,7 +71,7 @@ func (l *lab) drainMin() time.Duration {
 
 func (l *lab) drainMax() time.Duration {
 	if l.settings.short {
-		return 8 * time.Second
+		return 6 * time.Second
 	}
 	return 95 * time.Second
 }

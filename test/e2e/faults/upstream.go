@@ -30,7 +30,7 @@ func apiServerRestart(ctx context.Context, l *lab, rounds int, out *result) erro
 func etcdPause(ctx context.Context, l *lab, rounds int, out *result) error {
 	return l.upstream(ctx, rounds, out, func(int) error {
 		l.cp.etcd.signal(syscall.SIGSTOP)
-		sleep(ctx, 10*time.Second)
+		sleep(ctx, l.pause())
 		l.cp.etcd.signal(syscall.SIGCONT)
 		return ctx.Err()
 	})
