@@ -171,6 +171,9 @@ func authorityRotation(ctx context.Context, l *lab, rounds int, out *result) err
 	if err != nil {
 		return err
 	}
+	if err := l.awaitLeader(ctx); err != nil {
+		return err
+	}
 	connections := l.openConnections(ctx, live)
 	var slowest time.Duration
 	for range rounds {

@@ -30,6 +30,9 @@ func healing(ctx context.Context, l *lab, rounds int, out *result) error {
 	if err != nil {
 		return err
 	}
+	if err := l.awaitLeader(ctx); err != nil {
+		return err
+	}
 	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
 	if err != nil {
 		return err
@@ -39,7 +42,6 @@ func healing(ctx context.Context, l *lab, rounds int, out *result) error {
 		return err
 	}
 	configurations := l.clients.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	var old []*replica
 	var periods []period
 	var slowest time.Duration
 	expected := 0 // un-injected, while there was no configuration
@@ -88,16 +90,8 @@ func healing(ctx context.Context, l *lab, rounds int, out *result) error {
 		} else if n > 0 {
 			out.problemf("round %d: %d pods were stored un-injected because of a wrong caBundle", round, n)
 		}
-		for i := range live {
-			next, err := l.startReady(ctx)
-			if err != nil {
-				return err
-			}
-			if err := l.replace(ctx, live[i], next); err != nil {
-				return err
-			}
-			old = append(old, live[i])
-			live[i] = next
+		if live, err = l.supersede(ctx, live); err != nil {
+			return err
 		}
 	}
 	t := s.stop(ctx, out)
@@ -106,10 +100,38 @@ func healing(ctx context.Context, l *lab, rounds int, out *result) error {
 		out.problemf("%d pods were stored un-injected, %d of them while there was no configuration", out.Uninjected, expected)
 	}
 	out.notef("right again at the latest after %.2f s; un-injected only while there was no configuration", slowest.Seconds())
-	for _, err := range l.awaitAllDrained(ctx, old) {
-		out.problemf("%v", err)
-	}
 	return l.withdraw(ctx, live)
+}
+
+// supersede puts others in the place of replicas, which are killed without a word once
+// nobody calls them; one of the others leads.
+func (l *lab) supersede(ctx context.Context, old []*replica) ([]*replica, error) {
+	var live []*replica
+	for range old {
+		r, err := l.startReady(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := l.addEndpoint(ctx, r); err != nil {
+			return nil, err
+		}
+		live = append(live, r)
+	}
+	for _, r := range old {
+		if _, err := l.removeEndpoint(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	if !sleep(ctx, 2*propagation) { // calls are answered
+		return nil, ctx.Err()
+	}
+	for _, r := range old {
+		r.kill()
+	}
+	if err := l.dropLeases(ctx); err != nil {
+		return nil, err
+	}
+	return live, l.awaitLeader(ctx)
 }
 
 // sameWebhooks compares what was with what is.

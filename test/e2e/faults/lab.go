@@ -205,11 +205,36 @@ func (l *lab) clean(ctx context.Context) error {
 		if err := l.clients.CoreV1().Pods(l.namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
 			return err
 		}
+		if err := l.dropLeases(ctx); err != nil {
+			return err
+		}
 		slices := l.clients.DiscoveryV1().EndpointSlices(serviceNamespace)
 		if err := slices.DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
 			return err
 		}
 		return l.objects.DeleteAllOf(ctx, &v1alpha1.PodDefault{}, client.InNamespace(l.namespace))
+	})
+}
+
+// dropLeases lets the next replicas elect a leader at once, where one that led was
+// killed: its lease would run for a while yet.
+func (l *lab) dropLeases(ctx context.Context) error {
+	return l.clients.CoordinationV1().Leases(serviceNamespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{})
+}
+
+// awaitLeader returns when somebody leads. Only the leader writes configurations.
+func (l *lab) awaitLeader(ctx context.Context) error {
+	return await(ctx, time.Minute, "a leader", func(ctx context.Context) error {
+		leases, err := l.clients.CoordinationV1().Leases(serviceNamespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, lease := range leases.Items {
+			if holder := lease.Spec.HolderIdentity; holder != nil && *holder != "" {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d leases, none is held", len(leases.Items))
 	})
 }
 
