@@ -138,7 +138,7 @@ func (r *report) writeJSON(w io.Writer) error {
 func (r *report) writeText(out io.Writer) error {
 	length := ""
 	if r.Short {
-		length = " (short run)"
+		length = " (short run: less of everything than the rows say)"
 	}
 	fmt.Fprintf(out, "%s, Kubernetes %s, %s%s\n\n", r.Date, r.Kubernetes, r.Machine, length)
 	w := tabwriter.NewWriter(out, 0, 0, 1, ' ', 0)
