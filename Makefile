@@ -8,6 +8,8 @@ GO ?= go
 FUZZTIME ?= 5s
 # Flags for `make bench`, for example BENCH="-json".
 BENCH ?=
+# Flags for `make faults`, for example FAULTS="-rows rolling-restart,kill".
+FAULTS ?=
 
 # The folder with etcd, kube-apiserver and kubectl. If it is set, nothing is built.
 ifneq ($(KUBEBUILDER_ASSETS),)
@@ -89,6 +91,15 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 5s) each
 bench: build ## Measure sallyport against the floor and controller-runtime, in one run
 	@$(build_command) -o bin/bench ./test/bench
 	@$(with_control_plane); exec bin/bench $(BENCH)
+
+.PHONY: faults
+faults: build ## Break things around sallyport while pods are created, for up to 60 minutes; needs root and haproxy
+	@$(build_command) -o bin/faults ./test/e2e/faults
+	@[ -n "$(FAULTS)" ] || command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ] || { \
+		echo "haproxy is missing: installing the distribution's"; \
+		apt-get install -y haproxy >/dev/null || { \
+			echo "install haproxy by hand, or choose rows with FAULTS=\"-rows ...\" (bin/faults -list prints them)"; exit 1; }; }
+	@$(with_control_plane); exec bin/faults -sallyport bin/sallyport $(FAULTS)
 
 .PHONY: lint
 lint: ## Run golangci-lint as pinned in tools/lint/go.mod

@@ -64,7 +64,7 @@ type Options struct {
 	HTTP2 bool
 
 	// ReadHeaderTimeout bounds the TLS handshake and then the header of each
-	// request. Default 5 s.
+	// request, from its first byte on. Default 5 s.
 	ReadHeaderTimeout time.Duration
 	// ReadTimeout bounds a whole request, header and body. Default 15 s.
 	ReadTimeout time.Duration
@@ -72,8 +72,8 @@ type Options struct {
 	// the answer, the handler's work included; so it must be at least 30 s, the
 	// longest timeout of a webhook. Default 30 s.
 	WriteTimeout time.Duration
-	// IdleTimeout is how long a connection is kept open without a request. It
-	// must exceed the 90 s after which kube-apiserver closes it. Default 130 s.
+	// IdleTimeout is how long a connection is kept open without a request, the
+	// first one included. It must exceed the 90 s after which kube-apiserver closes it. Default 130 s.
 	IdleTimeout time.Duration
 
 	// MaxHeaderBytes bounds the header of a request; net/http adds 4 KiB of

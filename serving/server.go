@@ -179,7 +179,8 @@ func (s *Server) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	failed := make(chan error, 2)
 	group.Go(func() { s.health.waitForGate(s.closed) })
-	group.Go(func() { failed <- s.webhooks.ServeTLS(s.listener, "", "") })
+	fresh := &freshListener{Listener: s.listener, idle: s.options.IdleTimeout, header: s.options.ReadHeaderTimeout}
+	group.Go(func() { failed <- s.webhooks.ServeTLS(fresh, "", "") })
 	if s.plainListener != nil {
 		group.Go(func() { failed <- s.plain.Serve(s.plainListener) })
 	}

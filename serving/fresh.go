@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// freshListener accepts connections that may wait for their first request as long as
+// between two requests.
+//
+// net/http gives a new connection ReadHeaderTimeout for the header of its first request,
+// from the end of the handshake on. But a client may have no request for it: Go's
+// transport, kube-apiserver's too, dials when all connections are in use, takes
+// whichever comes first, the new one or one that has become free, and keeps the other
+// for later. Closing that one after a few seconds races with the call that is sent on
+// it, which kube-apiserver does not repeat.
+type freshListener struct {
+	net.Listener
+	idle, header time.Duration
+}
+
+func (l *freshListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &freshConn{Conn: conn, idle: l.idle, header: l.header}, nil
+}
+
+// freshConn is a connection below TLS. It tells by the order of what net/http does
+// where it stands: a read deadline for the handshake, none after it, and then one for
+// the first header, in whose place it puts its own.
+type freshConn struct {
+	net.Conn
+	idle, header time.Duration
+
+	mu     sync.Mutex
+	stage  stage
+	since  time.Time     // it waits for its first byte
+	waited time.Duration // for that
+}
+
+type stage int
+
+const (
+	handshaking   stage = iota
+	handshaken          // the next deadline is that of the first header
+	awaitingFirst       // byte of the first request
+	begun               // the next deadline is that of the first request, less what was waited
+	used
+)
+
+func (c *freshConn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.stage == handshaking && t.IsZero():
+		c.stage = handshaken
+	case c.stage == handshaken && !t.IsZero():
+		c.stage, c.since = awaitingFirst, time.Now()
+		t = c.since.Add(c.idle)
+	case c.stage == awaitingFirst: // the header had come with the end of the handshake
+		c.stage = used
+	case c.stage == begun:
+		c.stage = used
+		if !t.IsZero() {
+			t = t.Add(c.waited)
+		}
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *freshConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n == 0 {
+		return n, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stage == awaitingFirst {
+		c.stage, c.waited = begun, time.Since(c.since)
+		if err := c.Conn.SetReadDeadline(time.Now().Add(c.header)); err != nil {
+			return n, err
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The readiness probe of docs/install.md, with the API's default for the rest.
+const (
+	probePeriod   = 2 * time.Second
+	probeTimeout  = time.Second
+	probeFailures = 3
+)
+
+// addEndpoint makes a replica an endpoint of the Service, ready as it may be.
+func (l *lab) addEndpoint(ctx context.Context, r *replica) error {
+	if l.balancer != nil {
+		return l.balancer.add(r)
+	}
+	return l.persist(ctx, "adding an endpoint", func(ctx context.Context) error {
+		_, err := l.clients.DiscoveryV1().EndpointSlices(serviceNamespace).Create(ctx, endpointSlice(r, true), metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// removeEndpoint ends that, and returns the time at which the API had taken note.
+func (l *lab) removeEndpoint(ctx context.Context, r *replica) (time.Time, error) {
+	if l.balancer != nil {
+		return time.Now(), l.balancer.remove(r)
+	}
+	err := l.persist(ctx, "removing an endpoint", func(ctx context.Context) error {
+		err := l.clients.DiscoveryV1().EndpointSlices(serviceNamespace).Delete(ctx, r.name, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+	return time.Now(), err
+}
+
+// setEndpointReady changes what the API server is told of a replica.
+func (l *lab) setEndpointReady(ctx context.Context, r *replica, ready bool) error {
+	return l.persist(ctx, "updating an endpoint", func(ctx context.Context) error {
+		_, err := l.clients.DiscoveryV1().EndpointSlices(serviceNamespace).Update(ctx, endpointSlice(r, ready), metav1.UpdateOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil // it was removed meanwhile
+		}
+		return err
+	})
+}
+
+// persist repeats what fails, as controllers do: the API server may be what is broken.
+func (l *lab) persist(ctx context.Context, what string, do func(context.Context) error) error {
+	return await(ctx, time.Minute, what, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		return do(ctx)
+	})
+}
+
+func endpointSlice(r *replica, ready bool) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: serviceNamespace, Name: r.name,
+			Labels: map[string]string{discoveryv1.LabelServiceName: serviceName},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{r.address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new(portName), Port: new(int32(webhookPort)), Protocol: new(corev1.ProtocolTCP)}},
+	}
+}
+
+// watchReadiness keeps the endpoints of replicas from their /readyz, as the kubelet
+// and the endpoints controller do, until the returned func is called.
+func (l *lab) watchReadiness(ctx context.Context, replicas []*replica) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	for _, r := range replicas {
+		group.Go(func() {
+			ready, failures := true, 0
+			for sleep(ctx, probePeriod) {
+				err := r.probe(ctx, probeTimeout)
+				if ctx.Err() != nil {
+					return
+				}
+				if err == nil {
+					failures = 0
+				} else {
+					failures++
+				}
+				if now := failures < probeFailures; now != ready {
+					l.progress.sayf("  %s: ready is %t (%v)", r.name, now, err)
+					if err := l.setEndpointReady(ctx, r, now); err != nil {
+						l.progress.sayf("  %v", err)
+						continue
+					}
+					ready = now
+				}
+			}
+		})
+	}
+	return func() { cancel(); group.Wait() }
+}
+
+// deploy starts n replicas and returns when each is ready and an endpoint, and the
+// API server calls them.
+func (l *lab) deploy(ctx context.Context, n int, args ...string) ([]*replica, error) {
+	var all []*replica
+	for range n {
+		r, err := l.startReplica(args...)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, r)
+	}
+	for _, r := range all {
+		if err := r.awaitReady(ctx); err != nil {
+			return all, err
+		}
+		if err := l.addEndpoint(ctx, r); err != nil {
+			return all, err
+		}
+	}
+	return all, l.awaitInjection(ctx)
+}
+
+// withdraw ends replicas without a word, endpoints first.
+func (l *lab) withdraw(ctx context.Context, replicas []*replica) error {
+	for _, r := range replicas {
+		if _, err := l.removeEndpoint(ctx, r); err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		r.kill()
+	}
+	return nil
+}

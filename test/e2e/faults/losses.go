@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// propagation is how long the API server may take to hear of an endpoint that was
+// removed.
+const propagation = 500 * time.Millisecond
+
+// A period is a time in which creates may fail.
+type period struct {
+	from, to time.Time
+	// address is of the replica that is gone: failures that name an address must name
+	// this one. Empty: any.
+	address string
+}
+
+// outside returns the failures of creates that were not under way in one of the
+// periods, or that name another replica.
+func outside(failures []attempt, periods []period) []attempt {
+	var out []attempt
+	for _, f := range failures {
+		excused := false
+		for _, p := range periods {
+			text := f.err.Error()
+			named := p.address != "" && strings.Contains(text, "10.244.")
+			if f.start.Before(p.to) && f.end.After(p.from) && (!named || strings.Contains(text, p.address+":")) {
+				excused = true
+			}
+		}
+		if !excused {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// killing kills one of three replicas. Its endpoint goes 1 s or 10 s later; then
+// another takes its place.
+func killing(ctx context.Context, l *lab, rounds int, out *result) error {
+	live, err := l.deploy(ctx, 3)
+	if err != nil {
+		return err
+	}
+	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	if err != nil {
+		return err
+	}
+	var periods []period
+	for round := range rounds {
+		victim := live[round%len(live)]
+		after := time.Second
+		if round%2 == 1 && !l.settings.short {
+			after = 10 * time.Second
+		}
+		killed := time.Now()
+		victim.kill()
+		if !sleep(ctx, after) {
+			return ctx.Err()
+		}
+		removed, err := l.removeEndpoint(ctx, victim)
+		if err != nil {
+			return err
+		}
+		periods = append(periods, period{killed, removed.Add(propagation), victim.address})
+		// With two left, all is well.
+		if !sleep(ctx, 2*time.Second) {
+			return ctx.Err()
+		}
+		if live[round%len(live)], err = l.startReady(ctx); err != nil {
+			return err
+		}
+		if err := l.addEndpoint(ctx, live[round%len(live)]); err != nil {
+			return err
+		}
+	}
+	t := s.stop(ctx, out)
+	out.requireInjected(t)
+	out.requireNoFailure(outside(t.failures, periods), " that were neither in flight at a kill nor sent to the killed replica while it had an endpoint")
+	return l.withdraw(ctx, live)
+}
+
+// pause is how long processes are stopped.
+func (l *lab) pause() time.Duration {
+	if l.settings.short {
+		return 6 * time.Second
+	}
+	return 10 * time.Second
+}
+
+// freezing stops one of three replicas for 10 s, and lets it go on. It keeps its
+// connections, accepts new ones, and answers nothing.
+func freezing(ctx context.Context, l *lab, rounds int, out *result) error {
+	live, err := l.deploy(ctx, 3)
+	if err != nil {
+		return err
+	}
+	stop := l.watchReadiness(ctx, live)
+	defer stop()
+	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	if err != nil {
+		return err
+	}
+	var periods []period
+	for round := range rounds {
+		victim := live[round%len(live)]
+		from := time.Now()
+		victim.signal(syscall.SIGSTOP)
+		if !sleep(ctx, l.pause()) {
+			return ctx.Err()
+		}
+		victim.signal(syscall.SIGCONT)
+		periods = append(periods, period{from: from, to: time.Now().Add(recovery)})
+		if !sleep(ctx, recovery+2*time.Second) {
+			return ctx.Err()
+		}
+	}
+	t := s.stop(ctx, out)
+	out.requireInjected(t)
+	out.requireNoFailure(outside(t.failures, periods), fmt.Sprintf(" while no replica was stopped, nor %s after", recovery))
+	stop()
+	return l.withdraw(ctx, live)
+}

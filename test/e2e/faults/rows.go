@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A row is a fault, how often it is made, and what may come of it.
+type row struct {
+	name, what  string
+	allowed     string // what may be lost, as the table says it
+	rounds      int
+	shortRounds int // 0: not in the short run
+	run         func(ctx context.Context, l *lab, rounds int, out *result) error
+}
+
+const (
+	nothing     = "nothing"
+	noneStored  = "failures; none stored un-injected"
+	recovered   = "failures until 5 s after; none stored un-injected"
+	beforeItsGo = "what was sent before its endpoint went; none stored un-injected"
+)
+
+// rows are all rows, in the order of the table.
+var rows = []row{
+	{"rolling-restart", "rolling restart of 3 replicas", nothing, 50, 2, rollingRestart},
+	{"rolling-restart-haproxy", "rolling restart of 3 replicas behind haproxy", nothing, 10, 0, behindHAProxy},
+	{"rolling-restart-url", "rolling restart of 3 replicas behind a URL", nothing, 10, 1, behindURL},
+	{"leaf-rotation", "leaf rotation", nothing, 500, 6, leafRotation},
+	{"ca-rotation", "CA rotation with 3 replicas", nothing, 20, 1, authorityRotation},
+	{"kill", "kill -9 of one of 3 replicas, endpoint removed 1 s or 10 s later", beforeItsGo, 50, 1, killing},
+	{"idle-termination", "idle replica, SIGTERM, first call 3 s later", nothing, 50, 2, idleTermination},
+	{"freeze", "SIGSTOP of one of 3 replicas for 10 s", noneStored, 10, 1, freezing},
+	{"apiserver-restart", "restart of kube-apiserver", recovered, 5, 1, apiServerRestart},
+	{"etcd-pause", "etcd paused for 10 s", recovered, 5, 1, etcdPause},
+	{"startup-race", "all replicas killed and started anew, among many PodDefaults", noneStored, 20, 2, startupRace},
+	{"healing", "caBundle corrupted or configuration deleted by hand", "wrong for 5 s", 20, 2, healing},
+	{"bad-input", "90 classes of bad input × 200", nothing, 1, 1, badInput},
+	{"slowloris", "2,000 sockets that say nothing, or a byte a second", nothing, 1, 1, slowloris},
+}
+
+// chooseRows returns the rows of those names, or all that belong to the run.
+func chooseRows(names []string, short bool) ([]row, error) {
+	var chosen []row
+	for _, r := range rows {
+		switch {
+		case len(names) > 0 && slices.Contains(names, r.name),
+			len(names) == 0 && (!short || r.shortRounds > 0):
+			r.shortRounds = max(r.shortRounds, 1)
+			chosen = append(chosen, r)
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(rows, func(r row) bool { return r.name == name }) {
+			return nil, fmt.Errorf("there is no row %q; choose from %s", name, strings.Join(rowNames(), ", "))
+		}
+	}
+	return chosen, nil
+}
+
+func rowNames() []string {
+	names := make([]string, len(rows))
+	for i, r := range rows {
+		names[i] = r.name
+	}
+	return names
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// slowloris holds sockets to the replicas that say nothing, or say it a byte at a
+// time, each in one of four ways, and opens another for each that is closed.
+func slowloris(ctx context.Context, l *lab, _ int, out *result) error {
+	sockets, length := 2000, time.Minute
+	if l.settings.short {
+		sockets, length = 500, 12*time.Second
+	}
+	if err := raiseFileLimit(uint64(sockets) + 4096); err != nil {
+		return err
+	}
+	live, err := l.deploy(ctx, 2)
+	if err != nil {
+		return err
+	}
+	stopWatching := l.watchReadiness(ctx, live)
+	defer stopWatching()
+	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	if err != nil {
+		return err
+	}
+	slow, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	var open, most, closed atomic.Int64
+	for i := range sockets {
+		address := fmt.Sprintf("%s:%d", live[i%len(live)].address, webhookPort)
+		group.Go(func() {
+			sleep(slow, time.Duration(i)*2*time.Millisecond) // not all at the same moment
+			for slow.Err() == nil {
+				n := open.Add(1)
+				for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+				}
+				holdSocket(slow, address, i/len(live)%4)
+				open.Add(-1)
+				closed.Add(1)
+				sleep(slow, 100*time.Millisecond)
+			}
+		})
+	}
+	sleep(ctx, length)
+	stop()
+	group.Wait()
+	out.requireNothingLost(s.stop(ctx, out))
+	if most.Load() < int64(sockets)*9/10 {
+		out.problemf("only %d of %d sockets were open at one time", most.Load(), sockets)
+	}
+	out.notef("%d sockets, up to %d open at one time; the servers closed %d in %s", sockets, most.Load(), closed.Load(), length)
+	stopWatching()
+	return l.withdraw(ctx, live)
+}
+
+// holdSocket opens a socket and keeps it until the other side closes it, or ctx ends.
+func holdSocket(ctx context.Context, address string, way int) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
+	begin, rest := "", ""
+	switch way {
+	case 0: // says nothing at all
+	case 1: // TLS, and no request
+	case 2: // a header that never ends
+		begin, rest = "POST /apply-poddefault HTTP/1.1\r\nHost: x\r\n", "X-Header: value\r\n"
+	case 3: // a body that never ends
+		begin = "POST /apply-poddefault?timeout=10s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+		rest = `{"kind":"AdmissionReview"`
+	}
+	if way > 0 {
+		secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the caller is the attacker here
+		if secure.HandshakeContext(ctx) != nil {
+			return
+		}
+		conn = secure
+	}
+	if _, err := conn.Write([]byte(begin)); err != nil {
+		return
+	}
+	go func() { // ends with the connection
+		for i := 0; len(rest) > 0 && sleep(ctx, time.Second); i++ {
+			if _, err := conn.Write([]byte{rest[i%len(rest)]}); err != nil {
+				return
+			}
+		}
+	}()
+	buffer := make([]byte, 512)
+	for {
+		if _, err := conn.Read(buffer); err != nil {
+			return
+		}
+	}
+}
+
+// raiseFileLimit lets this process open that many files.
+func raiseFileLimit(n uint64) error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	if limit.Cur >= n {
+		return nil
+	}
+	if limit.Max < n {
+		return fmt.Errorf("the limit of open files is %d; raise it to %d (ulimit -Hn)", limit.Max, n)
+	}
+	limit.Cur = limit.Max
+	return unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+}
