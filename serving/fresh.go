@@ -41,6 +41,10 @@ type freshConn struct {
 	stage  stage
 	since  time.Time     // it waits for its first byte
 	waited time.Duration // for that
+
+	record [5]byte // the header of a TLS record (RFC 8446, section 5.1)
+	have   int     // how much of that was read
+	left   int     // of the record
 }
 
 type stage int
@@ -74,6 +78,12 @@ func (c *freshConn) SetReadDeadline(t time.Time) error {
 }
 
 func (c *freshConn) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	shaking := c.stage == handshaking
+	c.mu.Unlock()
+	if shaking {
+		return c.readRecord(p)
+	}
 	n, err := c.Conn.Read(p)
 	if n == 0 {
 		return n, err
@@ -85,6 +95,23 @@ func (c *freshConn) Read(p []byte) (int, error) {
 		if err := c.Conn.SetReadDeadline(time.Now().Add(c.header)); err != nil {
 			return n, err
 		}
+	}
+	return n, err
+}
+
+// readRecord reads no further than to the end of a TLS record. Otherwise the first bytes
+// of a request that came with the end of the handshake would be read with that, and the
+// wait for them would seem to go on.
+func (c *freshConn) readRecord(p []byte) (int, error) {
+	if c.left > 0 {
+		n, err := c.Conn.Read(p[:min(len(p), c.left)])
+		c.left -= n
+		return n, err
+	}
+	n, err := c.Conn.Read(p[:min(len(p), len(c.record)-c.have)])
+	c.have += copy(c.record[c.have:], p[:n])
+	if c.have == len(c.record) {
+		c.have, c.left = 0, int(c.record[3])<<8|int(c.record[4])
 	}
 	return n, err
 }

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -64,4 +65,54 @@ func TestFreshConnections(t *testing.T) {
 			})
 		})
 	}
+}
+
+// holdingConn sends its first write, and holds the others back until it is let go.
+type holdingConn struct {
+	net.Conn
+	writes int
+	held   []byte
+	free   bool
+}
+
+func (c *holdingConn) Write(p []byte) (int, error) {
+	c.writes++
+	if c.writes > 1 && !c.free {
+		c.held = append(c.held, p...)
+		return len(p), nil
+	}
+	if _, err := c.Conn.Write(append(c.held, p...)); err != nil {
+		return 0, err
+	}
+	c.held = nil
+	return len(p), nil
+}
+
+// The end of the handshake and the beginning of a header, in one piece.
+func TestHeaderThatComesWithTheEndOfTheHandshakeHasNoMoreTime(t *testing.T) {
+	bubble(t, func(*Options) {}, func(t *testing.T, h *harness) {
+		raw, err := h.dialer(t.Context(), "tcp", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = raw.Close() }()
+		held := &holdingConn{Conn: raw}
+		config := h.tls.Clone()
+		config.ServerName, config.MinVersion = "127.0.0.1", tls.VersionTLS13
+		conn := tls.Client(held, config)
+		if err := conn.HandshakeContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		held.free = true
+		began := time.Now() // the clock is the bubble's
+		if _, err := io.WriteString(conn, "POST /echo HTTP/1.1\r\nHost:"); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, conn); n > 0 {
+			t.Errorf("%d bytes came: %v", n, err)
+		}
+		if waited, limit := time.Since(began), DefaultOptions().ReadHeaderTimeout; waited > limit {
+			t.Errorf("closed after %s, want %s", waited, limit)
+		}
+	})
 }
