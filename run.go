@@ -19,6 +19,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/wire"
@@ -114,7 +115,7 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 	if p.source, err = s.Certificate.open(clients, config.Endpoint, p.logger); err != nil {
 		return nil, err
 	}
-	if p.listener, err = p.listen(s.Serving, webhooks, registry); err != nil {
+	if p.listener, err = p.listen(s.Serving, webhooks, c.converters, registry); err != nil {
 		return nil, err
 	}
 	if s.Registration.Mode != registration.ModeNone {
@@ -130,7 +131,7 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 	return p, err
 }
 
-func (p *process) listen(options serving.Options, webhooks []admission.Webhook, registry serving.Registry) (*serving.Server, error) {
+func (p *process) listen(options serving.Options, webhooks []admission.Webhook, converters []conversion.Converter, registry serving.Registry) (*serving.Server, error) {
 	options.Logger = p.logger
 	options.Registry = registry
 	options.GetCertificate = p.source.GetCertificate
@@ -142,18 +143,21 @@ func (p *process) listen(options serving.Options, webhooks []admission.Webhook, 
 		}
 	}
 	var err error
-	if options.Routes, err = routes(webhooks, p.logger, registry); err != nil {
+	if options.Routes, err = routes(webhooks, converters, p.logger, registry); err != nil {
 		return nil, err
 	}
 	return serving.New(options)
 }
 
-func routes(webhooks []admission.Webhook, logger *slog.Logger, registry prometheus.Registerer) ([]serving.Route, error) {
+func routes(webhooks []admission.Webhook, converters []conversion.Converter, logger *slog.Logger, registry prometheus.Registerer) ([]serving.Route, error) {
 	metrics, err := wire.NewMetrics(registry)
 	if err != nil {
 		return nil, err
 	}
-	var routes []serving.Route
+	routes, err := conversionRoutes(converters, logger, metrics)
+	if err != nil {
+		return nil, err
+	}
 	for _, webhook := range webhooks {
 		handler, err := wire.NewAdmission(webhook, wire.AdmissionOptions{Logger: logger, Metrics: metrics})
 		if err != nil {
