@@ -89,8 +89,10 @@ func (c Converter) Validate() error {
 	if err == nil && c.between == nil {
 		return errors.New("the converter is empty: make it with HubAndSpokes, Functions, Unstructured or APIVersionOnly")
 	}
-	for _, problem := range validation.IsDNS1123Label(c.plural) {
-		err = errors.Join(err, fmt.Errorf("plural %q: %s", c.plural, problem))
+	if err == nil {
+		for _, problem := range validation.IsDNS1123Label(c.plural) {
+			err = errors.Join(err, fmt.Errorf("plural %q: %s", c.plural, problem))
+		}
 	}
 	if err != nil && c.kind.Kind != "" {
 		return fmt.Errorf("converter of %s: %w", c.kind, err)

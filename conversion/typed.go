@@ -54,7 +54,7 @@ func ForKind(scheme *runtime.Scheme, object runtime.Object) Converter {
 		}
 	}
 	if len(hubs) != 1 {
-		return Converter{kind: gvk.GroupKind(), plural: "none", mistake: fmt.Errorf(
+		return Converter{kind: gvk.GroupKind(), mistake: fmt.Errorf(
 			"of its versions in the scheme exactly one must be the hub, with a method Hub(); there are %d", len(hubs))}
 	}
 	return hubAndSpokes(scheme, hubs[0])
@@ -161,7 +161,7 @@ func Functions[H runtime.Object](scheme *runtime.Scheme, spokes ...Spoke[H]) Con
 // kind and version set.
 func Objects(scheme *runtime.Scheme, kind schema.GroupKind, convert func(ctx context.Context, src, dst runtime.Object) error) Converter {
 	if scheme == nil || convert == nil {
-		return Converter{kind: kind, plural: "none", mistake: errors.New("the scheme and the function are needed")}
+		return Converter{kind: kind, mistake: errors.New("the scheme and the function are needed")}
 	}
 	t := &typed{kind: kind, direct: convert}
 	mistakes := []error{checkKind(kind)}
