@@ -33,6 +33,11 @@ type Config struct {
 	Name string
 	// Endpoint is where the server of the webhooks is.
 	Endpoint Endpoint
+	// ConversionEndpoint is where the server of conversion webhooks is; nil means
+	// Endpoint. In a cluster it is a Service of its own with
+	// publishNotReadyAddresses: objects must be readable before anything that reads
+	// them is ready.
+	ConversionEndpoint *Endpoint
 	// Labels and Annotations go on both objects, in addition to [ManagedByLabel].
 	Labels, Annotations map[string]string
 }
@@ -49,7 +54,19 @@ func (c Config) Validate() error {
 	if value, ok := c.Labels[ManagedByLabel]; ok && value != ManagedByValue {
 		errs = append(errs, fmt.Errorf("label %s: must be %s, by which own objects are recognised", ManagedByLabel, ManagedByValue))
 	}
+	if c.ConversionEndpoint != nil {
+		if err := c.ConversionEndpoint.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("conversion: %w", err))
+		}
+	}
 	return errors.Join(append(errs, c.Endpoint.Validate())...)
+}
+
+func (c Config) conversionEndpoint() Endpoint {
+	if c.ConversionEndpoint != nil {
+		return *c.ConversionEndpoint
+	}
+	return c.Endpoint
 }
 
 // Configurations are the wanted objects, as apply configurations: they hold the

@@ -60,6 +60,16 @@ func (s *Service) validate() error {
 	return errors.Join(errs...)
 }
 
+func (s *Service) port() int32 {
+	if s.Port == 0 {
+		return 443
+	}
+	return s.Port
+}
+
+// at is the URL of a webhook.
+func (e Endpoint) at(path string) string { return strings.TrimRight(e.URL, "/") + path }
+
 func validateURL(base string) error {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -96,14 +106,10 @@ func validateURL(base string) error {
 func (e Endpoint) clientConfig(path string, caBundle []byte) *admissionregistrationac.WebhookClientConfigApplyConfiguration {
 	config := admissionregistrationac.WebhookClientConfig()
 	if e.Service != nil {
-		port := e.Service.Port
-		if port == 0 {
-			port = 443
-		}
 		config.WithService(admissionregistrationac.ServiceReference().
-			WithNamespace(e.Service.Namespace).WithName(e.Service.Name).WithPort(port).WithPath(path))
+			WithNamespace(e.Service.Namespace).WithName(e.Service.Name).WithPort(e.Service.port()).WithPath(path))
 	} else {
-		config.WithURL(strings.TrimRight(e.URL, "/") + path)
+		config.WithURL(e.at(path))
 	}
 	if len(caBundle) > 0 {
 		config.WithCABundle(caBundle...)

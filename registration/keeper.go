@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,27 +19,65 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Keeper writes webhook configurations and keeps them true: when definitions or
-// the CA bundle change, when somebody edits or deletes the objects, and from time
-// to time in any case. Others' fields stay as they are. Objects without
-// webhooks are deleted if they carry [ManagedByLabel] and hold nothing of others.
+// Keeper writes webhook configurations, and the conversion stanzas of
+// CustomResourceDefinitions, and keeps them true: when definitions or the CA bundle
+// change, when somebody edits or deletes the objects, and from time to time in any
+// case. Others' fields stay as they are. Configurations without webhooks are
+// deleted if they carry [ManagedByLabel] and hold nothing of others.
+//
+// A selector to which others added terms stays as they made it while ours still
+// holds. Who changes what is ours sees it put right at once the first time; if they
+// insist, the repairs wait longer and longer, up to 5 minutes, and an event, a
+// metric and the log say so.
 //
 // Replicas with equal definitions and CA bundles may each run a Keeper: they
 // write the same. Replicas that differ, as during an upgrade, would undo each
-// other's work, slowly (repairs wait longer and longer): run the Keeper in the
-// elected leader then. Nothing is removed when a Keeper ends, because a webhook
+// other's work, slowly: let one lead then ([Options.Leading]). Nothing is removed when a Keeper ends, because a webhook
 // must not go away while others serve it.
 type Keeper struct {
 	options Options
-	objects []kept
 	metrics *metrics
+	limiter *rate.Limiter
 	notify  chan struct{}
 	touched chan struct{} // an object in the cluster changed
 
+	// The two halves differ in what they wait for.
+	configurations, conversions half
+
+	mu      sync.Mutex // of watched
+	watched []*watched
+}
+
+// half is one half of what a Keeper does, and how far it is.
+type half struct {
+	what     string
+	caBundle func() ([]byte, error)
+
 	mu       sync.Mutex
-	caBundle []byte // that the objects have, if applied
+	inUse    bool
+	written  []byte // the CA bundle that the objects have, if applied
 	applied  bool
 	err      error // of the last pass
+	reported string
+}
+
+// watched is an object with what shows it as it is in the cluster.
+type watched struct {
+	kept
+	half     *half
+	informer cache.SharedIndexInformer
+	stop     func()
+	repair   repairs
+	conflict conflict
+}
+
+// live is nil if there is no object. Before synced it is not known.
+func (w *watched) live() (live metav1.Object, synced bool) {
+	synced = w.informer.HasSynced()
+	if item, ok, err := w.informer.GetStore().GetByKey(w.name()); err == nil && ok {
+		live = item.(metav1.Object)
+	}
+	return live, synced
 }
 
 // NewKeeper reports every mistake in options at once. It calls neither Webhooks
@@ -45,12 +86,13 @@ func NewKeeper(options Options) (*Keeper, error) {
 	if err := options.complete(); err != nil {
 		return nil, fmt.Errorf("registration options: %w", err)
 	}
-	limiter := rate.NewLimiter(writesPerSecond, writesBurst)
 	k := &Keeper{
-		options: options,
-		objects: []kept{mutatingObject(options, limiter.Wait), validatingObject(options, limiter.Wait)},
-		notify:  make(chan struct{}, 1),
-		touched: make(chan struct{}, 1),
+		options:        options,
+		limiter:        rate.NewLimiter(writesPerSecond, writesBurst),
+		notify:         make(chan struct{}, 1),
+		touched:        make(chan struct{}, 1),
+		configurations: half{what: "webhook configurations", caBundle: options.CABundle, inUse: true},
+		conversions:    half{what: "conversion stanzas", caBundle: options.ConversionCABundle},
 	}
 	var err error
 	if k.metrics, err = newMetrics(options.Registry, func() bool { return k.Registered() == nil }); err != nil {
@@ -63,28 +105,71 @@ func NewKeeper(options Options) (*Keeper, error) {
 // and may be called at any time, by any goroutine.
 func (k *Keeper) Notify() { signal(k.notify) }
 
-// Registered returns nil once the configurations have been written with the
-// current CA bundle, otherwise why not. It is fast and calls no API server.
+// Registered returns nil once the configurations and the conversion stanzas are
+// there with the current CA bundle, written by this Keeper or by the leader;
+// otherwise why not. It is fast and calls no API server.
 //
 // It is a status, not a gate: a server that is not registered yet may well be
 // called, because of an older registration or of another replica's.
 func (k *Keeper) Registered() error {
-	caBundle, err := k.options.CABundle()
-	if err != nil {
+	return errors.Join(k.configurations.registered(), k.conversions.registered())
+}
+
+func (h *half) registered() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.inUse {
+		return nil
+	}
+	caBundle, err := h.caBundle()
+	switch {
+	case err != nil:
 		return fmt.Errorf("the CA bundle is not known yet: %w", err)
+	case h.applied && bytes.Equal(caBundle, h.written):
+		return nil
+	case h.err != nil:
+		return fmt.Errorf("%s are not written: %w", h.what, h.err)
+	case h.applied:
+		return fmt.Errorf("%s still have an older CA bundle", h.what)
+	default:
+		return fmt.Errorf("%s are not written yet", h.what)
+	}
+}
+
+// Published returns the CA bundles, PEM, that the API server trusts now for what
+// this Keeper keeps: those in the own webhooks of the live configurations, and
+// those in the conversion stanzas of the definitions. It calls no API server. The
+// error says that not all objects have been seen yet.
+func (k *Keeper) Published() ([][]byte, error) {
+	names := map[string]bool{}
+	for _, w := range k.options.Webhooks() {
+		names[w.Name] = true
+	}
+	expected := map[string]bool{mutatingKind: true, validatingKind: true}
+	if k.options.Conversions != nil {
+		for _, c := range k.options.Conversions() {
+			expected[definitionKind+" "+c.CRD] = true
+		}
 	}
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case k.applied && bytes.Equal(caBundle, k.caBundle):
-		return nil
-	case k.err != nil:
-		return fmt.Errorf("webhook configurations are not written: %w", k.err)
-	case k.applied:
-		return errors.New("webhook configurations still have an older CA bundle")
-	default:
-		return errors.New("webhook configurations are not written yet")
+	all := slices.Clone(k.watched)
+	k.mu.Unlock()
+	var out [][]byte
+	for _, w := range all {
+		live, synced := w.live()
+		if !synced {
+			continue
+		}
+		delete(expected, w.kind())
+		delete(expected, w.kind()+" "+w.name())
+		if live != nil {
+			out = append(out, w.bundles(names, live)...)
+		}
 	}
+	if len(expected) > 0 {
+		return nil, fmt.Errorf("not seen yet: %s", strings.Join(slices.Sorted(maps.Keys(expected)), ", "))
+	}
+	return out, nil
 }
 
 // Run keeps the configurations true until ctx ends, and then returns nil.
@@ -95,24 +180,18 @@ func (k *Keeper) Run(ctx context.Context) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
 	defer cancel()
-
-	stores := make([]cache.Store, len(k.objects))
-	for i, object := range k.objects {
-		informer, err := k.informer(object)
-		if err != nil {
+	for _, object := range []kept{mutatingObject(k.options, k.limiter.Wait), validatingObject(k.options, k.limiter.Wait)} {
+		if err := k.watch(ctx, &watches, object, &k.configurations); err != nil {
 			return err
 		}
-		stores[i] = informer.GetStore()
-		watches.Go(func() { informer.RunWithContext(ctx) })
 	}
 
 	var (
-		repair   repairs
-		backoff  = failures()
-		recheck  = k.nextRecheck()
-		retry    time.Time // after an error or a deferred repair; zero if none is due
-		full     bool
-		deferred bool // what is to be retried is only a repair
+		backoff = failures()
+		recheck = k.nextRecheck()
+		retry   time.Time // after an error or a deferred repair; zero if none is due
+		failed  bool      // calls of the API server did
+		full    bool
 	)
 	timer := time.NewTimer(0) // the first pass is due
 	defer timer.Stop()
@@ -122,33 +201,27 @@ func (k *Keeper) Run(ctx context.Context) error {
 			return nil
 		case <-k.notify:
 		case <-k.touched:
-			if !retry.IsZero() && !deferred {
+			if failed && time.Now().Before(retry) {
 				continue // the API server has just failed; the retry sees the change too
 			}
 		case <-timer.C:
 		}
-		now := time.Now()
-		if !now.Before(recheck) {
+		if !time.Now().Before(recheck) {
 			full, recheck = true, k.nextRecheck()
 		}
-		mayRepair := full || !now.Before(repair.next())
-
-		out, err := k.pass(ctx, stores, full, mayRepair)
-		switch {
-		case ctx.Err() != nil:
+		out := k.pass(ctx, &watches, full)
+		if ctx.Err() != nil {
 			return nil
-		case err != nil:
-			retry, deferred = time.Now().Add(backoff.Step()), false
-			k.options.Logger.Warn("webhook configurations cannot be written, will try again",
-				"error", err, "in", time.Until(retry).Round(time.Millisecond))
-		default:
-			full, backoff, retry, deferred = false, failures(), time.Time{}, false
-			if out.repaired {
-				repair.done(time.Now())
+		}
+		retry, failed = out.repairAt, out.failed
+		if out.err != nil {
+			if again := time.Now().Add(backoff.Step()); retry.IsZero() || again.Before(retry) || failed {
+				retry = again
 			}
-			if out.deferred {
-				retry, deferred = repair.next(), true
-			}
+			k.options.Logger.Warn("webhooks cannot be registered, will try again",
+				"error", out.err, "in", time.Until(retry).Round(time.Millisecond))
+		} else {
+			full, backoff = false, failures()
 		}
 		next := recheck
 		if !retry.IsZero() && retry.Before(next) {
@@ -158,61 +231,209 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// pass makes all objects what they should be, and notes how that went.
-func (k *Keeper) pass(ctx context.Context, stores []cache.Store, full, repair bool) (outcome, error) {
-	var total outcome
-	caBundle, err := k.options.CABundle()
-	if err != nil {
-		err = fmt.Errorf("the CA bundle is not known yet: %w", err)
-		k.note(nil, err)
-		return total, err
-	}
-	wanted, err := Build(k.options.Config, k.options.Webhooks(), caBundle)
-	if err != nil {
-		k.note(nil, err)
-		return total, err
-	}
-	var errs []error
-	for i, object := range k.objects {
-		var live metav1.Object
-		if item, ok, err := stores[i].GetByKey(k.options.Config.Name); err != nil {
-			errs = append(errs, err)
-			continue
-		} else if ok {
-			live = item.(metav1.Object)
-		}
-		out, err := object.pass(ctx, wanted, live, full, repair)
-		if out.called {
-			k.metrics.applied(object.kind(), err)
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		log := k.options.Logger.With("kind", object.kind(), "name", k.options.Config.Name)
-		switch {
-		case out.repaired:
-			k.metrics.repairs.WithLabelValues(object.kind()).Inc()
-			log.Warn("webhook configuration put right, somebody else had changed it", "manager", k.lastManager(live))
-		case out.written:
-			log.Info("webhook configuration written")
-		}
-		total.repaired = total.repaired || out.repaired
-		total.deferred = total.deferred || out.deferred
-	}
-	err = errors.Join(errs...)
-	k.note(caBundle, err)
-	return total, err
+// result is that of a pass over all objects.
+type result struct {
+	err      error // what is to be tried again
+	failed   bool  // because the API server was called in vain
+	repairAt time.Time
 }
 
-// note keeps the result of a pass for Registered.
-func (k *Keeper) note(caBundle []byte, err error) {
+func (r *result) add(other result) {
+	r.err = errors.Join(r.err, other.err)
+	r.failed = r.failed || other.failed
+	if r.repairAt.IsZero() || !other.repairAt.IsZero() && other.repairAt.Before(r.repairAt) {
+		r.repairAt = other.repairAt
+	}
+}
+
+// pass makes all objects what they should be, and notes how that went.
+func (k *Keeper) pass(ctx context.Context, watches *sync.WaitGroup, full bool) result {
+	out := k.passHalf(ctx, &k.configurations, full, func(caBundle []byte) (wanted, error) {
+		configurations, err := Build(k.options.Config, k.options.Webhooks(), caBundle)
+		return wanted{Configurations: configurations}, err
+	})
+	if k.options.Conversions == nil {
+		return out
+	}
+	conversions := k.options.Conversions()
+	k.conversions.mu.Lock()
+	k.conversions.inUse = len(conversions) > 0
+	k.conversions.mu.Unlock()
+	err := errors.Join(k.watchDefinitions(ctx, watches, conversions))
+	if err != nil {
+		out.add(result{err: err})
+	}
+	if len(conversions) > 0 {
+		out.add(k.passHalf(ctx, &k.conversions, full, func(caBundle []byte) (wanted, error) {
+			stanzas, err := BuildConversions(k.options.Config, conversions, caBundle)
+			return wanted{conversions: stanzas}, err
+		}))
+	}
+	return out
+}
+
+func (k *Keeper) passHalf(ctx context.Context, h *half, full bool, build func(caBundle []byte) (wanted, error)) result {
+	caBundle, err := h.caBundle()
+	if err != nil {
+		err = fmt.Errorf("the CA bundle is not known yet: %w", err)
+		h.note(nil, false, err)
+		return result{err: err}
+	}
+	wanted, err := build(caBundle)
+	if err != nil {
+		h.note(nil, false, err)
+		return result{err: err}
+	}
+	k.mu.Lock()
+	all := slices.Clone(k.watched)
+	k.mu.Unlock()
+	var total result
+	var errs, waiting []error
+	for _, w := range all {
+		if w.half != h {
+			continue
+		}
+		out, err := k.passObject(ctx, w, wanted, full)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+			total.failed = true
+		case out.waiting != nil:
+			waiting = append(waiting, out.waiting)
+		}
+		if out.deferred {
+			total.add(result{repairAt: w.repair.next()})
+		}
+	}
+	total.err = errors.Join(errs...)
+	pending := errors.Join(waiting...)
+	if total.err == nil && pending != nil && h.news(pending) {
+		k.options.Logger.Info("webhooks are not registered yet", "why", pending)
+	}
+	h.note(caBundle, pending != nil, errors.Join(total.err, pending))
+	return total
+}
+
+func (k *Keeper) passObject(ctx context.Context, w *watched, wanted wanted, full bool) (outcome, error) {
+	live, synced := w.live()
+	if !k.options.Leading() {
+		w.forget()
+		if !synced {
+			return outcome{waiting: fmt.Errorf("%s %s is not seen yet", w.kind(), w.name())}, nil
+		}
+		if err := w.observe(wanted, live); err != nil {
+			return outcome{waiting: fmt.Errorf("%w; this server does not lead and leaves it to the one that does", err)}, nil
+		}
+		return outcome{}, nil
+	}
+	if w.half == &k.conversions && !synced {
+		return outcome{waiting: fmt.Errorf("%s %s is not seen yet", w.kind(), w.name())}, nil
+	}
+	out, err := w.pass(ctx, wanted, live, full, full || !time.Now().Before(w.repair.next()))
+	if out.called {
+		k.metrics.applied(w.kind(), err)
+	}
+	if err != nil {
+		return out, err
+	}
+	log := k.options.Logger.With("kind", w.kind(), "name", w.name())
+	switch {
+	case out.repaired:
+		w.repair.done(time.Now())
+		k.metrics.repairs.WithLabelValues(w.kind()).Inc()
+		log.Warn("put right, somebody else had changed it", "manager", lastManager(live, k.options.FieldManager))
+	case out.deferred:
+		manager := lastManager(live, k.options.FieldManager)
+		if w.conflict.isNew(live) {
+			k.metrics.conflicts.WithLabelValues(w.kind()).Inc()
+		}
+		if w.conflict.due(time.Now()) {
+			k.conflictEvent(w, live, manager)
+			log.Warn("somebody else changes it again and again; repairs wait longer and longer", "manager", manager)
+		}
+		out.waiting = fmt.Errorf("%s %s: %s changes what is not theirs again and again; it is put right in a while", w.kind(), w.name(), manager)
+	case out.written:
+		log.Info("webhooks registered")
+	}
+	return out, nil
+}
+
+// watchDefinitions watches the definitions that are to be converted, and no others
+// any more.
+func (k *Keeper) watchDefinitions(ctx context.Context, watches *sync.WaitGroup, conversions []Conversion) error {
+	missing := map[string]bool{}
+	for _, c := range conversions {
+		if c.Validate() == nil { // else the half says what is wrong
+			missing[c.CRD] = true
+		}
+	}
+	k.mu.Lock()
+	k.watched = slices.DeleteFunc(k.watched, func(w *watched) bool {
+		if w.half != &k.conversions {
+			return false
+		}
+		if missing[w.name()] {
+			delete(missing, w.name())
+			return false
+		}
+		w.stop()
+		k.options.Logger.Info("the conversion stanza is left as it is: it is not kept any more", "kind", w.kind(), "name", w.name())
+		return true
+	})
+	k.mu.Unlock()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		errs = append(errs, k.watch(ctx, watches, &definition{
+			objectName: name, manager: k.options.FieldManager, client: k.options.CRDs, wait: k.limiter.Wait,
+		}, &k.conversions))
+	}
+	return errors.Join(errs...)
+}
+
+// watch begins to keep an object.
+func (k *Keeper) watch(ctx context.Context, watches *sync.WaitGroup, object kept, h *half) error {
+	informer, err := k.informer(object)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	watches.Go(func() { informer.RunWithContext(ctx) })
+	watches.Go(func() { // an object that is not there is no event
+		select {
+		case <-ctx.Done():
+		case <-informer.HasSyncedChecker().Done():
+			signal(k.touched)
+		}
+	})
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.err = err
-	if err == nil {
-		k.applied, k.caBundle = true, bytes.Clone(caBundle)
+	k.watched = append(k.watched, &watched{kept: object, half: h, informer: informer, stop: cancel})
+	return nil
+}
+
+// note keeps the result of a pass for Registered. What is pending is known not to
+// be as it should be; after an error it is as it was.
+func (h *half) note(caBundle []byte, pending bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = err
+	switch {
+	case pending:
+		h.applied = false
+	case err == nil:
+		h.applied, h.written, h.reported = true, bytes.Clone(caBundle), ""
 	}
+}
+
+// news tells whether that was not what was reported last.
+func (h *half) news(err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reported == err.Error() {
+		return false
+	}
+	h.reported = err.Error()
+	return true
 }
 
 // informer says on k.touched that an object in the cluster changed, and its store
@@ -221,11 +442,16 @@ func (k *Keeper) informer(object kept) (cache.SharedIndexInformer, error) {
 	informer := cache.NewSharedIndexInformerWithOptions(object.listerWatcher(), object.prototype(), cache.SharedIndexInformerOptions{})
 	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
 		if ctx.Err() == nil { // it tries again by itself, with a pause
-			k.options.Logger.Warn("webhook configuration cannot be watched", "kind", object.kind(), "error", err)
+			k.options.Logger.Warn("object cannot be watched", "kind", object.kind(), "error", err)
 		}
 	})
 	if err != nil {
 		return nil, err
+	}
+	if object.kind() == definitionKind {
+		if err := informer.SetTransform(withoutSchemas); err != nil {
+			return nil, err
+		}
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { signal(k.touched) },
@@ -235,14 +461,14 @@ func (k *Keeper) informer(object kept) (cache.SharedIndexInformer, error) {
 	return informer, err
 }
 
-// lastManager names who changed the object last, apart from this Keeper.
-func (k *Keeper) lastManager(live metav1.Object) string {
+// lastManager names who changed the object last, apart from us.
+func lastManager(live metav1.Object, us string) string {
 	if live == nil {
 		return "unknown, it was deleted"
 	}
 	name, last := "unknown", time.Time{}
 	for _, entry := range live.GetManagedFields() {
-		if entry.Manager != k.options.FieldManager && entry.Time != nil && !entry.Time.Time.Before(last) {
+		if entry.Manager != us && entry.Subresource == "" && entry.Time != nil && !entry.Time.Time.Before(last) {
 			name, last = entry.Manager, entry.Time.Time
 		}
 	}

@@ -48,6 +48,8 @@ func TestKeeper(t *testing.T) {
 		"deletes nothing that holds something of others":                    testKeepsOthers,
 		"follows the CA bundle":                                             testBundle,
 		"recovers from definitions that the API server refuses":             testRefused,
+		"writes the conversion stanza of definitions that exist":            testConversion,
+		"registers conversions before webhooks":                             testConversionBeforeWebhooks,
 		"needs no more rights than PolicyRules":                             testRights,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, config) })

@@ -5,22 +5,27 @@ package registration
 import "github.com/prometheus/client_golang/prometheus"
 
 type metrics struct {
-	applies, repairs *prometheus.CounterVec
+	applies, repairs, conflicts *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer, registered func() bool) (*metrics, error) {
 	m := &metrics{
 		applies: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sallyport_registration_applies_total",
-			Help: "Attempts to write or remove a webhook configuration, by kind and result (success, error).",
+			Help: "Attempts to write or remove a webhook configuration or a conversion stanza, by kind and result (success, error).",
 		}, []string{"kind", "result"}),
 		repairs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sallyport_registration_repairs_total",
-			Help: "Times a webhook configuration was put right after somebody else had changed or deleted it, by kind.",
+			Help: "Times a webhook configuration or a conversion stanza was put right after somebody else had changed or deleted it, by kind.",
+		}, []string{"kind"}),
+		conflicts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sallyport_registration_conflicts_total",
+			Help: "Changes by somebody else that were not put right at once because somebody changes the object again and again, by kind.",
 		}, []string{"kind"}),
 	}
-	for _, kind := range []string{mutatingKind, validatingKind} { // so that they are there, with 0, from the start
+	for _, kind := range []string{mutatingKind, validatingKind, definitionKind} { // so that they are there, with 0, from the start
 		m.repairs.WithLabelValues(kind)
+		m.conflicts.WithLabelValues(kind)
 		for _, result := range []string{"success", "error"} {
 			m.applies.WithLabelValues(kind, result)
 		}
@@ -30,14 +35,14 @@ func newMetrics(registry prometheus.Registerer, registered func() bool) (*metric
 	}
 	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "sallyport_registration_registered",
-		Help: "1 if the webhook configurations have been written with the current CA bundle, else 0.",
+		Help: "1 if the webhook configurations and the conversion stanzas are there with the current CA bundle, else 0.",
 	}, func() float64 {
 		if registered() {
 			return 1
 		}
 		return 0
 	})
-	for _, c := range []prometheus.Collector{m.applies, m.repairs, gauge} {
+	for _, c := range []prometheus.Collector{m.applies, m.repairs, m.conflicts, gauge} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}

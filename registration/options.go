@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/sallyport-io/sallyport/admission"
 )
@@ -34,6 +36,29 @@ type Options struct {
 	// must be fast.
 	CABundle func() ([]byte, error)
 
+	// Conversions returns the custom resources that this application converts, as
+	// they are now, like Webhooks. Nil means none, and that definitions of custom
+	// resources are neither read nor written.
+	//
+	// Of a definition only spec.conversion is written, and none is created: a
+	// definition that does not exist gets its stanza when it appears. The stanza of
+	// one that is no longer among the conversions stays as it is: objects may be
+	// stored in versions that only a webhook can convert.
+	Conversions func() []Conversion
+	// CRDs needs the rights of [ConversionPolicyRules], and is needed with
+	// Conversions only.
+	CRDs apiextensionsclient.CustomResourceDefinitionInterface
+	// ConversionCABundle is CABundle for conversions; nil means CABundle. A server
+	// can convert as soon as it has its certificate, before what else it stands on
+	// is ready.
+	ConversionCABundle func() ([]byte, error)
+
+	// Leading tells whether this Keeper may write; nil means always. While it may
+	// not, it watches, and [Keeper.Registered] tells whether the leader has written
+	// what this Keeper would write. Call [Keeper.Notify] when the answer changes. It
+	// must be fast.
+	Leading func() bool
+
 	// FieldManager is [DefaultFieldManager] if empty.
 	FieldManager string
 	// Recheck is how often the objects are applied even if nothing seems to have
@@ -42,6 +67,10 @@ type Options struct {
 	Recheck time.Duration
 	// Logger is slog.Default() if nil.
 	Logger *slog.Logger
+	// Events takes an event when somebody else changes again and again what is
+	// ours; nil leaves them out. Events of cluster-scoped objects are in the
+	// namespace default; see [EventPolicyRules].
+	Events events.EventRecorder
 	// Registry takes the metrics; nil leaves them out.
 	Registry prometheus.Registerer
 }
@@ -57,8 +86,17 @@ func (o *Options) complete() error {
 	if o.CABundle == nil {
 		errs = append(errs, errors.New("CA bundle: the func that returns it is missing"))
 	}
+	if o.Conversions != nil && o.CRDs == nil {
+		errs = append(errs, errors.New("CRDs: the client that writes conversion stanzas is missing"))
+	}
 	if o.Recheck < 0 {
 		errs = append(errs, errors.New("recheck must not be negative"))
+	}
+	if o.ConversionCABundle == nil {
+		o.ConversionCABundle = o.CABundle
+	}
+	if o.Leading == nil {
+		o.Leading = func() bool { return true }
 	}
 	if o.FieldManager == "" {
 		o.FieldManager = DefaultFieldManager

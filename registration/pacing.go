@@ -16,6 +16,7 @@ const (
 	maxErrorPause    = time.Minute
 	writesPerSecond  = 2 // for whatever reason, after a burst of
 	writesBurst      = 20
+	eventPause       = 5 * time.Minute // between events about one object
 )
 
 // repairs paces the repair of objects that others change. The first repair is

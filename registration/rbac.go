@@ -2,7 +2,11 @@
 
 package registration
 
-import rbacv1 "k8s.io/api/rbac/v1"
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
 
 // PolicyRules are the rights that a [Keeper] of configurations with that name
 // needs, and no more: for cluster-scoped objects, so they belong in a
@@ -17,5 +21,31 @@ func PolicyRules(name string) []rbacv1.PolicyRule {
 		Resources:     []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
 		ResourceNames: []string{name},
 		Verbs:         []string{"create", "delete", "get", "list", "patch", "watch"},
+	}}
+}
+
+// ConversionPolicyRules are the rights that a [Keeper] needs to keep
+// spec.conversion of these definitions, in addition to [PolicyRules]. RBAC knows no
+// fields: who may patch a definition may patch all of it.
+func ConversionPolicyRules(crds ...string) []rbacv1.PolicyRule {
+	if len(crds) == 0 {
+		return nil
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(crds)))
+	return []rbacv1.PolicyRule{{
+		APIGroups:     []string{"apiextensions.k8s.io"},
+		Resources:     []string{"customresourcedefinitions"},
+		ResourceNames: names,
+		Verbs:         []string{"get", "list", "patch", "watch"},
+	}}
+}
+
+// EventPolicyRules are the rights that the recorder of [Options.Events] needs in the
+// namespace default, where events about cluster-scoped objects are.
+func EventPolicyRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{"events.k8s.io"},
+		Resources: []string{"events"},
+		Verbs:     []string{"create", "patch"}, // patch counts on
 	}}
 }

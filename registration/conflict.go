@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// conflict is what was told of somebody who changes an object again and again.
+type conflict struct {
+	version string // of the last change that was counted; "-" for a deletion
+	told    time.Time
+}
+
+// isNew tells whether the live object has not been counted yet.
+func (c *conflict) isNew(live metav1.Object) bool {
+	version := "-"
+	if live != nil {
+		version = live.GetResourceVersion()
+	}
+	isNew := version != c.version
+	c.version = version
+	return isNew
+}
+
+// due tells whether it is time to tell people about it, again.
+func (c *conflict) due(now time.Time) bool {
+	if !c.told.IsZero() && now.Sub(c.told) < eventPause {
+		return false
+	}
+	c.told = now
+	return true
+}
+
+// conflictEvent records an event on the object. It names who, and no values.
+func (k *Keeper) conflictEvent(w *watched, live metav1.Object, manager string) {
+	if k.options.Events == nil || live == nil { // there is nothing that an event could be about
+		return
+	}
+	version := admissionregistrationv1.SchemeGroupVersion
+	if w.kind() == definitionKind {
+		version = apiextensionsv1.SchemeGroupVersion
+	}
+	k.options.Events.Eventf(&corev1.ObjectReference{
+		APIVersion: version.String(), Kind: w.kind(), Name: w.name(), UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
+	}, nil, corev1.EventTypeWarning, "RegistrationConflict", "Repair",
+		"%s changes fields that %s owns again and again. Repairs wait longer and longer. Let one of the two own them.", manager, k.options.FieldManager)
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsac "k8s.io/apiextensions-apiserver/pkg/client/applyconfiguration/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Conversion says which server converts the objects of a
+// CustomResourceDefinition between its versions.
+type Conversion struct {
+	// CRD is metadata.name of the definition, <plural>.<group>, for example
+	// "crontabs.stable.example.com".
+	CRD string
+	// Path is where the API server calls the webhook. It begins with a slash.
+	Path string
+	// ReviewVersions are the versions of ConversionReview that the webhook speaks,
+	// the preferred one first: v1 if empty.
+	ReviewVersions []string
+}
+
+// Validate reports every mistake at once.
+func (c Conversion) Validate() error {
+	var errs []error
+	add := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("conversion of %q: %s: %s", c.CRD, field, fmt.Sprintf(format, args...)))
+	}
+	if problems := validation.IsDNS1123Subdomain(c.CRD); len(problems) > 0 {
+		add("CRD", "%s", strings.Join(problems, "; "))
+	} else if strings.Count(c.CRD, ".") < 1 {
+		add("CRD", "write <plural>.<group>, for example crontabs.stable.example.com")
+	}
+	if !strings.HasPrefix(c.Path, "/") || strings.ContainsAny(c.Path, "?#") || strings.Contains(c.Path, "//") {
+		add("path", "%q must begin with a slash and hold neither query, fragment nor empty parts", c.Path)
+	}
+	for i, version := range c.ReviewVersions {
+		if version != "v1" && version != "v1beta1" {
+			add("reviewVersions", "%q is not spoken here; choose v1 or v1beta1", version)
+		} else if slices.Contains(c.ReviewVersions[:i], version) {
+			add("reviewVersions", "%q stands there twice", version)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// BuildConversions derives the wanted spec.conversion of each definition, by its
+// name. These apply configurations are for definitions that exist: they have the
+// stanza and no other field. caBundle is as in [Build].
+//
+// The error names every mistake of c and of the conversions.
+func BuildConversions(c Config, conversions []Conversion, caBundle []byte) (map[string]*apiextensionsac.CustomResourceDefinitionApplyConfiguration, error) {
+	errs := []error{c.Validate(), validateBundle(caBundle)}
+	names := map[string]bool{}
+	for _, conversion := range conversions {
+		errs = append(errs, conversion.Validate())
+		if names[conversion.CRD] {
+			errs = append(errs, fmt.Errorf("conversion of %q: the definition is named twice", conversion.CRD))
+		}
+		names[conversion.CRD] = true
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("conversion stanzas cannot be built: %w", err)
+	}
+	out := make(map[string]*apiextensionsac.CustomResourceDefinitionApplyConfiguration, len(conversions))
+	for _, conversion := range conversions {
+		out[conversion.CRD] = conversion.stanza(c.conversionEndpoint(), caBundle)
+	}
+	return out, nil
+}
+
+func (c Conversion) stanza(endpoint Endpoint, caBundle []byte) *apiextensionsac.CustomResourceDefinitionApplyConfiguration {
+	versions := c.ReviewVersions
+	if len(versions) == 0 {
+		versions = []string{"v1"}
+	}
+	client := apiextensionsac.WebhookClientConfig()
+	if s := endpoint.Service; s != nil {
+		client.WithService(apiextensionsac.ServiceReference().
+			WithNamespace(s.Namespace).WithName(s.Name).WithPort(s.port()).WithPath(c.Path))
+	} else {
+		client.WithURL(endpoint.at(c.Path))
+	}
+	if len(caBundle) > 0 {
+		client.WithCABundle(caBundle...)
+	}
+	return apiextensionsac.CustomResourceDefinition(c.CRD).
+		WithSpec(apiextensionsac.CustomResourceDefinitionSpec().
+			WithConversion(apiextensionsac.CustomResourceConversion().
+				WithStrategy(apiextensionsv1.WebhookConverter).
+				WithWebhook(apiextensionsac.WebhookConversion().
+					WithClientConfig(client).
+					WithConversionReviewVersions(versions...))))
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsac "k8s.io/apiextensions-apiserver/pkg/client/applyconfiguration/apiextensions/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+const definitionKind = "CustomResourceDefinition"
+
+// definition keeps spec.conversion of one CustomResourceDefinition.
+type definition struct {
+	objectName, manager string
+	client              apiextensionsclient.CustomResourceDefinitionInterface
+	wait                func(context.Context) error
+
+	// What the last successful pass wanted and left.
+	passed               bool
+	last                 []byte
+	uid, resourceVersion string
+}
+
+func (d *definition) kind() string { return definitionKind }
+func (d *definition) name() string { return d.objectName }
+func (d *definition) forget()      { d.passed = false }
+
+func (d *definition) prototype() runtime.Object { return &apiextensionsv1.CustomResourceDefinition{} }
+
+// listerWatcher selects by name: that is all that the rights allow.
+func (d *definition) listerWatcher() cache.ListerWatcher {
+	selector := fields.OneTermEqualSelector("metadata.name", d.objectName).String()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			opts.FieldSelector = selector
+			return d.client.List(ctx, opts)
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			opts.FieldSelector = selector
+			return d.client.Watch(ctx, opts)
+		},
+	}
+}
+
+// withoutSchemas leaves out of a store what is never looked at: schemas are most of
+// a definition.
+func withoutSchemas(item any) (any, error) {
+	if crd, ok := item.(*apiextensionsv1.CustomResourceDefinition); ok {
+		crd.Spec.Versions = nil
+	}
+	return item, nil
+}
+
+func (d *definition) observe(all wanted, live metav1.Object) error {
+	if live == nil {
+		return fmt.Errorf("%s %s does not exist yet; it gets its conversion webhook when it does", definitionKind, d.objectName)
+	}
+	same, err := holds(all.conversions[d.objectName], live)
+	if err == nil && !same {
+		err = fmt.Errorf("spec.conversion of %s %s is not as it should be; %s changed it last", definitionKind, d.objectName, lastManager(live, d.manager))
+	}
+	return err
+}
+
+func (d *definition) bundles(_ map[string]bool, live metav1.Object) [][]byte {
+	conversion := live.(*apiextensionsv1.CustomResourceDefinition).Spec.Conversion
+	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || len(conversion.Webhook.ClientConfig.CABundle) == 0 {
+		return nil
+	}
+	return [][]byte{conversion.Webhook.ClientConfig.CABundle}
+}
+
+func (d *definition) pass(ctx context.Context, all wanted, live metav1.Object, full, repair bool) (outcome, error) {
+	wanted := all.conversions[d.objectName]
+	data, err := json.Marshal(wanted)
+	if err != nil {
+		return outcome{}, err
+	}
+	if live == nil {
+		d.forget()
+		return outcome{waiting: d.observe(all, nil)}, nil
+	}
+	same := d.passed && bytes.Equal(data, d.last) && d.uid == string(live.GetUID())
+	if same && !full {
+		switch {
+		case live.GetResourceVersion() == d.resourceVersion:
+			return outcome{}, nil
+		case d.observe(all, live) == nil:
+			d.resourceVersion = live.GetResourceVersion()
+			return outcome{}, nil
+		case !repair:
+			return outcome{deferred: true}, nil
+		}
+	}
+
+	if err := d.wait(ctx); err != nil {
+		return outcome{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	left, written, err := d.put(ctx, wanted)
+	switch {
+	case apierrors.IsNotFound(err): // the store will tell
+		d.forget()
+		return outcome{called: true, waiting: d.observe(all, nil)}, nil
+	case err != nil:
+		return outcome{called: true}, fmt.Errorf("spec.conversion of %s %s: %w", definitionKind, d.objectName, err)
+	}
+	d.passed, d.last, d.uid, d.resourceVersion = true, data, string(left.GetUID()), left.GetResourceVersion()
+	return outcome{called: true, written: written, repaired: written && same}, nil
+}
+
+// put applies the stanza to the definition as it is, and never creates one: with
+// the UID of what is there, an apply cannot.
+func (d *definition) put(ctx context.Context, wanted *apiextensionsac.CustomResourceDefinitionApplyConfiguration) (left *apiextensionsv1.CustomResourceDefinition, written bool, err error) {
+	for range maxConflicts {
+		var live *apiextensionsv1.CustomResourceDefinition
+		if live, err = d.client.Get(ctx, d.objectName, metav1.GetOptions{}); err != nil {
+			return nil, false, fmt.Errorf("reading it before writing: %w", err)
+		}
+		wanted.WithUID(live.GetUID()).WithResourceVersion(live.GetResourceVersion())
+		left, err = d.client.Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: d.manager, Force: true})
+		if err == nil {
+			return left, left.GetResourceVersion() != live.GetResourceVersion(), nil
+		}
+		if !apierrors.IsConflict(err) {
+			return nil, false, fmt.Errorf("server-side apply: %w", err)
+		}
+	}
+	return nil, false, err
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"encoding/json"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// holds tells whether every field of wanted, an apply configuration, has its value
+// in live. Fields that wanted leaves out may have any: they are others', or
+// defaults. Entries that others added to lists of named things (webhooks, match
+// conditions) do not matter as long as ours stand in their order.
+//
+// It tells without a call of the API server whether an apply would change
+// anything of ours.
+func holds(wanted, live any) (bool, error) {
+	want, err := tree(wanted)
+	if err != nil {
+		return false, err
+	}
+	have, err := tree(live)
+	if err != nil {
+		return false, err
+	}
+	if object, ok := want.(map[string]any); ok { // typed clients leave them out of what they return
+		delete(object, "apiVersion")
+		delete(object, "kind")
+	}
+	return within(want, have), nil
+}
+
+func tree(object any) (any, error) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var out any
+	err = json.Unmarshal(data, &out)
+	return out, err
+}
+
+func within(want, have any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		have, ok := have.(map[string]any)
+		if !ok {
+			return len(want) == 0 && have == nil
+		}
+		for key, value := range want {
+			if !within(value, have[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		have, ok := have.([]any)
+		if !ok {
+			return len(want) == 0
+		}
+		if named(want) {
+			return subsequence(want, have)
+		}
+		if len(want) != len(have) {
+			return false
+		}
+		for i := range want {
+			if !within(want[i], have[i]) {
+				return false
+			}
+		}
+		return true
+	default:
+		return reflect.DeepEqual(want, have)
+	}
+}
+
+// named tells whether a list is one that server-side apply merges by name.
+func named(list []any) bool {
+	for _, item := range list {
+		object, ok := item.(map[string]any)
+		if !ok {
+			return false
+		}
+		if _, ok := object["name"].(string); !ok {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// subsequence tells whether each entry of want stands in have under its name, in
+// the same order.
+func subsequence(want, have []any) bool {
+	for _, item := range want {
+		name := item.(map[string]any)["name"]
+		found := false
+		for !found && len(have) > 0 {
+			object, ok := have[0].(map[string]any)
+			have = have[1:]
+			if ok && object["name"] == name {
+				if !within(item, object) {
+					return false
+				}
+				found = true
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// others tells whether another manager than ours owns the field at path, the keys
+// of metadata.managedFields.
+func others(live metav1.Object, manager string, path ...string) bool {
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager != manager && entry.Subresource == "" && owns(entry, path...) {
+			return true
+		}
+	}
+	return false
+}
+
+func owns(entry metav1.ManagedFieldsEntry, path ...string) bool {
+	if entry.FieldsV1 == nil {
+		return false
+	}
+	data, err := entry.FieldsV1.MarshalJSON()
+	if err != nil {
+		return false
+	}
+	for _, key := range path {
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(data, &fields); err != nil {
+			return false
+		}
+		next, ok := fields[key]
+		if !ok {
+			return false
+		}
+		data = next
+	}
+	return true
+}
