@@ -102,12 +102,16 @@ func (s *CertificateSettings) ValidateSource() error {
 	return errors.Join(errs...)
 }
 
-func (s *CertificateSettings) open(clients kubernetes.Interface, endpoint registration.Endpoint, logger *slog.Logger) (certificate.Source, error) {
+func (s *CertificateSettings) open(clients kubernetes.Interface, endpoint registration.Endpoint, conversion *registration.Endpoint, logger *slog.Logger) (certificate.Source, error) {
 	if s.Source == SourceFiles {
 		return certificate.NewFiles(certificate.FilesOptions{CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CAFile, Logger: logger})
 	}
 	options := certificate.AuthorityOptions{Logger: logger}
 	options.DNSNames, options.IPAddresses = hosts(endpoint)
+	if conversion != nil && conversion.Service != nil {
+		names, _ := hosts(*conversion)
+		options.DNSNames = append(options.DNSNames, names...)
+	}
 	if namespace, name, ok := s.AuthoritySecret(endpoint); ok {
 		options.Secrets, options.SecretName = clients.CoreV1().Secrets(namespace), name
 	} else {

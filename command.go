@@ -64,6 +64,9 @@ func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 	if serves {
 		s.Registration.AddModeFlag(cmd)
 		s.Registration.AddEndpointFlags(cmd)
+		if len(a.converters) > 0 {
+			s.Registration.AddConversionFlag(cmd)
+		}
 		s.Registration.AddFlags(cmd)
 		s.Certificate.AddFlags(cmd)
 		s.Serving.AddFlags(flags)

@@ -52,6 +52,7 @@ type process struct {
 	version    string
 	components []Component
 	manager    manager.Manager // nil without controllers
+	converts   bool            // what the manager reads may have to be converted here
 
 	// All nil without webhooks; the keeper also if somebody else registers them.
 	source   certificate.Source
@@ -76,7 +77,7 @@ func newMetricsRegistry(controls bool) serving.Registry {
 
 // build wires what the settings say; they were validated. It starts nothing.
 func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, error) {
-	p := &process{logger: s.Logger, version: a.version}
+	p := &process{logger: s.Logger, version: a.version, converts: len(c.converters) > 0}
 	if p.logger == nil {
 		p.logger = slog.Default()
 	}
@@ -112,21 +113,25 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 		return nil, err
 	}
 	config := s.Registration.Config()
-	if p.source, err = s.Certificate.open(clients, config.Endpoint, p.logger); err != nil {
+	if p.source, err = s.Certificate.open(clients, config.Endpoint, config.ConversionEndpoint, p.logger); err != nil {
 		return nil, err
 	}
 	if p.listener, err = p.listen(s.Serving, webhooks, c.converters, registry); err != nil {
 		return nil, err
 	}
 	if s.Registration.Mode != registration.ModeNone {
-		p.keeper, err = registration.NewKeeper(registration.Options{
+		options := registration.Options{
 			Config:   config,
 			Client:   clients.AdmissionregistrationV1(),
 			Webhooks: func() []admission.Webhook { return webhooks },
 			CABundle: p.caBundle,
 			Logger:   p.logger,
 			Registry: registry,
-		})
+		}
+		if err = p.registerConverters(&options, c.converters, client); err != nil {
+			return nil, err
+		}
+		p.keeper, err = registration.NewKeeper(options)
 	}
 	return p, err
 }
@@ -212,6 +217,9 @@ func (p *process) run(ctx context.Context) error {
 	group.Go(func() error { tuneHeap(below); return nil })
 	if p.manager != nil {
 		group.Go(func() error {
+			if p.converts && !p.certified(below) {
+				return nil
+			}
 			if err := p.manager.Start(below); err != nil {
 				return fmt.Errorf("controllers: %w", err)
 			}
@@ -231,6 +239,22 @@ func (p *process) run(ctx context.Context) error {
 		return p.listener.Run(serving)
 	})
 	return group.Wait()
+}
+
+// certified waits until there is a certificate, and so converters answer. It is false
+// if ctx ends before.
+func (p *process) certified(ctx context.Context) bool {
+	for {
+		changed := p.source.Changed()
+		if p.source.Ready() == nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-changed:
+		}
+	}
 }
 
 // notify tells of the moment from which this server can answer, and the keeper of

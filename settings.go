@@ -120,7 +120,7 @@ func (a *App) validate(s *Settings, c *chosen) (*rest.Config, error) {
 		if !filesOnly { // else nobody needs to know the endpoint
 			errs = append(errs, s.Registration.ValidateEndpoint())
 		}
-		errs = append(errs, s.Registration.Validate(), s.Certificate.Validate(), s.Serving.ValidateFlags())
+		errs = append(errs, s.Registration.Validate(), s.Registration.ValidateConversion(), s.Certificate.Validate(), s.Serving.ValidateFlags())
 		_, _, inSecret := s.Certificate.AuthoritySecret(s.Registration.Config().Endpoint)
 		needsClient = needsClient || inSecret || s.Registration.Mode != registration.ModeNone
 	}
