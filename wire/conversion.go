@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime"
 	"strconv"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -69,11 +70,13 @@ func NewConversion(converters []conversion.Converter, options ConversionOptions)
 // Review answers the ConversionReview in body, which it keeps and does not change. The
 // error is a [*Fault].
 func (c *Conversion) Review(ctx context.Context, body []byte) ([]byte, error) {
-	answer, _, err := c.review(ctx, body)
+	answer, _, err := c.review(ctx, nil, body)
 	return answer, err
 }
 
-func (c *Conversion) review(ctx context.Context, body []byte) (answer []byte, failure, err error) {
+// review writes the answer into the buffer if it has room. Failure is what the answer
+// says of the object that could not be converted.
+func (c *Conversion) review(ctx context.Context, buffer, body []byte) (answer []byte, failure, err error) {
 	review, err := decodeConversion(body)
 	if err != nil && (review.uid == "" || !spoken(review.version)) {
 		return nil, nil, &Fault{Code: http.StatusBadRequest, Err: err}
@@ -81,7 +84,10 @@ func (c *Conversion) review(ctx context.Context, body []byte) (answer []byte, fa
 	if err != nil {
 		return appendFailure(nil, &review, err.Error()), err, nil
 	}
-	answer = appendConversion(make([]byte, 0, len(body)+len(body)/4+256), &review)
+	if room := len(body) + len(body)/4 + 256; cap(buffer) < room {
+		buffer = make([]byte, 0, room)
+	}
+	answer = appendConversion(buffer[:0], &review)
 	for i := range review.objects {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, faultOf(ctx, err)
@@ -162,12 +168,27 @@ func (e *objectError) Error() string {
 	return fmt.Sprintf("object %d, %s %q: %s", e.index, kind, name, e.err)
 }
 
+// answers are written, and then of no use any more.
+var answers = sync.Pool{New: func() any { return new([]byte) }}
+
+// largestAnswer is what is kept for the next one.
+const largestAnswer = 64 << 10
+
+func release(buffer *[]byte, answer []byte) {
+	if cap(answer) <= largestAnswer {
+		*buffer = answer
+		answers.Put(buffer)
+	}
+}
+
 // ServeHTTP answers one POST.
 func (c *Conversion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, fault := readBody(r)
 	if fault == nil {
-		answer, failure, err := c.review(r.Context(), body)
+		buffer := answers.Get().(*[]byte)
+		answer, failure, err := c.review(r.Context(), *buffer, body)
 		if err == nil {
+			defer release(buffer, answer)
 			c.metrics.answered(failure)
 			header := w.Header()
 			header["Content-Type"] = jsonContentType

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/sallyport-io/sallyport/conversion"
 )
@@ -35,7 +36,9 @@ type conversionReview struct {
 // each it is noted where its parts are. If there is an error, the review holds what
 // was read until then.
 func decodeConversion(body []byte) (review conversionReview, err error) {
-	d := conversionDecoder{decoder: decoder{newScanner(body)}}
+	d := decoders.Get().(*conversionDecoder)
+	d.data = body
+	defer d.release()
 	var kind string
 	requested := false
 	end, err := d.fields(0, "the review", func(field []byte, i int) (int, error) {
@@ -91,6 +94,27 @@ type conversionDecoder struct {
 	decoder
 	in *conversion.Object // that is being read
 	at int                // where it begins
+
+	// The methods of the same names, made into functions once.
+	onMember, onMetadata func(name []byte, i int) (int, error)
+}
+
+// decoders are used again: a review of one small object, which is what the API server
+// sends, costs little more than their memory.
+var decoders = sync.Pool{New: func() any {
+	d := &conversionDecoder{decoder: decoder{newScanner(nil)}}
+	d.onMember, d.onMetadata = d.member, d.metadata
+	return d
+}}
+
+// release gives the decoder back, without what it has read.
+func (d *conversionDecoder) release() {
+	if cap(d.names) > 4096 || cap(d.unquoted) > 4096 {
+		return
+	}
+	d.scanner = scanner{names: d.names[:0], unquoted: d.unquoted[:0]}
+	d.in = nil
+	decoders.Put(d)
 }
 
 func (d *conversionDecoder) objects(i int, to *[]conversion.Object) (int, error) {
@@ -121,7 +145,7 @@ func (d *conversionDecoder) one(i int, in *conversion.Object) (int, error) {
 	var err error
 	if c == '{' {
 		d.in, d.at = in, start
-		end, err = d.object(start, d.member)
+		end, err = d.object(start, d.onMember)
 	} else {
 		end, err = d.skip(start)
 	}
@@ -142,7 +166,7 @@ func (d *conversionDecoder) member(name []byte, i int) (int, error) {
 		if c != '{' {
 			return d.skip(start)
 		}
-		end, err := d.object(start, d.metadata)
+		end, err := d.object(start, d.onMetadata)
 		d.in.At.Metadata = conversion.Span{Start: start - d.at, End: end - d.at}
 		return end, err
 	}
