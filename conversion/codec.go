@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -39,15 +40,30 @@ func newCodec(prototype runtime.Object) (*codec, error) {
 func (c *codec) new() runtime.Object { return reflect.New(c.elem).Interface().(runtime.Object) }
 
 // read decodes an object. Managed fields are left out: they are not a converter's to
-// change, and large.
-func (c *codec) read(in *Object) (runtime.Object, error) {
-	object := c.new()
-	raw, done := withoutManagedFields(in)
+// change, and large. Labels and annotations are read by themselves, which is faster,
+// and then known when it comes to see whether a converter has changed them.
+func (c *codec) read(in *Object) (object runtime.Object, came given, err error) {
+	object = c.new()
+	came, plain := readGiven(in)
+	left := []Span{in.At.ManagedFields, in.At.Labels, in.At.Annotations}
+	if !plain {
+		left = left[:1] // let the decoder say what is wrong
+	}
+	raw, done := without(in, left...)
 	defer done()
 	if err := json.Unmarshal(raw, object, c.decode); err != nil {
-		return nil, fmt.Errorf("cannot be decoded as %s: %s", c.elem, locate(err))
+		return nil, given{}, fmt.Errorf("cannot be decoded as %s: %s", c.elem, locate(err))
 	}
-	return object, nil
+	if plain {
+		meta := object.(metav1.ObjectMetaAccessor).GetObjectMeta()
+		if came.labels != nil {
+			meta.SetLabels(mapOf(came.labels))
+		}
+		if came.annotations != nil {
+			meta.SetAnnotations(mapOf(came.annotations))
+		}
+	}
+	return object, came, nil
 }
 
 // buffers are for what is needed during one conversion.
@@ -62,25 +78,28 @@ func release(buffer *bytes.Buffer) {
 	}
 }
 
-// withoutManagedFields returns the bytes of the object with null in the place of its
-// managed fields. They are valid until done is called.
-func withoutManagedFields(in *Object) (raw []byte, done func()) {
-	at := in.At.ManagedFields
-	if at.Empty() {
-		return in.Raw, func() {}
-	}
+// without returns the bytes of the object with null in the place of parts of it. They
+// are valid until done is called.
+func without(in *Object, parts ...Span) (raw []byte, done func()) {
+	slices.SortFunc(parts, func(a, b Span) int { return a.Start - b.Start })
 	buffer := buffers.Get().(*bytes.Buffer)
 	buffer.Reset()
-	buffer.Write(in.Raw[:at.Start])
-	buffer.WriteString("null")
-	buffer.Write(in.Raw[at.End:])
+	from := 0
+	for _, part := range parts {
+		if !part.Empty() {
+			buffer.Write(in.Raw[from:part.Start])
+			buffer.WriteString("null")
+			from = part.End
+		}
+	}
+	buffer.Write(in.Raw[from:])
 	return buffer.Bytes(), func() { release(buffer) }
 }
 
 // appendObject appends what became of an object: the object that a converter has
 // returned, with the metadata of the one that came. It takes the metadata out of the
 // object.
-func (c *codec) appendObject(dst []byte, in *Object, object runtime.Object, kind schema.GroupKind, version string) ([]byte, error) {
+func (c *codec) appendObject(dst []byte, in *Object, came given, object runtime.Object, kind schema.GroupKind, version string) ([]byte, error) {
 	meta := object.(metav1.ObjectMetaAccessor).GetObjectMeta()
 	if err := checkIdentity(in, meta); err != nil {
 		return dst, err
@@ -89,7 +108,7 @@ func (c *codec) appendObject(dst []byte, in *Object, object runtime.Object, kind
 	if err != nil {
 		return dst, err
 	}
-	if dst, err = appendMetadata(append(dst, `,"metadata":`...), in, meta.GetLabels(), meta.GetAnnotations()); err != nil {
+	if dst, err = appendMetadata(append(dst, `,"metadata":`...), in, came, meta.GetLabels(), meta.GetAnnotations()); err != nil {
 		return dst, err
 	}
 	if plain, ok := meta.(*metav1.ObjectMeta); ok {

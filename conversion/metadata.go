@@ -35,8 +35,13 @@ func checkIdentity(in *Object, out metav1.Object) error {
 }
 
 // appendMetadata appends the metadata of the object as they came, with other labels
-// and annotations.
-func appendMetadata(dst []byte, in *Object, labels, annotations map[string]string) ([]byte, error) {
+// and annotations. What is known of those that came may be empty.
+func appendMetadata(dst []byte, in *Object, came given, labels, annotations map[string]string) ([]byte, error) {
+	if unchanged(came.labels, labels) && unchanged(came.annotations, annotations) {
+		if (len(labels) > 0 || in.At.Labels.Empty()) && (len(annotations) > 0 || in.At.Annotations.Empty()) {
+			return append(dst, in.At.Metadata.Of(in.Raw)...), nil
+		}
+	}
 	start := len(dst)
 	dst, err := appendMap(dst, labels)
 	if err != nil {

@@ -62,7 +62,7 @@ func (t *trees) convert(ctx context.Context, dst []byte, in *Object, _, to int) 
 	if dst, err = appendHead(dst, t.kind, t.versions[to]); err != nil {
 		return dst, err
 	}
-	if dst, err = appendMetadata(append(dst, `,"metadata":`...), in, labels, annotations); err != nil {
+	if dst, err = appendMetadata(append(dst, `,"metadata":`...), in, given{}, labels, annotations); err != nil {
 		return dst, err
 	}
 	delete(object.Object, "metadata")
@@ -71,7 +71,7 @@ func (t *trees) convert(ctx context.Context, dst []byte, in *Object, _, to int) 
 
 // readTree decodes an object, without managed fields.
 func readTree(in *Object) (map[string]any, error) {
-	raw, done := withoutManagedFields(in)
+	raw, done := without(in, in.At.ManagedFields)
 	defer done()
 	tree, err := treeOf(raw)
 	if err != nil {
