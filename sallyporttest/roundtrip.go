@@ -66,22 +66,6 @@ func RoundTrips(t testing.TB, converter conversion.Converter, options RoundTripO
 	}
 }
 
-// FuzzRoundTrips is the body of a native fuzz target, which adds seeds of its own:
-//
-//	func FuzzRoundTrips(f *testing.F) {
-//		sallyporttest.FuzzRoundTrips(f, converter, sallyporttest.RoundTripOptions{})
-//	}
-func FuzzRoundTrips(f *testing.F, converter conversion.Converter, options RoundTripOptions) {
-	f.Helper()
-	f.Add(options.Seed)
-	options.Count = 1
-	f.Fuzz(func(t *testing.T, seed int64) {
-		options := options
-		options.Seed = seed
-		RoundTrips(t, converter, options)
-	})
-}
-
 func errorText(err error) string {
 	if err == nil {
 		return ""

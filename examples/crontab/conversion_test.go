@@ -59,7 +59,3 @@ func TestEditsInAnotherVersionCountMoreThanWhatWasKept(t *testing.T) {
 		})
 	}
 }
-
-func FuzzRoundTrips(f *testing.F) {
-	sallyporttest.FuzzRoundTrips(f, converter(f), sallyporttest.RoundTripOptions{Seed: 1})
-}
