@@ -59,6 +59,13 @@ func (c Converter) WithPlural(plural string) Converter {
 	return c
 }
 
+// WithMistake adds to what [Converter.Validate] reports, for those who make converters of
+// something else.
+func (c Converter) WithMistake(err error) Converter {
+	c.mistake = errors.Join(c.mistake, err)
+	return c
+}
+
 // Kind is what is converted.
 func (c Converter) Kind() schema.GroupKind { return c.kind }
 

@@ -31,7 +31,6 @@ func main() {
 	}
 }
 
-// newApp takes more options for tests.
 func newApp(more ...sallyport.Option) (*sallyport.App, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, v1.AddToScheme} {
@@ -39,9 +38,13 @@ func newApp(more ...sallyport.Option) (*sallyport.App, error) {
 			return nil, err
 		}
 	}
-	// CREATE and UPDATE. Requests for other versions are converted: matchPolicy is Equivalent.
-	rules := admission.Rules(v1.Resource)
-	return sallyport.New("crontab", append([]sallyport.Option{
+	options := func(a *sallyport.App) { // what tests add
+		for _, option := range more {
+			option(a)
+		}
+	}
+	rules := admission.Rules(v1.Resource) // CREATE and UPDATE
+	return sallyport.New("crontab",
 		sallyport.WithScheme(scheme),
 		sallyport.WithWebhooks(
 			admission.Mutating("default.crontabs.stable.example.com", rules, admission.Mutate(setDefaults)),
@@ -50,5 +53,6 @@ func newApp(more ...sallyport.Option) (*sallyport.App, error) {
 		),
 		sallyport.WithConverters(conversion.HubAndSpokes[*v1beta1.CronTab](scheme)),
 		sallyport.WithController("crontab", setUpController),
-	}, more...)...)
+		options,
+	)
 }
