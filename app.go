@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
@@ -33,6 +34,7 @@ type App struct {
 	name        string
 	version     string
 	webhooks    []admission.Webhook
+	converters  []conversion.Converter
 	components  []func(Environment) (Component, error)
 	controllers []controller
 	// authentications are the ways to tell who may call, besides the built-in ones.
@@ -41,6 +43,7 @@ type App struct {
 
 	mistakes []error
 	schemes  []*runtime.Scheme // that types were given with
+	derived  []string          // kinds whose converters come from types
 }
 
 type controller struct {
@@ -60,10 +63,11 @@ func New(name string, options ...Option) (*App, error) {
 		option(a)
 	}
 	a.checkWebhooks()
+	a.checkConverters()
 	a.checkControllers()
 	a.checkAuthentications()
-	if len(a.webhooks) == 0 && len(a.components) == 0 && len(a.controllers) == 0 && len(a.mistakes) == 0 {
-		a.mistake("there is nothing to run: add webhooks or controllers")
+	if len(a.webhooks) == 0 && len(a.converters) == 0 && len(a.components) == 0 && len(a.controllers) == 0 && len(a.mistakes) == 0 {
+		a.mistake("there is nothing to run: add webhooks, converters or controllers")
 	}
 	if err := errors.Join(a.mistakes...); err != nil {
 		return nil, fmt.Errorf("application %s: %w", name, err)

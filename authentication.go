@@ -191,15 +191,12 @@ func (p *privatePaths) ready() error {
 	return nil
 }
 
-// registered are the definitions with the paths that the API server is told.
-func (p *privatePaths) registered(webhooks []admission.Webhook) []admission.Webhook {
-	out := slices.Clone(webhooks)
-	for i := range out {
-		if segments := p.segments(out[i].Path); len(segments) > 0 {
-			out[i].Path += "/" + segments[0]
-		}
+// registered is the path that the API server is told, and answered from now on.
+func (p *privatePaths) registered(path string) string {
+	if segments := p.segments(path); len(segments) > 0 {
+		return path + "/" + segments[0]
 	}
-	return out
+	return path
 }
 
 // guard has the listener ask who calls.
@@ -221,5 +218,17 @@ func (p *process) registered(webhooks []admission.Webhook) []admission.Webhook {
 	if p.private == nil {
 		return webhooks
 	}
-	return p.private.registered(webhooks)
+	out := slices.Clone(webhooks)
+	for i := range out {
+		out[i].Path = p.private.registered(out[i].Path)
+	}
+	return out
+}
+
+// registeredPath is a path as the API server is told of it.
+func (p *process) registeredPath(path string) string {
+	if p.private == nil {
+		return path
+	}
+	return p.private.registered(path)
 }

@@ -41,7 +41,7 @@ func TestPrivatePathsFollowTheKeys(t *testing.T) {
 		t.Error("who knows one path knows another")
 	}
 	webhooks := []admission.Webhook{{Name: "a", Path: "/a"}, {Name: "b", Path: "/b"}}
-	registered := private.registered(webhooks)
+	registered := (&process{private: private}).registered(webhooks)
 	if registered[0].Path != "/a/"+first[0] || webhooks[0].Path != "/a" {
 		t.Errorf("registered %q, defined %q", registered[0].Path, webhooks[0].Path)
 	}
@@ -51,7 +51,7 @@ func TestPrivatePathsFollowTheKeys(t *testing.T) {
 	if len(second) != 2 || second[0] == first[0] || second[1] != first[0] {
 		t.Errorf("segments %q, before %q", second, first)
 	}
-	if path := private.registered(webhooks)[0].Path; path != "/a/"+second[0] {
+	if path := (&process{private: private}).registered(webhooks)[0].Path; path != "/a/"+second[0] {
 		t.Errorf("registered %q", path)
 	}
 }

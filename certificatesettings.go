@@ -133,7 +133,8 @@ func (s *CertificateSettings) ValidateSource() error {
 }
 
 // open makes the source. What an authority in a Secret needs of others is in base.
-func (s *CertificateSettings) open(clients kubernetes.Interface, endpoint registration.Endpoint, base certificate.AuthorityOptions) (certificate.Source, error) {
+// Conversion may be nil.
+func (s *CertificateSettings) open(clients kubernetes.Interface, endpoint registration.Endpoint, conversion *registration.Endpoint, base certificate.AuthorityOptions) (certificate.Source, error) {
 	if s.Source == SourceFiles {
 		return certificate.NewFiles(certificate.FilesOptions{
 			CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CAFile, Logger: base.Logger, Registry: base.Registry,
@@ -142,6 +143,10 @@ func (s *CertificateSettings) open(clients kubernetes.Interface, endpoint regist
 	options := base
 	options.Lifetime, options.CertificateLifetime, options.Propagation = s.AuthorityLifetime, s.CertificateLifetime, s.Propagation
 	options.DNSNames, options.IPAddresses = hosts(endpoint)
+	if conversion != nil && conversion.Service != nil {
+		names, _ := hosts(*conversion)
+		options.DNSNames = append(options.DNSNames, names...)
+	}
 	if namespace, name, ok := s.AuthoritySecret(endpoint); ok {
 		options.Secrets, options.SecretName = clients.CoreV1().Secrets(namespace), name
 	} else {

@@ -52,7 +52,7 @@ func (a *App) Command() *cobra.Command {
 func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	serves, controls := len(a.webhooks)+len(a.components) > 0, len(a.controllers) > 0
+	serves, controls := len(a.webhooks)+len(a.converters)+len(a.components) > 0, len(a.controllers) > 0
 	flags.StringVar(&s.Kubeconfig, "kubeconfig", s.Kubeconfig, "`file` that says how to reach the API server; empty for the service account of the pod")
 	cli.CompleteFiles(cmd, "kubeconfig")
 	if serves && controls {
@@ -65,6 +65,9 @@ func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 		s.Registration.AddModeFlag(cmd)
 		s.Registration.AddDirectoryFlag(cmd)
 		s.Registration.AddEndpointFlags(cmd)
+		if len(a.converters) > 0 {
+			s.Registration.AddConversionFlag(cmd)
+		}
 		s.Registration.AddFlags(cmd)
 		s.Certificate.AddFlags(cmd)
 		a.AddAuthenticationFlags(cmd, &s.Authentication)

@@ -23,14 +23,14 @@ func (a *App) Handler(options serving.Options) (http.Handler, error) {
 	if len(a.components) > 0 {
 		return nil, errors.New("the application has components, which must run: use Run")
 	}
-	if len(a.webhooks) == 0 {
-		return nil, errors.New("the application has no webhooks")
+	if len(a.webhooks)+len(a.converters) == 0 {
+		return nil, errors.New("the application has no webhooks and no converters")
 	}
 	if options.Registry == nil {
 		options.Registry = newMetricsRegistry(false)
 	}
 	var err error
-	if options.Routes, err = routes(a.webhooks, options.Logger, options.Registry); err != nil {
+	if options.Routes, err = routes(a.webhooks, a.converters, options.Logger, options.Registry); err != nil {
 		return nil, err
 	}
 	options.Checks = nil

@@ -36,6 +36,10 @@ type RegistrationSettings struct {
 	// Service is "namespace/name" or "namespace/name:port", URL is for a server outside
 	// of the cluster. One of them is needed, but for files and registration.ModeNone.
 	Service, URL string
+	// ConversionService is that by which the API server reaches the converters, if it
+	// is not Service. In a cluster it should be one of its own, with
+	// publishNotReadyAddresses: what makes the server ready may need them.
+	ConversionService string
 	// NamespaceSelector is a label selector that namespaces must match, in addition to
 	// those of the definitions. Empty for all.
 	NamespaceSelector string
@@ -175,6 +179,7 @@ func (s *RegistrationSettings) Config() registration.Config {
 	if service, err := parseService(s.Service); err == nil {
 		config.Endpoint.Service = service
 	}
+	config.ConversionEndpoint = s.conversionEndpoint()
 	return config
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/wire"
@@ -51,6 +52,7 @@ type process struct {
 	version    string
 	components []Component
 	manager    manager.Manager // nil without controllers
+	converts   bool            // what the manager reads may have to be converted here
 
 	// All nil without webhooks; the keeper also if somebody else registers them.
 	source   certificate.Source
@@ -78,7 +80,7 @@ func newMetricsRegistry(controls bool) serving.Registry {
 
 // build wires what the settings say; they were validated. It starts nothing.
 func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, error) {
-	p := &process{logger: s.Logger, version: a.version}
+	p := &process{logger: s.Logger, version: a.version, converts: len(c.converters) > 0}
 	if p.logger == nil {
 		p.logger = slog.Default()
 	}
@@ -124,7 +126,7 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 	if s.Registration.Mode == registration.ModeAPI { // else nobody here knows what clients are told to trust
 		authority.Published = p.published
 	}
-	if p.source, err = s.Certificate.open(clients, config.Endpoint, authority); err != nil {
+	if p.source, err = s.Certificate.open(clients, config.Endpoint, config.ConversionEndpoint, authority); err != nil {
 		return nil, err
 	}
 	if p.callers, err = a.authenticate(&s.Authentication, env); err != nil {
@@ -135,21 +137,27 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 			return nil, err
 		}
 	}
-	if p.listener, err = p.listen(s.Serving, webhooks, registry); err != nil {
+	if p.listener, err = p.listen(s.Serving, webhooks, c.converters, registry); err != nil {
 		return nil, err
 	}
-	p.keeper, err = s.Registration.register(clients, registration.Options{
+	options := registration.Options{
 		Config:   config,
 		Webhooks: func() []admission.Webhook { return p.registered(webhooks) },
 		CABundle: p.caBundle,
 		Leading:  p.leader.Leading,
 		Logger:   p.logger,
 		Registry: registry,
-	})
+	}
+	if s.Registration.Mode == registration.ModeAPI {
+		if err := p.registerConverters(&options, c.converters, client); err != nil {
+			return nil, err
+		}
+	}
+	p.keeper, err = s.Registration.register(clients, options)
 	return p, err
 }
 
-func (p *process) listen(options serving.Options, webhooks []admission.Webhook, registry serving.Registry) (*serving.Server, error) {
+func (p *process) listen(options serving.Options, webhooks []admission.Webhook, converters []conversion.Converter, registry serving.Registry) (*serving.Server, error) {
 	options.Logger = p.logger
 	options.Registry = registry
 	options.GetCertificate = p.source.GetCertificate
@@ -162,18 +170,21 @@ func (p *process) listen(options serving.Options, webhooks []admission.Webhook, 
 	}
 	p.guard(&options)
 	var err error
-	if options.Routes, err = routes(webhooks, p.logger, registry); err != nil {
+	if options.Routes, err = routes(webhooks, converters, p.logger, registry); err != nil {
 		return nil, err
 	}
 	return serving.New(options)
 }
 
-func routes(webhooks []admission.Webhook, logger *slog.Logger, registry prometheus.Registerer) ([]serving.Route, error) {
+func routes(webhooks []admission.Webhook, converters []conversion.Converter, logger *slog.Logger, registry prometheus.Registerer) ([]serving.Route, error) {
 	metrics, err := wire.NewMetrics(registry)
 	if err != nil {
 		return nil, err
 	}
-	var routes []serving.Route
+	routes, err := conversionRoutes(converters, logger, metrics)
+	if err != nil {
+		return nil, err
+	}
 	for _, webhook := range webhooks {
 		handler, err := wire.NewAdmission(webhook, wire.AdmissionOptions{Logger: logger, Metrics: metrics})
 		if err != nil {
@@ -245,6 +256,9 @@ func (p *process) run(ctx context.Context) error {
 	group.Go(func() error { tuneHeap(below); return nil })
 	if p.manager != nil {
 		group.Go(func() error {
+			if p.converts && !p.certified(below) {
+				return nil
+			}
 			if err := p.manager.Start(below); err != nil {
 				return fmt.Errorf("controllers: %w", err)
 			}
@@ -273,6 +287,22 @@ func (p *process) run(ctx context.Context) error {
 		return p.listener.Run(serving)
 	})
 	return group.Wait()
+}
+
+// certified waits until there is a certificate, and so converters answer. It is false
+// if ctx ends before.
+func (p *process) certified(ctx context.Context) bool {
+	for {
+		changed := p.source.Changed()
+		if p.source.Ready() == nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-changed:
+		}
+	}
 }
 
 // notify tells of the moment from which this server can answer, and the keeper of

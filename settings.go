@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
@@ -32,8 +33,8 @@ type Settings struct {
 	LeaderElection LeaderElectionSettings
 
 	// Webhooks and Controllers say which of them run here: "foo" does, "-foo" does not,
-	// "*" all that are not named. Default "*". Webhooks of components are all there or,
-	// if nothing is selected, all not.
+	// "*" all that are not named. Default "*". Converters and the webhooks of
+	// components are all there or, if nothing is selected, all not.
 	Webhooks, Controllers []string
 }
 
@@ -66,11 +67,14 @@ func (a *App) Validate(s Settings) error {
 // chosen are the webhooks and controllers that a run has.
 type chosen struct {
 	webhooks    []admission.Webhook
+	converters  []conversion.Converter
 	components  []func(Environment) (Component, error)
 	controllers []controller
 }
 
-func (c *chosen) serves() bool { return len(c.webhooks) > 0 || len(c.components) > 0 }
+func (c *chosen) serves() bool {
+	return len(c.webhooks) > 0 || len(c.converters) > 0 || len(c.components) > 0
+}
 
 // choose applies the selections.
 func (a *App) choose(s *Settings) (*chosen, error) {
@@ -83,7 +87,7 @@ func (a *App) choose(s *Settings) (*chosen, error) {
 		}
 	}
 	if len(s.Webhooks) > 0 {
-		c.components = a.components
+		c.components, c.converters = a.components, a.converters
 	}
 	for _, controller := range a.controllers {
 		controllers = append(controllers, controller.name)
@@ -110,7 +114,8 @@ func (a *App) validate(s *Settings, c *chosen) (*rest.Config, error) {
 		if !filesOnly { // else nobody needs to know the endpoint
 			errs = append(errs, s.Registration.ValidateEndpoint())
 		}
-		errs = append(errs, s.Registration.ValidateMode(), s.Registration.Validate(), s.Certificate.Validate(), a.validateAuthentication(s), s.Serving.ValidateFlags())
+		errs = append(errs, s.Registration.ValidateMode(), s.Registration.Validate(), s.Registration.ValidateConversion(),
+			s.Certificate.Validate(), a.validateAuthentication(s), s.Serving.ValidateFlags())
 		_, _, inSecret := s.Certificate.AuthoritySecret(s.Registration.Config().Endpoint)
 		needsClient = needsClient || inSecret || s.Authentication.delegates() || s.Registration.Mode == registration.ModeAPI
 	}

@@ -32,8 +32,10 @@ import (
 //
 // Exactly what is there is registered, at the paths that controller-runtime
 // generates: the first for CREATE and UPDATE at /mutate-<group>-<version>-<kind>, the
-// others each for their operation at /validate-<group>-<version>-<kind>. A type without
-// any of them is a mistake, as is a method of one of these names with another
+// others each for their operation at /validate-<group>-<version>-<kind>. An API type that
+// is a [conversion.Hub] or a [conversion.Convertible] has its kind converted, once and
+// between all versions that the scheme has, at /convert. A type without any of all this
+// is a mistake, as is a method of one of these names with another
 // signature.
 func WithTypes(scheme *runtime.Scheme, implementations ...any) Option {
 	return func(a *App) {
@@ -43,7 +45,14 @@ func WithTypes(scheme *runtime.Scheme, implementations ...any) Option {
 		}
 		a.schemes = append(a.schemes, scheme)
 		for i, implementation := range implementations {
+			converts, mistake := a.convertersOf(scheme, implementation)
+			if mistake != nil {
+				a.mistake("type %d, %T: %w", i+1, implementation, mistake)
+			}
 			webhooks, err := webhooksOf(scheme, implementation)
+			if converts && errors.Is(err, errImplementsNothing) {
+				continue
+			}
 			if err != nil {
 				a.mistake("type %d, %T: %w", i+1, implementation, err)
 			}
@@ -147,6 +156,8 @@ var (
 	warningsType = reflect.TypeFor[[]string]()
 )
 
+var errImplementsNothing = errors.New("implements none of Default, ValidateCreate, ValidateUpdate and ValidateDelete with controller-runtime's signatures, and is neither a conversion.Hub nor a conversion.Convertible")
+
 func methodsOf(value reflect.Value) (methods, error) {
 	var m methods
 	var errs []error
@@ -176,7 +187,7 @@ func methodsOf(value reflect.Value) (methods, error) {
 		}
 	}
 	if len(errs) == 0 && m.object == nil {
-		errs = append(errs, errors.New("implements none of Default, ValidateCreate, ValidateUpdate and ValidateDelete with controller-runtime's signatures"))
+		errs = append(errs, errImplementsNothing)
 	}
 	return m, errors.Join(errs...)
 }

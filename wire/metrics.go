@@ -13,9 +13,11 @@ import (
 
 // Metrics counts what became of reviews: sallyport_admission_reviews_total by
 // webhook and outcome, which is allowed, patched, denied, rejected (the caller's
-// fault, HTTP 4xx) or failed (the webhook's, HTTP 5xx).
+// fault, HTTP 4xx) or failed (the webhook's, HTTP 5xx). What it counts of conversion is
+// in conversionmetrics.go.
 type Metrics struct {
-	reviews *prometheus.CounterVec
+	reviews     *prometheus.CounterVec
+	conversions conversionCounters
 }
 
 // NewMetrics registers the counters. It is called once for all webhooks of a server.
@@ -23,9 +25,12 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sallyport_admission_reviews_total",
 		Help: "Admission reviews by webhook and outcome: allowed, patched, denied, rejected (HTTP 4xx), failed (HTTP 5xx).",
-	}, []string{"webhook", "outcome"})}
+	}, []string{"webhook", "outcome"}), conversions: newConversionCounters()}
 	if err := registerer.Register(m.reviews); err != nil {
 		return nil, fmt.Errorf("registering the counters of admission reviews: %w", err)
+	}
+	if err := m.conversions.register(registerer); err != nil {
+		return nil, fmt.Errorf("registering the counters of conversion: %w", err)
 	}
 	return m, nil
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,13 +22,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/sallyport-io/sallyport"
 	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
 func TestOperatorOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(definition(t)))
-	start(t, config)
+	start(t, config, freePort(t), []string{"crontab"})
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1.AddToScheme(scheme), batchv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -106,13 +108,8 @@ func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// start runs the operator, outside of the cluster, until the test ends.
-func start(t *testing.T, config *rest.Config) {
+func freePort(t *testing.T) int {
 	t.Helper()
-	app, err := newApp()
-	if err != nil {
-		t.Fatal(err)
-	}
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -121,22 +118,36 @@ func start(t *testing.T, config *rest.Config) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return port
+}
+
+// start runs the operator, outside of the cluster, until the test ends or stop is
+// called. A process can have a controller once.
+func start(t *testing.T, config *rest.Config, port int, controllers []string, options ...sallyport.Option) (stop func()) {
+	t.Helper()
+	app, err := newApp(options...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	settings := app.DefaultSettings()
 	settings.Client = config
 	settings.Logger = slog.New(slog.DiscardHandler)
 	settings.LeaderElection.Enabled = false
+	settings.Controllers = controllers
 	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", port, "0"
 	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
 	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", port)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- app.Run(ctx, settings) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("the operator ended with %v", err)
 		}
 	})
+	t.Cleanup(stop)
+	return stop
 }
 
 func eventually(ctx context.Context, t *testing.T, what string, check func() error) {

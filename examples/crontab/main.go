@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command crontab is a small operator: the CronTab of the Kubernetes documentation,
-// with a webhook that fills in defaults, one that validates, and a controller. It runs
-// as one process, or as two by --webhooks and --controllers.
+// in three versions, with a webhook that fills in defaults, one that validates, and a
+// controller. It runs as one process, or as two by --webhooks and --controllers.
 package main
 
 import (
@@ -14,7 +14,10 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/conversion"
 	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
+	"github.com/sallyport-io/sallyport/examples/crontab/api/v1alpha1"
+	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
 )
 
 func main() {
@@ -28,11 +31,16 @@ func main() {
 	}
 }
 
-func newApp() (*sallyport.App, error) {
+func newApp(more ...sallyport.Option) (*sallyport.App, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, v1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
+		}
+	}
+	options := func(a *sallyport.App) { // what tests add
+		for _, option := range more {
+			option(a)
 		}
 	}
 	rules := admission.Rules(v1.Resource) // CREATE and UPDATE
@@ -43,6 +51,8 @@ func newApp() (*sallyport.App, error) {
 			admission.Validating("validate.crontabs.stable.example.com", rules,
 				admission.ValidateEach(admission.Checks[*v1.CronTab]{Create: validate, Update: validateUpdate})),
 		),
+		sallyport.WithConverters(conversion.HubAndSpokes[*v1beta1.CronTab](scheme)),
 		sallyport.WithController("crontab", setUpController),
+		options,
 	)
 }

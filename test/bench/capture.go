@@ -29,7 +29,15 @@ func captureToFiles(ctx context.Context, dir string, progress progress) (err err
 	if err != nil {
 		return err
 	}
-	for _, r := range recordings {
+	temporary, err := os.MkdirTemp("", "sallyport-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	if reviews[conversionReview], err = captureConversion(ctx, temporary); err != nil {
+		return fmt.Errorf("recording %s: %w", conversionReview, err)
+	}
+	for _, r := range append(recordings[:len(recordings):len(recordings)], recording{name: conversionReview}) {
 		file := filepath.Join(dir, r.name+".json")
 		if err := os.WriteFile(file, reviews[r.name], 0o644); err != nil {
 			return err
@@ -143,7 +151,13 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	var envelope admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &envelope); err != nil || envelope.Request == nil {
+	if err := json.Unmarshal(body, &envelope); err == nil && envelope.Kind == "ConversionReview" {
+		r.mu.Lock()
+		r.review = body
+		r.mu.Unlock()
+		http.Error(w, "recorded", http.StatusNotImplemented)
+		return
+	} else if err != nil || envelope.Request == nil {
 		http.Error(w, "not a review", http.StatusBadRequest)
 		return
 	}

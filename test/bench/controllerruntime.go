@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
@@ -57,6 +58,11 @@ func serveControllerRuntime(args []string) error {
 	server.Register(addPath, admission.WithDefaulter[*corev1.Pod](scheme, adder))
 	server.Register(nothingPath, admission.WithDefaulter[*corev1.Pod](scheme, idle{}))
 	server.Register(validatePath, admission.WithValidator[*corev1.Pod](scheme, imageChecker{}))
+	cronTabs, err := cronTabScheme()
+	if err != nil {
+		return err
+	}
+	server.Register(conversionPath, conversion.NewWebhookHandler(cronTabs, conversion.NewRegistry()))
 	endWithParent()
 	return server.Start(context.Background())
 }

@@ -25,7 +25,11 @@ func serveLibrary(args []string) error {
 		return err
 	}
 	pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"))
-	app, err := sallyport.New("library", sallyport.WithWebhooks(
+	converters, err := converters()
+	if err != nil {
+		return err
+	}
+	app, err := sallyport.New("library", sallyport.WithConverters(converters...), sallyport.WithWebhooks(
 		admission.Mutating("add.bench.sallyport.io", pods, admission.MutateWith(adder), admission.AtPath(addPath)),
 		admission.Mutating("nothing.bench.sallyport.io", pods, admission.MutateWith(idle{}), admission.AtPath(nothingPath)),
 		admission.Validating("validate.bench.sallyport.io", pods, admission.Validate(checkImages), admission.AtPath(validatePath)),

@@ -38,6 +38,11 @@ var limits = []limit{
 	{Name: "Mutate[*corev1.Pod] adds to each container", Unit: "× floor", AtMost: 4.0, Aim: 3.0, value: ratio(libraryAdd, libraryName)},
 	{Name: "Mutate[*corev1.Pod] changes nothing", Unit: "× floor", AtMost: 3.5, value: ratio(libraryNothing, libraryName)},
 	{Name: "Validate[*corev1.Pod]", Unit: "× floor", AtMost: 3.0, value: ratio(libraryValidate, libraryName)},
+	{Name: "CronTab v1beta1 to v1, typed", Unit: "× floor", AtMost: 2.0, value: ratio(conversionTyped, libraryName)},
+	{Name: "the same, against controller-runtime", Unit: "× it", AtMost: 1.0 / 3, value: quotient(ratio(conversionTyped, libraryName), ratio(conversionTyped, neighbourName))},
+	{Name: "CronTab, apiVersion alone", Unit: "× floor", AtMost: 1.4, value: ratio(conversionBytes, libraryName)},
+	{Name: "LIST of 5,000, CPU per object", Unit: "× controller-runtime", AtMost: 0.5, value: listed(func(l listing) float64 { return l.CPUMicrosPerObject })},
+	{Name: "LIST of 5,000, time", Unit: "× controller-runtime", AtMost: 0.9, value: listed(func(l listing) float64 { return l.Seconds })},
 }
 
 // ratio is the CPU time of a server for a review against the floor's.
@@ -45,6 +50,18 @@ func ratio(caseID, server string) func(*results) (float64, bool) {
 	return func(r *results) (float64, bool) {
 		m, ok := r.find(caseID, server)
 		return m.RatioToFloor, ok
+	}
+}
+
+// listed is a figure of the library's LIST against controller-runtime's.
+func listed(figure func(listing) float64) func(*results) (float64, bool) {
+	return func(r *results) (float64, bool) {
+		ours, ok := r.listing(libraryName)
+		theirs, okTheirs := r.listing(neighbourName)
+		if !ok || !okTheirs || figure(theirs) == 0 {
+			return 0, false
+		}
+		return figure(ours) / figure(theirs), true
 	}
 }
 

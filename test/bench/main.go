@@ -106,16 +106,19 @@ type plan struct {
 	Starts      int           // of sallyport in the large stage
 	CreateTurns int           // of pod creation
 	Creates     int           // pods in a turn
+	Listed      int           // objects in a LIST
+	ListTurns   int           // of it, for each server
+	Only        string        // "conversion" leaves out all else
 }
 
 var (
 	fullPlan = plan{
 		Judge: true, Rounds: 9, Window: 500 * time.Millisecond, WarmUp: 300 * time.Millisecond,
-		Many: 10_000, Starts: 3, CreateTurns: 3, Creates: 400,
+		Many: 10_000, Starts: 3, CreateTurns: 3, Creates: 400, Listed: 5000, ListTurns: 3,
 	}
 	quickPlan = plan{
 		Rounds: 2, Window: 30 * time.Millisecond, WarmUp: 10 * time.Millisecond,
-		Many: 200, Starts: 1, CreateTurns: 1, Creates: 16,
+		Many: 200, Starts: 1, CreateTurns: 1, Creates: 16, Listed: 50, ListTurns: 1,
 	}
 )
 
@@ -126,8 +129,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	quick := flags.Bool("quick", false, "a smoke run of a few seconds; limits are not judged")
 	capture := flags.Bool("capture", false, "record the reviews in test/bench/testdata anew, and end")
 	binary := flags.String("sallyport", "", "the sallyport binary to measure; built from ./cmd/sallyport if empty")
+	only := flags.String("only", "", "measure one part alone, conversion; the limits of the rest then do not hold")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *only != "" && *only != "conversion" {
+		return fmt.Errorf("-only %q: there is conversion", *only)
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
@@ -141,6 +148,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *quick {
 		p = quickPlan
 	}
+	p.Only = *only
 	results, err := runPlan(ctx, p, *binary, progress)
 	if err != nil {
 		return err

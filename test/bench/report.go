@@ -39,6 +39,7 @@ func writeText(w io.Writer, r *results, verdicts []verdict) error {
 
 	writeReviews(out, r.Reviews)
 	writeCreations(out, r.Creations)
+	writeListings(out, r.Listings)
 	writeVerdicts(out, verdicts, r.Quick)
 	_, err := io.WriteString(w, out.String())
 	return err
@@ -69,6 +70,15 @@ func writeCreations(out *strings.Builder, rows []creation) {
 		fmt.Fprintf(out, line, name, row.CreatesPerSecond, row.P50Millis, row.P99Millis, protocol)
 	}
 	fmt.Fprintln(out, "  (A loopback URL gets HTTP/2 from kube-apiserver if the server offers it, a Service always HTTP/1.1.)")
+}
+
+func writeListings(out *strings.Builder, rows []listing) {
+	const header, line = "  %-44s %10s %8s %14s\n", "  %-44s %10d %8.2f %14.1f\n"
+	fmt.Fprintln(out, "\nLIST of CronTabs that are stored in another version, no watch cache")
+	fmt.Fprintf(out, header, "", "objects", "s", "CPU µs/object")
+	for _, row := range rows {
+		fmt.Fprintf(out, line, row.Server, row.Objects, row.Seconds, row.CPUMicrosPerObject)
+	}
 }
 
 func writeVerdicts(out *strings.Builder, verdicts []verdict, quick bool) {

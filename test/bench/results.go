@@ -15,6 +15,7 @@ type results struct {
 	Reviews      []measurement `json:"reviews"`
 	StartSeconds float64       `json:"startSeconds"` // sallyport, from start to ready, in the stage that asks for it
 	Creations    []creation    `json:"creations"`
+	Listings     []listing     `json:"listings"`
 }
 
 // machine says what the absolute figures stand for.
@@ -53,6 +54,15 @@ type creation struct {
 	CreatesPerSecond float64 `json:"createsPerSecond"`
 	P50Millis        float64 `json:"p50Milliseconds"`
 	P99Millis        float64 `json:"p99Milliseconds"`
+}
+
+func (r *results) listing(server string) (listing, bool) {
+	for _, l := range r.Listings {
+		if l.Server == server {
+			return l, true
+		}
+	}
+	return listing{}, false
 }
 
 func (r *results) find(caseID, server string) (measurement, bool) {

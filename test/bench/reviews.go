@@ -60,6 +60,9 @@ type review struct {
 }
 
 func loadReview(name string) (review, error) {
+	if isConversion(name) {
+		return loadConversion(name)
+	}
 	body, err := recordedReviews.ReadFile("testdata/" + name + ".json")
 	if err != nil {
 		return review{}, fmt.Errorf("no recorded review (go run ./test/bench -capture makes them): %w", err)

@@ -50,6 +50,10 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 	if err != nil {
 		return nil, err
 	}
+	if p.Only != "" {
+		stages = nil
+	}
+	stages = append(conversionStages[:len(conversionStages):len(conversionStages)], stages...)
 	present := 0
 	for _, s := range stages {
 		if err := site.grow(ctx, present, s.podDefaults, progress); err != nil {
@@ -60,7 +64,8 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 			return nil, err
 		}
 	}
-	return results, nil
+	results.Listings, err = measureLists(ctx, p, site, progress)
+	return results, err
 }
 
 // buildSallyport builds the command of the module that the working directory

@@ -39,6 +39,9 @@ func decodeAnswer(answer []byte) (*admissionv1.AdmissionReview, error) {
 // verify checks that an answer is what kube-apiserver accepts and makes of the
 // pod exactly what adds says; nil means that nothing may change.
 func verify(answer []byte, r review, adds *v1alpha1.PodDefault) error {
+	if isConversion(r.name) {
+		return verifyConversion(answer, r)
+	}
 	envelope, err := decodeAnswer(answer)
 	if err != nil {
 		return err

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Difference is a place in which an object is not the same after a round trip. It
+// never holds a value.
+type Difference struct {
+	// Path is a JSON pointer (RFC 6901).
+	Path string
+	Kind DifferenceKind
+}
+
+// DifferenceKind says what became of the value at a path.
+type DifferenceKind string
+
+// What may become of a value.
+const (
+	Lost    DifferenceKind = "lost"
+	Changed DifferenceKind = "changed"
+	Added   DifferenceKind = "added"
+)
+
+func (d Difference) String() string { return d.Path + " " + string(d.Kind) }
+
+// RoundTrip converts an object to another version and back, and reports in the order of
+// their paths where it is not what it was. Empty labels and annotations are the same
+// as none.
+func (c Converter) RoundTrip(ctx context.Context, raw []byte, version string) ([]Difference, error) {
+	in, err := Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	_, own := groupVersion(in.APIVersion)
+	there, err := c.Append(ctx, nil, in, version)
+	if err != nil {
+		return nil, fmt.Errorf("to %s: %w", version, err)
+	}
+	back, err := c.Convert(ctx, there, own)
+	if err != nil {
+		return nil, fmt.Errorf("back to %s: %w", own, err)
+	}
+	before, err := treeOf(raw)
+	if err != nil {
+		return nil, err
+	}
+	after, err := treeOf(back)
+	if err != nil {
+		return nil, err
+	}
+	for _, tree := range []any{before, after} {
+		dropEmpty(tree)
+	}
+	return differences(nil, "", before, after), nil
+}
+
+func dropEmpty(tree any) {
+	object, _ := tree.(map[string]any)
+	metadata, _ := object["metadata"].(map[string]any)
+	for _, field := range []string{"labels", "annotations"} {
+		if values, _ := metadata[field].(map[string]any); len(values) == 0 {
+			delete(metadata, field)
+		}
+	}
+}
+
+func differences(list []Difference, path string, before, after any) []Difference {
+	switch before := before.(type) {
+	case map[string]any:
+		after, ok := after.(map[string]any)
+		if !ok {
+			return append(list, Difference{path, Changed})
+		}
+		names := slices.Collect(maps.Keys(before))
+		for name := range after {
+			if _, there := before[name]; !there {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			was, had := before[name]
+			is, has := after[name]
+			at := path + "/" + escaper.Replace(name)
+			switch {
+			case !has:
+				list = append(list, Difference{at, Lost})
+			case !had:
+				list = append(list, Difference{at, Added})
+			default:
+				list = differences(list, at, was, is)
+			}
+		}
+	case []any:
+		after, ok := after.([]any)
+		if !ok {
+			return append(list, Difference{path, Changed})
+		}
+		for i := range max(len(before), len(after)) {
+			at := path + "/" + strconv.Itoa(i)
+			switch {
+			case i >= len(after):
+				list = append(list, Difference{at, Lost})
+			case i >= len(before):
+				list = append(list, Difference{at, Added})
+			default:
+				list = differences(list, at, before[i], after[i])
+			}
+		}
+	default:
+		if !equal(before, after) {
+			list = append(list, Difference{path, Changed})
+		}
+	}
+	return list
+}
+
+// equal compares what is neither an object nor a list; 1 and 1.0 are the same number.
+func equal(a, b any) bool {
+	switch b.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	if n, ok := a.(int64); ok {
+		if f, ok := b.(float64); ok {
+			return float64(n) == f
+		}
+	}
+	if f, ok := a.(float64); ok {
+		if n, ok := b.(int64); ok {
+			return f == float64(n)
+		}
+	}
+	return a == b
+}
+
+var escaper = strings.NewReplacer("~", "~0", "/", "~1")

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/wire"
+)
+
+// WithConverters adds the conversion of CustomResourceDefinitions, one converter for
+// each kind. They are served at /convert, [wire.ConversionPath], as soon as there is a
+// certificate: before components are ready and before the controllers' caches, which
+// may have to read objects that these convert.
+func WithConverters(converters ...conversion.Converter) Option {
+	return func(a *App) { a.converters = append(a.converters, converters...) }
+}
+
+// Converters are those that were given or derived from types.
+func (a *App) Converters() []conversion.Converter {
+	return append([]conversion.Converter(nil), a.converters...)
+}
+
+// convertersOf returns the converter of an implementation's kind, if it is a hub or can
+// be converted to one and there is none yet. Known tells whether it is either.
+func (a *App) convertersOf(scheme *runtime.Scheme, implementation any) (known bool, err error) {
+	plural := ""
+	if t, ok := implementation.(Type); ok {
+		implementation, plural = t.Implementation, t.Resource
+	}
+	value := reflect.ValueOf(implementation)
+	if !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil() {
+		return false, nil
+	}
+	_, hub := implementation.(conversion.Hub)
+	_, spoke := implementation.(conversion.Convertible)
+	if !hub && !spoke {
+		return false, nil
+	}
+	converter := conversion.ForKind(scheme, implementation.(runtime.Object))
+	if plural != "" {
+		converter = converter.WithPlural(plural)
+	}
+	if err := converter.Validate(); err != nil {
+		return true, err
+	}
+	for _, other := range a.derived {
+		if other == converter.Kind().String() {
+			return true, nil
+		}
+	}
+	a.derived = append(a.derived, converter.Kind().String())
+	a.converters = append(a.converters, converter)
+	return true, nil
+}
+
+// checkConverters sees to it that each kind has one converter, which knows all versions
+// that any scheme of the application has: then every version has a path to every other.
+func (a *App) checkConverters() {
+	schemes := a.schemes
+	if a.scheme != nil {
+		schemes = append(schemes[:len(schemes):len(schemes)], a.scheme)
+	}
+	for i, converter := range a.converters {
+		if err := converter.Validate(); err != nil {
+			a.mistakes = append(a.mistakes, err)
+			continue
+		}
+		for _, scheme := range schemes {
+			var versions []string
+			for _, version := range scheme.VersionsForGroupKind(converter.Kind()) {
+				if version.Version != runtime.APIVersionInternal {
+					versions = append(versions, version.Version)
+				}
+			}
+			if err := converter.Covers(versions...); err != nil {
+				a.mistakes = append(a.mistakes, err)
+				break
+			}
+		}
+		for j, other := range a.converters[:i] {
+			if other.Kind() == converter.Kind() {
+				a.mistake("two converters are for kind %s: number %d and number %d", converter.Kind(), j+1, i+1)
+			}
+		}
+	}
+	if len(a.converters) > 0 {
+		for _, webhook := range a.webhooks {
+			if webhook.Path == wire.ConversionPath {
+				a.mistake("webhook %q: path: %s is that of the converters", webhook.Name, webhook.Path)
+			}
+		}
+	}
+}
+
+// conversionRoutes serve the converters. They wait for nothing: without conversion,
+// custom resources cannot even be read, by the program's own caches first of all. The API server says to no converter who it is.
+func conversionRoutes(converters []conversion.Converter, logger *slog.Logger, metrics *wire.Metrics) ([]serving.Route, error) {
+	if len(converters) == 0 {
+		return nil, nil
+	}
+	handler, err := wire.NewConversion(converters, wire.ConversionOptions{Logger: logger, Metrics: metrics})
+	if err != nil {
+		return nil, fmt.Errorf("conversion: %w", err)
+	}
+	return []serving.Route{{Path: wire.ConversionPath, Handler: handler, Ungated: true, Anonymous: true}}, nil
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/conversion"
+)
+
+// ConversionPath is where controller-runtime serves conversion, and so where
+// CustomResourceDefinitions expect it.
+const ConversionPath = "/convert"
+
+// Conversion answers ConversionReviews with converters. It is an http.Handler; limits
+// on size, time and concurrency are its server's business.
+//
+// An object that cannot be converted makes the whole review fail, as the protocol has
+// no other way: HTTP 200 with a status Failure, whose message the API server shows to
+// its user. It names the object by index, kind and name and repeats nothing of its
+// content. Only what cannot be answered so, because the body is no review, or the
+// caller is gone, is an HTTP error.
+type Conversion struct {
+	converters map[schema.GroupKind]conversion.Converter
+	logger     *slog.Logger
+	faults     *faultLog
+	metrics    *conversionMetrics
+}
+
+// ConversionOptions are what a [Conversion] may be given.
+type ConversionOptions struct {
+	// Logger gets faults and failures. Default: slog.Default().
+	Logger *slog.Logger
+	// Metrics counts reviews and objects. Default: nothing is counted.
+	Metrics *Metrics
+}
+
+// NewConversion serves converters, of which there may be one for each kind. The error
+// names every mistake.
+func NewConversion(converters []conversion.Converter, options ConversionOptions) (*Conversion, error) {
+	var errs []error
+	c := &Conversion{converters: map[schema.GroupKind]conversion.Converter{}, logger: options.Logger}
+	for _, converter := range converters {
+		errs = append(errs, converter.Validate())
+		if _, there := c.converters[converter.Kind()]; there {
+			errs = append(errs, fmt.Errorf("two converters are for kind %s", converter.Kind()))
+		}
+		c.converters[converter.Kind()] = converter
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if c.logger == nil {
+		c.logger = slog.Default()
+	}
+	c.faults = newFaultLog(c.logger.With("path", ConversionPath))
+	c.metrics = options.Metrics.forConverters(converters)
+	return c, nil
+}
+
+// Review answers the ConversionReview in body, which it keeps and does not change. The
+// error is a [*Fault].
+func (c *Conversion) Review(ctx context.Context, body []byte) ([]byte, error) {
+	answer, _, err := c.review(ctx, nil, body)
+	return answer, err
+}
+
+// review writes the answer into the buffer if it has room. Failure is what the answer
+// says of the object that could not be converted.
+func (c *Conversion) review(ctx context.Context, buffer, body []byte) (answer []byte, failure, err error) {
+	review, err := decodeConversion(body)
+	if err != nil && (review.uid == "" || !spoken(review.version)) {
+		return nil, nil, &Fault{Code: http.StatusBadRequest, Err: err}
+	}
+	if err != nil {
+		return appendFailure(nil, &review, err.Error()), err, nil
+	}
+	if room := len(body) + len(body)/4 + 256; cap(buffer) < room {
+		buffer = make([]byte, 0, room)
+	}
+	answer = appendConversion(buffer[:0], &review)
+	for i := range review.objects {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, faultOf(ctx, err)
+		}
+		object := &review.objects[i]
+		if i > 0 {
+			answer = append(answer, ',')
+		}
+		if answer, err = c.convert(ctx, answer, object, &review); err != nil {
+			failure = &objectError{i, object, err}
+			c.tell(ctx, failure, err)
+			return appendFailure(answer[:0], &review, failure.Error()), failure, nil
+		}
+	}
+	return appendSuccess(answer), nil, nil
+}
+
+func (c *Conversion) convert(ctx context.Context, dst []byte, object *conversion.Object, review *conversionReview) ([]byte, error) {
+	if object.Raw[0] != '{' {
+		return dst, errors.New("is no JSON object")
+	}
+	if object.At.Metadata.Empty() {
+		return dst, errors.New("has no metadata")
+	}
+	group, version := splitAPIVersion(object.APIVersion)
+	desiredGroup, desired := splitAPIVersion(review.desired)
+	converter, ok := c.converters[schema.GroupKind{Group: group, Kind: object.Kind}]
+	switch {
+	case !ok:
+		return dst, fmt.Errorf("there is no converter for kind %s of group %s here: correct the conversion of its CustomResourceDefinition", brief(object.Kind), brief(group))
+	case group != desiredGroup:
+		return dst, fmt.Errorf("its group is %s, and the wanted version is %s", brief(group), brief(review.desired))
+	}
+	dst, err := converter.Append(ctx, dst, object, desired)
+	c.metrics.converted(converter.Kind(), version, desired, err)
+	return dst, err
+}
+
+// tell logs why an object was not converted.
+func (c *Conversion) tell(ctx context.Context, failure, err error) {
+	var panicked *conversion.PanicError
+	attributes := []any{"error", failure}
+	if errors.As(err, &panicked) {
+		attributes = append(attributes, "panic", describePanic(panicked.Value), "stack", string(panicked.Stack))
+	}
+	c.faults.lasting.Do(func() { c.logger.ErrorContext(ctx, "object not converted", attributes...) })
+}
+
+// describePanic leaves the value out where it may hold parts of an object.
+func describePanic(value any) string {
+	if err, ok := value.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("value of type %T", value)
+}
+
+// objectError says which object could not be converted.
+type objectError struct {
+	index  int
+	object *conversion.Object
+	err    error
+}
+
+func (e *objectError) Unwrap() error { return e.err }
+
+func (e *objectError) Error() string {
+	name := e.object.Name
+	if e.object.Namespace != "" {
+		name = e.object.Namespace + "/" + name
+	}
+	kind := e.object.Kind
+	if len(kind) > 63 || kind == "" { // no kind is longer
+		kind = "object"
+	}
+	if len(name) > 2*253+1 {
+		name = ""
+	}
+	return fmt.Sprintf("object %d, %s %q: %s", e.index, kind, name, e.err)
+}
+
+// answers are written, and then of no use any more.
+var answers = sync.Pool{New: func() any { return new([]byte) }}
+
+// largestAnswer is what is kept for the next one.
+const largestAnswer = 64 << 10
+
+func release(buffer *[]byte, answer []byte) {
+	if cap(answer) <= largestAnswer {
+		*buffer = answer
+		answers.Put(buffer)
+	}
+}
+
+// ServeHTTP answers one POST.
+func (c *Conversion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, fault := readBody(r)
+	if fault == nil {
+		buffer := answers.Get().(*[]byte)
+		answer, failure, err := c.review(r.Context(), *buffer, body)
+		if err == nil {
+			defer release(buffer, answer)
+			c.metrics.answered(failure)
+			header := w.Header()
+			header["Content-Type"] = jsonContentType
+			header["Content-Length"] = []string{strconv.Itoa(len(answer))}
+			_, _ = w.Write(answer) // who closed the connection has no use for an error
+			return
+		}
+		if !errors.As(err, &fault) {
+			fault = &Fault{Code: http.StatusInternalServerError, Err: err}
+		}
+	}
+	c.metrics.failed(fault.Code)
+	c.faults.log(r.Context(), fault)
+	fault.write(w, "conversion")
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"strings"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// longestMessage bounds what is said about a failure, in bytes: the API server puts it
+// into its log, and into what its user reads.
+const longestMessage = 4 << 10
+
+// appendConversion begins the answer to a review, up to the first of the converted
+// objects.
+func appendConversion(dst []byte, review *conversionReview) []byte {
+	dst = append(dst, `{"kind":"ConversionReview","apiVersion":"`...)
+	dst = append(dst, review.version...)
+	dst = append(dst, `","response":{"uid":`...)
+	dst = jsonpatch.AppendString(dst, review.uid)
+	return append(dst, `,"convertedObjects":[`...)
+}
+
+// appendSuccess ends the answer behind the last object.
+func appendSuccess(dst []byte) []byte {
+	return append(dst, `],"result":{"status":"Success"}}}`...)
+}
+
+// appendFailure is the whole answer to a review that failed.
+func appendFailure(dst []byte, review *conversionReview, message string) []byte {
+	if len(message) > longestMessage {
+		message = strings.ToValidUTF8(message[:longestMessage], "") + "..."
+	}
+	dst = appendConversion(dst, review)
+	dst = append(dst, `],"result":{"status":"Failure","message":`...)
+	dst = jsonpatch.AppendString(dst, message)
+	return append(dst, "}}}"...)
+}
