@@ -64,6 +64,7 @@ func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 	if serves {
 		s.Registration.AddModeFlag(cmd)
 		s.Registration.AddDirectoryFlag(cmd)
+		s.Registration.AddOwnerFlag(cmd)
 		s.Registration.AddEndpointFlags(cmd)
 		if len(a.converters) > 0 {
 			s.Registration.AddConversionFlag(cmd)

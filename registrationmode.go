@@ -30,6 +30,10 @@ func (s *RegistrationSettings) AddDirectoryFlag(cmd *cobra.Command) {
 
 // ValidateMode reports every mistake in how the webhooks are registered.
 func (s *RegistrationSettings) ValidateMode() error {
+	return errors.Join(s.ValidateOwner(), s.validateDirectory())
+}
+
+func (s *RegistrationSettings) validateDirectory() error {
 	if s.Mode != registration.ModeManifest {
 		if s.StaticManifestsDir != "" {
 			return errors.New("--static-manifests-dir: of no use without --registration manifest")

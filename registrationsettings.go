@@ -52,6 +52,10 @@ type RegistrationSettings struct {
 	// SharedNamespace is set if others use the namespace of Service too, as
 	// Kubeflow's: it is not excluded then.
 	SharedNamespace bool
+	// Owner is "clusterrole/NAME": with that ClusterRole's deletion the webhook
+	// configurations go too. It is looked up once, when the application starts. Empty
+	// for none; for [registration.ModeAPI] only.
+	Owner string
 	// AllowWedge is [admission.Webhook.AllowWedge] for all webhooks that have none.
 	AllowWedge string
 	// FailurePolicy, TimeoutSeconds and ReviewVersions take the place of what the
@@ -62,6 +66,8 @@ type RegistrationSettings struct {
 
 	// needed is set if flags replace the three; they must then not be empty.
 	needed bool
+	// owner is Owner, found.
+	owner *metav1.OwnerReference
 }
 
 var (
@@ -175,7 +181,7 @@ func (s *RegistrationSettings) Validate() error {
 // Config is what the settings say about the configuration objects; they were
 // validated.
 func (s *RegistrationSettings) Config() registration.Config {
-	config := registration.Config{Name: s.Name, Endpoint: registration.Endpoint{URL: s.URL}}
+	config := registration.Config{Name: s.Name, Endpoint: registration.Endpoint{URL: s.URL}, Owner: s.owner}
 	if service, err := parseService(s.Service); err == nil {
 		config.Endpoint.Service = service
 	}

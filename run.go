@@ -39,6 +39,11 @@ func (a *App) Run(ctx context.Context, s Settings) error {
 	if err != nil {
 		return err
 	}
+	if c.serves() {
+		if err := s.Registration.findOwner(ctx, client); err != nil {
+			return err
+		}
+	}
 	p, err := a.build(&s, c, client)
 	if err != nil {
 		return err

@@ -40,6 +40,9 @@ type Config struct {
 	ConversionEndpoint *Endpoint
 	// Labels and Annotations go on both objects, in addition to [ManagedByLabel].
 	Labels, Annotations map[string]string
+	// Owner is something cluster-scoped, with whose deletion the objects go too; nil if
+	// they have no owner. Static manifests have none.
+	Owner *metav1.OwnerReference
 }
 
 // Validate reports every mistake at once.
@@ -58,6 +61,9 @@ func (c Config) Validate() error {
 		if err := c.ConversionEndpoint.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("conversion: %w", err))
 		}
+	}
+	if o := c.Owner; o != nil && (o.APIVersion == "" || o.Kind == "" || o.Name == "" || o.UID == "") {
+		errs = append(errs, errors.New("owner: apiVersion, kind, name and uid are needed"))
 	}
 	return errors.Join(append(errs, c.Endpoint.Validate())...)
 }
@@ -126,12 +132,23 @@ func Build(c Config, webhooks []admission.Webhook, caBundle []byte) (Configurati
 
 // mutating is the object without webhooks.
 func (c Config) mutating() *admissionregistrationac.MutatingWebhookConfigurationApplyConfiguration {
-	return admissionregistrationac.MutatingWebhookConfiguration(c.Name).WithLabels(c.labels()).WithAnnotations(c.Annotations)
+	return admissionregistrationac.MutatingWebhookConfiguration(c.Name).WithLabels(c.labels()).WithAnnotations(c.Annotations).
+		WithOwnerReferences(c.owners()...)
 }
 
 // validating is the object without webhooks.
 func (c Config) validating() *admissionregistrationac.ValidatingWebhookConfigurationApplyConfiguration {
-	return admissionregistrationac.ValidatingWebhookConfiguration(c.Name).WithLabels(c.labels()).WithAnnotations(c.Annotations)
+	return admissionregistrationac.ValidatingWebhookConfiguration(c.Name).WithLabels(c.labels()).WithAnnotations(c.Annotations).
+		WithOwnerReferences(c.owners()...)
+}
+
+// owners block no deletion: that would take rights over the owner.
+func (c Config) owners() []*metav1ac.OwnerReferenceApplyConfiguration {
+	if c.Owner == nil {
+		return nil
+	}
+	return []*metav1ac.OwnerReferenceApplyConfiguration{metav1ac.OwnerReference().
+		WithAPIVersion(c.Owner.APIVersion).WithKind(c.Owner.Kind).WithName(c.Owner.Name).WithUID(c.Owner.UID)}
 }
 
 func (c Config) labels() map[string]string {

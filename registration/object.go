@@ -60,6 +60,8 @@ type kept interface {
 	// forget says that others may have written the object in the place of this
 	// Keeper since the pass before.
 	forget()
+	// uninstall removes what is ours; nil if there is no object.
+	uninstall(ctx context.Context, dryRun []string) (*Removal, error)
 	// bundles are the CA bundles in what is ours of the live object.
 	bundles(names map[string]bool, live metav1.Object) [][]byte
 }
@@ -280,7 +282,7 @@ func (o *object[Object, List, Wanted]) pass(ctx context.Context, all wanted, liv
 	var drifted bool
 	var err error
 	if wanted == none {
-		left, out.written, err = o.remove(ctx)
+		left, out.written, err = o.remove(ctx, nil)
 		drifted = out.written
 	} else {
 		left, drifted, err = o.put(ctx, wanted)
@@ -341,7 +343,7 @@ func (o *object[Object, List, Wanted]) put(ctx context.Context, wanted Wanted) (
 // remove takes the own webhooks out of the object, and then deletes it if it is
 // an own one and nothing else is in it. It returns the resource version of what
 // is left, if anything, and whether it wrote.
-func (o *object[Object, List, Wanted]) remove(ctx context.Context) (left string, written bool, err error) {
+func (o *object[Object, List, Wanted]) remove(ctx context.Context, dryRun []string) (left string, written bool, err error) {
 	live, err := o.client.Get(ctx, o.objectName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -351,7 +353,7 @@ func (o *object[Object, List, Wanted]) remove(ctx context.Context) (left string,
 	case live.GetLabels()[ManagedByLabel] != ManagedByValue:
 		return live.GetResourceVersion(), false, nil
 	}
-	rest, err := o.client.Apply(ctx, o.empty(), metav1.ApplyOptions{FieldManager: o.manager, Force: true})
+	rest, err := o.client.Apply(ctx, o.empty(), metav1.ApplyOptions{FieldManager: o.manager, Force: true, DryRun: dryRun})
 	if err != nil {
 		return "", false, fmt.Errorf("server-side apply without webhooks: %w", err)
 	}
@@ -359,7 +361,7 @@ func (o *object[Object, List, Wanted]) remove(ctx context.Context) (left string,
 	if len(o.webhooks(rest)) > 0 {
 		return version, version != live.GetResourceVersion(), nil
 	}
-	err = o.client.Delete(ctx, o.objectName, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+	err = o.client.Delete(ctx, o.objectName, metav1.DeleteOptions{DryRun: dryRun, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return "", false, fmt.Errorf("deletion: %w", err)
 	}

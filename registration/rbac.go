@@ -40,6 +40,17 @@ func ConversionPolicyRules(crds ...string) []rbacv1.PolicyRule {
 	}}
 }
 
+// OwnerPolicyRules are the rights to find out the UID of a ClusterRole for
+// [Config.Owner].
+func OwnerPolicyRules(clusterRole string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups:     []string{rbacv1.GroupName},
+		Resources:     []string{"clusterroles"},
+		ResourceNames: []string{clusterRole},
+		Verbs:         []string{"get"},
+	}}
+}
+
 // EventPolicyRules are the rights that the recorder of [Options.Events] needs in the
 // namespace default, where events about cluster-scoped objects are.
 func EventPolicyRules() []rbacv1.PolicyRule {

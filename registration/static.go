@@ -26,6 +26,7 @@ func StaticManifests(c Config, webhooks []admission.Webhook, caBundle []byte) ([
 	if c.Endpoint.Service != nil {
 		return nil, errors.New("static manifests: kube-apiserver takes no service there; set a URL instead")
 	}
+	c.Owner = nil // a file is no object that could be collected
 	objects, err := Manifests(c, webhooks, caBundle)
 	if err != nil {
 		return nil, err

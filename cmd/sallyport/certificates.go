@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	frontdoor "github.com/sallyport-io/sallyport"
@@ -76,8 +77,17 @@ func (o *certificatesOptions) secret() (namespace, name string) {
 	return namespace, name
 }
 
-// client reaches the cluster that a person works with, as kubectl does.
+// client reaches the cluster that a person works with.
 func (o *certificatesOptions) client() (kubernetes.Interface, error) {
+	config, err := o.clientConfig()
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// clientConfig finds the cluster that a person works with as kubectl does.
+func (o *certificatesOptions) clientConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
@@ -85,5 +95,5 @@ func (o *certificatesOptions) client() (kubernetes.Interface, error) {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	config.UserAgent = "sallyport/" + buildVersion()
-	return kubernetes.NewForConfig(config)
+	return config, nil
 }

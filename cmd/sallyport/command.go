@@ -16,8 +16,9 @@ func newCommand() *cobra.Command {
 		Use:   "sallyport",
 		Short: "Kubernetes admission webhooks: exact, lossless, safe when they fail",
 		Long: "Sallyport hosts admission webhooks for Kubernetes (serve), says what they would do to an\n" +
-			"object without any cluster (review), prints what to install (manifests), and replaces its\n" +
-			"certificate authority without an interruption (certificates).",
+			"object without any cluster (review), prints what to install (manifests), replaces its\n" +
+			"certificate authority without an interruption (certificates), and removes what it registered\n" +
+			"(uninstall).",
 		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -29,7 +30,7 @@ func newCommand() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
-	cmd.AddCommand(newServeCommand(), newReviewCommand(), newManifestsCommand(), newCertificatesCommand(), newVersionCommand())
+	cmd.AddCommand(newServeCommand(), newReviewCommand(), newManifestsCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
 	return cmd
 }
 

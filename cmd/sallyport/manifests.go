@@ -70,6 +70,7 @@ func newManifestsCommand() *cobra.Command {
 		o.registration.AddEndpointFlags(cmd)
 		flags.StringVar(&o.serviceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of --service")
 		o.registration.AddModeFlag(cmd)
+		o.registration.AddOwnerFlag(cmd)
 		o.certificates.AddSourceFlags(cmd)
 		o.election.AddElectFlag(cmd)
 	})
@@ -94,7 +95,7 @@ func (o *manifestsOptions) validate() error {
 		errs = append(errs, cli.Choice("part", part, manifestParts))
 	}
 	if slices.ContainsFunc(o.parts, func(part string) bool { return part != partCRD }) {
-		errs = append(errs, o.registration.ValidateEndpoint(), o.registration.Validate(), o.certificates.ValidateSource())
+		errs = append(errs, o.registration.ValidateEndpoint(), o.registration.Validate(), o.registration.ValidateOwner(), o.certificates.ValidateSource())
 	}
 	if o.static && !slices.Equal(o.parts, []string{partConfigurations}) {
 		errs = append(errs, errors.New("--static prints webhook configurations only: add --part configurations"))

@@ -13,7 +13,7 @@ import (
 )
 
 // clusterRules are what the server may do everywhere, and no more.
-func clusterRules(name string, mode registration.Mode) []rbacv1.PolicyRule {
+func clusterRules(name, owner string, mode registration.Mode) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{{
 		APIGroups: []string{kubeflowv1alpha1.GroupName},
 		Resources: []string{kubeflowv1alpha1.PodDefaultResource},
@@ -21,6 +21,9 @@ func clusterRules(name string, mode registration.Mode) []rbacv1.PolicyRule {
 	}}
 	if mode == registration.ModeAPI {
 		rules = append(rules, registration.PolicyRules(name)...)
+		if owner != "" {
+			rules = append(rules, registration.OwnerPolicyRules(owner)...)
+		}
 	}
 	return rules
 }
@@ -61,7 +64,7 @@ func (o *manifestsOptions) rbac(config registration.Config) []runtime.Object {
 	}
 
 	objects := []runtime.Object{&rbacv1.ClusterRole{
-		TypeMeta: kind("ClusterRole"), ObjectMeta: meta("", config.Name), Rules: clusterRules(config.Name, o.registration.Mode),
+		TypeMeta: kind("ClusterRole"), ObjectMeta: meta("", config.Name), Rules: clusterRules(config.Name, o.registration.OwnerName(), o.registration.Mode),
 	}}
 	if subjects != nil {
 		objects = append(objects,

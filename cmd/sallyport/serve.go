@@ -54,6 +54,7 @@ func newServeCommand() *cobra.Command {
 		cli.CompleteFiles(cmd, "kubeconfig")
 		o.settings.Registration.AddModeFlag(cmd)
 		o.settings.Registration.AddDirectoryFlag(cmd)
+		o.settings.Registration.AddOwnerFlag(cmd)
 		o.settings.Registration.AddEndpointFlags(cmd)
 	})
 	addFlagGroup(cmd, "Webhook configurations", func() { o.settings.Registration.AddFlags(cmd) })

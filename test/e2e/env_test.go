@@ -73,6 +73,8 @@ func TestSallyport(t *testing.T) {
 		{"an API server that is away leaves the last cache in use", testAPIServerAway},
 		{"the rights that manifests prints are enough", testManifests},
 		{"a restarted server keeps its authority", testAuthority},
+		{"what a server registered is uninstalled, once nobody leads", testUninstall},
+		{"configurations go with their owner", testOwner},
 		{"ten thousand PodDefaults are one namespace's", testManyPodDefaults},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, e) })

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+)
+
+// RemovalAction is what removing did with an object.
+type RemovalAction string
+
+const (
+	// Deleted means that the object is gone.
+	Deleted RemovalAction = "deleted"
+	// Changed means that what is ours is gone, and the object still there.
+	Changed RemovalAction = "changed"
+	// Left means that nothing was done.
+	Left RemovalAction = "left"
+)
+
+// Removal says what became of one object. Objects that are not there have none.
+type Removal struct {
+	// Object is named as kubectl does, "resource.group/name", or it is a file's path.
+	Object string
+	Action RemovalAction
+	// Why is empty for Deleted.
+	Why string
+}
+
+// RemoveOptions say what to remove.
+type RemoveOptions struct {
+	// Name of the configurations.
+	Name string
+	// FieldManager is [DefaultFieldManager] if empty.
+	FieldManager string
+	// DryRun lets the API server check everything, rights too, and store nothing.
+	DryRun bool
+}
+
+func (o RemoveOptions) manager() string {
+	if o.FieldManager == "" {
+		return DefaultFieldManager
+	}
+	return o.FieldManager
+}
+
+func (o RemoveOptions) dryRun() []string {
+	if o.DryRun {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
+}
+
+// RemoveConfigurations removes what a [Keeper] of that name wrote: the webhooks that
+// the field manager owns and, if no others are left in it, the object. An object
+// without [ManagedByLabel], or of which the field manager owns nothing, is left.
+// A Keeper that still runs writes it all again.
+//
+// The removals are those done before the error, if there is one.
+func RemoveConfigurations(ctx context.Context, client admissionregistrationclient.AdmissionregistrationV1Interface, o RemoveOptions) ([]Removal, error) {
+	options := Options{Config: Config{Name: o.Name}, Client: client, FieldManager: o.manager()}
+	never := func(context.Context) error { return nil }
+	var out []Removal
+	for _, kept := range []kept{mutatingObject(options, never), validatingObject(options, never)} {
+		removal, err := kept.uninstall(ctx, o.dryRun())
+		if err != nil {
+			return out, fmt.Errorf("%s %s: %w", kept.kind(), o.Name, err)
+		}
+		if removal != nil {
+			out = append(out, *removal)
+		}
+	}
+	return out, nil
+}
+
+func (o *object[Object, List, Wanted]) uninstall(ctx context.Context, dryRun []string) (*Removal, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	live, err := o.client.Get(ctx, o.objectName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading it before removal: %w", err)
+	}
+	resource := "mutatingwebhookconfiguration"
+	if o.kindName == validatingKind {
+		resource = "validatingwebhookconfiguration"
+	}
+	removal := &Removal{Object: resource + ".admissionregistration.k8s.io/" + o.objectName, Action: Left}
+	switch {
+	case live.GetLabels()[ManagedByLabel] != ManagedByValue:
+		removal.Why = fmt.Sprintf("it does not carry the label %s=%s", ManagedByLabel, ManagedByValue)
+		return removal, nil
+	case !slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == o.manager }):
+		removal.Why = fmt.Sprintf("the field manager %s owns nothing of it; whoever applied it removes it", o.manager)
+		return removal, nil
+	}
+	left, _, err := o.remove(ctx, dryRun)
+	if err != nil {
+		return nil, err
+	}
+	removal.Action = Deleted
+	if left != "" {
+		removal.Action, removal.Why = Changed, "own webhooks are removed, those of others are still in it"
+	}
+	return removal, nil
+}
+
+// uninstall is not for definitions: see [RemoveConversions].
+func (d *definition) uninstall(context.Context, []string) (*Removal, error) { return nil, nil }
+
+// RemoveStaticManifests removes the files that a [Files] of that name wrote below the
+// directory, if their objects carry [ManagedByLabel].
+func RemoveStaticManifests(directory string, o RemoveOptions) ([]Removal, error) {
+	if !filepath.IsAbs(directory) {
+		return nil, fmt.Errorf("directory %q: write an absolute path", directory)
+	}
+	var out []Removal
+	for _, folder := range []string{mutatingFolder, validatingFolder} {
+		path := filepath.Join(directory, staticPath(folder, o.Name))
+		data, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return out, err
+		}
+		if !isOurs(data) {
+			out = append(out, Removal{path, Left, fmt.Sprintf("its object does not carry the label %s=%s", ManagedByLabel, ManagedByValue)})
+			continue
+		}
+		if !o.DryRun {
+			if err := os.Remove(path); err != nil {
+				return out, err
+			}
+		}
+		out = append(out, Removal{Object: path, Action: Deleted})
+	}
+	return out, nil
+}
+
+// RemoveConversions sets spec.conversion of the definitions to the strategy None, with
+// which the API server changes only apiVersion from one version to another: right for
+// versions of one schema, and a loss for others. A definition whose conversion webhook
+// the field manager does not own is left.
+func RemoveConversions(ctx context.Context, client apiextensionsclient.CustomResourceDefinitionInterface, crds []string, o RemoveOptions) ([]Removal, error) {
+	var out []Removal
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(crds))) {
+		removal, err := removeConversion(ctx, client, name, o)
+		if err != nil {
+			return out, fmt.Errorf("%s %s: %w", definitionKind, name, err)
+		}
+		if removal != nil {
+			out = append(out, *removal)
+		}
+	}
+	return out, nil
+}
+
+func removeConversion(ctx context.Context, client apiextensionsclient.CustomResourceDefinitionInterface, name string, o RemoveOptions) (*Removal, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	live, err := client.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !convertsByWebhook(live):
+		return nil, nil
+	}
+	removal := &Removal{Object: definitionObject(name), Action: Left}
+	if !ownsConversion(live, o.manager()) {
+		removal.Why = fmt.Sprintf("the field manager %s does not own its conversion webhook", o.manager())
+		return removal, nil
+	}
+	// Not an apply: what others own of the stanza too would stay, and a stanza without
+	// a strategy for it is refused.
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": live.UID, "resourceVersion": live.ResourceVersion},
+		"spec":     map[string]any{"conversion": map[string]any{"strategy": apiextensionsv1.NoneConverter, "webhook": nil}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: o.manager(), DryRun: o.dryRun()}); err != nil {
+		return nil, err
+	}
+	removal.Action, removal.Why = Changed, "its conversion strategy is None"
+	return removal, nil
+}
+
+// LeftConversions are the definitions whose conversion webhook the field manager owns.
+// It needs the right to list all definitions.
+func LeftConversions(ctx context.Context, client apiextensionsclient.CustomResourceDefinitionInterface, o RemoveOptions) ([]Removal, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var out []Removal
+	for i := range list.Items {
+		if crd := &list.Items[i]; convertsByWebhook(crd) && ownsConversion(crd, o.manager()) {
+			out = append(out, Removal{definitionObject(crd.Name), Left, "its objects may be stored in versions that only its conversion webhook can convert"})
+		}
+	}
+	return out, nil
+}
+
+func definitionObject(name string) string {
+	return "customresourcedefinition.apiextensions.k8s.io/" + name
+}
+
+func convertsByWebhook(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+}
+
+func ownsConversion(crd *apiextensionsv1.CustomResourceDefinition, manager string) bool {
+	return slices.ContainsFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == manager && owns(entry, "f:spec", "f:conversion", "f:webhook")
+	})
+}
