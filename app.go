@@ -20,6 +20,8 @@ import (
 	"fmt"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -35,6 +37,8 @@ type App struct {
 	version     string
 	webhooks    []admission.Webhook
 	converters  []conversion.Converter
+	crds        []*apiextensionsv1.CustomResourceDefinition
+	rules       []rbacv1.PolicyRule
 	components  []func(Environment) (Component, error)
 	controllers []controller
 	// authentications are the ways to tell who may call, besides the built-in ones.
@@ -64,6 +68,7 @@ func New(name string, options ...Option) (*App, error) {
 	}
 	a.checkWebhooks()
 	a.checkConverters()
+	a.checkCRDs()
 	a.checkControllers()
 	a.checkAuthentications()
 	if len(a.webhooks) == 0 && len(a.converters) == 0 && len(a.components) == 0 && len(a.controllers) == 0 && len(a.mistakes) == 0 {

@@ -20,7 +20,8 @@ import (
 // a second signal ends it at once. It has the flags of what is registered and no
 // others: those of webhooks, those of controllers and, where there are both,
 // --webhooks and --controllers, so that the same binary serves as one process or
-// as two. It is for os.Exit(cli.Run(app.Command())) with k8s.io/component-base/cli,
+// as two. Its command manifests prints what to install: rights, webhook configurations
+// and the definitions of [WithCRDs]. It is for os.Exit(cli.Run(app.Command())) with k8s.io/component-base/cli,
 // or for a command of one's own.
 func (a *App) Command() *cobra.Command {
 	s := a.DefaultSettings()
@@ -46,6 +47,9 @@ func (a *App) Command() *cobra.Command {
 	}
 	a.addFlags(cmd, &s)
 	log.AddFlags(cmd)
+	if len(a.webhooks)+len(a.converters)+len(a.components) > 0 {
+		cmd.AddCommand(a.manifestsCommand())
+	}
 	return cmd
 }
 

@@ -64,9 +64,7 @@ func (p *process) registerConverters(options *registration.Options, converters [
 		path := p.registeredPath(wire.ConversionPath)
 		conversions := make([]registration.Conversion, 0, len(converters))
 		for _, converter := range converters {
-			conversions = append(conversions, registration.Conversion{
-				CRD: converter.CRD(), Path: path, ReviewVersions: []string{"v1", "v1beta1"},
-			})
+			conversions = append(conversions, conversionOf(converter.CRD(), path))
 		}
 		return conversions
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sallyport-io/sallyport/admission"
@@ -49,4 +50,15 @@ func convert(applyConfiguration, object any) error {
 		return fmt.Errorf("apply configuration into %T: %w", object, err)
 	}
 	return nil
+}
+
+// ConversionManifest returns spec.conversion for the definition of a custom resource.
+// caBundle is as for [Build].
+func ConversionManifest(c Config, conversion Conversion, caBundle []byte) (*apiextensionsv1.CustomResourceConversion, error) {
+	wanted, err := BuildConversions(c, []Conversion{conversion}, caBundle)
+	if err != nil {
+		return nil, err
+	}
+	out := &apiextensionsv1.CustomResourceConversion{}
+	return out, convert(wanted[conversion.CRD].Spec.Conversion, out)
 }

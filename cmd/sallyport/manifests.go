@@ -3,18 +3,15 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/yaml"
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/config/crd"
@@ -125,7 +122,7 @@ func (o *manifestsOptions) run(out io.Writer) error {
 		}
 	}
 	if slices.Contains(o.parts, partRBAC) {
-		objects = append(objects, o.rbac(o.registration.Config())...)
+		objects = append(objects, o.rights().Objects()...)
 		rights, err := o.callers.rights(o.registration.Config(), o.serviceAccount)
 		if err != nil {
 			return err
@@ -144,19 +141,13 @@ func (o *manifestsOptions) run(out io.Writer) error {
 		}
 		objects = append(objects, configurations...)
 	}
-	return printYAML(out, objects)
+	return cli.PrintYAML(out, objects)
 }
 
 func (o *manifestsOptions) configurations() ([]runtime.Object, error) {
-	var caBundle []byte
-	if o.caFile != "" {
-		var err error
-		if caBundle, err = os.ReadFile(o.caFile); err != nil {
-			return nil, fmt.Errorf("--ca-file: %w", err)
-		}
-		if len(caBundle) == 0 {
-			return nil, fmt.Errorf("--ca-file: %s is empty; leave the flag out if somebody else writes the caBundle", o.caFile)
-		}
+	caBundle, err := cli.ReadCABundle("ca-file", o.caFile)
+	if err != nil {
+		return nil, err
 	}
 	webhooks, err := builtinWebhooks(poddefault.NewIndex(), poddefault.DefaultSettings())
 	if err != nil {
@@ -169,31 +160,4 @@ func (o *manifestsOptions) configurations() ([]runtime.Object, error) {
 		return registration.StaticManifests(o.registration.Config(), webhooks, caBundle)
 	}
 	return registration.Manifests(o.registration.Config(), webhooks, caBundle)
-}
-
-// printYAML prints the objects as one stream, without what only the API server
-// fills in.
-func printYAML(out io.Writer, objects []runtime.Object) error {
-	for i, object := range objects {
-		data, err := json.Marshal(object)
-		if err != nil {
-			return err
-		}
-		var tree map[string]any
-		if err := yaml.Unmarshal(data, &tree); err != nil {
-			return err
-		}
-		delete(tree, "status")
-		text, err := yaml.Marshal(tree)
-		if err != nil {
-			return err
-		}
-		if i > 0 {
-			text = append([]byte("---\n"), text...)
-		}
-		if _, err := out.Write(text); err != nil {
-			return err
-		}
-	}
-	return nil
 }

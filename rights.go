@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/sallyport-io/sallyport/registration"
+)
+
+// Rights are what a server with the settings may do in a cluster, and who it is.
+type Rights struct {
+	Registration   RegistrationSettings
+	Certificate    CertificateSettings
+	LeaderElection LeaderElectionSettings
+	// ServiceAccount is the server's, in the namespace of the Service. A server that is
+	// reached by a URL runs outside of the cluster, and its user is bound by whoever
+	// made it.
+	ServiceAccount string
+	// Rules are the rights of the webhooks and controllers themselves.
+	Rules []rbacv1.PolicyRule
+	// CRDs are the names of the CustomResourceDefinitions whose conversion is
+	// registered.
+	CRDs []string
+}
+
+// Objects returns a ClusterRole and Roles with these rights and no more and, for a
+// server in the cluster, its ServiceAccount and the bindings.
+func (r Rights) Objects() []runtime.Object {
+	config := r.Registration.Config()
+	rules := r.Rules
+	if r.Registration.Mode == registration.ModeAPI {
+		rules = append(rules[:len(rules):len(rules)], registration.PolicyRules(config.Name)...)
+		rules = append(rules, registration.ConversionPolicyRules(r.CRDs...)...)
+		if owner := r.Registration.OwnerName(); owner != "" {
+			rules = append(rules, registration.OwnerPolicyRules(owner)...)
+		}
+	}
+	var subjects []rbacv1.Subject
+	if service := config.Endpoint.Service; service != nil {
+		subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: service.Namespace, Name: r.ServiceAccount}}
+	}
+
+	objects := []runtime.Object{&rbacv1.ClusterRole{
+		TypeMeta: rbacKind("ClusterRole"), ObjectMeta: managed("", config.Name), Rules: rules,
+	}}
+	if subjects != nil {
+		objects = append(objects,
+			&rbacv1.ClusterRoleBinding{
+				TypeMeta: rbacKind("ClusterRoleBinding"), ObjectMeta: managed("", config.Name), Subjects: subjects,
+				RoleRef: roleRef("ClusterRole", config.Name),
+			},
+			&corev1.ServiceAccount{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+				ObjectMeta: managed(subjects[0].Namespace, r.ServiceAccount),
+			})
+	}
+	role := func(namespace, name string, rules []rbacv1.PolicyRule) {
+		objects = append(objects, &rbacv1.Role{TypeMeta: rbacKind("Role"), ObjectMeta: managed(namespace, name), Rules: rules})
+		if subjects != nil {
+			objects = append(objects, &rbacv1.RoleBinding{
+				TypeMeta: rbacKind("RoleBinding"), ObjectMeta: managed(namespace, name), Subjects: subjects, RoleRef: roleRef("Role", name),
+			})
+		}
+	}
+	if r.Registration.Mode == registration.ModeAPI {
+		role(metav1.NamespaceDefault, config.Name+"-events", registration.EventPolicyRules())
+	}
+	if namespace, secret, ok := r.Certificate.AuthoritySecret(config.Endpoint); ok {
+		role(namespace, config.Name, authorityRules(secret, r.LeaderElection.Enabled))
+	}
+	return objects
+}
+
+// authorityRules are what the server may do in the namespace of its authority, and
+// no more. The lease has the name of the Secret. RBAC knows no name at creation.
+func authorityRules(secret string, elects bool) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get", "update", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
+	}
+	if elects {
+		rules = append(rules,
+			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{secret}, Verbs: []string{"get", "update"}},
+			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}})
+	}
+	return rules
+}
+
+func managed(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: namespace, Name: name,
+		Labels: map[string]string{registration.ManagedByLabel: registration.ManagedByValue},
+	}
+}
+
+func rbacKind(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+func roleRef(kind, name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+}
