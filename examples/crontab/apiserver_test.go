@@ -29,7 +29,7 @@ import (
 
 func TestOperatorOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(definition(t)))
-	start(t, config, freePort(t), []string{"crontab"})
+	start(t, config, freePort(t), operator(t), []string{"crontab"})
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1.AddToScheme(scheme), batchv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -121,14 +121,19 @@ func freePort(t *testing.T) int {
 	return port
 }
 
-// start runs the operator, outside of the cluster, until the test ends or stop is
-// called. A process can have a controller once.
-func start(t *testing.T, config *rest.Config, port int, controllers []string, options ...sallyport.Option) (stop func()) {
+func operator(t *testing.T) *sallyport.App {
 	t.Helper()
-	app, err := newApp(options...)
+	app, err := newApp()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return app
+}
+
+// start runs the operator, outside of the cluster, until the test ends or stop is
+// called. A process can have a controller once.
+func start(t *testing.T, config *rest.Config, port int, app *sallyport.App, controllers []string) (stop func()) {
+	t.Helper()
 	settings := app.DefaultSettings()
 	settings.Client = config
 	settings.Logger = slog.New(slog.DiscardHandler)

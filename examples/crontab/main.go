@@ -31,16 +31,11 @@ func main() {
 	}
 }
 
-func newApp(more ...sallyport.Option) (*sallyport.App, error) {
+func newApp() (*sallyport.App, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, v1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
-		}
-	}
-	options := func(a *sallyport.App) { // what tests add
-		for _, option := range more {
-			option(a)
 		}
 	}
 	rules := admission.Rules(v1.Resource) // CREATE and UPDATE
@@ -53,6 +48,5 @@ func newApp(more ...sallyport.Option) (*sallyport.App, error) {
 		),
 		sallyport.WithConverters(conversion.HubAndSpokes[*v1beta1.CronTab](scheme)),
 		sallyport.WithController("crontab", setUpController),
-		options,
 	)
 }

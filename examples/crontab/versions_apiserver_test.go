@@ -95,7 +95,7 @@ func TestVersionsOnARealAPIServer(t *testing.T) {
 	cluster := clientFor(t, config)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	stop := start(t, config, freePort(t), nil)
+	stop := start(t, config, freePort(t), operator(t), nil)
 
 	old := &v1beta1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old"},
 		Spec: v1beta1.CronTabSpec{Schedule: schedule("*/5", "1")}}
@@ -248,7 +248,10 @@ func TestACacheOfConvertedObjectsDoesNotWaitForReadiness(t *testing.T) {
 	var informer atomic.Pointer[toolscache.InformerSynced]
 	converted := make(chan string, count)
 	ready := make(chan struct{})
-	start(t, config, port, []string{"cache"},
+	app, err := sallyport.New("crontab",
+		sallyport.WithScheme(cluster.Scheme()),
+		sallyport.WithWebhooks(operator(t).Webhooks()...),
+		sallyport.WithConverters(converter(t)),
 		sallyport.WithController("cache", func(m manager.Manager) error {
 			synced, err := m.GetCache().GetInformer(ctx, &v1.CronTab{}, cache.BlockUntilSynced(false))
 			if err != nil {
@@ -277,6 +280,10 @@ func TestACacheOfConvertedObjectsDoesNotWaitForReadiness(t *testing.T) {
 			}}, nil
 		}),
 	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, config, port, app, []string{"cache"})
 	select {
 	case <-ready:
 	case <-ctx.Done():
