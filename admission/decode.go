@@ -3,32 +3,27 @@
 package admission
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-	jsonv1 "github.com/go-json-experiment/json/v1"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/sallyport-io/sallyport/internal/decode"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // A target is a Go type that objects are decoded into, with the kind that the
 // requests must be for.
 type target struct {
-	elem    reflect.Type // the struct
-	untyped bool         // it holds a tree of maps
-	layout  *layout      // nil if only the general decoder will do
-	options json.Options
+	elem    reflect.Type            // the struct
+	untyped bool                    // it holds a tree of maps
+	typ     *decode.Type            // nil if it is
 	kind    string                  // empty if any will do
 	exact   schema.GroupVersionKind // instead of kind, if set
 	err     error                   // why there is no target
@@ -99,74 +94,9 @@ func describe(typ reflect.Type) *target {
 		t.kind = t.elem.Name()
 	}
 	if !t.untyped {
-		t.options = decodeOptions(t.elem)
-		t.layout = newLayout(t.elem)
+		t.typ = decode.For(t.elem)
 	}
 	return t
-}
-
-// decodeOptions make decoding mean what it means to Kubernetes: encoding/json with
-// names that are case-sensitive and integers that stay integers. What was checked
-// when the review was read is not checked again.
-func decodeOptions(typ reflect.Type) json.Options {
-	options := []json.Options{
-		jsonv1.DefaultOptionsV1(),
-		json.MatchCaseInsensitiveNames(false),
-		jsontext.AllowDuplicateNames(true),
-		jsontext.AllowInvalidUTF8(true),
-		// It is about values that were there before; there are none.
-		jsonv1.MergeWithLegacySemantics(false),
-		// It costs another pass over the object.
-		jsonv1.ReportErrorsWithLegacySemantics(false),
-	}
-	w := typeWalk{seen: map[reflect.Type]bool{}, options: json.JoinOptions(options...)}
-	w.walk(typ)
-	if w.odd {
-		options = append(options, jsonv1.ReportErrorsWithLegacySemantics(true))
-	}
-	if w.dynamic {
-		options = append(options, json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, to *any) error {
-			value, err := dec.ReadValue()
-			if err == nil {
-				*to, err = decodeTree(value)
-			}
-			return err
-		})))
-	}
-	return json.JoinOptions(options...)
-}
-
-// A typeWalk looks at all types that decoding a type may lead to.
-type typeWalk struct {
-	seen    map[reflect.Type]bool
-	options json.Options
-	dynamic bool // some hold an any
-	odd     bool // some have tags that encoding/json puts up with and its successor does not
-}
-
-func (w *typeWalk) walk(typ reflect.Type) {
-	if w.seen[typ] {
-		return
-	}
-	w.seen[typ] = true
-	if typ.Kind() != reflect.Interface && reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		return
-	}
-	switch typ.Kind() {
-	case reflect.Interface:
-		w.dynamic = true
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		w.walk(typ.Elem())
-	case reflect.Struct:
-		if json.Unmarshal([]byte("{}"), reflect.New(typ).Interface(), w.options) != nil {
-			w.odd = true
-		}
-		for field := range typ.Fields() {
-			if field.IsExported() || field.Anonymous {
-				w.walk(field.Type)
-			}
-		}
-	}
 }
 
 // checkKind refuses a request for another kind.
@@ -191,37 +121,40 @@ func (t *target) decode(raw []byte, what string) (runtime.Object, error) {
 }
 
 // decodeMarked is decode that takes an imprint too, which is opaque if it could not.
-func (t *target) decodeMarked(raw []byte, what string, m *imprint) (runtime.Object, error) {
+func (t *target) decodeMarked(raw []byte, what string, m *decode.Imprint) (runtime.Object, error) {
 	if len(raw) == 0 {
 		return nil, &readError{fmt.Sprintf("the request has no %s; a %s is expected", what, t.name())}
 	}
-	pointer := reflect.New(t.elem)
-	value := pointer.Interface()
-	if t.layout != nil && t.layout.read(raw, pointer.UnsafePointer(), t.options, m) {
+	if !t.untyped {
+		value, err := t.typ.New(raw, m)
+		if err != nil {
+			return nil, &readError{fmt.Sprintf("the %s of the request cannot be decoded as %s: %s", what, t.name(), locate(err))}
+		}
 		return value.(runtime.Object), nil
 	}
 	if m != nil {
-		m.opaque = true
+		m.Opaque = true
 	}
-	if t.untyped {
-		reader := jsonpatch.NewReader(raw)
-		if reader.Kind() != '{' {
-			return nil, &readError{fmt.Sprintf("the %s of the request is no JSON object", what)}
-		}
-		tree, err := decodeTree(raw)
-		if err != nil {
-			return nil, &readError{fmt.Sprintf("the %s of the request cannot be decoded: %s", what, err)}
-		}
-		value.(runtime.Unstructured).SetUnstructuredContent(tree.(map[string]any))
-		return value.(runtime.Object), nil
+	reader := jsonpatch.NewReader(raw)
+	if reader.Kind() != '{' {
+		return nil, &readError{fmt.Sprintf("the %s of the request is no JSON object", what)}
 	}
-	if t.layout != nil { // which may have filled a part of it
-		pointer.Elem().SetZero()
+	tree, err := decode.Tree(raw)
+	if err != nil {
+		return nil, &readError{fmt.Sprintf("the %s of the request cannot be decoded: %s", what, err)}
 	}
-	if err := json.Unmarshal(raw, value, t.options); err != nil {
-		return nil, &readError{fmt.Sprintf("the %s of the request cannot be decoded as %s: %s", what, t.name(), locate(err))}
-	}
+	value := reflect.New(t.elem).Interface()
+	value.(runtime.Unstructured).SetUnstructuredContent(tree.(map[string]any))
 	return value.(runtime.Object), nil
+}
+
+// locate tells where an object cannot be decoded, and what was expected there.
+func locate(err error) string {
+	where, offset, problem := decode.Describe(err)
+	if where == "" {
+		return problem
+	}
+	return fmt.Sprintf("%s, at byte %d: %s", where, offset, problem)
 }
 
 func (t *target) name() string {
@@ -242,125 +175,4 @@ func (e *readError) Status() metav1.Status {
 	return metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: e.message,
 	}
-}
-
-// locate tells where an object cannot be decoded, and what was expected there.
-// Errors of decoders often repeat the value, so none of their text is taken.
-func locate(err error) string {
-	var semantic *json.SemanticError
-	var legacy *jsonv1.UnmarshalTypeError
-	var syntax *jsontext.SyntacticError
-	switch {
-	case errors.As(err, &semantic):
-		where := string(semantic.JSONPointer)
-		if where == "" {
-			where = "the whole"
-		}
-		return fmt.Sprintf("%s, at byte %d: %s", where, semantic.ByteOffset, expectation(semantic.GoType, semantic.JSONKind))
-	case errors.As(err, &legacy):
-		return fmt.Sprintf("%s, at byte %d: %s", "/"+strings.ReplaceAll(legacy.Field, ".", "/"), legacy.Offset, expectation(legacy.Type, 0))
-	case errors.As(err, &syntax):
-		return fmt.Sprintf("%s, at byte %d: no valid JSON", syntax.JSONPointer, syntax.ByteOffset)
-	default:
-		return "a value is not what its field takes"
-	}
-}
-
-func expectation(typ reflect.Type, found jsontext.Kind) string {
-	expected := "another value"
-	if typ != nil {
-		for typ.Kind() == reflect.Pointer {
-			typ = typ.Elem()
-		}
-		switch kind := typ.Kind(); {
-		case reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]()):
-			expected = "a " + typ.Name()
-		case kind == reflect.String:
-			expected = "a string"
-		case kind == reflect.Bool:
-			expected = "true or false"
-		case kind >= reflect.Int && kind <= reflect.Uintptr:
-			expected = "an integer of type " + typ.Kind().String()
-		case kind == reflect.Float32 || kind == reflect.Float64:
-			expected = "a number"
-		case kind == reflect.Slice && typ.Elem().Kind() == reflect.Uint8:
-			expected = "a string in base64"
-		case kind == reflect.Slice || kind == reflect.Array:
-			expected = "a list"
-		case kind == reflect.Struct || kind == reflect.Map:
-			expected = "an object"
-		}
-	}
-	switch found {
-	case '{':
-		return "expected " + expected + ", found an object"
-	case '[':
-		return "expected " + expected + ", found a list"
-	case '"':
-		return "expected " + expected + ", found a string"
-	case '0':
-		return "expected " + expected + ", found a number"
-	case 't', 'f':
-		return "expected " + expected + ", found a boolean"
-	default:
-		return "expected " + expected
-	}
-}
-
-// decodeTree reads JSON as Kubernetes' unstructured objects hold it: integers that
-// fit are int64, other numbers float64.
-func decodeTree(raw []byte) (any, error) {
-	d := treeDecoder{Reader: jsonpatch.NewReader(raw)}
-	value := d.value()
-	return value, d.err
-}
-
-type treeDecoder struct {
-	jsonpatch.Reader
-	err error
-}
-
-func (d *treeDecoder) value() any {
-	switch d.Kind() {
-	case '{':
-		object := map[string]any{}
-		d.Object(func(name []byte) {
-			key := string(name)
-			object[key] = d.value()
-		})
-		return object
-	case '[':
-		list := []any{}
-		d.Array(func(int) { list = append(list, d.value()) })
-		return list
-	case '"':
-		text, _ := d.String()
-		return string(text)
-	case 't':
-		d.Skip()
-		return true
-	case 'f':
-		d.Skip()
-		return false
-	case '0':
-		return d.number()
-	default:
-		d.Skip()
-		return nil
-	}
-}
-
-func (d *treeDecoder) number() any {
-	at := d.Offset()
-	text := string(d.Value())
-	if !strings.ContainsAny(text, ".eE") {
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return n
-		}
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil && d.err == nil {
-		d.err = fmt.Errorf("at byte %d: the number is out of range", at)
-	}
-	return f
 }

@@ -16,6 +16,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/sallyport-io/sallyport/internal/decode"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -102,17 +103,17 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 	}
 	c := newCall(ctx, req)
 	t := mutators[0].target
-	var mark *imprint
+	var mark *decode.Imprint
 	if m := mutators[0]; !m.changes.Load() && !WantsOrigins(ctx) {
-		mark = imprints.Get().(*imprint)
-		defer mark.release()
+		mark = decode.NewImprint()
+		defer mark.Release()
 	}
 	object, err := t.object(req, mark)
 	if err != nil {
 		return c.decide(err)
 	}
 	var before apiruntime.Object
-	if mark == nil || mark.opaque {
+	if mark == nil || mark.Opaque {
 		before = object.DeepCopyObject()
 	}
 	kind := object.GetObjectKind().GroupVersionKind()
@@ -127,7 +128,7 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 		}
 	}
 	if before == nil {
-		if mark.unchanged() {
+		if mark.Unchanged() {
 			return c.response(Allowed()), nil
 		}
 		mutators[0].changes.Store(true)
@@ -148,7 +149,7 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 }
 
 // object decodes the object of the request, and takes an imprint unless that is nil.
-func (t *target) object(req *admissionv1.AdmissionRequest, m *imprint) (apiruntime.Object, error) {
+func (t *target) object(req *admissionv1.AdmissionRequest, m *decode.Imprint) (apiruntime.Object, error) {
 	if err := t.checkKind(req); err != nil {
 		return nil, err
 	}

@@ -179,10 +179,10 @@ func TestObjectsThatCannotBeConverted(t *testing.T) {
 		"a version that is unknown":  {object("example.com/v9", `,"metadata":{}`), "v2", `has version "v9", from which there is no converter: there are v1, v1alpha1, v2`},
 		"a wish that is unknown":     {object("example.com/v1", `,"metadata":{}`), "v9", `there is no converter to version "v9": there are v1, v1alpha1, v2`},
 		"a long version":             {object("example.com/"+strings.Repeat("v", 64), `,"metadata":{}`), "v2", "has version (64 bytes), from which there is no converter: there are v1, v1alpha1, v2"},
-		"a field of another type":    {object("example.com/v1alpha1", hunter+`{"hunter2":1}`), "v1", "cannot be decoded as conversion.alphaThing: /hostPort: expected a string"},
-		"labels of another type":     {object("example.com/v1alpha1", `,"metadata":{"labels":{"a":"1","hunter2":2}}`), "v1", "cannot be decoded as conversion.alphaThing: /metadata/labels/hunter2: expected a string"},
-		"a time that is none":        {object("example.com/v1alpha1", `,"metadata":{"creationTimestamp":"hunter2"}`), "v1", "cannot be decoded as conversion.alphaThing: /metadata/creationTimestamp: expected a Time"},
-		"a number out of range":      {object("example.com/v1", `,"metadata":{},"weight":9223372036854775808`), "v2", "cannot be decoded as conversion.hubThing: /weight: expected an integer of type int64"},
+		"a field of another type":    {object("example.com/v1alpha1", hunter+`{"hunter2":1}`), "v1", "cannot be decoded as conversion.alphaThing: /hostPort: expected a string, found an object"},
+		"labels of another type":     {object("example.com/v1alpha1", `,"metadata":{"labels":{"a":"1","hunter2":2}}`), "v1", "cannot be decoded as conversion.alphaThing: /metadata/labels/hunter2: expected a string, found a number"},
+		"a time that is none":        {object("example.com/v1alpha1", `,"metadata":{"creationTimestamp":"hunter2"}`), "v1", "cannot be decoded as conversion.alphaThing: /metadata/creationTimestamp: expected a Time, found a string"},
+		"a number out of range":      {object("example.com/v1", `,"metadata":{},"weight":9223372036854775808`), "v2", "cannot be decoded as conversion.hubThing: /weight: expected an integer of type int64, found a number"},
 		"a free number out of range": {object("example.com/v1", `,"metadata":{},"free":{"a":1e999}`), "v2", "cannot be decoded as conversion.hubThing: /free/a: expected another value"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sallyport-io/sallyport/internal/decode"
 )
 
 // Difference is a place in which an object is not the same after a round trip. It
@@ -48,11 +50,11 @@ func (c Converter) RoundTrip(ctx context.Context, raw []byte, version string) ([
 	if err != nil {
 		return nil, fmt.Errorf("back to %s: %w", own, err)
 	}
-	before, err := treeOf(raw)
+	before, err := decode.Tree(raw)
 	if err != nil {
 		return nil, err
 	}
-	after, err := treeOf(back)
+	after, err := decode.Tree(back)
 	if err != nil {
 		return nil, err
 	}

@@ -3,15 +3,15 @@
 package conversion
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/internal/decode"
 )
 
 // Unstructured converts objects without a Go type: the function changes the object
@@ -71,9 +71,7 @@ func (t *trees) convert(ctx context.Context, dst []byte, in *Object, _, to int) 
 
 // readTree decodes an object, without managed fields.
 func readTree(in *Object) (map[string]any, error) {
-	raw, done := without(in, in.At.ManagedFields)
-	defer done()
-	tree, err := treeOf(raw)
+	tree, err := decode.Tree(without(in, in.At.ManagedFields))
 	if err != nil {
 		return nil, fmt.Errorf("cannot be decoded: %w", err)
 	}
@@ -85,8 +83,4 @@ func readTree(in *Object) (map[string]any, error) {
 		unstructured.RemoveNestedField(object, "metadata", "managedFields")
 	}
 	return object, nil
-}
-
-func treeOf(raw []byte) (any, error) {
-	return decodeTree(jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)))
 }

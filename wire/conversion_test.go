@@ -137,7 +137,7 @@ func TestAnObjectThatFailsFailsTheReview(t *testing.T) {
 		"no metadata":               {conversionReviewOf(beta, `{"apiVersion":"stable.example.com/v1","kind":"CronTab"}`), `object 0, CronTab "": has no metadata`, "metadata"},
 		"metadata that are a list":  {conversionReviewOf(beta, `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":["hunter2"]}`), `object 0, CronTab "": has no metadata`, "metadata"},
 		"something else":            {conversionReviewOf(beta, `"hunter2"`), `object 0, object "": is no JSON object`, "object"},
-		"a number out of range":     {conversionReviewOf(beta, crontab("a", `,"x":1e999`)), `object 0, CronTab "default/a": cannot be decoded: a number is out of range`, "range"},
+		"a number out of range":     {conversionReviewOf(beta, crontab("a", `,"x":1e999`)), `object 0, CronTab "default/a": cannot be decoded: at byte 105: the number is out of range`, "range"},
 		"another kind":              {conversionReviewOf(beta, `{"apiVersion":"stable.example.com/v1","kind":"Hat","metadata":{}}`), `object 0, Hat "": there is no converter for kind "Hat" of group "stable.example.com" here: correct the conversion of its CustomResourceDefinition`, "Hat"},
 		"a kind that is a number":   {conversionReviewOf(beta, `{"apiVersion":"stable.example.com/v1","kind":7,"metadata":{}}`), `object 0, object "": there is no converter for kind "" of group "stable.example.com" here: correct the conversion of its CustomResourceDefinition`, "kind"},
 		"another group":             {conversionReviewOf("hats.example.com/v1", good), `object 0, CronTab "default/good": its group is "stable.example.com", and the wanted version is "hats.example.com/v1"`, "group"},

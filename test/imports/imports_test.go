@@ -21,13 +21,13 @@ const module = "github.com/sallyport-io/sallyport"
 var allowed = map[string][]string{
 	"":            {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration", "internal/"}, // package sallyport
 	"jsonpatch":   {},
-	"conversion":  {},
+	"conversion":  {"internal/decode"},
 	"certificate": {},
 	"serving":     {},
 	// Only who may know the API server's own machinery takes it: cmd/sallyport and cloud.
 	"serving/delegated": {"serving"},
 	"api/":              {"api/"},
-	"admission":         {"jsonpatch"},
+	"admission":         {"jsonpatch", "internal/decode"},
 	"wire":              {"admission", "conversion", "jsonpatch"},
 	"registration":      {"admission", "conversion"},
 	"sallyporttest":     {"admission", "conversion", "jsonpatch", "wire"},

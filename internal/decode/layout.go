@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package admission
+package decode
 
 import (
 	"encoding"
@@ -167,14 +167,14 @@ type reading struct {
 	// memory of their own.
 	text    string
 	options jsonv2.Options
-	imprint *imprint // of the object; nil if nobody wants it
+	imprint *Imprint // of the object; nil if nobody wants it
 	failed  bool
 }
 
 // read fills the memory at p, which must be a zero value of the layout's type, and takes
 // an imprint unless that is nil. The strings that it makes are parts of raw, which must
 // never change from now on.
-func (l *layout) read(raw []byte, p unsafe.Pointer, options jsonv2.Options, m *imprint) bool {
+func (l *layout) read(raw []byte, p unsafe.Pointer, options jsonv2.Options, m *Imprint) bool {
 	r := reading{
 		Reader: jsonpatch.NewReader(raw), text: unsafe.String(unsafe.SliceData(raw), len(raw)),
 		options: options, imprint: m,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package admission
+package decode
 
 import (
 	"reflect"
@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// An imprint is a copy of the memory that an object was read into, byte for byte, to
+// An Imprint is a copy of the memory that an object was read into, byte for byte, to
 // tell later whether anybody changed the object. Most calls of most mutating webhooks
 // change nothing, and comparing the memory takes a twentieth of what a deep copy and a
 // comparison of two objects take.
@@ -17,15 +17,15 @@ import (
 // What it tells is safe in one direction: an object that is unchanged to it has not
 // been changed. The other way round it may see a change where the object means the
 // same as before.
-type imprint struct {
+type Imprint struct {
 	blocks []block
 	maps   []keyed
 	// bytes are what the blocks held, one behind the other, and then what the entries
 	// of the maps held.
 	bytes []byte
 	elems []byte
-	// opaque is true if the object holds memory whose changes would not be seen.
-	opaque bool
+	// Opaque is true if the object holds memory whose changes would not be seen.
+	Opaque bool
 }
 
 // A block is memory of its own: a struct, the elements of a list.
@@ -41,36 +41,39 @@ type keyed struct {
 	length int
 }
 
-var imprints = sync.Pool{New: func() any { return new(imprint) }}
+var imprints = sync.Pool{New: func() any { return new(Imprint) }}
 
-// release takes an imprint back. It must not be used any more.
-func (m *imprint) release() {
+// NewImprint returns an empty one. Release it when it is of no more use.
+func NewImprint() *Imprint { return imprints.Get().(*Imprint) }
+
+// Release takes an imprint back. It must not be used any more.
+func (m *Imprint) Release() {
 	if m == nil || cap(m.bytes) > 1<<20 {
 		return
 	}
 	clear(m.blocks)
 	clear(m.maps)
-	*m = imprint{blocks: m.blocks[:0], maps: m.maps[:0], bytes: m.bytes[:0], elems: m.elems[:0]}
+	*m = Imprint{blocks: m.blocks[:0], maps: m.maps[:0], bytes: m.bytes[:0], elems: m.elems[:0]}
 	imprints.Put(m)
 }
 
 // block says that the object has memory there. A nil imprint takes nothing, here and
 // below.
-func (m *imprint) block(at unsafe.Pointer, size uintptr) {
+func (m *Imprint) block(at unsafe.Pointer, size uintptr) {
 	if m != nil && size > 0 {
 		m.blocks = append(m.blocks, block{at, size})
 	}
 }
 
 // mapping says that the object has a map, with all its entries.
-func (m *imprint) mapping(value reflect.Value) {
+func (m *Imprint) mapping(value reflect.Value) {
 	if m != nil {
 		m.maps = append(m.maps, keyed{value: value, length: value.Len()})
 	}
 }
 
 // entry says that a map has an entry, and copies the value.
-func (m *imprint) entry(value, key, elem reflect.Value) {
+func (m *Imprint) entry(value, key, elem reflect.Value) {
 	if m != nil {
 		m.maps = append(m.maps, keyed{value: value, key: key})
 		m.elems = append(m.elems, memory(elem)...)
@@ -84,8 +87,8 @@ func memory(value reflect.Value) []byte {
 
 // outside takes what a value points to of which nothing is known but its type. Its own
 // memory is part of a block.
-func (m *imprint) outside(value reflect.Value) {
-	if m == nil || m.opaque {
+func (m *Imprint) outside(value reflect.Value) {
+	if m == nil || m.Opaque {
 		return
 	}
 	switch value.Kind() {
@@ -97,19 +100,19 @@ func (m *imprint) outside(value reflect.Value) {
 		if value.Type().Elem().Kind() == reflect.Uint8 {
 			m.block(value.UnsafePointer(), uintptr(value.Len()))
 		} else {
-			m.opaque = !value.IsNil()
+			m.Opaque = !value.IsNil()
 		}
 	case reflect.Pointer: // locations of times cannot be changed
-		m.opaque = !value.IsNil() && value.Type() != reflect.TypeFor[*time.Location]()
+		m.Opaque = !value.IsNil() && value.Type() != reflect.TypeFor[*time.Location]()
 	case reflect.Map, reflect.Interface, reflect.Func, reflect.Chan:
-		m.opaque = !value.IsNil()
+		m.Opaque = !value.IsNil()
 	case reflect.Array, reflect.UnsafePointer:
-		m.opaque = true
+		m.Opaque = true
 	}
 }
 
 // take copies the blocks, now that all of them are filled.
-func (m *imprint) take() {
+func (m *Imprint) take() {
 	if m == nil {
 		return
 	}
@@ -118,9 +121,9 @@ func (m *imprint) take() {
 	}
 }
 
-// unchanged tells whether the memory holds what it held.
-func (m *imprint) unchanged() bool {
-	if m == nil || m.opaque {
+// Unchanged tells whether the memory holds what it held.
+func (m *Imprint) Unchanged() bool {
+	if m == nil || m.Opaque {
 		return false
 	}
 	rest := m.bytes

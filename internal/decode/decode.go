@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decode reads objects from JSON that was checked before (no duplicate names,
+// no invalid UTF-8, see the package jsonpatch's Reader) as Kubernetes' own decoders
+// read it.
+package decode
+
+import (
+	"reflect"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+)
+
+// Type decodes objects into one Go type.
+type Type struct {
+	elem    reflect.Type
+	layout  *layout // nil if only the general decoder will do
+	options json.Options
+}
+
+// types are what was found out about them: it takes a while, and follows from the type
+// alone.
+var types sync.Map // of *Type, by reflect.Type
+
+// For returns what decodes into values of a type.
+func For(typ reflect.Type) *Type {
+	if t, ok := types.Load(typ); ok {
+		return t.(*Type)
+	}
+	t, _ := types.LoadOrStore(typ, &Type{typ, newLayout(typ), decodeOptions(typ)})
+	return t.(*Type)
+}
+
+// New returns a pointer to a new value that holds what raw says, and takes an imprint
+// unless that is nil. Strings of the value may be parts of raw, which must not change
+// from now on. [Describe] tells what an error is about.
+func (t *Type) New(raw []byte, m *Imprint) (any, error) {
+	pointer := reflect.New(t.elem)
+	if t.layout != nil && t.layout.read(raw, pointer.UnsafePointer(), t.options, m) {
+		return pointer.Interface(), nil
+	}
+	if m != nil {
+		m.Opaque = true
+	}
+	pointer.Elem().SetZero() // a part may have been read
+	err := json.Unmarshal(raw, pointer.Interface(), t.options)
+	return pointer.Interface(), err
+}
+
+// decodeOptions make decoding mean what it means to Kubernetes: encoding/json with
+// names that are case-sensitive and integers that stay integers. What was checked
+// before is not checked again.
+func decodeOptions(typ reflect.Type) json.Options {
+	options := []json.Options{
+		jsonv1.DefaultOptionsV1(),
+		json.MatchCaseInsensitiveNames(false),
+		jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true),
+		// It is about values that were there before; there are none.
+		jsonv1.MergeWithLegacySemantics(false),
+		// It costs another pass over the object.
+		jsonv1.ReportErrorsWithLegacySemantics(false),
+	}
+	w := typeWalk{seen: map[reflect.Type]bool{}, options: json.JoinOptions(options...)}
+	w.walk(typ)
+	if w.odd {
+		options = append(options, jsonv1.ReportErrorsWithLegacySemantics(true))
+	}
+	if w.dynamic {
+		options = append(options, json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, to *any) error {
+			value, err := dec.ReadValue()
+			if err == nil {
+				*to, err = Tree(value)
+			}
+			return err
+		})))
+	}
+	return json.JoinOptions(options...)
+}
+
+// A typeWalk looks at all types that decoding a type may lead to.
+type typeWalk struct {
+	seen    map[reflect.Type]bool
+	options json.Options
+	dynamic bool // some hold an any
+	odd     bool // some have tags that encoding/json puts up with and its successor does not
+}
+
+func (w *typeWalk) walk(typ reflect.Type) {
+	if w.seen[typ] {
+		return
+	}
+	w.seen[typ] = true
+	if typ.Kind() != reflect.Interface && reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return
+	}
+	switch typ.Kind() {
+	case reflect.Interface:
+		w.dynamic = true
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		w.walk(typ.Elem())
+	case reflect.Struct:
+		if json.Unmarshal([]byte("{}"), reflect.New(typ).Interface(), w.options) != nil {
+			w.odd = true
+		}
+		for field := range typ.Fields() {
+			if field.IsExported() || field.Anonymous {
+				w.walk(field.Type)
+			}
+		}
+	}
+}
