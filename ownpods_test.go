@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,9 +31,12 @@ func TestOwnPodsAreLeftAloneInASharedNamespace(t *testing.T) {
 		}
 	}
 	settings := sallyport.RegistrationSettings{Service: "shared/webhooks", SharedNamespace: true, OwnPods: "app=webhooks", AllowWedge: "a test"}
+	neverCalled := admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
+		return nil, errors.New("never called")
+	})
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	webhooks, err := settings.Apply([]admission.Webhook{admission.Validating("pods.example.com",
-		admission.Rules(pods, admissionregistrationv1.Create, admissionregistrationv1.Delete), refuse(errors.New("never called")))})
+		admission.Rules(pods, admissionregistrationv1.Create, admissionregistrationv1.Delete), neverCalled)})
 	if err != nil {
 		t.Fatal(err)
 	}
