@@ -30,6 +30,7 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 		"rbac-with-other-names":              {"--part", "rbac", "--service", service, "--configuration-name", "hooks", "--service-account", "robot", "--authority-secret", "safe/authority"},
 		"rbac-with-certificate-from-files":   {"--part", "rbac", "--service", service, "--certificate-source", "files"},
 		"rbac-without-registration":          {"--part", "rbac", "--service", service, "--registration", "none"},
+		"rbac-with-owner":                    {"--part", "rbac", "--service", service, "--owner", "clusterrole/sallyport"},
 		"rbac-outside-of-the-cluster":        {"--part", "rbac", "--url", "https://127.0.0.1:9443"},
 		"rbac-outside-with-authority-secret": {"--part", "rbac", "--url", "https://127.0.0.1:9443", "--authority-secret", "safe/authority"},
 		"rbac-with-delegated-authentication": {"--part", "rbac", "--service", service, "--authentication", "delegated"},

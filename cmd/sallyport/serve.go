@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -95,7 +96,11 @@ func (o *serveOptions) watchPodDefaults(env frontdoor.Environment) (frontdoor.Co
 	count := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "sallyport_poddefaults", Help: "PodDefaults known to this server.",
 	}, func() float64 { return float64(watcher.Len()) })
-	if err := env.Metrics.Register(count); err != nil {
+	contact := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "sallyport_poddefaults_last_contact_timestamp_seconds",
+		Help: "When the API server has sent something about PodDefaults the last time, in seconds since 1970; 0 if never. It does so about once a minute even if nothing changes.",
+	}, func() float64 { return seconds(watcher.LastContact()) })
+	if err := errors.Join(env.Metrics.Register(count), env.Metrics.Register(contact)); err != nil {
 		return frontdoor.Component{}, fmt.Errorf("metrics of PodDefaults: %w", err)
 	}
 	return frontdoor.Component{
@@ -105,4 +110,12 @@ func (o *serveOptions) watchPodDefaults(env frontdoor.Environment) (frontdoor.Co
 		Run:      watcher.Run,
 		Status:   func() slog.Attr { return slog.Int("poddefaults", watcher.Len()) },
 	}, nil
+}
+
+// seconds since 1970; 0 for the zero time.
+func seconds(at time.Time) float64 {
+	if at.IsZero() {
+		return 0
+	}
+	return float64(at.UnixMicro()) / 1e6
 }

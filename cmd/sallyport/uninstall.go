@@ -41,7 +41,7 @@ type uninstallOptions struct {
 func newUninstallCommand() *cobra.Command {
 	o := uninstallOptions{certificatesOptions: newCertificatesOptions()}
 	cmd := &cobra.Command{
-		Use:   "uninstall --service NAMESPACE/NAME | --authority-secret NAMESPACE/NAME | --static-manifests-dir DIRECTORY",
+		Use:   "uninstall --service NAMESPACE/NAME | --static-manifests-dir DIRECTORY",
 		Short: "Remove what a server has registered",
 		Long: "Uninstall removes the webhook configurations that a server has written: its own webhooks only, and\n" +
 			"the objects if nothing of others is left in them. With --static-manifests-dir it removes the static\n" +

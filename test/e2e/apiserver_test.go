@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +36,14 @@ func testAPIServerAway(t *testing.T, e *env) {
 	s := e.serve(t, name, "--kubeconfig", sallyporttest.Kubeconfig(t, config))
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 
+	contact := func() float64 {
+		at, err := strconv.ParseFloat(s.metric(t, "sallyport_poddefaults_last_contact_timestamp_seconds"), 64)
+		if err != nil || at == 0 {
+			t.Fatalf("the last contact was at %v (%v)", at, err)
+		}
+		return at
+	}
+	connected := contact()
 	link.cut()
 	for i := range 20 {
 		pod := simplePod(name, fmt.Sprintf("while-away-%d", i))
@@ -47,9 +56,17 @@ func testAPIServerAway(t *testing.T, e *env) {
 		t.Errorf("the server is not ready any more (%v)", err)
 	}
 
+	away := contact()
+	if away < connected {
+		t.Errorf("the last contact goes back from %v to %v", connected, away)
+	}
+
 	link.mend()
 	e.createSoon(t, podDefault(name, "later", kubeflowv1alpha1.PodDefaultSpec{Labels: map[string]string{"later": "true"}}),
 		simplePod(name, "probe"), poddefault.Mark("later"))
+	if again := contact(); again <= away {
+		t.Errorf("the last contact stays at %v", again)
+	}
 }
 
 // A link forwards TCP connections until it is cut.

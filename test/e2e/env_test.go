@@ -75,6 +75,9 @@ func TestSallyport(t *testing.T) {
 		{"a restarted server keeps its authority", testAuthority},
 		{"what a server registered is uninstalled, once nobody leads", testUninstall},
 		{"configurations go with their owner", testOwner},
+		{"a server that loses the lease goes on serving", testLostLease},
+		{"private paths follow a rotation without a call that fails", testPrivatePaths},
+		{"commands for certificates say what is wrong", testCertificatesErrors},
 		{"ten thousand PodDefaults are one namespace's", testManyPodDefaults},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, e) })

@@ -32,6 +32,7 @@ type Watcher struct {
 	reflector *cache.Reflector
 	logger    *slog.Logger
 	synced    atomic.Bool
+	contact   contact
 }
 
 // Watch prepares a watcher of all namespaces; [Watcher.Run] starts it. The
@@ -48,11 +49,12 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 	config.ContentType = runtime.ContentTypeJSON
 	config.AcceptContentTypes = runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	w := &Watcher{index: NewIndex(), logger: logger}
+	config.Wrap(w.contact.wrap)
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("client for PodDefaults: %w", err)
 	}
-	w := &Watcher{index: NewIndex(), logger: logger}
 	klogger := logr.FromSlogHandler(logger.Handler())
 	w.reflector = cache.NewReflectorWithOptions(
 		cache.NewListWatchFromClient(client, kubeflowv1alpha1.PodDefaultResource, metav1.NamespaceAll, fields.Everything()),
@@ -91,6 +93,10 @@ func (w *Watcher) Select(ctx context.Context, namespace string, pod Labels) ([]*
 
 // Len is the number of PodDefaults known.
 func (w *Watcher) Len() int { return w.index.Len() }
+
+// LastContact is when the API server has sent something the last time: PodDefaults, a
+// change, or, about once a minute, that there was none. The zero time means never.
+func (w *Watcher) LastContact() time.Time { return w.contact.last() }
 
 // watcherStore is what the reflector writes to.
 type watcherStore Watcher

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/sallyport-io/sallyport/sallyporttest"
+)
+
+// candidate is a leader that runs until it is stopped.
+type candidate struct {
+	*leader
+	stop func() error
+}
+
+func stand(t *testing.T, client coordinationv1.LeasesGetter, name string) *candidate {
+	t.Helper()
+	settings := LeaderElectionSettings{Enabled: true, LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond}
+	l, err := newLeader(client, metav1.NamespaceDefault, name, settings, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	c := &candidate{leader: l, stop: func() error { cancel(); err := <-done; done <- err; return err }}
+	t.Cleanup(func() {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// await waits until the candidate leads, or does not.
+func (c *candidate) await(t *testing.T, leading bool) {
+	t.Helper()
+	timeout := time.After(30 * time.Second)
+	for {
+		changed := c.Changed()
+		if c.Leading() == leading {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			t.Fatalf("waited in vain for leading to be %v", leading)
+		}
+	}
+}
+
+func TestLeaderElection(t *testing.T) {
+	client := kubernetes.NewForConfigOrDie(sallyporttest.StartAPIServer(t)).CoordinationV1()
+	leases := client.Leases(metav1.NamespaceDefault)
+	holder := func(t *testing.T, name string) string {
+		t.Helper()
+		lease, err := leases.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || lease.Spec.HolderIdentity == nil {
+			t.Fatalf("lease %+v, %v", lease, err)
+		}
+		return *lease.Spec.HolderIdentity
+	}
+
+	t.Run("one leads, and gives the lease up when it ends", func(t *testing.T) {
+		first := stand(t, client, "handover")
+		first.await(t, true)
+		second := stand(t, client, "handover")
+		identity := first.settings.Lock.Identity()
+		if got := holder(t, "handover"); got != identity {
+			t.Errorf("%s holds the lease, want %s", got, identity)
+		}
+		if second.Leading() {
+			t.Error("two lead")
+		}
+		if err := first.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if first.Leading() {
+			t.Error("who has ended still leads")
+		}
+		second.await(t, true)
+		if got := holder(t, "handover"); got != second.settings.Lock.Identity() {
+			t.Errorf("%s holds the lease", got)
+		}
+	})
+
+	t.Run("who loses the lease stands for election again", func(t *testing.T) {
+		c := stand(t, client, "loss")
+		c.await(t, true)
+		lease, err := leases.Get(t.Context(), "loss", metav1.GetOptions{})
+		for err == nil { // another one takes it, between two renewals
+			lease.Spec.HolderIdentity = new("somebody")
+			lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+			if _, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err == nil {
+				break
+			}
+			lease, err = leases.Get(t.Context(), "loss", metav1.GetOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.await(t, false)
+		c.await(t, true) // somebody is silent
+		if got := holder(t, "loss"); got != c.settings.Lock.Identity() {
+			t.Errorf("%s holds the lease", got)
+		}
+	})
+}
+
+func TestWithoutElectionAReplicaLeads(t *testing.T) {
+	var l *leader
+	if !l.Leading() || l.Changed() != nil {
+		t.Error("a replica without election does not lead, or expects a change")
+	}
+}
+
+func TestMistakesInLeaderElectionAreNamed(t *testing.T) {
+	err := LeaderElectionSettings{Enabled: true, LeaseDuration: time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 3 * time.Second}.Validate()
+	for _, want := range []string{"--leader-elect-lease-duration 1s", "--leader-elect-renew-deadline 2s must be longer than 3.6s"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("nothing of %q in %v", want, err)
+		}
+	}
+	if err := errors.Join(LeaderElectionSettings{Enabled: true}.Validate(), LeaderElectionSettings{LeaseDuration: -1}.Validate()); err != nil {
+		t.Errorf("refused: %v", err)
+	}
+}

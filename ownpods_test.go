@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/sallyporttest"
+)
+
+// The API server evaluates the condition that keeps a validating webhook for pods away
+// from the server's own ones, in a namespace that others use too. Nobody answers the
+// webhook, which fails closed: what it is asked about is refused.
+func TestOwnPodsAreLeftAloneInASharedNamespace(t *testing.T) {
+	client := kubernetes.NewForConfigOrDie(sallyporttest.StartAPIServer(t))
+	for _, name := range []string{"shared", "elsewhere"} {
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settings := sallyport.RegistrationSettings{Service: "shared/webhooks", SharedNamespace: true, OwnPods: "app=webhooks", AllowWedge: "a test"}
+	neverCalled := admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
+		return nil, errors.New("never called")
+	})
+	pods := corev1.SchemeGroupVersion.WithResource("pods")
+	webhooks, err := settings.Apply([]admission.Webhook{admission.Validating("pods.example.com",
+		admission.Rules(pods, admissionregistrationv1.Create, admissionregistrationv1.Delete), neverCalled)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The endpoint of the test: a port of its own that nobody listens on.
+	objects, err := registration.Manifests(registration.Config{Name: "pods", Endpoint: registration.Endpoint{URL: "https://127.0.0.1:1"}}, webhooks, nil)
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("%v, %v", objects, err)
+	}
+	pod := func(name, label string) *corev1.Pod {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": label}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		}
+		if label == "" {
+			pod.Labels = nil
+		}
+		return pod
+	}
+	before := pod("not-ours", "other")
+	if _, err := client.CoreV1().Pods("shared").Create(t.Context(), before, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	configuration := objects[0].(*admissionregistrationv1.ValidatingWebhookConfiguration)
+	if _, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), configuration, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	create := func(ctx context.Context, namespace string, pod *corev1.Pod, dryRun ...string) error {
+		_, err := client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: dryRun})
+		return err
+	}
+	refused := func(err error) bool { return err != nil && strings.Contains(err.Error(), "pods.example.com") }
+	for !refused(create(t.Context(), "elsewhere", pod("probe", ""), metav1.DryRunAll)) { // until the API server has seen it
+		if t.Context().Err() != nil {
+			t.Fatal("the webhook is not asked")
+		}
+	}
+	for _, tc := range []struct {
+		name, namespace, label string
+		asked                  bool
+	}{
+		{"own pod", "shared", "webhooks", false},
+		{"another's pod", "shared", "other", true},
+		{"pod without labels", "shared", "", true},
+		{"pod of another namespace with the label", "elsewhere", "webhooks", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if err := create(t.Context(), tc.namespace, pod("created", tc.label)); refused(err) != tc.asked || (err != nil && !refused(err)) {
+				t.Errorf("asked should be %v: %v", tc.asked, err)
+			}
+		})
+	}
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	if err := client.CoreV1().Pods("shared").Delete(t.Context(), "created", now); err != nil {
+		t.Errorf("deletion of an own pod: %v", err)
+	}
+	if err := client.CoreV1().Pods("shared").Delete(t.Context(), "not-ours", now); !refused(err) {
+		t.Errorf("deletion of another's pod: %v", err)
+	}
+}
