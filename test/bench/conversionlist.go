@@ -26,6 +26,7 @@ type listing struct {
 	Objects            int     `json:"objects"`
 	Seconds            float64 `json:"seconds"`                  // of a LIST, median
 	CPUMicrosPerObject float64 `json:"cpuMicrosecondsPerObject"` // of the webhook, median
+	RatioToFloor       float64 `json:"ratioToFloor"`             // of the two medians
 }
 
 // lister is an API server without a watch cache, which would keep objects converted,
@@ -140,14 +141,15 @@ func (l *lister) convertBy(ctx context.Context, url string, caBundle []byte) err
 	return l.objects.Update(ctx, crd)
 }
 
-func (l *lister) list(ctx context.Context, count int) (time.Duration, error) {
+// list lists all objects in v1; converted says whether their fields must be v1's.
+func (l *lister) list(ctx context.Context, count int, converted bool) (time.Duration, error) {
 	var list v1.CronTabList
 	started := time.Now()
 	if err := l.objects.List(ctx, &list); err != nil {
 		return 0, err
 	}
 	elapsed := time.Since(started)
-	if len(list.Items) != count || list.Items[count-1].Spec.CronSpec != "*/5 1 * * *" {
+	if len(list.Items) != count || converted && list.Items[count-1].Spec.CronSpec != "*/5 1 * * *" {
 		return 0, fmt.Errorf("the list has %d objects of %d, or they are not converted", len(list.Items), count)
 	}
 	return elapsed, nil
@@ -177,7 +179,7 @@ func measureLists(ctx context.Context, p plan, site *site, progress progress) (_
 	if err := l.fill(ctx, p.Listed); err != nil {
 		return nil, err
 	}
-	names := []string{neighbourName, libraryName}
+	names := []string{conversionFloorName, neighbourName, libraryName}
 	seconds, costs := map[string][]float64{}, map[string][]float64{}
 	progress.sayf("listing them in another version, %d times by each server", p.ListTurns)
 	for turn := range p.ListTurns {
@@ -193,7 +195,11 @@ func measureLists(ctx context.Context, p plan, site *site, progress progress) (_
 	}
 	var listings []listing
 	for _, name := range names {
-		listings = append(listings, listing{Server: name, Objects: p.Listed, Seconds: median(seconds[name]), CPUMicrosPerObject: median(costs[name])})
+		cost := median(costs[name])
+		listings = append(listings, listing{
+			Server: name, Objects: p.Listed, Seconds: median(seconds[name]),
+			CPUMicrosPerObject: cost, RatioToFloor: cost / median(costs[conversionFloorName]),
+		})
 	}
 	return listings, nil
 }
@@ -205,11 +211,12 @@ func measureList(ctx context.Context, p plan, site *site, l *lister, name string
 		return 0, 0, err
 	}
 	defer srv.stop()
+	converted := name != conversionFloorName // which gives the name of v1 to what is v1beta1
 	if err := l.convertBy(ctx, srv.url+conversionPath, site.certificate); err != nil {
 		return 0, 0, err
 	}
 	err = poll(ctx, func() error {
-		_, err := l.list(ctx, p.Listed)
+		_, err := l.list(ctx, p.Listed, converted)
 		return err
 	})
 	if err != nil {
@@ -219,7 +226,7 @@ func measureList(ctx context.Context, p plan, site *site, l *lister, name string
 	if err != nil {
 		return 0, 0, err
 	}
-	if elapsed, err = l.list(ctx, p.Listed); err != nil {
+	if elapsed, err = l.list(ctx, p.Listed, converted); err != nil {
 		return 0, 0, err
 	}
 	after, err := cpuTime(srv.pid)

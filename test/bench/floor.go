@@ -21,7 +21,15 @@ const cannedAllow = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1
 // no timeouts, no routing, no metrics, one buffer for each request at work, and
 // nothing but TLS, HTTP and reading the body.
 func serveFloor(args []string) error {
-	o, err := parseServerFlags("floor", args)
+	answer := []byte(cannedAllow)
+	length := []string{strconv.Itoa(len(answer))}
+	return serveCheaply("floor", args, func(_, _ []byte) ([]byte, []string) { return answer, length })
+}
+
+// serveCheaply reads bodies, and answers what reply makes of them: the answer, which
+// may be in the space that it gets, and its Content-Length. No answer is a refusal.
+func serveCheaply(name string, args []string, reply func(space, body []byte) (answer []byte, length []string)) error {
+	o, err := parseServerFlags(name, args)
 	if err != nil {
 		return err
 	}
@@ -30,9 +38,7 @@ func serveFloor(args []string) error {
 		return err
 	}
 	buffers := sync.Pool{New: func() any { return new([]byte) }}
-	answer := []byte(cannedAllow)
 	contentType := []string{"application/json"}
-	contentLength := []string{strconv.Itoa(len(answer))}
 
 	server := &http.Server{
 		ErrorLog:  log.New(io.Discard, "", 0),
@@ -41,18 +47,23 @@ func serveFloor(args []string) error {
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			buffer := buffers.Get().(*[]byte)
 			defer buffers.Put(buffer)
-			if int64(cap(*buffer)) < r.ContentLength {
-				*buffer = make([]byte, r.ContentLength)
+			size := max(int(r.ContentLength), 0)
+			if cap(*buffer) < 2*size {
+				*buffer = make([]byte, 2*size)
 			}
-			if r.ContentLength > 0 {
-				if _, err := io.ReadFull(r.Body, (*buffer)[:r.ContentLength]); err != nil {
-					w.WriteHeader(http.StatusBadRequest)
-					return
-				}
+			body := (*buffer)[:size:size]
+			if _, err := io.ReadFull(r.Body, body); err != nil {
+				w.WriteHeader(http.StatusBadRequest)
+				return
+			}
+			answer, length := reply((*buffer)[size:size], body)
+			if answer == nil && size > 0 {
+				w.WriteHeader(http.StatusBadRequest)
+				return
 			}
 			header := w.Header()
 			header["Content-Type"] = contentType
-			header["Content-Length"] = contentLength
+			header["Content-Length"] = length
 			_, _ = w.Write(answer) // the caller notices
 		}),
 	}

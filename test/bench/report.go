@@ -38,7 +38,9 @@ func writeText(w io.Writer, r *results, verdicts []verdict) error {
 	out.WriteString(".\n\n")
 
 	writeReviews(out, r.Reviews)
-	writeCreations(out, r.Creations)
+	if len(r.Creations) > 0 {
+		writeCreations(out, r.Creations)
+	}
 	writeListings(out, r.Listings)
 	writeVerdicts(out, verdicts, r.Quick)
 	_, err := io.WriteString(w, out.String())
@@ -73,11 +75,11 @@ func writeCreations(out *strings.Builder, rows []creation) {
 }
 
 func writeListings(out *strings.Builder, rows []listing) {
-	const header, line = "  %-44s %10s %8s %14s\n", "  %-44s %10d %8.2f %14.1f\n"
+	const header, line = "  %-44s %10s %8s %14s %8s\n", "  %-44s %10d %8.2f %14.1f %8.2f\n"
 	fmt.Fprintln(out, "\nLIST of CronTabs that are stored in another version, no watch cache")
-	fmt.Fprintf(out, header, "", "objects", "s", "CPU µs/object")
+	fmt.Fprintf(out, header, "", "objects", "s", "CPU µs/object", "× floor")
 	for _, row := range rows {
-		fmt.Fprintf(out, line, row.Server, row.Objects, row.Seconds, row.CPUMicrosPerObject)
+		fmt.Fprintf(out, line, row.Server, row.Objects, row.Seconds, row.CPUMicrosPerObject, row.RatioToFloor)
 	}
 }
 

@@ -64,6 +64,14 @@ func someResults() *results {
 			{Case: libraryAdd, Title: "the fourth", Server: libraryName, RatioToFloor: 4},
 			{Case: libraryNothing, Title: "the fifth", Server: libraryName, RatioToFloor: 3.5},
 			{Case: libraryValidate, Title: "the sixth", Server: libraryName, RatioToFloor: 3},
+			{Case: conversionTyped, Title: "the seventh", Server: neighbourName, RatioToFloor: 6},
+			{Case: conversionTyped, Title: "the seventh", Server: libraryName, RatioToFloor: 2},
+			{Case: conversionBytes, Title: "the eighth", Server: libraryName, RatioToFloor: 1.4},
+		},
+		Listings: []listing{
+			{Server: conversionFloorName, Objects: 5000, Seconds: 1, CPUMicrosPerObject: 50, RatioToFloor: 1},
+			{Server: neighbourName, Objects: 5000, Seconds: 2, CPUMicrosPerObject: 200, RatioToFloor: 4},
+			{Server: libraryName, Objects: 5000, Seconds: 1.8, CPUMicrosPerObject: 100, RatioToFloor: 2},
 		},
 		StartSeconds: 3,
 		Creations:    []creation{{CreatesPerSecond: 600}, {Server: sallyportName, Protocol: "HTTP/1.1"}},
@@ -82,13 +90,15 @@ func TestJudge(t *testing.T) {
 		change func(*results)
 		want   []bool
 	}{
-		"a value at the limit holds, one above does not": {func(*results) {}, []bool{true, false, true, true, true, true, true, true}},
-		"many are judged against the first row":          {func(r *results) { r.Reviews[3].RatioToFloor = 2.41 }, []bool{true, false, false, true, true, true, true, true}},
-		"memory":                                         {func(r *results) { r.Reviews[3].PeakRSSMiB = 128.1 }, []bool{true, false, true, false, true, true, true, true}},
-		"a slow start":                                   {func(r *results) { r.StartSeconds = 3.01 }, []bool{true, false, true, true, false, true, true, true}},
-		"a library that costs too much":                  {func(r *results) { r.Reviews[4].RatioToFloor = 4.01 }, []bool{true, false, true, true, true, false, true, true}},
-		"typed handlers without changes":                 {func(r *results) { r.Reviews[5].RatioToFloor = 3.51; r.Reviews[6].RatioToFloor = 3.01 }, []bool{true, false, true, true, true, true, false, false}},
-		"nothing measured, none hold":                    {func(r *results) { *r = results{} }, make([]bool, 8)},
+		"a value at the limit holds, one above does not": {func(*results) {}, []bool{true, false, true, true, true, true, true, true, true, true, true, true, true}},
+		"many are judged against the first row":          {func(r *results) { r.Reviews[3].RatioToFloor = 2.41 }, []bool{true, false, false, true, true, true, true, true, true, true, true, true, true}},
+		"memory":                                         {func(r *results) { r.Reviews[3].PeakRSSMiB = 128.1 }, []bool{true, false, true, false, true, true, true, true, true, true, true, true, true}},
+		"a slow start":                                   {func(r *results) { r.StartSeconds = 3.01 }, []bool{true, false, true, true, false, true, true, true, true, true, true, true, true}},
+		"a library that costs too much":                  {func(r *results) { r.Reviews[4].RatioToFloor = 4.01 }, []bool{true, false, true, true, true, false, true, true, true, true, true, true, true}},
+		"typed handlers without changes":                 {func(r *results) { r.Reviews[5].RatioToFloor = 3.51; r.Reviews[6].RatioToFloor = 3.01 }, []bool{true, false, true, true, true, true, false, false, true, true, true, true, true}},
+		"a conversion that costs too much":               {func(r *results) { r.Reviews[8].RatioToFloor = 2.01; r.Reviews[9].RatioToFloor = 1.41 }, []bool{true, false, true, true, true, true, true, true, false, false, false, true, true}},
+		"a LIST that costs too much":                     {func(r *results) { r.Listings[2] = listing{Server: libraryName, Seconds: 1.81, CPUMicrosPerObject: 101} }, []bool{true, false, true, true, true, true, true, true, true, true, true, false, false}},
+		"nothing measured, none hold":                    {func(r *results) { *r = results{} }, make([]bool, len(limits))},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -112,6 +122,25 @@ func TestJudge(t *testing.T) {
 	good.Reviews[2].RatioToFloor = 1.5
 	if !allHold(judge(limits, good)) {
 		t.Error("all limits hold, and still not all do")
+	}
+}
+
+func TestAPartIsJudgedByItsLimits(t *testing.T) {
+	r := someResults()
+	r.Reviews, r.Creations, r.StartSeconds = r.Reviews[7:], nil, 0
+	verdicts := judge(limitsOf(plan{Only: partConversion}), r)
+	if len(verdicts) != 5 || !allHold(verdicts) {
+		t.Errorf("conversion by itself: %+v", verdicts)
+	}
+	if len(limitsOf(plan{})) != len(limits) {
+		t.Error("a whole run is not judged by all limits")
+	}
+	var text strings.Builder
+	if err := writeText(&text, r, verdicts); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text.String(), "not measured") || strings.Contains(text.String(), "Notebook pods created") {
+		t.Errorf("what was left out is reported:\n%s", &text)
 	}
 }
 

@@ -47,6 +47,10 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 		self, err := os.Executable()
 		return []string{self, "floor", "-port", strconv.Itoa(port), "-cert-dir", s.dir}, err
 	},
+	conversionFloorName: func(s *site, port int) ([]string, error) {
+		self, err := os.Executable()
+		return []string{self, conversionFloorName, "-port", strconv.Itoa(port), "-cert-dir", s.dir}, err
+	},
 	neighbourName: func(s *site, port int) ([]string, error) {
 		self, err := os.Executable()
 		return []string{
