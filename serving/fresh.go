@@ -113,5 +113,11 @@ func (c *freshConn) readRecord(p []byte) (int, error) {
 	if c.have == len(c.record) {
 		c.have, c.left = 0, int(c.record[3])<<8|int(c.record[4])
 	}
+	if err == nil && c.have == 0 && c.record[0] >= 'A' && n < len(p) {
+		// No TLS but HTTP, which net/http answers, and closes the connection. What was
+		// not read by then would make that a reset, and lose the answer.
+		more, err := c.Conn.Read(p[n:])
+		return n + more, err
+	}
 	return n, err
 }

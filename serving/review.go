@@ -3,7 +3,6 @@
 package serving
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -46,8 +45,8 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 	}
 
 	budget := timeBudget(r.URL.RawQuery)
-	ctx, cancel := context.WithDeadline(r.Context(), arrived.Add(budget))
-	defer cancel()
+	ctx := withDeadline(r.Context(), arrived.Add(budget))
+	defer ctx.end()
 	r = r.WithContext(ctx)
 	// Before a byte of the body is read: who may not call shall cost nothing.
 	if refused := s.authenticate(r, to); refused != nil {
