@@ -124,8 +124,8 @@ type Authority struct {
 	state *state
 	// keys is state for PathKeys, without the lock: whom Published asks may ask for it.
 	keys atomic.Pointer[state]
-	live  *corev1.Secret
-	seen  time.Time
+	live *corev1.Secret
+	seen time.Time
 	// missing is when a replica that knows nothing first found no Secret.
 	missing time.Time
 	// announced are the authorities that the last rotation was about.
