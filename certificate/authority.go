@@ -12,6 +12,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -121,8 +122,10 @@ type Authority struct {
 	// state is what the last usable Secret said, live that Secret if it is the one
 	// that is there, and seen when its stage was first seen.
 	state *state
-	live  *corev1.Secret
-	seen  time.Time
+	// keys is state for PathKeys, without the lock: whom Published asks may ask for it.
+	keys atomic.Pointer[state]
+	live *corev1.Secret
+	seen time.Time
 	// missing is when a replica that knows nothing first found no Secret.
 	missing time.Time
 	// announced are the authorities that the last rotation was about.

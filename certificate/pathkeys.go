@@ -16,15 +16,15 @@ const pathKeyLabel = "sallyport.io/private-paths/v1"
 // of the signer first and, while a rotation is on, that of the next or the old one.
 // They are derived from the authorities' keys (HKDF-SHA256, RFC 5869), so that all
 // replicas have the same, and give nothing away about them. Nil as long as no
-// authority is known. [Authority.Changed] tells of changes.
+// authority is known. [Authority.Changed] tells of changes. It takes no lock, so that
+// [AuthorityOptions.Published] may depend on it.
 func (a *Authority) PathKeys() [][]byte {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.state == nil {
+	known := a.keys.Load()
+	if known == nil {
 		return nil
 	}
 	var keys [][]byte
-	for _, authority := range []*issuer{a.state.signer, a.state.other} {
+	for _, authority := range []*issuer{known.signer, known.other} {
 		if authority == nil {
 			continue
 		}
