@@ -128,6 +128,10 @@ type Authority struct {
 	seen time.Time
 	// missing is when a replica that knows nothing first found no Secret.
 	missing time.Time
+	// accepted is the signer whose certificates all published bundles verify, as far as
+	// this replica has looked, and since when.
+	accepted      *x509.Certificate
+	acceptedSince time.Time
 	// announced are the authorities that the last rotation was about.
 	announced []*x509.Certificate
 	// signer has signed what is served. It is another one than that of state as long

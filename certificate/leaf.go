@@ -126,8 +126,22 @@ func (a *Authority) refused(candidate *tls.Certificate) error {
 	}
 	for _, bundle := range published {
 		if a.verifiedBy([][]byte{bundle}, candidate) != nil && a.verifiedBy([][]byte{bundle}, have.certificate) == nil {
+			a.accepted = nil
 			return errors.New("a CA bundle that clients trust does not verify it")
 		}
+	}
+	// In a rotation the leader has waited until all API servers know the authority. One
+	// that somebody else has put into the Secret was published a moment ago, if this
+	// replica sees at all what was published before.
+	signer := a.state.signer.certificate
+	if slices.ContainsFunc(a.announced, signer.Equal) {
+		return nil
+	}
+	if a.accepted == nil || !a.accepted.Equal(signer) {
+		a.accepted, a.acceptedSince = signer, time.Now()
+	}
+	if time.Since(a.acceptedSince) < a.options.Propagation {
+		return errors.New("all API servers shall have seen the authority that has signed it")
 	}
 	return nil
 }

@@ -362,6 +362,7 @@ func TestAnAuthorityThatIsReplacedByHandHurtsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 7, 3, 2)
 		c.elect(1)
+		c.live("starting", 5*time.Second) // until all of them serve
 		c.settle()
 		for range 3 {
 			other := newTestIssuer(t, tenYears)
@@ -395,7 +396,7 @@ func TestACertificateIsHeldBackUntilClientsTrustIt(t *testing.T) {
 		}
 		authority := newTestAuthority(t, func(o *AuthorityOptions) {
 			o.Secrets = s
-			o.CertificateLifetime = time.Hour
+			o.CertificateLifetime, o.Propagation = time.Hour, propagation
 			o.Leading = func() bool { return false }
 			o.Published = func() ([][]byte, error) {
 				mu.Lock()
@@ -427,7 +428,9 @@ func TestACertificateIsHeldBackUntilClientsTrustIt(t *testing.T) {
 			t.Error("it is not renewed")
 		}
 		tell(nil, authority.CABundle())
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // other API servers may not have seen it yet
+		expectAcceptedBy(t, authority, old, time.Now())
+		time.Sleep(propagation)
 		expectAcceptedBy(t, authority, encodeBundle(next.bundle), time.Now())
 		if err := authority.Ready(); err != nil {
 			t.Error(err)
