@@ -113,18 +113,20 @@ func (l *lab) awaitDrained(ctx context.Context, r *replica) error {
 	limit := l.drainMax() + 10*time.Second
 	timer := time.NewTimer(time.Until(r.stopped.Add(limit)))
 	defer timer.Stop()
-	select {
-	case <-r.ended:
-		if r.err != nil {
-			return fmt.Errorf("%s did not end well: %w", r.name, r.err)
+	if !r.hasEnded() {
+		select {
+		case <-r.ended:
+		case <-timer.C:
+			r.kill()
+			return fmt.Errorf("%s was still there %s after SIGTERM", r.name, limit)
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		return nil
-	case <-timer.C:
-		r.kill()
-		return fmt.Errorf("%s was still there %s after SIGTERM", r.name, limit)
-	case <-ctx.Done():
-		return ctx.Err()
 	}
+	if r.err != nil {
+		return fmt.Errorf("%s did not end well: %w", r.name, r.err)
+	}
+	return nil
 }
 
 func (l *lab) awaitAllDrained(ctx context.Context, all []*replica) []error {
