@@ -91,7 +91,7 @@ func kubectl(ctx context.Context, t *testing.T, config *rest.Config, args ...str
 // The life of an API: stored as v1beta1 and read as v1 and the other way round, the
 // oldest version served no more, another storage version, all objects migrated.
 func TestVersionsOnARealAPIServer(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(definition(t)))
+	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crd(t)))
 	cluster := clientFor(t, config)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -216,7 +216,7 @@ func migrate(ctx context.Context, t *testing.T, cluster client.Client) {
 // another authority, and the cache of the controller, on which readiness depends, needs
 // 1,000 objects that only this replica can convert.
 func TestACacheOfConvertedObjectsDoesNotWaitForReadiness(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(definition(t)))
+	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crd(t)))
 	cluster := clientFor(t, config)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
