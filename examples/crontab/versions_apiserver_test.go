@@ -184,6 +184,17 @@ func TestVersionsOnARealAPIServer(t *testing.T) {
 	if err == nil || !strings.Contains(out, "conversion webhook for stable.example.com/v1, Kind=CronTab failed") {
 		t.Errorf("without a converter kubectl says %q", out)
 	}
+
+	// A review beyond the limit of the server: who asks learns that, and which flag it is.
+	start(t, config, freePort(t), operator(t), nil, func(s *sallyport.Settings) { s.Serving.MaxBodyBytes = 512 })
+	eventually(ctx, t, "kubectl says that the review is too large", func() error {
+		out, err := kubectl(ctx, t, config, "get", "crontabs.v1beta1.stable.example.com", "old", "-n", "default")
+		if err == nil || !strings.Contains(out, "conversion webhook for stable.example.com/v1, Kind=CronTab failed") ||
+			!strings.Contains(out, "the body exceeds the limit of 512 bytes (--max-body-bytes)") {
+			return errors.New(out)
+		}
+		return nil
+	})
 }
 
 // migrate is the loop of docs/conversion.md: every object is written as it is, which
