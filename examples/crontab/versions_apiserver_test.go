@@ -171,6 +171,10 @@ func TestVersionsOnARealAPIServer(t *testing.T) {
 		}
 		return nil
 	})
+	// Nobody acts on it here, where no kube-controller-manager runs; but it is served.
+	if out, err := kubectl(ctx, t, config, "create", "--dry-run=server", "--validate=strict", "-f", "config/migration/storageversionmigration.yaml"); err != nil {
+		t.Errorf("kubectl: %s, %v", out, err)
+	}
 	migrate(ctx, t, cluster)
 
 	// What is stored as v1 is read as v1 without anybody's help, and not as v1beta1.
