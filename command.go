@@ -84,8 +84,7 @@ func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 			flags.StringVar(&s.Serving.MetricsBindAddress, "metrics-bind-address", s.Serving.MetricsBindAddress,
 				"`host:port` to serve /metrics, /livez and /readyz on without TLS; 0 switches it off")
 		}
-		flags.StringVar(&s.LeaderElection.Namespace, "leader-election-namespace", s.LeaderElection.Namespace,
-			"`namespace` of the lease that tells who runs the controllers; empty for that of the pod")
+		s.LeaderElection.AddNamespaceFlag(cmd)
 	}
 }
 

@@ -4,6 +4,7 @@ package sallyport
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -97,6 +98,60 @@ func TestConvertersAreServedAtConvert(t *testing.T) {
 			handler.ServeHTTP(w, r)
 			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"size":"7"`) || !strings.Contains(w.Body.String(), `"status":"Success"`) {
 				t.Errorf("got %d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+// The API server of Kubernetes 1.37 asks for one object a call; others may send a list.
+func TestAListAboveTheBodyLimitIsRefusedAndBelowConverted(t *testing.T) {
+	app, err := New("hats", WithConverters(conversion.HubAndSpokes[*hubHat](hats("v1", "v2"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := `{"apiVersion":"hats.example.com/v2","kind":"Hat","metadata":{"name":"h"},"width":"` + strings.Repeat("7", 100<<10) + `"}`
+	const count = 50 << 20 / (100 << 10) // 50 MB in all
+	review := strings.Replace(hatReview, hatReview[strings.Index(hatReview, `[{`)+1:strings.LastIndex(hatReview, `]}`)],
+		strings.Repeat(object+",", count-1)+object, 1)
+	usual := serving.DefaultOptions()
+	large := usual
+	large.MaxBodyBytes, large.MaxBytesInFlight = 64<<20, 192<<20
+	for name, tc := range map[string]struct {
+		options serving.Options
+		body    io.Reader
+		code    int
+		says    string
+	}{
+		"above the limit":                    {usual, strings.NewReader(review), http.StatusRequestEntityTooLarge, "8388608 bytes"},
+		"above the limit, of unknown length": {usual, io.MultiReader(strings.NewReader(review)), http.StatusRequestEntityTooLarge, "8388608 bytes"},
+		"below a limit that was raised":      {large, strings.NewReader(review), http.StatusOK, `"status":"Success"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			handler, err := app.Handler(tc.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewTLSServer(handler)
+			defer server.Close()
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/convert?timeout=30s", tc.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Content-Type", "application/json")
+			response, err := server.Client().Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = response.Body.Close() }()
+			answer, err := io.ReadAll(response.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if response.StatusCode != tc.code || !strings.Contains(string(answer), tc.says) {
+				t.Errorf("got %d %.200s", response.StatusCode, answer)
+			}
+			if got := strings.Count(string(answer), `"size":"7`); tc.code == http.StatusOK && got != count {
+				t.Errorf("%d objects of %d", got, count)
 			}
 		})
 	}

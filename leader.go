@@ -47,6 +47,12 @@ func (s *LeaderElectionSettings) AddElectFlag(cmd *cobra.Command) {
 		"let one replica at a time run the controllers, write webhook configurations and replace the authority in the Secret; otherwise each does")
 }
 
+// AddNamespaceFlag adds the flag for the lease of controllers.
+func (s *LeaderElectionSettings) AddNamespaceFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.Namespace, "leader-election-namespace", s.Namespace,
+		"`namespace` of the lease that tells who runs the controllers; empty for that of the pod")
+}
+
 // AddFlags binds the settings to flags, apart from the namespace. The values they have
 // now are the defaults.
 func (s *LeaderElectionSettings) AddFlags(cmd *cobra.Command) {

@@ -113,6 +113,9 @@ func (a *App) manifestsCommand() *cobra.Command {
 	s.Registration.AddFlags(cmd)
 	s.Certificate.AddSourceFlags(cmd)
 	s.LeaderElection.AddElectFlag(cmd)
+	if len(a.controllers) > 0 {
+		s.LeaderElection.AddNamespaceFlag(cmd)
+	}
 	return cmd
 }
 
@@ -126,6 +129,11 @@ func (m *manifestsCommand) validate(parts []string) error {
 	}
 	for _, part := range m.parts {
 		errs = append(errs, cli.Choice("part", part, parts))
+	}
+	if namespace := s.LeaderElection.Namespace; namespace != "" {
+		for _, problem := range validation.IsDNS1123Label(namespace) {
+			errs = append(errs, fmt.Errorf("--leader-election-namespace %q: %s", namespace, problem))
+		}
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(m.serviceAccount) {
 		errs = append(errs, fmt.Errorf("--service-account %q: %s", m.serviceAccount, problem))
@@ -150,10 +158,14 @@ func (m *manifestsCommand) run(out io.Writer, parts []string) error {
 		objects = append(objects, crds...)
 	}
 	if slices.Contains(m.parts, partRBAC) {
-		objects = append(objects, Rights{
+		rights := Rights{
 			Registration: m.settings.Registration, Certificate: m.settings.Certificate, LeaderElection: m.settings.LeaderElection,
 			ServiceAccount: m.serviceAccount, Rules: m.app.rules, CRDs: m.app.converted(),
-		}.Objects()...)
+		}
+		if len(m.app.controllers) > 0 {
+			rights.ControllersLease = m.app.name
+		}
+		objects = append(objects, rights.Objects()...)
 	}
 	if slices.Contains(m.parts, partConfigurations) {
 		configurations, err := m.configurations(caBundle)

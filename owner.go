@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -46,7 +46,7 @@ func (s *RegistrationSettings) ValidateOwner() error {
 	}
 	kind, name, _ := strings.Cut(s.Owner, "/")
 	// Names of RBAC's objects need to be segments of a path, and no more.
-	if !strings.EqualFold(kind, "clusterrole") || name == "" || len(path.IsValidPathSegmentName(name)) > 0 {
+	if !strings.EqualFold(kind, "clusterrole") || name == "" || len(content.IsPathSegmentName(name)) > 0 {
 		errs = append(errs, fmt.Errorf("--owner %q: write clusterrole/NAME; an owner of cluster-scoped objects is cluster-scoped", s.Owner))
 	}
 	return errors.Join(errs...)

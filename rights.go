@@ -25,6 +25,10 @@ type Rights struct {
 	// CRDs are the names of the CustomResourceDefinitions whose conversion is
 	// registered.
 	CRDs []string
+	// ControllersLease is the name of the lease by which a replica is elected to run the
+	// controllers; empty if there are none. It is in LeaderElection.Namespace or, if
+	// that is empty, in the namespace of the Service, which is the pod's.
+	ControllersLease string
 }
 
 // Objects returns a ClusterRole and Roles with these rights and no more and, for a
@@ -72,7 +76,34 @@ func (r Rights) Objects() []runtime.Object {
 	if namespace, secret, ok := r.Certificate.AuthoritySecret(config.Endpoint); ok {
 		role(namespace, config.Name, authorityRules(secret, r.LeaderElection.Enabled))
 	}
+	if namespace, ok := r.controllersNamespace(); ok {
+		role(namespace, r.ControllersLease+"-controllers", controllersRules(r.ControllersLease))
+	}
 	return objects
+}
+
+// controllersNamespace is that of the lease of controllers, if there is one.
+func (r Rights) controllersNamespace() (namespace string, ok bool) {
+	namespace = r.LeaderElection.Namespace
+	if service := r.Registration.Config().Endpoint.Service; namespace == "" && service != nil {
+		namespace = service.Namespace
+	}
+	return namespace, r.ControllersLease != "" && r.LeaderElection.Enabled && namespace != ""
+}
+
+// controllersRules are for the election of who runs the controllers, about which
+// controller-runtime writes events of the older API group.
+func controllersRules(lease string) []rbacv1.PolicyRule {
+	return append(leaseRules(lease), rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"},
+	})
+}
+
+func leaseRules(lease string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{lease}, Verbs: []string{"get", "update"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+	}
 }
 
 // authorityRules are what the server may do in the namespace of its authority, and
@@ -83,9 +114,7 @@ func authorityRules(secret string, elects bool) []rbacv1.PolicyRule {
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 	}
 	if elects {
-		rules = append(rules,
-			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{secret}, Verbs: []string{"get", "update"}},
-			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}})
+		rules = append(rules, leaseRules(secret)...)
 	}
 	return rules
 }

@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 )
 
-// Hub and Convertible are implemented by API types that convert themselves: one version
-// is the hub, the others convert to it and from it. They are controller-runtime's own.
-type (
-	Hub         = conversion.Hub
-	Convertible = conversion.Convertible
-)
+// Hub is implemented by the version of an API that the others convert to and from. It
+// is controller-runtime's own.
+type Hub = conversion.Hub
+
+// Convertible is implemented by the other versions. It is controller-runtime's own.
+type Convertible = conversion.Convertible
 
 // HubAndSpokes converts between the versions of a kind that the scheme has, whose
 // types convert themselves: H, the hub, and the others, each a [Convertible].

@@ -111,7 +111,9 @@ func TestPrivatePaths(t *testing.T) {
 		t.Errorf("metrics show %s", metrics)
 	}
 	h.Close()
-	<-h.ended
+	if err := <-h.ended; err != nil {
+		t.Error(err)
+	}
 	h.ended <- nil
 	if strings.Contains(log.String(), "new-") {
 		t.Errorf("the log shows %s", log.String())

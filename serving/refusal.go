@@ -4,6 +4,7 @@ package serving
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 )
 
@@ -19,6 +20,9 @@ type refusal struct {
 	again bool
 	// ends closes the connection, whose body nobody wants to read.
 	ends bool
+	// structured makes the answer a Status. The API server shows the plain text of most
+	// errors to its user; of 413 it says that there was no more information.
+	structured bool
 }
 
 var (
@@ -51,7 +55,12 @@ var (
 
 func tooLarge(limit int64) *refusal {
 	return &refusal{status: http.StatusRequestEntityTooLarge, reason: "body_size",
-		text: fmt.Sprintf("the body exceeds the limit of %d bytes", limit)}
+		text: fmt.Sprintf("the body exceeds the limit of %d bytes (--max-body-bytes)", limit), structured: true}
+}
+
+// asStatus is a metav1.Status with the text, which needs no quoting.
+func (r *refusal) asStatus() string {
+	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"code":%d}`+"\n", r.text, r.status)
 }
 
 // refuse answers with a refusal. While draining, a call that could be repeated
@@ -71,6 +80,13 @@ func (s *Server) refuse(a *answer, refused *refusal) {
 	}
 	if status == http.StatusMethodNotAllowed {
 		header.Set("Allow", http.MethodPost)
+	}
+	if refused.structured {
+		header.Set("Content-Type", "application/json")
+		header.Set("X-Content-Type-Options", "nosniff")
+		a.WriteHeader(status)
+		_, _ = io.WriteString(a, refused.asStatus()) // who closed the connection has no use for an error
+		return
 	}
 	http.Error(a, refused.text, status)
 }

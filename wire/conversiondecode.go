@@ -141,7 +141,7 @@ func (d *conversionDecoder) objects(i int, to *[]conversion.Object) (int, error)
 // all the same: it is that object's failure.
 func (d *conversionDecoder) one(i int, in *conversion.Object) (int, error) {
 	c, start := d.peek(i)
-	end := start
+	var end int
 	var err error
 	if c == '{' {
 		d.in, d.at = in, start

@@ -8,30 +8,38 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport"
 	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
+	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
+// The operator is installed as its command says, and has no other rights than those
+// that are printed.
 func TestOperatorOnARealAPIServer(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(definition(t)))
-	start(t, config, freePort(t), operator(t), []string{"crontab"})
+	// Who makes an object that blocks its owner's deletion needs a right for that.
+	config := sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("enable-admission-plugins", "OwnerReferencesPermissionEnforcement"))
+	port := freePort(t)
+	server := install(t, config, port)
+	start(t, server, port, operator(t), []string{"crontab"}, func(s *sallyport.Settings) {
+		s.Registration.URL, s.Registration.Service = "", installedService(port)
+		s.LeaderElection.Enabled, s.LeaderElection.Namespace = true, installedNamespace
+	})
 	scheme := runtime.NewScheme()
-	if err := errors.Join(v1.AddToScheme(scheme), batchv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(v1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), batchv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	cluster, err := client.New(config, client.Options{Scheme: scheme})
@@ -92,17 +100,28 @@ func TestOperatorOnARealAPIServer(t *testing.T) {
 		}
 		return nil
 	})
+	eventually(ctx, t, "it is told who runs the controllers", func() error {
+		var events corev1.EventList
+		if err := cluster.List(ctx, &events, client.InNamespace(installedNamespace)); err != nil {
+			return err
+		}
+		for _, event := range events.Items {
+			if event.Reason == "LeaderElection" && event.InvolvedObject.Name == "crontab" {
+				return nil
+			}
+		}
+		return fmt.Errorf("of %d events none is", len(events.Items))
+	})
+	beta := &v1beta1.CronTab{}
+	if err := cluster.Get(ctx, client.ObjectKeyFromObject(object), beta); err != nil || beta.Spec.Schedule.Hour != "3" {
+		t.Errorf("as v1beta1 it is %+v, %v", beta.Spec, err)
+	}
 }
 
-// definition is the generated CustomResourceDefinition.
-func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+func crd(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	data, err := os.ReadFile("config/crd/stable.example.com_crontabs.yaml")
+	crd, err := definition()
 	if err != nil {
-		t.Fatal(err)
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(data, crd); err != nil {
 		t.Fatal(err)
 	}
 	return crd
@@ -132,7 +151,7 @@ func operator(t *testing.T) *sallyport.App {
 
 // start runs the operator, outside of the cluster, until the test ends or stop is
 // called. A process can have a controller once.
-func start(t *testing.T, config *rest.Config, port int, app *sallyport.App, controllers []string) (stop func()) {
+func start(t *testing.T, config *rest.Config, port int, app *sallyport.App, controllers []string, change ...func(*sallyport.Settings)) (stop func()) {
 	t.Helper()
 	settings := app.DefaultSettings()
 	settings.Client = config
@@ -142,6 +161,9 @@ func start(t *testing.T, config *rest.Config, port int, app *sallyport.App, cont
 	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", port, "0"
 	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
 	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", port)
+	for _, change := range change {
+		change(&settings)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- app.Run(ctx, settings) }()

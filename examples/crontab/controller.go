@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,16 @@ import (
 func setUpController(m manager.Manager) error {
 	return builder.ControllerManagedBy(m).For(&v1.CronTab{}).Owns(&batchv1.CronJob{}).
 		Complete(reconcile.AsReconciler(m.GetClient(), &reconciler{m.GetClient()}))
+}
+
+// controllerRules are what the controller may do. Where owner references are checked,
+// one that blocks its owner's deletion takes the right to change the finalizers of that.
+func controllerRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{v1.GroupVersion.Group}, Resources: []string{"crontabs"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{v1.GroupVersion.Group}, Resources: []string{"crontabs/finalizers", "crontabs/status"}, Verbs: []string{"update"}},
+		{APIGroups: []string{batchv1.GroupName}, Resources: []string{"cronjobs"}, Verbs: []string{"create", "get", "list", "update", "watch"}},
+	}
 }
 
 type reconciler struct{ client client.Client }

@@ -6,11 +6,14 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"os"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
@@ -38,6 +41,10 @@ func newApp() (*sallyport.App, error) {
 			return nil, err
 		}
 	}
+	crd, err := definition()
+	if err != nil {
+		return nil, err
+	}
 	rules := admission.Rules(v1.Resource) // CREATE and UPDATE
 	return sallyport.New("crontab",
 		sallyport.WithScheme(scheme),
@@ -48,5 +55,19 @@ func newApp() (*sallyport.App, error) {
 		),
 		sallyport.WithConverters(conversion.HubAndSpokes[*v1beta1.CronTab](scheme)),
 		sallyport.WithController("crontab", setUpController),
+		sallyport.WithCRDs(crd),
+		sallyport.WithPolicyRules(controllerRules()...),
 	)
+}
+
+//go:embed config/crd/stable.example.com_crontabs.yaml
+var definitionYAML []byte
+
+// definition is the generated CustomResourceDefinition.
+func definition() (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(definitionYAML, crd); err != nil {
+		return nil, fmt.Errorf("definition of CronTab: %w", err)
+	}
+	return crd, nil
 }

@@ -91,7 +91,7 @@ func kubectl(ctx context.Context, t *testing.T, config *rest.Config, args ...str
 // The life of an API: stored as v1beta1 and read as v1 and the other way round, the
 // oldest version served no more, another storage version, all objects migrated.
 func TestVersionsOnARealAPIServer(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(definition(t)))
+	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crd(t)))
 	cluster := clientFor(t, config)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -171,6 +171,10 @@ func TestVersionsOnARealAPIServer(t *testing.T) {
 		}
 		return nil
 	})
+	// Nobody acts on it here, where no kube-controller-manager runs; but it is served.
+	if out, err := kubectl(ctx, t, config, "create", "--dry-run=server", "--validate=strict", "-f", "config/migration/storageversionmigration.yaml"); err != nil {
+		t.Errorf("kubectl: %s, %v", out, err)
+	}
 	migrate(ctx, t, cluster)
 
 	// What is stored as v1 is read as v1 without anybody's help, and not as v1beta1.
@@ -184,6 +188,17 @@ func TestVersionsOnARealAPIServer(t *testing.T) {
 	if err == nil || !strings.Contains(out, "conversion webhook for stable.example.com/v1, Kind=CronTab failed") {
 		t.Errorf("without a converter kubectl says %q", out)
 	}
+
+	// A review beyond the limit of the server: who asks learns that, and which flag it is.
+	start(t, config, freePort(t), operator(t), nil, func(s *sallyport.Settings) { s.Serving.MaxBodyBytes = 512 })
+	eventually(ctx, t, "kubectl says that the review is too large", func() error {
+		out, err := kubectl(ctx, t, config, "get", "crontabs.v1beta1.stable.example.com", "old", "-n", "default")
+		if err == nil || !strings.Contains(out, "conversion webhook for stable.example.com/v1, Kind=CronTab failed") ||
+			!strings.Contains(out, "the body exceeds the limit of 512 bytes (--max-body-bytes)") {
+			return errors.New(out)
+		}
+		return nil
+	})
 }
 
 // migrate is the loop of docs/conversion.md: every object is written as it is, which
@@ -216,7 +231,7 @@ func migrate(ctx context.Context, t *testing.T, cluster client.Client) {
 // another authority, and the cache of the controller, on which readiness depends, needs
 // 1,000 objects that only this replica can convert.
 func TestACacheOfConvertedObjectsDoesNotWaitForReadiness(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(definition(t)))
+	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crd(t)))
 	cluster := clientFor(t, config)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
