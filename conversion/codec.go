@@ -3,28 +3,24 @@
 package conversion
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"sync"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-	jsonv1 "github.com/go-json-experiment/json/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/internal/decode"
+	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // A codec reads and writes the objects of one Go type.
 type codec struct {
 	elem   reflect.Type // the struct
 	decode *decode.Type
-	encode json.Options
 }
 
 func newCodec(prototype runtime.Object) (*codec, error) {
@@ -35,7 +31,7 @@ func newCodec(prototype runtime.Object) (*codec, error) {
 	if _, ok := prototype.(metav1.ObjectMetaAccessor); !ok {
 		return nil, fmt.Errorf("%T has no metadata: embed metav1.ObjectMeta", prototype)
 	}
-	return &codec{elem: typ.Elem(), decode: decode.For(typ.Elem()), encode: encodeOptions()}, nil
+	return &codec{elem: typ.Elem(), decode: decode.For(typ.Elem())}, nil
 }
 
 func (c *codec) new() runtime.Object { return reflect.New(c.elem).Interface().(runtime.Object) }
@@ -67,13 +63,14 @@ func (c *codec) read(in *Object) (object runtime.Object, came given, err error) 
 }
 
 // buffers are for what is needed during one conversion.
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // largestBuffer is what is kept for the next conversion.
 const largestBuffer = 1 << 20
 
-func release(buffer *bytes.Buffer) {
-	if buffer.Cap() <= largestBuffer {
+func release(buffer *[]byte, used []byte) {
+	if cap(used) <= largestBuffer {
+		*buffer = used
 		buffers.Put(buffer)
 	}
 }
@@ -121,13 +118,12 @@ func (c *codec) appendObject(dst []byte, in *Object, came given, object runtime.
 
 // appendRest appends what an object has beside version, kind and metadata, and ends it.
 func (c *codec) appendRest(dst []byte, object any) ([]byte, error) {
-	buffer := buffers.Get().(*bytes.Buffer)
-	defer release(buffer)
-	buffer.Reset()
-	if err := json.MarshalWrite(buffer, object, c.encode); err != nil {
+	buffer := buffers.Get().(*[]byte)
+	encoded, err := jsonpatch.AppendValue((*buffer)[:0], object)
+	if err != nil {
 		return dst, fmt.Errorf("the result of the converter cannot be encoded: %s", locate(err))
 	}
-	encoded := bytes.TrimSpace(buffer.Bytes())
+	defer release(buffer, encoded)
 	if len(encoded) == 0 || encoded[0] != '{' {
 		return dst, errors.New("the result of the converter is encoded as something else than an object")
 	}
@@ -186,10 +182,6 @@ func valueEnd(data []byte, i int) int {
 		i++
 	}
 	return len(data)
-}
-
-func encodeOptions() json.Options {
-	return json.JoinOptions(jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), jsontext.AllowDuplicateNames(true))
 }
 
 // locate tells where an object cannot be decoded or encoded, and as what. Bytes are not

@@ -23,7 +23,7 @@ func Unstructured(kind schema.GroupKind, versions []string, convert func(ctx con
 		mistakes = append(mistakes, errors.New("the function that converts is missing"))
 	}
 	return newConverter(kind, versions, &trees{
-		kind: kind, versions: versions, function: convert, codec: codec{encode: encodeOptions()},
+		kind: kind, versions: versions, function: convert, codec: codec{},
 	}, mistakes...)
 }
 

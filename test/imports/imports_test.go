@@ -21,7 +21,7 @@ const module = "github.com/sallyport-io/sallyport"
 var allowed = map[string][]string{
 	"":            {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration", "internal/"}, // package sallyport
 	"jsonpatch":   {},
-	"conversion":  {"internal/decode"},
+	"conversion":  {"jsonpatch", "internal/decode"},
 	"certificate": {},
 	"serving":     {},
 	// Only who may know the API server's own machinery takes it: cmd/sallyport and cloud.
