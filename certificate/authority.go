@@ -288,7 +288,11 @@ func (a *Authority) observe(ctx context.Context) error {
 				a.lost()
 				return errors.New("it was deleted")
 			case watch.Error:
-				return fmt.Errorf("watch: %w", apierrors.FromObject(event.Object))
+				err := apierrors.FromObject(event.Object)
+				if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+					return nil // it has been quiet for long: the Secret is read again
+				}
+				return fmt.Errorf("watch: %w", err)
 			}
 		}
 	}
