@@ -17,7 +17,6 @@ import (
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // The parts of what is installed.
@@ -38,6 +37,7 @@ type manifestsOptions struct {
 	registration   frontdoor.RegistrationSettings
 	election       frontdoor.LeaderElectionSettings
 	callers        callerManifests
+	webhooks       builtinSelection
 }
 
 func newManifestsCommand() *cobra.Command {
@@ -70,6 +70,7 @@ func newManifestsCommand() *cobra.Command {
 		o.registration.AddOwnerFlag(cmd)
 		o.certificates.AddSourceFlags(cmd)
 		o.election.AddElectFlag(cmd)
+		o.webhooks.addFlag(cmd)
 	})
 	addFlagGroup(cmd, "Callers", func() { o.callers.addFlags(cmd) })
 	addFlagGroup(cmd, "Webhook configurations", func() {
@@ -100,7 +101,7 @@ func (o *manifestsOptions) validate() error {
 	if o.static && o.registration.Service != "" {
 		errs = append(errs, errors.New("--static needs --url: kube-apiserver takes no Service in static manifests"))
 	}
-	errs = append(errs, o.callers.validate())
+	errs = append(errs, o.callers.validate(), o.webhooks.validate())
 	for _, problem := range validation.IsDNS1123Subdomain(o.serviceAccount) {
 		errs = append(errs, fmt.Errorf("--service-account %q: %s", o.serviceAccount, problem))
 	}
@@ -112,7 +113,7 @@ func (o *manifestsOptions) run(out io.Writer) error {
 		return err
 	}
 	var objects []runtime.Object
-	if slices.Contains(o.parts, partCRD) {
+	if slices.Contains(o.parts, partCRD) && o.webhooks.has("poddefault") { // whose CRDs they are
 		crds, err := crd.All()
 		if err != nil {
 			return err
@@ -123,7 +124,7 @@ func (o *manifestsOptions) run(out io.Writer) error {
 	}
 	if slices.Contains(o.parts, partRBAC) {
 		objects = append(objects, o.rights().Objects()...)
-		rights, err := o.callers.rights(o.registration.Config(), o.serviceAccount)
+		rights, err := o.callers.rights(o.registration.Config(), o.serviceAccount, o.webhooks)
 		if err != nil {
 			return err
 		}
@@ -149,7 +150,8 @@ func (o *manifestsOptions) configurations() ([]runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	webhooks, err := builtinWebhooks(poddefault.NewIndex(), poddefault.DefaultSettings())
+	settings := defaultBuiltinSettings()
+	webhooks, err := o.webhooks.define(&settings, noSources())
 	if err != nil {
 		return nil, err
 	}

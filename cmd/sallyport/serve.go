@@ -4,25 +4,22 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"log/slog"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 type serveOptions struct {
-	settings    frontdoor.Settings
-	log         frontdoor.LogSettings
-	podDefaults poddefault.Settings
+	settings frontdoor.Settings
+	log      frontdoor.LogSettings
+	webhooks builtinSelection
+	builtin  builtinSettings
 }
 
 func newServeCommand() *cobra.Command {
-	o := serveOptions{podDefaults: poddefault.DefaultSettings()}
+	o := serveOptions{builtin: defaultBuiltinSettings()}
 	cmd := &cobra.Command{
 		Use:   "serve --service NAMESPACE/NAME | --url URL",
 		Short: "Serve the webhooks to an API server",
@@ -32,6 +29,8 @@ func newServeCommand() *cobra.Command {
 			"when nobody is connected any more; a second signal ends it at once.",
 		Example: "  # in a cluster, behind the Service webhooks in the namespace sallyport-system\n" +
 			"  sallyport serve --service sallyport-system/webhooks\n\n" +
+			"  # with two of the ready-made webhooks\n" +
+			"  sallyport serve --service sallyport-system/webhooks --webhooks poddefault,imagepull\n\n" +
 			"  # beside an API server on this machine\n" +
 			"  sallyport serve --kubeconfig ~/.kube/config --url https://127.0.0.1:9443 --bind-address 127.0.0.1\n\n" +
 			"  # with a certificate of cert-manager, and configurations that somebody else writes\n" +
@@ -61,7 +60,10 @@ func newServeCommand() *cobra.Command {
 	addFlagGroup(cmd, "Certificate", func() { o.settings.Certificate.AddFlags(cmd) })
 	addFlagGroup(cmd, "Leader election", func() { o.settings.LeaderElection.AddFlags(cmd) })
 	addFlagGroup(cmd, "Callers", func() { app.AddAuthenticationFlags(cmd, &o.settings.Authentication) })
-	addFlagGroup(cmd, "PodDefaults", func() { addPodDefaultFlags(flags, &o.podDefaults) })
+	addFlagGroup(cmd, "Ready-made webhooks", func() {
+		o.webhooks.addFlag(cmd)
+		addPodDefaultFlags(flags, &o.builtin.podDefault)
+	})
 	addFlagGroup(cmd, "Addresses, limits and draining", func() { o.settings.Serving.AddFlags(flags) })
 	addFlagGroup(cmd, "Log", func() { o.log.AddFlags(cmd) })
 	return cmd
@@ -69,7 +71,7 @@ func newServeCommand() *cobra.Command {
 
 // run serves until a signal ends it.
 func (o *serveOptions) run(cmd *cobra.Command, app *frontdoor.App) error {
-	if err := errors.Join(o.log.Validate(), app.Validate(o.settings)); err != nil {
+	if err := errors.Join(o.log.Validate(), o.webhooks.validate(), app.Validate(o.settings)); err != nil {
 		return err
 	}
 	o.settings.Logger = o.log.Logger(cmd.ErrOrStderr())
@@ -78,31 +80,12 @@ func (o *serveOptions) run(cmd *cobra.Command, app *frontdoor.App) error {
 
 // app is what serve runs.
 func (o *serveOptions) app() (*frontdoor.App, error) {
-	return frontdoor.New("sallyport", frontdoor.WithVersion(buildVersion()), frontdoor.WithComponent(o.watchPodDefaults),
-		frontdoor.WithAuthentication(authenticationDelegated, delegatedAuthentication))
-}
-
-// watchPodDefaults is the webhook of PodDefaults with the cache it reads from.
-func (o *serveOptions) watchPodDefaults(env frontdoor.Environment) (frontdoor.Component, error) {
-	watcher, err := poddefault.Watch(env.Client, env.Logger)
-	if err != nil {
-		return frontdoor.Component{}, err
+	options := []frontdoor.Option{
+		frontdoor.WithVersion(buildVersion()),
+		frontdoor.WithAuthentication(authenticationDelegated, delegatedAuthentication),
 	}
-	webhooks, err := builtinWebhooks(watcher, o.podDefaults)
-	if err != nil {
-		return frontdoor.Component{}, err
+	for _, b := range builtins() {
+		options = append(options, frontdoor.WithComponent(b.component(&o.webhooks, &o.builtin)))
 	}
-	count := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "sallyport_poddefaults", Help: "PodDefaults known to this server.",
-	}, func() float64 { return float64(watcher.Len()) })
-	if err := env.Metrics.Register(count); err != nil {
-		return frontdoor.Component{}, fmt.Errorf("metrics of PodDefaults: %w", err)
-	}
-	return frontdoor.Component{
-		Name:     "poddefaults",
-		Webhooks: webhooks,
-		Ready:    watcher.Ready,
-		Run:      watcher.Run,
-		Status:   func() slog.Attr { return slog.Int("poddefaults", watcher.Len()) },
-	}, nil
+	return frontdoor.New("sallyport", options...)
 }
