@@ -15,6 +15,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
+	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/webhooks/imagepull"
@@ -43,6 +44,30 @@ type builtinSettings struct {
 	imagePull    imagepull.Settings
 	serviceType  servicetype.Settings
 	projectLimit projectlimit.Settings
+
+	// entries are those of a configuration; the flags for all webhooks count before
+	// them if they were given.
+	entries                   []*configv1alpha1.Webhook
+	policyGiven, timeoutGiven bool
+}
+
+// settings are those of one ready-made webhook, with the names of fields in a file.
+type settings interface{ Validate() error }
+
+// of returns a pointer to the settings of a ready-made webhook; nil if there is none
+// of that name.
+func (s *builtinSettings) of(name string) settings {
+	switch name {
+	case "poddefault":
+		return &s.podDefault
+	case "imagepull":
+		return &s.imagePull
+	case "servicetype":
+		return &s.serviceType
+	case "projectlimit":
+		return &s.projectLimit
+	}
+	return nil
 }
 
 func defaultBuiltinSettings() builtinSettings {
@@ -180,7 +205,7 @@ func (s builtinSelection) define(settings *builtinSettings, from builtinSources)
 	var webhooks []admission.Webhook
 	var errs []error
 	for _, b := range s.enabled() {
-		more, err := b.webhooks(settings, from)
+		more, err := b.define(settings, from)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("webhook %s: %w", b.name, err))
 		}
@@ -231,7 +256,7 @@ func (b *builtin) component(selection *builtinSelection, settings *builtinSettin
 			out.Status = func() slog.Attr { return slog.Int(w.what, w.count()) }
 		}
 		var err error
-		out.Webhooks, err = b.webhooks(settings, from)
+		out.Webhooks, err = b.define(settings, from)
 		return out, err
 	}
 }

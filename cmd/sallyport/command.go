@@ -14,8 +14,8 @@ func newCommand() *cobra.Command {
 		Short: "Kubernetes admission webhooks: exact, lossless, safe when they fail",
 		Long: "Sallyport hosts admission webhooks for Kubernetes (serve), says what they would do to an\n" +
 			"object without any cluster (review), prints what to install (manifests), lists the ready-made\n" +
-			"webhooks (webhooks), replaces its certificate authority without an interruption (certificates),\n" +
-			"and removes what it registered (uninstall).",
+			"webhooks (webhooks), checks its configuration (config), replaces its certificate authority\n" +
+			"without an interruption (certificates), and removes what it registered (uninstall).",
 		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -27,6 +27,6 @@ func newCommand() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
-	cmd.AddCommand(newServeCommand(), newReviewCommand(), newManifestsCommand(), newWebhooksCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
+	cmd.AddCommand(newServeCommand(), newReviewCommand(), newManifestsCommand(), newWebhooksCommand(), newConfigCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
 	return cmd
 }

@@ -38,10 +38,12 @@ type manifestsOptions struct {
 	election       frontdoor.LeaderElectionSettings
 	callers        callerManifests
 	webhooks       builtinSelection
+	builtin        builtinSettings
+	config         string
 }
 
 func newManifestsCommand() *cobra.Command {
-	o := manifestsOptions{certificates: certificateSettings(), registration: registrationSettings()}
+	o := manifestsOptions{builtin: defaultBuiltinSettings(), certificates: certificateSettings(), registration: registrationSettings()}
 	o.election.Enabled = true
 	cmd := &cobra.Command{
 		Use:   "manifests --service NAMESPACE/NAME | --url URL",
@@ -56,7 +58,13 @@ func newManifestsCommand() *cobra.Command {
 			"  # once a server with --registration none is up\n" +
 			"  sallyport manifests --service sallyport-system/webhooks --part configurations --ca-file ca.crt | kubectl apply -f -",
 		Args: noArguments("choose by --part what is printed"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := useConfig(cmd, o.config, &o.webhooks, &o.builtin); err != nil {
+				return err
+			}
+			o.registration.Adjust = o.builtin.adjust
+			return o.run(cmd.OutOrStdout())
+		},
 	}
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "What is printed", func() {
@@ -64,6 +72,7 @@ func newManifestsCommand() *cobra.Command {
 		cli.CompleteChoices(cmd, "part", manifestParts)
 	})
 	addFlagGroup(cmd, "Server", func() {
+		addConfigFlag(cmd, &o.config)
 		o.registration.AddEndpointFlags(cmd)
 		flags.StringVar(&o.serviceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of --service")
 		o.registration.AddModeFlag(cmd)
@@ -150,8 +159,7 @@ func (o *manifestsOptions) configurations() ([]runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := defaultBuiltinSettings()
-	webhooks, err := o.webhooks.define(&settings, noSources())
+	webhooks, err := o.webhooks.define(&o.builtin, noSources())
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ type reviewOptions struct {
 	selection                    builtinSelection
 	settings                     builtinSettings
 	user                         authenticationv1.UserInfo
+	config                       string
 }
 
 var reviewOperations = []string{string(admissionv1.Create), string(admissionv1.Update), string(admissionv1.Delete)}
@@ -45,9 +46,11 @@ func newReviewCommand() *cobra.Command {
 			"  kubectl get poddefaults -n team-a -o yaml | sallyport review -n team-a -f pod.yaml --with -\n\n" +
 			"  # the resulting pod alone, for another program\n" +
 			"  sallyport review -f pod.yaml --with poddefaults/ -o yaml",
-		Args:    noArguments("name the file with the objects by -f"),
-		PreRunE: func(*cobra.Command, []string) error { return o.validate() },
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		Args: noArguments("name the file with the objects by -f"),
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			return errors.Join(useConfig(cmd, o.config, &o.selection, &o.settings), o.validate())
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "What is reviewed", func() {
@@ -64,6 +67,7 @@ func newReviewCommand() *cobra.Command {
 	addFlagGroup(cmd, "By which webhooks", func() {
 		flags.StringArrayVar(&o.webhooks, "webhook", nil,
 			"`name` of a webhook to call, if its rules cover the object, of those in --webhooks; may be repeated (default all)")
+		addConfigFlag(cmd, &o.config)
 		o.selection.addFlag(cmd)
 		addPodDefaultFlags(flags, &o.settings.podDefault)
 	})

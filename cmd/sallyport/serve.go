@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
@@ -16,10 +17,20 @@ type serveOptions struct {
 	log      frontdoor.LogSettings
 	webhooks builtinSelection
 	builtin  builtinSettings
+	config   string
+	// endpointLater is set if neither Service nor URL need be known yet.
+	endpointLater bool
 }
 
 func newServeCommand() *cobra.Command {
-	o := serveOptions{builtin: defaultBuiltinSettings()}
+	cmd, _, _ := newServe()
+	return cmd
+}
+
+// newServe is the command with what its flags set. The application is nil if it
+// cannot be made; the command then says why.
+func newServe() (*cobra.Command, *serveOptions, *frontdoor.App) {
+	o := &serveOptions{builtin: defaultBuiltinSettings()}
 	cmd := &cobra.Command{
 		Use:   "serve --service NAMESPACE/NAME | --url URL",
 		Short: "Serve the webhooks to an API server",
@@ -31,23 +42,26 @@ func newServeCommand() *cobra.Command {
 			"  sallyport serve --service sallyport-system/webhooks\n\n" +
 			"  # with two of the ready-made webhooks\n" +
 			"  sallyport serve --service sallyport-system/webhooks --webhooks poddefault,imagepull\n\n" +
+			"  # as a file says, see 'sallyport config'\n" +
+			"  sallyport serve --config sallyport.yaml\n\n" +
 			"  # beside an API server on this machine\n" +
 			"  sallyport serve --kubeconfig ~/.kube/config --url https://127.0.0.1:9443 --bind-address 127.0.0.1\n\n" +
 			"  # with a certificate of cert-manager, and configurations that somebody else writes\n" +
 			"  sallyport serve --registration none --certificate-source files \\\n" +
 			"    --tls-cert-file /certs/tls.crt --tls-private-key-file /certs/tls.key",
-		Args: noArguments("everything is said by flags"),
+		Args: noArguments("everything is said by flags, and a file that --config names"),
 	}
 	app, err := o.app()
 	if err != nil { // its name is a constant, and its webhooks come with the run
 		cmd.RunE = func(*cobra.Command, []string) error { return err }
-		return cmd
+		return cmd, o, nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd, app) }
 	o.settings = app.DefaultSettings()
 	o.settings.Registration = registrationSettings()
 	o.settings.Certificate = certificateSettings()
 	flags := cmd.Flags()
+	addFlagGroup(cmd, "Configuration", func() { addConfigFlag(cmd, &o.config) })
 	addFlagGroup(cmd, "API server", func() {
 		flags.StringVar(&o.settings.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; empty for the service account of the pod")
 		cli.CompleteFiles(cmd, "kubeconfig")
@@ -66,12 +80,39 @@ func newServeCommand() *cobra.Command {
 	})
 	addFlagGroup(cmd, "Addresses, limits and draining", func() { o.settings.Serving.AddFlags(flags) })
 	addFlagGroup(cmd, "Log", func() { o.log.AddFlags(cmd) })
-	return cmd
+	return cmd, o, app
+}
+
+// prepare reads the configuration and validates all settings. The error has every
+// mistake, and its line if it is one of the file.
+func (o *serveOptions) prepare(cmd *cobra.Command, app *frontdoor.App) error {
+	o.settings.Registration.Adjust = o.builtin.adjust
+	var config *configFile
+	var errs []error
+	if o.config != "" {
+		var err error
+		if config, err = readConfig(o.config); config == nil {
+			return err
+		}
+		errs = append(errs, err, config.apply(cmd.Flags(), &o.webhooks, &o.builtin))
+	}
+	settings := o.settings
+	if o.endpointLater && settings.Registration.NoEndpoint() {
+		settings.Registration.URL = "https://127.0.0.1" // any good one
+	}
+	err := errors.Join(o.log.Validate(), o.webhooks.validate(), app.Validate(settings))
+	if errors.Join(errs...) == nil && err == nil {
+		var webhooks []admission.Webhook
+		if webhooks, err = o.webhooks.define(&o.builtin, noSources()); err == nil {
+			_, err = o.settings.Registration.Apply(webhooks)
+		}
+	}
+	return config.locate(errors.Join(append(errs, err)...))
 }
 
 // run serves until a signal ends it.
 func (o *serveOptions) run(cmd *cobra.Command, app *frontdoor.App) error {
-	if err := errors.Join(o.log.Validate(), o.webhooks.validate(), app.Validate(o.settings)); err != nil {
+	if err := o.prepare(cmd, app); err != nil {
 		return err
 	}
 	o.settings.Logger = o.log.Logger(cmd.ErrOrStderr())
