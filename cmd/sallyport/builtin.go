@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -229,34 +227,4 @@ func allBuiltinNames() []string {
 		names = append(names, b.name)
 	}
 	return names
-}
-
-// component is the webhook with what it reads from, for serve. There is nothing to
-// it if it is not selected.
-func (b *builtin) component(selection *builtinSelection, settings *builtinSettings) func(frontdoor.Environment) (frontdoor.Component, error) {
-	return func(env frontdoor.Environment) (frontdoor.Component, error) {
-		if !selection.has(b.name) {
-			return frontdoor.Component{Name: b.name}, nil
-		}
-		out := frontdoor.Component{Name: b.name}
-		from := noSources()
-		if b.watch != nil {
-			w, err := b.watch(env)
-			if err != nil {
-				return frontdoor.Component{}, err
-			}
-			count := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Name: "sallyport_" + w.what, Help: w.help,
-			}, func() float64 { return float64(w.count()) })
-			if err := env.Metrics.Register(count); err != nil {
-				return frontdoor.Component{}, fmt.Errorf("metrics of %s: %w", b.name, err)
-			}
-			from = w.sources
-			out.Name, out.Ready, out.Run = w.what, w.ready, w.run
-			out.Status = func() slog.Attr { return slog.Int(w.what, w.count()) }
-		}
-		var err error
-		out.Webhooks, err = b.define(settings, from)
-		return out, err
-	}
 }

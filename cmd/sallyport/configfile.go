@@ -31,6 +31,7 @@ import (
 // configFile is a configuration as it was read from a file.
 type configFile struct {
 	configv1alpha1.SallyportConfiguration
+	data     []byte
 	document *document
 	// setBy has the pointer of the field that has set a flag.
 	setBy map[string]jsontext.Pointer
@@ -61,7 +62,7 @@ func parseConfig(path string, data []byte) (*configFile, error) {
 	if len(documents) != 1 {
 		return nil, fmt.Errorf("%s: it holds %d documents; a configuration is one", path, len(documents))
 	}
-	c := &configFile{document: documents[0], setBy: map[string]jsontext.Pointer{}}
+	c := &configFile{data: data, document: documents[0], setBy: map[string]jsontext.Pointer{}}
 	raw := c.document.raw
 	if raw.Kind() != '{' {
 		return nil, c.document.errorAt("", "not a configuration but "+kindName(raw.Kind()))

@@ -18,6 +18,9 @@ type serveOptions struct {
 	webhooks builtinSelection
 	builtin  builtinSettings
 	config   string
+	read     []byte // what the file held when it was read
+	live     *liveConfig
+	cmd      *cobra.Command // that was called
 	// endpointLater is set if neither Service nor URL need be known yet.
 	endpointLater bool
 }
@@ -56,6 +59,7 @@ func newServe() (*cobra.Command, *serveOptions, *frontdoor.App) {
 		cmd.RunE = func(*cobra.Command, []string) error { return err }
 		return cmd, o, nil
 	}
+	o.cmd = cmd
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd, app) }
 	o.settings = app.DefaultSettings()
 	o.settings.Registration = registrationSettings()
@@ -94,6 +98,7 @@ func (o *serveOptions) prepare(cmd *cobra.Command, app *frontdoor.App) error {
 		if config, err = readConfig(o.config); config == nil {
 			return err
 		}
+		o.read = config.data
 		errs = append(errs, err, config.apply(cmd.Flags(), &o.webhooks, &o.builtin))
 	}
 	settings := o.settings
@@ -115,6 +120,7 @@ func (o *serveOptions) run(cmd *cobra.Command, app *frontdoor.App) error {
 	if err := o.prepare(cmd, app); err != nil {
 		return err
 	}
+	o.settings.Registration.Adjust = o.live.adjust
 	o.settings.Logger = o.log.Logger(cmd.ErrOrStderr())
 	return app.RunUntilSignal(cmd.Context(), o.settings)
 }
@@ -125,8 +131,10 @@ func (o *serveOptions) app() (*frontdoor.App, error) {
 		frontdoor.WithVersion(buildVersion()),
 		frontdoor.WithAuthentication(authenticationDelegated, delegatedAuthentication),
 	}
-	for _, b := range builtins() {
-		options = append(options, frontdoor.WithComponent(b.component(&o.webhooks, &o.builtin)))
+	o.live = newLiveConfig(o)
+	options = append(options, frontdoor.WithComponent(o.live.component))
+	for _, b := range o.live.builtins {
+		options = append(options, frontdoor.WithComponent(b.component))
 	}
 	return frontdoor.New("sallyport", options...)
 }
