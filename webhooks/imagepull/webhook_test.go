@@ -149,7 +149,7 @@ func FuzzPod(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, path := range folders {
-		f.Add([]byte(cases.Request(f, filepath.Dir(path), podResource).Object.Raw))
+		f.Add(cases.Request(f, filepath.Dir(path), podResource).Object.Raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if !jsontext.Value(raw).IsValid() { // the wire lets nothing else through

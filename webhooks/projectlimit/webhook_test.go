@@ -144,7 +144,7 @@ func FuzzNamespace(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, path := range folders {
-		f.Add([]byte(cases.Request(f, filepath.Dir(path), namespaceResource).Object.Raw))
+		f.Add(cases.Request(f, filepath.Dir(path), namespaceResource).Object.Raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if !jsontext.Value(raw).IsValid() { // the wire lets nothing else through

@@ -26,7 +26,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -93,8 +92,8 @@ func run(t *testing.T, folder string, resource metav1.GroupVersionResource, newW
 	if read(t, folder, unwanted) != nil {
 		t.Errorf("the folder has a %s; what comes out is for %s", unwanted, wanted)
 	}
-	if diff := cmp.Diff(string(read(t, folder, wanted)), string(out)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", wanted, diff)
+	if want := read(t, folder, wanted); !bytes.Equal(want, out) {
+		t.Errorf("%s: want\n%s\ngot\n%s", wanted, want, out)
 	}
 }
 
