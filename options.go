@@ -52,6 +52,8 @@ type Environment struct {
 	Logger *slog.Logger
 	// Metrics are shown by /metrics.
 	Metrics prometheus.Registerer
+	// Changed is for components whose Registered has changed. It does not wait.
+	Changed func()
 }
 
 // Component is something that webhooks stand on. It is there until the last review is
@@ -59,11 +61,18 @@ type Environment struct {
 type Component struct {
 	// Name is what /readyz calls it.
 	Name string
-	// Webhooks are those that need it.
+	// Webhooks are those that need it. They are answered as long as the application runs.
 	Webhooks []admission.Webhook
+	// Registered are those of them that the API server is told of, as they are now; nil
+	// means all, always. What it returns may differ in everything but names, paths and
+	// types, and must be valid. See [Environment.Changed]. It must be fast.
+	Registered func() []admission.Webhook
 	// Ready returns nil once reviews can be answered, otherwise why not. No review is
 	// answered, and nothing registered, before. It must be fast. Nil means at once.
 	Ready func() error
+	// Detail is what /readyz?verbose says beside the name while it is ready, empty for
+	// nothing. Nil means nothing. It must be fast.
+	Detail func() string
 	// Run works until the context ends, and then returns nil. An error ends the
 	// application. Nil means that there is nothing to do.
 	Run func(ctx context.Context) error

@@ -63,6 +63,9 @@ type RegistrationSettings struct {
 	FailurePolicy  string
 	TimeoutSeconds int32
 	ReviewVersions []string
+	// Adjust changes a definition when all of the above has been applied; nil for no
+	// change. It must give the same result each time.
+	Adjust func(*admission.Webhook)
 
 	// needed is set if flags replace the three; they must then not be empty.
 	needed bool
@@ -223,6 +226,9 @@ func (s *RegistrationSettings) Apply(webhooks []admission.Webhook) ([]admission.
 		w.TimeoutSeconds = cmp.Or(s.TimeoutSeconds, w.TimeoutSeconds)
 		if len(s.ReviewVersions) > 0 {
 			w.ReviewVersions = s.ReviewVersions
+		}
+		if s.Adjust != nil {
+			s.Adjust(w)
 		}
 		errs = append(errs, w.Validate())
 	}

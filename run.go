@@ -106,7 +106,7 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 	}
 	registry := newMetricsRegistry(p.manager != nil)
 	webhooks := c.webhooks
-	env := Environment{Client: client, Logger: p.logger, Metrics: registry}
+	env := Environment{Client: client, Logger: p.logger, Metrics: registry, Changed: p.notifyKeeper}
 	for _, build := range c.components {
 		component, err := build(env)
 		if err != nil {
@@ -147,7 +147,7 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 	}
 	options := registration.Options{
 		Config:   config,
-		Webhooks: func() []admission.Webhook { return p.registered(webhooks) },
+		Webhooks: p.definitions(&s.Registration, c.webhooks, webhooks),
 		CABundle: p.caBundle,
 		Leading:  p.leader.Leading,
 		Logger:   p.logger,
@@ -170,7 +170,7 @@ func (p *process) listen(options serving.Options, webhooks []admission.Webhook, 
 	options.Checks = []serving.Check{{Name: "certificate", Ready: p.source.Ready, Gate: true}}
 	for _, component := range p.components {
 		if component.Ready != nil {
-			options.Checks = append(options.Checks, serving.Check{Name: component.Name, Ready: component.Ready, Gate: true})
+			options.Checks = append(options.Checks, serving.Check{Name: component.Name, Ready: component.Ready, Detail: component.Detail, Gate: true})
 		}
 	}
 	p.guard(&options)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
@@ -49,8 +50,8 @@ func (a *App) DefaultSettings() Settings {
 			OwnPods:            "app.kubernetes.io/name=" + a.name,
 		},
 		LeaderElection: defaultLeaderElection(),
-		Webhooks:       everything,
-		Controllers:    everything,
+		Webhooks:       []string{"*"},
+		Controllers:    []string{"*"},
 	}
 }
 
@@ -82,7 +83,7 @@ func (a *App) choose(s *Settings) (*chosen, error) {
 	var webhooks, controllers []string
 	for _, webhook := range a.webhooks {
 		webhooks = append(webhooks, webhook.Name)
-		if selects(s.Webhooks, webhook.Name) {
+		if cli.Selects(s.Webhooks, webhook.Name) {
 			c.webhooks = append(c.webhooks, webhook)
 		}
 	}
@@ -91,12 +92,12 @@ func (a *App) choose(s *Settings) (*chosen, error) {
 	}
 	for _, controller := range a.controllers {
 		controllers = append(controllers, controller.name)
-		if selects(s.Controllers, controller.name) {
+		if cli.Selects(s.Controllers, controller.name) {
 			c.controllers = append(c.controllers, controller)
 		}
 	}
 	err := errors.Join(
-		validateSelection("webhooks", s.Webhooks, webhooks), validateSelection("controllers", s.Controllers, controllers),
+		cli.ValidateSelection("webhooks", s.Webhooks, webhooks), cli.ValidateSelection("controllers", s.Controllers, controllers),
 	)
 	if err == nil && !c.serves() && len(c.controllers) == 0 {
 		err = errors.New("neither webhooks nor controllers are selected: there is nothing to run")

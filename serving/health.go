@@ -69,9 +69,15 @@ func (h *health) report() (ready bool, report string) {
 		if err := check.Ready(); err != nil {
 			ready, gate = false, gate && !check.Gate
 			fmt.Fprintf(&lines, "[-] %s: %v\n", check.Name, err)
-		} else {
-			fmt.Fprintf(&lines, "[+] %s\n", check.Name)
+			continue
 		}
+		detail := ""
+		if check.Detail != nil {
+			if text := check.Detail(); text != "" {
+				detail = ": " + text
+			}
+		}
+		fmt.Fprintf(&lines, "[+] %s%s\n", check.Name, detail)
 	}
 	if gate {
 		h.gateOpen.Store(true)

@@ -103,3 +103,20 @@ func TestGateOpensByItself(t *testing.T) {
 		t.Errorf("requests ran the check %d times", got-before)
 	}
 }
+
+func TestDetailsAreShownToThoseWhoAsk(t *testing.T) {
+	var detail atomic.Pointer[string]
+	h := start(t, func(o *Options) {
+		o.Checks = []Check{{Name: "config", Ready: func() error { return nil }, Detail: func() string {
+			if text := detail.Load(); text != nil {
+				return *text
+			}
+			return ""
+		}}}
+	})
+	h.get("/readyz?verbose").expect(t, 200, "[+] config\nok\n")
+	text := "an earlier one counts"
+	detail.Store(&text)
+	h.get("/readyz?verbose").expect(t, 200, "[+] config: an earlier one counts\nok\n")
+	h.get("/readyz").expect(t, 200, "ok\n")
+}

@@ -35,6 +35,10 @@ type Check struct {
 	// must be fast.
 	Ready func() error
 
+	// Detail is what /readyz?verbose shows beside the name while the condition holds; empty
+	// for nothing. Nil means nothing. It is called as Ready is.
+	Detail func() string
+
 	// Gate holds back the routes until the check has passed once, together with
 	// all other Gate checks: they answer 503 with Retry-After: 1, which makes the
 	// API server try again. A gate that has opened stays open: a cache that was

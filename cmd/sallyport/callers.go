@@ -19,7 +19,6 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving/delegated"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // callerManifests are what is installed so that only the API server can call.
@@ -67,7 +66,7 @@ func (c *callerManifests) validate() error {
 // rights let the server ask the API server who calls, and are what a caller needs:
 // the ClusterRole ending in "-caller" is for the user as whom the API server calls,
 // and is bound by whoever has said which one that is.
-func (c *callerManifests) rights(config registration.Config, serviceAccount string) ([]runtime.Object, error) {
+func (c *callerManifests) rights(config registration.Config, serviceAccount string, webhooks builtinSelection) ([]runtime.Object, error) {
 	if c.authentication != authenticationDelegated {
 		return nil, nil
 	}
@@ -80,7 +79,7 @@ func (c *callerManifests) rights(config registration.Config, serviceAccount stri
 			Labels: map[string]string{registration.ManagedByLabel: registration.ManagedByValue},
 		}
 	}
-	paths, err := webhookPaths()
+	paths, err := webhooks.paths()
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +102,10 @@ func (c *callerManifests) rights(config registration.Config, serviceAccount stri
 		}), nil
 }
 
-// webhookPaths are those of the webhooks that serve has.
-func webhookPaths() ([]string, error) {
-	webhooks, err := builtinWebhooks(poddefault.NewIndex(), poddefault.DefaultSettings())
+// paths are those of the webhooks that serve has.
+func (s builtinSelection) paths() ([]string, error) {
+	settings := defaultBuiltinSettings()
+	webhooks, err := s.define(&settings, noSources())
 	if err != nil {
 		return nil, err
 	}

@@ -6,9 +6,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 func newCommand() *cobra.Command {
@@ -16,9 +13,9 @@ func newCommand() *cobra.Command {
 		Use:   "sallyport",
 		Short: "Kubernetes admission webhooks: exact, lossless, safe when they fail",
 		Long: "Sallyport hosts admission webhooks for Kubernetes (serve), says what they would do to an\n" +
-			"object without any cluster (review), prints what to install (manifests), replaces its\n" +
-			"certificate authority without an interruption (certificates), and removes what it registered\n" +
-			"(uninstall).",
+			"object without any cluster (review), prints what to install (manifests), lists the ready-made\n" +
+			"webhooks (webhooks), checks its configuration (config), replaces its certificate authority\n" +
+			"without an interruption (certificates), and removes what it registered (uninstall).",
 		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -30,15 +27,6 @@ func newCommand() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
-	cmd.AddCommand(newServeCommand(), newReviewCommand(), newManifestsCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
+	cmd.AddCommand(newServeCommand(), newReviewCommand(), newManifestsCommand(), newWebhooksCommand(), newConfigCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
 	return cmd
-}
-
-// builtinWebhooks are the ready-made webhooks, the same in serve and in review.
-func builtinWebhooks(podDefaults poddefault.Source, settings poddefault.Settings) ([]admission.Webhook, error) {
-	podDefault, err := poddefault.New(podDefaults, settings)
-	if err != nil {
-		return nil, err
-	}
-	return []admission.Webhook{podDefault}, nil
 }

@@ -81,7 +81,7 @@ func TestHelpOfServeHasItsFlagsInGroups(t *testing.T) {
 	at := 0
 	for _, part := range []string{
 		"\nAPI server:\n      --kubeconfig file ", "\nWebhook configurations:\n", "\nCertificate:\n      --certificate-source ",
-		"\nPodDefaults:\n", "\nAddresses, limits and draining:\n      --bind-address ", "\nLog:\n", "\nFlags:\n  -h, --help ",
+		"\nReady-made webhooks:\n      --webhooks names ", "\nAddresses, limits and draining:\n      --bind-address ", "\nLog:\n", "\nFlags:\n  -h, --help ",
 	} {
 		next := strings.Index(help[at:], part)
 		if next < 0 {

@@ -17,7 +17,6 @@ import (
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // The parts of what is installed.
@@ -38,10 +37,13 @@ type manifestsOptions struct {
 	registration   frontdoor.RegistrationSettings
 	election       frontdoor.LeaderElectionSettings
 	callers        callerManifests
+	webhooks       builtinSelection
+	builtin        builtinSettings
+	config         string
 }
 
 func newManifestsCommand() *cobra.Command {
-	o := manifestsOptions{certificates: certificateSettings(), registration: registrationSettings()}
+	o := manifestsOptions{builtin: defaultBuiltinSettings(), certificates: certificateSettings(), registration: registrationSettings()}
 	o.election.Enabled = true
 	cmd := &cobra.Command{
 		Use:   "manifests --service NAMESPACE/NAME | --url URL",
@@ -56,7 +58,13 @@ func newManifestsCommand() *cobra.Command {
 			"  # once a server with --registration none is up\n" +
 			"  sallyport manifests --service sallyport-system/webhooks --part configurations --ca-file ca.crt | kubectl apply -f -",
 		Args: noArguments("choose by --part what is printed"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := useConfig(cmd, o.config, &o.webhooks, &o.builtin); err != nil {
+				return err
+			}
+			o.registration.Adjust = o.builtin.adjust
+			return o.run(cmd.OutOrStdout())
+		},
 	}
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "What is printed", func() {
@@ -64,12 +72,14 @@ func newManifestsCommand() *cobra.Command {
 		cli.CompleteChoices(cmd, "part", manifestParts)
 	})
 	addFlagGroup(cmd, "Server", func() {
+		addConfigFlag(cmd, &o.config)
 		o.registration.AddEndpointFlags(cmd)
 		flags.StringVar(&o.serviceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of --service")
 		o.registration.AddModeFlag(cmd)
 		o.registration.AddOwnerFlag(cmd)
 		o.certificates.AddSourceFlags(cmd)
 		o.election.AddElectFlag(cmd)
+		o.webhooks.addFlag(cmd)
 	})
 	addFlagGroup(cmd, "Callers", func() { o.callers.addFlags(cmd) })
 	addFlagGroup(cmd, "Webhook configurations", func() {
@@ -100,7 +110,7 @@ func (o *manifestsOptions) validate() error {
 	if o.static && o.registration.Service != "" {
 		errs = append(errs, errors.New("--static needs --url: kube-apiserver takes no Service in static manifests"))
 	}
-	errs = append(errs, o.callers.validate())
+	errs = append(errs, o.callers.validate(), o.webhooks.validate())
 	for _, problem := range validation.IsDNS1123Subdomain(o.serviceAccount) {
 		errs = append(errs, fmt.Errorf("--service-account %q: %s", o.serviceAccount, problem))
 	}
@@ -112,7 +122,7 @@ func (o *manifestsOptions) run(out io.Writer) error {
 		return err
 	}
 	var objects []runtime.Object
-	if slices.Contains(o.parts, partCRD) {
+	if slices.Contains(o.parts, partCRD) && o.webhooks.has("poddefault") { // whose CRDs they are
 		crds, err := crd.All()
 		if err != nil {
 			return err
@@ -123,7 +133,7 @@ func (o *manifestsOptions) run(out io.Writer) error {
 	}
 	if slices.Contains(o.parts, partRBAC) {
 		objects = append(objects, o.rights().Objects()...)
-		rights, err := o.callers.rights(o.registration.Config(), o.serviceAccount)
+		rights, err := o.callers.rights(o.registration.Config(), o.serviceAccount, o.webhooks)
 		if err != nil {
 			return err
 		}
@@ -149,7 +159,7 @@ func (o *manifestsOptions) configurations() ([]runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	webhooks, err := builtinWebhooks(poddefault.NewIndex(), poddefault.DefaultSettings())
+	webhooks, err := o.webhooks.define(&o.builtin, noSources())
 	if err != nil {
 		return nil, err
 	}

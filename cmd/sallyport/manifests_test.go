@@ -36,6 +36,9 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 		"rbac-with-delegated-authentication": {"--part", "rbac", "--service", service, "--authentication", "delegated"},
 		"rbac-outside-with-delegated":        {"--part", "rbac", "--url", "https://127.0.0.1:9443", "--authentication", "delegated"},
 		"rbac-with-network-policy":           {"--part", "rbac", "--service", service, "--network-policy", "--api-server-cidrs", "10.0.0.1/32,fd00::1/128"},
+		"rbac-with-every-webhook":            {"--part", "rbac", "--service", service, "--webhooks", "*", "--authentication", "delegated"},
+		"rbac-with-webhooks-that-only-look":  {"--part", "rbac", "--service", service, "--webhooks", "*,-poddefault,-projectlimit"},
+		"configurations-of-every-webhook":    {"--part", "configurations", "--service", service, "--webhooks", "*"},
 		"configurations":                     {"--part", "configurations", "--service", service},
 		"configurations-with-other-settings": {
 			"--part", "configurations", "--service", service + ":8443", "--configuration-name", "hooks", "--failure-policy", "Ignore",

@@ -14,6 +14,7 @@ import (
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,6 +29,7 @@ type outcome struct {
 	object    *object
 	operation admissionv1.Operation
 	namespace string // of the request
+	user      authenticationv1.UserInfo
 	before    jsontext.Value
 	after     jsontext.Value
 	called    []string // names of webhooks
@@ -42,11 +44,11 @@ type outcome struct {
 
 // decide sends one object through the webhooks whose rules cover the request, one
 // after the other, each on what the one before left, until one denies it.
-func decide(ctx context.Context, object *object, operation admissionv1.Operation, namespace string, webhooks []admission.Webhook) (*outcome, error) {
+func decide(ctx context.Context, object *object, operation admissionv1.Operation, namespace string, user authenticationv1.UserInfo, webhooks []admission.Webhook) (*outcome, error) {
 	if object.Namespace != "" {
 		namespace = object.Namespace
 	}
-	out := &outcome{object: object, operation: operation, namespace: namespace, before: object.raw, after: object.raw}
+	out := &outcome{object: object, operation: operation, namespace: namespace, user: user, before: object.raw, after: object.raw}
 	for _, webhook := range webhooks {
 		req := out.request()
 		if !concerns(webhook.Rules, req) {
@@ -77,8 +79,8 @@ func (out *outcome) request() *admissionv1.AdmissionRequest {
 		Namespace: out.namespace,
 		Operation: out.operation,
 		DryRun:    new(true),
+		UserInfo:  out.user,
 	}
-	req.UserInfo.Username = "sallyport-review"
 	req.RequestKind, req.RequestResource = &req.Kind, &req.Resource
 	if out.operation != admissionv1.Delete {
 		req.Object = runtime.RawExtension{Raw: out.after}

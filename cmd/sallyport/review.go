@@ -11,23 +11,27 @@ import (
 
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
 )
 
 type reviewOptions struct {
 	files, with, webhooks        []string
 	operation, namespace, output string
 	color                        string
-	settings                     poddefault.Settings
+	selection                    builtinSelection
+	settings                     builtinSettings
+	user                         authenticationv1.UserInfo
+	config                       string
 }
 
 var reviewOperations = []string{string(admissionv1.Create), string(admissionv1.Update), string(admissionv1.Delete)}
 
 func newReviewCommand() *cobra.Command {
-	o := reviewOptions{settings: poddefault.DefaultSettings()}
+	o := reviewOptions{settings: defaultBuiltinSettings()}
 	cmd := &cobra.Command{
 		Use:   "review -f FILE [--with FILE|FOLDER ...]",
 		Short: "Say what admission would do to objects, without any cluster",
@@ -42,9 +46,11 @@ func newReviewCommand() *cobra.Command {
 			"  kubectl get poddefaults -n team-a -o yaml | sallyport review -n team-a -f pod.yaml --with -\n\n" +
 			"  # the resulting pod alone, for another program\n" +
 			"  sallyport review -f pod.yaml --with poddefaults/ -o yaml",
-		Args:    noArguments("name the file with the objects by -f"),
-		PreRunE: func(*cobra.Command, []string) error { return o.validate() },
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		Args: noArguments("name the file with the objects by -f"),
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			return errors.Join(useConfig(cmd, o.config, &o.selection, &o.settings), o.validate())
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "What is reviewed", func() {
@@ -54,12 +60,16 @@ func newReviewCommand() *cobra.Command {
 			"`file` or folder with objects that the webhooks read, such as PodDefaults; - for stdin; may be repeated")
 		flags.StringVar(&o.operation, "operation", reviewOperations[0],
 			"`operation` that is asked for: "+cli.OneOf(reviewOperations))
+		flags.StringVar(&o.user.Username, "as", "sallyport-review", "`name` of the user who asks")
+		flags.StringArrayVar(&o.user.Groups, "as-group", nil, "`name` of a group of that user; may be repeated")
 		flags.StringVarP(&o.namespace, "namespace", "n", "default", "`namespace` of all objects that name none")
 	})
 	addFlagGroup(cmd, "By which webhooks", func() {
 		flags.StringArrayVar(&o.webhooks, "webhook", nil,
-			"`name` of a webhook to call, if its rules cover the object; may be repeated (default all)")
-		addPodDefaultFlags(flags, &o.settings)
+			"`name` of a webhook to call, if its rules cover the object, of those in --webhooks; may be repeated (default all)")
+		addConfigFlag(cmd, &o.config)
+		o.selection.addFlag(cmd)
+		addPodDefaultFlags(flags, &o.settings.podDefault)
 	})
 	addFlagGroup(cmd, "Output", func() {
 		flags.StringVarP(&o.output, "output", "o", outputDiff,
@@ -82,6 +92,10 @@ func (o *reviewOptions) validate() error {
 		cli.Choice("output", o.output, reviewOutputs),
 		cli.Choice("color", o.color, colorChoices),
 	}
+	errs = append(errs, o.selection.validate())
+	if o.user.Username == "" {
+		errs = append(errs, errors.New("--as must not be empty: every request has a user"))
+	}
 	if len(o.files) == 0 {
 		errs = append(errs, errors.New("-f is needed: name a file with the objects to review, or - for stdin"))
 	}
@@ -102,14 +116,15 @@ func (o *reviewOptions) validate() error {
 
 func (o *reviewOptions) run(cmd *cobra.Command) error {
 	given := newPodDefaultFiles()
-	webhooks, err := builtinWebhooks(given.index, o.settings)
+	projects := projectlimit.NewIndex()
+	webhooks, err := o.selection.define(&o.settings, builtinSources{podDefaults: given.index, projects: projects})
 	if err != nil {
 		return err
 	}
 	if webhooks, err = o.choose(webhooks); err != nil {
 		return err
 	}
-	objects, err := o.read(cmd, given)
+	objects, err := o.read(cmd, given, projects)
 	if err != nil {
 		return err
 	}
@@ -137,11 +152,15 @@ func (o *reviewOptions) run(cmd *cobra.Command) error {
 }
 
 // read reads all files, and reports the mistakes in all of them at once.
-func (o *reviewOptions) read(cmd *cobra.Command, given *podDefaultFiles) ([]*object, error) {
+func (o *reviewOptions) read(cmd *cobra.Command, given *podDefaultFiles, projects *projectlimit.Index) ([]*object, error) {
 	with, errWith := readPaths(o.with, cmd.InOrStdin())
 	objects, errObjects := readPaths(o.files, cmd.InOrStdin())
+	var errProjects error
+	if o.selection.has("projectlimit") {
+		with, errProjects = loadProjects(with, projects)
+	}
 	errLoad := given.load(with, o.namespace, cmd.ErrOrStderr())
-	err := errors.Join(errWith, errLoad, errObjects)
+	err := errors.Join(errWith, errProjects, errLoad, errObjects)
 	if err == nil && len(objects) == 0 {
 		err = fmt.Errorf("%s: there is nothing to review: the lists are empty", strings.Join(o.files, ", "))
 	}
@@ -149,7 +168,7 @@ func (o *reviewOptions) read(cmd *cobra.Command, given *podDefaultFiles) ([]*obj
 }
 
 func (o *reviewOptions) review(ctx context.Context, object *object, webhooks []admission.Webhook) (*outcome, error) {
-	out, err := decide(ctx, object, admissionv1.Operation(o.operation), o.namespace, webhooks)
+	out, err := decide(ctx, object, admissionv1.Operation(o.operation), o.namespace, o.user, webhooks)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", object.at(), object.title(), err)
 	}
@@ -172,7 +191,8 @@ func (o *reviewOptions) choose(all []admission.Webhook) ([]admission.Webhook, er
 
 // builtinNames are the webhooks to choose from, for completion.
 func builtinNames() []string {
-	webhooks, err := builtinWebhooks(poddefault.NewIndex(), poddefault.DefaultSettings())
+	settings := defaultBuiltinSettings()
+	webhooks, err := builtinSelection{"*"}.define(&settings, noSources())
 	if err != nil { // run reports it
 		return nil
 	}

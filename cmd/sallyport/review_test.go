@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/admission"
@@ -330,7 +331,7 @@ func TestWebhooksSeeWhatTheOneBeforeThemLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second, third := annotate("first", ""), annotate("second", `"first"`), annotate("third", `"not there"`)
-	out, err := decide(t.Context(), objects[0], admissionv1.Create, "default", []admission.Webhook{first, second})
+	out, err := decide(t.Context(), objects[0], admissionv1.Create, "default", authenticationv1.UserInfo{}, []admission.Webhook{first, second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +339,7 @@ func TestWebhooksSeeWhatTheOneBeforeThemLeft(t *testing.T) {
 		t.Errorf("changed by %v, %d answers", out.changed, len(out.answers))
 	}
 	wantJSON(t, string(out.after), applyPatch(t, matchingYAML, joinPatches(out.patches)))
-	out, err = decide(t.Context(), objects[0], admissionv1.Create, "default", []admission.Webhook{first, third, second})
+	out, err = decide(t.Context(), objects[0], admissionv1.Create, "default", authenticationv1.UserInfo{}, []admission.Webhook{first, third, second})
 	if err != nil || out.denied == nil || out.deniedBy != third.Name || len(out.called) != 2 {
 		t.Errorf("got %+v, %v", out, err)
 	}
@@ -347,7 +348,7 @@ func TestWebhooksSeeWhatTheOneBeforeThemLeft(t *testing.T) {
 	fault.Handler = admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		return nil, errors.New("the cache is lost")
 	})
-	if _, err := decide(t.Context(), objects[0], admissionv1.Create, "default", []admission.Webhook{fault}); err == nil ||
+	if _, err := decide(t.Context(), objects[0], admissionv1.Create, "default", authenticationv1.UserInfo{}, []admission.Webhook{fault}); err == nil ||
 		!strings.Contains(err.Error(), fault.Name+": the cache is lost") {
 		t.Errorf("a fault gives %v", err)
 	}

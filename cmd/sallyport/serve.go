@@ -4,26 +4,36 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"log/slog"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 type serveOptions struct {
-	settings    frontdoor.Settings
-	log         frontdoor.LogSettings
-	podDefaults poddefault.Settings
+	settings frontdoor.Settings
+	log      frontdoor.LogSettings
+	webhooks builtinSelection
+	builtin  builtinSettings
+	config   string
+	read     []byte // what the file held when it was read
+	live     *liveConfig
+	cmd      *cobra.Command // that was called
+	// endpointLater is set if neither Service nor URL need be known yet.
+	endpointLater bool
 }
 
 func newServeCommand() *cobra.Command {
-	o := serveOptions{podDefaults: poddefault.DefaultSettings()}
+	cmd, _, _ := newServe()
+	return cmd
+}
+
+// newServe is the command with what its flags set. The application is nil if it
+// cannot be made; the command then says why.
+func newServe() (*cobra.Command, *serveOptions, *frontdoor.App) {
+	o := &serveOptions{builtin: defaultBuiltinSettings()}
 	cmd := &cobra.Command{
 		Use:   "serve --service NAMESPACE/NAME | --url URL",
 		Short: "Serve the webhooks to an API server",
@@ -33,23 +43,29 @@ func newServeCommand() *cobra.Command {
 			"when nobody is connected any more; a second signal ends it at once.",
 		Example: "  # in a cluster, behind the Service webhooks in the namespace sallyport-system\n" +
 			"  sallyport serve --service sallyport-system/webhooks\n\n" +
+			"  # with two of the ready-made webhooks\n" +
+			"  sallyport serve --service sallyport-system/webhooks --webhooks poddefault,imagepull\n\n" +
+			"  # as a file says, see 'sallyport config'\n" +
+			"  sallyport serve --config sallyport.yaml\n\n" +
 			"  # beside an API server on this machine\n" +
 			"  sallyport serve --kubeconfig ~/.kube/config --url https://127.0.0.1:9443 --bind-address 127.0.0.1\n\n" +
 			"  # with a certificate of cert-manager, and configurations that somebody else writes\n" +
 			"  sallyport serve --registration none --certificate-source files \\\n" +
 			"    --tls-cert-file /certs/tls.crt --tls-private-key-file /certs/tls.key",
-		Args: noArguments("everything is said by flags"),
+		Args: noArguments("everything is said by flags, and a file that --config names"),
 	}
 	app, err := o.app()
 	if err != nil { // its name is a constant, and its webhooks come with the run
 		cmd.RunE = func(*cobra.Command, []string) error { return err }
-		return cmd
+		return cmd, o, nil
 	}
+	o.cmd = cmd
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd, app) }
 	o.settings = app.DefaultSettings()
 	o.settings.Registration = registrationSettings()
 	o.settings.Certificate = certificateSettings()
 	flags := cmd.Flags()
+	addFlagGroup(cmd, "Configuration", func() { addConfigFlag(cmd, &o.config) })
 	addFlagGroup(cmd, "API server", func() {
 		flags.StringVar(&o.settings.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; empty for the service account of the pod")
 		cli.CompleteFiles(cmd, "kubeconfig")
@@ -62,60 +78,63 @@ func newServeCommand() *cobra.Command {
 	addFlagGroup(cmd, "Certificate", func() { o.settings.Certificate.AddFlags(cmd) })
 	addFlagGroup(cmd, "Leader election", func() { o.settings.LeaderElection.AddFlags(cmd) })
 	addFlagGroup(cmd, "Callers", func() { app.AddAuthenticationFlags(cmd, &o.settings.Authentication) })
-	addFlagGroup(cmd, "PodDefaults", func() { addPodDefaultFlags(flags, &o.podDefaults) })
+	addFlagGroup(cmd, "Ready-made webhooks", func() {
+		o.webhooks.addFlag(cmd)
+		addPodDefaultFlags(flags, &o.builtin.podDefault)
+	})
 	addFlagGroup(cmd, "Addresses, limits and draining", func() { o.settings.Serving.AddFlags(flags) })
 	addFlagGroup(cmd, "Log", func() { o.log.AddFlags(cmd) })
-	return cmd
+	return cmd, o, app
+}
+
+// prepare reads the configuration and validates all settings. The error has every
+// mistake, and its line if it is one of the file.
+func (o *serveOptions) prepare(cmd *cobra.Command, app *frontdoor.App) error {
+	o.settings.Registration.Adjust = o.builtin.adjust
+	var config *configFile
+	var errs []error
+	if o.config != "" {
+		var err error
+		if config, err = readConfig(o.config); config == nil {
+			return err
+		}
+		o.read = config.data
+		errs = append(errs, err, config.apply(cmd.Flags(), &o.webhooks, &o.builtin))
+	}
+	settings := o.settings
+	if o.endpointLater && settings.Registration.NoEndpoint() {
+		settings.Registration.URL = "https://127.0.0.1" // any good one
+	}
+	err := errors.Join(o.log.Validate(), o.webhooks.validate(), app.Validate(settings))
+	if errors.Join(errs...) == nil && err == nil {
+		var webhooks []admission.Webhook
+		if webhooks, err = o.webhooks.define(&o.builtin, noSources()); err == nil {
+			_, err = o.settings.Registration.Apply(webhooks)
+		}
+	}
+	return config.locate(errors.Join(append(errs, err)...))
 }
 
 // run serves until a signal ends it.
 func (o *serveOptions) run(cmd *cobra.Command, app *frontdoor.App) error {
-	if err := errors.Join(o.log.Validate(), app.Validate(o.settings)); err != nil {
+	if err := o.prepare(cmd, app); err != nil {
 		return err
 	}
+	o.settings.Registration.Adjust = o.live.adjust
 	o.settings.Logger = o.log.Logger(cmd.ErrOrStderr())
 	return app.RunUntilSignal(cmd.Context(), o.settings)
 }
 
 // app is what serve runs.
 func (o *serveOptions) app() (*frontdoor.App, error) {
-	return frontdoor.New("sallyport", frontdoor.WithVersion(buildVersion()), frontdoor.WithComponent(o.watchPodDefaults),
-		frontdoor.WithAuthentication(authenticationDelegated, delegatedAuthentication))
-}
-
-// watchPodDefaults is the webhook of PodDefaults with the cache it reads from.
-func (o *serveOptions) watchPodDefaults(env frontdoor.Environment) (frontdoor.Component, error) {
-	watcher, err := poddefault.Watch(env.Client, env.Logger)
-	if err != nil {
-		return frontdoor.Component{}, err
+	options := []frontdoor.Option{
+		frontdoor.WithVersion(buildVersion()),
+		frontdoor.WithAuthentication(authenticationDelegated, delegatedAuthentication),
 	}
-	webhooks, err := builtinWebhooks(watcher, o.podDefaults)
-	if err != nil {
-		return frontdoor.Component{}, err
+	o.live = newLiveConfig(o)
+	options = append(options, frontdoor.WithComponent(o.live.component))
+	for _, b := range o.live.builtins {
+		options = append(options, frontdoor.WithComponent(b.component))
 	}
-	count := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "sallyport_poddefaults", Help: "PodDefaults known to this server.",
-	}, func() float64 { return float64(watcher.Len()) })
-	contact := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "sallyport_poddefaults_last_contact_timestamp_seconds",
-		Help: "When the API server has sent something about PodDefaults the last time, in seconds since 1970; 0 if never. It does so about once a minute even if nothing changes.",
-	}, func() float64 { return seconds(watcher.LastContact()) })
-	if err := errors.Join(env.Metrics.Register(count), env.Metrics.Register(contact)); err != nil {
-		return frontdoor.Component{}, fmt.Errorf("metrics of PodDefaults: %w", err)
-	}
-	return frontdoor.Component{
-		Name:     "poddefaults",
-		Webhooks: webhooks,
-		Ready:    watcher.Ready,
-		Run:      watcher.Run,
-		Status:   func() slog.Attr { return slog.Int("poddefaults", watcher.Len()) },
-	}, nil
-}
-
-// seconds since 1970; 0 for the zero time.
-func seconds(at time.Time) float64 {
-	if at.IsZero() {
-		return 0
-	}
-	return float64(at.UnixMicro()) / 1e6
+	return frontdoor.New("sallyport", options...)
 }

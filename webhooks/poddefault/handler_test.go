@@ -34,6 +34,19 @@ func TestDefinitionIsValid(t *testing.T) {
 	}
 }
 
+func TestSettingsReportEveryMistake(t *testing.T) {
+	settings := Settings{CommandExcluded: []string{"a", "a"}, MeshContainers: []string{"", "A_b"}}
+	_, err := New(nil, settings)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{"no source", `excludedContainers[1]: "a" stands there twice`, `meshContainers[0]: ""`, `meshContainers[1]: "A_b"`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in\n%v", want, err)
+		}
+	}
+}
+
 func TestSourceErrorIsAFaultAndNoDecision(t *testing.T) {
 	cause := admission.Unavailable(errors.New("not synced"), time.Second)
 	webhook, err := New(failingSource{cause}, DefaultSettings())

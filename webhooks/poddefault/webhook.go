@@ -12,11 +12,13 @@ package poddefault
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/sallyport-io/sallyport/admission"
 )
@@ -39,12 +41,31 @@ type Source interface {
 type Settings struct {
 	// CommandExcluded are names of containers whose command and args are left
 	// alone. [DefaultSettings] has istio-proxy, as Kubeflow's webhook does.
-	CommandExcluded []string
+	CommandExcluded []string `json:"excludedContainers"`
 	// MeshContainers are names of containers that get neither env, envFrom nor
 	// volume mounts: a mesh proxy configures itself by env, which PodDefaults
 	// meant for the application would break. [DefaultSettings] has istio-proxy and
 	// linkerd-proxy.
-	MeshContainers []string
+	MeshContainers []string `json:"meshContainers"`
+}
+
+// Validate reports every mistake, by the names that the fields have in a file.
+func (s Settings) Validate() error {
+	var errs []error
+	for _, list := range []struct {
+		field string
+		names []string
+	}{{"excludedContainers", s.CommandExcluded}, {"meshContainers", s.MeshContainers}} {
+		for i, name := range list.names {
+			for _, problem := range validation.IsDNS1123Label(name) {
+				errs = append(errs, fmt.Errorf("%s[%d]: %q: %s", list.field, i, name, problem))
+			}
+			if slices.Contains(list.names[:i], name) {
+				errs = append(errs, fmt.Errorf("%s[%d]: %q stands there twice", list.field, i, name))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // DefaultSettings are the settings of a webhook that was not told otherwise.
@@ -55,10 +76,15 @@ func DefaultSettings() Settings {
 	}
 }
 
-// New defines the webhook over a source of PodDefaults.
+// New defines the webhook over a source of PodDefaults. The error has every mistake
+// in the settings.
 func New(source Source, settings Settings) (admission.Webhook, error) {
+	err := settings.Validate()
 	if source == nil {
-		return admission.Webhook{}, errors.New("poddefault: no source of PodDefaults")
+		err = errors.Join(errors.New("poddefault: no source of PodDefaults"), err)
+	}
+	if err != nil {
+		return admission.Webhook{}, err
 	}
 	namespaced := admissionregistrationv1.NamespacedScope
 	return admission.Webhook{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package cli
 
 import (
 	"strings"
@@ -29,7 +29,7 @@ func TestSelects(t *testing.T) {
 			}
 			got := ""
 			for _, name := range []string{"a", "b", "c"} {
-				if selects(selection, name) {
+				if Selects(selection, name) {
 					got += name
 				}
 			}

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package cli
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
-// everything is the selection of all there is.
-var everything = []string{"*"}
-
-// selects tells whether a selection has a name in it: "foo" takes it in, "-foo" leaves
+// Selects tells whether a selection has a name in it: "foo" takes it in, "-foo" leaves
 // it out, "*" takes in what is not named. The first entry that names it counts. These
 // are the rules of --controllers of Kubernetes' controller manager.
-func selects(selection []string, name string) bool {
+func Selects(selection []string, name string) bool {
 	for _, entry := range selection {
 		switch entry {
 		case name:
@@ -29,12 +24,12 @@ func selects(selection []string, name string) bool {
 	return slices.Contains(selection, "*")
 }
 
-// validateSelection reports entries that select nothing.
-func validateSelection(flag string, selection, names []string) error {
+// ValidateSelection reports entries that select nothing.
+func ValidateSelection(flag string, selection, names []string) error {
 	var errs []error
 	for _, entry := range selection {
 		if entry != "*" && !slices.Contains(names, strings.TrimPrefix(entry, "-")) {
-			errs = append(errs, fmt.Errorf("--%s: there is no %q; choose among %s", flag, strings.TrimPrefix(entry, "-"), cli.OneOf(names)))
+			errs = append(errs, fmt.Errorf("--%s: there is no %q; choose among %s", flag, strings.TrimPrefix(entry, "-"), OneOf(names)))
 		}
 	}
 	return errors.Join(errs...)

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/admission"
+	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/webhooks/imagepull"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
+	"github.com/sallyport-io/sallyport/webhooks/servicetype"
+)
+
+// builtin is a ready-made webhook: a folder below webhooks/, which may define
+// several that belong together.
+type builtin struct {
+	name  string // of the folder, and in --webhooks
+	short string // what it does, in a line
+	docs  string // its page, from the top of the repository
+	// webhooks defines it over what it reads.
+	webhooks func(*builtinSettings, builtinSources) ([]admission.Webhook, error)
+	// watch follows in a cluster what it reads; nil if it reads nothing.
+	watch func(frontdoor.Environment) (watcher, error)
+	// rights are those that watch needs.
+	rights []rbacv1.PolicyRule
+}
+
+// builtinSettings are those of all ready-made webhooks.
+type builtinSettings struct {
+	podDefault   poddefault.Settings
+	imagePull    imagepull.Settings
+	serviceType  servicetype.Settings
+	projectLimit projectlimit.Settings
+
+	// entries are those of a configuration; the flags for all webhooks count before
+	// them if they were given.
+	entries                   []*configv1alpha1.Webhook
+	policyGiven, timeoutGiven bool
+}
+
+// settings are those of one ready-made webhook, with the names of fields in a file.
+type settings interface{ Validate() error }
+
+// of returns a pointer to the settings of a ready-made webhook; nil if there is none
+// of that name.
+func (s *builtinSettings) of(name string) settings {
+	switch name {
+	case "poddefault":
+		return &s.podDefault
+	case "imagepull":
+		return &s.imagePull
+	case "servicetype":
+		return &s.serviceType
+	case "projectlimit":
+		return &s.projectLimit
+	}
+	return nil
+}
+
+func defaultBuiltinSettings() builtinSettings {
+	return builtinSettings{
+		podDefault:   poddefault.DefaultSettings(),
+		imagePull:    imagepull.DefaultSettings(),
+		serviceType:  servicetype.DefaultSettings(),
+		projectLimit: projectlimit.DefaultSettings(),
+	}
+}
+
+// builtinSources are what ready-made webhooks read from.
+type builtinSources struct {
+	podDefaults poddefault.Source
+	projects    projectlimit.Source
+}
+
+// noSources knows of nothing: for definitions that nobody calls.
+func noSources() builtinSources {
+	return builtinSources{podDefaults: poddefault.NewIndex(), projects: projectlimit.NewIndex()}
+}
+
+// watcher follows something in a cluster, and is part of builtinSources.
+type watcher struct {
+	sources builtinSources
+	what    string // what is counted, for the log and the metric's name
+	help    string
+	ready   func() error
+	run     func(context.Context) error
+	count   func() int
+	contact func() time.Time // when the API server has sent something the last time; may be nil
+}
+
+// builtins are the ready-made webhooks by name. Mutating ones are called in this
+// order.
+func builtins() []builtin {
+	return []builtin{
+		{
+			name:  "poddefault",
+			short: "add to pods what the PodDefaults of their namespace say",
+			docs:  "docs/poddefault.md",
+			webhooks: func(s *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
+				webhook, err := poddefault.New(from.podDefaults, s.podDefault)
+				return []admission.Webhook{webhook}, err
+			},
+			watch: func(env frontdoor.Environment) (watcher, error) {
+				w, err := poddefault.Watch(env.Client, env.Logger)
+				if err != nil {
+					return watcher{}, err
+				}
+				return watcher{
+					sources: builtinSources{podDefaults: w}, what: "poddefaults", help: "PodDefaults known to this server.",
+					ready: w.Ready, run: w.Run, count: w.Len, contact: w.LastContact,
+				}, nil
+			},
+			rights: []rbacv1.PolicyRule{{
+				APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, Verbs: []string{"list", "watch"},
+			}},
+		},
+		{
+			name:  "imagepull",
+			short: "always pull images, from allowed registries, by a version",
+			docs:  "docs/webhooks/imagepull.md",
+			webhooks: func(s *builtinSettings, _ builtinSources) ([]admission.Webhook, error) {
+				return imagepull.New(s.imagePull)
+			},
+		},
+		{
+			name:  "servicetype",
+			short: "refuse load balancers, node ports, external names and IPs",
+			docs:  "docs/webhooks/servicetype.md",
+			webhooks: func(s *builtinSettings, _ builtinSources) ([]admission.Webhook, error) {
+				return servicetype.New(s.serviceType)
+			},
+		},
+		{
+			name:  "projectlimit",
+			short: "give each requester at most so many projects",
+			docs:  "docs/webhooks/projectlimit.md",
+			webhooks: func(s *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
+				return projectlimit.New(from.projects, s.projectLimit)
+			},
+			watch: func(env frontdoor.Environment) (watcher, error) {
+				w, err := projectlimit.Watch(env.Client, env.Logger)
+				if err != nil {
+					return watcher{}, err
+				}
+				return watcher{
+					sources: builtinSources{projects: w}, what: "projects", help: "Namespaces known to this server that count for a requester.",
+					ready: w.Ready, run: w.Run, count: w.Len,
+				}, nil
+			},
+			rights: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}},
+		},
+	}
+}
+
+// enabledByDefault keeps installations as they are: what is new asks for consent.
+var enabledByDefault = []string{"poddefault"}
+
+// builtinSelection says which ready-made webhooks there are in a run.
+type builtinSelection []string
+
+func (s *builtinSelection) addFlag(cmd *cobra.Command) {
+	*s = enabledByDefault
+	cmd.Flags().StringSliceVar((*[]string)(s), "webhooks", *s,
+		"`names` of the ready-made webhooks, see 'sallyport webhooks list': foo enables foo, -foo does not, * enables all that are not named")
+	cli.CompleteChoices(cmd, "webhooks", allBuiltinNames())
+}
+
+func (s builtinSelection) validate() error {
+	if err := cli.ValidateSelection("webhooks", s, allBuiltinNames()); err != nil {
+		return err
+	}
+	if len(s.enabled()) == 0 {
+		return fmt.Errorf("--webhooks %q enables none: name some of %s, or * for all", strings.Join(s, ","), cli.OneOf(allBuiltinNames()))
+	}
+	return nil
+}
+
+func (s builtinSelection) has(name string) bool { return cli.Selects(s, name) }
+
+// enabled are the webhooks that are selected.
+func (s builtinSelection) enabled() []builtin {
+	var out []builtin
+	for _, b := range builtins() {
+		if s.has(b.name) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// define defines the selected webhooks, the same in serve, review and manifests.
+func (s builtinSelection) define(settings *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
+	var webhooks []admission.Webhook
+	var errs []error
+	for _, b := range s.enabled() {
+		more, err := b.define(settings, from)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("webhook %s: %w", b.name, err))
+		}
+		webhooks = append(webhooks, more...)
+	}
+	return webhooks, errors.Join(errs...)
+}
+
+// rights are those that the selected webhooks need to read from a cluster.
+func (s builtinSelection) rights() []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for _, b := range s.enabled() {
+		rules = append(rules, b.rights...)
+	}
+	return rules
+}
+
+func allBuiltinNames() []string {
+	var names []string
+	for _, b := range builtins() {
+		names = append(names, b.name)
+	}
+	return names
+}

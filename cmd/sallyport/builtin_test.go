@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const top = "../.."
+
+func readTop(t *testing.T, elements ...string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(append([]string{top}, elements...)...))
+	if err != nil {
+		t.Error(err)
+	}
+	return string(data)
+}
+
+// TestEveryReadyMadeWebhookHasTheShape is what webhooks/README.md says.
+func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
+	entries, err := os.ReadDir(filepath.Join(top, "webhooks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	for _, entry := range entries {
+		if entry.IsDir() && entry.Name() != "internal" {
+			folders = append(folders, entry.Name())
+		}
+	}
+	listed := allBuiltinNames()
+	slices.Sort(listed)
+	if diff := cmp.Diff(folders, listed); diff != "" {
+		t.Errorf("folders of webhooks/ and what is listed (-folders +list):\n%s", diff)
+	}
+	overview := readTop(t, "webhooks", "README.md")
+	settings := defaultBuiltinSettings()
+	for _, b := range builtins() {
+		t.Run(b.name, func(t *testing.T) {
+			if !strings.Contains(overview, "]("+b.name+") |") || !strings.Contains(overview, "](../"+b.docs+")") {
+				t.Error("webhooks/README.md has no row for it, or another page")
+			}
+			checkSources(t, b.name)
+			checkCases(t, b.name)
+			page := readTop(t, b.docs)
+			webhooks, err := b.webhooks(&settings, noSources())
+			if err != nil || len(webhooks) == 0 {
+				t.Fatalf("the default settings define %d webhooks: %v", len(webhooks), err)
+			}
+			for _, webhook := range webhooks {
+				if err := webhook.Validate(); err != nil {
+					t.Error(err)
+				}
+				if !strings.HasSuffix(webhook.Name, b.name+".sallyport.io") || !strings.Contains(page, "`"+webhook.Name+"`") && !strings.Contains(page, `"`+webhook.Name+`"`) {
+					t.Errorf("%s: the name does not end in the folder's, or %s does not tell it", webhook.Name, b.docs)
+				}
+			}
+		})
+	}
+}
+
+// checkSources asks for the files of a folder and what stands in them.
+func checkSources(t *testing.T, name string) {
+	t.Helper()
+	if webhook := readTop(t, "webhooks", name, "webhook.go"); !strings.Contains(webhook, "// Package "+name+" ") ||
+		!regexp.MustCompile(`(?m)^func New\(`).MatchString(webhook) {
+		t.Error("webhook.go has no comment of the package, or no New")
+	}
+	var sources, tests strings.Builder
+	files, err := filepath.Glob(filepath.Join(top, "webhooks", name, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		into := &sources
+		if strings.HasSuffix(file, "_test.go") {
+			into = &tests
+		}
+		into.WriteString(readTop(t, "webhooks", name, filepath.Base(file)))
+	}
+	for _, want := range []string{`type Settings struct`, `func DefaultSettings\(\) Settings`, `func \(s Settings\) Validate\(\) error`} {
+		if !regexp.MustCompile(`(?m)^` + want).MatchString(sources.String()) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	for _, want := range []string{"func TestCases(", "func TestSettingsReportEveryMistake(", "func Fuzz", "rapid.Check("} {
+		if !strings.Contains(tests.String(), want) {
+			t.Errorf("the tests have no %s", want)
+		}
+	}
+}
+
+// checkCases asks for an object and one result in each case.
+func checkCases(t *testing.T, name string) {
+	t.Helper()
+	cases, err := filepath.Glob(filepath.Join(top, "webhooks", name, "testdata", "*", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := map[string]bool{}
+	for _, file := range cases {
+		folders[filepath.Dir(file)] = true
+	}
+	if len(folders) < 10 {
+		t.Errorf("there are %d cases", len(folders))
+	}
+	for folder := range folders {
+		there := func(name string) bool { _, err := os.Stat(filepath.Join(folder, name)); return err == nil }
+		if !there("object.yaml") && !there("pod.yaml") {
+			continue // of a test that is of another kind
+		}
+		if there("want.yaml") == there("want.txt") {
+			t.Errorf("%s: one of want.yaml and want.txt is needed", folder)
+		}
+	}
+}
+
+func TestWebhooksListShowsAll(t *testing.T) {
+	want := `NAME          DEFAULT  DOES                                                        REQUESTS
+poddefault    on       add to pods what the PodDefaults of their namespace say     CREATE pods
+imagepull     off      always pull images, from allowed registries, by a version   CREATE pods, UPDATE pods/ephemeralcontainers, UPDATE pods
+servicetype   off      refuse load balancers, node ports, external names and IPs   CREATE services, UPDATE services
+projectlimit  off      give each requester at most so many projects                CREATE namespaces, CREATE projectrequests.project.openshift.io, UPDATE namespaces, UPDATE namespaces/status, UPDATE namespaces/finalize
+`
+	got := sallyport(t, "webhooks", "list").wantOK(t)
+	spaces := regexp.MustCompile(` +`)
+	if diff := cmp.Diff(spaces.ReplaceAllString(want, " "), spaces.ReplaceAllString(got, " ")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	sallyport(t, "webhooks", "list", "-o", "name").want(t, exitOK, "poddefault\nimagepull\nservicetype\nprojectlimit\n", "")
+	sallyport(t, "webhooks", "list", "-o", "xml").wantError(t, `--output "xml": choose table or name`)
+	sallyport(t, "webhooks", "list", "poddefault").wantError(t, "it lists all there are")
+}
+
+func TestSelectionsOfWebhooksThatAreWrong(t *testing.T) {
+	for _, command := range [][]string{
+		append(quick(t), "--log-level", "error"), {"manifests", "--service", service}, {"review", "-f", "not-there.yaml"},
+	} {
+		for selection, want := range map[string]string{
+			"poddefaults,imagepull": `there is no "poddefaults"; choose among poddefault, imagepull`,
+			"-poddefault":           "enables none",
+			"":                      "enables none",
+		} {
+			sallyport(t, append(command, "--webhooks", selection)...).wantError(t, "--webhooks", want)
+		}
+	}
+}
+
+func TestReviewAsksTheWebhooksThatAreSelected(t *testing.T) {
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: team-a}\nspec: {containers: [{name: app, image: app:1, imagePullPolicy: IfNotPresent}]}\n"
+	if out := sallyportWith(t, pod, "review", "-f", "-").wantOK(t); strings.Contains(out, "Always") {
+		t.Errorf("imagepull takes part without being asked:\n%s", out)
+	}
+	if out := sallyportWith(t, pod, "review", "-f", "-", "--webhooks", "imagepull").wantOK(t); !strings.Contains(out, "imagePullPolicy: Always") || !strings.Contains(out, "imagepull: alwaysPull") {
+		t.Errorf("printed\n%s", out)
+	}
+	service := "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: team-a}\nspec: {type: NodePort}\n"
+	if got := sallyportWith(t, service, "review", "-f", "-", "--webhooks", "*"); got.status != exitDenied || !strings.Contains(got.stderr, "spec.type NodePort is not allowed here") {
+		t.Errorf("status %d, stderr:\n%s", got.status, got.stderr)
+	}
+}
+
+func TestReviewCountsTheNamespacesThatAreGiven(t *testing.T) {
+	var text strings.Builder
+	for _, name := range strings.Split("abcdefghij", "") {
+		text.WriteString("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + ", annotations: {sallyport.io/requester: alice}}\n")
+	}
+	given := file(t, "namespaces.yaml", text.String())
+	args := []string{"review", "-f", "-", "--webhooks", "projectlimit", "--with", given, "--as"}
+	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: new}\n"
+	if got := sallyportWith(t, namespace, append(args, "alice")...); got.status != exitDenied || !strings.Contains(got.stderr, "you have 10 of at most 10 projects") {
+		t.Errorf("status %d, stderr:\n%s", got.status, got.stderr)
+	}
+	if out := sallyportWith(t, namespace, append(args, "bob")...).wantOK(t); !strings.Contains(out, "sallyport.io/requester: bob") {
+		t.Errorf("printed\n%s", out)
+	}
+	if out := sallyportWith(t, namespace, append(args, "alice", "--as-group", "system:masters")...).wantOK(t); strings.Contains(out, "requester") {
+		t.Errorf("an exempt user is stamped:\n%s", out)
+	}
+	sallyportWith(t, namespace, "review", "-f", "-", "--as", "").wantError(t, "--as must not be empty")
+	nameless := file(t, "nameless.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {}\n")
+	sallyportWith(t, namespace, "review", "-f", "-", "--webhooks", "projectlimit", "--with", nameless).wantError(t, "nameless.yaml:", "has no metadata.name")
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+)
+
+const configHead = "apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\n"
+
+func TestAConfigurationReportsEveryMistakeWithItsLine(t *testing.T) {
+	path := file(t, "sallyport.yaml", configHead+`registration:
+  service: sallyport-system/webhooks
+  failurePolicy: fail
+  timeoutSecond: 5
+serving:
+  idleTimeout: 10
+  securePort: 70000
+  drainMin: x
+webhooks:
+- name: imagepull
+  settings:
+    alwaysPull: true
+    allowedRegistries: [quay.io, nginx]
+    forbidLatests: true
+- name: projectlimit
+  failurePolicy: Ignoring
+  timeoutSeconds: 60
+  objectSelector: {matchExpressions: [{key: a, operator: Is}]}
+  settings:
+    limit: -1
+    limits:
+    - {user: a, limit: 1}
+    - {user: a, limit: x}
+- name: nope
+- name: imagepull
+- {name: servicetype, settings: [1]}
+`)
+	got := sallyport(t, "config", "check", path)
+	got.wantError(t)
+	lines := strings.Split(strings.TrimSpace(strings.TrimPrefix(got.stderr, "sallyport: ")), "\n")
+	for i, want := range []string{
+		`:5: registration.failurePolicy: --failure-policy "fail": choose Fail or Ignore`,
+		`:6: unknown field "registration.timeoutSecond": known are allowWedge,`,
+		":8: serving.idleTimeout: ", ":9: serving.securePort: port 70000", `:10: serving.drainMin: time: invalid duration "x"`,
+		`:15: webhooks[0].settings.allowedRegistries[1]: "nginx": begin with the registry`,
+		`:16: unknown field "webhooks[0].settings.forbidLatests": known are allowedRegistries,`,
+		`:18: webhooks[1].failurePolicy: "Ignoring": choose Fail or Ignore`, ":19: webhooks[1].timeoutSeconds: 60", ":20: webhooks[1].objectSelector: ",
+		":22: webhooks[1].settings.limit: -1: it must not be negative", ":25: webhooks[1].settings.limits[1].limit: want a number, got a string",
+		`:25: webhooks[1].settings.limits[1]: "a" has a limit already`,
+		`:26: webhooks[2].name: "nope": choose poddefault`, `:27: webhooks[3].name: "imagepull" stands there twice`,
+		":28: webhooks[4].settings: want a mapping, got a sequence",
+	} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], path+want) {
+			t.Errorf("mistake %d is not %q in\n%s", i, want, got.stderr)
+		}
+	}
+	if len(lines) != 16 {
+		t.Errorf("%d mistakes:\n%s", len(lines), got.stderr)
+	}
+	// serve says the same, and starts nothing.
+	if serve := sallyport(t, "serve", "--kubeconfig", nowhere(t), "--config", path); serve.status != exitError || serve.stderr != got.stderr {
+		t.Errorf("serve says\n%s", serve.stderr)
+	}
+}
+
+func TestFilesThatAreNoConfigurations(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"nothing":           {"", "it holds 0 documents"},
+		"two documents":     {configHead + "---\n" + configHead, "it holds 2 documents"},
+		"a list":            {"- a\n", ":1: not a configuration but a sequence"},
+		"another kind":      {"apiVersion: v1\nkind: Pod\n", ":1: want apiVersion: config.sallyport.io/v1alpha1 and kind: SallyportConfiguration"},
+		"no kind":           {"log: {level: info}\n", "want apiVersion: config.sallyport.io/v1alpha1"},
+		"no YAML":           {configHead + "log: [\n", "not YAML"},
+		"a field twice":     {configHead + "log: {}\nlog: {}\n", "log"},
+		"a section of text": {configHead + "log: info\n", ":3: log: want a mapping, got a string"},
+		"a bad condition":   {configHead + "webhooks:\n- name: imagepull\n  matchConditions: [{name: a b, expression: 'true'}]\n", ":4: webhooks[0]: "},
+		"no webhook left":   {configHead + "webhooks: [{name: poddefault, enabled: false}]\n", "enables none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sallyport(t, "config", "check", file(t, "sallyport.yaml", tc.text)).wantError(t, tc.want)
+		})
+	}
+	sallyport(t, "config", "check", "not-there.yaml").wantError(t, "not-there.yaml")
+	sallyport(t, "config", "check").wantError(t, "takes one file, but got 0")
+	sallyport(t, "config", "print", "a", "b").wantError(t, "takes one file, but got 2")
+}
+
+func TestAGoodConfigurationIsGood(t *testing.T) {
+	_, example, _ := strings.Cut(readTop(t, "docs", "configuration.md"), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	if !strings.HasPrefix(example, configHead) {
+		t.Error("docs/configuration.md shows no configuration")
+	}
+	sallyport(t, "config", "check", file(t, "example.yaml", example)).wantOK(t)
+	path := file(t, "sallyport.yaml", configHead)
+	sallyport(t, "config", "check", path).want(t, exitOK, path+" is good\n", "")
+}
+
+// Every field of the file has a flag, and every flag of serve a field, but for those
+// of what is a setting of a webhook.
+func TestFieldsAndFlagsAreTheSame(t *testing.T) {
+	fields := map[string]bool{"config": true, "webhooks": true, "excluded-containers": true, "mesh-containers": true, "help": true}
+	var walk func(reflect.Type)
+	walk = func(in reflect.Type) {
+		for field := range in.Fields() {
+			if flag := field.Tag.Get("flag"); flag != "" {
+				if fields[flag] {
+					t.Errorf("two fields for --%s", flag)
+				}
+				fields[flag] = true
+			} else if field.Type.Kind() == reflect.Struct && !field.Anonymous {
+				walk(field.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[configv1alpha1.SallyportConfiguration]())
+	flags := newServeCommand().Flags()
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if !fields[flag.Name] {
+			t.Errorf("--%s has no field", flag.Name)
+		}
+		delete(fields, flag.Name)
+	})
+	delete(fields, "help")
+	if len(fields) > 0 {
+		t.Errorf("fields without a flag: %v", fields)
+	}
+}
+
+func TestWhatIsPrintedCanBeReadAgain(t *testing.T) {
+	for name, text := range map[string]string{
+		"the defaults": "",
+		"everything": `kubeconfig: /a
+registration: {mode: none, service: a/b, name: hooks, excludedNamespaces: [], ownPods: "", failurePolicy: Ignore, timeoutSeconds: 7, reviewVersions: [v1], namespaceSelector: a=b}
+certificate: {source: files, certFile: c, privateKeyFile: d}
+leaderElection: {leaderElect: false}
+authentication: {privatePaths: false}
+serving: {drainMin: 1m30s, securePort: 1, http2: true, maxBodyBytes: 1000000}
+log: {level: debug, verbosity: 2}
+webhooks:
+- {name: poddefault, settings: {meshContainers: []}}
+- {name: imagepull, failurePolicy: Fail, timeoutSeconds: 3, matchConditions: [{name: a, expression: "true"}], settings: {alwaysPull: false, forbidLatest: true}}
+- {name: servicetype, enabled: false, objectSelector: {matchLabels: {a: b}}, settings: {forbidden: [NodePort], exceptions: [{labels: {a: b}}]}}
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			printed := sallyport(t, "config", "print", file(t, "sallyport.yaml", configHead+text)).wantOK(t)
+			again := sallyport(t, "config", "print", file(t, "printed.yaml", printed)).wantOK(t)
+			if diff := cmp.Diff(printed, again); diff != "" {
+				t.Errorf("(-first +second):\n%s", diff)
+			}
+			if text == "" {
+				if diff := cmp.Diff(sallyport(t, "config", "print").wantOK(t), printed); diff != "" {
+					t.Errorf("without a file (-want +got):\n%s", diff)
+				}
+				golden(t, "config.yaml", printed)
+				return
+			}
+			// All that was said is there.
+			var said, got map[string]any
+			for into, text := range map[*map[string]any]string{&said: text, &got: printed} {
+				if err := yaml.Unmarshal([]byte(text), into); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for key, value := range said {
+				if section, ok := value.(map[string]any); ok {
+					for field, value := range section {
+						if diff := cmp.Diff(value, got[key].(map[string]any)[field]); diff != "" {
+							t.Errorf("%s.%s: %s", key, field, diff)
+						}
+					}
+				}
+			}
+			for _, want := range []string{"meshContainers: []", "alwaysPull: false", "expression: \"true\"", "- NodePort"} {
+				if !strings.Contains(printed, want) {
+					t.Errorf("%q is missing in\n%s", want, printed)
+				}
+			}
+		})
+	}
+}
+
+func TestFlagsCountBeforeTheFile(t *testing.T) {
+	path := file(t, "sallyport.yaml", configHead+`registration: {service: a/b, name: hooks, failurePolicy: Ignore}
+webhooks:
+- {name: imagepull, timeoutSeconds: 3, failurePolicy: Fail, settings: {exemptNamespaces: [lab]}}
+`)
+	manifests := func(args ...string) string {
+		return sallyport(t, append([]string{"manifests", "--part", "configurations", "--config", path}, args...)...).wantOK(t)
+	}
+	out := manifests()
+	for _, want := range []string{"name: hooks", "name: imagepull.sallyport.io", "failurePolicy: Fail", "timeoutSeconds: 3", "- lab"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "poddefault") || strings.Contains(out, "Ignore") {
+		t.Errorf("what the file does not enable, or the policy of the others:\n%s", out)
+	}
+	out = manifests("--webhooks", "servicetype,imagepull", "--failure-policy", "Ignore", "--webhook-timeout", "9", "--configuration-name", "other")
+	for _, want := range []string{"name: other", "name: servicetype.sallyport.io", "timeoutSeconds: 9"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "failurePolicy: Fail") || strings.Contains(out, "timeoutSeconds: 3") {
+		t.Errorf("the file counts before flags:\n%s", out)
+	}
+}
+
+func TestReviewTakesSettingsFromTheFile(t *testing.T) {
+	path := file(t, "sallyport.yaml", configHead+"webhooks: [{name: imagepull, settings: {forbidLatest: true}}]\n")
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: app}]}\n"
+	if got := sallyportWith(t, pod, "review", "-f", "-", "--config", path); got.status != exitDenied || !strings.Contains(got.stderr, "tag latest") {
+		t.Errorf("status %d, stderr:\n%s", got.status, got.stderr)
+	}
+	sallyportWith(t, pod, "review", "-f", "-", "--config", "not-there.yaml").wantError(t, "not-there.yaml")
+}
+
+// FuzzConfig reads any text as a configuration. It must not panic; what is good is
+// printed and good again.
+func FuzzConfig(f *testing.F) {
+	golden, err := os.ReadFile(filepath.Join("testdata", "config.yaml"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(golden)
+	f.Add([]byte(configHead + "webhooks: [{name: projectlimit, settings: {limits: [{user: a, limit: 1}]}}]\n"))
+	f.Add([]byte(configHead + "registration: {excludedNamespaces: null, timeoutSeconds: 1e3}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := parseConfig("fuzzed.yaml", data)
+		if c == nil || err != nil {
+			return
+		}
+		selection, settings := builtinSelection(enabledByDefault), defaultBuiltinSettings()
+		cmd := newServeCommand()
+		if c.apply(cmd.Flags(), &selection, &settings) != nil {
+			return
+		}
+		if _, err := json.Marshal(c.SallyportConfiguration); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
+)
+
+// loadProjects takes the Namespaces out of the objects, and counts them for who has
+// asked for them. The error has every mistake.
+func loadProjects(objects []*object, projects *projectlimit.Index) (rest []*object, err error) {
+	var errs []error
+	for _, object := range objects {
+		switch {
+		case object.gvk() != schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}:
+			rest = append(rest, object)
+		case object.Name == "":
+			errs = append(errs, object.document.errorAt(object.pointer+"/metadata", "the Namespace has no metadata.name"))
+		default:
+			projects.Set(projectlimit.ProjectOf(&object.ObjectMeta))
+		}
+	}
+	return rest, errors.Join(errs...)
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/cli"
+)
+
+func newWebhooksCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "webhooks",
+		Short: "Say which ready-made webhooks there are",
+		Args:  noArguments("choose a command"),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newWebhooksListCommand())
+	return cmd
+}
+
+var listOutputs = []string{"table", "name"}
+
+func newWebhooksListCommand() *cobra.Command {
+	output := listOutputs[0]
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the ready-made webhooks",
+		Long: "List shows the webhooks that serve can host: by which name --webhooks takes them, whether they are\n" +
+			"enabled without it, and which requests the API server sends to them with their default settings.",
+		Example: "  sallyport webhooks list\n" +
+			"  sallyport webhooks list -o name",
+		Args: noArguments("it lists all there are"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.Choice("output", output, listOutputs); err != nil {
+				return err
+			}
+			return listBuiltins(cmd.OutOrStdout(), output)
+		},
+	}
+	addFlagGroup(cmd, "Output", func() {
+		cmd.Flags().StringVarP(&output, "output", "o", output, "`format` of the output: "+cli.OneOf(listOutputs))
+	})
+	cli.CompleteChoices(cmd, "output", listOutputs)
+	return cmd
+}
+
+func listBuiltins(out io.Writer, output string) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if output == "table" {
+		_, _ = fmt.Fprintln(table, "NAME\tDEFAULT\tDOES\tREQUESTS") // Flush has the error
+	}
+	settings := defaultBuiltinSettings()
+	for _, b := range builtins() {
+		if output == "name" {
+			_, _ = fmt.Fprintln(table, b.name)
+			continue
+		}
+		webhooks, err := b.webhooks(&settings, noSources())
+		if err != nil {
+			return err
+		}
+		enabled := "off"
+		if builtinSelection(enabledByDefault).has(b.name) {
+			enabled = "on"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.name, enabled, b.short, strings.Join(requests(webhooks), ", "))
+	}
+	return table.Flush()
+}
+
+// requests are those that the rules of the webhooks cover, "CREATE pods" each, in
+// their order.
+func requests(webhooks []admission.Webhook) []string {
+	var out []string
+	for _, webhook := range webhooks {
+		for _, rule := range webhook.Rules {
+			for _, resource := range rule.Resources {
+				for _, operation := range rule.Operations {
+					if request := requestName(rule, operation, resource); !slices.Contains(out, request) {
+						out = append(out, request)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func requestName(rule admissionregistrationv1.RuleWithOperations, operation admissionregistrationv1.OperationType, resource string) string {
+	name := string(operation) + " " + resource
+	if group := rule.APIGroups[0]; group != "" {
+		name += "." + group
+	}
+	return name
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+// definitions returns the func that tells which webhooks there are now: all of them,
+// as they were applied, unless a component says by Registered that they change. Own are
+// those of no component, not applied yet.
+func (p *process) definitions(s *RegistrationSettings, own, applied []admission.Webhook) func() []admission.Webhook {
+	if !slices.ContainsFunc(p.components, func(c Component) bool { return c.Registered != nil }) {
+		return func() []admission.Webhook { return p.registered(applied) }
+	}
+	var last atomic.Pointer[[]admission.Webhook] // that could be applied
+	last.Store(&[]admission.Webhook{})
+	return func() []admission.Webhook {
+		now := slices.Clone(own)
+		for _, component := range p.components {
+			if component.Registered != nil {
+				now = append(now, component.Registered()...)
+			} else {
+				now = append(now, component.Webhooks...)
+			}
+		}
+		now, err := s.Apply(now)
+		if err != nil {
+			p.logger.Error("webhooks are not registered as they are now, but as they were before", "error", err)
+			return p.registered(*last.Load())
+		}
+		last.Store(&now)
+		return p.registered(now)
+	}
+}

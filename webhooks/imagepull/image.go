@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepull
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+const (
+	defaultRegistry = "docker.io"
+	officialImages  = "library"
+)
+
+// image is a reference as container runtimes read it:
+// [registry/]repository[:tag][@digest].
+type image struct {
+	place       string // registry and repository, both there
+	tag, digest string
+}
+
+// parseImage never fails: what is no reference gives a place that no list has.
+func parseImage(reference string) image {
+	var out image
+	rest, digest, _ := strings.Cut(reference, "@")
+	out.digest = digest
+	if colon := strings.LastIndexByte(rest, ':'); colon > strings.LastIndexByte(rest, '/') {
+		rest, out.tag = rest[:colon], rest[colon+1:]
+	}
+	out.place = canonicalPlace(rest)
+	return out
+}
+
+// canonicalPlace writes out the registry that a name without one is of. What stands
+// before the first slash is a registry if it holds a dot or colon, or is localhost.
+func canonicalPlace(name string) string {
+	registry, repository, cut := strings.Cut(name, "/")
+	switch {
+	case !cut:
+		return defaultRegistry + "/" + officialImages + "/" + name
+	case !strings.ContainsAny(registry, ".:") && registry != "localhost":
+		return defaultRegistry + "/" + name
+	}
+	registry = strings.ToLower(registry)
+	if registry == "index.docker.io" {
+		registry = defaultRegistry
+	}
+	if registry == defaultRegistry && !strings.Contains(repository, "/") {
+		repository = officialImages + "/" + repository
+	}
+	return registry + "/" + repository
+}
+
+// latest tells whether the registry may answer with another image tomorrow, by
+// nothing but the passing of time: the tag latest, which is also that of a reference
+// without one.
+func (i image) latest() bool {
+	return i.digest == "" && (i.tag == "" || i.tag == "latest")
+}
+
+// places are registries and beginnings of repositories.
+type places []string
+
+// has tells whether a canonical place is one of them, or below one.
+func (p places) has(place string) bool {
+	for _, entry := range p {
+		if rest, ok := strings.CutPrefix(place, entry); ok && (rest == "" || rest[0] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+// parsePlace reads an entry of a list of places: a registry, alone or with whole
+// components of a repository, without tag and digest.
+func parsePlace(entry string) (string, error) {
+	registry, repository, cut := strings.Cut(entry, "/")
+	host, port, hasPort := strings.Cut(registry, ":")
+	switch {
+	case entry == "":
+		return "", errors.New("it is empty: name a registry, such as registry.example.com")
+	case strings.Contains(entry, "://"):
+		return "", fmt.Errorf("%q: leave out the scheme", entry)
+	case strings.ContainsAny(entry, "*? \t"):
+		return "", fmt.Errorf("%q: patterns are not known; a name stands for all below it", entry)
+	case strings.ContainsAny(entry, "@") || strings.Contains(repository, ":"):
+		return "", fmt.Errorf("%q: leave out tag and digest", entry)
+	case host == "" || (!strings.Contains(host, ".") && !hasPort && host != "localhost"):
+		return "", fmt.Errorf("%q: begin with the registry, such as %s/", entry, defaultRegistry)
+	case hasPort && (port == "" || strings.Trim(port, "0123456789") != ""):
+		return "", fmt.Errorf("%q: the port must be a number", entry)
+	case cut && strings.Contains("/"+repository+"/", "//"):
+		return "", fmt.Errorf("%q: there is nothing between or behind slashes", entry)
+	}
+	registry = strings.ToLower(registry)
+	if registry == "index.docker.io" {
+		registry = defaultRegistry
+	}
+	if cut {
+		return registry + "/" + repository, nil
+	}
+	return registry, nil
+}
+
+// parsePlaces reads entries that were validated.
+func parsePlaces(entries []string) places {
+	out := make(places, 0, len(entries))
+	for _, entry := range entries {
+		if place, err := parsePlace(entry); err == nil {
+			out = append(out, place)
+		}
+	}
+	return out
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepull
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// MirrorAnnotation marks a pod that the kubelet shows for a static pod. What it runs
+// is in a file on the node, and runs whatever becomes of the mirror: it is left alone.
+const MirrorAnnotation = "kubernetes.io/config.mirror"
+
+// A use is one place of a pod where an image is named. Its strings are part of the
+// pod's bytes.
+type use struct {
+	list      string // containers, initContainers, ephemeralContainers, volumes
+	index     int
+	name      []byte // of the container or volume
+	image     []byte
+	policy    []byte // imagePullPolicy; pullPolicy of a volume
+	hasPolicy bool   // something stands there, be it null
+}
+
+const volumes = "volumes"
+
+// path is the pointer to the pull policy.
+func (u *use) path() string {
+	path := "/spec/" + u.list + "/" + strconv.Itoa(u.index)
+	if u.list == volumes {
+		return path + "/image/pullPolicy"
+	}
+	return path + "/imagePullPolicy"
+}
+
+// field is the place for people, "spec.containers[0] (app)"; a name is no secret.
+func (u *use) field() string {
+	return "spec." + u.list + "[" + strconv.Itoa(u.index) + "] (" + string(u.name) + ")"
+}
+
+func (u *use) pulledAlways() bool { return string(u.policy) == "Always" }
+
+// same tells whether another pod has the image in the same container.
+func (u *use) same(others []use) bool {
+	for i := range others {
+		o := &others[i]
+		if o.list == u.list && bytes.Equal(o.name, u.name) && bytes.Equal(o.image, u.image) {
+			return true
+		}
+	}
+	return false
+}
+
+// readPod calls found for each use of an image, in one pass. It tells whether the
+// pod is a mirror; ok is false if the bytes are no object or hold a container or
+// volume that is none.
+func readPod(raw []byte, found func(use)) (mirror, ok bool) {
+	r := jsonpatch.NewReader(raw)
+	valid := true
+	ok = r.Object(func(field []byte) {
+		switch string(field) {
+		case "metadata":
+			valid = readMirror(&r, &mirror) && valid
+		case "spec":
+			valid = r.Object(func(field []byte) {
+				switch string(field) {
+				case "containers":
+					valid = readContainers(&r, "containers", found) && valid
+				case "initContainers":
+					valid = readContainers(&r, "initContainers", found) && valid
+				case "ephemeralContainers":
+					valid = readContainers(&r, "ephemeralContainers", found) && valid
+				case volumes:
+					valid = readVolumes(&r, found) && valid
+				}
+			}) && valid
+		}
+	})
+	return mirror, ok && valid
+}
+
+func readMirror(r *jsonpatch.Reader, mirror *bool) bool {
+	if r.Kind() == 'n' {
+		return true
+	}
+	return r.Object(func(field []byte) {
+		if string(field) == "annotations" {
+			r.Object(func(key []byte) { *mirror = *mirror || string(key) == MirrorAnnotation })
+		}
+	})
+}
+
+func readContainers(r *jsonpatch.Reader, list string, found func(use)) bool {
+	if r.Kind() == 'n' {
+		return true
+	}
+	valid := true
+	return r.Array(func(index int) {
+		u := use{list: list, index: index}
+		valid = r.Object(func(field []byte) {
+			switch string(field) {
+			case "name":
+				u.name, _ = r.String()
+			case "image":
+				u.image, _ = r.String()
+			case "imagePullPolicy":
+				u.policy, _ = r.String()
+				u.hasPolicy = true
+			}
+		}) && valid
+		found(u)
+	}) && valid
+}
+
+func readVolumes(r *jsonpatch.Reader, found func(use)) bool {
+	if r.Kind() == 'n' {
+		return true
+	}
+	valid := true
+	return r.Array(func(index int) {
+		u, isImage := use{list: volumes, index: index}, false
+		valid = r.Object(func(field []byte) {
+			switch string(field) {
+			case "name":
+				u.name, _ = r.String()
+			case "image":
+				if r.Kind() == 'n' {
+					return
+				}
+				isImage = true
+				valid = r.Object(func(field []byte) {
+					switch string(field) {
+					case "reference":
+						u.image, _ = r.String()
+					case "pullPolicy":
+						u.policy, _ = r.String()
+						u.hasPolicy = true
+					}
+				}) && valid
+			}
+		}) && valid
+		if isImage {
+			found(u)
+		}
+	}) && valid
+}

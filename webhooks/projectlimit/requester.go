@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package projectlimit
+
+import "github.com/sallyport-io/sallyport/jsonpatch"
+
+// The annotations that say who has asked for a namespace.
+const (
+	// Annotation is stamped here.
+	Annotation = "sallyport.io/requester"
+	// OpenShiftAnnotation is OpenShift's own, written by its API server when it makes a
+	// project of a ProjectRequest. It counts before the other one, and is never stamped.
+	OpenShiftAnnotation = "openshift.io/requester"
+)
+
+// Requester is whose a namespace with these annotations is; empty if nobody says.
+func Requester(annotations map[string]string) string {
+	if requester := annotations[OpenShiftAnnotation]; requester != "" {
+		return requester
+	}
+	return annotations[Annotation]
+}
+
+// header is what is read of a namespace or a project request.
+type header struct {
+	name, generateName string
+	stamp, openShift   string
+}
+
+// requester is [Requester].
+func (h *header) requester() string {
+	if h.openShift != "" {
+		return h.openShift
+	}
+	return h.stamp
+}
+
+// title names it for people, as far as it has a name yet.
+func (h *header) title() string {
+	switch {
+	case h.name != "":
+		return h.name
+	case h.generateName != "":
+		return h.generateName
+	}
+	return "(without a name)"
+}
+
+// readHeader reads the metadata. It returns false if the bytes are no object, or
+// hold metadata or annotations that are none.
+func readHeader(raw []byte) (h header, ok bool) {
+	r := jsonpatch.NewReader(raw)
+	valid := true
+	text := func(into *string) {
+		value, isString := r.String()
+		*into, valid = string(value), valid && isString
+	}
+	ok = r.Object(func(field []byte) {
+		if string(field) != "metadata" || r.Kind() == 'n' {
+			return
+		}
+		valid = r.Object(func(field []byte) {
+			if r.Kind() == 'n' {
+				return
+			}
+			switch string(field) {
+			case "name":
+				text(&h.name)
+			case "generateName":
+				text(&h.generateName)
+			case "annotations":
+				valid = r.Object(func(key []byte) {
+					switch string(key) {
+					case Annotation:
+						text(&h.stamp)
+					case OpenShiftAnnotation:
+						text(&h.openShift)
+					}
+				}) && valid
+			}
+		}) && valid
+	})
+	return h, ok && valid
+}

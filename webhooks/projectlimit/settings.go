@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package projectlimit
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Settings say how many projects a requester may have.
+type Settings struct {
+	// Limit is for whom no entry of Limits is. Default 10; 0 allows none.
+	Limit int `json:"limit"`
+	// Limits are others, for a user or a group. That of the user counts before those of
+	// groups; of several groups the highest counts.
+	Limits []Limit `json:"limits,omitempty"`
+	// ExemptUsers and ExemptGroups may have any number, are not stamped, and may say and
+	// change whose a namespace is. Whatever creates namespaces in somebody's stead has to
+	// be among them: default is the user system:apiserver, and the groups system:masters
+	// and those of the service accounts of kube-system and openshift-apiserver.
+	ExemptUsers  []string `json:"exemptUsers"`
+	ExemptGroups []string `json:"exemptGroups"`
+	// CountTerminating counts also namespaces that are being deleted. They are empty, or
+	// on their way there, but one can be kept on that way for long.
+	CountTerminating bool `json:"countTerminating,omitempty"`
+}
+
+// Limit is for a user or a group.
+type Limit struct {
+	User  string `json:"user,omitempty"`
+	Group string `json:"group,omitempty"`
+	Limit int    `json:"limit"`
+}
+
+// DefaultSettings are the settings of a webhook that was not told otherwise.
+func DefaultSettings() Settings {
+	return Settings{
+		Limit:        10,
+		ExemptUsers:  []string{"system:apiserver"},
+		ExemptGroups: []string{"system:masters", "system:serviceaccounts:kube-system", "system:serviceaccounts:openshift-apiserver"},
+	}
+}
+
+// Validate reports every mistake, by the names that the fields have in a file.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.Limit < 0 {
+		errs = append(errs, fmt.Errorf("limit: %d: it must not be negative; exemptGroups are for those without a limit", s.Limit))
+	}
+	for i, l := range s.Limits {
+		at := fmt.Sprintf("limits[%d]", i)
+		if (l.User == "") == (l.Group == "") {
+			errs = append(errs, fmt.Errorf("%s: it is for a user or a group: name one of them", at))
+		}
+		if l.Limit < 0 {
+			errs = append(errs, fmt.Errorf("%s.limit: %d: it must not be negative; exemptGroups are for those without a limit", at, l.Limit))
+		}
+		if slices.ContainsFunc(s.Limits[:i], func(other Limit) bool { return other.User == l.User && other.Group == l.Group }) {
+			errs = append(errs, fmt.Errorf("%s: %q has a limit already", at, l.User+l.Group))
+		}
+		if l.User != "" && slices.Contains(s.ExemptUsers, l.User) || l.Group != "" && slices.Contains(s.ExemptGroups, l.Group) {
+			errs = append(errs, fmt.Errorf("%s: %q is exempt, and has no limit", at, l.User+l.Group))
+		}
+	}
+	for _, list := range []struct {
+		field string
+		names []string
+	}{{"exemptUsers", s.ExemptUsers}, {"exemptGroups", s.ExemptGroups}} {
+		for i, name := range list.names {
+			if name == "" {
+				errs = append(errs, fmt.Errorf("%s[%d]: it is empty", list.field, i))
+			}
+			if slices.Contains(list.names[:i], name) {
+				errs = append(errs, fmt.Errorf("%s[%d]: %q stands there twice", list.field, i, name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package projectlimit gives each requester at most so many projects: OpenShift's
+// project requests, and plain namespaces. A mutating webhook stamps new namespaces
+// with who asks for them; a validating one counts, and protects the stamp.
+package projectlimit
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+// The webhooks as the API server knows them.
+const (
+	StampName = "requester.projectlimit.sallyport.io"
+	StampPath = "/mutate-projectlimit"
+	CountName = "projectlimit.sallyport.io"
+	CountPath = "/validate-projectlimit"
+)
+
+var (
+	namespaceResource      = metav1.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	projectRequestResource = metav1.GroupVersionResource{Group: "project.openshift.io", Version: "v1", Resource: "projectrequests"}
+)
+
+// New defines the webhooks over a source of projects. The error has every mistake in
+// the settings.
+func New(source Source, settings Settings) ([]admission.Webhook, error) {
+	err := settings.Validate()
+	if source == nil {
+		err = errors.Join(errors.New("projectlimit: no source of projects"), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rule := func(r metav1.GroupVersionResource, operation admissionregistrationv1.OperationType, subResources ...string) admissionregistrationv1.RuleWithOperations {
+		scope := admissionregistrationv1.ClusterScope
+		out := admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{operation},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{r.Group}, APIVersions: []string{r.Version}, Resources: []string{r.Resource}, Scope: &scope,
+			},
+		}
+		for _, sub := range subResources {
+			out.Resources = append(out.Resources, r.Resource+"/"+sub)
+		}
+		return out
+	}
+	create, update := admissionregistrationv1.Create, admissionregistrationv1.Update
+	notExempt := exemption(settings)
+	return []admission.Webhook{
+		{
+			Name:            StampName,
+			Path:            StampPath,
+			Type:            admission.TypeMutating,
+			Rules:           []admissionregistrationv1.RuleWithOperations{rule(namespaceResource, create)},
+			MatchConditions: notExempt,
+			Handler:         &stamper{settings},
+		},
+		{
+			Name: CountName,
+			Path: CountPath,
+			Type: admission.TypeValidating,
+			Rules: []admissionregistrationv1.RuleWithOperations{
+				rule(namespaceResource, create), rule(projectRequestResource, create),
+				// Annotations can be changed by way of sub-resources too.
+				rule(namespaceResource, update, "status", "finalize"),
+			},
+			MatchConditions: append(notExempt[:len(notExempt):len(notExempt)], admissionregistrationv1.MatchCondition{
+				Name: "is-new-or-changes-hands",
+				Expression: "request.operation == 'CREATE' || " + annotation("object", Annotation) + " != " + annotation("oldObject", Annotation) +
+					" || " + annotation("object", OpenShiftAnnotation) + " != " + annotation("oldObject", OpenShiftAnnotation),
+			}),
+			// A claim is kept in memory, but not on dry run.
+			SideEffects: admissionregistrationv1.SideEffectClassNoneOnDryRun,
+			Handler:     &counter{settings, source},
+		},
+	}, nil
+}
+
+// annotation is the CEL expression of an annotation, the empty text if it is absent.
+func annotation(object, key string) string {
+	at := object + ".metadata.annotations"
+	return fmt.Sprintf("(has(%s) && '%s' in %s ? %s['%s'] : '')", at, key, at, at, key)
+}
+
+// exemption keeps away the requests of those who have no limit, so that they need no
+// server that answers.
+func exemption(settings Settings) []admissionregistrationv1.MatchCondition {
+	list := func(names []string) string {
+		quoted := make([]string, len(names))
+		for i, name := range names {
+			quoted[i] = strconv.QuoteToASCII(name)
+		}
+		return "[" + strings.Join(quoted, ", ") + "]"
+	}
+	var out []admissionregistrationv1.MatchCondition
+	if len(settings.ExemptUsers) > 0 {
+		out = append(out, admissionregistrationv1.MatchCondition{
+			Name: "no-exempt-user", Expression: "!(request.userInfo.username in " + list(settings.ExemptUsers) + ")",
+		})
+	}
+	if len(settings.ExemptGroups) > 0 {
+		out = append(out, admissionregistrationv1.MatchCondition{
+			Name:       "no-exempt-group",
+			Expression: "!has(request.userInfo.groups) || !request.userInfo.groups.exists(g, g in " + list(settings.ExemptGroups) + ")",
+		})
+	}
+	return out
+}
+
+func wrongResource(req *admissionv1.AdmissionRequest) *admission.Response {
+	return admission.BadRequest("the request is for %s; this webhook is for namespaces and project requests: correct the rules of its configuration",
+		req.Resource.String())
+}
+
+func unreadable() *admission.Response {
+	return admission.BadRequest("the request's object cannot be read: it is no JSON object, or its metadata or annotations are none")
+}

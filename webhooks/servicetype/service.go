@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicetype
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// service is what is decided by. Its strings are part of the Service's bytes.
+type service struct {
+	kind        []byte // spec.type; empty is ClusterIP
+	class       []byte // spec.loadBalancerClass
+	externalIPs [][]byte
+	metadata    jsontext.Value
+}
+
+// readService reads a Service in one pass. It returns false if the bytes are no
+// object, or its spec or external IPs are not what they should be.
+func readService(raw []byte) (s service, ok bool) {
+	r := jsonpatch.NewReader(raw)
+	valid := true
+	ok = r.Object(func(field []byte) {
+		switch string(field) {
+		case "metadata":
+			if kind := r.Kind(); kind != '{' && kind != 'n' {
+				valid = false
+			}
+			s.metadata = r.Value()
+		case "spec":
+			valid = r.Object(func(field []byte) {
+				switch string(field) {
+				case "type":
+					s.kind, _ = r.String()
+				case "loadBalancerClass":
+					s.class, _ = r.String()
+				case "externalIPs":
+					if r.Kind() == 'n' {
+						return
+					}
+					valid = r.Array(func(int) {
+						ip, isString := r.String()
+						valid = valid && isString
+						s.externalIPs = append(s.externalIPs, ip)
+					}) && valid
+				}
+			}) && valid
+		}
+	})
+	return s, ok && valid
+}
+
+// has tells whether the Service is, or has, the feature.
+func (s *service) has(feature Feature) bool {
+	if feature == ExternalIPs {
+		return len(s.externalIPs) > 0
+	}
+	return string(s.kind) == string(feature)
+}
+
+// begins tells whether it is only now that the Service has the feature: what it was
+// before may stay, whatever else an update changes. An external IP that is added is
+// new; one that is taken away is none.
+func (s *service) begins(feature Feature, before *service) bool {
+	switch {
+	case !s.has(feature):
+		return false
+	case before == nil:
+		return true
+	case feature == ExternalIPs:
+		return slices.ContainsFunc(s.externalIPs, func(ip []byte) bool {
+			return !slices.ContainsFunc(before.externalIPs, func(other []byte) bool { return bytes.Equal(ip, other) })
+		})
+	}
+	return !before.has(feature)
+}
+
+// hasLabels tells whether the Service has all of the labels.
+func (s *service) hasLabels(wanted map[string]string) bool {
+	if len(wanted) == 0 {
+		return true
+	}
+	found := 0
+	r := jsonpatch.NewReader(s.metadata)
+	r.Object(func(field []byte) {
+		if string(field) != "labels" {
+			return
+		}
+		r.Object(func(key []byte) {
+			want, isWanted := wanted[string(key)]
+			if !isWanted {
+				return
+			}
+			if value, isString := r.String(); isString && string(value) == want {
+				found++
+			}
+		})
+	})
+	return found == len(wanted)
+}
+
+// name is that of the Service for people, as far as it has one yet.
+func (s *service) name() string {
+	var name, generateName []byte
+	r := jsonpatch.NewReader(s.metadata)
+	r.Object(func(field []byte) {
+		switch string(field) {
+		case "name":
+			name, _ = r.String()
+		case "generateName":
+			generateName, _ = r.String()
+		}
+	})
+	switch {
+	case len(name) > 0:
+		return string(name)
+	case len(generateName) > 0:
+		return string(generateName)
+	}
+	return "(without a name)"
+}
