@@ -100,13 +100,13 @@ func (s *state) begin(at situation, newAuthority func() (*issuer, error)) (*stat
 	if err != nil {
 		return nil, "", err
 	}
-	bundle := s.signer.bundle
+	bundle := slices.Clone(s.signer.bundle)
 	if s.other != nil { // which will never sign
-		bundle = slices.DeleteFunc(slices.Clone(bundle), s.other.certificate.Equal)
+		bundle = slices.DeleteFunc(bundle, s.other.certificate.Equal)
 	}
+	bundle = append(bundle, follower.certificate)
 	signer, other := *s.signer, *follower
-	signer.bundle = append(bundle[:len(bundle):len(bundle)], follower.certificate)
-	other.bundle = signer.bundle
+	signer.bundle, other.bundle = bundle, bundle
 	return &state{signer: &signer, other: &other, phase: PhasePublishing, since: at.now}, "", nil
 }
 

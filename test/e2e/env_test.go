@@ -78,6 +78,11 @@ func TestSallyport(t *testing.T) {
 		{"a server that loses the lease goes on serving", testLostLease},
 		{"private paths follow a rotation without a call that fails", testPrivatePaths},
 		{"commands for certificates say what is wrong", testCertificatesErrors},
+		{"imagepull sets what can be set and refuses the rest", testImagePull},
+		{"servicetype refuses what is new and leaves what was there", testServiceType},
+		{"projectlimit holds for two hundred namespaces at once", testProjectLimit},
+		{"a configuration that changes loses no call", testReload},
+		{"sidecars of the recipes are found by their services", testSidecars},
 		{"ten thousand PodDefaults are one namespace's", testManyPodDefaults},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, e) })
