@@ -127,61 +127,16 @@ func (c *codec) appendRest(dst []byte, object any) ([]byte, error) {
 	if len(encoded) == 0 || encoded[0] != '{' {
 		return dst, errors.New("the result of the converter is encoded as something else than an object")
 	}
-	eachMember(encoded, func(name, member []byte) {
+	r := jsonpatch.NewReader(encoded)
+	r.Object(func(name []byte) {
 		switch string(name) {
-		case `"apiVersion"`, `"kind"`, `"metadata"`:
+		case "apiVersion", "kind", "metadata":
 		default:
-			dst = append(append(dst, ','), member...)
+			dst = append(jsonpatch.AppendString(append(dst, ','), string(name)), ':')
+			dst = append(dst, r.Value()...)
 		}
 	})
 	return append(dst, '}'), nil
-}
-
-// eachMember calls visit for each member of an object that an encoder has written.
-func eachMember(object []byte, visit func(name, member []byte)) {
-	for i := 1; i < len(object) && object[i] == '"'; {
-		end := stringEnd(object, i)
-		behind := valueEnd(object, end+1)
-		visit(object[i:end], object[i:behind])
-		i = behind + 1
-	}
-}
-
-// stringEnd returns the place behind the string that begins at i.
-func stringEnd(data []byte, i int) int {
-	for i++; i < len(data); i++ {
-		switch data[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(data)
-}
-
-// valueEnd returns the place behind the value that begins at i and is a member's.
-func valueEnd(data []byte, i int) int {
-	for depth := 0; i < len(data); {
-		switch data[i] {
-		case '"':
-			i = stringEnd(data, i)
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return i
-			}
-			depth--
-		case ',':
-			if depth == 0 {
-				return i
-			}
-		}
-		i++
-	}
-	return len(data)
 }
 
 // locate tells where an object cannot be decoded or encoded, and as what. Bytes are not

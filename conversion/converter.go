@@ -130,7 +130,7 @@ func (c Converter) Covers(versions ...string) error {
 // what the functions of the author say; it is a [*PanicError] if one of them panicked.
 // What dst then holds behind its former end is not defined.
 func (c Converter) Append(ctx context.Context, dst []byte, in *Object, version string) (_ []byte, err error) {
-	group, from := groupVersion(in.APIVersion)
+	group, from := SplitAPIVersion(in.APIVersion)
 	switch {
 	case group != c.kind.Group || in.Kind != c.kind.Kind:
 		return dst, fmt.Errorf("is a %s of group %s: this converter is for %s", in.Kind, group, c.kind)
@@ -174,7 +174,9 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return "the converter panicked" }
 
-func groupVersion(apiVersion string) (group, version string) {
+// SplitAPIVersion returns the group, empty for that of Kubernetes' core, and the version
+// of an apiVersion.
+func SplitAPIVersion(apiVersion string) (group, version string) {
 	if group, version, ok := strings.Cut(apiVersion, "/"); ok {
 		return group, version
 	}

@@ -2,11 +2,7 @@
 
 package conversion
 
-import (
-	"bytes"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "github.com/sallyport-io/sallyport/jsonpatch"
 
 // given are labels and annotations as they came; nil where there are none.
 type given struct{ labels, annotations []pair }
@@ -32,45 +28,16 @@ func readGiven(in *Object) (came given, plain bool) {
 
 // readPairs reads an object of strings, which is valid JSON.
 func readPairs(object []byte) (pairs []pair, plain bool) {
-	text := string(object) // of which the strings are parts
 	pairs = make([]pair, 0, 4)
-	i := space(object, 0)
-	if i >= len(object) || object[i] != '{' {
-		return nil, false
-	}
-	i = space(object, i+1)
-	for i < len(object) && object[i] != '}' {
-		var p pair
-		p.key, i = readString(object, text, i)
-		i = space(object, i)   // to the colon
-		i = space(object, i+1) // to the value
-		if i >= len(object) || object[i] != '"' {
-			return nil, false
-		}
-		p.value, i = readString(object, text, i)
-		pairs = append(pairs, p)
-		if i = space(object, i); i < len(object) && object[i] == ',' {
-			i = space(object, i+1)
-		}
-	}
-	return pairs, true
-}
-
-// readString reads the string that begins at i.
-func readString(data []byte, text string, i int) (s string, behind int) {
-	behind = stringEnd(data, i)
-	if bytes.IndexByte(data[i:behind], '\\') < 0 {
-		return text[i+1 : behind-1], behind
-	}
-	unquoted, _ := jsontext.AppendUnquote(make([]byte, 0, behind-i), data[i:behind]) // it is valid
-	return string(unquoted), behind
-}
-
-func space(data []byte, i int) int {
-	for i < len(data) && (data[i] == ' ' || data[i] == '\n' || data[i] == '\t' || data[i] == '\r') {
-		i++
-	}
-	return i
+	r := jsonpatch.NewReader(object)
+	strings := true
+	plain = r.Object(func(name []byte) {
+		key := string(name)
+		value, isString := r.String()
+		strings = strings && isString
+		pairs = append(pairs, pair{key, string(value)})
+	})
+	return pairs, plain && strings
 }
 
 func mapOf(pairs []pair) map[string]string {

@@ -41,7 +41,7 @@ func (c Converter) RoundTrip(ctx context.Context, raw []byte, version string) ([
 	if err != nil {
 		return nil, err
 	}
-	_, own := groupVersion(in.APIVersion)
+	_, own := SplitAPIVersion(in.APIVersion)
 	there, err := c.Append(ctx, nil, in, version)
 	if err != nil {
 		return nil, fmt.Errorf("to %s: %w", version, err)

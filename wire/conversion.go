@@ -112,8 +112,8 @@ func (c *Conversion) convert(ctx context.Context, dst []byte, object *conversion
 	if object.At.Metadata.Empty() {
 		return dst, errors.New("has no metadata")
 	}
-	group, version := splitAPIVersion(object.APIVersion)
-	desiredGroup, desired := splitAPIVersion(review.desired)
+	group, version := conversion.SplitAPIVersion(object.APIVersion)
+	desiredGroup, desired := conversion.SplitAPIVersion(review.desired)
 	converter, ok := c.converters[schema.GroupKind{Group: group, Kind: object.Kind}]
 	switch {
 	case !ok:

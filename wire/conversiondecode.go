@@ -5,7 +5,6 @@ package wire
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/sallyport-io/sallyport/conversion"
@@ -212,11 +211,4 @@ func (d *conversionDecoder) word(i int, to *string, at *conversion.Span) (int, e
 		*at = conversion.Span{Start: start - d.at, End: end - d.at}
 	}
 	return end, err
-}
-
-func splitAPIVersion(apiVersion string) (group, version string) {
-	if group, version, ok := strings.Cut(apiVersion, "/"); ok {
-		return group, version
-	}
-	return "", apiVersion
 }
