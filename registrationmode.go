@@ -23,9 +23,7 @@ var registrationModes = []string{string(registration.ModeAPI), string(registrati
 func (s *RegistrationSettings) AddDirectoryFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.StaticManifestsDir, "static-manifests-dir", s.StaticManifestsDir,
 		"with --registration manifest: `directory` for static admission manifests; staticManifestsDir of kube-apiserver's two webhook plugins names its folders mutating and validating")
-	if err := cmd.MarkFlagDirname("static-manifests-dir"); err != nil {
-		panic(err) // the flag was added a line above
-	}
+	cli.CompleteFolders(cmd, "static-manifests-dir")
 }
 
 // ValidateMode reports every mistake in how the webhooks are registered.

@@ -11,11 +11,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sallyport-io/sallyport/internal/follow"
 )
 
 // FilesOptions says which files hold the certificate.
@@ -82,45 +82,9 @@ func NewFiles(options FilesOptions) (*Files, error) {
 
 // Run implements [Source].
 func (f *Files) Run(ctx context.Context) error {
-	// Polling alone would do; being told is faster. A directory is watched, not
-	// the file: Kubernetes changes a mounted Secret by turning a symbolic link.
-	var changes <-chan fsnotify.Event
-	var failures <-chan error
-	if watcher, err := f.watch(); err != nil {
-		f.log.Warn("certificate files are only polled", slog.Any("error", err), slog.Duration("interval", f.options.PollInterval))
-	} else {
-		defer func() { _ = watcher.Close() }()
-		changes, failures = watcher.Events, watcher.Errors
-	}
-	ticker := time.NewTicker(f.options.PollInterval)
-	defer ticker.Stop()
-	for {
-		f.report(f.load())
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changes:
-		case err := <-failures:
-			f.log.Warn("watching the certificate files", slog.Any("error", err))
-		case <-ticker.C:
-		}
-	}
-}
-
-func (f *Files) watch() (*fsnotify.Watcher, error) {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, fmt.Errorf("watch the certificate files: %w", err)
-	}
-	for _, file := range []string{f.options.CertFile, f.options.KeyFile, f.options.CAFile} {
-		if file == "" {
-			continue
-		}
-		if err := watcher.Add(filepath.Dir(file)); err != nil { // the same one twice is fine
-			return nil, errors.Join(fmt.Errorf("watch the folder of %s: %w", file, err), watcher.Close())
-		}
-	}
-	return watcher, nil
+	follow.Files(ctx, f.log, "the certificate in files", f.options.PollInterval, func() { f.report(f.load()) },
+		f.options.CertFile, f.options.KeyFile, f.options.CAFile)
+	return nil
 }
 
 // load reads the files and, if they are new and good, serves them.

@@ -13,14 +13,14 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sallyport-io/sallyport/internal/follow"
 )
 
 const (
@@ -115,41 +115,8 @@ func NewClientCA(options ClientCAOptions) (*ClientCA, error) {
 
 // Run follows the file until ctx ends, and then returns nil.
 func (c *ClientCA) Run(ctx context.Context) error {
-	// As for serving certificates: polling alone would do, being told is faster, and
-	// the folder is watched, because Kubernetes changes a mounted file by turning a
-	// symbolic link.
-	var changes <-chan fsnotify.Event
-	var failures <-chan error
-	if watcher, err := watchFolder(c.options.File); err != nil {
-		c.log.WarnContext(ctx, "the file with the client CA is only polled", slog.Any("error", err), slog.Duration("interval", c.options.PollInterval))
-	} else {
-		defer func() { _ = watcher.Close() }()
-		changes, failures = watcher.Events, watcher.Errors
-	}
-	ticker := time.NewTicker(c.options.PollInterval)
-	defer ticker.Stop()
-	for {
-		c.report(ctx, c.load())
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changes:
-		case err := <-failures:
-			c.log.WarnContext(ctx, "watching the file with the client CA", slog.Any("error", err))
-		case <-ticker.C:
-		}
-	}
-}
-
-func watchFolder(file string) (*fsnotify.Watcher, error) {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, fmt.Errorf("watch the file with the client CA: %w", err)
-	}
-	if err := watcher.Add(filepath.Dir(file)); err != nil {
-		return nil, errors.Join(fmt.Errorf("watch the folder of %s: %w", file, err), watcher.Close())
-	}
-	return watcher, nil
+	follow.Files(ctx, c.log, "the file with the client CA", c.options.PollInterval, func() { c.report(ctx, c.load()) }, c.options.File)
+	return nil
 }
 
 func (c *ClientCA) load() error {

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -66,9 +67,7 @@ func newUninstallCommand() *cobra.Command {
 	addFlagGroup(cmd, "What is removed", func() {
 		flags.StringVar(&o.registration.Name, "configuration-name", o.registration.Name, "`name` of the webhook configurations")
 		flags.StringVar(&o.directory, "static-manifests-dir", "", "`directory` of the static admission manifests, which are removed instead of the configurations in the cluster")
-		if err := cmd.MarkFlagDirname("static-manifests-dir"); err != nil {
-			panic(err) // the flag was added a line above
-		}
+		cli.CompleteFolders(cmd, "static-manifests-dir")
 		flags.BoolVar(&o.conversion, "conversion", false, "set the conversion strategy of the definitions of --crd to None; right only if their versions have one schema")
 		flags.StringSliceVar(&o.crds, "crd", nil, "`names` of the CustomResourceDefinitions for --conversion, such as crontabs.example.com")
 		flags.BoolVar(&o.all, "all", false, "remove the Secret of the authority too, and the lease beside it")

@@ -40,3 +40,6 @@ func CompleteFiles(cmd *cobra.Command, flag string, extensions ...string) {
 	}
 	_ = cmd.MarkFlagFilename(flag, extensions...)
 }
+
+// CompleteFolders makes shells offer folders.
+func CompleteFolders(cmd *cobra.Command, flag string) { _ = cmd.MarkFlagDirname(flag) }

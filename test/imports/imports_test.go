@@ -22,8 +22,8 @@ var allowed = map[string][]string{
 	"":            {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration", "internal/"}, // package sallyport
 	"jsonpatch":   {},
 	"conversion":  {"jsonpatch", "internal/decode"},
-	"certificate": {},
-	"serving":     {},
+	"certificate": {"internal/follow"},
+	"serving":     {"internal/follow"},
 	// Only who may know the API server's own machinery takes it: cmd/sallyport and cloud.
 	"serving/delegated": {"serving"},
 	"api/":              {"api/"},
