@@ -10,7 +10,8 @@ import (
 )
 
 // IgnoreAnnotation, on an object, names findings about it that do not count. Each line
-// is "RULE: reason", or "RULE WEBHOOK: reason" for one entry of a configuration.
+// is "RULE: reason", or "RULE WEBHOOK: reason" for one entry of a configuration; several
+// rules have commas between them.
 const IgnoreAnnotation = "lint.sallyport.io/ignore"
 
 // Ignore says that findings of a rule do not count.
@@ -61,15 +62,17 @@ func parseAnnotation(text string) ([]Ignore, error) {
 			errs = append(errs, fmt.Errorf("%q: write RULE: REASON or RULE WEBHOOK: REASON", line))
 			continue
 		}
-		ignore := Ignore{Rule: words[0], Reason: reason}
-		if len(words) == 2 {
-			ignore.Webhook = words[1]
+		for rule := range strings.SplitSeq(words[0], ",") {
+			ignore := Ignore{Rule: rule, Reason: reason}
+			if len(words) == 2 {
+				ignore.Webhook = words[1]
+			}
+			if err := ignore.validate(); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			out = append(out, ignore)
 		}
-		if err := ignore.validate(); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		out = append(out, ignore)
 	}
 	return out, errors.Join(errs...)
 }

@@ -34,7 +34,7 @@ type Known struct {
 	Webhook string `json:"webhook,omitempty"`
 	// Service is "namespace/name" of the server's Service, for Paths and Caches.
 	Service string `json:"service,omitempty"`
-	// Paths are all that the server serves.
+	// Paths are all that the server serves; of a webhook, those by which it is called.
 	Paths []string `json:"paths,omitempty"`
 	// Caches are names of the CRDs whose objects the server itself watches, and has to
 	// have read before it is ready.

@@ -25,6 +25,9 @@ func serviceExists() Rule {
 				if s.Path != nil {
 					path = *s.Path
 				}
+				if known, ok := c.known(w); ok && len(known.Paths) > 0 && !slices.Contains(known.Paths, path) {
+					c.webhook(w, Error, "clientConfig/service", "path %q is not served; it is called by %s", path, strings.Join(known.Paths, ", "))
+				}
 				c.reach(w.title(), s.Namespace, s.Name, s.Port, path, func(format string, args ...any) {
 					c.webhook(w, Error, "clientConfig/service", format, args...)
 				})

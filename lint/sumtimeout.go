@@ -39,8 +39,8 @@ func sumTimeout() Rule {
 					continue
 				}
 				said[strings.Join(names, " ")+fmt.Sprint(sum)] = true
-				c.webhook(last, Warning, "", "%d mutating webhooks can match %s %s; their timeouts, and the longest of the validating ones, add up to %d s of %d s",
-					len(names), r.operation, resourceName(r.group, r.resource), sum, limit)
+				c.webhook(last, Warning, "", "mutating webhooks that can match %s %s: %d; their timeouts, and the longest of the validating ones, add up to %d s of %d s",
+					r.operation, resourceName(r.group, r.resource), len(names), sum, limit)
 			}
 		},
 	}

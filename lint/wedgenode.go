@@ -2,7 +2,11 @@
 
 package lint
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // healing are resources by which nodes join and a cluster heals.
 var healing = []struct{ group, resource string }{
@@ -23,6 +27,7 @@ func wedgeNode() Rule {
 				if !w.failsClosed() || optsIn(w.ObjectSelector) {
 					continue
 				}
+				var matched []string
 				for _, r := range healing {
 					if !w.covers(r.group, r.resource) {
 						continue
@@ -37,8 +42,11 @@ func wedgeNode() Rule {
 						namespace = ""
 					}
 					if c.reaches(w, r.group, r.resource, namespace) || r.resource == "leases" && c.reaches(w, r.group, r.resource, "kube-node-lease") {
-						c.webhook(w, Error, "rules", "failurePolicy Fail on %s can stop nodes from joining or healing", resourceName(r.group, r.resource))
+						matched = append(matched, resourceName(r.group, r.resource))
 					}
+				}
+				if len(matched) > 0 {
+					c.webhook(w, Error, "rules", "failurePolicy Fail on %s can stop nodes from joining or healing", strings.Join(matched, ", "))
 				}
 			}
 		},
