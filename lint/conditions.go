@@ -134,6 +134,8 @@ type Request struct {
 	Groups []string
 	// NamespaceLabels are those of the namespace; nil if they are not known.
 	NamespaceLabels map[string]string
+	// Equivalents are the same resource in other versions, and groups.
+	Equivalents []schema.GroupVersionResource
 }
 
 // attributes are the request in the API server's own form.

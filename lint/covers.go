@@ -101,3 +101,6 @@ func ruleText(rule admissionregistrationv1.RuleWithOperations) string {
 	}
 	return group + "/" + strings.Join(rule.APIVersions, ",") + " " + strings.Join(rule.Resources, ",")
 }
+
+// ClusterScoped tells whether a resource of Kubernetes itself is in no namespace.
+func ClusterScoped(group, resource string) bool { return isClusterScoped(group, resource) }

@@ -31,7 +31,7 @@ func (o *lintOptions) lintCluster(ctx context.Context, options lint.Options) (*l
 	if err != nil {
 		return nil, err
 	}
-	inventory, err := readCluster(ctx, config)
+	inventory, err := readCluster(ctx, config, lint.Kinds())
 	if err != nil {
 		return nil, err
 	}
@@ -39,16 +39,17 @@ func (o *lintOptions) lintCluster(ctx context.Context, options lint.Options) (*l
 	return lint.Run(inventory, options), nil
 }
 
-// readCluster lists what rules look at, page by page. A kind that may not be listed is
+// readCluster lists objects of the kinds, page by page, those in namespaces only where
+// servers of webhooks are. A kind that may not be listed is
 // left out, and the inventory knows that.
-func readCluster(ctx context.Context, config *rest.Config) (*lint.Inventory, error) {
+func readCluster(ctx context.Context, config *rest.Config, kinds []schema.GroupVersionKind) (*lint.Inventory, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 	reader := clusterReader{client: client, missing: map[schema.GroupVersionKind]string{}}
 	var namespaced []schema.GroupVersionKind
-	for _, gvk := range lint.Kinds() {
+	for _, gvk := range kinds {
 		switch {
 		case gvk.Kind == "Secret":
 			// Nobody should need a right to read Secrets for this: servers show their certificates.
