@@ -43,11 +43,19 @@ func (o *lintOptions) lintCluster(ctx context.Context, options lint.Options) (*l
 // servers of webhooks are. A kind that may not be listed is
 // left out, and the inventory knows that.
 func readCluster(ctx context.Context, config *rest.Config, kinds []schema.GroupVersionKind) (*lint.Inventory, error) {
+	reader, err := readObjects(ctx, config, kinds)
+	if err != nil {
+		return nil, err
+	}
+	return lint.ReadCluster(reader.objects, reader.missing)
+}
+
+func readObjects(ctx context.Context, config *rest.Config, kinds []schema.GroupVersionKind) (*clusterReader, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	reader := clusterReader{client: client, missing: map[schema.GroupVersionKind]string{}}
+	reader := &clusterReader{client: client, missing: map[schema.GroupVersionKind]string{}}
 	var namespaced []schema.GroupVersionKind
 	for _, gvk := range kinds {
 		switch {
@@ -73,7 +81,7 @@ func readCluster(ctx context.Context, config *rest.Config, kinds []schema.GroupV
 			}
 		}
 	}
-	return lint.ReadCluster(reader.objects, reader.missing)
+	return reader, nil
 }
 
 // inNamespaces are kinds that are read where servers are, and nowhere else.
