@@ -76,7 +76,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 }
 
 // chains are those of the mode that a pod asks for; nil if it asks for none.
-func (h *handler) chains(meta *metadata) *chains {
+func (h *handler) chains(meta *podMetadata) *chains {
 	switch {
 	case meta.labels.is(ServerlessLabel), meta.labels.is(SidecarLabel):
 		return &h.profile.serverless

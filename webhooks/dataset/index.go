@@ -87,12 +87,12 @@ func (x *Index) Count(kind Kind) int {
 	return x.counts[kind]
 }
 
-// datasetNamespaces are those with a Dataset that is bound, sorted.
+// datasetNamespaces are those with a Dataset, sorted.
 func (x *Index) datasetNamespaces() []string {
 	seen := map[string]bool{}
 	x.mu.RLock()
-	for ref, object := range x.objects {
-		if ref.Kind == DatasetKind && object.Dataset.bound() {
+	for ref := range x.objects {
+		if ref.Kind == DatasetKind {
 			seen[ref.Namespace] = true
 		}
 	}

@@ -39,8 +39,8 @@ func (e entries) is(key string) bool {
 	return false
 }
 
-// metadata is what decides whether a pod is looked at any further.
-type metadata struct {
+// podMetadata is what decides whether a pod is looked at any further.
+type podMetadata struct {
 	there                     bool
 	name                      string // or generateName, which then ends in a dash
 	namespace                 string
@@ -52,7 +52,7 @@ type metadata struct {
 
 // readMetadata reads the pod's metadata, and no spec behind it. It returns false if the
 // bytes are no object, or hold metadata that are none.
-func readMetadata(raw []byte) (meta metadata, ok bool) {
+func readMetadata(raw []byte) (meta podMetadata, ok bool) {
 	r := jsonpatch.NewReader(raw)
 	var generateName []byte
 	valid := true
@@ -108,7 +108,7 @@ func readEntries(r *jsonpatch.Reader) (raw jsontext.Value, e entries) {
 
 // pod is what the plugins know of a pod.
 type pod struct {
-	metadata
+	podMetadata
 	volumes          []volume
 	containers, init []container
 	nodeSelector     entries
@@ -140,8 +140,8 @@ type mount struct {
 
 // readPod reads the spec of a pod in one pass. It returns false if there is none, or a
 // volume or container is no object.
-func readPod(raw []byte, meta metadata) (*pod, bool) {
-	p := &pod{metadata: meta}
+func readPod(raw []byte, meta podMetadata) (*pod, bool) {
+	p := &pod{podMetadata: meta}
 	if meta.spec == 0 {
 		return p, false
 	}
