@@ -21,13 +21,17 @@ func Explain(ctx context.Context, source Source, settings Settings, namespace st
 	if err != nil {
 		return nil, err
 	}
-	h := webhooks[0].Handler.(*handler)
-	h.all = settings.NamespaceLabel
 	meta, ok := readMetadata(pod)
 	if !ok {
 		return nil, errNoPod
 	}
-	chains := h.chains(&meta)
+	var h *handler
+	var chains *chains
+	for i := range webhooks {
+		if h = webhooks[i].Handler.(*handler); chains == nil {
+			chains = h.chains(&meta)
+		}
+	}
 	if chains == nil || settings.Disabled || meta.labels.get(InjectionLabel) == "false" {
 		return nil, nil
 	}

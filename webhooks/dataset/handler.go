@@ -23,7 +23,9 @@ type handler struct {
 	source   Source
 	settings Settings
 	profile  *Profile
-	// all is for pods that do not ask: their namespace does.
+	// only is a label that a pod must have; empty for one of all.
+	only string
+	// all is for pods that do not ask, and no others: their namespace does.
 	all     bool
 	observe Observer
 }
@@ -77,10 +79,14 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 
 // chains are those of the mode that a pod asks for; nil if it asks for none.
 func (h *handler) chains(meta *podMetadata) *chains {
+	serverless := meta.labels.is(ServerlessLabel) || meta.labels.is(SidecarLabel)
+	serverful := meta.labels.is(ServerfulLabel)
 	switch {
-	case meta.labels.is(ServerlessLabel), meta.labels.is(SidecarLabel):
+	case h.all && (serverless || serverful), h.only != "" && !meta.labels.is(h.only):
+		return nil // another webhook is asked
+	case serverless:
 		return &h.profile.serverless
-	case meta.labels.is(ServerfulLabel), h.all:
+	case serverful, h.all:
 		return &h.profile.serverful
 	}
 	return nil

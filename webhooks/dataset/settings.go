@@ -145,3 +145,10 @@ func (s Settings) profile() (*Profile, error) {
 	}
 	return ParseProfile(DefaultProfile)
 }
+
+// Sidecars tells whether pods get sidecars by the profile. A profile that cannot be read
+// has none.
+func (s Settings) Sidecars() bool {
+	profile, err := s.profile()
+	return err == nil && !s.Disabled && profile.sidecars()
+}

@@ -20,8 +20,7 @@ import (
 )
 
 // The webhooks as the API server knows them: one for each label by which a pod can ask,
-// since a selector cannot say "one of these", and one for the older mode. They answer
-// alike. Path is the one of Fluid's webhook.
+// since a selector cannot say "one of these", and one for the older mode. Path is the one of Fluid's webhook.
 const (
 	Name           = "dataset.sallyport.io"
 	Path           = "/mutate-fluid-io-v1alpha1-schedulepod"
@@ -68,7 +67,7 @@ func New(source Source, settings Settings, observe Observer) ([]admission.Webhoo
 		observe = func(string, string) {}
 	}
 	namespaced := admissionregistrationv1.NamespacedScope
-	define := func(name, path string, object, namespace *metav1.LabelSelector, all bool) admission.Webhook {
+	define := func(name, path, only string, object, namespace *metav1.LabelSelector) admission.Webhook {
 		return admission.Webhook{
 			Name: name,
 			Path: path,
@@ -82,7 +81,7 @@ func New(source Source, settings Settings, observe Observer) ([]admission.Webhoo
 			}},
 			ObjectSelector:    object,
 			NamespaceSelector: namespace,
-			Handler:           &handler{source: source, settings: settings, profile: profile, all: all, observe: observe},
+			Handler:           &handler{source: source, settings: settings, profile: profile, only: only, all: namespace != nil, observe: observe},
 		}
 	}
 	label := func(key string) *metav1.LabelSelector {
@@ -93,12 +92,14 @@ func New(source Source, settings Settings, observe Observer) ([]admission.Webhoo
 		{Key: InjectionLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"false"}},
 	}}
 	webhooks := []admission.Webhook{
-		define(Name, Path, label(ServerfulLabel), nil, false),
-		define(ServerlessName, ServerlessPath, label(ServerlessLabel), nil, false),
-		define(SidecarName, SidecarPath, label(SidecarLabel), nil, false),
+		// The first answers for all, so that a configuration of Fluid's own that leads to it
+		// goes on to work.
+		define(Name, Path, "", label(ServerfulLabel), nil),
+		define(ServerlessName, ServerlessPath, ServerlessLabel, label(ServerlessLabel), nil),
+		define(SidecarName, SidecarPath, SidecarLabel, label(SidecarLabel), nil),
 	}
 	if settings.NamespaceLabel {
-		webhooks = append(webhooks, define(NamespaceName, NamespacePath, notOptedOut, label(InjectionLabel), true))
+		webhooks = append(webhooks, define(NamespaceName, NamespacePath, "", notOptedOut, label(InjectionLabel)))
 	}
 	return webhooks, nil
 }

@@ -47,8 +47,7 @@ func newWebhooks(t testing.TB, settings, cluster []byte) []admission.Webhook {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// They answer alike, but for the one of namespaces, which is the last if it is there.
-	return webhooks[len(webhooks)-1:]
+	return webhooks
 }
 
 func TestCases(t *testing.T) { cases.Run(t, podResource, newWebhooks) }
