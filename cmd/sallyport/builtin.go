@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/webhooks/imagepull"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
@@ -33,8 +35,13 @@ type builtin struct {
 	webhooks func(*builtinSettings, builtinSources) ([]admission.Webhook, error)
 	// watch follows in a cluster what it reads; nil if it reads nothing.
 	watch func(frontdoor.Environment) (watcher, error)
-	// rights are those that watch needs.
-	rights []rbacv1.PolicyRule
+	// rights are those that watch needs; moreRights are those that it needs with some
+	// settings only, nil for none.
+	rights     []rbacv1.PolicyRule
+	moreRights func(*builtinSettings) []rbacv1.PolicyRule
+	// widen makes settings define all webhooks that any settings define; nil if the
+	// defaults do.
+	widen func(*builtinSettings)
 }
 
 // builtinSettings are those of all ready-made webhooks.
@@ -43,6 +50,7 @@ type builtinSettings struct {
 	imagePull    imagepull.Settings
 	serviceType  servicetype.Settings
 	projectLimit projectlimit.Settings
+	dataset      dataset.Settings
 
 	// entries are those of a configuration; the flags for all webhooks count before
 	// them if they were given.
@@ -65,28 +73,36 @@ func (s *builtinSettings) of(name string) settings {
 		return &s.serviceType
 	case "projectlimit":
 		return &s.projectLimit
+	case "dataset":
+		return &s.dataset
 	}
 	return nil
 }
 
 func defaultBuiltinSettings() builtinSettings {
-	return builtinSettings{
+	s := builtinSettings{
 		podDefault:   poddefault.DefaultSettings(),
 		imagePull:    imagepull.DefaultSettings(),
 		serviceType:  servicetype.DefaultSettings(),
 		projectLimit: projectlimit.DefaultSettings(),
+		dataset:      dataset.DefaultSettings(),
 	}
+	s.dataset.FromEnvironment(os.Getenv)
+	return s
 }
 
 // builtinSources are what ready-made webhooks read from.
 type builtinSources struct {
 	podDefaults poddefault.Source
 	projects    projectlimit.Source
+	datasets    dataset.Source
+	// observePlugin counts what becomes of pods; nil for nobody.
+	observePlugin dataset.Observer
 }
 
 // noSources knows of nothing: for definitions that nobody calls.
 func noSources() builtinSources {
-	return builtinSources{podDefaults: poddefault.NewIndex(), projects: projectlimit.NewIndex()}
+	return builtinSources{podDefaults: poddefault.NewIndex(), projects: projectlimit.NewIndex(), datasets: dataset.NewIndex()}
 }
 
 // watcher follows something in a cluster, and is part of builtinSources.
@@ -161,6 +177,7 @@ func builtins() []builtin {
 			},
 			rights: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}},
 		},
+		datasetBuiltin(),
 	}
 }
 
@@ -215,10 +232,13 @@ func (s builtinSelection) define(settings *builtinSettings, from builtinSources)
 }
 
 // rights are those that the selected webhooks need to read from a cluster.
-func (s builtinSelection) rights() []rbacv1.PolicyRule {
+func (s builtinSelection) rights(settings *builtinSettings) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, b := range s.enabled() {
 		rules = append(rules, b.rights...)
+		if b.moreRights != nil {
+			rules = append(rules, b.moreRights(settings)...)
+		}
 	}
 	return rules
 }

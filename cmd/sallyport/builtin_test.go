@@ -129,13 +129,14 @@ poddefault    on       add to pods what the PodDefaults of their namespace say  
 imagepull     off      always pull images, from allowed registries, by a version   CREATE pods, UPDATE pods/ephemeralcontainers, UPDATE pods
 servicetype   off      refuse load balancers, node ports, external names and IPs   CREATE services, UPDATE services
 projectlimit  off      give each requester at most so many projects                CREATE namespaces, CREATE projectrequests.project.openshift.io, UPDATE namespaces, UPDATE namespaces/status, UPDATE namespaces/finalize
+dataset       off      let pods land where the data of their Fluid datasets is cached  CREATE pods
 `
 	got := sallyport(t, "webhooks", "list").wantOK(t)
 	spaces := regexp.MustCompile(` +`)
 	if diff := cmp.Diff(spaces.ReplaceAllString(want, " "), spaces.ReplaceAllString(got, " ")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	sallyport(t, "webhooks", "list", "-o", "name").want(t, exitOK, "poddefault\nimagepull\nservicetype\nprojectlimit\n", "")
+	sallyport(t, "webhooks", "list", "-o", "name").want(t, exitOK, "poddefault\nimagepull\nservicetype\nprojectlimit\ndataset\n", "")
 	sallyport(t, "webhooks", "list", "-o", "xml").wantError(t, `--output "xml": choose table or name`)
 	sallyport(t, "webhooks", "list", "poddefault").wantError(t, "it lists all there are")
 }

@@ -8,6 +8,6 @@ import frontdoor "github.com/sallyport-io/sallyport"
 func (o *manifestsOptions) rights() frontdoor.Rights {
 	return frontdoor.Rights{
 		Registration: o.registration, Certificate: o.certificates, LeaderElection: o.election, ServiceAccount: o.serviceAccount,
-		Rules: o.webhooks.rights(),
+		Rules: o.webhooks.rights(&o.builtin),
 	}
 }

@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"wire":              {"admission", "conversion", "jsonpatch"},
 	"registration":      {"admission", "conversion"},
 	"sallyporttest":     {"admission", "conversion", "jsonpatch", "wire"},
-	"webhooks/":         {"admission", "jsonpatch", "api/"},
+	"webhooks/":         {"admission", "jsonpatch", "api/", "webhooks/internal/"},
 	// Package sallyport itself is not of the form module/folder, and always allowed.
 	"controllerruntime": {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration"},
 }
