@@ -5,8 +5,13 @@ package cloud
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/serving/delegated"
@@ -31,13 +36,29 @@ func (h *host) newCallers() (callers, error) {
 		if err != nil {
 			return callers{}, fmt.Errorf("--webhook-client-ca-file: %w", err)
 		}
-		return callers{authenticate: ca.Authenticate, run: ca.Run}, nil
+		return callers{authenticate: h.telling(ca.Authenticate), run: ca.Run}, nil
 	case authenticationDelegated:
 		authenticator, err := delegated.New(h.completed.Client)
 		if err != nil {
 			return callers{}, fmt.Errorf("--webhook-authentication=delegated: %w", err)
 		}
-		return callers{authenticator.Authenticate, authenticator.Ready, authenticator.Run}, nil
+		return callers{h.telling(authenticator.Authenticate), authenticator.Ready, authenticator.Run}, nil
 	}
 	return callers{}, nil
+}
+
+// telling has the operator know of callers that are refused, now and then: to the API
+// server's users they look like a webhook that fails.
+func (h *host) telling(authenticate func(*http.Request) error) func(*http.Request) error {
+	often := rate.Sometimes{First: 1, Interval: time.Minute}
+	return func(r *http.Request) error {
+		err := authenticate(r)
+		if errors.Is(err, serving.ErrUnauthenticated) || errors.Is(err, serving.ErrForbidden) {
+			often.Do(func() {
+				h.log.Warn("a caller was refused; if it is kube-apiserver: the kubeConfigFile of its two webhook plugins must have a user named as this address "+
+					"is called, HOST:PORT, whom --webhook-authentication lets in", slog.Any("reason", err), slog.String("address", h.server.Addr().String()))
+			})
+		}
+		return err
+	}
 }

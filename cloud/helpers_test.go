@@ -174,7 +174,12 @@ func start(t *testing.T, r *Registry, initialize app.InitCloudFunc, more ...stri
 
 func launch(t *testing.T, r *Registry, initialize app.InitCloudFunc, more ...string) *manager {
 	t.Helper()
-	m := &manager{t: t, port: freePort(t), stop: make(chan struct{}), ended: make(chan error, 1)}
+	return launchAt(t, freePort(t), r, initialize, more...)
+}
+
+func launchAt(t *testing.T, port int, r *Registry, initialize app.InitCloudFunc, more ...string) *manager {
+	t.Helper()
+	m := &manager{t: t, port: port, stop: make(chan struct{}), ended: make(chan error, 1)}
 	command := build(t, r, initialize, m.stop)
 	command.SetArgs(append(aloneFlags(t, m.port), more...))
 	command.SilenceErrors, command.SilenceUsage = true, true

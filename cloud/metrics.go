@@ -3,6 +3,7 @@
 package cloud
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,7 +26,11 @@ func (t *tee) Register(c prometheus.Collector) error {
 	if err := t.Registry.Register(c); err != nil {
 		return err
 	}
-	if err := legacyregistry.Registerer().Register(c); err != nil {
+	err := legacyregistry.Registerer().Register(c)
+	if errors.As(err, &prometheus.AlreadyRegisteredError{}) {
+		return nil // a second host in the process: its own registry has it
+	}
+	if err != nil {
 		return err
 	}
 	t.mu.Lock()
