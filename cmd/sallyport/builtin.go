@@ -195,6 +195,9 @@ func (s *builtinSelection) addFlag(cmd *cobra.Command) {
 }
 
 func (s builtinSelection) validate() error {
+	if err := hostedElsewhere(s); err != nil {
+		return err
+	}
 	if err := cli.ValidateSelection("webhooks", s, allBuiltinNames()); err != nil {
 		return err
 	}
