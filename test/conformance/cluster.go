@@ -169,6 +169,8 @@ func (c *cluster) startRest(ctx context.Context) error {
 	if _, err := c.start("kube-controller-manager", c.asset("kube-controller-manager"), "--kubeconfig", c.kubeconfig(),
 		"--leader-elect=false", "--root-ca-file", c.file("apiserver/apiserver.crt"),
 		"--service-account-private-key-file", c.file("service-accounts.key"), "--cert-dir", c.file("controller-manager"),
+		// kwok tells of its node once a minute, which would be taken for silence.
+		"--node-monitor-grace-period", "1h",
 		"--kube-api-qps", "500", "--kube-api-burst", "1000"); err != nil {
 		return err
 	}
@@ -193,15 +195,22 @@ func (c *cluster) startRest(ctx context.Context) error {
 	})
 }
 
-// nodeReady is nil if the condition Ready of the node is true.
+// nodeReady is nil if the condition Ready of the node is true, and the controller that
+// looks at it has taken the taint away with which a node begins.
 func nodeReady(text []byte) error {
 	var node struct {
+		Spec struct {
+			Taints []struct{ Key string }
+		}
 		Status struct {
 			Conditions []struct{ Type, Status string }
 		}
 	}
 	if err := json.Unmarshal(text, &node); err != nil {
 		return err
+	}
+	if len(node.Spec.Taints) > 0 {
+		return fmt.Errorf("the node has the taint %s", node.Spec.Taints[0].Key)
 	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == "Ready" && condition.Status == "True" {

@@ -72,7 +72,7 @@ func (c *cluster) runSuite(ctx context.Context, s settings, n int, results *resu
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case len(run.outcomes) == 0:
-		return fmt.Errorf("e2e.test has run no case (%w), its log is %s", errors.Join(err, errNoCase), log.Name())
+		return fmt.Errorf("e2e.test, whose log is %s: %w", log.Name(), errors.Join(errNoCase, err))
 	case errors.As(err, &exit) && !run.passes():
 		return nil // it is in the table
 	case err != nil:
@@ -81,4 +81,4 @@ func (c *cluster) runSuite(ctx context.Context, s settings, n int, results *resu
 	return nil
 }
 
-var errNoCase = errors.New("no case has a name that the focus matches, or what comes before the first has failed")
+var errNoCase = errors.New("no case was run: no name matches the focus, or what comes before the first case has failed")

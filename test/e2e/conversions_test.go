@@ -30,8 +30,6 @@ import (
 // fieldOf is what each version calls the one field that there is.
 var fieldOf = map[string]string{"v1": "colour", "v2": "color"}
 
-type convertFunc = func(ctx context.Context, object *unstructured.Unstructured, version string) error
-
 // renameField gives the field the name that it has in the version.
 func renameField(_ context.Context, object *unstructured.Unstructured, version string) error {
 	for other, field := range fieldOf {
@@ -276,74 +274,78 @@ func (v *converted) live(t *testing.T, w *world, converter conversion.Converter,
 	}
 }
 
+// misdeeds are what a converter of testBadConversions does to an object that names one, and
+// what a client is told of it.
+var misdeeds = map[string]struct {
+	convert func(object *unstructured.Unstructured) error
+	told    string
+}{
+	"error":             {func(*unstructured.Unstructured) error { return errors.New("there is no such colour") }, "there is no such colour"},
+	"panic":             {func(object *unstructured.Unstructured) error { panic(object.Object["secret"]) }, "the converter panicked"},
+	"another-name":      {func(object *unstructured.Unstructured) error { object.SetName("other"); return nil }, "changed metadata.name"},
+	"another-namespace": {func(object *unstructured.Unstructured) error { object.SetNamespace("other"); return nil }, "changed metadata.namespace"},
+	"another-uid":       {func(object *unstructured.Unstructured) error { object.SetUID("other"); return nil }, "changed metadata.uid"},
+	"another-kind":      {func(object *unstructured.Unstructured) error { object.SetKind("Other"); return nil }, "changed kind"},
+	"no-metadata":       {func(object *unstructured.Unstructured) error { delete(object.Object, "metadata"); return nil }, "lost metadata.name"},
+	"labels-that-are-no-strings": {func(object *unstructured.Unstructured) error {
+		return unstructured.SetNestedField(object.Object, int64(1), "metadata", "labels", "number")
+	}, "metadata.labels is no map of strings"},
+}
+
 // testBadConversions looks at what a client sees of a converter that does not do what it
-// should. The object is written in the stored version, so that it can be there.
+// should. The objects are written in the stored version, so that they can be there.
 func testBadConversions(t *testing.T, w *world) {
-	secret := "canary-of-the-object"
-	n := 0
+	const secret = "canary-of-the-object"
 	for _, reviews := range []string{"v1", "v1beta1"} {
-		for _, tc := range []struct {
-			name    string
-			convert convertFunc
-			want    string // what the client is told
-		}{
-			{"an error", func(context.Context, *unstructured.Unstructured, string) error {
-				return errors.New("there is no such colour")
-			}, "there is no such colour"},
-			{"a panic", func(_ context.Context, object *unstructured.Unstructured, _ string) error {
-				panic(object.Object["colour"])
-			}, "the converter panicked"},
-			{"another name", func(_ context.Context, object *unstructured.Unstructured, _ string) error {
-				object.SetName("other")
-				return nil
-			}, "metadata.name"},
-			{"another namespace", func(_ context.Context, object *unstructured.Unstructured, _ string) error {
-				object.SetNamespace("other")
-				return nil
-			}, "metadata.namespace"},
-			{"another uid", func(_ context.Context, object *unstructured.Unstructured, _ string) error {
-				object.SetUID("other")
-				return nil
-			}, "metadata.uid"},
-			{"another kind", func(_ context.Context, object *unstructured.Unstructured, _ string) error {
-				object.SetKind("Other")
-				return nil
-			}, "kind"},
-			{"no metadata", func(_ context.Context, object *unstructured.Unstructured, _ string) error {
-				delete(object.Object, "metadata")
-				return nil
-			}, "metadata.name"},
-			{"labels that are no strings", func(_ context.Context, object *unstructured.Unstructured, _ string) error {
-				return unstructured.SetNestedField(object.Object, int64(1), "metadata", "labels", "number")
-			}, "metadata.labels"},
-		} {
-			n++
-			kind := schema.GroupKind{Group: "shapes.example.com", Kind: fmt.Sprintf("Broken%d", n)}
-			t.Run(reviews+", "+tc.name, func(t *testing.T) {
-				v := &converted{kind: kind}
-				v.connect(t, w, conversion.Unstructured(kind, []string{"v1", "v2"}, tc.convert), reviews)
-				if _, err := v.clients["v1"].Create(t.Context(), example(kind, "v1", "one", secret), metav1.CreateOptions{}); err != nil {
-					t.Fatal(err)
+		t.Run(reviews, func(t *testing.T) {
+			v := &converted{kind: schema.GroupKind{Group: "shapes.example.com", Kind: "Broken" + reviews}}
+			v.connect(t, w, conversion.Unstructured(v.kind, []string{"v1", "v2"}, func(ctx context.Context, object *unstructured.Unstructured, version string) error {
+				if name, ok := object.Object["misdeed"].(string); ok {
+					return misdeeds[name].convert(object)
 				}
-				_, errGet := v.clients["v2"].Get(t.Context(), "one", metav1.GetOptions{})
-				_, errList := v.clients["v2"].List(t.Context(), metav1.ListOptions{ResourceVersion: ""})
-				_, errCreate := v.clients["v2"].Create(t.Context(), example(kind, "v2", "two", secret), metav1.CreateOptions{})
-				for what, err := range map[string]error{"get": errGet, "list": errList, "create": errCreate} {
-					if err == nil {
-						t.Errorf("%s is no error", what)
-						continue
+				return renameField(ctx, object, version)
+			}), reviews)
+			broken := func(version, name string) *unstructured.Unstructured {
+				object := example(v.kind, version, name+"-"+version, "red")
+				object.Object["misdeed"], object.Object["secret"] = name, secret
+				return object
+			}
+			if _, err := v.clients["v2"].Create(t.Context(), example(v.kind, "v2", "sound", "red"), metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			for name, misdeed := range misdeeds {
+				t.Run(name, func(t *testing.T) {
+					if _, err := v.clients["v1"].Create(t.Context(), broken("v1", name), metav1.CreateOptions{}); err != nil {
+						t.Fatal(err)
 					}
-					if !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), kind.Kind) {
-						t.Errorf("%s: the client is told %q, want %q", what, err, tc.want)
+					_, errGet := v.clients["v2"].Get(t.Context(), name+"-v1", metav1.GetOptions{})
+					_, errCreate := v.clients["v2"].Create(t.Context(), broken("v2", name), metav1.CreateOptions{})
+					for what, err := range map[string]error{"get": errGet, "create": errCreate} {
+						if err == nil || !strings.Contains(err.Error(), misdeed.told) || !strings.Contains(err.Error(), v.kind.Kind) {
+							t.Errorf("%s: the client is told %v, want %q", what, err, misdeed.told)
+						}
+						if err != nil && strings.Contains(err.Error(), secret) {
+							t.Errorf("%s tells a value: %v", what, err)
+						}
 					}
-					if strings.Contains(err.Error(), secret) {
-						t.Errorf("%s tells a value: %v", what, err)
+					if _, err := v.clients["v1"].Get(t.Context(), name+"-v1", metav1.GetOptions{}); err != nil {
+						t.Errorf("the version that is stored cannot be read: %v", err)
 					}
-				}
-				if _, err := v.clients["v1"].Get(t.Context(), "one", metav1.GetOptions{}); err != nil {
-					t.Errorf("the version that is stored cannot be read: %v", err)
-				}
-			})
-		}
+				})
+			}
+			v.check(t, "get", mustGet(t, v.clients["v2"], "sound"), "v2", "v2", "red")
+			if _, err := v.clients["v2"].List(t.Context(), metav1.ListOptions{}); err == nil {
+				t.Error("a list with objects that cannot be converted is no error")
+			}
+		})
 	}
+}
+
+func mustGet(t *testing.T, client dynamic.ResourceInterface, name string) *unstructured.Unstructured {
+	t.Helper()
+	object, err := client.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
 }

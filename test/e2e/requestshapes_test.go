@@ -289,11 +289,12 @@ func (f *requests) expect(r *servedResource, want shape) {
 		if want.OldObject != "" {
 			want.OldObject = describeKind(as.kind)
 		}
-		if diff := cmp.Diff([]shape{want}, got); diff != "" {
+		// When somebody else has changed the object meanwhile, the API server begins again.
+		if diff := cmp.Diff([]shape{want}, slices.Compact(got)); diff != "" {
 			f.t.Errorf("%s: what %s heard (-want +got):\n%s", want.Operation, l.name(), diff)
 		}
-		if len(warned[l.name()]) != 1 {
-			f.t.Errorf("%s: the warning of %s arrived %d times", want.Operation, l.name(), len(warned[l.name()]))
+		if len(warned[l.name()]) == 0 {
+			f.t.Errorf("%s: the warning of %s has not arrived", want.Operation, l.name())
 		}
 	}
 }

@@ -24,7 +24,8 @@ func testTimeouts(t *testing.T, w *world) {
 		kind    admission.Type
 		seconds int32
 		policy  admissionregistrationv1.FailurePolicyType
-		hangs   bool // until its time is up
+		hangs   bool // until its time is up, which is before the API server's
+		late    bool // until nobody waits any more
 		// What arrives: at least and at most so many seconds; at most 0 means that it is not
 		// called.
 		least, most int
@@ -60,7 +61,7 @@ func testTimeouts(t *testing.T, w *world) {
 		{
 			name: "a request that is late fails, whatever the failure policy, and nobody else is called", request: 3 * time.Second,
 			webhooks: []timed{
-				{kind: mutating, seconds: 30, policy: ignore, hangs: true, least: 1, most: 3},
+				{kind: mutating, seconds: 30, policy: ignore, late: true, least: 1, most: 3},
 				{kind: mutating, seconds: 30, policy: ignore},
 			},
 			refused: "time",
@@ -69,6 +70,7 @@ func testTimeouts(t *testing.T, w *world) {
 		t.Run(tc.name, func(t *testing.T) {
 			name := fmt.Sprintf("timeouts-%d", i)
 			arrived, deadlines, ended := &journal[string]{}, &journal[time.Duration]{}, &journal[error]{}
+			over := make(chan struct{})
 			var webhooks []admission.Webhook
 			paths := make([]string, len(tc.webhooks))
 			for n, given := range tc.webhooks {
@@ -82,10 +84,15 @@ func testTimeouts(t *testing.T, w *world) {
 						if deadline, ok := ctx.Deadline(); ok {
 							deadlines.note(paths[n], time.Until(deadline))
 						}
-						if given.hangs {
+						if given.hangs || given.late {
 							<-ctx.Done()
 							ended.note(paths[n], ctx.Err())
-							return nil, ctx.Err()
+						}
+						if given.late {
+							<-over
+						}
+						if err := ctx.Err(); err != nil {
+							return nil, err
 						}
 						return admission.Allowed(), nil
 					}),
@@ -100,6 +107,7 @@ func testTimeouts(t *testing.T, w *world) {
 			})
 			err := w.clients.CoreV1().RESTClient().Post().Namespace(name).Resource("configmaps").Timeout(tc.request).
 				Body(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late"}}).Do(t.Context()).Error()
+			close(over)
 			if (err != nil) != (tc.refused != "") || err != nil && !strings.Contains(err.Error(), tc.refused) {
 				t.Errorf("the request ended with %v, want %q", err, tc.refused)
 			}
@@ -120,7 +128,7 @@ func testTimeouts(t *testing.T, w *world) {
 				if err != nil || timeout < time.Duration(given.least)*time.Second || timeout > time.Duration(given.most)*time.Second {
 					t.Errorf("webhook %d was called with ?timeout=%s, want %d to %d s", n, calls[0], given.least, given.most)
 				}
-				if given.hangs {
+				if given.hangs || given.late {
 					eventually(t, "the context of the handler to end", func(context.Context) (bool, error) { return ended.peek(paths[n]) == 1, nil })
 				}
 				if have := remaining[paths[n]]; len(have) != 1 || have[0] > timeout || have[0] <= 0 {
