@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 )
 
@@ -29,16 +28,12 @@ func (c *cluster) runSuite(ctx context.Context, s settings, n int, results *resu
 		return errors.Join(err, write.Close())
 	}
 	defer func() { _ = log.Close() }()
-	junit := c.file(fmt.Sprintf("junit-%d.xml", n))
-	if s.out != "" {
-		junit = filepath.Join(s.out, filepath.Base(junit))
-	}
 	// There are neither clouds nor logs of pods, and the node of kwok has not been told to
 	// be ready for pods by a cloud.
 	suite := exec.CommandContext(ctx, c.asset("e2e.test"),
 		"-kubeconfig", c.kubeconfig(), "-kubectl-path", c.asset("kubectl"),
 		"-provider", "skeleton", "-allowed-not-ready-nodes=-1", "-disable-log-dump",
-		"-cases", "3", "-ginkgo.focus", s.focus, "-ginkgo.junit-report", junit, "-ginkgo.no-color", "-ginkgo.v", "-ginkgo.timeout", "45m",
+		"-cases", "3", "-ginkgo.focus", s.focus, "-ginkgo.no-color", "-ginkgo.v", "-ginkgo.timeout", "45m",
 	)
 	suite.Env = append(os.Environ(), "HOME="+c.dir)
 	suite.Dir = c.dir
@@ -67,6 +62,11 @@ func (c *cluster) runSuite(ctx context.Context, s settings, n int, results *resu
 		run.add(done)
 	}
 	err = errors.Join(lines.Err(), suite.Wait())
+	if s.out != "" {
+		if err := writeJUnit(s.out, n, run); err != nil {
+			return err
+		}
+	}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
