@@ -5,7 +5,6 @@ package poddefault
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -93,7 +92,7 @@ func (x *Index) All(namespace string) []*Compiled {
 	for _, f := range ns.objects {
 		all = append(all, f.Compiled)
 	}
-	slices.SortFunc(all, byName)
+	slices.SortFunc(all, inOrder)
 	return all
 }
 
@@ -121,11 +120,9 @@ func (x *Index) Select(_ context.Context, namespace string, pod Labels) ([]*Comp
 		term = append(append(term, '='), l.value...)
 		take(ns.filed[string(term)])
 	}
-	slices.SortFunc(selected, byName)
+	slices.SortFunc(selected, inOrder)
 	return selected, nil
 }
-
-func byName(a, b *Compiled) int { return strings.Compare(a.name, b.name) }
 
 // A filing is an object and the terms under which it is filed; none: under rest.
 type filing struct {
