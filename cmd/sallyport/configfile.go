@@ -185,6 +185,9 @@ func (c *configFile) apply(flags *pflag.FlagSet, selection *builtinSelection, se
 	if flags.Changed("mesh-containers") {
 		settings.podDefault.MeshContainers = podDefault.MeshContainers
 	}
+	if flags.Changed("poddefault-freshness") {
+		settings.podDefault.Freshness = podDefault.Freshness
+	}
 	if c.Webhooks != nil && !flags.Changed("webhooks") {
 		*selection = listed
 	}

@@ -80,7 +80,7 @@ func newServe() (*cobra.Command, *serveOptions, *frontdoor.App) {
 	addFlagGroup(cmd, "Callers", func() { app.AddAuthenticationFlags(cmd, &o.settings.Authentication) })
 	addFlagGroup(cmd, "Ready-made webhooks", func() {
 		o.webhooks.addFlag(cmd)
-		addPodDefaultFlags(flags, &o.builtin.podDefault)
+		addPodDefaultFlags(cmd, &o.builtin.podDefault)
 	})
 	addFlagGroup(cmd, "Addresses, limits and draining", func() { o.settings.Serving.AddFlags(flags) })
 	addFlagGroup(cmd, "Log", func() { o.log.AddFlags(cmd) })

@@ -137,6 +137,9 @@ func (c *Compiled) Problem() error { return c.problem }
 // Name is the object's name.
 func (c *Compiled) Name() string { return c.name }
 
+// Namespace is the object's namespace; none of a ClusterPodDefault.
+func (c *Compiled) Namespace() string { return c.namespace }
+
 // Cluster tells whether it is a ClusterPodDefault.
 func (c *Compiled) Cluster() bool { return c.namespace == "" }
 

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -48,7 +49,21 @@ type Settings struct {
 	// meant for the application would break. [DefaultSettings] has istio-proxy and
 	// linkerd-proxy.
 	MeshContainers []string `json:"meshContainers"`
+	// Freshness is [Cached] or [Consistent].
+	Freshness string `json:"freshness"`
 }
+
+// How fresh PodDefaults are when a pod is created.
+const (
+	// Cached takes what the watch knows, which lags behind by milliseconds.
+	Cached = "Cached"
+	// Consistent asks the API server for each pod whether the watch knows all there
+	// is, so that a PodDefault takes effect at once.
+	Consistent = "Consistent"
+)
+
+// Freshnesses are the values of [Settings].Freshness.
+func Freshnesses() []string { return []string{Cached, Consistent} }
 
 // Validate reports every mistake, by the names that the fields have in a file.
 func (s Settings) Validate() error {
@@ -66,6 +81,9 @@ func (s Settings) Validate() error {
 			}
 		}
 	}
+	if !slices.Contains(Freshnesses(), s.Freshness) {
+		errs = append(errs, fmt.Errorf("freshness: %q: choose %s", s.Freshness, strings.Join(Freshnesses(), " or ")))
+	}
 	return errors.Join(errs...)
 }
 
@@ -74,6 +92,7 @@ func DefaultSettings() Settings {
 	return Settings{
 		CommandExcluded: []string{"istio-proxy"},
 		MeshContainers:  []string{"istio-proxy", "linkerd-proxy"},
+		Freshness:       Cached,
 	}
 }
 
@@ -151,7 +170,14 @@ const maxSkipRounds = 16
 // what is not applied select nothing, and nothing conflicts with it.
 func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namespace string) (*admission.Response, error) {
 	excluded := meta.annotations.Get(ExcludeAnnotation) == "true"
-	chosen, err := choose(ctx, h.source, namespace, meta.labels, excluded, nil)
+	source := h.source
+	if refresher, ok := source.(Refresher); ok && h.settings.Freshness == Consistent {
+		var err error
+		if source, err = refresher.Refresh(ctx, namespace); err != nil {
+			return nil, err
+		}
+	}
+	chosen, err := choose(ctx, source, namespace, meta.labels, excluded, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +195,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 		more := m.skips(round >= maxSkipRounds)
 		skipped = append(skipped, more...)
 		if silence(slices.Concat(m.invalid, skippedObjects(more)), &mute) {
-			if chosen, err = choose(ctx, h.source, namespace, meta.labels, excluded, mute); err != nil {
+			if chosen, err = choose(ctx, source, namespace, meta.labels, excluded, mute); err != nil {
 				return nil, err
 			}
 			continue
