@@ -25,10 +25,11 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/follow"
 )
 
-// reloadInterval is how often the configuration is read: a ConfigMap takes up to a
-// minute to reach a pod anyway.
+// reloadInterval is how often the configuration is read even if nothing tells of a
+// change, and a configuration is tried again that waits for what it needs.
 const reloadInterval = 5 * time.Second
 
 // liveConfig makes ready-made webhooks follow the configuration while serve runs. A
@@ -221,29 +222,24 @@ type liveHandler struct {
 func (h liveHandler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 	handler := h.builtin.state.Load().handlers[h.name]
 	if handler == nil {
-		return nil, fmt.Errorf("the webhook %s is not enabled", h.name)
+		// Another replica has read a newer configuration, and registered it: that one can
+		// answer, and this one will in a moment.
+		return nil, admission.Unavailable(fmt.Errorf("the webhook %s is not enabled here", h.name), time.Second)
 	}
 	return handler.Handle(ctx, req)
 }
 
-// follow reads the file again and again.
+// follow reads the file whenever it may have changed.
 func (l *liveConfig) follow(ctx context.Context) error {
-	ticker := time.NewTicker(l.interval)
-	defer ticker.Stop()
 	last := l.options.read
 	var pending func() bool // a configuration that waits for what it needs
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	follow.Files(ctx, l.logger, "the configuration", l.interval, func() {
 		data, err := os.ReadFile(l.options.config)
 		if err == nil && bytes.Equal(data, last) || err != nil && last == nil {
 			if pending != nil && pending() {
 				pending = nil
 			}
-			continue
+			return
 		}
 		last, pending = data, nil
 		if err == nil {
@@ -254,7 +250,8 @@ func (l *liveConfig) follow(ctx context.Context) error {
 		} else if pending() {
 			pending = nil
 		}
-	}
+	}, l.options.config)
+	return nil
 }
 
 // fail says that the configuration does not count.

@@ -15,6 +15,12 @@ var minimalPodYAML []byte
 //go:embed testdata/notebook-pod.yaml
 var notebookPodYAML []byte
 
+//go:embed testdata/service.yaml
+var serviceYAML []byte
+
+//go:embed testdata/namespace.yaml
+var namespaceYAML []byte
+
 // parsePod returns the pod with the labels added.
 func parsePod(data []byte, labels map[string]string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
