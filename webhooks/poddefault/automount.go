@@ -40,7 +40,7 @@ func (e *emitter) automount(p *pod, s *setting[bool]) {
 		for i := range containers {
 			mounts := &containers[i].volumeMounts
 			for j, mount := range mounts.elements() {
-				if string(mount.key) == tokenMountPath && slices.Contains(tokens, string(field("name")(mount.value))) {
+				if string(mount.key) == tokenMountPath && slices.Contains(tokens, string(memberText("name")(mount.value))) {
 					mounts.removed = append(mounts.removed, removal{j, s.origin})
 				}
 			}
