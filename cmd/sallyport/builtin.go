@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/webhooks/imagepull"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
 	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
 	"github.com/sallyport-io/sallyport/webhooks/servicetype"
 )
@@ -35,11 +36,13 @@ type builtin struct {
 	watch func(frontdoor.Environment) (watcher, error)
 	// rights are those that watch needs.
 	rights []rbacv1.PolicyRule
+	// rightsFor are those that depend on settings; may be nil.
+	rightsFor func(*builtinSettings) []rbacv1.PolicyRule
 }
 
 // builtinSettings are those of all ready-made webhooks.
 type builtinSettings struct {
-	podDefault   poddefault.Settings
+	podDefault   podDefaultSettings
 	imagePull    imagepull.Settings
 	serviceType  servicetype.Settings
 	projectLimit projectlimit.Settings
@@ -71,7 +74,7 @@ func (s *builtinSettings) of(name string) settings {
 
 func defaultBuiltinSettings() builtinSettings {
 	return builtinSettings{
-		podDefault:   poddefault.DefaultSettings(),
+		podDefault:   defaultPodDefaultSettings(),
 		imagePull:    imagepull.DefaultSettings(),
 		serviceType:  servicetype.DefaultSettings(),
 		projectLimit: projectlimit.DefaultSettings(),
@@ -81,12 +84,13 @@ func defaultBuiltinSettings() builtinSettings {
 // builtinSources are what ready-made webhooks read from.
 type builtinSources struct {
 	podDefaults poddefault.Source
+	authors     author.Authorizer
 	projects    projectlimit.Source
 }
 
 // noSources knows of nothing: for definitions that nobody calls.
 func noSources() builtinSources {
-	return builtinSources{podDefaults: poddefault.NewIndex(), projects: projectlimit.NewIndex()}
+	return builtinSources{podDefaults: poddefault.NewIndex(), authors: anybody{}, projects: projectlimit.NewIndex()}
 }
 
 // watcher follows something in a cluster, and is part of builtinSources.
@@ -109,22 +113,28 @@ func builtins() []builtin {
 			short: "add to pods what the PodDefaults of their namespace say",
 			docs:  "docs/poddefault.md",
 			webhooks: func(s *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
-				webhook, err := poddefault.New(from.podDefaults, s.podDefault)
-				return []admission.Webhook{webhook}, err
+				injects, err := poddefault.New(from.podDefaults, s.podDefault.Settings)
+				judges, errAuthor := author.New(from.authors, s.podDefault.Authorize)
+				return []admission.Webhook{injects, judges}, errors.Join(err, errAuthor)
 			},
 			watch: func(env frontdoor.Environment) (watcher, error) {
 				w, err := poddefault.Watch(env.Client, env.Logger)
 				if err != nil {
 					return watcher{}, err
 				}
+				authors, err := authorsOf(env.Client)
+				if err != nil {
+					return watcher{}, err
+				}
 				return watcher{
-					sources: builtinSources{podDefaults: w}, what: "poddefaults", help: "PodDefaults known to this server.",
+					sources: builtinSources{podDefaults: w, authors: authors}, what: "poddefaults", help: "PodDefaults known to this server.",
 					ready: w.Ready, run: w.Run, count: w.Len, contact: w.LastContact,
 				}, nil
 			},
 			rights: []rbacv1.PolicyRule{{
 				APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, Verbs: []string{"list", "watch"},
 			}},
+			rightsFor: authorRights,
 		},
 		{
 			name:  "imagepull",
@@ -215,10 +225,13 @@ func (s builtinSelection) define(settings *builtinSettings, from builtinSources)
 }
 
 // rights are those that the selected webhooks need to read from a cluster.
-func (s builtinSelection) rights() []rbacv1.PolicyRule {
+func (s builtinSelection) rights(settings *builtinSettings) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, b := range s.enabled() {
 		rules = append(rules, b.rights...)
+		if b.rightsFor != nil {
+			rules = append(rules, b.rightsFor(settings)...)
+		}
 	}
 	return rules
 }
