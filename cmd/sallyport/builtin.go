@@ -22,6 +22,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/webhooks/imagepull"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
 	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
 	"github.com/sallyport-io/sallyport/webhooks/servicetype"
 )
@@ -38,11 +39,13 @@ type builtin struct {
 	watch func(frontdoor.Environment) (watcher, error)
 	// rights are those that watch needs.
 	rights []rbacv1.PolicyRule
+	// rightsFor are those that depend on settings; may be nil.
+	rightsFor func(*builtinSettings) []rbacv1.PolicyRule
 }
 
 // builtinSettings are those of all ready-made webhooks.
 type builtinSettings struct {
-	podDefault   poddefault.Settings
+	podDefault   podDefaultSettings
 	imagePull    imagepull.Settings
 	serviceType  servicetype.Settings
 	projectLimit projectlimit.Settings
@@ -74,7 +77,7 @@ func (s *builtinSettings) of(name string) settings {
 
 func defaultBuiltinSettings() builtinSettings {
 	return builtinSettings{
-		podDefault:   poddefault.DefaultSettings(),
+		podDefault:   defaultPodDefaultSettings(),
 		imagePull:    imagepull.DefaultSettings(),
 		serviceType:  servicetype.DefaultSettings(),
 		projectLimit: projectlimit.DefaultSettings(),
@@ -84,12 +87,13 @@ func defaultBuiltinSettings() builtinSettings {
 // builtinSources are what ready-made webhooks read from.
 type builtinSources struct {
 	podDefaults poddefault.Source
+	authors     author.Authorizer
 	projects    projectlimit.Source
 }
 
 // noSources knows of nothing: for definitions that nobody calls.
 func noSources() builtinSources {
-	return builtinSources{podDefaults: poddefault.NewIndex(), projects: projectlimit.NewIndex()}
+	return builtinSources{podDefaults: poddefault.NewIndex(), authors: anybody{}, projects: projectlimit.NewIndex()}
 }
 
 // watcher follows something in a cluster, and is part of builtinSources.
@@ -112,16 +116,21 @@ func builtins() []builtin {
 			short: "add to pods what the PodDefaults of their namespace say",
 			docs:  "docs/poddefault.md",
 			webhooks: func(s *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
-				webhook, err := poddefault.New(from.podDefaults, s.podDefault)
-				return []admission.Webhook{webhook}, err
+				injects, err := poddefault.New(from.podDefaults, s.podDefault.Settings)
+				judges, errAuthor := author.New(from.authors, s.podDefault.Authorize)
+				return []admission.Webhook{injects, judges}, errors.Join(err, errAuthor)
 			},
 			watch: func(env frontdoor.Environment) (watcher, error) {
 				w, err := poddefault.Watch(env.Client, env.Logger)
 				if err != nil {
 					return watcher{}, err
 				}
+				authors, err := authorsOf(env.Client)
+				if err != nil {
+					return watcher{}, err
+				}
 				return watcher{
-					sources: builtinSources{podDefaults: w}, what: "poddefaults", help: "PodDefaults and ClusterPodDefaults known to this server.",
+					sources: builtinSources{podDefaults: w, authors: authors}, what: "poddefaults", help: "PodDefaults and ClusterPodDefaults known to this server.",
 					ready: w.Ready, run: w.Run, count: w.Len, contact: w.LastContact,
 				}, nil
 			},
@@ -130,6 +139,7 @@ func builtins() []builtin {
 				{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.ClusterPodDefaultResource}, Verbs: []string{"list", "watch"}},
 				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}, // their labels
 			},
+			rightsFor: authorRights,
 		},
 		{
 			name:  "imagepull",
@@ -219,11 +229,16 @@ func (s builtinSelection) define(settings *builtinSettings, from builtinSources)
 	return webhooks, errors.Join(errs...)
 }
 
-// rights are those that the selected webhooks need to read from a cluster, each once.
-func (s builtinSelection) rights() []rbacv1.PolicyRule {
+// rights are those that the selected webhooks need, with these settings, to read from a
+// cluster, each once.
+func (s builtinSelection) rights(settings *builtinSettings) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, b := range s.enabled() {
-		for _, rule := range b.rights {
+		of := b.rights
+		if b.rightsFor != nil {
+			of = slices.Concat(of, b.rightsFor(settings))
+		}
+		for _, rule := range of {
 			if !slices.ContainsFunc(rules, func(other rbacv1.PolicyRule) bool { return reflect.DeepEqual(rule, other) }) {
 				rules = append(rules, rule)
 			}

@@ -69,7 +69,7 @@ func newReviewCommand() *cobra.Command {
 			"`name` of a webhook to call, if its rules cover the object, of those in --webhooks; may be repeated (default all)")
 		addConfigFlag(cmd, &o.config)
 		o.selection.addFlag(cmd)
-		addPodDefaultFlags(cmd, &o.settings.podDefault)
+		addPodDefaultFlags(cmd, &o.settings.podDefault.Settings)
 	})
 	addFlagGroup(cmd, "Output", func() {
 		flags.StringVarP(&o.output, "output", "o", outputDiff,
@@ -117,7 +117,7 @@ func (o *reviewOptions) validate() error {
 func (o *reviewOptions) run(cmd *cobra.Command) error {
 	given := newPodDefaultFiles()
 	projects := projectlimit.NewIndex()
-	webhooks, err := o.selection.define(&o.settings, builtinSources{podDefaults: given.index, projects: projects})
+	webhooks, err := o.selection.define(&o.settings, builtinSources{podDefaults: given.index, authors: anybody{}, projects: projects})
 	if err != nil {
 		return err
 	}
