@@ -214,6 +214,7 @@ func TestWhatIsJudged(t *testing.T) {
 		"their taint":                       {podDefaults, `{selector: {matchLabels: {a: "true"}}, tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]}`, "", "nodes that run the cluster"},
 		"more labels than it may":           {podDefaults, `{selector: {matchLabels: {` + many(65) + `}}}`, "spec.selector", ""},
 		"more values than it may":           {podDefaults, `{selector: {matchExpressions: [{key: a, operator: In, values: [` + strings.Repeat("v, ", 1025) + `]}]}}`, "spec.selector.matchExpressions", ""},
+		"a Secret that a label names":       {podDefaults, `{selector: {matchLabels: {a: "true"}}, substitute: true, env: [{name: A, valueFrom: {secretKeyRef: {name: "${pod.labels['s']}", key: k}}}, {name: B, value: "${namespace}"}], volumes: [{name: v, secret: {secretName: "x-${namespace}"}}]}`, "spec.volumes[0].secret.secretName,spec.env[0].valueFrom.secretKeyRef.name", ""},
 		"a namespace selector that is bad":  {clusterPodDefaults, `{selector: {matchLabels: {a: "true"}}, namespaceSelector: {matchExpressions: [{key: a, operator: In}]}}`, "spec.namespaceSelector.matchExpressions[0].values", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
