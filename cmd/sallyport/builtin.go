@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/webhooks/imagepull"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
@@ -127,13 +128,15 @@ func builtins() []builtin {
 					return watcher{}, err
 				}
 				return watcher{
-					sources: builtinSources{podDefaults: w, authors: authors}, what: "poddefaults", help: "PodDefaults known to this server.",
+					sources: builtinSources{podDefaults: w, authors: authors}, what: "poddefaults", help: "PodDefaults and ClusterPodDefaults known to this server.",
 					ready: w.Ready, run: w.Run, count: w.Len, contact: w.LastContact,
 				}, nil
 			},
-			rights: []rbacv1.PolicyRule{{
-				APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, Verbs: []string{"list", "watch"},
-			}},
+			rights: []rbacv1.PolicyRule{
+				{APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, Verbs: []string{"list", "watch"}},
+				{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.ClusterPodDefaultResource}, Verbs: []string{"list", "watch"}},
+				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}, // their labels
+			},
 			rightsFor: authorRights,
 		},
 		{
@@ -224,13 +227,13 @@ func (s builtinSelection) define(settings *builtinSettings, from builtinSources)
 	return webhooks, errors.Join(errs...)
 }
 
-// rights are those that the selected webhooks need to read from a cluster.
+// rights are those that the selected webhooks need to read from a cluster, each once.
 func (s builtinSelection) rights(settings *builtinSettings) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, b := range s.enabled() {
-		rules = append(rules, b.rights...)
+		rules = distinct(rules, b.rights)
 		if b.rightsFor != nil {
-			rules = append(rules, b.rightsFor(settings)...)
+			rules = distinct(rules, b.rightsFor(settings))
 		}
 	}
 	return rules

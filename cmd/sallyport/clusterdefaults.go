@@ -161,29 +161,12 @@ func same(a, b *clusterDefault) bool {
 
 // source is what the webhook selects from.
 func (k *clusterDefaults) source() poddefault.Source {
-	s := clusterSource{cluster: poddefault.NewIndex(), namespaced: poddefault.NewIndex()}
+	index := poddefault.NewIndex()
+	index.SetNamespace(k.namespace, k.labels)
 	for _, d := range k.all {
-		switch {
-		case d.namespaces == nil:
-			s.namespaced.Set(d.compiled)
-		case d.namespaces.Matches(k.labels):
-			s.cluster.Set(d.compiled)
-		}
+		index.Set(d.compiled)
 	}
-	return s
-}
-
-// clusterSource selects ClusterPodDefaults before PodDefaults.
-type clusterSource struct{ cluster, namespaced *poddefault.Index }
-
-// Select implements [poddefault.Source].
-func (s clusterSource) Select(ctx context.Context, namespace string, pod poddefault.Labels) ([]*poddefault.Compiled, error) {
-	all, err := s.cluster.Select(ctx, "", pod)
-	if err != nil {
-		return nil, err
-	}
-	more, err := s.namespaced.Select(ctx, namespace, pod)
-	return append(all, more...), err
+	return index
 }
 
 // mismatch says which requirement of a selector labels do not meet; empty if they meet

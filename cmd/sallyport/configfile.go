@@ -189,6 +189,9 @@ func (c *configFile) apply(flags *pflag.FlagSet, selection *builtinSelection, se
 	if flags.Changed("authorize-authors") {
 		settings.podDefault.Authorize = podDefault.Authorize
 	}
+	if flags.Changed("poddefault-freshness") {
+		settings.podDefault.Freshness = podDefault.Freshness
+	}
 	if c.Webhooks != nil && !flags.Changed("webhooks") {
 		*selection = listed
 	}

@@ -43,7 +43,7 @@ func (o *defaultsOptions) addFlags(cmd *cobra.Command, what string) {
 	addFlagGroup(cmd, "Cluster", func() { o.clusterFlags.addFlags(cmd) })
 	addFlagGroup(cmd, "As the server is set up", func() {
 		addConfigFlag(cmd, &o.config)
-		addPodDefaultFlags(flags, &o.settings.podDefault.Settings)
+		addPodDefaultFlags(cmd, &o.settings.podDefault.Settings)
 	})
 }
 

@@ -69,7 +69,7 @@ func newReviewCommand() *cobra.Command {
 			"`name` of a webhook to call, if its rules cover the object, of those in --webhooks; may be repeated (default all)")
 		addConfigFlag(cmd, &o.config)
 		o.selection.addFlag(cmd)
-		addPodDefaultFlags(flags, &o.settings.podDefault.Settings)
+		addPodDefaultFlags(cmd, &o.settings.podDefault.Settings)
 	})
 	addFlagGroup(cmd, "Output", func() {
 		flags.StringVarP(&o.output, "output", "o", outputDiff,

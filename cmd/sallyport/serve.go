@@ -84,7 +84,7 @@ func newServe() (*cobra.Command, *serveOptions, *frontdoor.App) {
 	addFlagGroup(cmd, "Callers", func() { app.AddAuthenticationFlags(cmd, &o.settings.Authentication) })
 	addFlagGroup(cmd, "Ready-made webhooks", func() {
 		o.webhooks.addFlag(cmd)
-		addPodDefaultFlags(flags, &o.builtin.podDefault.Settings)
+		addPodDefaultFlags(cmd, &o.builtin.podDefault.Settings)
 		addAuthorFlag(cmd, &o.builtin.podDefault)
 		o.controllers.addFlag(cmd)
 	})

@@ -21,6 +21,10 @@ const (
 	MarkPrefix = "poddefault.admission.kubeflow.org/poddefault-"
 	// ClusterMarkPrefix is [MarkPrefix] for ClusterPodDefaults. See [ClusterMark].
 	ClusterMarkPrefix = "sallyport.io/clusterpoddefault-"
+	// SkipPrefix and ClusterSkipPrefix, with the object's name, make the annotation
+	// that says why an object with the policy Skip was not applied.
+	SkipPrefix        = "poddefault.admission.kubeflow.org/skipped-"
+	ClusterSkipPrefix = "sallyport.io/clusterpoddefault-skipped-"
 	// DecisionsAnnotation lists every object that was decided on, whether it was
 	// applied or not: the names of PodDefaults, and "cluster/NAME" for each
 	// ClusterPodDefault, sorted, with commas between them.
@@ -50,12 +54,28 @@ func annotation(prefix, name string) string {
 	return prefix + name[:longest-9] + "-" + hex.EncodeToString(sum[:4])
 }
 
-// decisions is the value of [DecisionsAnnotation].
-func decisions(objects ...[]*Compiled) string {
+// skipMark is the annotation that says why an object was skipped.
+func (c *Compiled) skipMark() string {
+	if c.Cluster() {
+		return annotation(ClusterSkipPrefix, c.name)
+	}
+	return annotation(SkipPrefix, c.name)
+}
+
+// decisions is the value of [DecisionsAnnotation]. What is listed already stays, as
+// long as all that was decided on is among it: which objects select a pod may change
+// with the labels that they add to it.
+func decisions(listed string, objects ...[]*Compiled) string {
 	var names []string
 	for _, group := range objects {
 		for _, c := range group {
 			names = append(names, c.decision)
+		}
+	}
+	if listed != "" {
+		known := strings.Split(listed, ",")
+		if !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(known, name) }) {
+			return listed
 		}
 	}
 	slices.Sort(names)

@@ -42,10 +42,17 @@ type Compiled struct {
 	volumes, tolerations, pullSecrets []item
 	initContainers, containers        []item
 	labels, annotations               []entry
-	serviceAccountName                string
-	automountToken                    *bool
-	command, args                     jsontext.Value
 	strayMounts                       []string // volumes that are mounted here but not brought along
+
+	// What lies beyond the fields that every pod is read for.
+	target                     *kubeflowv1alpha1.ContainerSelector
+	positions                  []kubeflowv1alpha1.ContainerPosition
+	podLists, containerLists   []fieldList
+	podValues, containerValues []fieldValue
+	nodeTerms                  []jsontext.Value
+	resources                  []quantity
+	overwrites                 bool                             // a field of it overwrites without a policy
+	template                   *kubeflowv1alpha1.PodDefaultSpec // to be filled in for each pod
 }
 
 // An item is one element of a list of the pod.
@@ -90,24 +97,13 @@ func CompileCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
 func (c *Compiled) compile(meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, mistakes field.ErrorList) {
 	c.name, c.resourceVersion, c.uid, c.generation = meta.Name, meta.ResourceVersion, meta.UID, meta.Generation
 	c.priority, c.policy, c.audit = spec.Priority, spec.ConflictPolicy, spec.Mode == kubeflowv1alpha1.ModeAudit
-	c.serviceAccountName, c.automountToken = spec.ServiceAccountName, spec.AutomountServiceAccountToken
 	c.labels, c.annotations = entries(spec.Labels), entries(spec.Annotations)
 	if selector, err := metav1.LabelSelectorAsSelector(&spec.Selector); err == nil {
 		c.selector = selector
 	}
-	c.env = compileList(c, envKind, spec.Env)
-	c.envFrom = compileList(c, envFromKind, spec.EnvFrom)
-	c.volumeMounts = compileList(c, mountKind, spec.VolumeMounts)
-	c.volumes = compileList(c, volumeKind, spec.Volumes)
-	c.tolerations = compileList(c, tolerationKind, spec.Tolerations)
-	c.pullSecrets = compileList(c, pullSecretKind, spec.ImagePullSecrets)
-	c.initContainers = compileList(c, containerKind, spec.InitContainers)
-	c.containers = compileList(c, containerKind, spec.Sidecars)
-	if len(spec.Command) > 0 {
-		c.command = encode(spec.Command)
-	}
-	if len(spec.Args) > 0 {
-		c.args = encode(spec.Args)
+	c.compileSpec(spec)
+	if spec.Substitute && hasPlaceholders(spec) {
+		c.template = spec.DeepCopy()
 	}
 	c.strayMounts = strayMounts(spec)
 
@@ -121,11 +117,28 @@ func (c *Compiled) compile(meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDe
 	}
 }
 
+// compileSpec encodes what the object adds.
+func (c *Compiled) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
+	c.env = compileList(c, envKind, spec.Env)
+	c.envFrom = compileList(c, envFromKind, spec.EnvFrom)
+	c.volumeMounts = compileList(c, mountKind, spec.VolumeMounts)
+	c.volumes = compileList(c, volumeKind, spec.Volumes)
+	c.tolerations = compileList(c, tolerationKind, spec.Tolerations)
+	c.pullSecrets = compileList(c, pullSecretKind, spec.ImagePullSecrets)
+	c.initContainers = compileList(c, containerKind, spec.InitContainers)
+	c.containers = compileList(c, containerKind, spec.Sidecars)
+	c.positions = spec.Positions
+	c.compileFields(spec)
+}
+
 // Problem says why the object can never work, nil if it can.
 func (c *Compiled) Problem() error { return c.problem }
 
 // Name is the object's name.
 func (c *Compiled) Name() string { return c.name }
+
+// Namespace is the object's namespace; none of a ClusterPodDefault.
+func (c *Compiled) Namespace() string { return c.namespace }
 
 // Cluster tells whether it is a ClusterPodDefault.
 func (c *Compiled) Cluster() bool { return c.namespace == "" }
@@ -179,18 +192,25 @@ func entries(m map[string]string) []entry {
 // They may come from the pod or from another PodDefault.
 func strayMounts(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
 	var stray []string
-	look := func(mounts []corev1.VolumeMount) {
-		for _, mount := range mounts {
-			own := slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-			if !own && !slices.Contains(stray, mount.Name) {
-				stray = append(stray, mount.Name)
+	look := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
+		var names []string
+		for i := range mounts {
+			names = append(names, mounts[i].Name)
+		}
+		for i := range devices {
+			names = append(names, devices[i].Name)
+		}
+		for _, name := range names {
+			own := slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+			if !own && !slices.Contains(stray, name) {
+				stray = append(stray, name)
 			}
 		}
 	}
-	look(spec.VolumeMounts)
+	look(spec.VolumeMounts, spec.VolumeDevices)
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Sidecars} {
 		for i := range list {
-			look(list[i].VolumeMounts)
+			look(list[i].VolumeMounts, list[i].VolumeDevices)
 		}
 	}
 	return stray

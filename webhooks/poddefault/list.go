@@ -144,10 +144,17 @@ type list struct {
 	field  string
 	raw    jsontext.Value // as the pod came; nil if absent
 
-	read    bool
-	present []element // what the pod came with, read when first asked for
-	added   []item
-	removed []removal
+	read     bool
+	present  []element // what the pod came with, read when first asked for
+	added    []item
+	removed  []removal
+	replaced []replacement
+}
+
+// A replacement is an element of the pod that another takes the place of.
+type replacement struct {
+	index int
+	item
 }
 
 // A removal is an element that goes away.
@@ -191,10 +198,21 @@ func (l *list) find(key string) (*item, int) {
 	present := l.elements()
 	for i := len(present) - 1; i >= 0; i-- {
 		if string(present[i].key) == key {
+			for j := range l.replaced {
+				if l.replaced[j].index == i {
+					return &l.replaced[j].item, i
+				}
+			}
 			return &item{key: key, value: present[i].value}, i
 		}
 	}
 	return nil, -1
+}
+
+// replace puts the element in the place of the one of the pod that has its key.
+func (l *list) replace(wanted item) {
+	_, index := l.find(wanted.key)
+	l.replaced = append(l.replaced, replacement{index, wanted})
 }
 
 // add appends the element unless it is there. What stands in its way is returned
