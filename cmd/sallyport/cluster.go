@@ -122,6 +122,18 @@ func (c *cluster) get(ctx context.Context, path string) (*object, error) {
 	return objects[0], nil
 }
 
+// getNamed is [cluster.get] for what a person has named.
+func (c *cluster) getNamed(ctx context.Context, collection, kind, name string) (*object, error) {
+	o, err := c.get(ctx, collection+"/"+name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no %s %s in the namespace %s: see --namespace and --context", kind, name, c.namespace)
+	case err != nil:
+		return nil, fmt.Errorf("%s %s: %w", kind, name, err)
+	}
+	return o, nil
+}
+
 // list reads all objects of a collection, page by page.
 func (c *cluster) list(ctx context.Context, path string) ([]*object, error) {
 	var all []*object
@@ -228,7 +240,7 @@ func (c *cluster) workload(ctx context.Context, args []string) (*object, error) 
 	var kinds []string
 	for _, k := range workloadKinds {
 		if k.named(word) {
-			return c.get(ctx, k.path(c.namespace)+"/"+name)
+			return c.getNamed(ctx, k.path(c.namespace), strings.ToLower(k.kind), name)
 		}
 		kinds = append(kinds, strings.ToLower(k.kind))
 	}

@@ -155,7 +155,7 @@ func (c *cluster) defaultNamed(ctx context.Context, args []string) (*object, err
 	}
 	for _, kind := range defaultKinds {
 		if slices.Contains(kind.words, strings.ToLower(word)) {
-			return c.get(ctx, kind.path(c.namespace)+"/"+name)
+			return c.getNamed(ctx, kind.path(c.namespace), kind.words[0], name)
 		}
 	}
 	return nil, fmt.Errorf("type %q: choose poddefault or clusterpoddefault", word)

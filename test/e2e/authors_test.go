@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os/exec"
@@ -110,6 +109,8 @@ type escalation struct {
 	write, pod string
 	// first is the spec before: the attempt is an update.
 	first string
+	// labels is how many the selector asks for, beside the spec.
+	labels int
 }
 
 // byRole is what whoever may not create pods is told.
@@ -141,6 +142,10 @@ var escalations = []escalation{
 	{what: "no AppArmor", user: member, spec: "annotations: {container.apparmor.security.beta.kubernetes.io/main: unconfined}", pod: "forbidden AppArmor profile"},
 	{what: "the host's processes on Windows", user: member, spec: "sidecars: [{name: x, image: x, securityContext: {windowsOptions: {hostProcess: true}}}]", pod: "hostProcess"},
 
+	{what: "the containers of others, privileged", user: member, spec: "containerSecurityContext: {privileged: true}", pod: "privileged"},
+	{what: "a kernel parameter", user: member, spec: "podSecurityContext: {sysctls: [{name: kernel.msgmax, value: '1'}]}", pod: "forbidden sysctls"},
+	{what: "a port of the node for the containers of others", user: member, spec: "ports: [{containerPort: 80, hostPort: 80}]", pod: "hostPort"},
+
 	{what: "the network of the node", user: member, spec: "hostNetwork: true", write: `unknown field "spec.hostNetwork"`},
 	{what: "the processes of the node", user: member, spec: "hostPID: true", write: `unknown field "spec.hostPID"`},
 	{what: "a node by its name", user: member, spec: "nodeName: control-plane-0", write: `unknown field "spec.nodeName"`},
@@ -159,16 +164,8 @@ var escalations = []escalation{
 	{what: "the Secret that a label names", user: member, spec: "substitute: true, volumes: [{name: s, secret: {secretName: \"${pod.labels['s']}\"}}]", write: "spec.volumes[0].secret.secretName: Forbidden: names are never substituted"},
 	{what: "the service account that a label names", user: member, spec: "substitute: true, serviceAccountName: \"${pod.labels['s']}\"", write: "spec.serviceAccountName: Forbidden: names are never substituted"},
 	{what: "a path out of the volume", user: member, spec: "volumes: [{name: e, emptyDir: {}}], volumeMounts: [{name: e, mountPath: /e, subPath: ../..}]", pod: "must not contain '..'"},
-	{what: "a selector that costs everybody", user: member, spec: "-selector: {matchLabels: {" + manyLabels(20_000) + "}}", write: "spec.selector: Too many"},
-	{what: "a selector of a million labels", user: member, spec: "-selector: {matchLabels: {" + manyLabels(1_000_000) + "}}", write: "too large"},
-}
-
-func manyLabels(n int) string {
-	var out bytes.Buffer
-	for i := range n {
-		fmt.Fprintf(&out, "l%d: x,", i)
-	}
-	return strings.TrimSuffix(out.String(), ",")
+	{what: "a selector that costs everybody", user: member, spec: "desc: dear", labels: 20_000, write: "spec.selector: Too many"},
+	{what: "a selector of a million labels", user: member, spec: "desc: dearer", labels: 1_000_000, write: "too large"},
 }
 
 // asObject is the object of an attempt.
@@ -192,6 +189,13 @@ func (x escalation) asObject(t *testing.T, namespace, name, spec string) *unstru
 	var parsed map[string]any
 	if err := yaml.Unmarshal([]byte(text), &parsed); err != nil {
 		t.Fatal(err)
+	}
+	if x.labels > 0 {
+		many := map[string]any{}
+		for i := range x.labels {
+			many[fmt.Sprintf("label-%d", i)] = "x"
+		}
+		parsed["selector"] = map[string]any{"matchLabels": many}
 	}
 	o.Object["spec"] = parsed
 	return o

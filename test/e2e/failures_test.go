@@ -53,7 +53,6 @@ func testConflict(t *testing.T, e *env) {
 
 func testInvalidObjects(t *testing.T, e *env) {
 	name := e.namespace(t, "invalid")
-	s := e.serve(t, name)
 	long := strings.Repeat("a", 253)
 	for _, pd := range []*kubeflowv1alpha1.PodDefault{
 		podDefault(name, "wrong-selector", kubeflowv1alpha1.PodDefaultSpec{
@@ -63,8 +62,9 @@ func testInvalidObjects(t *testing.T, e *env) {
 		podDefault(name, "mount-without-volume", kubeflowv1alpha1.PodDefaultSpec{VolumeMounts: []corev1.VolumeMount{{Name: "nowhere", MountPath: "/x"}}}),
 		podDefault(name, long, kubeflowv1alpha1.PodDefaultSpec{Env: []corev1.EnvVar{{Name: "LONG", Value: "1"}}}),
 	} {
-		e.create(t, pd)
+		e.create(t, pd) // before there is a webhook that would refuse it
 	}
+	s := e.serve(t, name)
 	e.createSoon(t, envPodDefault(name, "works"), simplePod(name, "probe"), poddefault.Mark("works"))
 	pod := simplePod(name, "injected")
 	e.create(t, pod)
