@@ -86,6 +86,8 @@ func defaultBuiltinSettings() builtinSettings {
 type builtinSources struct {
 	podDefaults poddefault.Source
 	authors     author.Authorizer
+	neighbours  author.Neighbours  // nil where nobody is told
+	counts      *poddefault.Counts // nil where nobody looks at metrics
 	projects    projectlimit.Source
 }
 
@@ -115,7 +117,10 @@ func builtins() []builtin {
 			docs:  "docs/poddefault.md",
 			webhooks: func(s *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
 				injects, err := poddefault.New(from.podDefaults, s.podDefault.Settings)
-				judges, errAuthor := author.New(from.authors, s.podDefault.Authorize)
+				if from.counts != nil {
+					injects.Handler = from.counts.Count(injects.Handler)
+				}
+				judges, errAuthor := author.New(from.authors, from.neighbours, s.podDefault.Authorize)
 				return []admission.Webhook{injects, judges}, errors.Join(err, errAuthor)
 			},
 			watch: func(env frontdoor.Environment) (watcher, error) {
@@ -127,8 +132,12 @@ func builtins() []builtin {
 				if err != nil {
 					return watcher{}, err
 				}
+				counts, err := poddefault.NewCounts(env.Metrics)
+				if err != nil {
+					return watcher{}, err
+				}
 				return watcher{
-					sources: builtinSources{podDefaults: w, authors: authors}, what: "poddefaults", help: "PodDefaults and ClusterPodDefaults known to this server.",
+					sources: builtinSources{podDefaults: w, authors: authors, neighbours: w, counts: counts}, what: "poddefaults", help: "PodDefaults and ClusterPodDefaults known to this server.",
 					ready: w.Ready, run: w.Run, count: w.Len, contact: w.LastContact,
 				}, nil
 			},

@@ -117,7 +117,7 @@ func (o *reviewOptions) validate() error {
 func (o *reviewOptions) run(cmd *cobra.Command) error {
 	given := newPodDefaultFiles()
 	projects := projectlimit.NewIndex()
-	webhooks, err := o.selection.define(&o.settings, builtinSources{podDefaults: given.index, authors: anybody{}, projects: projects})
+	webhooks, err := o.selection.define(&o.settings, builtinSources{podDefaults: given.index, authors: anybody{}, neighbours: given.index, projects: projects})
 	if err != nil {
 		return err
 	}
