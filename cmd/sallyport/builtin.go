@@ -113,7 +113,11 @@ func builtins() []builtin {
 			docs:  "docs/poddefault.md",
 			webhooks: func(s *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
 				webhook, err := poddefault.New(from.podDefaults, s.podDefault)
-				return []admission.Webhook{webhook}, err
+				if err != nil {
+					return nil, err
+				}
+				excluded, err := poddefault.NewExcluded(from.podDefaults, s.podDefault)
+				return []admission.Webhook{webhook, excluded}, err
 			},
 			watch: func(env frontdoor.Environment) (watcher, error) {
 				w, err := poddefault.Watch(env.Client, env.Logger)

@@ -117,9 +117,14 @@ func handle(t testing.TB, raw []byte, pds ...*kubeflowv1alpha1.PodDefault) *admi
 	return handleFrom(t, raw, indexOf(pds...))
 }
 
+// handleFrom runs the handler of the webhook that is for the pod.
 func handleFrom(t testing.TB, raw []byte, index *Index) *admission.Response {
 	t.Helper()
-	webhook, err := New(index, DefaultSettings())
+	define := New
+	if meta, ok := readMetadata(raw); ok && meta.annotations.Get(ExcludeAnnotation) == "true" {
+		define = NewExcluded
+	}
+	webhook, err := define(index, DefaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
