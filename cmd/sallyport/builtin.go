@@ -117,11 +117,15 @@ func builtins() []builtin {
 			docs:  "docs/poddefault.md",
 			webhooks: func(s *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
 				injects, err := poddefault.New(from.podDefaults, s.podDefault.Settings)
+				if err != nil {
+					return nil, err
+				}
+				excluded, err := poddefault.NewExcluded(from.podDefaults, s.podDefault.Settings)
 				if from.counts != nil {
-					injects.Handler = from.counts.Count(injects.Handler)
+					injects.Handler, excluded.Handler = from.counts.Count(injects.Handler), from.counts.Count(excluded.Handler)
 				}
 				judges, errAuthor := author.New(from.authors, from.neighbours, s.podDefault.Authorize)
-				return []admission.Webhook{injects, judges}, errors.Join(err, errAuthor)
+				return []admission.Webhook{injects, excluded, judges}, errors.Join(err, errAuthor)
 			},
 			watch: func(env frontdoor.Environment) (watcher, error) {
 				w, err := poddefault.Watch(env.Client, env.Logger)
