@@ -101,7 +101,7 @@ func TestPartsAreThoseThatWereAskedFor(t *testing.T) {
 		return kinds
 	}
 	rights := []string{"ClusterRole", "ClusterRoleBinding", "ServiceAccount", "Role", "RoleBinding", "Role", "RoleBinding"}
-	configurations := []string{"MutatingWebhookConfiguration"}
+	configurations := []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 	definitions := []string{"CustomResourceDefinition", "CustomResourceDefinition"}
 	for _, tc := range []struct {
 		args, want []string

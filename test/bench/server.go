@@ -78,6 +78,7 @@ func (s *site) serve(port int, more ...string) ([]string, error) {
 		s.sallyport, "serve",
 		"--kubeconfig", s.cp.kubeconfig,
 		"--registration", "none",
+		"--controllers=", // whose work is not a review's
 		"--bind-address", "127.0.0.1",
 		"--secure-port", strconv.Itoa(port),
 		"--metrics-bind-address", net.JoinHostPort("127.0.0.1", strconv.Itoa(metrics)),

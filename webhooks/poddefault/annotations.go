@@ -40,7 +40,7 @@ const clusterDecision = "cluster/"
 func Mark(name string) string { return annotation(MarkPrefix, name) }
 
 // ClusterMark is [Mark] for a ClusterPodDefault, whose name is cut if it has more than
-// 44 characters.
+// 45 characters.
 func ClusterMark(name string) string { return annotation(ClusterMarkPrefix, name) }
 
 // annotation puts a name behind a prefix that ends in the name part of an annotation's

@@ -148,6 +148,7 @@ func (m *merge) denial() *admission.Response {
 	resp := admission.BadRequest(
 		"conflict occurred while applying poddefaults: %s on pod: %s err: %s. Change the pod or a PodDefault%s",
 		names(m.applied), m.pod.name, strings.Join(texts, "; "), m.remedy())
+	resp.AuditAnnotations = m.deniedBy()
 	return resp.Warn(m.warnings...)
 }
 
