@@ -160,6 +160,13 @@ func TestPatchedPodIsTheIntendedOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tb := rapidTB{t, rt}
 		pod, pds := drawPod(rt), drawPodDefaults(rt)
+		for _, pd := range pds {
+			pd.Spec.Priority = int32(rapid.IntRange(0, 1).Draw(rt, "priority"))
+			pd.Spec.NodeSelector = drawMap(rt, "node selector")
+			pd.Spec.ConflictPolicy = rapid.SampledFrom([]kubeflowv1alpha1.ConflictPolicy{
+				"", kubeflowv1alpha1.ConflictDeny, kubeflowv1alpha1.ConflictKeepPod, kubeflowv1alpha1.ConflictOverride,
+			}).Draw(rt, "policy")
+		}
 		raw := encodeJSON(tb, pod)
 		resp := handle(tb, raw, pds...)
 		want, conflict := intend(pod, pds)
@@ -174,10 +181,16 @@ func TestPatchedPodIsTheIntendedOne(t *testing.T) {
 			rt.Fatal(err)
 		}
 		delete(got.Annotations, DecisionsAnnotation)
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), inAnyOrder(envName), inAnyOrder(mountPath), inAnyOrder(volumeName)); diff != "" {
 			rt.Fatalf("(-want +got):\n%s", diff)
 		}
 	})
+}
+
+// inAnyOrder compares lists of elements without regard to their order, which is that of
+// the objects and not what the oracle is for.
+func inAnyOrder[T any](key func(T) string) cmp.Option {
+	return cmpopts.SortSlices(func(a, b T) bool { return key(a) < key(b) })
 }
 
 // TestSecondPassIsEmpty runs the webhook over its own result, as it is and after
