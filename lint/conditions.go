@@ -5,7 +5,6 @@ package lint
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -166,14 +165,4 @@ func bare(group, version, resource, kind, namespace string) Request {
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
-}
-
-// quoteShort is an expression for a message.
-func quoteShort(expression string) string {
-	const longest = 60
-	expression = strings.Join(strings.Fields(expression), " ")
-	if runes := []rune(expression); len(runes) > longest {
-		expression = string(runes[:longest]) + "…"
-	}
-	return fmt.Sprintf("%q", expression)
 }
