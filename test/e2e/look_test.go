@@ -233,6 +233,21 @@ func testDoctor(t *testing.T, e *env) {
 	expectLine(t, lines, "replicas", "does not tell its metrics")
 	expectLine(t, lines, "calls", "1 requests were refused since this API server started as poddefault.sallyport.io did not answer")
 
+	// Somebody else's authority, and nobody who would put that right.
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	if err := e.client.Get(t.Context(), client.ObjectKey{Name: name}, configuration); err != nil {
+		t.Fatal(err)
+	}
+	configuration.Webhooks[0].ClientConfig.CABundle = e.config.CAData
+	if err := e.client.Update(t.Context(), configuration); err != nil {
+		t.Fatal(err)
+	}
+	lines = e.doctorLines(t, 2, args...)
+	expectLine(t, lines, "authority", "fix: the caBundle of MutatingWebhookConfiguration poddefault.sallyport.io does not hold the authority that signs")
+	other := startRecorder(t)
+	lines = e.doctorLines(t, 2, append(args, "--dial", other.Listener.Addr().String())...)
+	expectLine(t, lines, "certificate", "fix: poddefault.sallyport.io: caBundle does not sign the serving certificate")
+
 	e.deleteConfiguration(t, name)
 	lines = e.doctorLines(t, 2, args...)
 	expectLine(t, lines, "configurations", "fix: there is no webhook configuration doctor with a webhook")
