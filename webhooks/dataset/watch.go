@@ -4,7 +4,6 @@ package dataset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -141,15 +140,17 @@ func (w *Watcher) follow(kind Kind, expected runtime.Object, source *cache.ListW
 func (f *follow) patient(source *cache.ListWatch) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return patiently(ctx, f, func() (runtime.Object, error) { return source.ListWithContextFunc(ctx, options) })
+			return patiently(ctx, f, runtime.Object(&leanList{}), func() (runtime.Object, error) { return source.ListWithContextFunc(ctx, options) })
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return patiently(ctx, f, func() (watch.Interface, error) { return source.WatchFuncWithContext(ctx, options) })
+			return patiently(ctx, f, watch.NewEmptyWatch(), func() (watch.Interface, error) { return source.WatchFuncWithContext(ctx, options) })
 		},
 	}
 }
 
-func patiently[T any](ctx context.Context, f *follow, try func() (T, error)) (T, error) {
+// patiently returns nothing, and no error that somebody would log, if the context ends
+// before there is a definition.
+func patiently[T any](ctx context.Context, f *follow, nothing T, try func() (T, error)) (T, error) {
 	for {
 		out, err := try()
 		if err == nil || !apierrors.IsNotFound(err) {
@@ -167,7 +168,7 @@ func patiently[T any](ctx context.Context, f *follow, try func() (T, error)) (T,
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return out, ctx.Err()
+			return nothing, nil
 		case <-timer.C:
 		}
 	}
@@ -245,11 +246,13 @@ func (w *Watcher) read(ctx context.Context, ref Ref) (*Object, error) {
 	if ref.Namespace != "" {
 		get = get.Namespace(ref.Namespace)
 	}
-	raw, err := get.DoRaw(ctx)
+	result := get.Do(ctx)
+	raw, _ := result.Raw()
+	err := result.Error() // which looks for a Status in the answer
 	switch {
 	case apierrors.IsNotFound(err):
-		// No API at all answers without a Status of the API.
-		if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		// Where there is no such API, the answer is no Status of the API.
+		if apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 			return nil, ErrNotInstalled
 		}
 		return nil, nil
