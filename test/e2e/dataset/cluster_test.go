@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/fluid"
 )
 
 // patience is how long anything may take that needs no more than a moment: tests end
@@ -53,7 +54,7 @@ func startCluster(t *testing.T) *cluster {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building sallyport: %v\n%s", err, out)
 	}
-	c.config = sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(definitions(t, "CacheRuntime")...))
+	c.config = sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(fluid.Definitions("CacheRuntime")...))
 	c.kubeconfig = sallyporttest.Kubeconfig(t, c.config)
 	var err error
 	types := runtime.NewScheme()

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sallyport-io/sallyport/test/fluid"
 	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
 
@@ -172,11 +173,9 @@ func testLag(t *testing.T, c *cluster) {
 }
 
 func testRefusals(t *testing.T, c *cluster) {
-	c.create(t, fluidObject("Dataset", "team-a", "unbound", map[string]any{"status": map[string]any{"phase": "NotBound"}}))
+	c.create(t, fluid.Object(dataset.DatasetKind, "team-a", "unbound", nil, map[string]any{"phase": "NotBound"}))
 	c.claim(t, "team-a", "unbound")
-	c.create(t, fluidObject("Dataset", "team-a", "cached", map[string]any{"status": map[string]any{
-		"phase": "Bound", "runtimes": []any{map[string]any{"type": "cache"}},
-	}}))
+	c.create(t, fluid.Object(dataset.DatasetKind, "team-a", "cached", nil, fluid.Bound("team-a", "cached", "cache")))
 	c.claim(t, "team-a", "cached")
 	for claim, want := range map[string]string{
 		"unbound":      "dataset team-a/unbound not bound",
@@ -261,9 +260,9 @@ func testDefinitions(t *testing.T, c *cluster, watcher *dataset.Watcher) {
 			t.Errorf("fresh %v: a runtime without definition: %v", fresh, err)
 		}
 	}
-	crd := definition("CacheRuntime")
+	crd := fluid.Definition(ref.Kind)
 	c.install(t, crd)
-	c.create(t, fluidObject("CacheRuntime", "team-a", "cached", map[string]any{"spec": map[string]any{"client": map[string]any{}}}))
+	c.create(t, fluid.Object(ref.Kind, "team-a", "cached", map[string]any{"client": map[string]any{}}, nil))
 	p := pod("team-a", "cached", "cached")
 	c.create(t, p) // by a read afresh, whether the kind is followed already or not
 	eventually(t, "the runtime to be followed", func(ctx context.Context) (bool, error) {
@@ -293,7 +292,7 @@ func testDefinitions(t *testing.T, c *cluster, watcher *dataset.Watcher) {
 func (c *cluster) install(t *testing.T, crd client.Object) {
 	t.Helper()
 	c.create(t, crd)
-	probe := fluidObject("CacheRuntime", "team-a", "probe", map[string]any{})
+	probe := fluid.Object("CacheRuntime", "team-a", "probe", nil, nil)
 	eventually(t, "the definition to be served", func(ctx context.Context) (bool, error) {
 		err := c.client.Create(ctx, probe.DeepCopy(), client.DryRunAll)
 		return err == nil, err

@@ -4,78 +4,22 @@ package dataset
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/sallyport-io/sallyport/test/fluid"
 	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
-
-// definitions are those of Fluid's API as far as the webhook reads it: any fields. Kinds
-// in without are left out.
-func definitions(t *testing.T, without ...string) []*apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
-	var out []*apiextensionsv1.CustomResourceDefinition
-	for kind, version := range dataset.Kinds() {
-		if version != dataset.Group+"/"+dataset.Version || len(without) > 0 && string(kind) == without[0] {
-			continue
-		}
-		out = append(out, definition(string(kind)))
-	}
-	if len(out) < 7 {
-		t.Fatalf("%d definitions", len(out))
-	}
-	return out
-}
-
-func definition(kind string) *apiextensionsv1.CustomResourceDefinition {
-	any := true
-	singular := strings.ToLower(kind)
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + dataset.Group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: dataset.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: singular + "s", Singular: singular, Kind: kind, ListKind: kind + "List"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: dataset.Version, Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", XPreserveUnknownFields: &any,
-				}},
-			}},
-		},
-	}
-}
-
-func fluidObject(kind, namespace, name string, content map[string]any) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: content}
-	u.SetAPIVersion(dataset.Group + "/" + dataset.Version)
-	u.SetKind(kind)
-	u.SetNamespace(namespace)
-	u.SetName(name)
-	return u
-}
 
 // dataset makes a Dataset with its runtime, as it is when Fluid's controllers are done:
 // bound, with a volume and a claim. Workers have to be in the zone and region.
 func (c *cluster) dataset(t *testing.T, namespace, name, kind, runtimeType string) {
 	t.Helper()
-	c.create(t, fluidObject(kind, namespace, name, map[string]any{
-		"spec": map[string]any{"fuse": map[string]any{}},
-		"status": map[string]any{"cacheAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{
-			"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{
-				map[string]any{"key": corev1.LabelTopologyZone, "operator": "In", "values": []any{"z1"}},
-				map[string]any{"key": corev1.LabelTopologyRegion, "operator": "In", "values": []any{"r1"}},
-			}}},
-		}}},
-	}))
-	c.create(t, fluidObject("Dataset", namespace, name, map[string]any{"status": map[string]any{
-		"phase": "Bound", "runtimes": []any{map[string]any{"type": runtimeType, "name": name, "namespace": namespace}},
-	}}))
+	c.create(t, fluid.Object(dataset.Kind(kind), namespace, name, nil, fluid.WorkersIn(corev1.LabelTopologyZone, "z1", corev1.LabelTopologyRegion, "r1")))
+	c.create(t, fluid.Object(dataset.DatasetKind, namespace, name, nil, fluid.Bound(namespace, name, runtimeType)))
 	c.claim(t, namespace, name)
 }
 
