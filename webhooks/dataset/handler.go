@@ -45,7 +45,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if len(req.Object.Raw) == 0 {
 		return admission.BadRequest("the request has no object; expected a pod"), nil
 	}
-	meta, ok := readMetadata(req.Object.Raw)
+	meta, ok := readMetadata(req.Object.Raw, h.all)
 	if !ok {
 		return admission.BadRequest("the request's object is no pod: it is no JSON object, or its metadata is none"), nil
 	}

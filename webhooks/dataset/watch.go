@@ -262,7 +262,11 @@ func (w *Watcher) read(ctx context.Context, ref Ref) (*Object, error) {
 		return nil, err
 	}
 	_, object, err := Parse(ref.Kind, raw)
-	return object, err
+	if err != nil {
+		return nil, err
+	}
+	object.prepare(ref)
+	return object, nil
 }
 
 // objectOf is what is kept of an object that was listed or watched.
