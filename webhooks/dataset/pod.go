@@ -53,12 +53,9 @@ type podMetadata struct {
 
 // asks tells whether the pod has one of the labels that ask for the webhook.
 func (m *podMetadata) asks() bool {
-	for _, e := range m.labels {
-		switch string(e.key) {
-		case ServerfulLabel, ServerlessLabel, SidecarLabel:
-			if string(e.value) == "true" {
-				return true
-			}
+	for i := range optInLabels {
+		if m.labels.is(optInLabels[i].label) {
+			return true
 		}
 	}
 	return false
