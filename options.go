@@ -54,6 +54,20 @@ type Environment struct {
 	Metrics prometheus.Registerer
 	// Changed is for components whose Registered has changed. It does not wait.
 	Changed func()
+	// Leader is for components that do something which only one of several replicas
+	// shall do. Who asks for it while it is built makes the application take part in an
+	// election, see [LeaderElectionSettings]; one that takes part in none always leads.
+	Leader func() Leader
+}
+
+// Leader tells which of several replicas does what only one shall do. All of them
+// serve, whoever leads.
+type Leader interface {
+	// Leading tells whether this one leads now.
+	Leading() bool
+	// Changed returns a channel that is closed when Leading changes next; nil if it
+	// never does.
+	Changed() <-chan struct{}
 }
 
 // Component is something that webhooks stand on. It is there until the last review is

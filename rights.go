@@ -29,6 +29,10 @@ type Rights struct {
 	// controllers; empty if there are none. It is in LeaderElection.Namespace or, if
 	// that is empty, in the namespace of the Service, which is the pod's.
 	ControllersLease string
+	// ComponentsOf is the name of the application if one of its components asks who
+	// leads, see [Environment.Leader]; otherwise empty. They share the lease of an
+	// authority in a Secret, and have one of their own where there is none.
+	ComponentsOf string
 }
 
 // Objects returns a ClusterRole and Roles with these rights and no more and, for a
@@ -75,6 +79,9 @@ func (r Rights) Objects() []runtime.Object {
 	}
 	if namespace, secret, ok := r.Certificate.AuthoritySecret(config.Endpoint); ok {
 		role(namespace, config.Name, authorityRules(secret, r.LeaderElection.Enabled))
+	} else if namespace, ok := componentsNamespace(r.LeaderElection, config); ok && r.ComponentsOf != "" {
+		lease := componentsLease(r.ComponentsOf)
+		role(namespace, lease, leaseRules(lease))
 	}
 	if namespace, ok := r.controllersNamespace(); ok {
 		role(namespace, r.ControllersLease+"-controllers", controllersRules(r.ControllersLease))

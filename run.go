@@ -63,7 +63,8 @@ type process struct {
 	source   certificate.Source
 	listener *serving.Server
 	keeper   registrar
-	leader   *leader         // nil if this replica always leads
+	leader   *leader // nil if this replica always leads
+	elected  componentsLeader
 	callers  *Authentication // nil if everybody may call
 	private  *privatePaths   // nil if paths are those of the definitions
 }
@@ -106,7 +107,7 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 	}
 	registry := newMetricsRegistry(p.manager != nil)
 	webhooks := c.webhooks
-	env := Environment{Client: client, Logger: p.logger, Metrics: registry, Changed: p.notifyKeeper}
+	env := Environment{Client: client, Logger: p.logger, Metrics: registry, Changed: p.notifyKeeper, Leader: p.elected.ask}
 	for _, build := range c.components {
 		component, err := build(env)
 		if err != nil {
@@ -126,6 +127,9 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 		if p.leader, err = newLeader(clients.CoordinationV1(), namespace, name, s.LeaderElection, p.logger); err != nil {
 			return nil, err
 		}
+	}
+	if err := p.elected.stand(p.leader, s, a.name, clients, p.logger); err != nil {
+		return nil, err
 	}
 	authority := certificate.AuthorityOptions{Leading: p.leader.Leading, Logger: p.logger, Registry: registry}
 	if s.Registration.Mode == registration.ModeAPI { // else nobody here knows what clients are told to trust
@@ -273,13 +277,13 @@ func (p *process) run(ctx context.Context) error {
 	if p.keeper != nil {
 		group.Go(func() error { return p.keeper.Run(below) })
 	}
-	if p.leader != nil {
+	for _, leader := range p.leaders() {
 		// A replica that is going to end gives up the lease at once, and goes on serving.
 		group.Go(func() error {
 			leading, stop := context.WithCancel(ctx)
 			defer stop()
 			defer context.AfterFunc(below, stop)()
-			return p.leader.Run(leading)
+			return leader.Run(leading)
 		})
 	}
 	group.Go(func() error { return p.notify(below) })

@@ -17,10 +17,12 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/webhooks/imagepull"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
 	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
 	"github.com/sallyport-io/sallyport/webhooks/servicetype"
 )
@@ -46,7 +48,7 @@ type builtin struct {
 
 // builtinSettings are those of all ready-made webhooks.
 type builtinSettings struct {
-	podDefault   poddefault.Settings
+	podDefault   podDefaultSettings
 	imagePull    imagepull.Settings
 	serviceType  servicetype.Settings
 	projectLimit projectlimit.Settings
@@ -81,7 +83,7 @@ func (s *builtinSettings) of(name string) settings {
 
 func defaultBuiltinSettings() builtinSettings {
 	s := builtinSettings{
-		podDefault:   poddefault.DefaultSettings(),
+		podDefault:   defaultPodDefaultSettings(),
 		imagePull:    imagepull.DefaultSettings(),
 		serviceType:  servicetype.DefaultSettings(),
 		projectLimit: projectlimit.DefaultSettings(),
@@ -94,6 +96,7 @@ func defaultBuiltinSettings() builtinSettings {
 // builtinSources are what ready-made webhooks read from.
 type builtinSources struct {
 	podDefaults poddefault.Source
+	authors     author.Authorizer
 	projects    projectlimit.Source
 	datasets    dataset.Source
 	// observePlugin counts what becomes of pods; nil for nobody.
@@ -102,7 +105,7 @@ type builtinSources struct {
 
 // noSources knows of nothing: for definitions that nobody calls.
 func noSources() builtinSources {
-	return builtinSources{podDefaults: poddefault.NewIndex(), projects: projectlimit.NewIndex(), datasets: dataset.NewIndex()}
+	return builtinSources{podDefaults: poddefault.NewIndex(), authors: anybody{}, projects: projectlimit.NewIndex(), datasets: dataset.NewIndex()}
 }
 
 // watcher follows something in a cluster, and is part of builtinSources.
@@ -125,22 +128,30 @@ func builtins() []builtin {
 			short: "add to pods what the PodDefaults of their namespace say",
 			docs:  "docs/poddefault.md",
 			webhooks: func(s *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
-				webhook, err := poddefault.New(from.podDefaults, s.podDefault)
-				return []admission.Webhook{webhook}, err
+				injects, err := poddefault.New(from.podDefaults, s.podDefault.Settings)
+				judges, errAuthor := author.New(from.authors, s.podDefault.Authorize)
+				return []admission.Webhook{injects, judges}, errors.Join(err, errAuthor)
 			},
 			watch: func(env frontdoor.Environment) (watcher, error) {
 				w, err := poddefault.Watch(env.Client, env.Logger)
 				if err != nil {
 					return watcher{}, err
 				}
+				authors, err := authorsOf(env.Client)
+				if err != nil {
+					return watcher{}, err
+				}
 				return watcher{
-					sources: builtinSources{podDefaults: w}, what: "poddefaults", help: "PodDefaults known to this server.",
+					sources: builtinSources{podDefaults: w, authors: authors}, what: "poddefaults", help: "PodDefaults and ClusterPodDefaults known to this server.",
 					ready: w.Ready, run: w.Run, count: w.Len, contact: w.LastContact,
 				}, nil
 			},
-			rights: []rbacv1.PolicyRule{{
-				APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, Verbs: []string{"list", "watch"},
-			}},
+			rights: []rbacv1.PolicyRule{
+				{APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, Verbs: []string{"list", "watch"}},
+				{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.ClusterPodDefaultResource}, Verbs: []string{"list", "watch"}},
+				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}, // their labels
+			},
+			moreRights: authorRights,
 		},
 		{
 			name:  "imagepull",
@@ -195,6 +206,9 @@ func (s *builtinSelection) addFlag(cmd *cobra.Command) {
 }
 
 func (s builtinSelection) validate() error {
+	if err := hostedElsewhere(s); err != nil {
+		return err
+	}
 	if err := cli.ValidateSelection("webhooks", s, allBuiltinNames()); err != nil {
 		return err
 	}
@@ -231,7 +245,8 @@ func (s builtinSelection) define(settings *builtinSettings, from builtinSources)
 	return webhooks, errors.Join(errs...)
 }
 
-// rights are those that the selected webhooks need to read from a cluster.
+// rights are those that the selected webhooks need, with these settings, to read from a
+// cluster.
 func (s builtinSelection) rights(settings *builtinSettings) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, b := range s.enabled() {

@@ -26,6 +26,7 @@ import (
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
 )
 
 // configFile is a configuration as it was read from a file.
@@ -184,6 +185,12 @@ func (c *configFile) apply(flags *pflag.FlagSet, selection *builtinSelection, se
 	}
 	if flags.Changed("mesh-containers") {
 		settings.podDefault.MeshContainers = podDefault.MeshContainers
+	}
+	if flags.Changed("poddefault-freshness") {
+		settings.podDefault.Freshness = podDefault.Freshness
+	}
+	if flags.Changed("authorize-authors") {
+		settings.podDefault.Authorize = podDefault.Authorize
 	}
 	if c.Webhooks != nil && !flags.Changed("webhooks") {
 		*selection = listed
@@ -344,6 +351,9 @@ func (b *builtin) define(settings *builtinSettings, from builtinSources) ([]admi
 	}
 	for i := range webhooks {
 		w := &webhooks[i]
+		if w.Name == author.Name {
+			continue // it is not about pods, and what is not asked about would be admitted
+		}
 		w.NamespaceSelector = narrowed(w.NamespaceSelector, entry.NamespaceSelector)
 		w.ObjectSelector = narrowed(w.ObjectSelector, entry.ObjectSelector)
 		w.MatchConditions = append(slices.Clone(w.MatchConditions), entry.MatchConditions...)
@@ -379,6 +389,9 @@ func (s *builtinSettings) adjust(w *admission.Webhook) {
 		if entry.TimeoutSeconds != nil && !s.timeoutGiven {
 			w.TimeoutSeconds = *entry.TimeoutSeconds
 		}
+	}
+	if w.Name == author.Name { // whose policy follows from what is asked
+		w.FailurePolicy = s.podDefault.Authorize.FailurePolicy()
 	}
 }
 

@@ -36,6 +36,9 @@ func diff(o *outcome, color bool) (string, error) {
 		return paint("1", o.object.title()+": allowed, unchanged") + "\n", nil
 	}
 	sourcesBefore, sourcesAfter, err := sources(before, after, o.origins)
+	if err == nil && o.originsBefore != nil {
+		sourcesBefore, err = sourcesByLine(before, o.originsBefore)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -39,6 +39,7 @@ type manifestsOptions struct {
 	callers        callerManifests
 	webhooks       builtinSelection
 	builtin        builtinSettings
+	controllers    controllerSelection
 	config         string
 }
 
@@ -80,6 +81,8 @@ func newManifestsCommand() *cobra.Command {
 		o.certificates.AddSourceFlags(cmd)
 		o.election.AddElectFlag(cmd)
 		o.webhooks.addFlag(cmd)
+		addAuthorFlag(cmd, &o.builtin.podDefault)
+		o.controllers.addFlag(cmd)
 	})
 	addFlagGroup(cmd, "Callers", func() { o.callers.addFlags(cmd) })
 	addFlagGroup(cmd, "Webhook configurations", func() {
@@ -110,7 +113,7 @@ func (o *manifestsOptions) validate() error {
 	if o.static && o.registration.Service != "" {
 		errs = append(errs, errors.New("--static needs --url: kube-apiserver takes no Service in static manifests"))
 	}
-	errs = append(errs, o.callers.validate(), o.webhooks.validate())
+	errs = append(errs, o.callers.validate(), o.webhooks.validate(), o.controllers.validate(), validateAuthorFlag(&o.builtin.podDefault))
 	for _, problem := range validation.IsDNS1123Subdomain(o.serviceAccount) {
 		errs = append(errs, fmt.Errorf("--service-account %q: %s", o.serviceAccount, problem))
 	}

@@ -26,8 +26,11 @@ type object struct {
 	metav1.ObjectMeta
 }
 
-// at is where the object comes from, for messages: "<file>:<line>".
+// at is where the object comes from, for messages: "<file>:<line>", or "cluster".
 func (o *object) at() string {
+	if o.document.file == "" {
+		return "cluster"
+	}
 	return fmt.Sprintf("%s:%d", o.document.file, o.document.lineOf(o.pointer))
 }
 

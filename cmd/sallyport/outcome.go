@@ -38,8 +38,10 @@ type outcome struct {
 	deniedBy  string
 	warnings  []string
 	origins   []admission.Origin
-	patches   []jsontext.Value
-	answers   []jsontext.Value
+	// originsBefore are those of what is in before; nil if nothing is of theirs.
+	originsBefore []admission.Origin
+	patches       []jsontext.Value
+	answers       []jsontext.Value
 }
 
 // decide sends one object through the webhooks whose rules cover the request, one

@@ -10,7 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -18,6 +22,7 @@ import (
 type podDefaultFiles struct {
 	index      *poddefault.Index
 	namespaces map[string]bool
+	cluster    bool            // there are ClusterPodDefaults
 	told       map[string]bool // namespaces that a note was written about
 }
 
@@ -25,31 +30,28 @@ func newPodDefaultFiles() *podDefaultFiles {
 	return &podDefaultFiles{index: poddefault.NewIndex(), namespaces: map[string]bool{}, told: map[string]bool{}}
 }
 
-// load compiles the PodDefaults among the objects; those that name no namespace are
-// of the given one. What can never work is told of on notes, and left out as serve
-// leaves it out. The error has every mistake.
+// load compiles the PodDefaults and ClusterPodDefaults among the objects, and notes the
+// labels of Namespaces; PodDefaults that name no namespace are of the given one. What
+// can never work is told of on notes, and left out as serve leaves it out. The error
+// has every mistake.
 func (p *podDefaultFiles) load(objects []*object, namespace string, notes io.Writer) error {
 	var errs []error
 	var unread []*object
 	seen := map[string]*object{}
 	for _, object := range objects {
-		if object.gvk() != kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind) {
-			unread = append(unread, object)
+		if object.gvk() == (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) && object.Name != "" {
+			p.index.SetNamespace(object.Name, labelsOfNamespace(object))
 			continue
 		}
-		pd := &kubeflowv1alpha1.PodDefault{}
-		if err := object.decode(pd); err != nil {
+		compiled, err := compilePodDefault(object, namespace)
+		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		if pd.Name == "" {
-			errs = append(errs, object.document.errorAt(object.pointer+"/metadata", "the PodDefault has no metadata.name"))
+		if compiled == nil {
+			unread = append(unread, object)
 			continue
 		}
-		if pd.Namespace == "" {
-			pd.Namespace = namespace
-		}
-		compiled := poddefault.Compile(pd)
 		if problem := compiled.Problem(); problem != nil {
 			note(notes, "warning: %s: %s can never work and is left out: %s",
 				object.at(), compiled, strings.ReplaceAll(problem.Error(), "\n", "; "))
@@ -59,7 +61,11 @@ func (p *podDefaultFiles) load(objects []*object, namespace string, notes io.Wri
 		}
 		seen[compiled.String()] = object
 		p.index.Set(compiled)
-		p.namespaces[pd.Namespace] = true
+		if compiled.Cluster() {
+			p.cluster = true
+		} else {
+			p.namespaces[compiled.Namespace()] = true
+		}
 	}
 	if len(unread) > 0 {
 		first, more := unread[0], ""
@@ -71,10 +77,52 @@ func (p *podDefaultFiles) load(objects []*object, namespace string, notes io.Wri
 	return errors.Join(errs...)
 }
 
+// compilePodDefault compiles an object of either kind; nil if it is of another one.
+func compilePodDefault(object *object, namespace string) (*poddefault.Compiled, error) {
+	nameless := func() error {
+		return object.document.errorAt(object.pointer+"/metadata", "the "+object.Kind+" has no metadata.name")
+	}
+	switch object.gvk() {
+	case kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind):
+		pd := &kubeflowv1alpha1.PodDefault{}
+		if err := object.decode(pd); err != nil {
+			return nil, err
+		}
+		if pd.Name == "" {
+			return nil, nameless()
+		}
+		if pd.Namespace == "" {
+			pd.Namespace = namespace
+		}
+		return poddefault.Compile(pd), nil
+	case sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind):
+		cpd := &sallyportv1alpha1.ClusterPodDefault{}
+		if err := object.decode(cpd); err != nil {
+			return nil, err
+		}
+		if cpd.Name == "" {
+			return nil, nameless()
+		}
+		return poddefault.CompileCluster(cpd), nil
+	}
+	return nil, nil
+}
+
+// labelsOfNamespace are those of a namespace from a file, and the one that the API
+// server gives to each.
+func labelsOfNamespace(namespace *object) map[string]string {
+	set := maps.Clone(namespace.Labels)
+	if set == nil {
+		set = map[string]string{}
+	}
+	set[corev1.LabelMetadataName] = namespace.Name
+	return set
+}
+
 // explain tells if an object cannot be matched because all PodDefaults are in other
 // namespaces: most likely --namespace was forgotten.
 func (p *podDefaultFiles) explain(object *object, namespace string, notes io.Writer) {
-	if len(p.namespaces) == 0 || p.namespaces[namespace] || p.told[namespace] {
+	if len(p.namespaces) == 0 || p.cluster || p.namespaces[namespace] || p.told[namespace] {
 		return
 	}
 	p.told[namespace] = true

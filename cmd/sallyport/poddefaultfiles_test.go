@@ -56,13 +56,39 @@ spec:
 	if got.status != exitOK || !strings.Contains(got.stdout, "HTTP_PROXY") {
 		t.Errorf("status %d, stdout:\n%s", got.status, got.stdout)
 	}
-	prefix := "warning: " + with + ":13: PodDefault default/broken can never work and is left out: spec.selector: "
-	if !strings.HasPrefix(got.stderr, prefix) || !strings.Contains(got.stderr, `; spec.env: name "A" stands there twice`) {
+	prefix := "warning: " + with + ":13: PodDefault default/broken can never work and is left out: spec.selector.matchExpressions[0].operator: "
+	if !strings.HasPrefix(got.stderr, prefix) || !strings.Contains(got.stderr, `; spec.env[1].name: Duplicate value: "A"`) {
 		t.Errorf("stderr:\n%s", got.stderr)
 	}
 	if strings.Count(got.stderr, "\n") != 1 || strings.Contains(got.stderr, "s3cret") {
 		t.Errorf("stderr:\n%s", got.stderr)
 	}
+}
+
+func TestClusterPodDefaultsOfFilesSelectNamespacesByTheirLabels(t *testing.T) {
+	with := file(t, "with.yaml", `apiVersion: sallyport.io/v1alpha1
+kind: ClusterPodDefault
+metadata:
+  name: platform-proxy
+spec:
+  selector: {}
+  namespaceSelector:
+    matchLabels: {team: a}
+  env:
+  - {name: NO_PROXY, value: .svc}
+---
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: team-a
+  labels: {team: a}
+`)
+	args := []string{"review", "-f", "-", "--with", with, "-n"}
+	if got := sallyportWith(t, otherYAML, append(args, "team-a")...); !strings.Contains(got.stdout, "NO_PROXY") || !strings.Contains(got.stdout, "cluster/platform-proxy") {
+		t.Errorf("in the namespace:\n%s%s", got.stdout, got.stderr)
+	}
+	sallyportWith(t, otherYAML, append(args, "team-b")...).want(t, exitOK, "Pod other: allowed, unchanged\n", "")
+	sallyportWith(t, otherYAML, append(args, "team-a", "--webhooks", "poddefault,projectlimit")...).wantOK(t)
 }
 
 func TestObjectsOfWithThatNobodyReadsAreNamedOnce(t *testing.T) {

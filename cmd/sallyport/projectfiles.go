@@ -10,8 +10,9 @@ import (
 	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
 )
 
-// loadProjects takes the Namespaces out of the objects, and counts them for who has
-// asked for them. The error has every mistake.
+// loadProjects counts the Namespaces among the objects for who has asked for them. The
+// rest is for other webhooks; ClusterPodDefaults look at Namespaces too. The error has
+// every mistake.
 func loadProjects(objects []*object, projects *projectlimit.Index) (rest []*object, err error) {
 	var errs []error
 	for _, object := range objects {
@@ -21,6 +22,7 @@ func loadProjects(objects []*object, projects *projectlimit.Index) (rest []*obje
 		case object.Name == "":
 			errs = append(errs, object.document.errorAt(object.pointer+"/metadata", "the Namespace has no metadata.name"))
 		default:
+			rest = append(rest, object)
 			projects.Set(projectlimit.ProjectOf(&object.ObjectMeta))
 		}
 	}

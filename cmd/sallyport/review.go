@@ -69,7 +69,7 @@ func newReviewCommand() *cobra.Command {
 			"`name` of a webhook to call, if its rules cover the object, of those in --webhooks; may be repeated (default all)")
 		addConfigFlag(cmd, &o.config)
 		o.selection.addFlag(cmd)
-		addPodDefaultFlags(flags, &o.settings.podDefault)
+		addPodDefaultFlags(cmd, &o.settings.podDefault.Settings)
 	})
 	addFlagGroup(cmd, "Output", func() {
 		flags.StringVarP(&o.output, "output", "o", outputDiff,
@@ -118,7 +118,7 @@ func (o *reviewOptions) run(cmd *cobra.Command) error {
 	given := newPodDefaultFiles()
 	projects := projectlimit.NewIndex()
 	datasets := newDatasetFiles()
-	webhooks, err := o.selection.define(&o.settings, builtinSources{podDefaults: given.index, projects: projects, datasets: datasets.index})
+	webhooks, err := o.selection.define(&o.settings, builtinSources{podDefaults: given.index, authors: anybody{}, projects: projects, datasets: datasets.index})
 	if err != nil {
 		return err
 	}

@@ -12,15 +12,19 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
+// applicationName is what leases are named after.
+const applicationName = "sallyport"
+
 type serveOptions struct {
-	settings frontdoor.Settings
-	log      frontdoor.LogSettings
-	webhooks builtinSelection
-	builtin  builtinSettings
-	config   string
-	read     []byte // what the file, and those that it names, held when they were read
-	live     *liveConfig
-	cmd      *cobra.Command // that was called
+	settings    frontdoor.Settings
+	log         frontdoor.LogSettings
+	webhooks    builtinSelection
+	builtin     builtinSettings
+	controllers controllerSelection
+	config      string
+	read        []byte // what the file, and those that it names, held when they were read
+	live        *liveConfig
+	cmd         *cobra.Command // that was called
 	// endpointLater is set if neither Service nor URL need be known yet.
 	endpointLater bool
 }
@@ -80,7 +84,9 @@ func newServe() (*cobra.Command, *serveOptions, *frontdoor.App) {
 	addFlagGroup(cmd, "Callers", func() { app.AddAuthenticationFlags(cmd, &o.settings.Authentication) })
 	addFlagGroup(cmd, "Ready-made webhooks", func() {
 		o.webhooks.addFlag(cmd)
-		addPodDefaultFlags(flags, &o.builtin.podDefault)
+		addPodDefaultFlags(cmd, &o.builtin.podDefault.Settings)
+		addAuthorFlag(cmd, &o.builtin.podDefault)
+		o.controllers.addFlag(cmd)
 	})
 	addFlagGroup(cmd, "Addresses, limits and draining", func() { o.settings.Serving.AddFlags(flags) })
 	addFlagGroup(cmd, "Log", func() { o.log.AddFlags(cmd) })
@@ -105,7 +111,7 @@ func (o *serveOptions) prepare(cmd *cobra.Command, app *frontdoor.App) error {
 	if o.endpointLater && settings.Registration.NoEndpoint() {
 		settings.Registration.URL = "https://127.0.0.1" // any good one
 	}
-	err := errors.Join(o.log.Validate(), o.webhooks.validate(), app.Validate(settings))
+	err := errors.Join(o.log.Validate(), o.webhooks.validate(), o.controllers.validate(), validateAuthorFlag(&o.builtin.podDefault), app.Validate(settings))
 	if errors.Join(errs...) == nil && err == nil {
 		var webhooks []admission.Webhook
 		if webhooks, err = o.webhooks.define(&o.builtin, noSources()); err == nil {
@@ -136,5 +142,10 @@ func (o *serveOptions) app() (*frontdoor.App, error) {
 	for _, b := range o.live.builtins {
 		options = append(options, frontdoor.WithComponent(b.component))
 	}
-	return frontdoor.New("sallyport", options...)
+	for _, c := range controllers() {
+		options = append(options, frontdoor.WithComponent(func(env frontdoor.Environment) (frontdoor.Component, error) {
+			return c.component(o, env)
+		}))
+	}
+	return frontdoor.New(applicationName, options...)
 }

@@ -80,6 +80,13 @@ func TestPodDefaultKeepsTheContractOfKubeflow(t *testing.T) {
 		"desc": "string", "env": "array", "envFrom": "array", "imagePullSecrets": "array", "initContainers": "array",
 		"labels": "object", "selector": "object", "serviceAccountName": "string", "sidecars": "array",
 		"tolerations": "array", "volumeMounts": "array", "volumes": "array",
+
+		// Beyond Kubeflow's, all optional.
+		"affinity": "object", "conflictPolicy": "string", "containerSecurityContext": "object", "containerSelector": "object",
+		"dnsConfig": "object", "hostAliases": "array", "lifecycle": "object", "mode": "string", "nodeSelector": "object",
+		"podSecurityContext": "object", "ports": "array", "positions": "array", "priority": "integer",
+		"priorityClassName": "string", "resources": "object", "runtimeClassName": "string", "substitute": "boolean",
+		"terminationGracePeriodSeconds": "integer", "topologySpreadConstraints": "array", "volumeDevices": "array",
 	}
 	got := map[string]string{}
 	for name, property := range spec.Properties {
@@ -219,6 +226,10 @@ func filler() *randfill.Filler {
 		func(v *corev1.ResourceList, _ randfill.Continue) {
 			*v = corev1.ResourceList{"cpu": resource.MustParse("1")}
 		},
+		func(v *v1alpha1.ConflictPolicy, _ randfill.Continue) { *v = v1alpha1.ConflictSkip },
+		func(v *v1alpha1.Mode, _ randfill.Continue) { *v = v1alpha1.ModeAudit },
+		func(v *v1alpha1.ContainerType, _ randfill.Continue) { *v = v1alpha1.TypeInjected },
+		func(v *v1alpha1.ContainerPlace, _ randfill.Continue) { *v = v1alpha1.PlaceAfter },
 		func(v *string, _ randfill.Continue) { *v = "x" },
 		func(v *bool, _ randfill.Continue) { *v = true },
 		func(v *int32, _ randfill.Continue) { *v = 1 },
@@ -252,6 +263,29 @@ func walk(path string, schema *apiextensionsv1.JSONSchemaProps, visit func(strin
 	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
 		walk(path+"{}", schema.AdditionalProperties.Schema, visit)
 	}
+}
+
+func TestClusterPodDefaultHasTheSpecOfAPodDefaultAndMore(t *testing.T) {
+	for _, definition := range all(t) {
+		if definition.Name != "clusterpoddefaults.sallyport.io" {
+			continue
+		}
+		if definition.Spec.Scope != apiextensionsv1.ClusterScoped || definition.Spec.Versions[0].Subresources.Status == nil {
+			t.Errorf("scope %s, subresources %v", definition.Spec.Scope, definition.Spec.Versions[0].Subresources)
+		}
+		got := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+		for _, own := range []string{"namespaceSelector", "allowExclude"} {
+			if got[own].Description == "" {
+				t.Errorf("no described field spec.%s", own)
+			}
+			delete(got, own)
+		}
+		if diff := cmp.Diff(podDefault(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, got); diff != "" {
+			t.Errorf("the other fields of spec (-PodDefault +ClusterPodDefault):\n%s", diff)
+		}
+		return
+	}
+	t.Fatal("no definition of ClusterPodDefault")
 }
 
 // The Go types and the schema cannot drift apart without this failing: each

@@ -5,8 +5,8 @@ package poddefault
 import (
 	"crypto/sha256"
 	"encoding/hex"
-
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"slices"
+	"strings"
 )
 
 // Annotations of pods, and what they mean.
@@ -19,49 +19,65 @@ const (
 	// MarkPrefix and a PodDefault's name make the annotation that says that it
 	// was applied; its value is the PodDefault's resourceVersion. See [Mark].
 	MarkPrefix = "poddefault.admission.kubeflow.org/poddefault-"
-	// DecisionsAnnotation lists every PodDefault that was decided on, as JSON:
-	// {"applied":["a"],"invalid":["b"]}, names in order, empty lists left out.
+	// ClusterMarkPrefix is [MarkPrefix] for ClusterPodDefaults. See [ClusterMark].
+	ClusterMarkPrefix = "sallyport.io/clusterpoddefault-"
+	// SkipPrefix and ClusterSkipPrefix, with the object's name, make the annotation
+	// that says why an object with the policy Skip was not applied.
+	SkipPrefix        = "poddefault.admission.kubeflow.org/skipped-"
+	ClusterSkipPrefix = "sallyport.io/clusterpoddefault-skipped-"
+	// DecisionsAnnotation lists every object that was decided on, whether it was
+	// applied or not: the names of PodDefaults, and "cluster/NAME" for each
+	// ClusterPodDefault, sorted, with commas between them.
 	DecisionsAnnotation = "sallyport.io/poddefaults"
 )
 
-// longestName is how long a PodDefault's name may be for its mark to be a legal
-// annotation: the part behind the slash has at most 63 characters.
-const longestName = 63 - len("poddefault-")
+// clusterDecision begins the entry of a ClusterPodDefault in [DecisionsAnnotation].
+const clusterDecision = "cluster/"
 
 // Mark is the annotation that marks a pod as changed by the PodDefault of that
 // name. A name of more than 52 characters is cut to 43 and told apart by the first
 // 8 hex digits of its SHA-256.
-func Mark(name string) string {
-	if len(name) <= longestName {
-		return MarkPrefix + name
+func Mark(name string) string { return annotation(MarkPrefix, name) }
+
+// ClusterMark is [Mark] for a ClusterPodDefault, whose name is cut if it has more than
+// 44 characters.
+func ClusterMark(name string) string { return annotation(ClusterMarkPrefix, name) }
+
+// annotation puts a name behind a prefix that ends in the name part of an annotation's
+// key: that part has at most 63 characters.
+func annotation(prefix, name string) string {
+	longest := 63 - (len(prefix) - 1 - strings.IndexByte(prefix, '/'))
+	if len(name) <= longest {
+		return prefix + name
 	}
 	sum := sha256.Sum256([]byte(name))
-	return MarkPrefix + name[:43] + "-" + hex.EncodeToString(sum[:4])
+	return prefix + name[:longest-9] + "-" + hex.EncodeToString(sum[:4])
 }
 
-// decisions is the value of [DecisionsAnnotation].
-func decisions(applied, invalid []*Compiled) string {
-	out := append(make([]byte, 0, 128), '{')
-	for _, group := range []struct {
-		name    string
-		objects []*Compiled
-	}{{"applied", applied}, {"invalid", invalid}} {
-		if len(group.objects) == 0 {
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, '"')
-		out = append(out, group.name...)
-		out = append(out, `":[`...)
-		for i, c := range group.objects {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			out = jsonpatch.AppendString(out, c.name)
-		}
-		out = append(out, ']')
+// skipMark is the annotation that says why an object was skipped.
+func (c *Compiled) skipMark() string {
+	if c.Cluster() {
+		return annotation(ClusterSkipPrefix, c.name)
 	}
-	return string(append(out, '}'))
+	return annotation(SkipPrefix, c.name)
+}
+
+// decisions is the value of [DecisionsAnnotation]. What is listed already stays, as
+// long as all that was decided on is among it: which objects select a pod may change
+// with the labels that they add to it.
+func decisions(listed string, objects ...[]*Compiled) string {
+	var names []string
+	for _, group := range objects {
+		for _, c := range group {
+			names = append(names, c.decision)
+		}
+	}
+	if listed != "" {
+		known := strings.Split(listed, ",")
+		if !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(known, name) }) {
+			return listed
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ",")
 }

@@ -4,10 +4,7 @@ package poddefault
 
 import (
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // The names by which the API server's ServiceAccount plugin mounts a token
@@ -17,16 +14,14 @@ const (
 	tokenMountPath    = "/var/run/secrets/kubernetes.io/serviceaccount"
 )
 
-// automount sets automountServiceAccountToken. The ServiceAccount plugin runs
-// before webhooks and has mounted the token by then, so that to switch it off
-// means to take that volume and its mounts away again. What the pod's author
-// mounted there stays.
-func (e *emitter) automount(p *pod, s *setting[bool]) {
-	value := jsontext.Value(strconv.FormatBool(s.value))
-	if string(p.automountToken) != string(value) {
-		e.set("/spec/automountServiceAccountToken", value, s.origin)
-	}
-	if s.value {
+const automountField = "automountServiceAccountToken"
+
+// automount switches the token off where a PodDefault does. The ServiceAccount plugin
+// runs before webhooks and has mounted the token by then, so that to switch it off
+// means to take that volume and its mounts away again. What the pod's author mounted
+// there stays.
+func (e *emitter) automount(p *pod, s *heldValue) {
+	if string(s.value) != "false" {
 		return
 	}
 	var tokens []string
@@ -40,7 +35,7 @@ func (e *emitter) automount(p *pod, s *setting[bool]) {
 		for i := range containers {
 			mounts := &containers[i].volumeMounts
 			for j, mount := range mounts.elements() {
-				if string(mount.key) == tokenMountPath && slices.Contains(tokens, string(field("name")(mount.value))) {
+				if string(mount.key) == tokenMountPath && slices.Contains(tokens, string(memberText("name")(mount.value))) {
 					mounts.removed = append(mounts.removed, removal{j, s.origin})
 				}
 			}

@@ -65,11 +65,11 @@ func BenchmarkSteps(b *testing.B) {
 	})
 	b.Run("pod and merge", func(b *testing.B) {
 		for b.Loop() {
-			mergeAll(pod(), chosen, &settings)
+			mergeAll(pod(), choice{objects: chosen}, nil, &settings)
 		}
 	})
 	b.Run("response", func(b *testing.B) {
-		m := mergeAll(pod(), chosen, &settings)
+		m := mergeAll(pod(), choice{objects: chosen}, nil, &settings)
 		for b.Loop() {
 			m.response(false)
 		}

@@ -6,38 +6,53 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
 
-// Compiled is a PodDefault made ready for injection: its selector parsed, what it
-// adds encoded. It never changes. See [Compile].
+// Compiled is a PodDefault or ClusterPodDefault made ready for injection: its selector
+// parsed, what it adds encoded. It never changes. See [Compile] and [CompileCluster].
 type Compiled struct {
-	namespace, name, resourceVersion string
-	title                            string // for people
+	namespace, name, resourceVersion string // no namespace: of the cluster
+	uid                              types.UID
+	generation                       int64
+	title                            string // for people, and unlike that of any other object
+	decision                         string // its name in [DecisionsAnnotation]
 	mark                             string // the annotation that says it was applied
 
-	selector labels.Selector // nil if it cannot be parsed
-	problem  error           // why the object can never work; nil if it can
+	selector     labels.Selector // nil if it cannot be parsed
+	namespaces   labels.Selector // of a ClusterPodDefault; nil: all
+	allowExclude bool
+	problem      error // why the object can never work; nil if it can
+	priority     int32
+	policy       kubeflowv1alpha1.ConflictPolicy // as it is written
+	audit        bool
 
 	env, envFrom, volumeMounts        []item
 	volumes, tolerations, pullSecrets []item
 	initContainers, containers        []item
 	labels, annotations               []entry
-	serviceAccountName                string
-	automountToken                    *bool
-	command, args                     jsontext.Value
 	strayMounts                       []string // volumes that are mounted here but not brought along
+
+	// What lies beyond the fields that every pod is read for.
+	target                     *kubeflowv1alpha1.ContainerSelector
+	positions                  []kubeflowv1alpha1.ContainerPosition
+	podLists, containerLists   []fieldList
+	podValues, containerValues []fieldValue
+	nodeTerms                  []jsontext.Value
+	resources                  []quantity
+	overwrites                 bool                             // a field of it overwrites without a policy
+	template                   *kubeflowv1alpha1.PodDefaultSpec // to be filled in for each pod
 }
 
 // An item is one element of a list of the pod.
@@ -53,56 +68,67 @@ type entry struct{ key, value string }
 // Compile prepares a PodDefault. An object that can never work is compiled too,
 // so that it can be named where it would have been applied: see [Compiled.Problem].
 func Compile(pd *kubeflowv1alpha1.PodDefault) *Compiled {
-	spec := &pd.Spec
 	c := &Compiled{
-		namespace: pd.Namespace, name: pd.Name, resourceVersion: pd.ResourceVersion,
-		mark:               Mark(pd.Name),
-		title:              "PodDefault " + pd.Namespace + "/" + pd.Name,
-		serviceAccountName: spec.ServiceAccountName, automountToken: spec.AutomountServiceAccountToken,
-		labels: entries(spec.Labels), annotations: entries(spec.Annotations),
+		title: "PodDefault " + pd.Namespace + "/" + pd.Name, mark: Mark(pd.Name), decision: pd.Name,
+		namespace: pd.Namespace, allowExclude: true,
 	}
-	var problems []error
-	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	c.compile(&pd.ObjectMeta, &pd.Spec, nil)
+	return c
+}
 
-	selector, err := metav1.LabelSelectorAsSelector(&spec.Selector)
-	if err != nil {
-		problem("spec.selector: %w", err)
-	} else {
+// CompileCluster prepares a ClusterPodDefault, like [Compile].
+func CompileCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
+	c := &Compiled{
+		title: "ClusterPodDefault " + cpd.Name, mark: ClusterMark(cpd.Name), decision: clusterDecision + cpd.Name,
+		allowExclude: cpd.Spec.AllowExclude,
+	}
+	c.compile(&cpd.ObjectMeta, &cpd.Spec.PodDefaultSpec, CheckCluster(&cpd.Spec, field.NewPath("spec")))
+	if selector := cpd.Spec.NamespaceSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
+		// A mistake is among the problems.
+		if c.namespaces, _ = metav1.LabelSelectorAsSelector(selector); c.namespaces == nil {
+			c.namespaces = labels.Nothing()
+		}
+	}
+	return c
+}
+
+// compile fills in what both kinds have; mistakes are those that one kind alone can
+// have.
+func (c *Compiled) compile(meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, mistakes field.ErrorList) {
+	c.name, c.resourceVersion, c.uid, c.generation = meta.Name, meta.ResourceVersion, meta.UID, meta.Generation
+	c.priority, c.policy, c.audit = spec.Priority, spec.ConflictPolicy, spec.Mode == kubeflowv1alpha1.ModeAudit
+	c.labels, c.annotations = entries(spec.Labels), entries(spec.Annotations)
+	if selector, err := metav1.LabelSelectorAsSelector(&spec.Selector); err == nil {
 		c.selector = selector
 	}
-	c.env = compileList(c, envKind, "spec.env", spec.Env, problem)
-	c.envFrom = compileList(c, envFromKind, "spec.envFrom", spec.EnvFrom, nil)
-	c.volumeMounts = compileList(c, mountKind, "spec.volumeMounts", spec.VolumeMounts, problem)
-	c.volumes = compileList(c, volumeKind, "spec.volumes", spec.Volumes, problem)
-	c.tolerations = compileList(c, tolerationKind, "spec.tolerations", spec.Tolerations, nil)
-	c.pullSecrets = compileList(c, pullSecretKind, "spec.imagePullSecrets", spec.ImagePullSecrets, nil)
-	c.initContainers = compileList(c, containerKind, "spec.initContainers", spec.InitContainers, problem)
-	c.containers = compileList(c, containerKind, "spec.sidecars", spec.Sidecars, problem)
-	for _, added := range c.initContainers {
-		if slices.ContainsFunc(c.containers, func(other item) bool { return other.key == added.key }) {
-			problem("container name %q stands in spec.initContainers and in spec.sidecars; choose another for one of them", added.key)
-		}
-	}
-	if len(spec.Command) > 0 {
-		c.command = encode(spec.Command)
-	}
-	if len(spec.Args) > 0 {
-		c.args = encode(spec.Args)
-	}
-	for _, label := range c.labels {
-		for _, text := range slices.Concat(validation.IsQualifiedName(label.key), validation.IsValidLabelValue(label.value)) {
-			problem("spec.labels: %q: %s", label.key, text)
-		}
-	}
-	for _, annotation := range c.annotations {
-		// The API server compares without regard to case.
-		for _, text := range validation.IsQualifiedName(strings.ToLower(annotation.key)) {
-			problem("spec.annotations: %q: %s", annotation.key, text)
-		}
+	c.compileSpec(spec)
+	if spec.Substitute && hasPlaceholders(spec) {
+		c.template = spec.DeepCopy()
 	}
 	c.strayMounts = strayMounts(spec)
-	c.problem = errors.Join(problems...)
-	return c
+
+	more, _ := Check(spec, field.NewPath("spec"))
+	if mistakes = append(more, mistakes...); len(mistakes) > 0 {
+		problems := make([]error, len(mistakes))
+		for i, mistake := range mistakes {
+			problems[i] = mistake
+		}
+		c.problem = errors.Join(problems...)
+	}
+}
+
+// compileSpec encodes what the object adds.
+func (c *Compiled) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
+	c.env = compileList(c, envKind, spec.Env)
+	c.envFrom = compileList(c, envFromKind, spec.EnvFrom)
+	c.volumeMounts = compileList(c, mountKind, spec.VolumeMounts)
+	c.volumes = compileList(c, volumeKind, spec.Volumes)
+	c.tolerations = compileList(c, tolerationKind, spec.Tolerations)
+	c.pullSecrets = compileList(c, pullSecretKind, spec.ImagePullSecrets)
+	c.initContainers = compileList(c, containerKind, spec.InitContainers)
+	c.containers = compileList(c, containerKind, spec.Sidecars)
+	c.positions = spec.Positions
+	c.compileFields(spec)
 }
 
 // Problem says why the object can never work, nil if it can.
@@ -111,12 +137,18 @@ func (c *Compiled) Problem() error { return c.problem }
 // Name is the object's name.
 func (c *Compiled) Name() string { return c.name }
 
+// Namespace is the object's namespace; none of a ClusterPodDefault.
+func (c *Compiled) Namespace() string { return c.namespace }
+
+// Cluster tells whether it is a ClusterPodDefault.
+func (c *Compiled) Cluster() bool { return c.namespace == "" }
+
 // String names the object for people: "PodDefault team-a/proxy".
 func (c *Compiled) String() string { return c.title }
 
-// compileList encodes the elements and reports keys that stand there twice,
-// unless problem is nil.
-func compileList[T any](c *Compiled, kind *listKind, field string, values []T, problem func(string, ...any)) []item {
+// compileList encodes the elements. Of those that share a key the first one counts;
+// where that is a mistake [Check] reports it.
+func compileList[T any](c *Compiled, kind *listKind, values []T) []item {
 	if len(values) == 0 {
 		return nil
 	}
@@ -124,13 +156,9 @@ func compileList[T any](c *Compiled, kind *listKind, field string, values []T, p
 	for i := range values {
 		value := encode(&values[i])
 		added := item{key: string(kind.key(value)), value: value, origin: c}
-		if slices.ContainsFunc(items, func(other item) bool { return other.key == added.key }) {
-			if problem != nil {
-				problem("%s: %s %q stands there twice; remove one", field, kind.keyName, added.key)
-			}
-			continue
+		if !slices.ContainsFunc(items, func(other item) bool { return other.key == added.key }) {
+			items = append(items, added)
 		}
-		items = append(items, added)
 	}
 	return items
 }
@@ -164,18 +192,25 @@ func entries(m map[string]string) []entry {
 // They may come from the pod or from another PodDefault.
 func strayMounts(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
 	var stray []string
-	look := func(mounts []corev1.VolumeMount) {
-		for _, mount := range mounts {
-			own := slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-			if !own && !slices.Contains(stray, mount.Name) {
-				stray = append(stray, mount.Name)
+	look := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
+		var names []string
+		for i := range mounts {
+			names = append(names, mounts[i].Name)
+		}
+		for i := range devices {
+			names = append(names, devices[i].Name)
+		}
+		for _, name := range names {
+			own := slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+			if !own && !slices.Contains(stray, name) {
+				stray = append(stray, name)
 			}
 		}
 	}
-	look(spec.VolumeMounts)
+	look(spec.VolumeMounts, spec.VolumeDevices)
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Sidecars} {
 		for i := range list {
-			look(list[i].VolumeMounts)
+			look(list[i].VolumeMounts, list[i].VolumeDevices)
 		}
 	}
 	return stray

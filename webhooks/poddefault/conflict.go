@@ -4,11 +4,13 @@ package poddefault
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/admission"
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -16,27 +18,84 @@ import (
 // remedy. They never hold a value: env variables and annotations may be secret,
 // and a message ends up in events and logs.
 
-// conflict notes that other stands in the way of wanted.
-func (m *merge) conflict(wanted item, other *item, kind *listKind, container string, differences []string) {
-	where := kind.name + " " + wanted.key
-	if container != "" {
-		where += " of container " + container
+// A conflict is a disagreement that the policy of an object does not settle.
+type conflict struct {
+	object   *Compiled
+	opponent *Compiled // nil: the pod
+	// alone is set if there is nothing to keep, as where a label is missing: to keep
+	// what the pod has is to skip the object.
+	alone bool
+	text  string
+}
+
+// A skip is an object that is left out because of a conflict.
+type skip struct {
+	object *Compiled
+	reason string
+}
+
+func isSkipped(skipped []skip, c *Compiled) bool {
+	return slices.ContainsFunc(skipped, func(s skip) bool { return s.object.title == c.title })
+}
+
+// settle does what the policy of c says about a disagreement: it tells whether what
+// c wants takes the place of what the opponent has, nil being the pod.
+func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPolicy, place, detail string) bool {
+	switch policy {
+	case kubeflowv1alpha1.ConflictKeepPod:
+		m.warn("%s: %s: kept what %s has", c, place, holderName(opponent))
+	case kubeflowv1alpha1.ConflictOverride:
+		if opponent != nil { // who would have given way
+			m.warn("%s: %s: kept what %s has", c, place, opponent)
+			return false
+		}
+		m.warn("%s: %s: replaced what the pod has", c, place)
+		return true
+	default:
+		m.conflicts = append(m.conflicts, conflict{c, opponent, false, fmt.Sprintf("%s: %s: %s (values hidden)", c, place, detail)})
 	}
-	detail := "it differs from that of " + m.holder(other, "the pod") + " in " + strings.Join(differences, ", ")
-	if kind == envKind {
+	return false
+}
+
+// stuck is [merge.settle] where nothing can be replaced: those who would override keep
+// what is there.
+func (m *merge) stuck(c, opponent *Compiled, place, detail string) {
+	policy := c.policy
+	if policy == kubeflowv1alpha1.ConflictOverride {
+		policy = kubeflowv1alpha1.ConflictKeepPod
+	}
+	m.settle(c, opponent, policy, place, detail)
+}
+
+// disagree settles that other stands in the way of wanted.
+func (m *merge) disagree(l *list, wanted item, other *item, differences []string, t *container) {
+	c, opponent, at := wanted.origin, other.origin, place(l.kind, wanted.key, t)
+	if opponent == nil && t != nil {
+		opponent = t.origin
+	}
+	if t != nil && m.isInjected(t.name) && c.policy == kubeflowv1alpha1.ConflictOverride {
+		m.stuck(c, opponent, at, "")
+		return
+	}
+	detail := "it differs from that of " + holderName(opponent) + " in " + strings.Join(differences, ", ")
+	if l.kind == envKind {
 		have, want := envSource(other.value), envSource(wanted.value)
 		if have == want {
 			want = "another"
 		}
-		detail = fmt.Sprintf("%s has %s, wanted is %s", m.holder(other, "the pod"), have, want)
+		detail = fmt.Sprintf("%s has %s, wanted is %s", holderName(opponent), have, want)
 	}
-	m.conflicts = append(m.conflicts, fmt.Sprintf("%s: %s: %s (values hidden)", wanted.origin, where, detail))
+	if m.settle(c, opponent, c.policy, at, detail) {
+		l.replace(wanted)
+	}
 }
 
-// conflictOn notes that a label or annotation has another value.
-func (m *merge) conflictOn(field, key string, c *Compiled, holder string) {
-	m.conflicts = append(m.conflicts, fmt.Sprintf("%s: %s %s: %s has another value (values hidden)",
-		c, strings.TrimSuffix(field, "s"), key, holder))
+// place names an element of a list, for people.
+func place(kind *listKind, key string, t *container) string {
+	if t != nil {
+		return kind.name + " " + key + " of container " + t.name
+	}
+	return kind.name + " " + key
 }
 
 // envSource says where a variable's value comes from, not what it is.
@@ -60,13 +119,43 @@ func member(object jsontext.Value, name string) jsontext.Value {
 	return value
 }
 
+// skips are the objects that their policy leaves out because of the conflicts. All is
+// set to leave out every one; otherwise those wait that conflict only with another
+// one of them, which may be gone when they are looked at again.
+func (m *merge) skips(all bool) []skip {
+	skippable := func(c conflict) bool {
+		return c.object.policy == kubeflowv1alpha1.ConflictSkip || c.alone && c.object.policy == kubeflowv1alpha1.ConflictKeepPod
+	}
+	candidate := func(c *Compiled) bool {
+		return slices.ContainsFunc(m.conflicts, func(other conflict) bool { return skippable(other) && other.object == c })
+	}
+	var skipped []skip
+	for _, c := range m.conflicts {
+		if skippable(c) && !isSkipped(skipped, c.object) && (all || c.opponent == nil || !candidate(c.opponent)) {
+			skipped = append(skipped, skip{c.object, strings.TrimPrefix(c.text, c.object.title+": ")})
+		}
+	}
+	return skipped
+}
+
 // denial is the answer to a pod with conflicts. Its beginning is what clients of
 // the webhook that this one replaces look for.
 func (m *merge) denial() *admission.Response {
-	conflicts := strings.Join(m.conflicts, "; ")
+	texts := make([]string, len(m.conflicts))
+	for i, c := range m.conflicts {
+		texts[i] = c.text
+	}
 	resp := admission.BadRequest(
-		"conflict occurred while applying poddefaults: %s on pod: %s err: %s. Change the pod or a PodDefault, "+
-			"or exclude the pod with the annotation %s: \"true\"",
-		names(m.applied), m.pod.name, conflicts, ExcludeAnnotation)
+		"conflict occurred while applying poddefaults: %s on pod: %s err: %s. Change the pod or a PodDefault%s",
+		names(m.applied), m.pod.name, strings.Join(texts, "; "), m.remedy())
 	return resp.Warn(m.warnings...)
+}
+
+// remedy is how the author of the pod can do without the objects, if all of them
+// allow it.
+func (m *merge) remedy() string {
+	if slices.ContainsFunc(m.conflicts, func(c conflict) bool { return !c.object.allowExclude }) {
+		return ""
+	}
+	return ", or exclude the pod with the annotation " + ExcludeAnnotation + `: "true"`
 }

@@ -3,6 +3,7 @@
 package poddefault
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,41 +27,137 @@ type emitter struct {
 func (m *merge) response(explain bool) *admission.Response {
 	e := emitter{patch: make(jsonpatch.Patch, 0, 16), explain: explain}
 	p := m.pod
+	m.finish()
 	e.metadata(m)
-	if s := m.serviceAccount; s != nil && s.value != p.serviceAccountName {
-		e.set("/spec/serviceAccountName", quote(s.value), s.origin)
-	}
-	if s := m.automount; s != nil {
-		e.automount(p, s)
+	if token := p.spec.value([]string{automountField}); token != nil {
+		e.automount(p, token)
 	}
 	e.list(&p.volumes)
 	e.tolerations(&p.tolerations, m.seconds)
 	e.list(&p.pullSecrets)
+	e.holder(&p.spec)
 	// Before anything inside their elements: a list may be sent as a whole, with
 	// the bytes of the elements as they came.
-	e.list(&p.initContainers)
-	e.list(&p.containers)
-	for i := range p.init {
-		e.list(&p.init[i].volumeMounts) // automount may take one away
+	initSlots, slots := m.arrange(&p.initContainers), m.arrange(&p.containers)
+	e.containers(&p.initContainers, initSlots)
+	e.containers(&p.containers, slots)
+	for _, containers := range [][]container{p.init, p.app} {
+		for i := range containers {
+			c := &containers[i]
+			e.list(&c.env)
+			e.list(&c.envFrom)
+			e.list(&c.volumeMounts)
+			e.holder(&c.holder)
+		}
 	}
-	for i := range p.app {
-		c := &p.app[i]
-		e.list(&c.env)
-		e.list(&c.envFrom)
-		e.list(&c.volumeMounts)
+	if initSlots != nil {
+		e.insert(&p.initContainers, initSlots)
 	}
-	e.commands("command", m.commands)
-	e.commands("args", m.args)
+	if slots != nil {
+		e.insert(&p.containers, slots)
+	}
 
 	if e.err != nil {
 		return admission.BadRequest("the request's object is no pod: %v", e.err)
 	}
 	resp := admission.Patched(e.patch).Warn(m.warnings...)
 	resp.Origins = e.origins
-	if len(m.applied) > 0 {
-		resp.AuditAnnotations = map[string]string{"applied": names(m.applied)}
-	}
+	resp.AuditAnnotations = m.auditAnnotations()
 	return resp
+}
+
+// containers emits what takes the place of containers, and what is added behind them
+// unless slots say where.
+func (e *emitter) containers(l *list, slots []slot) {
+	if slots == nil {
+		e.list(l)
+		return
+	}
+	last := *l
+	last.added = nil
+	e.list(&last)
+}
+
+// holder emits the fields of the pod's spec or of a container that are looked at only
+// when a PodDefault asks for them.
+func (e *emitter) holder(h *holder) {
+	if len(h.lists) == 0 && len(h.values) == 0 && h.terms == nil || h.raw == nil {
+		return
+	}
+	b := jsonpatch.NewBuilderAt(h.path, h.raw)
+	for _, v := range h.values {
+		if v.there {
+			continue
+		}
+		b.Set(v.value, v.tokens...)
+		e.originBelow(h.path, v.origin, v.tokens...)
+		for _, tokens := range v.removes {
+			if _, there := jsonpatch.Lookup(h.raw, tokens...); there {
+				b.Remove(tokens...)
+				e.originBelow(h.path, v.origin, tokens...)
+			}
+		}
+	}
+	for _, l := range h.lists {
+		length := len(l.elements())
+		for _, r := range l.replaced {
+			index := strconv.Itoa(r.index)
+			b.Set(r.value, append(slices.Clone(l.tokens), index)...)
+			e.originBelow(h.path, r.origin, append(slices.Clone(l.tokens), index)...)
+		}
+		values := make([]jsontext.Value, len(l.added))
+		for i, added := range l.added {
+			values[i] = added.value
+			e.originBelow(h.path, added.origin, append(slices.Clone(l.tokens), strconv.Itoa(length+i))...)
+		}
+		b.Append(l.tokens, values...)
+	}
+	if h.terms != nil {
+		e.nodeTerms(b, h)
+	}
+	e.append(b)
+}
+
+// nodeTerms emits the required node terms that changed or are new.
+func (e *emitter) nodeTerms(b *jsonpatch.Builder, h *holder) {
+	end := 0
+	for _, term := range h.terms.terms {
+		if term.index >= 0 {
+			end++
+		}
+	}
+	for _, term := range h.terms.terms {
+		if term.origin == nil {
+			continue
+		}
+		index := term.index
+		if index < 0 {
+			index = end
+			end++
+			b.Append(nodeTermTokens, term.value)
+		} else {
+			b.Set(term.value, append(slices.Clone(nodeTermTokens), strconv.Itoa(index))...)
+		}
+		e.originBelow(h.path, term.origin, append(slices.Clone(nodeTermTokens), strconv.Itoa(index))...)
+	}
+}
+
+// auditAnnotations name what was decided on, and in which generation.
+func (m *merge) auditAnnotations() map[string]string {
+	var out map[string]string
+	add := func(key string, objects []*Compiled) {
+		if len(objects) > 0 {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = generations(objects)
+		}
+	}
+	add("applied", m.applied)
+	add("invalid", m.invalid)
+	add("audited", m.audited)
+	add("skipped", skippedObjects(m.skipped))
+	return out
 }
 
 // metadata emits labels, annotations, the marks and the decisions.
@@ -86,20 +183,34 @@ func (e *emitter) metadata(m *merge) {
 		e.origin(added.origin.title, "metadata", "labels", added.entry.key)
 	}
 	for _, c := range m.applied {
-		annotate(c.mark, c.resourceVersion, c.title)
+		// A mark that is there stays: the object's resourceVersion also changes with its
+		// status, and a pod that is sent again must not change with it.
+		if !p.annotations.Has(c.mark) {
+			annotate(c.mark, c.resourceVersion, c.title)
+		}
 	}
-	annotate(DecisionsAnnotation, decisions(m.applied, m.invalid), "sallyport")
+	for _, s := range m.skipped {
+		if mark := s.object.skipMark(); !p.annotations.Has(mark) {
+			annotate(mark, s.reason, s.object.title)
+		}
+	}
+	listed := p.annotations.Get(DecisionsAnnotation)
+	annotate(DecisionsAnnotation, decisions(listed, m.applied, m.invalid, m.audited, skippedObjects(m.skipped)), "sallyport")
 	e.append(labels)
 	e.append(annotations)
 }
 
 // list emits what is added to a list, and what is taken away from it.
 func (e *emitter) list(l *list) {
-	if len(l.added) == 0 && len(l.removed) == 0 {
+	if len(l.added) == 0 && len(l.removed) == 0 && len(l.replaced) == 0 {
 		return
 	}
 	path := l.path()
 	b := jsonpatch.NewBuilderAt(path, l.raw)
+	for _, r := range l.replaced {
+		b.Set(r.value, strconv.Itoa(r.index))
+		e.originAt(path, r.index, r.origin)
+	}
 	for _, r := range l.removed {
 		b.Remove(strconv.Itoa(r.index))
 		e.originAt(path, r.index, r.origin)
@@ -110,12 +221,19 @@ func (e *emitter) list(l *list) {
 
 // tolerations emits a list of which elements may change.
 func (e *emitter) tolerations(l *list, seconds []setSeconds) {
-	if len(l.added) == 0 && len(seconds) == 0 {
+	if len(l.added) == 0 && len(l.replaced) == 0 && len(seconds) == 0 {
 		return
 	}
 	path := l.path()
 	b := jsonpatch.NewBuilderAt(path, l.raw)
+	for _, r := range l.replaced {
+		b.Set(r.value, strconv.Itoa(r.index))
+		e.originAt(path, r.index, r.origin)
+	}
 	for _, s := range seconds {
+		if s.there {
+			continue
+		}
 		index := strconv.Itoa(s.index)
 		if s.value == nil {
 			b.Remove(index, "tolerationSeconds")
@@ -141,12 +259,6 @@ func (e *emitter) appendAdded(b *jsonpatch.Builder, l *list, path string) {
 	b.Append(nil, values...)
 }
 
-func (e *emitter) commands(field string, set []setCommand) {
-	for _, s := range set {
-		e.set(s.container.path+"/"+field, s.value, s.origin)
-	}
-}
-
 // set sets a member that is not there, or has another value. Without an origin it
 // is a container for what has one.
 func (e *emitter) set(path string, value jsontext.Value, origin *Compiled) {
@@ -168,6 +280,13 @@ func (e *emitter) origin(source string, tokens ...string) {
 	}
 }
 
+// originBelow is the origin of what stands at the tokens below a holder.
+func (e *emitter) originBelow(path string, origin *Compiled, tokens ...string) {
+	if e.explain {
+		e.origins = append(e.origins, admission.Origin{Path: path + jsonpatch.Pointer(tokens...), Source: origin.title})
+	}
+}
+
 // originAt is the origin of an element of a list.
 func (e *emitter) originAt(list string, index int, origin *Compiled) {
 	if e.explain {
@@ -181,11 +300,28 @@ func quote(s string) jsontext.Value {
 
 func names(objects []*Compiled) string {
 	if len(objects) == 1 {
-		return objects[0].name
+		return objects[0].decision
 	}
 	out := make([]string, len(objects))
 	for i, c := range objects {
-		out[i] = c.name
+		out[i] = c.decision
 	}
 	return strings.Join(out, ",")
+}
+
+// generations is "a@1,cluster/b@7".
+func generations(objects []*Compiled) string {
+	out := make([]string, len(objects))
+	for i, c := range objects {
+		out[i] = c.decision + "@" + strconv.FormatInt(c.generation, 10)
+	}
+	return strings.Join(out, ",")
+}
+
+func skippedObjects(skipped []skip) []*Compiled {
+	var out []*Compiled
+	for _, s := range skipped {
+		out = append(out, s.object)
+	}
+	return out
 }

@@ -4,12 +4,16 @@ package poddefault
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"strings"
 	"sync"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/sallyport-io/sallyport/admission"
 )
 
 // Index holds compiled PodDefaults so that selecting for a pod touches only those
@@ -17,11 +21,39 @@ import (
 // use and answers [Source].
 type Index struct {
 	mu         sync.RWMutex
-	namespaces map[string]*namespaceIndex
+	namespaces map[string]*namespaceIndex // ClusterPodDefaults in the one without a name
+	labels     map[string]labels.Set      // of namespaces, as far as they are known
+	// strict is set if every namespace will be known: one that is not must be waited for
+	// where a ClusterPodDefault asks for its labels.
+	strict bool
 }
 
-// NewIndex is an empty index.
-func NewIndex() *Index { return &Index{namespaces: map[string]*namespaceIndex{}} }
+// NewIndex is an empty index. Of a namespace that [Index.SetNamespace] has not told
+// of it knows the one label that every namespace has, its name.
+func NewIndex() *Index {
+	return &Index{namespaces: map[string]*namespaceIndex{}, labels: map[string]labels.Set{}}
+}
+
+// SetNamespace tells of the labels of a namespace, which ClusterPodDefaults select by.
+func (x *Index) SetNamespace(name string, set map[string]string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.labels[name] = set
+}
+
+// DeleteNamespace forgets the labels of a namespace.
+func (x *Index) DeleteNamespace(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.labels, name)
+}
+
+// ReplaceNamespaces makes these all namespaces whose labels are known.
+func (x *Index) ReplaceNamespaces(all map[string]labels.Set) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.labels = all
+}
 
 // namespaceIndex files every selectable object under one requirement of its
 // selector that the pod must meet by having a label.
@@ -58,18 +90,36 @@ func (x *Index) Delete(namespace, name string) {
 	}
 }
 
-// Replace makes the index hold these objects and no others.
+// Replace makes the index hold these PodDefaults and no others.
 func (x *Index) Replace(all []*Compiled) {
+	fresh := indexed(all)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if cluster := x.namespaces[""]; cluster != nil {
+		fresh[""] = cluster
+	}
+	x.namespaces = fresh
+}
+
+// ReplaceCluster makes the index hold these ClusterPodDefaults and no others.
+func (x *Index) ReplaceCluster(all []*Compiled) {
+	fresh := indexed(all)[""]
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if delete(x.namespaces, ""); fresh != nil {
+		x.namespaces[""] = fresh
+	}
+}
+
+func indexed(all []*Compiled) map[string]*namespaceIndex {
 	fresh := NewIndex()
 	for _, c := range all {
 		fresh.Set(c)
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.namespaces = fresh.namespaces
+	return fresh.namespaces
 }
 
-// Len is the number of objects.
+// Len is the number of objects of both kinds.
 func (x *Index) Len() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -80,8 +130,8 @@ func (x *Index) Len() int {
 	return n
 }
 
-// All returns the objects of a namespace in name order, those that select nothing
-// included.
+// All returns the PodDefaults of a namespace in the order of their application, those
+// that select nothing included; of the namespace without a name the ClusterPodDefaults.
 func (x *Index) All(namespace string) []*Compiled {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -93,7 +143,7 @@ func (x *Index) All(namespace string) []*Compiled {
 	for _, f := range ns.objects {
 		all = append(all, f.Compiled)
 	}
-	slices.SortFunc(all, byName)
+	slices.SortFunc(all, inOrder)
 	return all
 }
 
@@ -101,11 +151,34 @@ func (x *Index) All(namespace string) []*Compiled {
 func (x *Index) Select(_ context.Context, namespace string, pod Labels) ([]*Compiled, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	ns := x.namespaces[namespace]
-	if ns == nil {
-		return nil, nil
-	}
 	var selected []*Compiled
+	if cluster := x.namespaces[""]; cluster != nil {
+		var err error
+		if selected, err = x.inNamespace(namespace, cluster.selected(nil, pod)); err != nil {
+			return nil, err
+		}
+	}
+	if ns := x.namespaces[namespace]; ns != nil && namespace != "" {
+		selected = ns.selected(selected, pod)
+	}
+	slices.SortFunc(selected, inOrder)
+	return selected, nil
+}
+
+// inNamespace leaves those that select the namespace.
+func (x *Index) inNamespace(namespace string, selected []*Compiled) ([]*Compiled, error) {
+	set, known := x.labels[namespace]
+	if !known {
+		if x.strict && slices.ContainsFunc(selected, func(c *Compiled) bool { return c.namespaces != nil }) {
+			return nil, admission.Unavailable(fmt.Errorf("the labels of the namespace %s are not known yet, and a ClusterPodDefault asks for them", namespace), time.Second)
+		}
+		set = labels.Set{corev1.LabelMetadataName: namespace}
+	}
+	return slices.DeleteFunc(selected, func(c *Compiled) bool { return c.namespaces != nil && !c.namespaces.Matches(set) }), nil
+}
+
+// selected appends the objects that match the labels of a pod.
+func (ns *namespaceIndex) selected(selected []*Compiled, pod Labels) []*Compiled {
 	take := func(candidates []*Compiled) {
 		for _, c := range candidates {
 			if c.selector.Matches(pod) {
@@ -121,11 +194,8 @@ func (x *Index) Select(_ context.Context, namespace string, pod Labels) ([]*Comp
 		term = append(append(term, '='), l.value...)
 		take(ns.filed[string(term)])
 	}
-	slices.SortFunc(selected, byName)
-	return selected, nil
+	return selected
 }
-
-func byName(a, b *Compiled) int { return strings.Compare(a.name, b.name) }
 
 // A filing is an object and the terms under which it is filed; none: under rest.
 type filing struct {

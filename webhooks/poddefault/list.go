@@ -25,7 +25,7 @@ type listKind struct {
 
 var (
 	envKind = &listKind{
-		name: "env", keyName: "name", key: field("name"),
+		name: "env", keyName: "name", key: memberText("name"),
 		differences: exactly[corev1.EnvVar](dropEnvDefaults),
 	}
 	envFromKind = &listKind{
@@ -33,11 +33,11 @@ var (
 		differences: exactly[corev1.EnvFromSource](dropOptionalFalse),
 	}
 	mountKind = &listKind{
-		name: "volumeMount", keyName: "mountPath", key: field("mountPath"),
+		name: "volumeMount", keyName: "mountPath", key: memberText("mountPath"),
 		differences: exactly[corev1.VolumeMount](dropMountDefaults),
 	}
 	volumeKind = &listKind{
-		name: "volume", keyName: "name", key: field("name"),
+		name: "volume", keyName: "name", key: memberText("name"),
 		differences: volumeDifferences,
 	}
 	tolerationKind = &listKind{
@@ -45,17 +45,17 @@ var (
 		differences: secondsDifference, // the key is all the rest
 	}
 	pullSecretKind = &listKind{
-		name: "imagePullSecret", keyName: "name", key: field("name"),
+		name: "imagePullSecret", keyName: "name", key: memberText("name"),
 		differences: func(_, _ jsontext.Value) []string { return nil },
 	}
 	containerKind = &listKind{
-		name: "container", keyName: "name", key: field("name"),
+		name: "container", keyName: "name", key: memberText("name"),
 		differences: subset,
 	}
 )
 
-// field returns the text of a member of an element; none if it has none.
-func field(name string) func(jsontext.Value) []byte {
+// memberText returns the text of a member of an element; none if it has none.
+func memberText(name string) func(jsontext.Value) []byte {
 	return func(element jsontext.Value) (key []byte) {
 		r := jsonpatch.NewReader(element)
 		r.Object(func(member []byte) {
@@ -78,9 +78,9 @@ func envFromKey(element jsontext.Value) []byte {
 		case "prefix":
 			prefix, _ = r.String()
 		case "configMapRef":
-			configMap = field("name")(r.Value())
+			configMap = memberText("name")(r.Value())
 		case "secretRef":
-			secret = field("name")(r.Value())
+			secret = memberText("name")(r.Value())
 		}
 	})
 	var key []byte
@@ -144,10 +144,17 @@ type list struct {
 	field  string
 	raw    jsontext.Value // as the pod came; nil if absent
 
-	read    bool
-	present []element // what the pod came with, read when first asked for
-	added   []item
-	removed []removal
+	read     bool
+	present  []element // what the pod came with, read when first asked for
+	added    []item
+	removed  []removal
+	replaced []replacement
+}
+
+// A replacement is an element of the pod that another takes the place of.
+type replacement struct {
+	index int
+	item
 }
 
 // A removal is an element that goes away.
@@ -191,10 +198,21 @@ func (l *list) find(key string) (*item, int) {
 	present := l.elements()
 	for i := len(present) - 1; i >= 0; i-- {
 		if string(present[i].key) == key {
+			for j := range l.replaced {
+				if l.replaced[j].index == i {
+					return &l.replaced[j].item, i
+				}
+			}
 			return &item{key: key, value: present[i].value}, i
 		}
 	}
 	return nil, -1
+}
+
+// replace puts the element in the place of the one of the pod that has its key.
+func (l *list) replace(wanted item) {
+	_, index := l.find(wanted.key)
+	l.replaced = append(l.replaced, replacement{index, wanted})
 }
 
 // add appends the element unless it is there. What stands in its way is returned

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // A merge brings PodDefaults into one pod. It changes nothing before all of them
@@ -17,26 +20,23 @@ type merge struct {
 	pod      *pod
 	settings *Settings
 
-	applied []*Compiled // in the order of application
-	invalid []*Compiled // chosen, but they can never work in this pod
+	applied    []*Compiled // in the order of application
+	index      int         // of the one that is being applied
+	overwrites bool        // one of them may take the place of what an earlier one wants
+	invalid    []*Compiled // chosen, but they can never work in this pod
+	skipped    []skip
+	audited    []*Compiled
 
-	labels, annotations map[string]setEntry
-	entries             []setEntry // what was added to both, in order
+	picked      []setEntry // labels that were added while choosing
+	annotations map[string]setEntry
+	entries     []setEntry // labels and annotations that were added, in order
 
-	serviceAccount *setting[string]
-	automount      *setting[bool]
-	commands, args []setCommand
-	seconds        []setSeconds
+	seconds []setSeconds
 
-	injected  []string // names of the containers that PodDefaults bring
-	conflicts []string
+	injected  []string     // names of the containers that PodDefaults bring
+	fresh     []*container // those of them that the pod does not have
+	conflicts []conflict
 	warnings  []string
-}
-
-// A setting is a scalar of the pod that a PodDefault sets.
-type setting[T any] struct {
-	value  T
-	origin *Compiled
 }
 
 type setEntry struct {
@@ -45,31 +45,54 @@ type setEntry struct {
 	origin *Compiled
 }
 
-type setCommand struct {
-	container *container
-	value     jsontext.Value
-	origin    *Compiled
-}
-
-// setSeconds is a toleration of the pod whose tolerationSeconds change.
+// setSeconds is a toleration of the pod whose tolerationSeconds a PodDefault sets.
 type setSeconds struct {
 	index  int
 	value  jsontext.Value // nil: tolerate for good
+	there  bool           // it is what the pod came with
 	origin *Compiled
 }
 
-// mergeAll merges the chosen PodDefaults in their order.
-func mergeAll(p *pod, chosen []*Compiled, settings *Settings) *merge {
-	m := &merge{pod: p, settings: settings}
-	m.applied, m.invalid = usable(p, chosen)
-	for _, c := range m.applied {
-		for _, list := range [][]item{c.containers, c.initContainers} {
-			for _, added := range list {
-				m.injected = append(m.injected, added.key)
+// mergeAll merges what was chosen, but for the skipped ones.
+func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge {
+	m := &merge{pod: p, settings: settings, picked: chosen.added, skipped: skipped}
+	candidates := chosen.objects
+	if chosen.audits || len(skipped) > 0 {
+		candidates = make([]*Compiled, 0, len(chosen.objects))
+		for _, c := range chosen.objects {
+			switch {
+			case c.audit && c.problem == nil:
+				m.audited = append(m.audited, c)
+			case !isSkipped(skipped, c):
+				candidates = append(candidates, c)
 			}
 		}
 	}
+	m.applied, m.invalid = usable(p, candidates)
+	for i, c := range m.applied {
+		if c.template != nil {
+			m.applied[i] = m.fill(c, chosen)
+		}
+	}
+	brings := false
 	for _, c := range m.applied {
+		m.overwrites = m.overwrites || c.overwrites || c.policy == kubeflowv1alpha1.ConflictOverride
+		for _, list := range [][]item{c.containers, c.initContainers} {
+			for _, added := range list {
+				m.injected = append(m.injected, added.key)
+				brings = true
+			}
+		}
+	}
+	if brings {
+		for i, c := range m.applied {
+			m.index = i
+			m.addContainers(&p.initContainers, &p.containers, c.initContainers, initContainersOf)
+			m.addContainers(&p.containers, &p.initContainers, c.containers, containersOf)
+		}
+	}
+	for i, c := range m.applied {
+		m.index = i
 		m.apply(c)
 	}
 	for _, c := range m.invalid {
@@ -78,6 +101,9 @@ func mergeAll(p *pod, chosen []*Compiled, settings *Settings) *merge {
 			reason = strings.ReplaceAll(c.problem.Error(), "\n", "; ")
 		}
 		m.warn("%s was not applied: %s", c, reason)
+	}
+	for _, s := range skipped {
+		m.warn("%s was skipped: %s", s.object, s.reason)
 	}
 	return m
 }
@@ -112,161 +138,239 @@ func usable(p *pod, chosen []*Compiled) (applied, invalid []*Compiled) {
 	return applied, invalid
 }
 
+// later are the objects that are applied after the present one, if one of them may
+// take the place of what this one wants.
+func (m *merge) later() []*Compiled {
+	if !m.overwrites {
+		return nil
+	}
+	return m.applied[m.index+1:]
+}
+
 func (m *merge) apply(c *Compiled) {
 	p := m.pod
 	for _, l := range c.labels {
-		m.setEntry(&m.labels, "labels", p.metadata.labels, l, c)
+		m.setLabel(l, c)
 	}
 	for _, a := range c.annotations {
-		m.setEntry(&m.annotations, "annotations", p.metadata.annotations, a, c)
+		m.setAnnotation(a, c)
 	}
-	m.add(&p.volumes, c.volumes, "")
+	m.add(&p.volumes, c.volumes, volumesOf, nil)
 	for _, wanted := range c.tolerations {
 		m.addToleration(wanted)
 	}
-	m.add(&p.pullSecrets, c.pullSecrets, "")
-	m.addContainers(&p.initContainers, &p.containers, c.initContainers)
-	m.addContainers(&p.containers, &p.initContainers, c.containers)
-	for i := range p.app {
-		m.applyTo(&p.app[i], c)
+	m.add(&p.pullSecrets, c.pullSecrets, pullSecretsOf, nil)
+	for i := range c.podLists {
+		f := &c.podLists[i]
+		m.add(p.spec.list(f), f.items, f.of, nil)
 	}
-	m.setServiceAccount(c)
-	m.setAutomount(c)
+	m.setValues(&p.spec, nil, c, c.podValues)
+	m.narrow(c)
+	m.pickedFrom(c, func(t *container) { m.applyTo(t, c) })
 }
 
-// applyTo merges what goes into containers. A container that a PodDefault brings
-// gets none of it, whether it was in the pod before or not: otherwise the same
-// pod, sent again, would get more than the first time.
-func (m *merge) applyTo(target *container, c *Compiled) {
-	if slices.Contains(m.injected, target.name) {
-		return
-	}
-	if !slices.Contains(m.settings.MeshContainers, target.name) {
-		m.add(&target.env, c.env, target.name)
-		m.add(&target.envFrom, c.envFrom, target.name)
+// applyTo merges what goes into containers.
+func (m *merge) applyTo(t *container, c *Compiled) {
+	if m.picks(c, t, m.settings.MeshContainers) {
+		m.add(&t.env, c.env, envOf, t)
+		m.add(&t.envFrom, c.envFrom, envFromOf, t)
 		for _, mount := range c.volumeMounts {
-			m.warnOfSlash(target, mount)
+			m.warnOfSlash(t, mount)
 		}
-		m.add(&target.volumeMounts, c.volumeMounts, target.name)
+		m.add(&t.volumeMounts, c.volumeMounts, mountsOf, t)
+		for i := range c.containerLists {
+			f := &c.containerLists[i]
+			m.addField(t, f)
+		}
+		m.addResources(t, c)
 	}
-	if !slices.Contains(m.settings.CommandExcluded, target.name) {
-		if !target.command {
-			m.commands = m.setCommand(m.commands, "command", target, c.command, c)
+	m.setValues(&t.holder, t, c, c.containerValues)
+}
+
+// addField merges a list of a container, but for capabilities that the other side
+// withdraws.
+func (m *merge) addField(t *container, f *fieldList) {
+	l := t.list(f)
+	for i, w := range f.items {
+		if other := m.withdraws(t, f, w); other != nil {
+			m.stuck(w.origin, other.origin, f.kind.name+" "+w.key+" of container "+t.name,
+				m.holder(other, "the pod")+" has it the other way round")
+			continue
 		}
-		if !target.args {
-			m.args = m.setCommand(m.args, "args", target, c.args, c)
+		m.add(l, f.items[i:i+1], f.of, t)
+	}
+}
+
+// add merges elements into a list. Of gives the elements that another object has for
+// the same list.
+func (m *merge) add(l *list, wanted []item, of func(*Compiled) []item, t *container) {
+	for _, w := range wanted {
+		if m.overwrites {
+			if later := m.replacer(l.kind, w, of, t); later != nil {
+				m.warn("%s: %s: replaced by %s", w.origin, place(l.kind, w.key, t), later)
+				continue
+			}
+		}
+		if other, differences := l.add(w); other != nil {
+			m.disagree(l, w, other, differences, t)
 		}
 	}
 }
 
-func (m *merge) add(l *list, wanted []item, container string) {
-	for _, w := range wanted {
-		if other, differences := l.add(w); other != nil {
-			m.conflict(w, other, l.kind, container, differences)
+// replacer is the object, applied after the one that wants w, whose element of the
+// same key takes its place; nil if there is none.
+func (m *merge) replacer(kind *listKind, w item, of func(*Compiled) []item, t *container) *Compiled {
+	for _, later := range m.later() {
+		if later.policy != kubeflowv1alpha1.ConflictOverride || t != nil && !m.picks(later, t, m.settings.MeshContainers) {
+			continue
+		}
+		for _, other := range of(later) {
+			if other.key == w.key && len(kind.differences(other.value, w.value)) > 0 {
+				return later
+			}
 		}
 	}
+	return nil
 }
 
 // addContainers merges init containers or sidecars; names are unique across both
 // lists of a pod.
-func (m *merge) addContainers(to, beside *list, wanted []item) {
-	for _, w := range wanted {
+func (m *merge) addContainers(to, beside *list, wanted []item, of func(*Compiled) []item) {
+	for i, w := range wanted {
 		if other, _ := beside.find(w.key); other != nil {
-			m.conflicts = append(m.conflicts, fmt.Sprintf("%s: container %s has the name of %s; choose another name",
-				w.origin, w.key, m.holder(other, "one in "+strings.ReplaceAll(beside.path()[1:], "/", "."))))
+			m.stuck(w.origin, other.origin, "container "+w.key, "it has the name of "+
+				m.holder(other, "one in "+strings.ReplaceAll(beside.path()[1:], "/", "."))+"; choose another name")
+			m.keeps(w, other)
 			continue
 		}
-		m.add(to, []item{w}, "")
+		known, replaced := len(to.added), len(to.replaced)
+		m.add(to, wanted[i:i+1], of, nil)
+		switch {
+		case len(to.added) > known, len(to.replaced) > replaced:
+			m.brought(to, w)
+		default:
+			if other, _ := to.find(w.key); other != nil && len(containerKind.differences(w.value, other.value)) > 0 {
+				m.keeps(w, other)
+			}
+		}
 	}
+}
+
+// keeps notes that a container of the pod stays what it is, although a PodDefault
+// brings one of that name: it is not injected.
+func (m *merge) keeps(w item, other *item) {
+	if other.origin != nil || w.origin.policy != kubeflowv1alpha1.ConflictKeepPod {
+		return
+	}
+	if i := slices.Index(m.injected, w.key); i >= 0 {
+		m.injected = slices.Delete(m.injected, i, i+1)
+	}
+}
+
+// brought makes the container that w is one that others may add to.
+func (m *merge) brought(to *list, w item) {
+	t := &container{origin: w.origin, init: to.field == "initContainers"}
+	r := jsonpatch.NewReader(w.value)
+	t.read(&r, "")
+	for _, containers := range [][]container{m.pod.app, m.pod.init} {
+		for i := range containers {
+			if containers[i].name == w.key { // it is replaced
+				containers[i] = container{name: w.key, init: t.init, origin: w.origin}
+			}
+		}
+	}
+	m.fresh = append(m.fresh, t)
 }
 
 // addToleration merges a toleration. Its tolerationSeconds are a payload, not a
 // part of what it is: the PodDefault's replace the pod's. So may those be tuned
-// that the DefaultTolerationSeconds plugin has added to every pod by then.
+// that the DefaultTolerationSeconds plugin has added to every pod by then, 300
+// seconds each.
 func (m *merge) addToleration(w item) {
-	l := &m.pod.tolerations
-	other, differences := l.add(w)
-	if other == nil {
+	l, c := &m.pod.tolerations, w.origin
+	if m.overwrites {
+		if later := m.replacer(l.kind, w, tolerationsOf, nil); later != nil {
+			m.warn("%s: %s: replaced by %s", c, place(l.kind, w.key, nil), later)
+			return
+		}
+	}
+	present, index := l.find(w.key)
+	if present == nil || present.origin != nil {
+		if other, differences := l.add(w); other != nil {
+			m.disagree(l, w, other, differences, nil)
+		}
 		return
 	}
-	if other.origin != nil {
-		m.conflict(w, other, l.kind, "", differences)
-		return
-	}
-	_, index := l.find(w.key)
-	seconds := member(w.value, "tolerationSeconds")
+	seconds, have := member(w.value, "tolerationSeconds"), member(present.value, "tolerationSeconds")
 	for _, earlier := range m.seconds {
 		if earlier.index == index {
 			if string(earlier.value) != string(seconds) {
-				m.conflict(w, &item{origin: earlier.origin}, l.kind, "", differences)
+				m.disagree(l, w, &item{origin: earlier.origin}, []string{"tolerationSeconds"}, nil)
 			}
 			return
 		}
 	}
-	if string(member(other.value, "tolerationSeconds")) != "300" {
-		m.warn("%s set the tolerationSeconds of the pod's toleration %s", w.origin, w.key)
+	there := string(have) == string(seconds)
+	if !there && string(have) != "300" {
+		if c.policy != "" && !m.settle(c, nil, c.policy, place(l.kind, w.key, nil), "the pod has other tolerationSeconds") {
+			return
+		}
+		if c.policy == "" {
+			m.warn("%s set the tolerationSeconds of the pod's toleration %s", c, w.key)
+		}
 	}
-	m.seconds = append(m.seconds, setSeconds{index, seconds, w.origin})
+	m.seconds = append(m.seconds, setSeconds{index, seconds, there, c})
 }
 
-func (m *merge) setEntry(set *map[string]setEntry, field string, present Labels, wanted entry, c *Compiled) {
-	if value, ok := present.Lookup(wanted.key); ok {
-		if value != wanted.value {
-			m.conflictOn(field, wanted.key, c, "the pod")
-		}
-		return
-	}
-	if earlier, ok := (*set)[wanted.key]; ok {
-		if earlier.entry.value != wanted.value {
-			m.conflictOn(field, wanted.key, c, earlier.origin.String())
-		}
-		return
-	}
-	if *set == nil {
-		*set = map[string]setEntry{}
-	}
-	added := setEntry{field, wanted, c}
-	(*set)[wanted.key] = added
-	m.entries = append(m.entries, added)
-}
-
-// setCommand sets command or args of a container that has none; the first
-// PodDefault wins.
-func (m *merge) setCommand(set []setCommand, field string, target *container, value jsontext.Value, c *Compiled) []setCommand {
-	if value == nil {
-		return set
-	}
-	for _, earlier := range set {
-		if earlier.container == target {
-			if string(earlier.value) != string(value) {
-				m.warn("%s did not set %s of container %s: %s did before", c, field, target.name, earlier.origin)
+// setLabel adds a label. Which one it is was settled while choosing, where labels pick
+// PodDefaults; one that is there is never replaced, since what it picked would no
+// longer be picked.
+func (m *merge) setLabel(wanted entry, c *Compiled) {
+	value, there := m.pod.metadata.labels.Lookup(wanted.key)
+	opponent := (*Compiled)(nil)
+	if !there {
+		for _, added := range m.picked {
+			if added.entry.key == wanted.key {
+				value, there, opponent = added.entry.value, true, added.origin
 			}
-			return set
 		}
 	}
-	return append(set, setCommand{target, value, c})
-}
-
-// setServiceAccount overwrites what the pod has; the last PodDefault wins.
-func (m *merge) setServiceAccount(c *Compiled) {
-	if c.serviceAccountName == "" {
+	if there && value != wanted.value {
+		m.stuck(c, opponent, "label "+wanted.key, holderName(opponent)+" has another value")
 		return
 	}
-	if earlier := m.serviceAccount; earlier != nil && earlier.value != c.serviceAccountName {
-		m.warn("%s set serviceAccountName over that of %s", c, earlier.origin)
-	}
-	m.serviceAccount = &setting[string]{c.serviceAccountName, c}
-}
-
-// setAutomount overwrites what the pod has; the last PodDefault wins.
-func (m *merge) setAutomount(c *Compiled) {
-	if c.automountToken == nil {
+	known := slices.ContainsFunc(m.entries, func(e setEntry) bool { return e.field == "labels" && e.entry.key == wanted.key })
+	if there && opponent == nil || known {
 		return
 	}
-	if earlier := m.automount; earlier != nil && earlier.value != *c.automountToken {
-		m.warn("%s set automountServiceAccountToken over that of %s", c, earlier.origin)
+	m.entries = append(m.entries, setEntry{"labels", wanted, c})
+}
+
+func (m *merge) setAnnotation(wanted entry, c *Compiled) {
+	for _, later := range m.later() {
+		differs := func(e entry) bool { return e.key == wanted.key && e.value != wanted.value }
+		if later.policy == kubeflowv1alpha1.ConflictOverride && slices.ContainsFunc(later.annotations, differs) {
+			m.warn("%s: annotation %s: replaced by %s", c, wanted.key, later)
+			return
+		}
 	}
-	m.automount = &setting[bool]{*c.automountToken, c}
+	if earlier, ok := m.annotations[wanted.key]; ok {
+		if earlier.entry.value != wanted.value {
+			m.settle(c, earlier.origin, c.policy, "annotation "+wanted.key, earlier.origin.String()+" has another value")
+		}
+		return
+	}
+	if value, ok := m.pod.metadata.annotations.Lookup(wanted.key); ok {
+		if value == wanted.value || !m.settle(c, nil, c.policy, "annotation "+wanted.key, "the pod has another value") {
+			return
+		}
+	}
+	if m.annotations == nil {
+		m.annotations = map[string]setEntry{}
+	}
+	added := setEntry{"annotations", wanted, c}
+	m.annotations[wanted.key] = added
+	m.entries = append(m.entries, added)
 }
 
 // warnOfSlash tells of mount paths that Kubernetes takes for two and a container
@@ -282,8 +386,16 @@ func (m *merge) warnOfSlash(target *container, mount item) {
 	}
 }
 
+// maxWarning is how many runes of a warning are shown; the API server shows 4096 of
+// all together.
+const maxWarning = 256
+
 func (m *merge) warn(format string, args ...any) {
-	m.warnings = append(m.warnings, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	if runes := []rune(text); len(runes) > maxWarning {
+		text = string(runes[:maxWarning-3]) + "..."
+	}
+	m.warnings = append(m.warnings, text)
 }
 
 // holder names who brought an element: a PodDefault, or else pod.
@@ -292,4 +404,32 @@ func (m *merge) holder(other *item, pod string) string {
 		return other.origin.String()
 	}
 	return pod
+}
+
+func holderName(c *Compiled) string {
+	if c != nil {
+		return c.String()
+	}
+	return "the pod"
+}
+
+func envOf(c *Compiled) []item            { return c.env }
+func envFromOf(c *Compiled) []item        { return c.envFrom }
+func mountsOf(c *Compiled) []item         { return c.volumeMounts }
+func volumesOf(c *Compiled) []item        { return c.volumes }
+func tolerationsOf(c *Compiled) []item    { return c.tolerations }
+func pullSecretsOf(c *Compiled) []item    { return c.pullSecrets }
+func initContainersOf(c *Compiled) []item { return c.initContainers }
+func containersOf(c *Compiled) []item     { return c.containers }
+
+// of gives the elements that another object has for the same list.
+func (f *fieldList) of(c *Compiled) []item {
+	for _, lists := range [][]fieldList{c.podLists, c.containerLists} {
+		for i := range lists {
+			if lists[i].kind == f.kind && slices.Equal(lists[i].tokens, f.tokens) {
+				return lists[i].items
+			}
+		}
+	}
+	return nil
 }

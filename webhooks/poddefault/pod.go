@@ -119,16 +119,18 @@ type pod struct {
 	containers, initContainers        list
 	app                               []container // spec.containers
 	init                              []container // spec.initContainers
-	serviceAccountName                string
-	automountToken                    jsontext.Value
+	spec                              holder
 }
 
-// container is what the merge knows of a container that the pod came with.
+// container is what the merge knows of a container.
 type container struct {
 	name                       string
-	path                       string // pointer to it
 	env, envFrom, volumeMounts list
-	command, args              bool // set, and not empty
+	init                       bool // of spec.initContainers
+	// origin is who brings the container, nil if the pod came with it. Its bytes are
+	// then those of a PodDefault, and what is added goes into them.
+	origin *Compiled
+	holder
 }
 
 // readPod reads the spec of a pod in one pass. It returns false if there is none,
@@ -145,6 +147,7 @@ func readPod(raw []byte, meta metadata) (p *pod, ok bool) {
 	if meta.spec == 0 {
 		return p, false
 	}
+	p.spec.path = "/spec"
 	r := jsonpatch.NewReader(raw[meta.spec:])
 	valid := true
 	ok = r.Object(func(field []byte) {
@@ -159,13 +162,9 @@ func readPod(raw []byte, meta metadata) (p *pod, ok bool) {
 			p.containers.raw, p.app = readContainers(&r, "containers", &valid)
 		case "initContainers":
 			p.initContainers.raw, p.init = readContainers(&r, "initContainers", &valid)
-		case "serviceAccountName":
-			name, _ := r.String()
-			p.serviceAccountName = string(name)
-		case "automountServiceAccountToken":
-			p.automountToken = r.Value()
 		}
 	})
+	p.spec.raw = r.Since(0)
 	return p, ok && valid
 }
 
@@ -173,34 +172,44 @@ func readContainers(r *jsonpatch.Reader, listField string, valid *bool) (jsontex
 	containers := make([]container, 0, 2)
 	start := r.Offset()
 	r.Array(func(index int) {
-		path := "/spec/" + listField + "/" + strconv.Itoa(index)
-		c := container{
-			path:         path,
-			env:          list{kind: envKind, parent: path, field: "env"},
-			envFrom:      list{kind: envFromKind, parent: path, field: "envFrom"},
-			volumeMounts: list{kind: mountKind, parent: path, field: "volumeMounts"},
-		}
-		object := r.Object(func(field []byte) {
-			switch string(field) {
-			case "name":
-				name, _ := r.String()
-				c.name = string(name)
-			case "env":
-				c.env.raw = r.Value()
-			case "envFrom":
-				c.envFrom.raw = r.Value()
-			case "volumeMounts":
-				c.volumeMounts.raw = r.Value()
-			case "command":
-				c.command = !empty(r.Value())
-			case "args":
-				c.args = !empty(r.Value())
-			}
-		})
+		containers = append(containers, container{})
+		c := &containers[len(containers)-1]
+		object := c.read(r, "/spec/"+listField+"/"+strconv.Itoa(index))
+		c.init = listField == "initContainers"
 		*valid = *valid && object
-		containers = append(containers, c)
 	})
 	return r.Since(start), containers
+}
+
+// read reads a container in one pass. It returns false if it is no object.
+func (c *container) read(r *jsonpatch.Reader, path string) bool {
+	c.path = path
+	c.env = list{kind: envKind, parent: path, field: "env"}
+	c.envFrom = list{kind: envFromKind, parent: path, field: "envFrom"}
+	c.volumeMounts = list{kind: mountKind, parent: path, field: "volumeMounts"}
+	start := r.Offset()
+	object := r.Object(func(field []byte) {
+		switch string(field) {
+		case "name":
+			name, _ := r.String()
+			c.name = string(name)
+		case "env":
+			c.env.raw = r.Value()
+		case "envFrom":
+			c.envFrom.raw = r.Value()
+		case "volumeMounts":
+			c.volumeMounts.raw = r.Value()
+		}
+	})
+	c.raw = r.Since(start)
+	return object
+}
+
+// native tells whether an init container goes on running beside the others: a native
+// sidecar (KEP-753).
+func (c *container) native() bool {
+	policy, _ := jsonpatch.Lookup(c.raw, "restartPolicy")
+	return c.init && string(policy) == `"Always"`
 }
 
 // empty tells whether a value is what Kubernetes takes for not set.

@@ -4,81 +4,133 @@ package poddefault
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	metadataclient "k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
 
-// Watcher is a [Source] that follows the PodDefaults of a cluster. It lists and
-// watches them once for all pods, compiles each when it changes, and keeps no
-// more of them than that. When the API server is away it goes on with what it
-// knows. See [Watch].
+// Watcher is a [Source] that follows the PodDefaults and ClusterPodDefaults of a
+// cluster, and the labels of namespaces. It lists and watches them once for all pods,
+// compiles each object when it changes, and keeps no more of them than that. When the
+// API server is away it goes on with what it knows. See [Watch].
+//
+// A cluster without the definition of ClusterPodDefaults has none of them: it may be
+// installed later.
 type Watcher struct {
-	index     *Index
-	reflector *cache.Reflector
-	logger    *slog.Logger
-	synced    atomic.Bool
-	contact   contact
+	index      *Index
+	reflectors []*cache.Reflector
+	logger     *slog.Logger
+	synced     [3]atomic.Bool // PodDefaults, ClusterPodDefaults, namespaces
+	contact    contact
+	lists      *lists
 }
 
+// What is followed, as indexes of synced.
+const (
+	followsPodDefaults = iota
+	followsClusterPodDefaults
+	followsNamespaces
+)
+
 // Watch prepares a watcher of all namespaces; [Watcher.Run] starts it. The
-// credentials in config must be allowed to list and watch
-// poddefaults.kubeflow.org.
+// credentials in config must be allowed to list and watch poddefaults.kubeflow.org,
+// clusterpoddefaults.sallyport.io and namespaces.
 func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
+	w := &Watcher{index: NewIndex(), logger: logger}
+	w.index.strict = true
+	config = rest.CopyConfig(config)
+	config.Wrap(w.contact.wrap)
+
+	podDefaults, err := clientFor(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
+	if err != nil {
+		return nil, fmt.Errorf("client for PodDefaults: %w", err)
+	}
+	cluster, err := clientFor(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme)
+	if err != nil {
+		return nil, fmt.Errorf("client for ClusterPodDefaults: %w", err)
+	}
+	metadataOnly, err := metadataclient.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client for metadata: %w", err)
+	}
+	w.lists = newLists(metadataOnly, podDefaults, cluster)
+	namespaces := metadataOnly.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+
+	w.follow("poddefaults", &kubeflowv1alpha1.PodDefault{}, podDefaultStore{w},
+		cache.NewListWatchFromClient(podDefaults, kubeflowv1alpha1.PodDefaultResource, metav1.NamespaceAll, fields.Everything()))
+	w.follow("clusterpoddefaults", &sallyportv1alpha1.ClusterPodDefault{}, clusterPodDefaultStore{w},
+		ifInstalled(cache.NewListWatchFromClient(cluster, sallyportv1alpha1.ClusterPodDefaultResource, metav1.NamespaceAll, fields.Everything()),
+			func() runtime.Object { return &sallyportv1alpha1.ClusterPodDefaultList{} }))
+	w.follow("namespaces", &metav1.PartialObjectMetadata{}, namespaceStore{w}, &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return namespaces.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return namespaces.Watch(ctx, options)
+		},
+	})
+	return w, nil
+}
+
+func clientFor(config *rest.Config, group schema.GroupVersion, add func(*runtime.Scheme) error) (*rest.RESTClient, error) {
 	scheme := runtime.NewScheme()
-	if err := kubeflowv1alpha1.AddToScheme(scheme); err != nil {
+	if err := add(scheme); err != nil {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
-	config.GroupVersion = &kubeflowv1alpha1.GroupVersion
+	config.GroupVersion = &group
 	config.APIPath = "/apis"
 	config.ContentType = runtime.ContentTypeJSON
 	config.AcceptContentTypes = runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	w := &Watcher{index: NewIndex(), logger: logger}
-	config.Wrap(w.contact.wrap)
-	client, err := rest.RESTClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("client for PodDefaults: %w", err)
-	}
-	klogger := logr.FromSlogHandler(logger.Handler())
-	w.reflector = cache.NewReflectorWithOptions(
-		cache.NewListWatchFromClient(client, kubeflowv1alpha1.PodDefaultResource, metav1.NamespaceAll, fields.Everything()),
-		&kubeflowv1alpha1.PodDefault{}, (*watcherStore)(w),
-		cache.ReflectorOptions{
-			Name:   "poddefaults",
-			Logger: &klogger,
-			// Jitter keeps replicas from coming back all at once.
-			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 5 * time.Second},
-		},
-	)
-	return w, nil
+	return rest.RESTClientFor(config)
 }
 
-// Run follows the PodDefaults until the context ends.
+func (w *Watcher) follow(name string, example any, store cache.ReflectorStore, from cache.ListerWatcher) {
+	klogger := logr.FromSlogHandler(w.logger.Handler())
+	w.reflectors = append(w.reflectors, cache.NewReflectorWithOptions(from, example, store, cache.ReflectorOptions{
+		Name:   name,
+		Logger: &klogger,
+		// Jitter keeps replicas from coming back all at once.
+		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 5 * time.Second},
+	}))
+}
+
+// Run follows all of them until the context ends.
 func (w *Watcher) Run(ctx context.Context) error {
-	w.reflector.RunWithContext(ctx)
+	var group sync.WaitGroup
+	for _, reflector := range w.reflectors {
+		group.Go(func() { reflector.RunWithContext(ctx) })
+	}
+	group.Wait()
 	return nil
 }
 
-// Ready is nil once all PodDefaults were read.
+// Ready is nil once everything was read.
 func (w *Watcher) Ready() error {
-	if !w.synced.Load() {
-		return errors.New("PodDefaults are not read yet (is their CRD installed, and may this server list them?)")
+	for what, name := range [...]string{"PodDefaults are", "ClusterPodDefaults are", "namespaces are"} {
+		if !w.synced[what].Load() {
+			return fmt.Errorf("%s not read yet (is their CRD installed, and may this server list them?)", name)
+		}
 	}
 	return nil
 }
@@ -91,58 +143,112 @@ func (w *Watcher) Select(ctx context.Context, namespace string, pod Labels) ([]*
 	return w.index.Select(ctx, namespace, pod)
 }
 
-// Len is the number of PodDefaults known.
+// Len is the number of objects of both kinds that are known.
 func (w *Watcher) Len() int { return w.index.Len() }
 
-// LastContact is when the API server has sent something the last time: PodDefaults, a
+// LastContact is when the API server has sent something the last time: objects, a
 // change, or, about once a minute, that there was none. The zero time means never.
 func (w *Watcher) LastContact() time.Time { return w.contact.last() }
 
-// watcherStore is what the reflector writes to.
-type watcherStore Watcher
-
-func (s *watcherStore) Add(obj any) error {
-	pd, ok := obj.(*kubeflowv1alpha1.PodDefault)
-	if !ok {
-		return fmt.Errorf("expected a PodDefault, got %T", obj)
-	}
-	s.index.Set(s.compile(pd))
-	return nil
-}
-
-func (s *watcherStore) Update(obj any) error { return s.Add(obj) }
-
-func (s *watcherStore) Delete(obj any) error {
-	pd, ok := obj.(*kubeflowv1alpha1.PodDefault)
-	if !ok {
-		return fmt.Errorf("expected a PodDefault, got %T", obj)
-	}
-	s.index.Delete(pd.Namespace, pd.Name)
-	return nil
-}
-
-func (s *watcherStore) Replace(objects []any, _ string) error {
-	all := make([]*Compiled, 0, len(objects))
-	for _, obj := range objects {
-		pd, ok := obj.(*kubeflowv1alpha1.PodDefault)
-		if !ok {
-			return fmt.Errorf("expected a PodDefault, got %T", obj)
-		}
-		all = append(all, s.compile(pd))
-	}
-	s.index.Replace(all)
-	s.synced.Store(true)
-	return nil
-}
-
-func (s *watcherStore) Resync() error { return nil }
-
-func (s *watcherStore) compile(pd *kubeflowv1alpha1.PodDefault) *Compiled {
-	c := Compile(pd)
+func (w *Watcher) add(c *Compiled) *Compiled {
 	if problem := c.Problem(); problem != nil {
-		s.logger.Warn("PodDefault can never work and is left out", "namespace", pd.Namespace, "name", pd.Name, "problem", problem)
+		w.logger.Warn("object can never work and is left out", "object", c.String(), "problem", problem)
 	}
 	return c
 }
 
-var _ cache.ReflectorStore = (*watcherStore)(nil)
+// podDefaultStore, clusterPodDefaultStore and namespaceStore are what reflectors write
+// to.
+type (
+	podDefaultStore        struct{ *Watcher }
+	clusterPodDefaultStore struct{ *Watcher }
+	namespaceStore         struct{ *Watcher }
+)
+
+func (s podDefaultStore) Add(obj any) error {
+	return of(obj, func(pd *kubeflowv1alpha1.PodDefault) { s.index.Set(s.add(Compile(pd))) })
+}
+
+func (s podDefaultStore) Update(obj any) error { return s.Add(obj) }
+
+func (s podDefaultStore) Delete(obj any) error {
+	return of(obj, func(pd *kubeflowv1alpha1.PodDefault) { s.index.Delete(pd.Namespace, pd.Name) })
+}
+
+func (s podDefaultStore) Replace(objects []any, _ string) error {
+	all := make([]*Compiled, 0, len(objects))
+	for _, obj := range objects {
+		if err := of(obj, func(pd *kubeflowv1alpha1.PodDefault) { all = append(all, s.add(Compile(pd))) }); err != nil {
+			return err
+		}
+	}
+	s.index.Replace(all)
+	s.synced[followsPodDefaults].Store(true)
+	return nil
+}
+
+func (s podDefaultStore) Resync() error { return nil }
+
+func (s clusterPodDefaultStore) Add(obj any) error {
+	return of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { s.index.Set(s.add(CompileCluster(cpd))) })
+}
+
+func (s clusterPodDefaultStore) Update(obj any) error { return s.Add(obj) }
+
+func (s clusterPodDefaultStore) Delete(obj any) error {
+	return of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { s.index.Delete("", cpd.Name) })
+}
+
+func (s clusterPodDefaultStore) Replace(objects []any, _ string) error {
+	all := make([]*Compiled, 0, len(objects))
+	for _, obj := range objects {
+		if err := of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { all = append(all, s.add(CompileCluster(cpd))) }); err != nil {
+			return err
+		}
+	}
+	s.index.ReplaceCluster(all)
+	s.synced[followsClusterPodDefaults].Store(true)
+	return nil
+}
+
+func (s clusterPodDefaultStore) Resync() error { return nil }
+
+func (s namespaceStore) Add(obj any) error {
+	return of(obj, func(ns *metav1.PartialObjectMetadata) { s.index.SetNamespace(ns.Name, ns.Labels) })
+}
+
+func (s namespaceStore) Update(obj any) error { return s.Add(obj) }
+
+func (s namespaceStore) Delete(obj any) error {
+	return of(obj, func(ns *metav1.PartialObjectMetadata) { s.index.DeleteNamespace(ns.Name) })
+}
+
+func (s namespaceStore) Replace(objects []any, _ string) error {
+	all := make(map[string]labels.Set, len(objects))
+	for _, obj := range objects {
+		if err := of(obj, func(ns *metav1.PartialObjectMetadata) { all[ns.Name] = ns.Labels }); err != nil {
+			return err
+		}
+	}
+	s.index.ReplaceNamespaces(all)
+	s.synced[followsNamespaces].Store(true)
+	return nil
+}
+
+func (s namespaceStore) Resync() error { return nil }
+
+// of hands an object to use if it is of the type.
+func of[T any](obj any, use func(T)) error {
+	typed, ok := obj.(T)
+	if !ok {
+		return fmt.Errorf("expected %T, got %T", typed, obj)
+	}
+	use(typed)
+	return nil
+}
+
+var (
+	_ cache.ReflectorStore = podDefaultStore{}
+	_ cache.ReflectorStore = clusterPodDefaultStore{}
+	_ cache.ReflectorStore = namespaceStore{}
+)

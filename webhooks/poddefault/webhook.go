@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -29,8 +30,9 @@ const (
 	Path = "/apply-poddefault"
 )
 
-// Source yields the PodDefaults of a namespace whose selectors match a pod with
-// the given labels, in name order. An error is a fault of the webhook: the pod is
+// Source yields the PodDefaults of a namespace, and the ClusterPodDefaults that select
+// it, whose selectors match a pod with the given labels, in the order in which they are
+// applied. An error is a fault of the webhook: the pod is
 // neither admitted nor denied by it. Wrap it with [admission.Unavailable] if
 // another try may succeed.
 type Source interface {
@@ -47,7 +49,21 @@ type Settings struct {
 	// meant for the application would break. [DefaultSettings] has istio-proxy and
 	// linkerd-proxy.
 	MeshContainers []string `json:"meshContainers"`
+	// Freshness is [Cached] or [Consistent].
+	Freshness string `json:"freshness"`
 }
+
+// How fresh PodDefaults are when a pod is created.
+const (
+	// Cached takes what the watch knows, which lags behind by milliseconds.
+	Cached = "Cached"
+	// Consistent asks the API server for each pod whether the watch knows all there
+	// is, so that a PodDefault takes effect at once.
+	Consistent = "Consistent"
+)
+
+// Freshnesses are the values of [Settings].Freshness.
+func Freshnesses() []string { return []string{Cached, Consistent} }
 
 // Validate reports every mistake, by the names that the fields have in a file.
 func (s Settings) Validate() error {
@@ -65,6 +81,9 @@ func (s Settings) Validate() error {
 			}
 		}
 	}
+	if !slices.Contains(Freshnesses(), s.Freshness) {
+		errs = append(errs, fmt.Errorf("freshness: %q: choose %s", s.Freshness, strings.Join(Freshnesses(), " or ")))
+	}
 	return errors.Join(errs...)
 }
 
@@ -73,6 +92,7 @@ func DefaultSettings() Settings {
 	return Settings{
 		CommandExcluded: []string{"istio-proxy"},
 		MeshContainers:  []string{"istio-proxy", "linkerd-proxy"},
+		Freshness:       Cached,
 	}
 }
 
@@ -97,12 +117,9 @@ func New(source Source, settings Settings) (admission.Webhook, error) {
 				APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}, Scope: &namespaced,
 			},
 		}},
-		// What the handler would leave alone anyway need not be sent.
+		// What the handler would leave alone anyway need not be sent. Pods that exclude
+		// themselves are: not every ClusterPodDefault allows it.
 		MatchConditions: []admissionregistrationv1.MatchCondition{
-			{
-				Name:       "not-excluded",
-				Expression: "!has(object.metadata.annotations) || !('" + ExcludeAnnotation + "' in object.metadata.annotations) || object.metadata.annotations['" + ExcludeAnnotation + "'] != 'true'",
-			},
 			{
 				Name:       "not-a-mirror-pod",
 				Expression: "!has(object.metadata.annotations) || !('" + MirrorAnnotation + "' in object.metadata.annotations)",
@@ -135,82 +152,64 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if !ok {
 		return admission.BadRequest("the request's object is no pod: it is no JSON object, or its metadata is none"), nil
 	}
-	if meta.annotations.Get(ExcludeAnnotation) == "true" || meta.annotations.Has(MirrorAnnotation) {
+	if meta.annotations.Has(MirrorAnnotation) {
 		return admission.Allowed(), nil
 	}
 	namespace := meta.namespace
 	if namespace == "" {
 		namespace = req.Namespace
 	}
-	chosen, err := h.choose(ctx, namespace, meta.labels, nil)
-	if err != nil {
-		return nil, err
-	}
-	if len(chosen) == 0 {
-		return admission.Allowed(), nil
-	}
-	pod, ok := readPod(req.Object.Raw, meta)
-	if !ok {
-		return admission.BadRequest("the request's object is no pod: it has no spec, or a container that is none"), nil
-	}
-	for mute := []*Compiled(nil); ; {
-		_, invalid := usable(pod, chosen)
-		if !silence(invalid, &mute) {
-			break
-		}
-		if chosen, err = h.choose(ctx, namespace, meta.labels, mute); err != nil {
+	return h.decide(ctx, req.Object.Raw, &meta, namespace)
+}
+
+// maxSkipRounds bounds how often objects with the policy Skip are looked at again
+// because others were skipped.
+const maxSkipRounds = 16
+
+// decide merges what is chosen. It starts again if some of it is left out: labels of
+// what is not applied select nothing, and nothing conflicts with it.
+func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namespace string) (*admission.Response, error) {
+	excluded := meta.annotations.Get(ExcludeAnnotation) == "true"
+	source := h.source
+	if refresher, ok := source.(Refresher); ok && h.settings.Freshness == Consistent {
+		var err error
+		if source, err = refresher.Refresh(ctx, namespace); err != nil {
 			return nil, err
 		}
 	}
-	m := mergeAll(pod, chosen, &h.settings)
-	if len(m.conflicts) > 0 {
-		return m.denial(), nil
+	chosen, err := choose(ctx, source, namespace, meta.labels, excluded, nil)
+	if err != nil {
+		return nil, err
 	}
-	return m.response(admission.WantsOrigins(ctx)), nil
-}
-
-// silence adds to mute those of the PodDefaults that add labels and are not in it yet,
-// and tells whether there were any. What is not applied adds no label, so it must not
-// select others by one.
-func silence(invalid []*Compiled, mute *[]*Compiled) bool {
-	known := len(*mute)
-	for _, c := range invalid {
-		if c.problem == nil && len(c.labels) > 0 && !slices.ContainsFunc(*mute, func(other *Compiled) bool { return other.name == c.name }) {
-			*mute = append(*mute, c)
-		}
+	if len(chosen.objects) == 0 {
+		return admission.Allowed(), nil
 	}
-	return len(*mute) > known
-}
-
-// choose selects the PodDefaults for a pod, to a fixed point: a label that one of
-// them adds may select another, but none of those in mute. What was chosen once stays
-// chosen.
-func (h *handler) choose(ctx context.Context, namespace string, pod Labels, mute []*Compiled) ([]*Compiled, error) {
-	chosen, err := h.source.Select(ctx, namespace, pod)
-	for err == nil {
-		known := len(pod)
-		for _, c := range chosen {
-			if slices.ContainsFunc(mute, func(other *Compiled) bool { return other.name == c.name }) {
-				continue
-			}
-			for _, l := range c.labels {
-				if c.problem == nil && !pod.Has(l.key) {
-					pod = append(slices.Clip(pod), label{[]byte(l.key), []byte(l.value)})
-				}
-			}
+	var mute []*Compiled
+	var skipped []skip
+	for round := 1; ; round++ {
+		pod, ok := readPod(raw, *meta)
+		if !ok {
+			return admission.BadRequest("the request's object is no pod: it has no spec, or a container that is none"), nil
 		}
-		if len(pod) == known {
-			return chosen, nil
-		}
-		var more []*Compiled
-		if more, err = h.source.Select(ctx, namespace, pod); err == nil {
-			for _, c := range more {
-				if !slices.ContainsFunc(chosen, func(other *Compiled) bool { return other.name == c.name }) {
-					chosen = append(chosen, c)
-				}
+		m := mergeAll(pod, chosen, skipped, &h.settings)
+		more := m.skips(round >= maxSkipRounds)
+		skipped = append(skipped, more...)
+		if silence(slices.Concat(m.invalid, skippedObjects(more)), &mute) {
+			if chosen, err = choose(ctx, source, namespace, meta.labels, excluded, mute); err != nil {
+				return nil, err
 			}
-			slices.SortFunc(chosen, byName)
+			continue
 		}
+		if len(more) > 0 {
+			continue
+		}
+		if len(m.conflicts) > 0 {
+			return m.denial(), nil
+		}
+		if len(m.audited) > 0 {
+			another, _ := readPod(raw, *meta)
+			m.auditAll(another, chosen, skipped)
+		}
+		return m.response(admission.WantsOrigins(ctx)), nil
 	}
-	return nil, err
 }

@@ -31,6 +31,8 @@ type SallyportConfiguration struct {
 	// Webhooks are the ready-made webhooks that are enabled; without the field it is
 	// poddefault. One that is listed with enabled: false is not.
 	Webhooks []Webhook `json:"webhooks,omitzero"`
+	// Controllers are those that run beside them; without the field it is "*".
+	Controllers []string `json:"controllers,omitzero" flag:"controllers"`
 }
 
 // Registration says how the API server reaches the webhooks, who tells it, and when

@@ -12,8 +12,9 @@
 // Field comments state the contract of injection: the merge key that decides
 // whether a pod already holds an item, and what happens when it holds another
 // one under the same key (a conflict). A conflict denies the pod, and then
-// nothing of any PodDefault is applied to it. PodDefaults are applied in the
-// order of their names.
+// nothing of any PodDefault is applied to it, unless the object's conflictPolicy
+// says otherwise. PodDefaults are applied in the order of their priorities, then
+// of their names.
 //
 // "Already there" means: every field that the PodDefault sets has the same
 // value in the pod. Fields that only the pod has (defaults of the API server,

@@ -14,6 +14,12 @@ import (
 // +kubebuilder:resource:path=poddefaults,singular=poddefault,scope=Namespaced
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Description",type=string,JSONPath=`.spec.desc`
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
+// +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.conflictPolicy`
+// +kubebuilder:printcolumn:name="Mode",type=string,priority=1,JSONPath=`.spec.mode`
+// +kubebuilder:printcolumn:name="Selector",type=string,priority=1,JSONPath=`.spec.selector.matchLabels`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Conflicting",type=string,JSONPath=`.status.conditions[?(@.type=="Conflicting")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PodDefault struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -29,9 +35,10 @@ type PodDefault struct {
 	Status PodDefaultStatus `json:"status,omitempty"`
 }
 
-// PodDefaultSpec is what to add and to which pods. "Containers" are the pod's
-// own spec.containers, before sidecars join them; init containers and injected
-// sidecars receive nothing but what they carry themselves.
+// PodDefaultSpec is what to add and to which pods. "Every container" means those
+// that containerSelector picks: unless it says otherwise the pod's own
+// spec.containers, before sidecars join them, while init containers and injected
+// containers receive nothing but what they carry themselves.
 type PodDefaultSpec struct {
 	// Selector picks pods of the same namespace by their labels as they arrive,
 	// with matchLabels and matchExpressions. The empty selector picks every pod.
@@ -126,7 +133,221 @@ type PodDefaultSpec struct {
 	// They cannot conflict: of several PodDefaults the first by name wins.
 	// +optional
 	Args []string `json:"args,omitempty"`
+
+	// Priority orders PodDefaults: those with a lower one are applied first, those
+	// with the same in the order of their names. Without it: 0.
+	// +optional
+	Priority int32 `json:"priority,omitempty"`
+
+	// ConflictPolicy says what a conflict of this object with the pod, or with
+	// an object that was applied before, means. Deny (which it is if nothing is
+	// said) refuses the pod; KeepPod leaves what is there; Override puts this
+	// object's in its place; Skip applies nothing of this object.
+	// +optional
+	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
+
+	// Mode is Enforce, which it is if nothing is said, or Audit: nothing of this
+	// object is applied, and a warning says what would come of it.
+	// +optional
+	Mode Mode `json:"mode,omitempty"`
+
+	// Substitute replaces ${namespace} and ${pod.labels['key']} in env values, args
+	// and subPaths of this object, and of the containers that it brings, by what the
+	// pod has. A label that is missing or empty is a conflict. $(VAR) stays
+	// Kubernetes' own, and so does what stands behind two dollar signs.
+	// +optional
+	Substitute bool `json:"substitute,omitempty"`
+
+	// ContainerSelector picks the containers that get what goes to every
+	// container.
+	// +optional
+	ContainerSelector *ContainerSelector `json:"containerSelector,omitempty"`
+
+	// Positions say where the containers that this object brings are put, in the
+	// list of containers or init containers. Without one a container comes last.
+	// +optional
+	Positions []ContainerPosition `json:"positions,omitempty"`
+
+	// NodeSelector goes to the pod.
+	// Merge key: the key. Conflict: another value.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// Affinity goes to the pod. Required node terms narrow the pod's: each of
+	// its terms gets the expressions too. Preferred terms and terms of pod affinity
+	// and anti-affinity are added unless they are there. It cannot conflict.
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	// TopologySpreadConstraints go to the pod.
+	// Merge key: topologyKey and whenUnsatisfiable. Conflict: any other
+	// difference.
+	// +optional
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+
+	// PodSecurityContext goes to the pod's securityContext field by field.
+	// Conflict: another value of the same field. supplementalGroups and sysctls
+	// are added to those that are there.
+	// +optional
+	PodSecurityContext *corev1.PodSecurityContext `json:"podSecurityContext,omitempty"`
+
+	// ContainerSecurityContext goes to the securityContext of every container
+	// field by field.
+	// Conflict: another value of the same field. Capabilities are added to those
+	// that are there; one that is added on one side and dropped on the other is a
+	// conflict.
+	// +optional
+	ContainerSecurityContext *corev1.SecurityContext `json:"containerSecurityContext,omitempty"`
+
+	// Resources go to every container, requests and limits one by one, where
+	// the container has none of that name. They cannot conflict: what would make a
+	// request larger than its limit is left out with a warning.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// PriorityClassName goes to the pod; the priority and the preemption policy
+	// that the API server has computed without it go away.
+	// Conflict: another class.
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// RuntimeClassName goes to the pod.
+	// Conflict: another class.
+	// +optional
+	RuntimeClassName *string `json:"runtimeClassName,omitempty"`
+
+	// Lifecycle goes to every container that may have one, each hook by itself;
+	// of init containers these are native sidecars.
+	// Conflict: another hook.
+	// +optional
+	Lifecycle *corev1.Lifecycle `json:"lifecycle,omitempty"`
+
+	// HostAliases go to the pod.
+	// Merge key: ip. Conflict: other hostnames.
+	// +optional
+	HostAliases []corev1.HostAlias `json:"hostAliases,omitempty"`
+
+	// DNSConfig goes to the pod. Nameservers and searches are added to those that
+	// are there; options have the merge key name, and conflict with another value.
+	// +optional
+	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
+
+	// TerminationGracePeriodSeconds goes to the pod. Every pod has a value when it
+	// arrives; the API server's default, 30, counts as none.
+	// Conflict: another value.
+	// +optional
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+
+	// Ports go to every container.
+	// Merge key: containerPort and protocol. Conflict: another name, hostPort or
+	// hostIP.
+	// +optional
+	Ports []corev1.ContainerPort `json:"ports,omitempty"`
+
+	// VolumeDevices go to every container. The volume may come from this object,
+	// another one, or the pod.
+	// Merge key: devicePath. Conflict: another volume at that path.
+	// +optional
+	VolumeDevices []corev1.VolumeDevice `json:"volumeDevices,omitempty"`
 }
+
+// ConflictPolicy is what a conflict means.
+//
+// +kubebuilder:validation:Enum=Deny;KeepPod;Override;Skip
+type ConflictPolicy string
+
+// The conflict policies. An empty one is Deny, except that a scalar which could not
+// conflict before there were policies overwrites or gives way, as it always did.
+const (
+	ConflictDeny     ConflictPolicy = "Deny"
+	ConflictKeepPod  ConflictPolicy = "KeepPod"
+	ConflictOverride ConflictPolicy = "Override"
+	ConflictSkip     ConflictPolicy = "Skip"
+)
+
+// Mode says whether an object is applied.
+//
+// +kubebuilder:validation:Enum=Enforce;Audit
+type Mode string
+
+// The modes. An empty one is Enforce.
+const (
+	ModeEnforce Mode = "Enforce"
+	ModeAudit   Mode = "Audit"
+)
+
+// ContainerSelector picks containers by what they are and what they are called.
+type ContainerSelector struct {
+	// Types are the kinds of containers; without any: Container.
+	// +optional
+	Types []ContainerType `json:"types,omitempty"`
+
+	// Names are those of the containers that are picked; without any: all of
+	// these types, but no proxy of a service mesh. One that is named here is picked
+	// even if it is such a proxy.
+	// +optional
+	Names []string `json:"names,omitempty"`
+
+	// ExcludeNames are those of containers that are not picked.
+	// +optional
+	ExcludeNames []string `json:"excludeNames,omitempty"`
+}
+
+// ContainerType is a kind of container in a pod.
+//
+// +kubebuilder:validation:Enum=Container;InitContainer;Injected
+type ContainerType string
+
+// The kinds of containers. A container that a PodDefault brings is Injected,
+// whichever list it goes to, and nothing else.
+const (
+	TypeContainer     ContainerType = "Container"     // of spec.containers
+	TypeInitContainer ContainerType = "InitContainer" // of spec.initContainers, native sidecars too
+	TypeInjected      ContainerType = "Injected"
+)
+
+// ContainerPosition says where a container is put. Containers that the pod came with
+// are never put elsewhere.
+type ContainerPosition struct {
+	// Name is that of a container in sidecars or initContainers of the same
+	// object.
+	Name string `json:"name"`
+
+	// Place is First, Last, Before or After.
+	Place ContainerPlace `json:"place"`
+
+	// Container is the name of the one, in the same list, that Before and After
+	// refer to. If there is none of that name the place is Last, with a warning.
+	// +optional
+	Container string `json:"container,omitempty"`
+}
+
+// ContainerPlace is a place in a list of containers.
+//
+// +kubebuilder:validation:Enum=First;Last;Before;After
+type ContainerPlace string
+
+// The places.
+const (
+	PlaceFirst  ContainerPlace = "First"
+	PlaceLast   ContainerPlace = "Last"
+	PlaceBefore ContainerPlace = "Before"
+	PlaceAfter  ContainerPlace = "After"
+)
+
+// The types of conditions in a status.
+const (
+	// ConditionAccepted is True if the object can work, and else False with every
+	// mistake in its message.
+	ConditionAccepted = "Accepted"
+	// ConditionConflicting is True if there are pods that this object and another
+	// one select, and for which they want different things; the message has the
+	// names of the others.
+	ConditionConflicting = "Conflicting"
+	// ConditionUISelectable is True if Kubeflow's forms can offer the object: its
+	// selector has matchLabels whose first and only key has the value "true".
+	ConditionUISelectable = "UISelectable"
+)
 
 // PodDefaultStatus is what Sallyport found out about the object. It holds no
 // counts: every write of it would change the resourceVersion, which pods carry.

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+)
+
+// ClusterPodDefault says what to add to each pod that its selector picks, in each
+// namespace that its namespaceSelector picks, when the pod is created. It is applied
+// before the PodDefaults of the pod's namespace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=clusterpoddefaults,singular=clusterpoddefault,scope=Cluster
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Description",type=string,JSONPath=`.spec.desc`
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
+// +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.conflictPolicy`
+// +kubebuilder:printcolumn:name="Mode",type=string,priority=1,JSONPath=`.spec.mode`
+// +kubebuilder:printcolumn:name="Selector",type=string,priority=1,JSONPath=`.spec.selector.matchLabels`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Conflicting",type=string,JSONPath=`.status.conditions[?(@.type=="Conflicting")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterPodDefault struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what to add, and to which pods of which namespaces.
+	Spec ClusterPodDefaultSpec `json:"spec"`
+
+	// Status is written by Sallyport, and only through the status subresource.
+	// +optional
+	Status kubeflowv1alpha1.PodDefaultStatus `json:"status,omitempty"`
+}
+
+// ClusterPodDefaultSpec is the spec of a PodDefault, for many namespaces.
+type ClusterPodDefaultSpec struct {
+	kubeflowv1alpha1.PodDefaultSpec `json:",inline"`
+
+	// NamespaceSelector picks namespaces by their labels. Without it, and if it is
+	// empty, it picks every namespace whose pods Sallyport is asked about.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// AllowExclude lets a pod exclude itself by the annotation that excludes it
+	// from the PodDefaults of its namespace.
+	// +optional
+	AllowExclude bool `json:"allowExclude,omitempty"`
+}
+
+// ClusterPodDefaultList is what a list request answers.
+//
+// +kubebuilder:object:root=true
+type ClusterPodDefaultList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ClusterPodDefault `json:"items"`
+}

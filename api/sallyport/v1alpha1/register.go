@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Names under which the API server serves ClusterPodDefaults.
+const (
+	GroupName                 = "sallyport.io"
+	Version                   = "v1alpha1"
+	ClusterPodDefaultKind     = "ClusterPodDefault"
+	ClusterPodDefaultResource = "clusterpoddefaults" // plural, as in RBAC rules and URLs
+)
+
+// GroupVersion is sallyport.io/v1alpha1.
+var GroupVersion = schema.GroupVersion{Group: GroupName, Version: Version}
+
+// Kind qualifies a kind of this package with its group and version.
+func Kind(kind string) schema.GroupVersionKind { return GroupVersion.WithKind(kind) }
+
+// Resource qualifies a plural resource name with this group and version.
+func Resource(resource string) schema.GroupVersionResource {
+	return GroupVersion.WithResource(resource)
+}
+
+// AddToScheme makes ClusterPodDefault and ClusterPodDefaultList known to a scheme. It
+// never returns an error; the signature is the one that scheme builders take.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &ClusterPodDefault{}, &ClusterPodDefaultList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import "slices"
+
+// auditAll warns of what would come of the objects that are in mode Audit, by merging
+// all of them into another copy of the pod.
+func (m *merge) auditAll(p *pod, chosen choice, skipped []skip) {
+	enforced := choice{labels: chosen.labels, added: chosen.added, namespace: chosen.namespace}
+	for _, c := range chosen.objects {
+		if c.audit {
+			copied := *c
+			copied.audit = false
+			c = &copied
+		}
+		enforced.objects = append(enforced.objects, c)
+	}
+	enforced.added = slices.Clone(chosen.added)
+	for _, c := range m.audited {
+		for _, l := range c.labels {
+			set := slices.ContainsFunc(enforced.added, func(e setEntry) bool { return e.entry.key == l.key })
+			if !set && !p.metadata.labels.Has(l.key) {
+				enforced.added = append(enforced.added, setEntry{"labels", l, c})
+			}
+		}
+	}
+	trial := mergeAll(p, enforced, skipped, m.settings)
+	for _, c := range m.audited {
+		would := "it would have been applied"
+		for _, conflict := range trial.conflicts {
+			if conflict.object.title == c.title || conflict.opponent != nil && conflict.opponent.title == c.title {
+				would = "there would have been a conflict: " + conflict.text
+				break
+			}
+		}
+		if slices.ContainsFunc(trial.invalid, func(other *Compiled) bool { return other.title == c.title }) {
+			would = "it would have been left out: a volume that it mounts exists neither there nor in the pod"
+		}
+		m.warn("%s is in mode Audit and was not applied: %s", c, would)
+	}
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package author
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+)
+
+// controlPlaneKeys are the labels, and keys of taints, of the nodes that run the
+// cluster (k8s.io/api/core/v1 and kubeadm).
+var controlPlaneKeys = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"}
+
+// controlPlane reports what would bring the pods of others to the nodes that run the
+// cluster. Only who may speak for every namespace may choose those. Tolerating their
+// taints is a warning: PodDefaults of old do, and it chooses nothing.
+func controlPlane(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path, cluster bool) (errs field.ErrorList, warnings []string) {
+	for i, toleration := range spec.Tolerations {
+		at := path.Child("tolerations").Index(i).String()
+		if toleration.Key == "" {
+			warnings = append(warnings, at+": it tolerates every taint, also of nodes that run the cluster or are about to go: is that meant?")
+		} else if slices.Contains(controlPlaneKeys, toleration.Key) {
+			warnings = append(warnings, at+": it tolerates the taint of nodes that run the cluster: is that meant?")
+		}
+	}
+	choose := func(at *field.Path, key string) {
+		if cluster {
+			warnings = append(warnings, at.String()+": it chooses nodes that run the cluster: is that meant?")
+		} else {
+			errs = append(errs, field.Forbidden(at, key+" chooses nodes that run the cluster, which is not for a namespace to say: remove it, or have it said by a ClusterPodDefault"))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
+		if slices.Contains(controlPlaneKeys, key) {
+			choose(path.Child("nodeSelector").Key(key), key)
+		}
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
+		return errs, warnings
+	}
+	look := func(at *field.Path, term *corev1.NodeSelectorTerm) {
+		for i, r := range term.MatchExpressions {
+			if slices.Contains(controlPlaneKeys, r.Key) && r.Operator != corev1.NodeSelectorOpDoesNotExist && r.Operator != corev1.NodeSelectorOpNotIn {
+				choose(at.Child("matchExpressions").Index(i), r.Key)
+			}
+		}
+		if len(term.MatchFields) > 0 {
+			warnings = append(warnings, at.Child("matchFields").String()+": it chooses single nodes by name: is that meant?")
+		}
+	}
+	at := path.Child("affinity", "nodeAffinity")
+	if required := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+		for i := range required.NodeSelectorTerms {
+			look(at.Child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").Index(i), &required.NodeSelectorTerms[i])
+		}
+	}
+	for i := range spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+		look(at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i).Child("preference"),
+			&spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference)
+	}
+	return errs, warnings
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package author
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Labels and annotations by which others decide what to do with a pod are a way to
+// more than the pod itself could get. What only the kubelet or this webhook may say is
+// refused; what configures others is said to the author, for he may have a good reason.
+var (
+	// kubeletKeys make the kubelet take a pod for the mirror of one that it runs from a
+	// file: such a pod is not run, and not asked about here.
+	kubeletKeys = []string{
+		"kubernetes.io/config.mirror", "kubernetes.io/config.source", "kubernetes.io/config.hash", "kubernetes.io/config.seen",
+	}
+	// ownDomains are those of the webhook's marks: what a pod carries there says what was
+	// decided about it.
+	ownDomains = []string{"poddefault.admission.kubeflow.org", "sallyport.io"}
+	// identityKeys are by which controllers know their own pods.
+	identityKeys = []string{
+		"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name",
+		"batch.kubernetes.io/job-completion-index", "pod-template-hash", "controller-revision-hash", "pod-template-generation",
+		"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index",
+	}
+	// platformDomains and those below them belong to Kubernetes.
+	platformDomains = []string{"kubernetes.io", "k8s.io"}
+	// foreignDomains belong to networks, meshes and runtimes that do what a pod's
+	// annotations say.
+	foreignDomains = []string{"cni.cncf.io", "projectcalico.org", "cilium.io", "istio.io", "linkerd.io", "openshift.io", "iam.amazonaws.com", "cri-o"}
+)
+
+// trustedKeys judges the keys of spec.labels or spec.annotations.
+func trustedKeys(entries map[string]string, path *field.Path) (errs field.ErrorList, warnings []string) {
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		domain, _, _ := strings.Cut(strings.ToLower(key), "/")
+		if domain == strings.ToLower(key) {
+			domain = ""
+		}
+		at := path.Key(key)
+		switch {
+		case slices.Contains(kubeletKeys, strings.ToLower(key)):
+			errs = append(errs, field.Forbidden(at, "only the kubelet says so, of pods that it runs from files: remove it"))
+		case below(domain, ownDomains):
+			errs = append(errs, field.Forbidden(at, "it says what was decided about a pod, and only the webhook itself writes it: remove it"))
+		case slices.Contains(identityKeys, strings.ToLower(key)):
+			errs = append(errs, field.Forbidden(at, "a controller knows its pods by it: remove it"))
+		case below(domain, platformDomains):
+			warnings = append(warnings, fmt.Sprintf("%s: components of Kubernetes decide by keys of %s: is that meant?", at, domain))
+		case below(domain, foreignDomains) || strings.HasPrefix(strings.ToLower(key), "io.kubernetes.cri-o."):
+			warnings = append(warnings, fmt.Sprintf("%s: the network, mesh or runtime does what keys of %s say: is that meant?", at, domain))
+		}
+	}
+	return errs, warnings
+}
+
+// below tells whether a domain is one of the others, or a part of one.
+func below(domain string, others []string) bool {
+	return slices.ContainsFunc(others, func(other string) bool { return domain == other || strings.HasSuffix(domain, "."+other) })
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"context"
+	"slices"
+)
+
+// A choice is what was selected for a pod.
+type choice struct {
+	objects   []*Compiled // in their order
+	labels    Labels      // those of the pod and those that the objects add
+	added     []setEntry  // the latter alone
+	audits    bool        // some object is in mode Audit
+	namespace string
+}
+
+// choose selects the objects for a pod, to a fixed point: a label that one of them
+// adds may select another, but none of those in mute. What was chosen once stays
+// chosen, and of those that want different values of a label the first one gives it.
+// From a pod that is excluded, only those are chosen that do not allow it.
+func choose(ctx context.Context, source Source, namespace string, pod Labels, excluded bool, mute []*Compiled) (choice, error) {
+	selectAll := func(pod Labels) ([]*Compiled, error) {
+		selected, err := source.Select(ctx, namespace, pod)
+		if excluded {
+			selected = slices.DeleteFunc(selected, func(c *Compiled) bool { return c.allowExclude })
+		}
+		return selected, err
+	}
+	out := choice{labels: pod, namespace: namespace}
+	var err error
+	out.objects, err = selectAll(pod)
+	for err == nil {
+		known := len(out.labels)
+		for _, c := range out.objects {
+			out.audits = out.audits || c.audit
+			if c.audit || c.problem != nil || len(c.labels) == 0 || isIn(mute, c) {
+				continue
+			}
+			for _, l := range c.labels {
+				if !out.labels.Has(l.key) {
+					out.labels = append(slices.Clip(out.labels), label{[]byte(l.key), []byte(l.value)})
+					out.added = append(out.added, setEntry{"labels", l, c})
+				}
+			}
+		}
+		if len(out.labels) == known {
+			return out, nil
+		}
+		var more []*Compiled
+		if more, err = selectAll(out.labels); err == nil {
+			for _, c := range more {
+				if !isIn(out.objects, c) {
+					out.objects = append(out.objects, c)
+				}
+			}
+			slices.SortFunc(out.objects, inOrder)
+		}
+	}
+	return choice{}, err
+}
+
+// silence adds to mute those of the objects that add labels and are not in it yet,
+// and tells whether there were any. What is not applied adds no label, so it must not
+// select others by one.
+func silence(unused []*Compiled, mute *[]*Compiled) bool {
+	known := len(*mute)
+	for _, c := range unused {
+		if c.problem == nil && len(c.labels) > 0 && !isIn(*mute, c) {
+			*mute = append(*mute, c)
+		}
+	}
+	return len(*mute) > known
+}
+
+// isIn compares by title: an object may have been read again, or filled in.
+func isIn(list []*Compiled, c *Compiled) bool {
+	return slices.ContainsFunc(list, func(other *Compiled) bool { return other == c || other.title == c.title })
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	metadataclient "k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/admission"
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+)
+
+// Refresher is a [Source] that can catch up: what it returns answers as if all objects
+// for the namespace had been listed after the call began. An error is like that of a
+// Source.
+type Refresher interface {
+	Refresh(ctx context.Context, namespace string) (Source, error)
+}
+
+// Refresh implements [Refresher]. It lists no more than metadata, one list at a time
+// for each namespace, which all calls share that came before it began, and reads only
+// objects that are not those of the watch. It takes at most half of the time that the
+// call has. Labels of namespaces are those of the watch.
+func (w *Watcher) Refresh(ctx context.Context, namespace string) (Source, error) {
+	if err := w.Ready(); err != nil {
+		return nil, admission.Unavailable(err, time.Second)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		now := time.Now()
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, now.Add(deadline.Sub(now)/2))
+		defer cancel()
+	}
+	unavailable := func(err error) error {
+		return admission.Unavailable(fmt.Errorf("cannot tell whether PodDefaults are up to date: %w", err), time.Second)
+	}
+	type result struct {
+		listing *listing
+		err     error
+	}
+	cluster := make(chan result, 1)
+	go func() {
+		l, err := w.lists.of("").wait(ctx)
+		cluster <- result{l, err}
+	}()
+	own, err := w.lists.of(namespace).wait(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	all := <-cluster
+	if all.err != nil {
+		return nil, unavailable(all.err)
+	}
+	overlay, err := w.behind(ctx, namespace, own)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	more, err := w.behind(ctx, "", all.listing)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	if overlay = append(overlay, more...); len(overlay) == 0 {
+		return w.index, nil
+	}
+	return &corrected{w.index, overlay}, nil
+}
+
+// behind reads the objects of a namespace of which the watch does not know what the
+// list does. Such an object without anything to apply is one that is no more.
+func (w *Watcher) behind(ctx context.Context, namespace string, l *listing) ([]correction, error) {
+	var out []correction
+	known := w.index.versions(namespace)
+	for name, version := range known {
+		if _, there := l.versions[name]; !there {
+			out = append(out, correction{title: version.object.title})
+		}
+	}
+	for name, version := range l.versions {
+		if have, ok := known[name]; ok && have.uid == version.uid && have.generation == version.generation {
+			continue
+		}
+		c, err := w.lists.read(ctx, namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		fix := correction{object: c}
+		if have, ok := known[name]; ok {
+			fix.title = have.object.title
+		}
+		out = append(out, fix)
+	}
+	return out, nil
+}
+
+// A correction puts an object in the place of the one that has the title.
+type correction struct {
+	title  string    // empty: there was none
+	object *Compiled // nil: there is none
+}
+
+// corrected is an index with corrections.
+type corrected struct {
+	index       *Index
+	corrections []correction
+}
+
+// Select implements [Source].
+func (s *corrected) Select(ctx context.Context, namespace string, pod Labels) ([]*Compiled, error) {
+	selected, err := s.index.Select(ctx, namespace, pod)
+	if err != nil {
+		return nil, err
+	}
+	fresh := NewIndex()
+	s.index.shareLabels(fresh)
+	for _, fix := range s.corrections {
+		selected = slices.DeleteFunc(selected, func(c *Compiled) bool {
+			return c.title == fix.title || fix.object != nil && c.title == fix.object.title
+		})
+		if fix.object != nil {
+			fresh.Set(fix.object)
+		}
+	}
+	more, err := fresh.Select(ctx, namespace, pod)
+	if err != nil {
+		return nil, err
+	}
+	selected = append(selected, more...)
+	slices.SortFunc(selected, inOrder)
+	return selected, nil
+}
+
+// A version is what tells two states of an object's spec apart. The generation does,
+// while the resourceVersion changes with the status too.
+type version struct {
+	uid        types.UID
+	generation int64
+	object     *Compiled // nil in a list
+}
+
+// versions are those of all objects of a namespace, by name; of the namespace without
+// a name those of the ClusterPodDefaults.
+func (x *Index) versions(namespace string) map[string]version {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	ns := x.namespaces[namespace]
+	if ns == nil {
+		return nil
+	}
+	out := make(map[string]version, len(ns.objects))
+	for name, f := range ns.objects {
+		out[name] = version{f.uid, f.generation, f.Compiled}
+	}
+	return out
+}
+
+// shareLabels gives another index what this one knows of namespaces.
+func (x *Index) shareLabels(other *Index) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	other.labels, other.strict = x.labels, x.strict
+}
+
+// A listing is what one list request saw.
+type listing struct{ versions map[string]version }
+
+// lists makes the list requests of all namespaces.
+type lists struct {
+	metadata             metadataclient.Interface
+	podDefaults, cluster rest.Interface
+
+	mu         sync.Mutex
+	namespaces map[string]*shared
+}
+
+func newLists(client metadataclient.Interface, podDefaults, cluster rest.Interface) *lists {
+	return &lists{metadata: client, podDefaults: podDefaults, cluster: cluster, namespaces: map[string]*shared{}}
+}
+
+// of is where the calls for a namespace meet. It is kept as long as somebody waits
+// there.
+func (l *lists) of(namespace string) *shared {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.namespaces[namespace]
+	if s == nil {
+		s = &shared{list: func(ctx context.Context) (*listing, error) { return l.list(ctx, namespace) }}
+		s.idle = func() { l.forget(namespace, s) }
+		l.namespaces[namespace] = s
+	}
+	s.users++
+	return s
+}
+
+func (l *lists) forget(namespace string, s *shared) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.users--; s.users == 0 {
+		delete(l.namespaces, namespace)
+	}
+}
+
+// pageSize is how many objects a list request asks for at once.
+const pageSize = 5000
+
+// list asks for the newest state: no resourceVersion.
+func (l *lists) list(ctx context.Context, namespace string) (*listing, error) {
+	out := &listing{versions: map[string]version{}}
+	client := metadataclient.ResourceInterface(l.metadata.Resource(kubeflowv1alpha1.Resource(kubeflowv1alpha1.PodDefaultResource)).Namespace(namespace))
+	if namespace == "" {
+		client = l.metadata.Resource(sallyportv1alpha1.Resource(sallyportv1alpha1.ClusterPodDefaultResource))
+	}
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, err := client.List(ctx, options)
+		if namespace == "" && apierrors.IsNotFound(err) { // the kind is not installed
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			meta := &page.Items[i]
+			out.versions[meta.Name] = version{uid: meta.UID, generation: meta.Generation}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return out, nil
+		}
+	}
+}
+
+// read reads one object, by a list, so that the right to list is all that is needed.
+// It returns nil if the object is no more.
+func (l *lists) read(ctx context.Context, namespace, name string) (*Compiled, error) {
+	selector := "metadata.name=" + name
+	if namespace == "" {
+		list := &sallyportv1alpha1.ClusterPodDefaultList{}
+		err := l.cluster.Get().Resource(sallyportv1alpha1.ClusterPodDefaultResource).Param("fieldSelector", selector).Do(ctx).Into(list)
+		if err != nil || len(list.Items) == 0 {
+			return nil, err
+		}
+		return CompileCluster(&list.Items[0]), nil
+	}
+	list := &kubeflowv1alpha1.PodDefaultList{}
+	err := l.podDefaults.Get().Namespace(namespace).Resource(kubeflowv1alpha1.PodDefaultResource).Param("fieldSelector", selector).Do(ctx).Into(list)
+	if err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	return Compile(&list.Items[0]), nil
+}
+
+// shared is one list request at a time, and the calls that wait for the next one.
+type shared struct {
+	list  func(context.Context) (*listing, error)
+	idle  func() // called when a call leaves
+	users int    // guarded by lists
+
+	mu      sync.Mutex
+	running bool
+	next    *round // begins when the running one ends; nil if nobody waits for it
+}
+
+// A round is one list request.
+type round struct {
+	ctx     context.Context // that of a call which waits for it
+	done    chan struct{}
+	listing *listing
+	err     error
+}
+
+// wait returns what a list request saw that began after the call.
+func (s *shared) wait(ctx context.Context) (*listing, error) {
+	defer s.idle()
+	for {
+		s.mu.Lock()
+		if s.next == nil {
+			s.next = &round{ctx: ctx, done: make(chan struct{})}
+		} else if later(ctx, s.next.ctx) {
+			s.next.ctx = ctx // who has the most time makes the request
+		}
+		mine := s.next
+		if !s.running {
+			s.running = true
+			go s.run()
+		}
+		s.mu.Unlock()
+		select {
+		case <-mine.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		// Its maker may have gone away in the meantime, which is no reason to fail.
+		if mine.err != nil && mine.ctx.Err() != nil && ctx.Err() == nil {
+			continue
+		}
+		return mine.listing, mine.err
+	}
+}
+
+// run makes one round after the other while there is somebody who waits.
+func (s *shared) run() {
+	for {
+		s.mu.Lock()
+		r := s.next
+		s.next = nil
+		if r == nil {
+			s.running = false
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		r.listing, r.err = s.list(r.ctx)
+		close(r.done)
+	}
+}
+
+// later tells whether a has more time than b.
+func later(a, b context.Context) bool {
+	x, limited := a.Deadline()
+	y, other := b.Deadline()
+	return !limited && other || limited && other && x.After(y)
+}

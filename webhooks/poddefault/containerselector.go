@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"slices"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+)
+
+// picks tells whether what c has for containers goes to this one. Without a selector
+// these are the pod's own containers. A container that a PodDefault brings counts as
+// injected whether the pod came with it or not: otherwise the same pod, sent again,
+// would get more than the first time. What is excluded, such as the proxies of a
+// mesh, must be asked for by name.
+func (m *merge) picks(c *Compiled, t *container, excluded []string) bool {
+	selector := c.target
+	if selector == nil {
+		return !t.init && !m.isInjected(t.name) && !slices.Contains(excluded, t.name)
+	}
+	of := kubeflowv1alpha1.TypeContainer
+	switch {
+	case m.isInjected(t.name):
+		of = kubeflowv1alpha1.TypeInjected
+	case t.init:
+		of = kubeflowv1alpha1.TypeInitContainer
+	}
+	if !hasType(selector, of) || slices.Contains(selector.ExcludeNames, t.name) {
+		return false
+	}
+	if len(selector.Names) > 0 {
+		return slices.Contains(selector.Names, t.name)
+	}
+	return !slices.Contains(excluded, t.name)
+}
+
+func hasType(selector *kubeflowv1alpha1.ContainerSelector, t kubeflowv1alpha1.ContainerType) bool {
+	if len(selector.Types) == 0 {
+		return t == kubeflowv1alpha1.TypeContainer
+	}
+	return slices.Contains(selector.Types, t)
+}
+
+func (m *merge) isInjected(name string) bool { return slices.Contains(m.injected, name) }
+
+// pickedFrom calls apply for each container that c may pick.
+func (m *merge) pickedFrom(c *Compiled, apply func(*container)) {
+	for i := range m.pod.app {
+		if t := &m.pod.app[i]; t.origin == nil { // else it is replaced
+			apply(t)
+		}
+	}
+	if c.target == nil {
+		return
+	}
+	for i := range m.pod.init {
+		if t := &m.pod.init[i]; t.origin == nil {
+			apply(t)
+		}
+	}
+	for _, fresh := range m.fresh {
+		apply(fresh)
+	}
+}

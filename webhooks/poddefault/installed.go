@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// askAgain is how long a kind that was not installed counts as such.
+const askAgain = 10 * time.Second
+
+// ifInstalled takes a kind that the API server does not serve for one of which there
+// are no objects, and asks again every now and then. Nothing stands still because a
+// definition that is new to an installation is not there yet.
+func ifInstalled(from *cache.ListWatch, none func() runtime.Object) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := from.ListWithContext(ctx, options)
+			if apierrors.IsNotFound(err) {
+				return none(), nil
+			}
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			w, err := from.WatchWithContext(ctx, options)
+			if apierrors.IsNotFound(err) && (options.SendInitialEvents == nil || !*options.SendInitialEvents) {
+				return newQuiet(ctx), nil
+			}
+			return w, err
+		},
+	}
+}
+
+// quiet is a watch in which nothing happens, until it is time to ask again.
+type quiet struct {
+	events chan watch.Event
+	stop   context.CancelFunc
+}
+
+func newQuiet(ctx context.Context) *quiet {
+	ctx, stop := context.WithTimeout(ctx, askAgain)
+	q := &quiet{make(chan watch.Event), stop}
+	context.AfterFunc(ctx, func() { close(q.events) })
+	return q
+}
+
+// Stop implements [watch.Interface].
+func (q *quiet) Stop() { q.stop() }
+
+// ResultChan implements [watch.Interface].
+func (q *quiet) ResultChan() <-chan watch.Event { return q.events }

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// The lists that are looked at only if a PodDefault adds to them. Keys are Kubernetes'
+// own (k8s.io/api/core/v1, patchMergeKey and listMapKey), where there are any.
+var (
+	spreadKind = &listKind{
+		name: "topologySpreadConstraint", keyName: "topologyKey", key: spreadKey,
+		differences: exactly[corev1.TopologySpreadConstraint](dropNothing),
+	}
+	hostAliasKind = &listKind{name: "hostAlias", keyName: "ip", key: memberText("ip"), differences: subset}
+	portKind      = &listKind{name: "port", keyName: "containerPort", key: portKey, differences: portDifferences}
+	deviceKind    = &listKind{
+		name: "volumeDevice", keyName: "devicePath", key: memberText("devicePath"),
+		differences: exactly[corev1.VolumeDevice](dropNothing),
+	}
+	claimKind = &listKind{
+		name: "resource claim", keyName: "name", key: memberText("name"),
+		differences: exactly[corev1.ResourceClaim](dropNothing),
+	}
+	optionKind = &listKind{
+		name: "dnsConfig option", keyName: "name", key: memberText("name"),
+		differences: exactly[corev1.PodDNSConfigOption](dropNothing),
+	}
+	nameserverKind = &listKind{name: "nameserver", keyName: "address", key: text, differences: never}
+	searchKind     = &listKind{name: "DNS search domain", keyName: "domain", key: text, differences: never}
+	groupKind      = &listKind{name: "supplementalGroup", keyName: "number", key: text, differences: never}
+	sysctlKind     = &listKind{
+		name: "sysctl", keyName: "name", key: memberText("name"),
+		differences: exactly[corev1.Sysctl](dropNothing),
+	}
+
+	// Affinity terms have no key: each is its own.
+	preferredNodeKind    = &listKind{name: "preferred node affinity", keyName: "term", key: typed[corev1.PreferredSchedulingTerm], differences: never}
+	podTermKind          = &listKind{name: "pod affinity", keyName: "term", key: typed[corev1.PodAffinityTerm], differences: never}
+	preferredPodTermKind = &listKind{name: "preferred pod affinity", keyName: "term", key: typed[corev1.WeightedPodAffinityTerm], differences: never}
+)
+
+func dropNothing(map[string]any) {}
+
+func never(_, _ jsontext.Value) []string { return nil }
+
+// text is the key of a string or number: itself.
+func text(element jsontext.Value) []byte {
+	if element.Kind() != '"' {
+		return bytes.TrimSpace(element)
+	}
+	r := jsonpatch.NewReader(element)
+	key, _ := r.String()
+	return key
+}
+
+// typed is the key of an element that is known by all that its type has.
+func typed[T any](element jsontext.Value) []byte {
+	var known T
+	if json.Unmarshal(element, &known) != nil {
+		return element
+	}
+	return encode(&known)
+}
+
+func spreadKey(element jsontext.Value) []byte {
+	key := memberText("topologyKey")(element)
+	return append(append(append([]byte{}, key...), ' '), memberText("whenUnsatisfiable")(element)...)
+}
+
+func portKey(element jsontext.Value) []byte {
+	key := append(append([]byte{}, bytes.TrimSpace(member(element, "containerPort"))...), '/')
+	if protocol := memberText("protocol")(element); len(protocol) > 0 {
+		return append(key, protocol...)
+	}
+	return append(key, "TCP"...)
+}
+
+// portDifferences leaves out the protocol, which is in the key. The API server gives
+// the ports of a pod with hostNetwork a hostPort, so that only what is wanted counts.
+func portDifferences(want, have jsontext.Value) []string {
+	w, _ := decode(want).(map[string]any)
+	delete(w, "protocol")
+	return unmet(nil, "", w, decode(have))
+}
+
+// compileFields prepares what lies beyond the fields that every pod is read for.
+func (c *Compiled) compileFields(spec *kubeflowv1alpha1.PodDefaultSpec) {
+	if s := spec.ContainerSelector; s != nil {
+		c.target = s.DeepCopy()
+	}
+	if spec.ServiceAccountName != "" {
+		c.podValues = append(c.podValues, fieldValue{[]string{"serviceAccountName"}, quote(spec.ServiceAccountName), serviceAccountRule})
+	}
+	if token := spec.AutomountServiceAccountToken; token != nil {
+		c.podValues = append(c.podValues, fieldValue{[]string{automountField}, encode(*token), automountRule})
+	}
+	c.overwrites = len(c.podValues) > 0
+	for _, e := range entries(spec.NodeSelector) {
+		c.podValues = append(c.podValues, fieldValue{[]string{"nodeSelector", e.key}, quote(e.value), plainRule})
+	}
+	if spec.PriorityClassName != "" {
+		c.podValues = append(c.podValues, fieldValue{[]string{"priorityClassName"}, quote(spec.PriorityClassName), priorityClassRule})
+	}
+	if class := spec.RuntimeClassName; class != nil {
+		c.podValues = append(c.podValues, fieldValue{[]string{"runtimeClassName"}, quote(*class), runtimeClassRule})
+	}
+	if seconds := spec.TerminationGracePeriodSeconds; seconds != nil {
+		c.podValues = append(c.podValues, fieldValue{[]string{"terminationGracePeriodSeconds"}, encode(*seconds), graceRule})
+	}
+	c.podLists = appendList(c, c.podLists, spreadKind, spec.TopologySpreadConstraints, "topologySpreadConstraints")
+	c.podLists = appendList(c, c.podLists, hostAliasKind, spec.HostAliases, "hostAliases")
+	if dns := spec.DNSConfig; dns != nil {
+		c.podLists = appendList(c, c.podLists, nameserverKind, dns.Nameservers, "dnsConfig", "nameservers")
+		c.podLists = appendList(c, c.podLists, searchKind, dns.Searches, "dnsConfig", "searches")
+		c.podLists = appendList(c, c.podLists, optionKind, dns.Options, "dnsConfig", "options")
+	}
+	c.compileAffinity(spec.Affinity)
+	c.compileSecurity(spec.PodSecurityContext, spec.ContainerSecurityContext)
+
+	if len(spec.Command) > 0 {
+		c.containerValues = append(c.containerValues, fieldValue{[]string{"command"}, encode(spec.Command), commandRule})
+	}
+	if len(spec.Args) > 0 {
+		c.containerValues = append(c.containerValues, fieldValue{[]string{"args"}, encode(spec.Args), commandRule})
+	}
+	if spec.Lifecycle != nil {
+		c.containerValues = fieldsOf(c.containerValues, encode(spec.Lifecycle), lifecycleRule, nil, "lifecycle")
+	}
+	c.containerLists = appendList(c, c.containerLists, portKind, spec.Ports, "ports")
+	c.containerLists = appendList(c, c.containerLists, deviceKind, spec.VolumeDevices, "volumeDevices")
+	c.compileResources(spec.Resources)
+}

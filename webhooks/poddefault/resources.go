@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// LimitRangerAnnotation is where the LimitRanger plugin says what it has set, in the
+// form of limitRangerPrefix and
+// "cpu, memory request for container a; cpu limit for init container b"
+// (k8s.io/kubernetes, plugin/pkg/admission/limitranger). It runs before webhooks.
+const (
+	limitRangerAnnotation = "kubernetes.io/limit-ranger"
+	limitRangerPrefix     = "LimitRanger plugin set: "
+)
+
+// A quantity is one request or limit that a PodDefault has for containers.
+type quantity struct {
+	list, name string
+	value      jsontext.Value
+	parsed     resource.Quantity
+}
+
+// compileResources takes limits first: a request is measured by them.
+func (c *Compiled) compileResources(wanted *corev1.ResourceRequirements) {
+	if wanted == nil {
+		return
+	}
+	for _, list := range []struct {
+		name   string
+		values corev1.ResourceList
+	}{{"limits", wanted.Limits}, {"requests", wanted.Requests}} {
+		for _, name := range slices.Sorted(maps.Keys(list.values)) {
+			parsed := list.values[name]
+			c.resources = append(c.resources, quantity{list.name, string(name), quote(parsed.String()), parsed})
+		}
+	}
+	c.containerLists = appendList(c, c.containerLists, claimKind, wanted.Claims, "resources", "claims")
+}
+
+// addResources adds the requests and limits that a container lacks. What a LimitRange
+// filled in counts as lacking: it is there for containers that nobody has a figure
+// for. The first PodDefault wins.
+func (m *merge) addResources(t *container, c *Compiled) {
+	for _, wanted := range c.resources {
+		tokens := []string{"resources", wanted.list, wanted.name}
+		if t.value(tokens) != nil {
+			continue
+		}
+		have, ok := t.quantity(wanted.list, wanted.name)
+		if ok && (have.Cmp(wanted.parsed) == 0 || !m.limitRanged(t, wanted.list, wanted.name)) {
+			continue
+		}
+		opposite := "requests"
+		if wanted.list == opposite {
+			opposite = "limits"
+		}
+		if other, ok := t.quantity(opposite, wanted.name); ok && !m.replacedBy(t, c, opposite, wanted.name) {
+			if compared := wanted.parsed.Cmp(other); wanted.list == "requests" && compared > 0 || wanted.list == "limits" && compared < 0 {
+				m.warn("%s: %s of %s of container %s left out: the request would be larger than the limit", c, wanted.list, wanted.name, t.name)
+				continue
+			}
+		}
+		t.values = append(t.values, &heldValue{tokens: tokens, value: wanted.value, origin: c})
+	}
+}
+
+// quantity is the request or limit that the container has, or gets from a PodDefault
+// before.
+func (h *holder) quantity(list, name string) (q resource.Quantity, ok bool) {
+	tokens := []string{"resources", list, name}
+	raw, ok := jsonpatch.Lookup(h.raw, tokens...)
+	if set := h.value(tokens); set != nil {
+		raw, ok = set.value, true
+	}
+	if !ok {
+		return q, false
+	}
+	q, err := resource.ParseQuantity(string(text(raw)))
+	return q, err == nil
+}
+
+// replacedBy tells whether c is about to replace the figure.
+func (m *merge) replacedBy(t *container, c *Compiled, list, name string) bool {
+	replaces := slices.ContainsFunc(c.resources, func(q quantity) bool { return q.list == list && q.name == name })
+	return replaces && t.value([]string{"resources", list, name}) == nil && m.limitRanged(t, list, name)
+}
+
+// limitRanged tells whether LimitRanger has set the figure.
+func (m *merge) limitRanged(t *container, list, name string) bool {
+	says, ok := strings.CutPrefix(m.pod.annotations.Get(limitRangerAnnotation), limitRangerPrefix)
+	if !ok {
+		return false
+	}
+	of := " container "
+	if t.init {
+		of = " init container "
+	}
+	for sentence := range strings.SplitSeq(says, ";") {
+		names, found := strings.CutSuffix(strings.TrimSpace(sentence), " "+strings.TrimSuffix(list, "s")+" for"+of+t.name)
+		if found && slices.Contains(strings.Split(names, ", "), name) {
+			return true
+		}
+	}
+	return false
+}

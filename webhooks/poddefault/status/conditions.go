@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+)
+
+const (
+	namedOthers   = 5    // objects that a message names
+	namedPaths    = 3    // places that it names of each
+	longest       = 1024 // bytes of a message; the API server takes 32,768
+	namedMistakes = 5
+)
+
+// desired are the conditions that an object is to have.
+func (e *epoch) desired(o *object) []metav1.Condition {
+	conditions := []metav1.Condition{e.accepted(o), e.conflicting(o), uiSelectable(o)}
+	for i := range conditions {
+		conditions[i].ObservedGeneration = o.generation
+		conditions[i].Message = cut(conditions[i].Message)
+	}
+	return conditions
+}
+
+func (e *epoch) accepted(o *object) metav1.Condition {
+	mistakes, warnings := e.rules.check(o)
+	c := metav1.Condition{Type: kubeflowv1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid"}
+	switch {
+	case len(mistakes) > 0:
+		c.Status, c.Reason = metav1.ConditionFalse, "Invalid"
+		c.Message = "it can never work, and is left out: " + listed(mistakes, namedMistakes)
+	case len(warnings) > 0:
+		c.Reason, c.Message = "ValidWithWarnings", listed(warnings, namedMistakes)
+	}
+	return c
+}
+
+func (e *epoch) conflicting(o *object) metav1.Condition {
+	others := e.conflicts[o.key]
+	if len(others) == 0 {
+		return metav1.Condition{Type: kubeflowv1alpha1.ConditionConflicting, Status: metav1.ConditionFalse, Reason: "NoConflict"}
+	}
+	var parts []string
+	for _, other := range slices.SortedFunc(maps.Keys(others), compareKeys) {
+		parts = append(parts, fmt.Sprintf("with %s on %s", other, listed(others[other], namedPaths)))
+	}
+	return metav1.Condition{
+		Type: kubeflowv1alpha1.ConditionConflicting, Status: metav1.ConditionTrue, Reason: "Disagreement",
+		Message: "a pod that both select cannot have what both want: " + listed(parts, namedOthers),
+	}
+}
+
+// listed joins the first of the texts, and tells how many more there are.
+func listed(texts []string, most int) string {
+	if more := len(texts) - most; more > 0 {
+		return strings.Join(texts[:most], "; ") + fmt.Sprintf("; and %d more", more)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// cut shortens a message that is too long, at the end of a character.
+func cut(text string) string {
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "") + "…"
+}
+
+// outdated tells whether a status says something else than it should. When a condition
+// has changed is no part of it.
+func outdated(status *kubeflowv1alpha1.PodDefaultStatus, generation int64, conditions []metav1.Condition) bool {
+	if status.ObservedGeneration != generation {
+		return true
+	}
+	return slices.ContainsFunc(conditions, func(want metav1.Condition) bool {
+		have := meta.FindStatusCondition(status.Conditions, want.Type)
+		return have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message ||
+			have.ObservedGeneration != want.ObservedGeneration
+	})
+}
+
+// uiSelectable tells whether the forms of Kubeflow's web applications can offer the
+// object.
+func uiSelectable(o *object) metav1.Condition {
+	c := metav1.Condition{Type: kubeflowv1alpha1.ConditionUISelectable, Status: metav1.ConditionFalse, Reason: "NotByOneLabel"}
+	if o.namespace == "" {
+		c.Reason, c.Message = "ClusterScoped", "forms list the PodDefaults of a namespace only"
+	} else if c.Message = poddefault.UISelectable(&o.spec.Selector); c.Message == "" {
+		c.Status, c.Reason = metav1.ConditionTrue, "ByOneLabel"
+	}
+	return c
+}

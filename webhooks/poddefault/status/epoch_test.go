@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+)
+
+// newTestEpoch has read everything, and its clock stands still.
+func newTestEpoch(t *testing.T) *epoch {
+	t.Helper()
+	m, err := newMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEpoch(&Controller{log: slog.New(slog.DiscardHandler), rules: webhookRules(), pace: defaultPace, metrics: m})
+	t.Cleanup(e.queue.ShutDown)
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	e.now = func() time.Time { return at }
+	clear(e.loading)
+	e.setNamespace("team-a", labels.Set{"team": "a"})
+	e.setNamespace("team-b", labels.Set{"team": "b"})
+	return e
+}
+
+// podDefault selects pods with the label and sets the variable.
+func podDefault(namespace, name, label, value string) *object {
+	return fromPodDefault(&kubeflowv1alpha1.PodDefault{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "1", Generation: 1},
+		Spec:       envSpec(label, value),
+	})
+}
+
+func envSpec(label, value string) kubeflowv1alpha1.PodDefaultSpec {
+	return kubeflowv1alpha1.PodDefaultSpec{
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{label: "true"}},
+		Env:      []corev1.EnvVar{{Name: "HTTP_PROXY", Value: value}},
+	}
+}
+
+func clusterPodDefault(name, value string, namespaces *metav1.LabelSelector) *object {
+	return fromClusterPodDefault(&sallyportv1alpha1.ClusterPodDefault{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1", Generation: 1},
+		Spec:       sallyportv1alpha1.ClusterPodDefaultSpec{PodDefaultSpec: envSpec("any", value), NamespaceSelector: namespaces},
+	})
+}
+
+// compareNow compares all that has changed.
+func (e *epoch) compareNow() {
+	for e.compareNext() {
+	}
+}
+
+// disagreements are all pairs, "a with b", in order.
+func (e *epoch) disagreements() []string {
+	var out []string
+	for k, others := range e.conflicts {
+		for other := range others {
+			out = append(out, k.String()+" with "+other.String())
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestWhoDisagreesWithWhom(t *testing.T) {
+	teamA := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
+	both := func(a, b string) []string {
+		out := []string{a + " with " + b, b + " with " + a}
+		slices.Sort(out)
+		return out
+	}
+	for name, tc := range map[string]struct {
+		objects []*object
+		then    func(*epoch)
+		want    []string
+	}{
+		"two that want different values":              {[]*object{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")}, nil, both("PodDefault team-a/x", "PodDefault team-a/y")},
+		"two that want the same":                      {[]*object{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "1")}, nil, nil},
+		"two of different namespaces":                 {[]*object{podDefault("team-a", "x", "p", "1"), podDefault("team-b", "y", "p", "2")}, nil, nil},
+		"one for the namespace and one for all":       {[]*object{podDefault("team-a", "x", "p", "1"), clusterPodDefault("all", "2", nil)}, nil, both("PodDefault team-a/x", "ClusterPodDefault all")},
+		"one for the namespace and one for others":    {[]*object{podDefault("team-b", "x", "p", "1"), clusterPodDefault("a-only", "2", teamA)}, nil, nil},
+		"two for all namespaces":                      {[]*object{clusterPodDefault("one", "1", nil), clusterPodDefault("two", "2", teamA)}, nil, both("ClusterPodDefault one", "ClusterPodDefault two")},
+		"two for namespaces that nobody has":          {[]*object{clusterPodDefault("one", "1", nil), clusterPodDefault("two", "2", &metav1.LabelSelector{MatchLabels: map[string]string{"team": "c"}})}, nil, nil},
+		"one of them goes":                            {[]*object{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")}, func(e *epoch) { e.remove(key{"team-a", "y"}) }, nil},
+		"one of them gives in":                        {[]*object{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")}, func(e *epoch) { e.set(podDefault("team-a", "y", "q", "1")) }, nil},
+		"a namespace gets the label that is selected": {[]*object{podDefault("team-b", "x", "p", "1"), clusterPodDefault("a-only", "2", teamA)}, func(e *epoch) { e.setNamespace("team-b", labels.Set{"team": "a"}) }, both("PodDefault team-b/x", "ClusterPodDefault a-only")},
+		"a namespace loses it":                        {[]*object{podDefault("team-a", "x", "p", "1"), clusterPodDefault("a-only", "2", teamA)}, func(e *epoch) { e.setNamespace("team-a", labels.Set{}) }, nil},
+		"all are read anew, and one is not there":     {[]*object{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")}, func(e *epoch) { e.replace([]*object{podDefault("team-a", "x", "p", "1")}, false) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newTestEpoch(t)
+			for _, o := range tc.objects {
+				e.set(o)
+			}
+			e.compareNow()
+			if tc.then != nil {
+				tc.then(e)
+				e.compareNow()
+			}
+			if got := e.disagreements(); !slices.Equal(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if got, want := testutil.ToFloat64(e.metrics.conflicting), float64(len(e.conflicts)); got != want {
+				t.Errorf("the metric says %v, not %v", got, want)
+			}
+		})
+	}
+}
+
+// conditionsOf are what an object is to get, by type.
+func (e *epoch) conditionsOf(t *testing.T, k key) map[string]metav1.Condition {
+	t.Helper()
+	e.compareNow()
+	out := map[string]metav1.Condition{}
+	for _, c := range e.desired(e.objects[k]) {
+		out[c.Type] = c
+	}
+	return out
+}
+
+func TestConditionsSayWhatIsWrong(t *testing.T) {
+	e := newTestEpoch(t)
+	e.set(podDefault("team-a", "good", "p", "secret-1"))
+	conditions := e.conditionsOf(t, key{"team-a", "good"})
+	if c := conditions[kubeflowv1alpha1.ConditionAccepted]; c.Status != metav1.ConditionTrue || c.Reason != "Valid" || c.ObservedGeneration != 1 {
+		t.Errorf("accepted: %+v", c)
+	}
+	if c := conditions[kubeflowv1alpha1.ConditionConflicting]; c.Status != metav1.ConditionFalse {
+		t.Errorf("conflicting: %+v", c)
+	}
+	if c := conditions[kubeflowv1alpha1.ConditionUISelectable]; c.Status != metav1.ConditionTrue {
+		t.Errorf("selectable: %+v", c)
+	}
+	for i := range 8 {
+		e.set(podDefault("team-a", fmt.Sprintf("other-%d", i), "q", "secret-2"))
+	}
+	c := e.conditionsOf(t, key{"team-a", "good"})[kubeflowv1alpha1.ConditionConflicting]
+	if c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "with PodDefault team-a/other-0 on env HTTP_PROXY") ||
+		!strings.HasSuffix(c.Message, "; and 3 more") || strings.Contains(c.Message, "secret") {
+		t.Errorf("conflicting: %+v", c)
+	}
+	bad := podDefault("team-a", "bad", "p", "1")
+	bad.spec.Env = append(bad.spec.Env, corev1.EnvVar{Name: "HTTP_PROXY", Value: "secret-3"}) // it fights with itself
+	e.set(fromPodDefault(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "bad", Generation: 2}, Spec: *bad.spec}))
+	conditions = e.conditionsOf(t, key{"team-a", "bad"})
+	if c := conditions[kubeflowv1alpha1.ConditionAccepted]; c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "spec.env[1].name") || strings.Contains(c.Message, "secret") {
+		t.Errorf("accepted: %+v", c)
+	}
+	if c := conditions[kubeflowv1alpha1.ConditionConflicting]; c.Status != metav1.ConditionFalse {
+		t.Errorf("what is left out conflicts: %+v", c)
+	}
+	e.set(clusterPodDefault("all", "secret-1", nil))
+	if c := e.conditionsOf(t, key{"", "all"})[kubeflowv1alpha1.ConditionUISelectable]; c.Status != metav1.ConditionFalse || c.Reason != "ClusterScoped" {
+		t.Errorf("selectable: %+v", c)
+	}
+}
+
+func TestAStatusThatIsRightIsNotWritten(t *testing.T) {
+	e := newTestEpoch(t)
+	k := key{"team-a", "x"}
+	e.set(podDefault("team-a", "x", "p", "1"))
+	e.compareNow()
+	o, next := e.next(k)
+	if o == nil || len(next.Conditions) != 3 || next.ObservedGeneration != 1 {
+		t.Fatalf("nothing is written: %+v", next)
+	}
+	e.written(k, o, next, "2", nil)
+	// The watch tells of the write.
+	seen := podDefault("team-a", "x", "p", "1")
+	seen.resourceVersion, seen.status = "2", *next
+	e.set(seen)
+	e.compareNow()
+	if !e.plans[k].since.IsZero() {
+		t.Error("its own write makes the controller write again")
+	}
+	// Somebody else removes a condition.
+	spoiled := podDefault("team-a", "x", "p", "1")
+	spoiled.resourceVersion, spoiled.status = "3", *next.DeepCopy()
+	meta.RemoveStatusCondition(&spoiled.status.Conditions, kubeflowv1alpha1.ConditionAccepted)
+	e.set(spoiled)
+	if e.plans[k].since.IsZero() {
+		t.Error("a status that somebody else has changed stays as it is")
+	}
+}
+
+func TestWritesForOneGenerationComeEverMoreSeldom(t *testing.T) {
+	e := newTestEpoch(t)
+	at := e.now()
+	e.now = func() time.Time { return at }
+	p := &plan{since: at, generation: 1}
+	for writes, want := range []time.Duration{0, 15 * time.Second, time.Minute, 4 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
+		p.writes, p.last = writes, at
+		if got := e.due(p, 1); got != want {
+			t.Errorf("after %d writes it waits %s, want %s", writes, got, want)
+		}
+	}
+	if got := e.due(p, 2); got != 0 {
+		t.Errorf("a new generation waits %s", got)
+	}
+	p.writes, p.last = 5, at.Add(-time.Hour)
+	if got := e.due(p, 2); got != 0 {
+		t.Errorf("after a long time it waits %s", got)
+	}
+	e.changed[key{"team-a", "x"}] = true
+	if got := e.due(p, 2); got != defaultPace.quiet {
+		t.Errorf("while others change it waits %s", got)
+	}
+	p.since = at.Add(-time.Minute)
+	if got := e.due(p, 2); got != 0 {
+		t.Errorf("it waits for ever: %s", got)
+	}
+	e.loading["namespaces"] = true
+	if got := e.due(p, 2); got == 0 {
+		t.Error("it is written before everything was read")
+	}
+}
+
+func TestClaimsFollowFromTheFieldsThatAreSet(t *testing.T) {
+	spec := &kubeflowv1alpha1.PodDefaultSpec{
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "true"}}, Desc: "x",
+		Env:                []corev1.EnvVar{{Name: "A", Value: "1"}},
+		Labels:             map[string]string{"l": "1"},
+		Sidecars:           []corev1.Container{{Name: "c"}},
+		InitContainers:     []corev1.Container{{Name: "c"}, {Name: "d"}},
+		VolumeMounts:       []corev1.VolumeMount{{Name: "v", MountPath: "/m"}},
+		ImagePullSecrets:   []corev1.LocalObjectReference{{Name: "s"}},
+		Command:            []string{"sh"},
+		ServiceAccountName: "robot",
+	}
+	want := []string{"command/", "containers/c", "containers/d", "env/A", "imagePullSecrets/s", "labels/l", "serviceAccountName", "volumeMounts//m"}
+	if got := claims(spec); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+)
+
+// Placeholders are ${namespace} and ${pod.labels['key']}. Other text with ${ stays as
+// it is, because shells know it too, and so does one behind a second dollar sign: of
+// $$ Kubernetes itself makes $ in env values and args.
+const (
+	placeholderNamespace = "namespace"
+	placeholderLabel     = "pod.labels['"
+)
+
+// A placeholder is a place in a text.
+type placeholder struct {
+	start, end int
+	label      string // empty: the namespace
+}
+
+// placeholdersIn finds the placeholders of a text in their order, and those that look
+// like one and are none.
+func placeholdersIn(text string) (found []placeholder, odd []string) {
+	for i := 0; i+1 < len(text); i++ {
+		if text[i] != '$' {
+			continue
+		}
+		if text[i+1] == '$' {
+			i++
+			continue
+		}
+		if text[i+1] != '{' {
+			continue
+		}
+		length := strings.IndexByte(text[i:], '}')
+		if length < 0 {
+			break
+		}
+		name, end := text[i+2:i+length], i+length+1
+		label, isLabel := strings.CutPrefix(name, placeholderLabel)
+		label, closed := strings.CutSuffix(label, "']")
+		switch {
+		case name == placeholderNamespace:
+			found = append(found, placeholder{start: i, end: end})
+		case isLabel && closed && len(validation.IsQualifiedName(label)) == 0:
+			found = append(found, placeholder{i, end, label})
+		case name == "" || strings.HasPrefix(name, "pod.") || strings.HasPrefix(name, placeholderNamespace+"."):
+			odd = append(odd, name)
+			continue
+		default:
+			continue
+		}
+		i = end - 1
+	}
+	return found, odd
+}
+
+// texts calls visit for each text of a spec in which placeholders count, with where it
+// stands and what to call it.
+func texts(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path, visit func(path *field.Path, text *string)) {
+	env := func(path *field.Path, list []corev1.EnvVar) {
+		for i := range list {
+			visit(path.Index(i).Child("value"), &list[i].Value)
+		}
+	}
+	args := func(path *field.Path, list []string) {
+		for i := range list {
+			visit(path.Index(i), &list[i])
+		}
+	}
+	mounts := func(path *field.Path, list []corev1.VolumeMount) {
+		for i := range list {
+			visit(path.Index(i).Child("subPath"), &list[i].SubPath)
+		}
+	}
+	env(path.Child("env"), spec.Env)
+	args(path.Child("args"), spec.Args)
+	mounts(path.Child("volumeMounts"), spec.VolumeMounts)
+	for _, list := range []struct {
+		name       string
+		containers []corev1.Container
+	}{{"initContainers", spec.InitContainers}, {"sidecars", spec.Sidecars}} {
+		for i := range list.containers {
+			c, at := &list.containers[i], path.Child(list.name).Index(i)
+			env(at.Child("env"), c.Env)
+			args(at.Child("args"), c.Args)
+			mounts(at.Child("volumeMounts"), c.VolumeMounts)
+		}
+	}
+}
+
+func hasPlaceholders(spec *kubeflowv1alpha1.PodDefaultSpec) bool {
+	has := false
+	texts(spec, nil, func(_ *field.Path, text *string) {
+		found, _ := placeholdersIn(*text)
+		has = has || len(found) > 0
+	})
+	return has
+}
+
+// fill is the object with its placeholders replaced by what the pod has. A label that
+// is missing or empty is a conflict: an empty subPath would be the whole volume. So is
+// a value that no label may have; the API server has not checked the pod yet.
+func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
+	spec := c.template.DeepCopy()
+	ok := true
+	texts(spec, field.NewPath("spec"), func(path *field.Path, text *string) {
+		found, _ := placeholdersIn(*text)
+		if len(found) == 0 {
+			return
+		}
+		var out strings.Builder
+		end := 0
+		for _, p := range found {
+			value, what := chosen.namespace, "the namespace"
+			if p.label != "" {
+				value, what = chosen.labels.Get(p.label), "the label "+p.label
+			}
+			if value == "" || len(validation.IsValidLabelValue(value)) > 0 {
+				ok = false
+				m.conflicts = append(m.conflicts, conflict{c, nil, true, fmt.Sprintf(
+					"%s: %s needs %s, which the pod does not have, or which is empty or illegal", c, path, what)})
+			}
+			out.WriteString((*text)[end:p.start])
+			out.WriteString(value)
+			end = p.end
+		}
+		out.WriteString((*text)[end:])
+		*text = out.String()
+	})
+	if !ok {
+		return c
+	}
+	filled := *c
+	filled.template = nil
+	filled.podLists, filled.containerLists, filled.podValues, filled.containerValues = nil, nil, nil, nil
+	filled.nodeTerms, filled.resources = nil, nil
+	filled.compileSpec(spec)
+	return &filled
+}
+
+// placeholders checks the texts of a spec in which placeholders count.
+func (c *checker) placeholders(path *field.Path) {
+	check := func(path *field.Path, text string) {
+		found, odd := placeholdersIn(text)
+		switch {
+		case c.spec.Substitute && len(odd) > 0:
+			c.warn(path, "${%s} stays as it is: only ${namespace} and ${pod.labels['key']} are replaced", odd[0])
+		case !c.spec.Substitute && len(found) > 0:
+			c.warn(path, "the placeholder stays as it is: only with substitute: true is it replaced")
+		}
+	}
+	texts(c.spec, path, func(path *field.Path, text *string) { check(path, *text) })
+}

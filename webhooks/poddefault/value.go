@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// A valueRule says what it means that a field has a value already.
+type valueRule struct {
+	// unwritten is the policy of objects that name none. Fields that were there before
+	// policies overwrite, or give way, as they always did.
+	unwritten kubeflowv1alpha1.ConflictPolicy
+	// unset tells whether what the pod has counts as nothing, besides null: API
+	// defaults, which cannot be told from what the author wrote. Nil: nothing does.
+	unset func(have jsontext.Value) bool
+	// removes are fields that the API server derived from the old value, and would
+	// refuse beside the new one.
+	removes [][]string
+	// command is set where the excluded containers are those of command and args.
+	command bool
+	// running is set where only containers that go on running may have the field:
+	// no init containers but native sidecars.
+	running bool
+}
+
+var (
+	// plainRule is that of fields which conflict with any other value.
+	plainRule = &valueRule{}
+
+	// serviceAccountRule: the ServiceAccount plugin has set the name "default" where
+	// there was none. The deprecated serviceAccount is left to the API server.
+	serviceAccountRule = &valueRule{
+		unwritten: kubeflowv1alpha1.ConflictOverride,
+		unset:     func(have jsontext.Value) bool { return string(have) == `""` || string(have) == `"default"` },
+	}
+	automountRule = &valueRule{unwritten: kubeflowv1alpha1.ConflictOverride}
+	commandRule   = &valueRule{unwritten: kubeflowv1alpha1.ConflictKeepPod, unset: empty, command: true}
+
+	// priorityClassRule: the Priority plugin has computed both numbers by then, and
+	// refuses a pod whose numbers are not those of its class when it runs again.
+	priorityClassRule = &valueRule{
+		unset:   func(have jsontext.Value) bool { return string(have) == `""` },
+		removes: [][]string{{"priority"}, {"preemptionPolicy"}},
+	}
+	// runtimeClassRule: the RuntimeClass plugin has set the overhead of the pod's class,
+	// and refuses another when it runs again.
+	runtimeClassRule = &valueRule{removes: [][]string{{"overhead"}}}
+	// graceRule: 30 is the API server's default.
+	graceRule = &valueRule{unset: func(have jsontext.Value) bool { return string(have) == "30" }}
+
+	lifecycleRule = &valueRule{running: true}
+)
+
+// policy is what a conflict of c over the field means.
+func (r *valueRule) policy(c *Compiled) kubeflowv1alpha1.ConflictPolicy {
+	if c.policy == "" {
+		return r.unwritten
+	}
+	return c.policy
+}
+
+// fieldsOf makes a value of each member of an encoded object, in the order of their
+// names, but for those that are left out.
+func fieldsOf(values []fieldValue, object jsontext.Value, rule *valueRule, leave []string, tokens ...string) []fieldValue {
+	members := map[string]jsontext.Value{}
+	r := jsonpatch.NewReader(object)
+	r.Object(func(name []byte) { members[string(name)] = r.Value() })
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if !slices.Contains(leave, name) {
+			values = append(values, fieldValue{append(slices.Clone(tokens), name), members[name], rule})
+		}
+	}
+	return values
+}
+
+// setValues merges the values of c into the pod's spec or into a container.
+func (m *merge) setValues(h *holder, t *container, c *Compiled, values []fieldValue) {
+	for i := range values {
+		if f := &values[i]; t == nil || m.takes(t, c, f.rule) {
+			m.setValue(h, t, c, f)
+		}
+	}
+}
+
+// takes tells whether a container may have a field and c gives it to that container.
+func (m *merge) takes(t *container, c *Compiled, rule *valueRule) bool {
+	excluded := m.settings.MeshContainers
+	if rule.command {
+		excluded = m.settings.CommandExcluded
+	}
+	return m.picks(c, t, excluded) && (!rule.running || !t.init || t.native())
+}
+
+func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
+	satisfied := func(have jsontext.Value) bool {
+		return len(subset(f.value, have)) == 0 && len(subset(have, f.value)) == 0
+	}
+	if f.rule == lifecycleRule { // a hook may have got defaults
+		satisfied = func(have jsontext.Value) bool { return len(subset(f.value, have)) == 0 }
+	}
+	place := f.name()
+	if t != nil {
+		place += " of container " + t.name
+	}
+	if later := m.overrider(c, t, f, satisfied); later != nil {
+		if f.rule.unwritten == kubeflowv1alpha1.ConflictOverride {
+			m.warn("%s set %s over that of %s", later, place, c)
+		} else {
+			m.warn("%s: %s: replaced by %s", c, place, later)
+		}
+		return
+	}
+	if earlier := h.value(f.tokens); earlier != nil {
+		switch {
+		case satisfied(earlier.value):
+		case f.rule.command && c.policy == "":
+			m.warn("%s did not set %s: %s did before", c, place, earlier.origin)
+		default:
+			m.settle(c, earlier.origin, f.rule.policy(c), place, holderName(earlier.origin)+" has another value")
+		}
+		return
+	}
+	set := &heldValue{tokens: f.tokens, value: f.value, origin: c}
+	have, ok := jsonpatch.Lookup(h.raw, f.tokens...)
+	switch {
+	case !ok, have.Kind() == 'n':
+		set.removes = f.rule.removes
+	case satisfied(have):
+		set.there = true
+	case f.rule.unset != nil && f.rule.unset(have):
+		set.removes = f.rule.removes
+	case f.rule.command && c.policy == "":
+		return // what the author of the pod wrote goes without saying
+	case f.rule.unwritten == kubeflowv1alpha1.ConflictOverride && c.policy == "":
+		set.removes = f.rule.removes
+	case t != nil && m.isInjected(t.name):
+		m.stuck(c, t.origin, place, holderName(t.origin)+" has another value")
+		return
+	case m.settle(c, nil, f.rule.policy(c), place, "the pod has another value"):
+		set.removes = f.rule.removes
+	default:
+		return
+	}
+	h.values = append(h.values, set)
+}
+
+// overrider is the object, applied after c, whose value of the same field takes the
+// place of that of c; nil if there is none.
+func (m *merge) overrider(c *Compiled, t *container, f *fieldValue, satisfied func(jsontext.Value) bool) *Compiled {
+	for _, later := range m.later() {
+		if f.rule.policy(later) != kubeflowv1alpha1.ConflictOverride {
+			continue
+		}
+		values := later.podValues
+		if t != nil {
+			if !m.takes(t, later, f.rule) {
+				continue
+			}
+			values = later.containerValues
+		}
+		for i := range values {
+			if slices.Equal(values[i].tokens, f.tokens) && !satisfied(values[i].value) {
+				return later
+			}
+		}
+	}
+	return nil
+}
