@@ -19,9 +19,11 @@ ifneq ($(KUBEBUILDER_ASSETS),)
 export KUBEBUILDER_ASSETS := $(abspath $(KUBEBUILDER_ASSETS))
 endif
 
+# What of the control plane is needed; tests need a scheduler, and nodes, too.
+components = etcd kube-apiserver kubectl
+test: components += kube-scheduler kwok
 # Builds what is missing; prints progress on stderr, the folder as its last line.
 controlplane = (cd test/controlplane && $(GO) run . $(components))
-components = etcd kube-apiserver kubectl
 # For the beginning of a recipe's command: builds the control plane and sets
 # KUBEBUILDER_ASSETS for the rest.
 with_control_plane = assets=$$( $(controlplane) ) || exit 1; \

@@ -14,8 +14,10 @@ type results struct {
 	Quick        bool          `json:"quick"` // too short to conclude anything
 	Reviews      []measurement `json:"reviews"`
 	StartSeconds float64       `json:"startSeconds"` // sallyport, from start to ready, in the stage that asks for it
-	Creations    []creation    `json:"creations"`
-	Listings     []listing     `json:"listings"`
+	// DatasetStartSeconds is the same with Datasets and claims.
+	DatasetStartSeconds float64    `json:"datasetStartSeconds,omitempty"`
+	Creations           []creation `json:"creations"`
+	Listings            []listing  `json:"listings"`
 }
 
 // machine says what the absolute figures stand for.

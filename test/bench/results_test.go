@@ -75,14 +75,16 @@ func someResults() *results {
 			{Case: serviceTypeAllowed, Title: "a policy", Server: policiesName, RatioToFloor: 1.9},
 			{Case: projectLimitStamp, Title: "a policy", Server: policiesName, RatioToFloor: 1.9},
 			{Case: projectLimitCount, Title: "a policy", Server: policiesName, RatioToFloor: 1.9},
+			{Case: datasetTwo, Title: "datasets", Server: datasetsName, RatioToFloor: 3.5, PeakRSSMiB: 256},
+			{Case: datasetNone, Title: "datasets", Server: datasetsName, RatioToFloor: 2},
 		},
 		Listings: []listing{
 			{Server: conversionFloorName, Objects: 5000, Seconds: 1, CPUMicrosPerObject: 50, RatioToFloor: 1},
 			{Server: neighbourName, Objects: 5000, Seconds: 2, CPUMicrosPerObject: 200, RatioToFloor: 4},
 			{Server: libraryName, Objects: 5000, Seconds: 1.8, CPUMicrosPerObject: 100, RatioToFloor: 2},
 		},
-		StartSeconds: 3,
-		Creations:    []creation{{CreatesPerSecond: 600}, {Server: sallyportName, Protocol: "HTTP/1.1"}},
+		StartSeconds: 3, DatasetStartSeconds: 5,
+		Creations: []creation{{CreatesPerSecond: 600}, {Server: sallyportName, Protocol: "HTTP/1.1"}},
 	}
 }
 
@@ -106,6 +108,13 @@ func TestJudge(t *testing.T) {
 		"a conversion that costs too much": {
 			func(r *results) { r.Reviews[8].RatioToFloor = 2.01; r.Reviews[9].RatioToFloor = 1.41 },
 			[]string{"CronTab v1beta1 to v1, typed", "the same, against controller-runtime", "CronTab, apiVersion alone"},
+		},
+		"datasets that cost too much": {
+			func(r *results) {
+				r.Reviews[16].RatioToFloor, r.Reviews[16].PeakRSSMiB, r.Reviews[17].RatioToFloor = 3.51, 256.1, 2.01
+				r.DatasetStartSeconds = 5.01
+			},
+			[]string{"dataset, pod with two datasets", "dataset, pod that does not ask", "peak RSS, 5,000 datasets, 20,000 claims", "start to ready with them"},
 		},
 		"a LIST that costs too much": {
 			func(r *results) {

@@ -49,6 +49,7 @@ var recordings = []recording{
 	{"notebook", notebookPodYAML, nil, statefulSetController},
 	{"notebook-selecting", notebookPodYAML, selects, statefulSetController},
 	{"notebook-always", notebookPodYAML, func(pod *unstructured.Unstructured) { alwaysPull(pod.Object) }, statefulSetController},
+	{"notebook-datasets", notebookPodYAML, mountsDatasets, statefulSetController},
 	{"service", serviceYAML, nil, person},
 	{"namespace", namespaceYAML, nil, person},
 	{"namespace-stamped", namespaceYAML, stamped, person},

@@ -69,6 +69,7 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 		}
 		return s.serve(port, "--config", file)
 	},
+	datasetsName: func(s *site, port int) ([]string, error) { return s.serve(port, "--webhooks", "dataset") },
 }
 
 // serve is the command line of sallyport's own server.

@@ -91,12 +91,13 @@ func New(source Source, settings Settings, observe Observer) ([]admission.Webhoo
 	notOptedOut := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: InjectionLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"false"}},
 	}}
-	webhooks := []admission.Webhook{
-		// The first answers for all, so that a configuration of Fluid's own that leads to it
-		// goes on to work.
-		define(Name, Path, "", label(ServerfulLabel), nil),
-		define(ServerlessName, ServerlessPath, ServerlessLabel, label(ServerlessLabel), nil),
-		define(SidecarName, SidecarPath, SidecarLabel, label(SidecarLabel), nil),
+	var webhooks []admission.Webhook
+	for _, in := range optInLabels {
+		only := in.label
+		if in.path == Path {
+			only = "" // it answers for all, as a configuration of Fluid's own that leads here expects
+		}
+		webhooks = append(webhooks, define(in.name, in.path, only, label(in.label), nil))
 	}
 	if settings.NamespaceLabel {
 		webhooks = append(webhooks, define(NamespaceName, NamespacePath, "", notOptedOut, label(InjectionLabel)))
