@@ -12,6 +12,7 @@ type stage struct {
 	cases       []benchCase
 	starts      int  // how often sallyport is started for the figure "start to ready"
 	creates     bool // whether pods are created through the API server
+	volumes     bool // whether persistent volumes are
 }
 
 // A benchCase is a review sent to a path over and over. To measure another

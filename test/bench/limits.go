@@ -25,8 +25,11 @@ type verdict struct {
 	Holds    bool    `json:"holds"`
 }
 
-// partConversion can be measured without the rest.
-const partConversion = "conversion"
+// Parts can be measured without the rest.
+const (
+	partConversion = "conversion"
+	partVolumes    = "volumes"
+)
 
 var limits = []limit{
 	{Name: "notebook pod, 11 PodDefaults, 1 matches", Unit: "× floor", AtMost: 2.5, Aim: 1.8, value: ratio(notebookOneMatch, sallyportName)},
@@ -46,6 +49,8 @@ var limits = []limit{
 	{Name: "the same, against controller-runtime", Unit: "× it", AtMost: 1.0 / 3, Part: partConversion, value: quotient(ratio(conversionTyped, libraryName), ratio(conversionTyped, neighbourName))},
 	{Name: "CronTab, apiVersion alone", Unit: "× floor", AtMost: 1.4, Part: partConversion, value: ratio(conversionBytes, libraryName)},
 	{Name: "LIST of 5,000, CPU per object", Unit: "× controller-runtime", AtMost: 0.5, Part: partConversion, value: listed(func(l listing) float64 { return l.CPUMicrosPerObject })},
+	{Name: "labels of a volume", Unit: "× floor", AtMost: 2.5, Part: partVolumes, value: ratio(volumeLabelled, cloudName)},
+	{Name: "time of a volume's creation, 1/0.9 the rate", Unit: "× canned patch", AtMost: 1.11, Part: partVolumes, value: volumeRate},
 	{Name: "LIST of 5,000, time", Unit: "× controller-runtime", AtMost: 0.9, Part: partConversion, value: listed(func(l listing) float64 { return l.Seconds })},
 }
 

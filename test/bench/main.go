@@ -85,6 +85,8 @@ func main() {
 var subcommands = map[string]func(args []string) error{
 	"floor":              serveFloor,
 	conversionFloorName:  serveConversionFloor,
+	"volume-patch":       serveVolumePatch,
+	cloudName:            serveCloud,
 	"controller-runtime": serveControllerRuntime,
 	"library":            serveLibrary,
 }
@@ -114,7 +116,7 @@ type plan struct {
 	Creates     int           // pods in a turn
 	Listed      int           // objects in a LIST
 	ListTurns   int           // of it, for each server
-	Only        string        // partConversion leaves out all else; "" nothing
+	Only        string        // a part leaves out all else; "" nothing
 }
 
 var (
@@ -135,12 +137,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	quick := flags.Bool("quick", false, "a smoke run of a few seconds; limits are not judged")
 	capture := flags.Bool("capture", false, "record the reviews in test/bench/testdata anew, and end")
 	binary := flags.String("sallyport", "", "the sallyport binary to measure; built from ./cmd/sallyport if empty")
-	only := flags.String("only", "", "measure and judge one part alone: conversion")
+	only := flags.String("only", "", "measure and judge one part alone: conversion or volumes")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *only != "" && *only != partConversion {
-		return fmt.Errorf("-only %q: there is %s", *only, partConversion)
+	if *only != "" && *only != partConversion && *only != partVolumes {
+		return fmt.Errorf("-only %q: there are %s and %s", *only, partConversion, partVolumes)
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))

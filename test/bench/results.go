@@ -15,6 +15,7 @@ type results struct {
 	Reviews      []measurement `json:"reviews"`
 	StartSeconds float64       `json:"startSeconds"` // sallyport, from start to ready, in the stage that asks for it
 	Creations    []creation    `json:"creations"`
+	Volumes      []creation    `json:"volumes"` // as Creations, of persistent volumes
 	Listings     []listing     `json:"listings"`
 }
 
@@ -50,7 +51,7 @@ type measurement struct {
 type creation struct {
 	Server           string  `json:"server"` // empty: no webhook
 	Protocol         string  `json:"protocol,omitempty"`
-	Pods             int     `json:"pods"`
+	Pods             int     `json:"pods"` // or volumes
 	CreatesPerSecond float64 `json:"createsPerSecond"`
 	P50Millis        float64 `json:"p50Milliseconds"`
 	P99Millis        float64 `json:"p99Milliseconds"`

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -26,7 +27,7 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
 	site := &site{dir: dir, sallyport: binary, podDefaults: filepath.Join(dir, "poddefaults.json")}
-	if site.sallyport == "" {
+	if site.sallyport == "" && p.Only != partVolumes {
 		progress.sayf("building sallyport")
 		site.sallyport = filepath.Join(dir, "sallyport")
 		if err := buildSallyport(ctx, site.sallyport); err != nil {
@@ -50,10 +51,14 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 	if err != nil {
 		return nil, err
 	}
-	if p.Only != "" {
-		stages = nil
+	switch p.Only {
+	case partConversion:
+		stages = conversionStages
+	case partVolumes:
+		stages = volumeStages
+	default:
+		stages = slices.Concat(conversionStages, volumeStages, stages)
 	}
-	stages = append(conversionStages[:len(conversionStages):len(conversionStages)], stages...)
 	present := 0
 	for _, s := range stages {
 		if err := site.grow(ctx, present, s.podDefaults, progress); err != nil {
@@ -64,7 +69,9 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 			return nil, err
 		}
 	}
-	results.Listings, err = measureLists(ctx, p, site, progress)
+	if p.Only != partVolumes {
+		results.Listings, err = measureLists(ctx, p, site, progress)
+	}
 	return results, err
 }
 
@@ -145,6 +152,11 @@ func (s *site) runStage(ctx context.Context, p plan, stage stage, results *resul
 		return err
 	}
 	results.Reviews = append(results.Reviews, measurements...)
+	if stage.volumes {
+		progress.sayf("creating volumes through the API server, %d turns of %d without and with each server", p.CreateTurns, p.Creates)
+		results.Volumes, err = measureVolumes(ctx, p, s, targets, stage.cases[0].path)
+		return err
+	}
 	if !stage.creates {
 		return nil
 	}
