@@ -53,6 +53,12 @@ demo: build ## Show PodDefault injection on a real API server, check it, and end
 	@$(build_command) -o bin/demo ./test/demo
 	@$(with_control_plane); exec bin/demo
 
+.PHONY: demo-cloud
+demo-cloud: ## Show a sample cloud controller manager that labels volumes on a real API server, check it, and end
+	@$(build_command) -o bin/demo ./test/demo
+	@$(build_command) -o bin/cloud-controller-manager ./examples/cloud-controller-manager
+	@$(with_control_plane); exec bin/demo -cloud
+
 .PHONY: dev
 dev: build ## The same, and stay up until Ctrl-C, with a KUBECONFIG to use
 	@$(build_command) -o bin/demo ./test/demo

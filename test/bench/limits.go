@@ -59,6 +59,8 @@ var limits = []limit{
 		return r.DatasetStartSeconds, r.DatasetStartSeconds > 0
 	}},
 	{Part: partPolicies, Name: "projectlimit, counts", Unit: "× floor", AtMost: 1.9, value: ratio(projectLimitCount, policiesName)},
+	{Part: partVolumes, Name: "labels of a volume", Unit: "× floor", AtMost: 2.5, value: ratio(volumeLabelled, cloudName)},
+	{Part: partVolumes, Name: "time of a volume's creation, 1/0.9 the rate", Unit: "× canned patch", AtMost: 1.11, value: volumeRate},
 }
 
 // limitsOf are the limits of what a plan measures.

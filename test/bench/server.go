@@ -51,6 +51,14 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 		self, err := os.Executable()
 		return []string{self, conversionFloorName, "-port", strconv.Itoa(port), "-cert-dir", s.dir}, err
 	},
+	volumePatchName: func(s *site, port int) ([]string, error) {
+		self, err := os.Executable()
+		return []string{self, "volume-patch", "-port", strconv.Itoa(port), "-cert-dir", s.dir}, err
+	},
+	cloudName: func(s *site, port int) ([]string, error) {
+		self, err := os.Executable()
+		return []string{self, cloudName, "-port", strconv.Itoa(port), "-cert-dir", s.dir}, err
+	},
 	neighbourName: func(s *site, port int) ([]string, error) {
 		self, err := os.Executable()
 		return []string{
