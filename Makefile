@@ -108,7 +108,7 @@ lint: ## Run golangci-lint as pinned in tools/lint/go.mod
 		(cd "$$m" && $(GO) tool -modfile="$(CURDIR)/tools/lint/go.mod" golangci-lint run ./...); done
 
 .PHONY: generate
-generate: ## Generate deep copies and CustomResourceDefinitions from the types in api/ and examples/
+generate: ## Generate deep copies, CustomResourceDefinitions, and what config/ and charts/ have of them and of the rights
 	@$(GO) tool -modfile=tools/go.mod controller-gen \
 		object:headerFile=tools/boilerplate.go.txt crd:generateEmbeddedObjectMeta=true \
 		paths=./api/... output:crd:dir=config/crd
@@ -118,7 +118,9 @@ generate: ## Generate deep copies and CustomResourceDefinitions from the types i
 	@$(GO) tool -modfile=tools/go.mod controller-gen \
 		object:headerFile=tools/boilerplate.go.txt crd webhook paths=./examples/kubebuilder/... \
 		output:crd:dir=examples/kubebuilder/config/crd output:webhook:dir=examples/kubebuilder/config/webhook
-	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*.yaml
+	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*_*.yaml
+	@$(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn' -update >/dev/null || { \
+		echo "run: $(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn' -update"; exit 1; }
 
 .PHONY: verify
 verify: ## Check that all is formatted, tidy and generated as it should be; changes nothing
