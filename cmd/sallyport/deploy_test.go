@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,4 +141,117 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	generated(t, "charts/sallyport/files/rights.yaml", generatedHeader+string(text))
+}
+
+// TestEveryValueOfTheChartIsExplained makes the table in the chart's README from the
+// comments of values.yaml, and holds the schema to the same values.
+func TestEveryValueOfTheChartIsExplainedAndGenerated(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(topFolder, "charts/sallyport/values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := readValues(t, string(text))
+	table := "| value | default | what it says |\n|---|---|---|\n"
+	for _, v := range values {
+		if v.about == "" {
+			t.Errorf("values.yaml says nothing about %s", v.path)
+		}
+		table += "| `" + v.path + "` | `" + v.value + "` | " + strings.ReplaceAll(v.about, "|", "\\|") + " |\n"
+	}
+	readme, err := os.ReadFile(filepath.Join(topFolder, "charts/sallyport/README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, ok := strings.Cut(string(readme), "| value |")
+	if !ok {
+		t.Fatal("README.md has no table of values")
+	}
+	generated(t, "charts/sallyport/README.md", before+table)
+
+	schema, err := os.ReadFile(filepath.Join(topFolder, "charts/sallyport/values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree jsonSchema
+	if err := yaml.Unmarshal(schema, &tree); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range values {
+		if !tree.knows(strings.Split(v.path, "."), tree.Definitions) {
+			t.Errorf("values.schema.json does not know %s", v.path)
+		}
+	}
+	for _, name := range allBuiltinNames() {
+		if !slices.Contains(tree.Definitions["webhook"].Enum, any(name)) {
+			t.Errorf("values.schema.json does not know webhook %s", name)
+		}
+	}
+}
+
+// jsonSchema is what is looked at of one.
+type jsonSchema struct {
+	Ref         string                `json:"$ref"`
+	Properties  map[string]jsonSchema `json:"properties"`
+	Definitions map[string]jsonSchema `json:"definitions"`
+	Enum        []any                 `json:"enum"`
+}
+
+func (s jsonSchema) knows(path []string, definitions map[string]jsonSchema) bool {
+	if name, ok := strings.CutPrefix(s.Ref, "#/definitions/"); ok {
+		s = definitions[name]
+	}
+	if len(path) == 0 {
+		return true
+	}
+	next, ok := s.Properties[path[0]]
+	return ok && next.knows(path[1:], definitions)
+}
+
+type chartValue struct{ path, value, about string }
+
+// readValues reads keys, as far down as they stand on lines of their own, with the
+// comments above them. Every key of a group without one has that of the group.
+func readValues(t *testing.T, text string) []chartValue {
+	t.Helper()
+	var out []chartValue
+	var comment []string
+	var groups []string // by depth
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		trimmed := strings.TrimSpace(line)
+		if about, ok := strings.CutPrefix(trimmed, "# "); ok {
+			comment = append(comment, about)
+			continue
+		}
+		key, value, ok := strings.Cut(trimmed, ":")
+		if !ok {
+			comment = nil
+			continue
+		}
+		depth := (len(line) - len(strings.TrimLeft(line, " "))) / 2
+		groups = append(groups[:depth], key)
+		about := strings.Join(comment, " ")
+		comment = nil
+		value = strings.TrimSpace(value)
+		if value == "" {
+			continue
+		}
+		if about == "" {
+			about = usualValues[key]
+		}
+		out = append(out, chartValue{strings.Join(groups[:depth+1], "."), value, about})
+	}
+	return out
+}
+
+// usualValues need no comment where they stand: they are the same in every chart.
+var usualValues = map[string]string{
+	"pullPolicy": "When the image is pulled.", "enabled": "Whether there is one.", "annotations": "Annotations on it.",
+	"minReplicas": "At least so many servers.", "maxReplicas": "At most so many servers.",
+	"port": "The port of the Service.", "name": "Empty takes the full name.",
+	"nodeSelector": "As in a pod.", "tolerations": "As in a pod.", "affinity": "As in a pod.",
+	"podAnnotations": "Annotations on the pods.", "podLabels": "Labels on the pods.",
+	"maxUnavailable": "How many servers may be taken away at a time.", "clientCAConfigMap": "See clientCASecret.", "maxSeconds": "See minSeconds.",
+	"requests": "As in a container.", "resources": "As in a container.",
+	"extraVolumeMounts": "As in a container.", "extraVolumes": "As in a pod.",
 }
