@@ -97,6 +97,17 @@ func TestEveryDefinitionIsInTheKustomizationAndTheChart(t *testing.T) {
 	}
 }
 
+// TestWhatTheChartHasOfMonitoringIsGenerated copies what a chart cannot refer to.
+func TestWhatTheChartHasOfMonitoringIsGenerated(t *testing.T) {
+	for _, name := range []string{"prometheusrule.yaml", "dashboard.json"} {
+		text, err := os.ReadFile(filepath.Join(topFolder, "config/components/monitoring", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		generated(t, "charts/sallyport/files/monitoring/"+name, string(text))
+	}
+}
+
 // chartRights are what the templates of the chart build roles from. Names that only the
 // chart knows are in capitals.
 type chartRights struct {
