@@ -136,11 +136,12 @@ func mainOutside(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := runInEnclosure(ctx, dir, args, os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "conformance: logs of all processes are in", dir)
-		return err
+	err = runInEnclosure(ctx, dir, args, os.Stdout, os.Stderr)
+	if err == nil || ctx.Err() != nil { // who stops a run does not want to know why it ended
+		return errors.Join(err, os.RemoveAll(dir))
 	}
-	return os.RemoveAll(dir)
+	fmt.Fprintln(os.Stderr, "conformance: logs of all processes are in", dir)
+	return errors.Join(err, os.RemoveAll(filepath.Join(dir, "etcd"))) // which is large
 }
 
 // mainInside is what runs in the enclosure.
