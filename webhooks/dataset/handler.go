@@ -23,8 +23,8 @@ type handler struct {
 	source   Source
 	settings Settings
 	profile  *Profile
-	// only is a label that a pod must have; empty for one of all.
-	only string
+	// serverless is for pods that ask for sidecars only.
+	serverless bool
 	// all is for pods that do not ask, and no others: their namespace does.
 	all     bool
 	observe Observer
@@ -86,7 +86,7 @@ func (h *handler) chains(meta *podMetadata) *chains {
 		}
 	}
 	switch {
-	case h.all && (serverless || serverful), h.only != "" && !meta.labels.is(h.only):
+	case h.all && (serverless || serverful), h.serverless && !serverless:
 		return nil // another webhook is asked
 	case serverless:
 		return &h.profile.serverless

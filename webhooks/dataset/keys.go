@@ -5,14 +5,14 @@ package dataset
 // optInLabels are those by which a pod asks for the webhook, if they are "true": the one
 // list that the selectors of the definitions and the handler go by.
 var optInLabels = []optIn{
-	{label: ServerfulLabel, name: Name, path: Path},
-	{label: ServerlessLabel, name: ServerlessName, path: ServerlessPath, serverless: true},
-	{label: SidecarLabel, name: SidecarName, path: SidecarPath, serverless: true},
+	{label: ServerfulLabel},
+	{label: ServerlessLabel, serverless: true},
+	{label: SidecarLabel, serverless: true},
 }
 
 type optIn struct {
-	label, name, path string
-	serverless        bool
+	label      string
+	serverless bool
 }
 
 // Labels of pods and namespaces.
