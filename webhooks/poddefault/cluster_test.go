@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"sigs.k8s.io/yaml"
 )
 
 func parseClusterPodDefault(t testing.TB, data string) *sallyportv1alpha1.ClusterPodDefault {
@@ -24,7 +24,7 @@ func TestNamespacesAreWaitedForIfTheirLabelsCount(t *testing.T) {
 	index := NewIndex()
 	index.strict = true
 	selected := func() (string, error) {
-		objects, err := index.Select(t.Context(), testNamespace, nil)
+		objects, err := index.Select(t.Context(), testNamespace, Labels{})
 		return names(objects), err
 	}
 	index.Set(CompileCluster(parseClusterPodDefault(t, `{metadata: {name: all}, spec: {selector: {}}}`)))
@@ -69,7 +69,7 @@ func TestClusterPodDefaultWithABrokenNamespaceSelectorSelectsNone(t *testing.T) 
 	}
 	index := NewIndex()
 	index.Set(c)
-	if objects, err := index.Select(t.Context(), testNamespace, nil); err != nil || len(objects) > 0 {
+	if objects, err := index.Select(t.Context(), testNamespace, Labels{}); err != nil || len(objects) > 0 {
 		t.Errorf("got %v, %v", objects, err)
 	}
 }

@@ -27,7 +27,8 @@ type merge struct {
 	skipped    []skip
 	audited    []*Compiled
 
-	picked      []setEntry // labels that were added while choosing
+	picked      map[string]setEntry // labels that were added while choosing, by key
+	labels      map[string]bool     // keys of those that are added now
 	annotations map[string]setEntry
 	entries     []setEntry // labels and annotations that were added, in order
 
@@ -56,7 +57,18 @@ type setSeconds struct {
 
 // mergeAll merges what was chosen, but for the skipped ones.
 func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge {
-	m := &merge{pod: p, settings: settings, picked: chosen.added, skipped: skipped}
+	m := &merge{pod: p, settings: settings}
+	for _, s := range skipped {
+		if isIn(chosen.objects, s.object) { // nothing else picks it any more, maybe
+			m.skipped = append(m.skipped, s)
+		}
+	}
+	if len(chosen.added) > 0 {
+		m.picked, m.labels = make(map[string]setEntry, len(chosen.added)), map[string]bool{}
+		for _, e := range chosen.added {
+			m.picked[e.entry.key] = e
+		}
+	}
 	candidates := chosen.objects
 	if chosen.audits || len(skipped) > 0 {
 		candidates = make([]*Compiled, 0, len(chosen.objects))
@@ -338,21 +350,17 @@ func (m *merge) addToleration(w item) {
 func (m *merge) setLabel(wanted entry, c *Compiled) {
 	value, there := m.pod.metadata.labels.Lookup(wanted.key)
 	opponent := (*Compiled)(nil)
-	if !there {
-		for _, added := range m.picked {
-			if added.entry.key == wanted.key {
-				value, there, opponent = added.entry.value, true, added.origin
-			}
-		}
+	if added, ok := m.picked[wanted.key]; ok {
+		value, there, opponent = added.entry.value, true, added.origin
 	}
 	if there && value != wanted.value {
 		m.stuck(c, opponent, "label "+wanted.key, holderName(opponent)+" has another value")
 		return
 	}
-	known := slices.ContainsFunc(m.entries, func(e setEntry) bool { return e.field == "labels" && e.entry.key == wanted.key })
-	if there && opponent == nil || known {
+	if there && opponent == nil || m.labels[wanted.key] {
 		return
 	}
+	m.labels[wanted.key] = true
 	m.entries = append(m.entries, setEntry{"labels", wanted, c})
 }
 

@@ -99,6 +99,16 @@ func settle[T any](o *oracle, there T, unwritten kubeflowv1alpha1.ConflictPolicy
 		value  T
 		policy kubeflowv1alpha1.ConflictPolicy
 	}
+	fold := func(wishes []wish) {
+		for _, w := range wishes {
+			switch {
+			case reflect.ValueOf(there).IsZero():
+				there = w.value
+			case !satisfied(there, w.value) && w.policy != kubeflowv1alpha1.ConflictKeepPod:
+				o.conflict = true
+			}
+		}
+	}
 	var wishes []wish
 	for _, pd := range o.chosen {
 		w := wish{of(&pd.Spec), pd.Spec.ConflictPolicy}
@@ -108,7 +118,11 @@ func settle[T any](o *oracle, there T, unwritten kubeflowv1alpha1.ConflictPolicy
 		switch {
 		case reflect.ValueOf(w.value).IsZero():
 		case w.policy == kubeflowv1alpha1.ConflictOverride:
-			// Who wants what is there, or what an earlier one wants, leaves it as it is.
+			// Who gets what he wants from the pod, or from an earlier object, leaves it
+			// as it is.
+			if reflect.ValueOf(there).IsZero() {
+				fold(slices.DeleteFunc(wishes, func(earlier wish) bool { return !satisfied(earlier.value, w.value) }))
+			}
 			if reflect.ValueOf(there).IsZero() || !satisfied(there, w.value) {
 				there = w.value
 			}
@@ -117,14 +131,7 @@ func settle[T any](o *oracle, there T, unwritten kubeflowv1alpha1.ConflictPolicy
 			wishes = append(wishes, w)
 		}
 	}
-	for _, w := range wishes {
-		switch {
-		case reflect.ValueOf(there).IsZero():
-			there = w.value
-		case !satisfied(there, w.value) && w.policy != kubeflowv1alpha1.ConflictKeepPod:
-			o.conflict = true
-		}
-	}
+	fold(wishes)
 	return there
 }
 

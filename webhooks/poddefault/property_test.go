@@ -181,7 +181,8 @@ func TestPatchedPodIsTheIntendedOne(t *testing.T) {
 			rt.Fatal(err)
 		}
 		delete(got.Annotations, DecisionsAnnotation)
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), inAnyOrder(envName), inAnyOrder(mountPath), inAnyOrder(volumeName)); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), inAnyOrder(envName), inAnyOrder(mountPath), inAnyOrder(volumeName),
+			inAnyOrder(func(c corev1.Container) string { return c.Name })); diff != "" {
 			rt.Fatalf("(-want +got):\n%s", diff)
 		}
 	})

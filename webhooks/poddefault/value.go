@@ -140,7 +140,7 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 		return // what the author of the pod wrote goes without saying
 	case f.rule.unwritten == kubeflowv1alpha1.ConflictOverride && c.policy == "":
 		set.removes = f.rule.removes
-	case !(t != nil && m.isInjected(t.name)) && m.overrider(t, f, satisfied, true) != nil:
+	case (t == nil || !m.isInjected(t.name)) && m.overrider(t, f, satisfied, true) != nil:
 		return
 	case t != nil && m.isInjected(t.name):
 		m.stuck(c, t.origin, place, holderName(t.origin)+" has another value")

@@ -212,6 +212,14 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 	var mute []*Compiled
 	var skipped []skip
 	for round := 1; ; round++ {
+		known := skippedBefore(chosen, meta.annotations, skipped)
+		skipped = append(skipped, known...)
+		if silence(skippedObjects(known), &mute) {
+			if chosen, err = choose(ctx, source, namespace, meta.labels, h.excluded, mute); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		pod, ok := readPod(raw, *meta)
 		if !ok {
 			return admission.BadRequest("the request's object is no pod: it has no spec, or a container that is none"), nil
