@@ -25,6 +25,10 @@ import (
 // case. Others' fields stay as they are. Configurations without webhooks are
 // deleted if they carry [ManagedByLabel] and hold nothing of others.
 //
+// When the definitions change, validating webhooks come a few seconds after mutating
+// ones that are new with them, and go before them: what a validating webhook asks for,
+// a mutating one may have to set.
+//
 // A selector to which others added terms stays as they made it while ours still
 // holds. Who changes what is ours sees it put right at once the first time; if they
 // insist, the repairs wait longer and longer, up to 5 minutes, and an event, a
@@ -43,6 +47,7 @@ type Keeper struct {
 
 	// The two halves differ in what they wait for.
 	configurations, conversions half
+	staging                     staging // of configurations
 
 	mu      sync.Mutex // of watched
 	watched []*watched
@@ -248,10 +253,12 @@ func (r *result) add(other result) {
 
 // pass makes all objects what they should be, and notes how that went.
 func (k *Keeper) pass(ctx context.Context, watches *sync.WaitGroup, full bool) result {
+	webhooks, again := k.staging.next(time.Now(), k.options.Webhooks())
 	out := k.passHalf(ctx, &k.configurations, full, func(caBundle []byte) (wanted, error) {
-		configurations, err := Build(k.options.Config, k.options.Webhooks(), caBundle)
+		configurations, err := Build(k.options.Config, webhooks, caBundle)
 		return wanted{Configurations: configurations}, err
 	})
+	out.add(result{repairAt: again})
 	if k.options.Conversions == nil {
 		return out
 	}

@@ -150,9 +150,9 @@ func TestBadRequestsAreRefusedOrCutAndTheServerGoesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := h.dial()
-			conn.send(text)
-			if err := conn.CloseWrite(); err != nil {
-				t.Fatal(err)
+			// The server may answer, and cut the connection, before it has heard all.
+			if _, err := io.WriteString(conn, text); err == nil {
+				_ = conn.CloseWrite()
 			}
 			answer, _ := io.ReadAll(conn.reader) // an error is a connection that was cut
 			status := string(answer[:min(len(answer), len("HTTP/1.1 4"))])

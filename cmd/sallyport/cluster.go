@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
@@ -27,38 +26,20 @@ import (
 // pageSize is how many objects are asked for at once.
 const pageSize = 500
 
-// clusterFlags say which cluster is meant and which namespace, as kubectl's do: $KUBECONFIG
-// counts too, for nothing is written.
+// clusterFlags say which cluster is meant and which namespace, as kubectl's do.
 type clusterFlags struct {
-	kubeconfig, context, namespace string
+	clusterOptions
+	namespace string
 }
 
 func (f *clusterFlags) addFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; empty for what kubectl takes")
-	flags.StringVar(&f.context, "context", "", "`name` of the context in it; empty for the current one")
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` that is looked at; empty for that of the context")
-	cli.CompleteFiles(cmd, "kubeconfig")
-	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		config, err := f.loader().RawConfig()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var names []string
-		for name := range config.Contexts {
-			names = append(names, name)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+	f.clusterOptions.addFlags(cmd)
+	addFlagGroup(cmd, "Cluster", func() {
+		cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "`namespace` that is looked at; empty for that of the context")
 	})
 	_ = cmd.RegisterFlagCompletionFunc("namespace", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return f.complete(cmd, "/api/v1/namespaces"), cobra.ShellCompDirectiveNoFileComp
 	})
-}
-
-func (f *clusterFlags) loader() clientcmd.ClientConfig {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context})
 }
 
 // complete lists names for a shell; none if that takes long.
@@ -87,17 +68,14 @@ type cluster struct {
 }
 
 func (f *clusterFlags) open() (*cluster, error) {
-	loader := f.loader()
-	config, err := loader.ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("how to reach the API server: %w; name a kubeconfig with --kubeconfig", err)
-	}
-	namespace, _, err := loader.Namespace()
+	config, err := f.clientConfig()
 	if err != nil {
 		return nil, err
 	}
-	config.UserAgent = "sallyport/" + buildVersion()
-	config.QPS = -1
+	namespace, _, err := f.loader().Namespace()
+	if err != nil {
+		return nil, err
+	}
 	config.WarningHandler = rest.NoWarnings{}
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {

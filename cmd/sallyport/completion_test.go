@@ -43,7 +43,7 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"review", "--output", "p"}, []string{"patch"}},
 		{[]string{"review", "--color", ""}, []string{"auto", "always", "never"}},
 		{[]string{"review", "--webhook", "v"}, []string{"validate.imagepull.sallyport.io"}},
-		{[]string{"serve", "--webhooks", ""}, []string{"poddefault", "imagepull", "servicetype", "projectlimit"}},
+		{[]string{"serve", "--webhooks", ""}, []string{"poddefault", "imagepull", "servicetype", "projectlimit", "dataset"}},
 		{[]string{"manifests", "--webhooks", "poddefault,i"}, []string{"poddefault,imagepull"}},
 		{[]string{"webhooks", ""}, []string{"list"}},
 		{[]string{"webhooks", "list", "-o", ""}, []string{"table", "name"}},
@@ -67,6 +67,14 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"manifests", "--registration", "n"}, []string{"none"}},
 		{[]string{"certificates", ""}, []string{"rotate", "status"}},
 		{[]string{"certificates", "status", "-o", ""}, []string{"table", "json"}},
+		{[]string{"lint", "--severity", ""}, []string{"error", "warning", "info"}},
+		{[]string{"lint", "-o", ""}, []string{"text", "json"}},
+		{[]string{"lint", "--rule", "timeout,sum"}, []string{"timeout,sum-timeout"}},
+		{[]string{"lint", "--ignore", "wedge-s"}, []string{"wedge-self=", "wedge-system="}},
+		{[]string{"lint", "--explain", "behaviour-d"}, []string{"behaviour-dry-run"}},
+		{[]string{"chain", "pods", "--operation", ""}, []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}},
+		{[]string{"chain", "pods", "-o", ""}, []string{"text", "json"}},
+		{[]string{"doctor", "-o", ""}, []string{"text", "json"}},
 		{[]string{"re"}, []string{"review"}},
 	} {
 		got, directive := complete(t, tc.words...)

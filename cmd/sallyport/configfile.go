@@ -187,11 +187,11 @@ func (c *configFile) apply(flags *pflag.FlagSet, selection *builtinSelection, se
 	if flags.Changed("mesh-containers") {
 		settings.podDefault.MeshContainers = podDefault.MeshContainers
 	}
-	if flags.Changed("authorize-authors") {
-		settings.podDefault.Authorize = podDefault.Authorize
-	}
 	if flags.Changed("poddefault-freshness") {
 		settings.podDefault.Freshness = podDefault.Freshness
+	}
+	if flags.Changed("authorize-authors") {
+		settings.podDefault.Authorize = podDefault.Authorize
 	}
 	if c.Webhooks != nil && !flags.Changed("webhooks") {
 		*selection = listed

@@ -40,7 +40,7 @@ func (o *defaultsOptions) addFlags(cmd *cobra.Command, what string) {
 		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with "+what+", YAML or JSON; - for stdin; may be repeated")
 		cli.CompleteFiles(cmd, "filename", manifestExtensions...)
 	})
-	addFlagGroup(cmd, "Cluster", func() { o.clusterFlags.addFlags(cmd) })
+	o.clusterFlags.addFlags(cmd)
 	addFlagGroup(cmd, "As the server is set up", func() {
 		addConfigFlag(cmd, &o.config)
 		addPodDefaultFlags(cmd, &o.settings.podDefault.Settings)

@@ -25,10 +25,11 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/follow"
 )
 
-// reloadInterval is how often the configuration is read: a ConfigMap takes up to a
-// minute to reach a pod anyway.
+// reloadInterval is how often the configuration is read even if nothing tells of a
+// change, and a configuration is tried again that waits for what it needs.
 const reloadInterval = 5 * time.Second
 
 // liveConfig makes ready-made webhooks follow the configuration while serve runs. A
@@ -136,6 +137,9 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 	out.Registered = func() []admission.Webhook { return b.state.Load().webhooks }
 	// All that it can ever be answers.
 	defaults := defaultBuiltinSettings()
+	if b.widen != nil {
+		b.widen(&defaults)
+	}
 	all, err := b.webhooks(&defaults, noSources())
 	for i := range all {
 		all[i].Handler = liveHandler{b, all[i].Name}
@@ -221,41 +225,59 @@ type liveHandler struct {
 func (h liveHandler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 	handler := h.builtin.state.Load().handlers[h.name]
 	if handler == nil {
-		return nil, fmt.Errorf("the webhook %s is not enabled", h.name)
+		// Another replica has read a newer configuration, and registered it: that one can
+		// answer, and this one will in a moment.
+		return nil, admission.Unavailable(fmt.Errorf("the webhook %s is not enabled here", h.name), time.Second)
 	}
 	return handler.Handle(ctx, req)
 }
 
-// follow reads the file again and again.
+// follow reads the file whenever it may have changed.
 func (l *liveConfig) follow(ctx context.Context) error {
-	ticker := time.NewTicker(l.interval)
-	defer ticker.Stop()
-	last := l.options.read
+	last, files := l.options.read, l.options.builtin.files()
 	var pending func() bool // a configuration that waits for what it needs
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	follow.Files(ctx, l.logger, "the configuration", l.interval, func() {
 		data, err := os.ReadFile(l.options.config)
+		if err == nil {
+			data = withFiles(data, files)
+		}
 		if err == nil && bytes.Equal(data, last) || err != nil && last == nil {
 			if pending != nil && pending() {
 				pending = nil
 			}
-			continue
+			return
 		}
 		last, pending = data, nil
 		if err == nil {
-			pending, err = l.load()
+			var next *serveOptions
+			if next, pending, err = l.load(); next.read != nil {
+				last, files = next.read, next.builtin.files()
+			}
 		}
 		if err != nil {
 			l.fail(err)
 		} else if pending() {
 			pending = nil
 		}
-	}
+	}, l.options.config)
+	return nil
 }
+
+// withFiles is what a configuration file holds, with what the files hold that it names. One
+// that cannot be read is as good as one that holds the reason.
+func withFiles(data []byte, files []string) []byte {
+	for _, name := range files {
+		more, err := os.ReadFile(name)
+		if err != nil {
+			more = []byte(err.Error())
+		}
+		data = append(append(data, 0), more...)
+	}
+	return data
+}
+
+// files are those that the settings name.
+func (s *builtinSettings) files() []string { return s.dataset.Files() }
 
 // fail says that the configuration does not count.
 func (l *liveConfig) fail(err error) {
@@ -268,31 +290,32 @@ func (l *liveConfig) fail(err error) {
 func (l *liveConfig) say(text string) { l.detail.Store(&text) }
 
 // load reads the file as a start with the same flags would, and returns what makes it
-// count: it is false as long as something that is needed has not been read yet.
-func (l *liveConfig) load() (func() bool, error) {
+// count: it is false as long as something that is needed has not been read yet. Next is
+// what was read, also after an error.
+func (l *liveConfig) load() (next *serveOptions, count func() bool, err error) {
 	cmd, o, app := newServe()
 	if app == nil {
-		return nil, cmd.RunE(cmd, nil)
+		return o, nil, cmd.RunE(cmd, nil)
 	}
 	if err := copyFlags(l.options.cmd.Flags(), cmd.Flags()); err != nil {
-		return nil, err
+		return o, nil, err
 	}
 	o.settings.Client = &rest.Config{} // that was found at the start
 	if err := o.prepare(cmd, app); err != nil {
-		return nil, err
+		return o, nil, err
 	}
 	later, err := l.later(cmd.Flags())
 	if err != nil {
-		return nil, err
+		return o, nil, err
 	}
 	states := make([]*builtinState, len(l.builtins))
 	for i, b := range l.builtins {
 		if states[i], err = b.next(o.webhooks, &o.builtin); err != nil {
-			return nil, err
+			return o, nil, err
 		}
 	}
 	told := false
-	return func() bool {
+	return o, func() bool {
 		for i, b := range l.builtins {
 			if err := b.ready(); states[i].enabled && err != nil {
 				if !told {

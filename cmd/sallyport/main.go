@@ -16,7 +16,8 @@ import (
 const (
 	exitOK     = 0
 	exitError  = 1 // anything that is neither of the others
-	exitDenied = 3 // an object was denied, or would be
+	exitFound  = 2 // lint, doctor: something is wrong with what was looked at
+	exitDenied = 3 // review, explain, diff, preview: an object was denied, or would be
 )
 
 func main() {

@@ -86,6 +86,9 @@ func FuzzDecode(f *testing.F) {
 		`{"metadata":null,"any":null,"anys":null,"bytes":null,"amount":null,"port":5,"limits":{"cpu":3},"float":1e3}`,
 		`{"port":true}`, `{"array":"x"}`, `[]`, `null`, `{"quoted":5}`, `{"float":1e999}`, `{"any":1e999}`, `{"numbers":{"x":"y"}}`,
 		`{"metadata":{"name":"\ud83d\ude00\u0000\n"},"spec":{"priority":1.0}}`, `{"amount":1}`, `{"amount":-0.5}`,
+		`{"metadata":{"creationTimestamp":"2020-02-30T00:00:00Z"}}`, `{"metadata":{"creationTimestamp":5}}`,
+		`{"metadata":{"creationTimestamp":"2020-01-01t00:00:00.5+02:00","deletionTimestamp":"2020-01-01T00:00:00Z"}}`,
+		`{"metadata":{"labels":{"a":null,"\u0062":"c\n","d":"e"},"annotations":{}}}`, `{"metadata":{"labels":{"a":1}}}`, `{"metadata":{"labels":[]}}`,
 	} {
 		f.Add([]byte(seed))
 	}

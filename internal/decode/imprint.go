@@ -18,8 +18,9 @@ import (
 // been changed. The other way round it may see a change where the object means the
 // same as before.
 type Imprint struct {
-	blocks []block
-	maps   []keyed
+	blocks  []block
+	maps    []keyed
+	entries []entry
 	// bytes are what the blocks held, one behind the other, and then what the entries
 	// of the maps held.
 	bytes []byte
@@ -32,6 +33,13 @@ type Imprint struct {
 type block struct {
 	at   unsafe.Pointer
 	size uintptr
+}
+
+// An entry is one of a map of strings, or, with a length, says how many it had.
+type entry struct {
+	in         map[string]string
+	key, value string
+	length     int // -1 for an entry
 }
 
 // A keyed is a map with a key that it had, or only with its length.
@@ -53,7 +61,8 @@ func (m *Imprint) Release() {
 	}
 	clear(m.blocks)
 	clear(m.maps)
-	*m = Imprint{blocks: m.blocks[:0], maps: m.maps[:0], bytes: m.bytes[:0], elems: m.elems[:0]}
+	clear(m.entries)
+	*m = Imprint{blocks: m.blocks[:0], maps: m.maps[:0], entries: m.entries[:0], bytes: m.bytes[:0], elems: m.elems[:0]}
 	imprints.Put(m)
 }
 
@@ -62,6 +71,20 @@ func (m *Imprint) Release() {
 func (m *Imprint) block(at unsafe.Pointer, size uintptr) {
 	if m != nil && size > 0 {
 		m.blocks = append(m.blocks, block{at, size})
+	}
+}
+
+// texts says that the object has a map of strings, with all its entries.
+func (m *Imprint) texts(in map[string]string) {
+	if m != nil {
+		m.entries = append(m.entries, entry{in: in, length: len(in)})
+	}
+}
+
+// text says that a map of strings has an entry.
+func (m *Imprint) text(in map[string]string, key, value string) {
+	if m != nil {
+		m.entries = append(m.entries, entry{in: in, key: key, value: value, length: -1})
 	}
 }
 
@@ -132,6 +155,16 @@ func (m *Imprint) Unchanged() bool {
 			return false
 		}
 		rest = rest[b.size:]
+	}
+	for i := range m.entries {
+		e := &m.entries[i]
+		if e.length >= 0 {
+			if len(e.in) != e.length {
+				return false
+			}
+		} else if value, ok := e.in[e.key]; !ok || value != e.value {
+			return false
+		}
 	}
 	elems := m.elems
 	for _, k := range m.maps {

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
@@ -52,7 +54,9 @@ const (
 	layoutString
 	layoutInt
 	layoutBool
-	layoutSelf // reads itself
+	layoutSelf  // reads itself
+	layoutTime  // metav1.Time
+	layoutTexts // map[string]string
 )
 
 // newLayout returns nil if the type itself is none that has a layout.
@@ -73,6 +77,14 @@ func (ls layouts) of(typ reflect.Type) *layout {
 	}
 	l := &layout{typ: typ}
 	ls[typ] = l
+	switch typ { // that most objects have, and that have a shorter way
+	case reflect.TypeFor[metav1.Time]():
+		l.kind = layoutTime
+		return l
+	case reflect.TypeFor[map[string]string]():
+		l.kind = layoutTexts
+		return l
+	}
 	switch pointer := reflect.PointerTo(typ); {
 	case pointer.Implements(reflect.TypeFor[jsonv2.UnmarshalerFrom]()):
 		return l
@@ -230,6 +242,19 @@ func (r *reading) value(l *layout, p unsafe.Pointer) {
 		*(*string)(p) = r.string()
 	case layoutInt:
 		r.integer(l, p)
+	case layoutTexts:
+		r.texts((*map[string]string)(p))
+	case layoutTime:
+		if kind != '"' {
+			r.fail()
+			return
+		}
+		at, err := time.Parse(time.RFC3339, r.string())
+		if err != nil {
+			r.fail()
+			return
+		}
+		(*metav1.Time)(p).Time = at.Local()
 	case layoutBool:
 		switch kind {
 		case 't':
@@ -314,6 +339,41 @@ func (r *reading) entries(l *layout, p unsafe.Pointer) {
 		r.imprint.entry(into, key, elem)
 	})
 	r.imprint.mapping(into)
+}
+
+// texts is entries for the map that labels, annotations and much else are.
+func (r *reading) texts(p *map[string]string) {
+	if r.Kind() != '{' {
+		r.fail()
+		return
+	}
+	into := map[string]string{}
+	*p = into
+	r.Object(func(name []byte) {
+		key, value := r.part(name), ""
+		switch r.Kind() {
+		case '"':
+			value = r.string()
+		case 'n':
+			r.Skip()
+		default:
+			r.fail()
+			return
+		}
+		into[key] = value
+		r.imprint.text(into, key, value)
+	})
+	r.imprint.texts(into)
+}
+
+// part returns a name as a string, which takes no memory if it is a part of the object
+// as it stands there.
+func (r *reading) part(name []byte) string {
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(name))) - uintptr(unsafe.Pointer(unsafe.StringData(r.text)))
+	if size := uintptr(len(r.text)); start < size && start+uintptr(len(name)) <= size {
+		return r.text[start : start+uintptr(len(name))]
+	}
+	return string(name)
 }
 
 func (r *reading) integer(l *layout, p unsafe.Pointer) {

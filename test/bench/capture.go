@@ -15,9 +15,10 @@ import (
 	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 // captureToFiles records all reviews anew into a folder that exists.
@@ -47,7 +48,7 @@ func captureToFiles(ctx context.Context, dir string, progress progress) (err err
 	return nil
 }
 
-// capture creates the pods of all recordings on a fresh API server that calls
+// capture creates the objects of all recordings on a fresh API server that calls
 // a webhook which keeps what it gets, and returns the reviews by the names of
 // the recordings.
 func capture(ctx context.Context) (_ map[string][]byte, err error) {
@@ -74,7 +75,7 @@ func capture(ctx context.Context) (_ map[string][]byte, err error) {
 	// The timeout and the versions are the ones a real configuration has.
 	err = cp.register(ctx, registration{
 		name: "recorder.bench.sallyport.io", url: recorder.url,
-		caBundle: certificate, reviewVersions: []string{"v1", "v1beta1"},
+		caBundle: certificate, reviewVersions: []string{"v1", "v1beta1"}, everywhere: []string{"services", "namespaces"},
 	})
 	if err != nil {
 		return nil, err
@@ -89,22 +90,23 @@ func capture(ctx context.Context) (_ map[string][]byte, err error) {
 }
 
 func (cp *controlPlane) record(ctx context.Context, r recording, recorder *recorder) ([]byte, error) {
-	pod, err := parsePod(r.pod, r.labels)
-	if err != nil {
+	object := &unstructured.Unstructured{}
+	if err := yaml.UnmarshalStrict(r.object, &object.Object); err != nil {
 		return nil, err
+	}
+	if r.change != nil {
+		r.change(object)
 	}
 	config := rest.CopyConfig(cp.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: r.creator.user, Groups: r.creator.groups}
-	clients, err := kubernetes.NewForConfig(config)
+	clients, err := client.New(config, client.Options{Mapper: cp.objects.RESTMapper()})
 	if err != nil {
 		return nil, err
 	}
-	pods := clients.CoreV1().Pods(namespace)
-	if _, err := pods.Create(ctx, pod, metav1.CreateOptions{FieldManager: r.creator.manager}); err != nil {
+	if err := clients.Create(ctx, object, client.FieldOwner(r.creator.manager)); err != nil {
 		return nil, err
 	}
-	return recorder.last(), cp.clients.CoreV1().Pods(namespace).Delete(ctx, pod.Name,
-		metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	return recorder.last(), cp.objects.Delete(ctx, object, client.GracePeriodSeconds(0))
 }
 
 // A recorder is a webhook that allows everything and keeps the last review.

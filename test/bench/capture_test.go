@@ -36,6 +36,10 @@ func TestRecordedReviewsHaveTheSizesThatAreCompared(t *testing.T) {
 		"minimal-selecting":  {2_000, 3_000},
 		"notebook":           {6_500, 8_000},
 		"notebook-selecting": {6_500, 8_000},
+		"notebook-always":    {6_500, 8_000},
+		"service":            {1_000, 3_000},
+		"namespace":          {1_000, 2_000},
+		"namespace-stamped":  {1_000, 2_000},
 	}
 	for _, r := range recordings {
 		t.Run(r.name, func(t *testing.T) {

@@ -2,11 +2,15 @@
 
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A stage is a state of the API server, with the cases that are measured in it.
 // Stages come one after another and add to the state.
 type stage struct {
+	part        string   // of a run; see plan.Only
 	podDefaults int      // in the namespace
 	servers     []string // by name; the floor, the unit of all ratios, is always among them
 	cases       []benchCase
@@ -24,7 +28,20 @@ type benchCase struct {
 	path   string // where the servers serve the handler
 	adds   string // name of the PodDefault that has to be injected; empty means no patch at all
 	bare   bool   // what it adds is added by the handler itself, so there is no mark of a PodDefault
+	// edit makes of the recorded object what the answer has to make of it, if that is no
+	// PodDefault's doing.
+	edit func(object map[string]any)
 }
+
+// The parts of a run, which can be measured alone.
+const (
+	partPodDefaults = "poddefaults"
+	partLibrary     = "library"
+	partConversion  = "conversion"
+	partPolicies    = "policies"
+)
+
+var parts = []string{partPodDefaults, partLibrary, partConversion, partPolicies}
 
 const (
 	floorName     = "floor"
@@ -52,34 +69,38 @@ func planStages(p plan) ([]stage, error) {
 	name := func(pod string, podDefaults int, matches string) string {
 		return fmt.Sprintf("%s pod, %s PodDefaults, %s", pod, thousands(podDefaults), matches)
 	}
-	return []stage{
+	return slices.Concat(conversionStages, []stage{
 		{
+			part:        partPodDefaults,
 			podDefaults: few,
 			servers:     []string{floorName, neighbourName, sallyportName},
 			cases: []benchCase{
-				{notebookOneMatch, name("notebook", few, "1 matches"), "notebook-selecting", podDefaultPath, injected, false},
-				{notebookNoMatch, name("notebook", few, "none matches"), "notebook", podDefaultPath, "", false},
-				{"minimal-one-match", name("minimal", few, "1 matches"), "minimal-selecting", podDefaultPath, injected, false},
-				{"minimal-no-match", name("minimal", few, "none matches"), "minimal", podDefaultPath, "", false},
+				{id: notebookOneMatch, name: name("notebook", few, "1 matches"), review: "notebook-selecting", path: podDefaultPath, adds: injected},
+				{id: notebookNoMatch, name: name("notebook", few, "none matches"), review: "notebook", path: podDefaultPath},
+				{id: "minimal-one-match", name: name("minimal", few, "1 matches"), review: "minimal-selecting", path: podDefaultPath, adds: injected},
+				{id: "minimal-no-match", name: name("minimal", few, "none matches"), review: "minimal", path: podDefaultPath},
 			},
 			creates: true,
 		},
 		{
-			podDefaults: few,
+			part:        partLibrary,
+			podDefaults: few, // the mutator adds what the first of them says
 			servers:     []string{floorName, neighbourName, libraryName},
 			cases: []benchCase{
-				{libraryAdd, "notebook pod, typed mutator adds to each container", "notebook", addPath, injected, true},
-				{libraryNothing, "notebook pod, typed mutator changes nothing", "notebook", nothingPath, "", false},
-				{libraryValidate, "notebook pod, typed validator", "notebook", validatePath, "", false},
+				{id: libraryAdd, name: "notebook pod, typed mutator adds to each container", review: "notebook", path: addPath, adds: injected, bare: true},
+				{id: libraryNothing, name: "notebook pod, typed mutator changes nothing", review: "notebook", path: nothingPath},
+				{id: libraryValidate, name: "notebook pod, typed validator", review: "notebook", path: validatePath},
 			},
 		},
+		policyStage(few),
 		{
+			part:        partPodDefaults,
 			podDefaults: p.Many,
 			servers:     []string{floorName, sallyportName},
 			cases: []benchCase{
-				{notebookManyMatch, name("notebook", p.Many, "1 matches"), "notebook-selecting", podDefaultPath, injected, false},
+				{id: notebookManyMatch, name: name("notebook", p.Many, "1 matches"), review: "notebook-selecting", path: podDefaultPath, adds: injected},
 			},
 			starts: p.Starts,
 		},
-	}, nil
+	}), nil
 }

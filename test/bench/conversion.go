@@ -36,10 +36,12 @@ var sameKind = schema.GroupKind{Group: v1.GroupVersion.Group, Kind: "Shirt"}
 // conversionStages are measured by themselves if the run asks for it.
 var conversionStages = []stage{
 	{
+		part:    partConversion,
 		servers: []string{floorName, neighbourName, libraryName},
 		cases:   []benchCase{{id: conversionTyped, name: "CronTab v1beta1 to v1, typed", review: conversionReview, path: conversionPath}},
 	},
 	{
+		part:    partConversion,
 		servers: []string{floorName, libraryName},
 		cases:   []benchCase{{id: conversionBytes, name: "CronTab, apiVersion alone", review: conversionReview2, path: conversionPath}},
 	},

@@ -22,7 +22,8 @@
 //
 // For what a webhook author writes, a typed mutator and a typed validator, sallyport's
 // place is taken by "library", an application of three webhooks whose functions
-// controller-runtime has as well.
+// controller-runtime has as well. The policies are sallyport's own, against the floor
+// alone.
 //
 // Each is a process of its own. Each gets the same recorded reviews (testdata/,
 // byte for byte what kube-apiserver sent) as kube-apiserver sends them to a
@@ -61,6 +62,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -114,8 +117,11 @@ type plan struct {
 	Creates     int           // pods in a turn
 	Listed      int           // objects in a LIST
 	ListTurns   int           // of it, for each server
-	Only        string        // partConversion leaves out all else; "" nothing
+	Only        string        // a part, and all else is left out; "" nothing
 }
+
+// measures says whether a part is in the run.
+func (p plan) measures(part string) bool { return p.Only == "" || p.Only == part }
 
 var (
 	fullPlan = plan{
@@ -135,12 +141,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	quick := flags.Bool("quick", false, "a smoke run of a few seconds; limits are not judged")
 	capture := flags.Bool("capture", false, "record the reviews in test/bench/testdata anew, and end")
 	binary := flags.String("sallyport", "", "the sallyport binary to measure; built from ./cmd/sallyport if empty")
-	only := flags.String("only", "", "measure and judge one part alone: conversion")
+	only := flags.String("only", "", "measure and judge one part alone: "+strings.Join(parts, ", "))
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *only != "" && *only != partConversion {
-		return fmt.Errorf("-only %q: there is %s", *only, partConversion)
+	if *only != "" && !slices.Contains(parts, *only) {
+		return fmt.Errorf("-only %q: there are %s", *only, strings.Join(parts, ", "))
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))

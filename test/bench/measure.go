@@ -85,14 +85,18 @@ func newTrial(ctx context.Context, c benchCase, t target, podDefaults *v1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	var adds *v1alpha1.PodDefault
+	edit := c.edit
 	if c.adds != "" {
-		if adds = named(podDefaults, c.adds); adds == nil {
+		adds := named(podDefaults, c.adds)
+		if adds == nil {
 			return nil, fmt.Errorf("the API server has no PodDefault %q", c.adds)
 		}
 		if c.bare {
 			adds = adds.DeepCopy()
 			adds.ResourceVersion = ""
+		}
+		if edit, err = injection(adds); err != nil {
+			return nil, err
 		}
 	}
 	answer, err := t.ask(ctx, c.path, r.body)
@@ -102,7 +106,7 @@ func newTrial(ctx context.Context, c benchCase, t target, podDefaults *v1alpha1.
 	if t.name == floorName {
 		err = verifyAllowed(answer)
 	} else {
-		err = verify(answer, r, adds)
+		err = verify(answer, r, edit)
 	}
 	if err != nil {
 		return nil, err

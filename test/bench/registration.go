@@ -24,10 +24,15 @@ type registration struct {
 	url            string
 	caBundle       []byte
 	reviewVersions []string
+	everywhere     []string // resources of the core group whose creation it is called for, besides pods, in all namespaces
 }
 
 // register returns when the API server calls the webhook.
 func (cp *controlPlane) register(ctx context.Context, r registration) error {
+	where := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
+	if len(r.everywhere) > 0 {
+		where = nil
+	}
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: r.name},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
@@ -37,9 +42,11 @@ func (cp *controlPlane) register(ctx context.Context, r registration) error {
 			},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: append([]string{"pods"}, r.everywhere...),
+				},
 			}},
-			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+			NamespaceSelector:       where,
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
 			FailurePolicy:           new(admissionregistrationv1.Fail),
 			TimeoutSeconds:          new(int32(10)),

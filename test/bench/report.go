@@ -41,7 +41,9 @@ func writeText(w io.Writer, r *results, verdicts []verdict) error {
 	if len(r.Creations) > 0 {
 		writeCreations(out, r.Creations)
 	}
-	writeListings(out, r.Listings)
+	if len(r.Listings) > 0 {
+		writeListings(out, r.Listings)
+	}
 	writeVerdicts(out, verdicts, r.Quick)
 	_, err := io.WriteString(w, out.String())
 	return err

@@ -6,16 +6,18 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A recording is a review as kube-apiserver sent it when the pod was created,
+// A recording is a review as kube-apiserver sent it when the object was created,
 // byte for byte, so not formatted for people: testdata/<name>.json.
 type recording struct {
 	name    string
-	pod     []byte            // as its creator sends it, YAML
-	labels  map[string]string // added to it
+	object  []byte                                  // as its creator sends it, YAML
+	change  func(object *unstructured.Unstructured) // before it is sent; nil for none
 	creator creator
 }
 
@@ -43,9 +45,30 @@ var (
 
 var recordings = []recording{
 	{"minimal", minimalPodYAML, nil, person},
-	{"minimal-selecting", minimalPodYAML, selecting, person},
+	{"minimal-selecting", minimalPodYAML, selects, person},
 	{"notebook", notebookPodYAML, nil, statefulSetController},
-	{"notebook-selecting", notebookPodYAML, selecting, statefulSetController},
+	{"notebook-selecting", notebookPodYAML, selects, statefulSetController},
+	{"notebook-always", notebookPodYAML, func(pod *unstructured.Unstructured) { alwaysPull(pod.Object) }, statefulSetController},
+	{"service", serviceYAML, nil, person},
+	{"namespace", namespaceYAML, nil, person},
+	{"namespace-stamped", namespaceYAML, stamped, person},
+}
+
+// stamped is another namespace than the recorded one, of which no controller cleans up
+// what is left.
+func stamped(namespace *unstructured.Unstructured) {
+	namespace.SetName("team-sound")
+	stamp(namespace.Object)
+}
+
+// selects adds the labels by which a pod selects a PodDefault.
+func selects(pod *unstructured.Unstructured) {
+	all := pod.GetLabels()
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, selecting)
+	pod.SetLabels(all)
 }
 
 //go:embed testdata/*.json

@@ -50,12 +50,11 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 	if err != nil {
 		return nil, err
 	}
-	if p.Only != "" {
-		stages = nil
-	}
-	stages = append(conversionStages[:len(conversionStages):len(conversionStages)], stages...)
 	present := 0
 	for _, s := range stages {
+		if !p.measures(s.part) {
+			continue
+		}
 		if err := site.grow(ctx, present, s.podDefaults, progress); err != nil {
 			return nil, err
 		}
@@ -64,7 +63,9 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 			return nil, err
 		}
 	}
-	results.Listings, err = measureLists(ctx, p, site, progress)
+	if p.measures(partConversion) {
+		results.Listings, err = measureLists(ctx, p, site, progress)
+	}
 	return results, err
 }
 

@@ -61,21 +61,31 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 		self, err := os.Executable()
 		return []string{self, "library", "-port", strconv.Itoa(port), "-cert-dir", s.dir}, err
 	},
-	sallyportName: func(s *site, port int) ([]string, error) {
-		metrics, err := freePort()
-		return []string{
-			s.sallyport, "serve",
-			"--kubeconfig", s.cp.kubeconfig,
-			"--registration", "none",
-			"--controllers=", // whose work is not a review's
-			"--bind-address", "127.0.0.1",
-			"--secure-port", strconv.Itoa(port),
-			"--metrics-bind-address", net.JoinHostPort("127.0.0.1", strconv.Itoa(metrics)),
-			"--certificate-source", "files",
-			"--tls-cert-file", filepath.Join(s.dir, certFile),
-			"--tls-private-key-file", filepath.Join(s.dir, keyFile),
-		}, err
+	sallyportName: func(s *site, port int) ([]string, error) { return s.serve(port) },
+	policiesName: func(s *site, port int) ([]string, error) {
+		file, err := writePolicies(s.dir)
+		if err != nil {
+			return nil, err
+		}
+		return s.serve(port, "--config", file)
 	},
+}
+
+// serve is the command line of sallyport's own server.
+func (s *site) serve(port int, more ...string) ([]string, error) {
+	metrics, err := freePort()
+	return append([]string{
+		s.sallyport, "serve",
+		"--kubeconfig", s.cp.kubeconfig,
+		"--registration", "none",
+		"--controllers=", // whose work is not a review's
+		"--bind-address", "127.0.0.1",
+		"--secure-port", strconv.Itoa(port),
+		"--metrics-bind-address", net.JoinHostPort("127.0.0.1", strconv.Itoa(metrics)),
+		"--certificate-source", "files",
+		"--tls-cert-file", filepath.Join(s.dir, certFile),
+		"--tls-private-key-file", filepath.Join(s.dir, keyFile),
+	}, more...), err
 }
 
 // start runs a server and returns when it is ready.

@@ -31,14 +31,14 @@ func decodeAnswer(answer []byte) (*admissionv1.AdmissionReview, error) {
 		return nil, errors.New("the answer has no response")
 	}
 	if !envelope.Response.Allowed {
-		return nil, fmt.Errorf("the pod is refused: %v", envelope.Response.Result)
+		return nil, fmt.Errorf("the object is refused: %v", envelope.Response.Result)
 	}
 	return &envelope, nil
 }
 
 // verify checks that an answer is what kube-apiserver accepts and makes of the
-// pod exactly what adds says; nil means that nothing may change.
-func verify(answer []byte, r review, adds *v1alpha1.PodDefault) error {
+// object exactly what edit makes of it; nil means that nothing may change.
+func verify(answer []byte, r review, edit func(object map[string]any)) error {
 	if isConversion(r.name) {
 		return verifyConversion(answer, r)
 	}
@@ -52,7 +52,7 @@ func verify(answer []byte, r review, adds *v1alpha1.PodDefault) error {
 	if got := string(envelope.Response.UID); got != r.uid {
 		return fmt.Errorf("the answer has the UID %q, the review %q", got, r.uid)
 	}
-	if adds == nil {
+	if edit == nil {
 		if len(envelope.Response.Patch) > 0 {
 			return fmt.Errorf("a patch where nothing has to change: %s", envelope.Response.Patch)
 		}
@@ -73,23 +73,22 @@ func verify(answer []byte, r review, adds *v1alpha1.PodDefault) error {
 	if err := errors.Join(json.Unmarshal(patched, &got), json.Unmarshal(r.object, &want)); err != nil {
 		return err
 	}
-	if err := inject(want, adds); err != nil {
-		return err
-	}
-	forgetDecisions(got)
+	edit(want)
+	forgetDecisions(got, want)
 	if diff := cmp.Diff(want, got); diff != "" {
-		return fmt.Errorf("the patched pod is not the intended one (- intended, + patched):\n%s", diff)
+		return fmt.Errorf("the patched object is not the intended one (- intended, + patched):\n%s", diff)
 	}
 	return nil
 }
 
-// inject makes the change to the pod as JSON, without any of the types that the
+// injection is the change to a pod as JSON, without any of the types that the
 // servers go through. A PodDefault that is from no API server leaves no mark.
-func inject(pod map[string]any, pd *v1alpha1.PodDefault) error {
+func injection(pd *v1alpha1.PodDefault) (func(pod map[string]any), error) {
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pd.Spec)
-	if err != nil {
-		return err
-	}
+	return func(pod map[string]any) { inject(pod, pd, spec) }, err
+}
+
+func inject(pod map[string]any, pd *v1alpha1.PodDefault, spec map[string]any) {
 	podSpec := child(pod, "spec")
 	containers, _ := podSpec["containers"].([]any)
 	for _, c := range containers {
@@ -101,15 +100,15 @@ func inject(pod map[string]any, pd *v1alpha1.PodDefault) error {
 	if pd.ResourceVersion != "" {
 		child(child(pod, "metadata"), "annotations")[markPrefix+pd.Name] = pd.ResourceVersion
 	}
-	return nil
 }
 
 // forgetDecisions removes the annotations in which a server tells what else it
 // has decided.
-func forgetDecisions(pod map[string]any) {
-	annotations, _ := child(pod, "metadata")["annotations"].(map[string]any)
+func forgetDecisions(object, want map[string]any) {
+	annotations, _ := child(object, "metadata")["annotations"].(map[string]any)
+	wanted, _ := child(want, "metadata")["annotations"].(map[string]any)
 	for key := range annotations {
-		if strings.HasPrefix(key, "sallyport.io/") {
+		if _, intended := wanted[key]; !intended && strings.HasPrefix(key, "sallyport.io/") {
 			delete(annotations, key)
 		}
 	}

@@ -83,7 +83,13 @@ func TestVerify(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = verify(data, r, test.adds)
+			var edit func(map[string]any)
+			if test.adds != nil {
+				if edit, err = injection(test.adds); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err = verify(data, r, edit)
 			switch {
 			case test.problem == "" && err != nil:
 				t.Errorf("got %v", err)
@@ -160,7 +166,11 @@ func TestInjectorMakesTheIntendedPod(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := verify(answer, r, adds); err != nil {
+			edit, err := injection(adds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := verify(answer, r, edit); err != nil {
 				t.Error(err)
 			}
 		})

@@ -189,12 +189,14 @@ func (e *emitter) metadata(m *merge) {
 			annotate(c.mark, c.resourceVersion, c.title)
 		}
 	}
+	listed := p.annotations.Get(DecisionsAnnotation)
 	for _, s := range m.skipped {
-		if mark := s.object.skipMark(); !p.annotations.Has(mark) {
+		// What a pod was decided on before may have become another reason by that.
+		mark := s.object.skipMark()
+		if !p.annotations.Has(mark) && !slices.Contains(strings.Split(listed, ","), s.object.decision) {
 			annotate(mark, s.reason, s.object.title)
 		}
 	}
-	listed := p.annotations.Get(DecisionsAnnotation)
 	annotate(DecisionsAnnotation, decisions(listed, m.applied, m.invalid, m.audited, skippedObjects(m.skipped)), "sallyport")
 	e.append(labels)
 	e.append(annotations)

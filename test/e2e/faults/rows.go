@@ -41,6 +41,7 @@ var rows = []row{
 	{"etcd-pause", "etcd paused for 10 s", recovered, 5, 1, etcdPause},
 	{"startup-race", "all replicas killed and started anew, among many PodDefaults", noneStored, 20, 2, startupRace},
 	{"healing", "caBundle corrupted or configuration deleted by hand", "wrong for 5 s", 20, 2, healing},
+	{"config-reload", "another configuration, or a bad one, under 500 creates/s", nothing, 20, 3, configReload},
 	{"bad-input", "90 classes of bad input × 200", nothing, 1, 1, badInput},
 	{"slowloris", "2,000 sockets that say nothing, or a byte a second", nothing, 1, 1, slowloris},
 }

@@ -63,16 +63,21 @@ type attempt struct {
 	err        error
 }
 
-// startStream begins to create pods in the row's namespace.
+// startStream begins to create pods in the row's namespace, at the rate of most rows.
 func (l *lab) startStream(ctx context.Context, name string, podDefaults int) (*stream, error) {
+	rate := longRate
+	if l.settings.short {
+		rate = shortRate
+	}
+	return l.startStreamAt(ctx, name, podDefaults, rate)
+}
+
+// startStreamAt is startStream with so many creates offered in a second.
+func (l *lab) startStreamAt(ctx context.Context, name string, podDefaults, rate int) (*stream, error) {
 	s := &stream{l: l, name: name, podDefaults: podDefaults, began: time.Now()}
 	var err error
 	if s.observer, err = l.observe(ctx); err != nil {
 		return nil, err
-	}
-	rate := longRate
-	if l.settings.short {
-		rate = shortRate
 	}
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.done.Go(func() { s.create(ctx, time.Second/time.Duration(rate)) })
