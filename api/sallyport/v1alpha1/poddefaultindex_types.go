@@ -27,8 +27,10 @@ type PodDefaultIndex struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is empty if there is nothing to inject in the namespace.
+	// Spec is empty if there is nothing to inject in the namespace. It is written as a
+	// whole.
 	// +optional
+	// +structType=atomic
 	Spec PodDefaultIndexSpec `json:"spec,omitempty"`
 }
 
