@@ -88,6 +88,7 @@ func defaultBuiltinSettings() builtinSettings {
 type builtinSources struct {
 	podDefaults poddefault.Source
 	authors     author.Authorizer
+	indexes     *indexes // nil: they are there
 	projects    projectlimit.Source
 }
 
@@ -118,7 +119,7 @@ func builtins() []builtin {
 			webhooks: func(s *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
 				injects, err := poddefault.New(from.podDefaults, s.podDefault.Settings)
 				judges, errAuthor := author.New(from.authors, s.podDefault.Authorize)
-				return []admission.Webhook{injects, judges}, errors.Join(err, errAuthor)
+				return []admission.Webhook{guarded(injects, &s.podDefault, from.indexes), judges}, errors.Join(err, errAuthor)
 			},
 			watch: func(env frontdoor.Environment) (watcher, error) {
 				w, err := poddefault.Watch(env.Client, env.Logger)

@@ -82,6 +82,7 @@ func newManifestsCommand() *cobra.Command {
 		o.election.AddElectFlag(cmd)
 		o.webhooks.addFlag(cmd)
 		addAuthorFlag(cmd, &o.builtin.podDefault)
+		addGuardFlag(cmd, &o.builtin.podDefault)
 		o.controllers.addFlag(cmd)
 	})
 	addFlagGroup(cmd, "Callers", func() { o.callers.addFlags(cmd) })
@@ -113,7 +114,11 @@ func (o *manifestsOptions) validate() error {
 	if o.static && o.registration.Service != "" {
 		errs = append(errs, errors.New("--static needs --url: kube-apiserver takes no Service in static manifests"))
 	}
-	errs = append(errs, o.callers.validate(), o.webhooks.validate(), o.controllers.validate(), validateAuthorFlag(&o.builtin.podDefault))
+	errs = append(errs, o.callers.validate(), o.webhooks.validate(), o.controllers.validate(), validateAuthorFlag(&o.builtin.podDefault),
+		validateGuard(&o.builtin.podDefault, o.registration.Mode, o.webhooks, o.controllers))
+	if o.static && o.builtin.podDefault.Guard == guardBackstop {
+		errs = append(errs, errors.New("--guard Backstop is not for --static: static manifests hold no policy with a parameter"))
+	}
 	for _, problem := range validation.IsDNS1123Subdomain(o.serviceAccount) {
 		errs = append(errs, fmt.Errorf("--service-account %q: %s", o.serviceAccount, problem))
 	}
@@ -162,7 +167,11 @@ func (o *manifestsOptions) configurations() ([]runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	webhooks, err := o.webhooks.define(&o.builtin, noSources())
+	settings := o.builtin
+	if settings.podDefault.Guard == "" { // whether the API server has such policies is not known here
+		settings.podDefault.Guard = guardFail
+	}
+	webhooks, err := o.webhooks.define(&settings, noSources())
 	if err != nil {
 		return nil, err
 	}

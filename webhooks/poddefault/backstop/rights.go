@@ -10,12 +10,13 @@ import (
 )
 
 // PolicyRules are the rights that the controller needs, and no more: server-side apply
-// takes create where there is no object. Those of the policy itself are the registration's.
+// takes create where there is no object; and who writes a policy must be allowed to get
+// what it reads. Those for the policy itself are the registration's.
 func PolicyRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, Verbs: []string{"list", "watch"}},
 		{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.ClusterPodDefaultResource}, Verbs: []string{"list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}},
-		{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.PodDefaultIndexResource}, Verbs: []string{"create", "list", "patch", "watch"}},
+		{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.PodDefaultIndexResource}, Verbs: []string{"create", "get", "list", "patch", "watch"}},
 	}
 }
