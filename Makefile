@@ -10,14 +10,18 @@ FUZZTIME ?= 5s
 BENCH ?=
 # Flags for `make faults`, for example FAULTS="-rows rolling-restart,kill".
 FAULTS ?=
+# Flags for `make conformance`, for example CONFORMANCE="-runs 3".
+CONFORMANCE ?=
 
-# The folder with etcd, kube-apiserver and kubectl. If it is set, nothing is built.
+# The folder with etcd, kube-apiserver and kubectl, for `make conformance` also with
+# kube-controller-manager, kube-scheduler, kwok and e2e.test. If it is set, none is built.
 ifneq ($(KUBEBUILDER_ASSETS),)
 export KUBEBUILDER_ASSETS := $(abspath $(KUBEBUILDER_ASSETS))
 endif
 
 # Builds what is missing; prints progress on stderr, the folder as its last line.
-controlplane = (cd test/controlplane && $(GO) run . etcd kube-apiserver kubectl)
+controlplane = (cd test/controlplane && $(GO) run . $(components))
+components = etcd kube-apiserver kubectl
 # For the beginning of a recipe's command: builds the control plane and sets
 # KUBEBUILDER_ASSETS for the rest.
 with_control_plane = assets=$$( $(controlplane) ) || exit 1; \
@@ -100,6 +104,18 @@ faults: build ## Break things around sallyport while pods are created, for up to
 		apt-get install -y haproxy >/dev/null || { \
 			echo "install haproxy by hand, or choose rows with FAULTS=\"-rows ...\" (bin/faults -list prints them)"; exit 1; }; }
 	@$(with_control_plane); exec bin/faults -sallyport bin/sallyport $(FAULTS)
+
+.PHONY: conformance
+conformance: components += kube-controller-manager kube-scheduler kwok e2e.test
+conformance: ## Run Kubernetes' own webhook suites against sallyport, in 2 minutes once all is built; needs root
+	@$(build_command) -o bin/testwebhook ./examples/testwebhook
+	@CGO_ENABLED=0 $(GO) -C test/conformance build -trimpath -o $(CURDIR)/bin/conformance .
+	@$(with_control_plane); exec bin/conformance -testwebhook bin/testwebhook -out bin/conformance-results $(CONFORMANCE)
+
+.PHONY: nightly
+nightly: ## What takes too long for every change: conformance three times, then all faults; needs root and haproxy
+	@$(MAKE) --no-print-directory conformance CONFORMANCE="-runs 3 $(CONFORMANCE)"
+	@$(MAKE) --no-print-directory faults
 
 .PHONY: lint
 lint: ## Run golangci-lint as pinned in tools/lint/go.mod

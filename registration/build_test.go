@@ -63,10 +63,12 @@ func TestManifestsHoldWhatTheDefinitionsSay(t *testing.T) {
 		Labels:      map[string]string{"app.kubernetes.io/name": "crontab", "app.kubernetes.io/managed-by": "sallyport"},
 		Annotations: map[string]string{"note": "x"},
 	}
+	explained := meta // why it may, for whoever reads the object
+	explained.Annotations = map[string]string{"note": "x", registration.LintAnnotation: "wedge-wildcard,wedge-self,wedge-system,wedge-node,lease,crd-admission,loop " + plain.Name + ": a test"}
 	want := []any{
 		&admissionregistrationv1.MutatingWebhookConfiguration{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
-			ObjectMeta: meta,
+			ObjectMeta: explained,
 			Webhooks: []admissionregistrationv1.MutatingWebhook{{
 				Name: plain.Name, ClientConfig: service(plain.Path), Rules: plain.Rules,
 				MatchPolicy: new(admissionregistrationv1.Equivalent), FailurePolicy: new(admissionregistrationv1.Fail),

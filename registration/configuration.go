@@ -117,12 +117,12 @@ func Build(c Config, webhooks []admission.Webhook, caBundle []byte) (Configurati
 		switch w.Type {
 		case admission.TypeMutating:
 			if out.Mutating == nil {
-				out.Mutating = c.mutating()
+				out.Mutating = c.mutating().WithAnnotations(c.lintAnnotation(webhooks, w.Type))
 			}
 			out.Mutating.WithWebhooks(mutatingWebhook(c.Endpoint, w, caBundle))
 		case admission.TypeValidating:
 			if out.Validating == nil {
-				out.Validating = c.validating()
+				out.Validating = c.validating().WithAnnotations(c.lintAnnotation(webhooks, w.Type))
 			}
 			out.Validating.WithWebhooks(validatingWebhook(c.Endpoint, w, caBundle))
 		}

@@ -114,6 +114,10 @@ type Options struct {
 
 	// GetCertificate returns the certificate for a handshake. Required.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// ConfigureTLS changes what else is agreed on in a handshake: cipher suites, curves,
+	// the least version (TLS 1.2 if it is left alone). It is called once, by [New]. Nil
+	// changes nothing.
+	ConfigureTLS func(*tls.Config)
 	// CertificateNotAfter returns when the certificate expires, for a metric;
 	// the zero time if there is none. Nil leaves the metric out.
 	CertificateNotAfter func() time.Time

@@ -104,6 +104,9 @@ func New(options Options) (*Server, error) {
 	if options.ClientCertificates {
 		s.webhooks.TLSConfig.ClientAuth = tls.RequestClientCert
 	}
+	if options.ConfigureTLS != nil {
+		options.ConfigureTLS(s.webhooks.TLSConfig)
+	}
 
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))

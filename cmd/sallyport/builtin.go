@@ -6,8 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
+	"os"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/webhooks/imagepull"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
@@ -37,10 +37,13 @@ type builtin struct {
 	webhooks func(*builtinSettings, builtinSources) ([]admission.Webhook, error)
 	// watch follows in a cluster what it reads; nil if it reads nothing.
 	watch func(frontdoor.Environment) (watcher, error)
-	// rights are those that watch needs.
-	rights []rbacv1.PolicyRule
-	// rightsFor are those that depend on settings; may be nil.
-	rightsFor func(*builtinSettings) []rbacv1.PolicyRule
+	// rights are those that watch needs; moreRights are those that it needs with some
+	// settings only, nil for none.
+	rights     []rbacv1.PolicyRule
+	moreRights func(*builtinSettings) []rbacv1.PolicyRule
+	// widen makes settings define all webhooks that any settings define; nil if the
+	// defaults do.
+	widen func(*builtinSettings)
 }
 
 // builtinSettings are those of all ready-made webhooks.
@@ -49,6 +52,7 @@ type builtinSettings struct {
 	imagePull    imagepull.Settings
 	serviceType  servicetype.Settings
 	projectLimit projectlimit.Settings
+	dataset      dataset.Settings
 
 	// entries are those of a configuration; the flags for all webhooks count before
 	// them if they were given.
@@ -71,17 +75,22 @@ func (s *builtinSettings) of(name string) settings {
 		return &s.serviceType
 	case "projectlimit":
 		return &s.projectLimit
+	case "dataset":
+		return &s.dataset
 	}
 	return nil
 }
 
 func defaultBuiltinSettings() builtinSettings {
-	return builtinSettings{
+	s := builtinSettings{
 		podDefault:   defaultPodDefaultSettings(),
 		imagePull:    imagepull.DefaultSettings(),
 		serviceType:  servicetype.DefaultSettings(),
 		projectLimit: projectlimit.DefaultSettings(),
+		dataset:      dataset.DefaultSettings(),
 	}
+	s.dataset.FromEnvironment(os.Getenv)
+	return s
 }
 
 // builtinSources are what ready-made webhooks read from.
@@ -90,11 +99,14 @@ type builtinSources struct {
 	authors     author.Authorizer
 	indexes     *indexes // nil: they are there
 	projects    projectlimit.Source
+	datasets    dataset.Source
+	// observePlugin counts what becomes of pods; nil for nobody.
+	observePlugin dataset.Observer
 }
 
 // noSources knows of nothing: for definitions that nobody calls.
 func noSources() builtinSources {
-	return builtinSources{podDefaults: poddefault.NewIndex(), authors: anybody{}, projects: projectlimit.NewIndex()}
+	return builtinSources{podDefaults: poddefault.NewIndex(), authors: anybody{}, projects: projectlimit.NewIndex(), datasets: dataset.NewIndex()}
 }
 
 // watcher follows something in a cluster, and is part of builtinSources.
@@ -140,7 +152,7 @@ func builtins() []builtin {
 				{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.ClusterPodDefaultResource}, Verbs: []string{"list", "watch"}},
 				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}, // their labels
 			},
-			rightsFor: authorRights,
+			moreRights: authorRights,
 		},
 		{
 			name:  "imagepull",
@@ -177,6 +189,7 @@ func builtins() []builtin {
 			},
 			rights: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}},
 		},
+		datasetBuiltin(),
 	}
 }
 
@@ -194,6 +207,9 @@ func (s *builtinSelection) addFlag(cmd *cobra.Command) {
 }
 
 func (s builtinSelection) validate() error {
+	if err := hostedElsewhere(s); err != nil {
+		return err
+	}
 	if err := cli.ValidateSelection("webhooks", s, allBuiltinNames()); err != nil {
 		return err
 	}
@@ -231,18 +247,13 @@ func (s builtinSelection) define(settings *builtinSettings, from builtinSources)
 }
 
 // rights are those that the selected webhooks need, with these settings, to read from a
-// cluster, each once.
+// cluster.
 func (s builtinSelection) rights(settings *builtinSettings) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, b := range s.enabled() {
-		of := b.rights
-		if b.rightsFor != nil {
-			of = slices.Concat(of, b.rightsFor(settings))
-		}
-		for _, rule := range of {
-			if !slices.ContainsFunc(rules, func(other rbacv1.PolicyRule) bool { return reflect.DeepEqual(rule, other) }) {
-				rules = append(rules, rule)
-			}
+		rules = append(rules, b.rights...)
+		if b.moreRights != nil {
+			rules = append(rules, b.moreRights(settings)...)
 		}
 	}
 	return rules

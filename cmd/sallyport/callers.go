@@ -102,9 +102,14 @@ func (c *callerManifests) rights(config registration.Config, serviceAccount stri
 		}), nil
 }
 
-// paths are those of the webhooks that serve has.
+// paths are those of the webhooks that serve has, with any settings.
 func (s builtinSelection) paths() ([]string, error) {
 	settings := defaultBuiltinSettings()
+	for _, b := range s.enabled() {
+		if b.widen != nil {
+			b.widen(&settings)
+		}
+	}
 	webhooks, err := s.define(&settings, noSources())
 	if err != nil {
 		return nil, err

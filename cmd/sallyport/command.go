@@ -28,5 +28,6 @@ func newCommand() *cobra.Command {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	cmd.AddCommand(newServeCommand(), newReviewCommand(), newManifestsCommand(), newWebhooksCommand(), newConfigCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
+	cmd.AddCommand(newLintCommand(), newChainCommand(), newDoctorCommand())
 	return cmd
 }

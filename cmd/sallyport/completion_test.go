@@ -43,7 +43,7 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"review", "--output", "p"}, []string{"patch"}},
 		{[]string{"review", "--color", ""}, []string{"auto", "always", "never"}},
 		{[]string{"review", "--webhook", "v"}, []string{"validate.imagepull.sallyport.io"}},
-		{[]string{"serve", "--webhooks", ""}, []string{"poddefault", "imagepull", "servicetype", "projectlimit"}},
+		{[]string{"serve", "--webhooks", ""}, []string{"poddefault", "imagepull", "servicetype", "projectlimit", "dataset"}},
 		{[]string{"manifests", "--webhooks", "poddefault,i"}, []string{"poddefault,imagepull"}},
 		{[]string{"webhooks", ""}, []string{"list"}},
 		{[]string{"webhooks", "list", "-o", ""}, []string{"table", "name"}},

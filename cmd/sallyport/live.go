@@ -139,6 +139,9 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 	out.Registered = func() []admission.Webhook { return b.state.Load().webhooks }
 	// All that it can ever be answers.
 	defaults := defaultBuiltinSettings()
+	if b.widen != nil {
+		b.widen(&defaults)
+	}
 	all, err := b.webhooks(&defaults, noSources())
 	for i := range all {
 		all[i].Handler = liveHandler{b, all[i].Name}
@@ -233,10 +236,13 @@ func (h liveHandler) Handle(ctx context.Context, req *admissionv1.AdmissionReque
 
 // follow reads the file whenever it may have changed.
 func (l *liveConfig) follow(ctx context.Context) error {
-	last := l.options.read
+	last, files := l.options.read, l.options.builtin.files()
 	var pending func() bool // a configuration that waits for what it needs
 	follow.Files(ctx, l.logger, "the configuration", l.interval, func() {
 		data, err := os.ReadFile(l.options.config)
+		if err == nil {
+			data = withFiles(data, files)
+		}
 		if err == nil && bytes.Equal(data, last) || err != nil && last == nil {
 			if pending != nil && pending() {
 				pending = nil
@@ -245,7 +251,10 @@ func (l *liveConfig) follow(ctx context.Context) error {
 		}
 		last, pending = data, nil
 		if err == nil {
-			pending, err = l.load()
+			var next *serveOptions
+			if next, pending, err = l.load(); next.read != nil {
+				last, files = next.read, next.builtin.files()
+			}
 		}
 		if err != nil {
 			l.fail(err)
@@ -255,6 +264,22 @@ func (l *liveConfig) follow(ctx context.Context) error {
 	}, l.options.config)
 	return nil
 }
+
+// withFiles is what a configuration file holds, with what the files hold that it names. One
+// that cannot be read is as good as one that holds the reason.
+func withFiles(data []byte, files []string) []byte {
+	for _, name := range files {
+		more, err := os.ReadFile(name)
+		if err != nil {
+			more = []byte(err.Error())
+		}
+		data = append(append(data, 0), more...)
+	}
+	return data
+}
+
+// files are those that the settings name.
+func (s *builtinSettings) files() []string { return s.dataset.Files() }
 
 // fail says that the configuration does not count.
 func (l *liveConfig) fail(err error) {
@@ -267,31 +292,32 @@ func (l *liveConfig) fail(err error) {
 func (l *liveConfig) say(text string) { l.detail.Store(&text) }
 
 // load reads the file as a start with the same flags would, and returns what makes it
-// count: it is false as long as something that is needed has not been read yet.
-func (l *liveConfig) load() (func() bool, error) {
+// count: it is false as long as something that is needed has not been read yet. Next is
+// what was read, also after an error.
+func (l *liveConfig) load() (next *serveOptions, count func() bool, err error) {
 	cmd, o, app := newServe()
 	if app == nil {
-		return nil, cmd.RunE(cmd, nil)
+		return o, nil, cmd.RunE(cmd, nil)
 	}
 	if err := copyFlags(l.options.cmd.Flags(), cmd.Flags()); err != nil {
-		return nil, err
+		return o, nil, err
 	}
 	o.settings.Client = &rest.Config{} // that was found at the start
 	if err := o.prepare(cmd, app); err != nil {
-		return nil, err
+		return o, nil, err
 	}
 	later, err := l.later(cmd.Flags())
 	if err != nil {
-		return nil, err
+		return o, nil, err
 	}
 	states := make([]*builtinState, len(l.builtins))
 	for i, b := range l.builtins {
 		if states[i], err = b.next(o.webhooks, &o.builtin); err != nil {
-			return nil, err
+			return o, nil, err
 		}
 	}
 	told := false
-	return func() bool {
+	return o, func() bool {
 		for i, b := range l.builtins {
 			if err := b.ready(); states[i].enabled && err != nil {
 				if !told {

@@ -16,6 +16,7 @@ import (
 const (
 	exitOK     = 0
 	exitError  = 1 // anything that is neither of the others
+	exitFound  = 2 // lint, doctor: something is wrong with what was looked at
 	exitDenied = 3 // review: an object was denied
 )
 

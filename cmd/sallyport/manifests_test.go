@@ -37,7 +37,9 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 		"rbac-outside-with-delegated":        {"--part", "rbac", "--url", "https://127.0.0.1:9443", "--authentication", "delegated"},
 		"rbac-with-network-policy":           {"--part", "rbac", "--service", service, "--network-policy", "--api-server-cidrs", "10.0.0.1/32,fd00::1/128"},
 		"rbac-with-every-webhook":            {"--part", "rbac", "--service", service, "--webhooks", "*", "--authentication", "delegated"},
-		"rbac-with-webhooks-that-only-look":  {"--part", "rbac", "--service", service, "--webhooks", "*,-poddefault,-projectlimit"},
+		"rbac-with-webhooks-that-only-look":  {"--part", "rbac", "--service", service, "--webhooks", "*,-poddefault,-projectlimit,-dataset"},
+		"rbac-with-datasets-and-no-sidecars": {"--part", "rbac", "--service", service, "--config", "testdata/dataset.yaml"},
+		"configurations-with-the-older-mode": {"--part", "configurations", "--service", service, "--config", "testdata/dataset.yaml"},
 		"configurations-of-every-webhook":    {"--part", "configurations", "--service", service, "--webhooks", "*"},
 		"configurations":                     {"--part", "configurations", "--service", service},
 		"configurations-with-other-settings": {

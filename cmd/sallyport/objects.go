@@ -73,6 +73,10 @@ func parseObjects(file string, data []byte) (objects []*object, documents int, e
 	return objects, len(read), errors.Join(errs...)
 }
 
+// noObject begins the message about a document that is good YAML or JSON, and something
+// else than an object.
+const noObject = "not a Kubernetes object"
+
 // asObjects reads the object, or the objects of the list, that stands at pointer.
 // What the object does not say about its type is inherited: in a list of one type
 // it says nothing.
@@ -83,7 +87,7 @@ func asObjects(d *document, pointer jsontext.Pointer, raw jsontext.Value, inheri
 		Items           jsontext.Value    `json:"items"`
 	}
 	if kind := raw.Kind(); kind != '{' {
-		return nil, d.errorAt(pointer, "not a Kubernetes object but "+kindName(kind))
+		return nil, d.errorAt(pointer, noObject+" but "+kindName(kind))
 	}
 	if err := decode(d, pointer, raw, &envelope); err != nil {
 		return nil, err
@@ -99,7 +103,7 @@ func asObjects(d *document, pointer jsontext.Pointer, raw jsontext.Value, inheri
 		missing = append(missing, "kind")
 	}
 	if len(missing) > 0 {
-		return nil, d.errorAt(pointer, "not a Kubernetes object: it has no "+strings.Join(missing, " and no "))
+		return nil, d.errorAt(pointer, noObject+": it has no "+strings.Join(missing, " and no "))
 	}
 	if _, err := schema.ParseGroupVersion(envelope.APIVersion); err != nil {
 		return nil, d.errorAt(pointer+"/apiVersion", "apiVersion: "+err.Error())

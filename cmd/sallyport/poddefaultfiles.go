@@ -40,7 +40,7 @@ func (p *podDefaultFiles) load(objects []*object, namespace string, notes io.Wri
 	seen := map[string]*object{}
 	for _, object := range objects {
 		if object.gvk() == (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) && object.Name != "" {
-			p.index.SetNamespace(object.Name, namespaceLabels(object))
+			p.index.SetNamespace(object.Name, labelsOfNamespace(object))
 			continue
 		}
 		compiled, err := compilePodDefault(object, namespace)
@@ -108,9 +108,9 @@ func compilePodDefault(object *object, namespace string) (*poddefault.Compiled, 
 	return nil, nil
 }
 
-// namespaceLabels are those of a namespace from a file, and the one that the API
+// labelsOfNamespace are those of a namespace from a file, and the one that the API
 // server gives to each.
-func namespaceLabels(namespace *object) map[string]string {
+func labelsOfNamespace(namespace *object) map[string]string {
 	set := maps.Clone(namespace.Labels)
 	if set == nil {
 		set = map[string]string{}

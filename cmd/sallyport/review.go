@@ -117,14 +117,15 @@ func (o *reviewOptions) validate() error {
 func (o *reviewOptions) run(cmd *cobra.Command) error {
 	given := newPodDefaultFiles()
 	projects := projectlimit.NewIndex()
-	webhooks, err := o.selection.define(&o.settings, builtinSources{podDefaults: given.index, authors: anybody{}, projects: projects})
+	datasets := newDatasetFiles()
+	webhooks, err := o.selection.define(&o.settings, builtinSources{podDefaults: given.index, authors: anybody{}, projects: projects, datasets: datasets.index})
 	if err != nil {
 		return err
 	}
 	if webhooks, err = o.choose(webhooks); err != nil {
 		return err
 	}
-	objects, err := o.read(cmd, given, projects)
+	objects, err := o.read(cmd, given, projects, datasets)
 	if err != nil {
 		return err
 	}
@@ -143,6 +144,9 @@ func (o *reviewOptions) run(cmd *cobra.Command) error {
 		if err := printer.print(out); err != nil {
 			return err
 		}
+		if err := datasets.rank(cmd.Context(), out, o.settings.dataset, cmd.ErrOrStderr()); err != nil {
+			return err
+		}
 		denied = denied || out.denied != nil
 	}
 	if denied {
@@ -152,15 +156,18 @@ func (o *reviewOptions) run(cmd *cobra.Command) error {
 }
 
 // read reads all files, and reports the mistakes in all of them at once.
-func (o *reviewOptions) read(cmd *cobra.Command, given *podDefaultFiles, projects *projectlimit.Index) ([]*object, error) {
+func (o *reviewOptions) read(cmd *cobra.Command, given *podDefaultFiles, projects *projectlimit.Index, datasets *datasetFiles) ([]*object, error) {
 	with, errWith := readPaths(o.with, cmd.InOrStdin())
 	objects, errObjects := readPaths(o.files, cmd.InOrStdin())
-	var errProjects error
+	var errProjects, errDatasets error
 	if o.selection.has("projectlimit") {
 		with, errProjects = loadProjects(with, projects)
 	}
+	if o.selection.has("dataset") {
+		with, errDatasets = datasets.load(with, o.namespace)
+	}
 	errLoad := given.load(with, o.namespace, cmd.ErrOrStderr())
-	err := errors.Join(errWith, errProjects, errLoad, errObjects)
+	err := errors.Join(errWith, errProjects, errDatasets, errLoad, errObjects)
 	if err == nil && len(objects) == 0 {
 		err = fmt.Errorf("%s: there is nothing to review: the lists are empty", strings.Join(o.files, ", "))
 	}

@@ -22,7 +22,7 @@ type serveOptions struct {
 	builtin     builtinSettings
 	controllers controllerSelection
 	config      string
-	read        []byte // what the file held when it was read
+	read        []byte // what the file, and those that it names, held when they were read
 	live        *liveConfig
 	cmd         *cobra.Command // that was called
 	// endpointLater is set if neither Service nor URL need be known yet.
@@ -105,8 +105,8 @@ func (o *serveOptions) prepare(cmd *cobra.Command, app *frontdoor.App) error {
 		if config, err = readConfig(o.config); config == nil {
 			return err
 		}
-		o.read = config.data
 		errs = append(errs, err, config.apply(cmd.Flags(), &o.webhooks, &o.builtin))
+		o.read = withFiles(config.data, o.builtin.files()) // before anybody makes use of them
 	}
 	settings := o.settings
 	if o.endpointLater && settings.Registration.NoEndpoint() {

@@ -35,7 +35,8 @@ func newWebhooksListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the ready-made webhooks",
 		Long: "List shows the webhooks that serve can host: by which name --webhooks takes them, whether they are\n" +
-			"enabled without it, and which requests the API server sends to them with their default settings.",
+			"enabled without it, and which requests the API server sends to them with their default settings. One without a default\n" +
+			"is hosted by another program.",
 		Example: "  sallyport webhooks list\n" +
 			"  sallyport webhooks list -o name",
 		Args: noArguments("it lists all there are"),
@@ -59,7 +60,7 @@ func listBuiltins(out io.Writer, output string) error {
 		_, _ = fmt.Fprintln(table, "NAME\tDEFAULT\tDOES\tREQUESTS") // Flush has the error
 	}
 	settings := defaultBuiltinSettings()
-	for _, b := range builtins() {
+	for _, b := range append(builtins(), elsewhere()...) {
 		if output == "name" {
 			_, _ = fmt.Fprintln(table, b.name)
 			continue
@@ -69,7 +70,10 @@ func listBuiltins(out io.Writer, output string) error {
 			return err
 		}
 		enabled := "off"
-		if builtinSelection(enabledByDefault).has(b.name) {
+		switch {
+		case settings.of(b.name) == nil:
+			enabled = "-"
+		case builtinSelection(enabledByDefault).has(b.name):
 			enabled = "on"
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.name, enabled, b.short, strings.Join(requests(webhooks), ", "))

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command testwebhook answers as the test webhook of Kubernetes does (`agnhost
-// webhook`), at the same paths, and so can take its place in Kubernetes' own suites.
+// Command testwebhook answers as the test webhooks of Kubernetes do (`agnhost webhook`
+// and `agnhost crd-conversion-webhook`), at the same paths, and so can take their place
+// in Kubernetes' own suites; test/conformance runs these against it.
 //
-// One thing differs on the wire, and nowhere else: /always-allow-delay-5s allows
-// without the message "this webhook allows all requests", which the API server ignores.
+// What differs on the wire: /always-allow-delay-5s allows without the message "this
+// webhook allows all requests", which the API server ignores; /crdconvert answers an
+// object that has the wanted version already with the object, not with a failure, and
+// speaks JSON alone. The API server asks for neither.
 package main
 
 import (
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/wire"
 )
 
 func main() {
@@ -24,36 +30,64 @@ func main() {
 }
 
 func command() *cobra.Command {
-	var certFile, keyFile, sidecarImage string
-	var port int
-	cmd := &cobra.Command{
-		Use:   "testwebhook",
-		Short: "Answer as the test webhook of Kubernetes does",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			app, err := newApp(sidecarImage, 5*time.Second)
+	var sidecarImage string
+	cmd := serverCommand("testwebhook", "Answer as the test webhook of Kubernetes does", func() ([]serving.Route, error) {
+		app, err := newApp(sidecarImage, 5*time.Second)
+		if err != nil {
+			return nil, err
+		}
+		var routes []serving.Route
+		for _, webhook := range app.Webhooks() {
+			handler, err := wire.NewAdmission(webhook, wire.AdmissionOptions{})
 			if err != nil {
-				return err
+				return nil, err
 			}
-			settings := app.DefaultSettings()
-			settings.Registration.Mode = registration.ModeNone
-			settings.Certificate = sallyport.CertificateSettings{Source: sallyport.SourceFiles, CertFile: certFile, KeyFile: keyFile}
-			settings.Serving.Port = port
-			settings.Serving.MetricsBindAddress = "0"
-			settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0 // the suites wait for its end
-			return app.RunUntilSignal(cmd.Context(), settings)
-		},
-		SilenceUsage: true,
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&certFile, "tls-cert-file", "", "`file` with the certificate and its chain, PEM")
-	flags.StringVar(&keyFile, "tls-private-key-file", "", "`file` with the key, PEM")
-	flags.IntVar(&port, "port", 443, "TCP `port` to listen on")
-	flags.StringVar(&sidecarImage, "sidecar-image", "", "`image` of the container that /mutating-pods-sidecar adds")
+			routes = append(routes, serving.Route{Path: webhook.Path, Handler: handler})
+		}
+		return routes, nil
+	})
+	cmd.Flags().StringVar(&sidecarImage, "sidecar-image", "", "`image` of the container that /mutating-pods-sidecar adds")
+	cmd.AddCommand(serverCommand("crd-conversion-webhook", "Answer as the test webhook of Kubernetes for conversion does", func() ([]serving.Route, error) {
+		return []serving.Route{{Path: "/crdconvert", Handler: newAnyKind(), Ungated: true}}, nil
+	}))
 	return cmd
 }
 
 // newApp has all webhooks. Delay is how long /always-allow-delay-5s takes.
 func newApp(sidecarImage string, delay time.Duration) (*sallyport.App, error) {
 	return sallyport.New("testwebhook", sallyport.WithWebhooks(webhooks(sidecarImage, delay)...))
+}
+
+// serverCommand serves the routes until a signal ends it.
+func serverCommand(name, short string, routes func() ([]serving.Route, error)) *cobra.Command {
+	var certificates certificates
+	options := serving.DefaultOptions()
+	cmd := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if options.Routes, err = routes(); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return serve(ctx, options, certificates)
+		},
+		SilenceUsage: true,
+	}
+	options.MetricsBindAddress = "0"
+	options.DrainMin, options.DrainMax = 0, 0 // the suites wait for its end
+	flags := cmd.Flags()
+	flags.StringVar(&certificates.certFile, "tls-cert-file", "", "`file` with the certificate and its chain, PEM")
+	flags.StringVar(&certificates.keyFile, "tls-private-key-file", "", "`file` with the key, PEM")
+	flags.StringVar(&certificates.secret, "tls-secret-name", "",
+		"`name` of Secrets that hold tls.crt and tls.key, in any namespace, in the place of files: each is presented to who asks for a host that it is for")
+	flags.StringVar(&certificates.kubeconfig, "kubeconfig", "", "with --tls-secret-name: `file` that says how to reach the API server; empty for the cluster around")
+	flags.IntVar(&options.Port, "port", 443, "TCP `port` to listen on")
+	cmd.MarkFlagsRequiredTogether("tls-cert-file", "tls-private-key-file")
+	cmd.MarkFlagsOneRequired("tls-cert-file", "tls-secret-name")
+	cmd.MarkFlagsMutuallyExclusive("tls-cert-file", "tls-secret-name")
+	return cmd
 }

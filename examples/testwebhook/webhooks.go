@@ -44,7 +44,7 @@ func webhooks(sidecarImage string, delay time.Duration) []admission.Webhook {
 		validating("/always-allow-delay-5s", anything, allowAfter(delay)),
 		validating("/always-deny", anything, refuseWith(metav1.Status{Message: "this webhook denies all requests"})),
 		mutating("/add-label", anything, admission.Mutate(addLabel)),
-		validating("/pods", pods, admission.Chain(denyOthers(pods), admission.Validate(checkPod))),
+		validating("/pods", pods, admission.Chain(denyOthers(pods), admission.Validate(checkPod(delay)))),
 		validating("/pods/attach", attach, admission.ValidateEach(admission.Checks[*corev1.PodAttachOptions]{Connect: checkAttach}), "CONNECT"),
 		mutating("/mutating-pods", pods, admission.Chain(faultForOthers(pods), admission.Mutate(addInitContainer))),
 		mutating("/mutating-pods-sidecar", pods, admission.Chain(faultForOthers(pods), sidecar)),
@@ -111,14 +111,12 @@ func expect(want schema.GroupVersionResource, otherwise func(error) (*admission.
 	})
 }
 
+// allowAfter takes its time, whatever time there is: the suites want to see how the API
+// server deals with a webhook that is late. Handlers for other ends look at the context.
 func allowAfter(delay time.Duration) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, _ *admissionv1.AdmissionRequest) (*admission.Response, error) {
-		select {
-		case <-time.After(delay):
-			return admission.Allowed(), nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	return admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
+		time.Sleep(delay)
+		return admission.Allowed(), nil
 	})
 }
 
@@ -127,13 +125,22 @@ func addLabel(_ context.Context, object *metav1.PartialObjectMetadata) error {
 	return nil
 }
 
-func checkPod(ctx context.Context, pod *corev1.Pod) error {
+// checkPod waits for so long after its time is up that nobody is there any more who could
+// be answered.
+func checkPod(late time.Duration) func(context.Context, *corev1.Pod) error {
+	return func(ctx context.Context, pod *corev1.Pod) error {
+		if pod.Labels[testKey] == "wait-forever" {
+			<-ctx.Done()
+			time.Sleep(late)
+			return ctx.Err()
+		}
+		return checkLabelAndContainers(pod)
+	}
+}
+
+func checkLabelAndContainers(pod *corev1.Pod) error {
 	var unwanted []string
-	switch pod.Labels[testKey] {
-	case "wait-forever":
-		<-ctx.Done()
-		return ctx.Err()
-	case disallowed:
+	if pod.Labels[testKey] == disallowed {
 		unwanted = append(unwanted, "the pod contains unwanted label;")
 	}
 	if slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return strings.Contains(c.Name, disallowed) }) {

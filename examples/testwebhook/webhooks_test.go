@@ -90,7 +90,6 @@ func TestPathsAnswerAsKubernetesTestWebhookDoes(t *testing.T) {
 		reason     bool // the text is in the reason, and there is no message
 	}{
 		{"/always-allow-delay-5s", "allows", c{Review: create(pod(nil)), Unchanged: true}, false},
-		{"/always-allow-delay-5s", "does not outlive its caller", c{Review: create(pod(nil)), Timeout: time.Nanosecond, Fault: "deadline"}, false},
 		{"/always-deny", "denies", c{Review: create(pod(nil)), Denied: "this webhook denies all requests"}, false},
 
 		{"/add-label", "no labels", c{Review: create(pod(func(p *corev1.Pod) { p.Labels = nil })), Want: pod(func(p *corev1.Pod) { p.Labels = map[string]string{"added-label": "yes"} })}, false},

@@ -4,7 +4,9 @@
 // demo and the benchmarks run against, from the Go modules pinned in the go.mod
 // beside it, and prints the folder that holds the binaries as its last line.
 // kwok, which plays nodes and running pods, comes from the go.mod in ../kwok:
-// its requirements do not go together with those of Kubernetes.
+// its requirements do not go together with those of Kubernetes. e2e.test, the suite that
+// Kubernetes tests itself with, comes from that in ../conformance, which nobody needs
+// who does not run it.
 //
 // Usage: go run . [etcd kube-apiserver kubectl ...]
 //
@@ -39,16 +41,23 @@ type component struct {
 	name, pkg string
 	duration  string // on two cores with an empty build cache, for the person who waits
 	module    string // folder of the go.mod that pins it, from here; empty for the one here
+	source    string // folder in the module with a main package of our own, whose files decide too
+	versioned bool   // it is told the version of Kubernetes
 }
 
 var components = []component{
-	{"etcd", "go.etcd.io/etcd/server/v3", "about 45 s", ""},
-	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", "about 4 min", ""},
-	{"kubectl", "k8s.io/kubernetes/cmd/kubectl", "about 1 min", ""},
-	{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager", "about 1 min", ""},
-	{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler", "about 30 s", ""},
-	{"kwok", "sigs.k8s.io/kwok/cmd/kwok", "about 1 min", "../kwok"},
+	{name: "etcd", pkg: "go.etcd.io/etcd/server/v3", duration: "about 45 s"},
+	{name: "kube-apiserver", pkg: "k8s.io/kubernetes/cmd/kube-apiserver", duration: "about 4 min", versioned: true},
+	{name: "kubectl", pkg: "k8s.io/kubernetes/cmd/kubectl", duration: "about 1 min", versioned: true},
+	{name: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", duration: "about 1 min", versioned: true},
+	{name: "kube-scheduler", pkg: "k8s.io/kubernetes/cmd/kube-scheduler", duration: "about 30 s", versioned: true},
+	{name: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok", duration: "about 1 min", module: "../kwok"},
+	{name: "e2e.test", pkg: "./suite", duration: "about 2 min", module: "../conformance", source: "suite", versioned: true},
 }
+
+// buildTag is for packages of ours that are built here and nowhere else. Nobody else's
+// has it.
+const buildTag = "conformance"
 
 // basic is what a webhook needs: the API server, its store, and a client.
 var basic = []string{"etcd", "kube-apiserver", "kubectl"}
@@ -138,11 +147,25 @@ func (c component) target(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("what pins %s (run this in its own folder): %w", c.name, err)
 	}
+	decides := string(mod)
+	if c.source != "" {
+		files, err := filepath.Glob(filepath.Join(c.module, c.source, "*.go"))
+		if err != nil {
+			return "", err
+		}
+		for _, file := range files { // in the order of their names
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return "", err
+			}
+			decides += string(text)
+		}
+	}
 	base, err := cacheBase()
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(base, c.name, key(c.name, string(mod)), c.name), nil
+	return filepath.Join(base, c.name, key(c.name, decides), c.name), nil
 }
 
 // inPlace tells whether path leads to the binary at target.
@@ -172,7 +195,7 @@ func link(path, target string) error {
 // version, which the build script of Kubernetes would have done.
 func (c component) ldflags() (string, error) {
 	flags := []string{"-s", "-w"}
-	if c.module == "" {
+	if c.versioned {
 		kubernetes, err := pinned("k8s.io/kubernetes")
 		if err != nil {
 			return "", err
@@ -201,7 +224,7 @@ func build(c component, target, progress string) error {
 	}
 	tmp := target + ".partial"
 	defer func() { _ = os.Remove(tmp) }()
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", ldflags, "-o", tmp, c.pkg)
+	cmd := exec.Command("go", "build", "-trimpath", "-tags", buildTag, "-ldflags", ldflags, "-o", tmp, c.pkg)
 	cmd.Dir = c.module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
 	var stderr strings.Builder
@@ -263,9 +286,9 @@ func cacheBase() (string, error) {
 }
 
 // key names a cache folder by all that decides what the binaries in it are: the
-// pinned modules, the toolchain and the platform.
-func key(label, goMod string) string {
-	sum := sha256.Sum256([]byte(goMod))
+// pinned modules, sources of our own, the toolchain and the platform.
+func key(label, decides string) string {
+	sum := sha256.Sum256([]byte(decides))
 	return strings.Join([]string{label, runtime.GOOS, runtime.GOARCH, runtime.Version(), hex.EncodeToString(sum[:4])}, "-")
 }
 

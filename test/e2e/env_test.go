@@ -144,7 +144,12 @@ func (e *env) createSoon(t *testing.T, pd *kubeflowv1alpha1.PodDefault, probe *c
 // eventually polls until the condition holds.
 func eventually(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	eventuallyIn(t.Context(), t, what, condition)
+}
+
+func eventuallyIn(ctx context.Context, t *testing.T, what string, condition func(context.Context) (bool, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		ok, err := condition(ctx)

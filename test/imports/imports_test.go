@@ -31,9 +31,9 @@ var allowed = map[string][]string{
 	"wire":              {"admission", "conversion", "jsonpatch"},
 	"registration":      {"admission", "conversion"},
 	"sallyporttest":     {"admission", "conversion", "jsonpatch", "wire"},
-	"webhooks/":         {"admission", "jsonpatch", "api/"},
+	"webhooks/":         {"admission", "jsonpatch", "api/", "webhooks/internal/"},
 	// What belongs to one webhook, and need not be there for it to work.
-	"webhooks/poddefault/": {"admission", "jsonpatch", "api/", "webhooks/poddefault"},
+	"webhooks/poddefault/": {"admission", "jsonpatch", "api/", "webhooks/poddefault", "webhooks/internal/"},
 	// Package sallyport itself is not of the form module/folder, and always allowed.
 	"controllerruntime": {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration"},
 }

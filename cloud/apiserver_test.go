@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/app"
+	"k8s.io/cloud-provider/app/config"
+	"k8s.io/cloud-provider/fake"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/configz"
+	genericcontrollermanager "k8s.io/controller-manager/app"
+	"k8s.io/controller-manager/controller"
+
+	"github.com/sallyport-io/sallyport/sallyporttest"
+)
+
+// cluster is an API server that shows who it is at the ports of some managers, and reads
+// the static manifests of another.
+type cluster struct {
+	t      *testing.T
+	config *rest.Config
+	client *kubernetes.Clientset
+}
+
+// testVolume is one of a source, as small as the API server takes it.
+func testVolume(name string, source corev1.PersistentVolumeSource) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{"ReadWriteOnce"},
+			PersistentVolumeSource: source,
+		},
+	}
+}
+
+func gce(id string) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: id}}
+}
+
+func aws(id string) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: id}}
+}
+
+func cinder(id string) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{Cinder: &corev1.CinderPersistentVolumeSource{VolumeID: id}}
+}
+
+func vsphere(id string) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{VsphereVolume: &corev1.VsphereVirtualDiskVolumeSource{VolumePath: id}}
+}
+
+func (c *cluster) create(name string, source corev1.PersistentVolumeSource, dryRun bool) (*corev1.PersistentVolume, error) {
+	options := metav1.CreateOptions{}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	return c.client.CoreV1().PersistentVolumes().Create(c.t.Context(), testVolume(name, source), options)
+}
+
+// eventually waits until a volume that is created in a dry run is as it should be.
+func (c *cluster) eventually(what string, source corev1.PersistentVolumeSource, good func(*corev1.PersistentVolume, error) bool) {
+	c.t.Helper()
+	deadline := time.After(2 * time.Minute)
+	for i := 0; ; i++ {
+		pv, err := c.create(fmt.Sprint("probe-", i), source, true)
+		if good(pv, err) {
+			return
+		}
+		select {
+		case <-deadline:
+			c.t.Fatalf("waited in vain for %s; last: %v, %v", what, pv, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// labelled tells whether a volume is as zoneOf wants it.
+func labelled(pv *corev1.PersistentVolume, err error) bool {
+	return err == nil && pv.Labels[corev1.LabelTopologyZone] == "zone-a" && pv.Spec.NodeAffinity != nil &&
+		len(pv.Spec.NodeAffinity.Required.NodeSelectorTerms) == 1 && len(pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions) == 2
+}
+
+func plain(pv *corev1.PersistentVolume, err error) bool {
+	return err == nil && len(pv.Labels) == 0 && pv.Spec.NodeAffinity == nil
+}
+
+// controllers say that they have started.
+type testControllers struct{ started chan struct{} }
+
+func (c *testControllers) constructor() app.ControllerInitFuncConstructor {
+	return app.ControllerInitFuncConstructor{
+		InitContext: app.ControllerInitContext{ClientName: "test"},
+		Constructor: func(app.ControllerInitContext, *config.CompletedConfig, cloudprovider.Interface) app.InitFunc {
+			return func(context.Context, genericcontrollermanager.ControllerContext) (controller.Interface, bool, error) {
+				close(c.started)
+				return nil, true, nil
+			}
+		},
+	}
+}
+
+// built runs a cloud controller manager that app's builder has built, with a controller,
+// as the KEP asks for it.
+func (c *cluster) built(t *testing.T, r *Registry, initialize app.InitCloudFunc, port int, flags ...string) *manager {
+	t.Helper()
+	m := &manager{t: t, port: port, stop: make(chan struct{}), ended: make(chan error, 1)}
+	controllers := &testControllers{make(chan struct{})}
+	builder := app.NewBuilder()
+	builder.RegisterController("test", controllers.constructor(), nil)
+	command, err := r.Build(builder, nil, initialize, cliflag.NamedFlagSets{}, m.stop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command.SetArgs(append([]string{
+		"--kubeconfig=" + sallyporttest.Kubeconfig(t, c.config), "--cloud-provider=test", "--leader-elect=false", "--secure-port=0", "--webhooks=*",
+		fmt.Sprint("--webhook-secure-port=", port), "--webhook-drain-min=0s", "--webhook-drain-timeout=0s",
+	}, flags...))
+	go func() { m.ended <- command.Execute() }()
+	t.Cleanup(func() {
+		_ = m.end()
+		configz.Delete(app.ConfigzName) // which is the process's
+	})
+	select {
+	case <-controllers.started:
+	case err := <-m.ended:
+		close(m.stop)
+		t.Fatalf("the cloud controller manager has ended: %v", err)
+	}
+	return m
+}
+
+func TestOnARealAPIServer(t *testing.T) {
+	// The webhook manager beside the API server is there first: it waits for nobody.
+	folder, manifests := t.TempDir(), t.TempDir()
+	start(t, registry(t, PersistentVolumeLabel("vsphere")), labelling(zoneOf),
+		"--webhook-registration=manifest", "--webhook-static-manifests-dir="+manifests)
+	authorityOf(t, manifests)
+	if err := os.MkdirAll(filepath.Join(manifests, "validating"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	clients := newCA(t)
+	known, unknown := freePort(t), freePort(t)
+	users := clientcmdapi.NewConfig()
+	certFile, keyFile := clients.files(clients.issue("kube-apiserver"))
+	identity := &clientcmdapi.AuthInfo{ClientCertificate: certFile, ClientKey: keyFile}
+	users.AuthInfos[fmt.Sprintf("127.0.0.1:%d", known)] = identity
+	users.AuthInfos["cloud-webhooks"] = identity // a name that means nothing to kube-apiserver
+	kubeconfig, admissionFile := filepath.Join(folder, "kubeconfig"), filepath.Join(folder, "admission.yaml")
+	if err := clientcmd.WriteToFile(*users, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n"
+	for plugin, dir := range map[string]string{"MutatingAdmissionWebhook": "mutating", "ValidatingAdmissionWebhook": "validating"} {
+		text += fmt.Sprintf(`- name: %s
+  configuration:
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: WebhookAdmissionConfiguration
+    kubeConfigFile: %s
+    staticManifestsDir: %s
+`, plugin, kubeconfig, filepath.Join(manifests, dir))
+	}
+	if err := os.WriteFile(admissionFile, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, config: sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("admission-control-config-file", admissionFile))}
+	c.client = kubernetes.NewForConfigOrDie(c.config)
+	real := []string{"--kubeconfig=" + sallyporttest.Kubeconfig(t, c.config), "--webhook-registration=api"}
+
+	t.Run("webhooks of static manifests are called from the first request on", func(t *testing.T) {
+		if pv, err := c.create("static", vsphere("a"), false); !labelled(pv, err) {
+			t.Errorf("%+v %v", pv, err)
+		}
+	})
+	t.Run("a builder's cloud controller manager labels volumes of its own source", func(t *testing.T) { testBuilder(t, c) })
+	t.Run("500 volumes at once are one call to the cloud each", func(t *testing.T) { testManyVolumes(t, c) })
+	t.Run("with the gate off controllers run, and no port is open", func(t *testing.T) {
+		port := freePort(t)
+		c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), port, gateOff)
+		if isOpen(port) {
+			t.Error("the port is open")
+		}
+	})
+	t.Run("without a webhook that is enabled no port is open", func(t *testing.T) {
+		port := freePort(t)
+		c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), port, gate, "--webhooks=-pvl")
+		if isOpen(port) {
+			t.Error("the port is open")
+		}
+	})
+	t.Run("a webhook that fails to start ends the controllers", func(t *testing.T) {
+		command, err := registry(t, PersistentVolumeLabel("gce")).Build(app.NewBuilder(), nil,
+			func(*config.CompletedConfig) cloudprovider.Interface { return &withoutLabels{} }, cliflag.NamedFlagSets{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		command.SetArgs([]string{"--kubeconfig=" + sallyporttest.Kubeconfig(t, c.config), "--cloud-provider=test", "--secure-port=0", "--webhooks=*", gate,
+			fmt.Sprint("--webhook-secure-port=", freePort(t))})
+		if err := command.Execute(); err == nil || !strings.Contains(err.Error(), "does not implement PV labeling") {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("an API server that shows who it is may call", func(t *testing.T) {
+		launchAt(t, known, registry(t, PersistentVolumeLabel("aws")), labelling(zoneOf), append(real, "--webhook-configuration-name=known", "--webhook-authority-secret=none",
+			"--webhook-authentication=client-ca", "--webhook-client-ca-file="+file(t, "ca.crt", clients.pem()), "--webhook-client-common-names=kube-apiserver")...)
+		c.eventually("a volume with labels", aws("a"), labelled)
+	})
+	t.Run("a kubeconfig with a wrong name makes the API server nobody", func(t *testing.T) {
+		launchAt(t, unknown, registry(t, PersistentVolumeLabel("openstack")), labelling(zoneOf), append(real, "--webhook-configuration-name=unknown", "--webhook-authority-secret=none",
+			"--webhook-failure-policy=Fail", "--webhook-authentication=client-ca", "--webhook-client-ca-file="+file(t, "ca.crt", clients.pem()))...)
+		c.eventually("a refusal that names the webhook", cinder("a"), func(_ *corev1.PersistentVolume, err error) bool {
+			return err != nil && strings.Contains(err.Error(), "failed calling webhook") && strings.Contains(err.Error(), "persistentvolumelabel")
+		})
+	})
+}
+
+func testBuilder(t *testing.T, c *cluster) {
+	label := func(_ context.Context, pv *corev1.PersistentVolume) (map[string]string, error) {
+		if pv.Spec.GCEPersistentDisk.PDName == "gone" { // panics for volumes of others
+			return nil, errors.New("there is no disk gone")
+		}
+		return zoneOf(nil, nil)
+	}
+	m := c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(label), freePort(t), gate)
+	c.eventually("a volume with labels", gce("a"), labelled)
+	if pv, err := c.create("foreign", corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/a"}}, true); !plain(pv, err) {
+		t.Errorf("a volume of another source: %+v %v", pv, err)
+	}
+	// A decision is final, although the policy is Ignore.
+	if _, err := c.create("gone", gce("gone"), true); err == nil ||
+		!strings.Contains(err.Error(), `denied the request: persistentvolumes "gone" is forbidden: error querying GCE PD volume gone: there is no disk gone`) {
+		t.Errorf("a disk that is gone: %v", err)
+	}
+	secret, err := c.client.CoreV1().Secrets(metav1.NamespaceSystem).Get(t.Context(), "cloud-controller-manager-webhook-authority", metav1.GetOptions{})
+	if err != nil || len(secret.Data) == 0 {
+		t.Errorf("the authority that replicas share: %v", err)
+	}
+	if err := m.end(); err != nil {
+		t.Fatal(err)
+	}
+	// Its configuration is still there, and blocks nothing.
+	if pv, err := c.create("later", gce("a"), true); !plain(pv, err) {
+		t.Errorf("with the server away: %+v %v", pv, err)
+	}
+}
+
+// testManyVolumes creates 500 volumes at once, where a webhook that is not asked, or does
+// not answer, would refuse them.
+func testManyVolumes(t *testing.T, c *cluster) {
+	var mu sync.Mutex
+	calls := map[string]int{}
+	initialize := func(*config.CompletedConfig) cloudprovider.Interface {
+		return &testCloud{Cloud: &fake.Cloud{}, label: func(_ context.Context, pv *corev1.PersistentVolume) (map[string]string, error) {
+			mu.Lock()
+			calls[pv.Spec.GCEPersistentDisk.PDName]++
+			mu.Unlock()
+			time.Sleep(200 * time.Millisecond)
+			return zoneOf(nil, nil)
+		}}
+	}
+	c.built(t, registry(t, PersistentVolumeLabel("gce")), initialize, freePort(t), gate, "--webhook-failure-policy=Fail", "--webhook-timeout=30")
+	c.eventually("a volume with labels", gce("warm"), labelled)
+	var group sync.WaitGroup
+	for i := range 500 {
+		group.Go(func() {
+			name := fmt.Sprint("many-", i)
+			if pv, err := c.create(name, gce(name), false); !labelled(pv, err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	group.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	if len(calls) != 501 {
+		t.Errorf("the cloud was asked about %d volumes", len(calls))
+	}
+	for name, n := range calls {
+		if n != 1 {
+			t.Errorf("%d calls for %s", n, name)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloud
+
+import (
+	"cmp"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/registration"
+)
+
+// certificateSource is where the flags say that the certificate comes from:
+//
+//	--webhook-tls-cert-file, or a pair in --webhook-cert-dir   those files
+//	--webhook-cert-dir without a pair                           an authority kept there
+//	--webhook-registration=api                                  an authority in a Secret, shared by all replicas
+//	otherwise                                                   an authority in memory
+func (s *settings) certificateSource(client kubernetes.Interface, authority certificate.AuthorityOptions) (certificate.Source, error) {
+	files := certificate.FilesOptions{
+		CertFile: s.certFile, KeyFile: s.keyFile, CAFile: s.caFile, Logger: authority.Logger, Registry: authority.Registry,
+	}
+	if s.certFile == "" && s.certDir != "" {
+		files.CertFile, files.KeyFile = filepath.Join(s.certDir, pairName+".crt"), filepath.Join(s.certDir, pairName+".key")
+		if _, err := os.Stat(files.CertFile); err != nil {
+			files.CertFile = ""
+		}
+	}
+	if files.CertFile != "" {
+		source, err := certificate.NewFiles(files)
+		if err != nil {
+			return nil, fmt.Errorf("--webhook-tls-cert-file, --webhook-cert-dir: %w", err)
+		}
+		return source, nil
+	}
+	config, err := s.config()
+	if err != nil {
+		return nil, err
+	}
+	authority.DNSNames, authority.IPAddresses = s.hosts(config.Endpoint)
+	switch namespace, name := s.secret(); {
+	case s.certDir != "":
+		authority.SecretName = pairName + "-authority"
+		if authority.Secrets, err = newFolder(s.certDir); err != nil {
+			return nil, fmt.Errorf("--webhook-cert-dir: %w", err)
+		}
+	case name != "":
+		authority.Secrets, authority.SecretName = client.CoreV1().Secrets(namespace), name
+	}
+	return certificate.NewAuthority(authority)
+}
+
+// secret is that of the authority that replicas share; empty if they share none.
+func (s *settings) secret() (namespace, name string) {
+	if s.authoritySecret == inMemory || s.authoritySecret == "" && s.registration != registration.ModeAPI {
+		return "", ""
+	}
+	if s.authoritySecret != "" {
+		namespace, name, _ = strings.Cut(s.authoritySecret, "/")
+		return namespace, name
+	}
+	namespace, _, _ = strings.Cut(s.service, "/")
+	return cmp.Or(namespace, metav1.NamespaceSystem), pairName + "-authority"
+}
+
+// hosts are the names that the API server expects in the certificate, and those of this
+// host.
+func (s *settings) hosts(endpoint registration.Endpoint) (names []string, addresses []net.IP) {
+	names, addresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)}
+	add := func(ip net.IP) {
+		if !ip.IsUnspecified() && !slices.ContainsFunc(addresses, ip.Equal) {
+			addresses = append(addresses, ip)
+		}
+	}
+	add(s.bindAddress)
+	if service := endpoint.Service; service != nil {
+		return append(names, service.Name+"."+service.Namespace+".svc"), addresses
+	}
+	if u, err := url.Parse(endpoint.URL); err == nil {
+		if ip := net.ParseIP(u.Hostname()); ip != nil {
+			add(ip)
+		} else if u.Hostname() != "localhost" {
+			names = append(names, u.Hostname())
+		}
+	}
+	return names, addresses
+}
+
+// byName gives the certificate of --webhook-tls-sni-cert-key whose names fit, or else
+// that of the first source.
+type byName struct {
+	certificate.Source
+	named []named
+}
+
+type named struct {
+	source   *certificate.Files
+	patterns []string // none for the names in the certificate
+}
+
+// withNames adds the certificates of --webhook-tls-sni-cert-key.
+func (s *settings) withNames(source certificate.Source, options certificate.FilesOptions) (*byName, error) {
+	b := &byName{Source: source}
+	for _, pair := range s.sniCertKeys {
+		options.CertFile, options.KeyFile = pair.CertFile, pair.KeyFile
+		files, err := certificate.NewFiles(options)
+		if err != nil {
+			return nil, fmt.Errorf("--webhook-tls-sni-cert-key %s: %w", pair.CertFile, err)
+		}
+		b.named = append(b.named, named{files, pair.Names})
+	}
+	return b, nil
+}
+
+// GetCertificate prefers exact patterns to wildcards, and those to the names in a
+// certificate.
+func (b *byName) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	wildcard := ""
+	if _, domain, ok := strings.Cut(hello.ServerName, "."); ok {
+		wildcard = "*." + domain
+	}
+	for _, name := range []string{hello.ServerName, wildcard} {
+		for _, n := range b.named {
+			if name != "" && slices.Contains(n.patterns, name) {
+				return n.source.GetCertificate(hello)
+			}
+		}
+	}
+	for _, n := range b.named {
+		if len(n.patterns) > 0 || hello.ServerName == "" {
+			continue
+		}
+		if pair, err := n.source.GetCertificate(hello); err == nil && hello.SupportsCertificate(pair) == nil {
+			return pair, nil
+		}
+	}
+	return b.Source.GetCertificate(hello)
+}

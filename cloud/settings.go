@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloud
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/cloud-provider/options"
+	cliflag "k8s.io/component-base/cli/flag"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving"
+)
+
+// Who may call.
+const (
+	authenticationNone      = "none"
+	authenticationClientCA  = "client-ca"
+	authenticationDelegated = "delegated"
+)
+
+var (
+	authentications = []string{authenticationNone, authenticationClientCA, authenticationDelegated}
+	failurePolicies = []string{"Fail", "Ignore"}
+)
+
+// inMemory is an authority that nobody else shares.
+const inMemory = "none"
+
+// pairName is what k8s.io/cloud-provider calls the files of the certificate.
+const pairName = "cloud-controller-manager-webhook"
+
+// settings are the values of the flags.
+type settings struct {
+	webhooks []string
+
+	bindAddress        net.IP
+	port               int
+	disableHTTP2       bool
+	metricsBindAddress string
+	maxConcurrent      int
+	maxBodyBytes       int64
+	drainMin, drainMax time.Duration
+
+	certDir, certFile, keyFile, caFile string
+	authoritySecret                    string
+	cipherSuites                       []string
+	curves                             []int32
+	minTLSVersion                      string
+	sniCertKeys                        []cliflag.NamedCertKey
+
+	authentication    string
+	clientCAFile      string
+	clientCommonNames []string
+
+	registration       registration.Mode
+	configurationName  string
+	url, service       string
+	staticManifestsDir string
+	failurePolicy      string
+	timeoutSeconds     int32
+	print              bool
+}
+
+// takeSettings takes the webhook options out of those of a cloud controller manager:
+// without them upstream neither adds flags of these names, nor opens the port, nor
+// serves. What a provider has set there are defaults.
+func takeSettings(opts *options.CloudControllerManagerOptions) *settings {
+	serve := serving.DefaultOptions()
+	s := &settings{
+		bindAddress:        net.IPv4(127, 0, 0, 1),
+		port:               options.CloudControllerManagerWebhookPort,
+		metricsBindAddress: "0",
+		// Calls wait for a cloud, and need no processor meanwhile.
+		maxConcurrent: 1024,
+		maxBodyBytes:  serve.MaxBodyBytes,
+		// Both end within the 30 s that a pod has.
+		drainMin: 5 * time.Second, drainMax: 25 * time.Second,
+		registration:      registration.ModeAPI,
+		configurationName: "cloud-webhooks",
+	}
+	if given := opts.Webhook; given != nil {
+		s.webhooks = given.Webhooks
+	}
+	if given := opts.WebhookServing; given != nil {
+		s.port, s.disableHTTP2 = given.BindPort, given.DisableHTTP2Serving
+		// 0.0.0.0 is upstream's default: all interfaces, without a question who calls.
+		if !given.BindAddress.Equal(net.IPv4zero) {
+			s.bindAddress = given.BindAddress
+		}
+		s.certDir, s.certFile, s.keyFile = given.ServerCert.CertDirectory, given.ServerCert.CertKey.CertFile, given.ServerCert.CertKey.KeyFile
+		s.cipherSuites, s.curves, s.minTLSVersion, s.sniCertKeys = given.CipherSuites, given.CurvePreferences, given.MinTLSVersion, given.SNICertKeys
+	}
+	opts.Webhook, opts.WebhookServing = nil, nil
+	return s
+}
+
+// addFlags adds the flags; --webhooks only if there is a choice.
+func (s *settings) addFlags(fss *cliflag.NamedFlagSets, webhooks []*Webhook, choice bool) {
+	var names, off []string
+	for _, w := range webhooks {
+		names = append(names, w.Name)
+		if w.DisabledByDefault {
+			off = append(off, w.Name)
+		}
+	}
+	fs := fss.FlagSet("webhook")
+	if choice {
+		fs.StringSliceVar(&s.webhooks, "webhooks", s.webhooks, "A list of webhooks to enable. '*' enables all on-by-default webhooks, "+
+			"'foo' enables the webhook named 'foo', '-foo' disables the webhook named 'foo'. Without it none is enabled.\n"+
+			"All webhooks: "+strings.Join(names, ", ")+"\nDisabled-by-default webhooks: "+strings.Join(off, ", "))
+	}
+
+	fs = fss.FlagSet("webhook serving")
+	fs.IPVar(&s.bindAddress, "webhook-bind-address", s.bindAddress,
+		"The IP address on which to listen for the --webhook-secure-port port. One that others can reach needs --webhook-authentication.")
+	fs.IntVar(&s.port, "webhook-secure-port", s.port, "Secure port to serve webhooks on. If 0, don't serve webhooks at all.")
+	fs.BoolVar(&s.disableHTTP2, "webhook-disable-http2-serving", s.disableHTTP2, "If true, HTTP2 serving will be disabled for the webhook server.")
+	fs.StringVar(&s.certDir, "webhook-cert-dir", s.certDir, "The directory of the serving certificate, "+pairName+".crt and .key. "+
+		"If there is none, an authority is kept there that signs one. Ignored with --webhook-tls-cert-file.")
+	fs.StringVar(&s.certFile, "webhook-tls-cert-file", s.certFile, "File containing the x509 certificate for HTTPS, with its chain. Read again when it changes.")
+	fs.StringVar(&s.keyFile, "webhook-tls-private-key-file", s.keyFile, "File containing the x509 private key matching --webhook-tls-cert-file.")
+	fs.StringVar(&s.caFile, "webhook-tls-ca-file", s.caFile, "File with what the API server shall trust, if the certificate is from files. Without it the caBundle is left to others.")
+	fs.StringVar(&s.authoritySecret, "webhook-authority-secret", s.authoritySecret, "With --webhook-registration=api and no certificate: the Secret, namespace/name, "+
+		"with the authority that all replicas share (default kube-system/"+pairName+"-authority, or in the namespace of --webhook-service); '"+inMemory+"' for one of this process alone.")
+	fs.StringSliceVar(&s.cipherSuites, "webhook-tls-cipher-suites", s.cipherSuites, "Comma-separated list of cipher suites for the webhook server. "+
+		"If omitted, the default Go cipher suites will be used. \nPreferred values: "+strings.Join(cliflag.PreferredTLSCipherNames(), ", ")+
+		". \nInsecure values: "+strings.Join(cliflag.InsecureTLSCipherNames(), ", ")+".")
+	fs.Int32SliceVar(&s.curves, "webhook-tls-curve-preferences", s.curves, "Comma-separated list of numeric Go crypto/tls CurveID values for the webhook server. "+
+		"If omitted, the default Go curves will be used.")
+	fs.StringVar(&s.minTLSVersion, "webhook-tls-min-version", s.minTLSVersion, "Minimum TLS version supported for the webhook server. Possible values: "+
+		strings.Join(cliflag.TLSPossibleVersions(), ", "))
+	fs.Var(cliflag.NewNamedCertKeyArray(&s.sniCertKeys), "webhook-tls-sni-cert-key", "A pair of x509 certificate and private key file paths, "+
+		"optionally suffixed with a list of domain patterns (\"foo.crt,foo.key:*.foo.com,foo.com\") for which it is used. May be repeated.")
+	fs.StringVar(&s.metricsBindAddress, "webhook-metrics-bind-address", s.metricsBindAddress,
+		"host:port to serve /metrics, /livez and /readyz of the webhooks on without TLS, for a process without --secure-port; 0 switches it off.")
+	fs.IntVar(&s.maxConcurrent, "webhook-max-concurrent-reviews", s.maxConcurrent, "Most calls at work at one time. More queue for up to half of their timeout.")
+	fs.Int64Var(&s.maxBodyBytes, "webhook-max-body-bytes", s.maxBodyBytes, "Largest body of a call. More is answered with 413.")
+	fs.DurationVar(&s.drainMin, "webhook-drain-min", s.drainMin, "How long to go on answering after SIGTERM, even if nobody is connected.")
+	fs.DurationVar(&s.drainMax, "webhook-drain-timeout", s.drainMax, "How long to wait after SIGTERM until the last connection has gone.")
+
+	fs = fss.FlagSet("webhook authentication")
+	fs.StringVar(&s.authentication, "webhook-authentication", s.authentication, "Who may call: everybody ("+authenticationNone+
+		"), who has a certificate of --webhook-client-ca-file ("+authenticationClientCA+"), or whom the API server says ("+authenticationDelegated+
+		"). Default none on a loopback address; for others it must be said.")
+	fs.StringVar(&s.clientCAFile, "webhook-client-ca-file", s.clientCAFile, "With --webhook-authentication=client-ca: file with the CA of callers' certificates. Read again when it changes.")
+	fs.StringSliceVar(&s.clientCommonNames, "webhook-client-common-names", s.clientCommonNames,
+		"With --webhook-authentication=client-ca: common names of those who may call; empty for all whom the CA has signed.")
+
+	fs = fss.FlagSet("webhook registration")
+	fs.Var(&s.registration, "webhook-registration", "Who registers the webhooks: this process, to the API server (api) or as files that kube-apiserver reads (manifest), or somebody else (none).")
+	fs.StringVar(&s.configurationName, "webhook-configuration-name", s.configurationName, "Name of the webhook configurations.")
+	fs.StringVar(&s.url, "webhook-url", s.url, "The URL by which the API server reaches the webhooks (default https://127.0.0.1 and the port, for a process beside each API server).")
+	fs.StringVar(&s.service, "webhook-service", s.service, "The Service by which the API server reaches the webhooks inside the cluster, namespace/name[:port].")
+	fs.StringVar(&s.staticManifestsDir, "webhook-static-manifests-dir", s.staticManifestsDir,
+		"With --webhook-registration=manifest: directory of which staticManifestsDir of kube-apiserver's two webhook plugins names the folders mutating and validating.")
+	fs.StringVar(&s.failurePolicy, "webhook-failure-policy", s.failurePolicy, "What becomes of an object whose webhook fails: Ignore or Fail; empty for what each webhook says.")
+	fs.Int32Var(&s.timeoutSeconds, "webhook-timeout", s.timeoutSeconds, "Seconds that the API server waits for a webhook, 1 to 30; 0 for what each webhook says.")
+	fs.BoolVar(&s.print, "print-webhook-configuration", s.print, "Print the webhook configurations that --webhook-registration would write, and exit.")
+}
+
+// enabled are the webhooks that --webhooks selects, by name or alias; all that are on by
+// default if there was no choice.
+func (s *settings) enabled(webhooks []*Webhook, choice bool) []*Webhook {
+	var out []*Webhook
+	for _, w := range webhooks {
+		if selected, named := s.names(w); selected || !named && !w.DisabledByDefault && (!choice || slices.Contains(s.webhooks, "*")) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// names tells whether an entry of --webhooks is about a webhook, and takes it in. The
+// first one counts.
+func (s *settings) names(w *Webhook) (selected, named bool) {
+	for _, entry := range s.webhooks {
+		name, not := strings.CutPrefix(entry, "-")
+		if name == w.Name || slices.Contains(w.Aliases, name) {
+			return !not, true
+		}
+	}
+	return false, false
+}
+
+// validateSelection reports entries of --webhooks that select nothing.
+func (s *settings) validateSelection(webhooks []*Webhook) error {
+	var known []string
+	for _, w := range webhooks {
+		known = append(append(known, w.Name), w.Aliases...)
+	}
+	return cli.ValidateSelection("webhooks", s.webhooks, known)
+}
+
+// validate reports every mistake in the other flags, of a process that serves.
+func (s *settings) validate(opts *options.CloudControllerManagerOptions) error {
+	var errs []error
+	mistake := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	switch {
+	case s.port < 0 || s.port > 65535:
+		mistake("--webhook-secure-port %d must be between 0 and 65535", s.port)
+	case s.port == 0:
+		mistake("--webhook-secure-port=0 serves no webhooks, but --webhooks enables some: set a port, or leave --webhooks out")
+	case opts.SecureServing != nil && s.port == opts.SecureServing.BindPort:
+		mistake("--webhook-secure-port cannot be the same value as --secure-port, %d", s.port)
+	}
+	if (s.certFile == "") != (s.keyFile == "") {
+		mistake("--webhook-tls-cert-file and --webhook-tls-private-key-file belong together: set both, or none")
+	}
+	if s.caFile != "" && s.certFile == "" && s.certDir == "" {
+		mistake("--webhook-tls-ca-file: of no use without --webhook-tls-cert-file")
+	}
+	if _, err := s.tls(); err != nil {
+		errs = append(errs, err)
+	}
+	listener := s.serving()
+	if err := listener.ValidateFlags(); err != nil {
+		errs = append(errs, err)
+	}
+	errs = append(errs, s.validateCallers(), s.validateRegistration())
+	return errors.Join(errs...)
+}
+
+func (s *settings) validateCallers() error {
+	var errs []error
+	if s.authentication != "" {
+		errs = append(errs, cli.Choice("webhook-authentication", s.authentication, authentications))
+	} else if !s.bindAddress.IsLoopback() {
+		errs = append(errs, fmt.Errorf("--webhook-bind-address %s: anybody on the network could call the webhooks, and through them the cloud: "+
+			"set --webhook-authentication to client-ca or delegated, or to none if something else keeps callers away", s.bindAddress))
+	}
+	switch {
+	case s.authentication == authenticationClientCA && s.clientCAFile == "":
+		errs = append(errs, errors.New("--webhook-authentication=client-ca needs --webhook-client-ca-file"))
+	case s.authentication != authenticationClientCA && (s.clientCAFile != "" || len(s.clientCommonNames) > 0):
+		errs = append(errs, errors.New("--webhook-client-ca-file, --webhook-client-common-names: of no use without --webhook-authentication=client-ca"))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *settings) validateRegistration() error {
+	var errs []error
+	mistake := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if s.failurePolicy != "" {
+		errs = append(errs, cli.Choice("webhook-failure-policy", s.failurePolicy, failurePolicies))
+	}
+	if s.timeoutSeconds < 0 || s.timeoutSeconds > 30 {
+		mistake("--webhook-timeout %d: the API server allows 1 to 30 seconds", s.timeoutSeconds)
+	}
+	if s.url != "" && s.service != "" {
+		mistake("--webhook-url and --webhook-service exclude each other: choose --webhook-service for a process in the cluster")
+	}
+	if config, err := s.config(); err != nil {
+		errs = append(errs, err)
+	} else if err := config.Validate(); err != nil {
+		mistake("--webhook-configuration-name, --webhook-url, --webhook-service: %w", err)
+	}
+	switch {
+	case s.registration == registration.ModeManifest:
+		if !filepath.IsAbs(s.staticManifestsDir) {
+			mistake("--webhook-registration=manifest needs --webhook-static-manifests-dir, an absolute path")
+		}
+		if s.service != "" {
+			mistake("--webhook-registration=manifest needs a URL: kube-apiserver takes no Service in static manifests")
+		}
+	case s.staticManifestsDir != "":
+		mistake("--webhook-static-manifests-dir: of no use without --webhook-registration=manifest")
+	}
+	if namespace, name, _ := strings.Cut(s.authoritySecret, "/"); s.authoritySecret != "" && s.authoritySecret != inMemory &&
+		(len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0) {
+		mistake("--webhook-authority-secret %q: write NAMESPACE/NAME, or %s", s.authoritySecret, inMemory)
+	}
+	return errors.Join(errs...)
+}
+
+// config is what all registrations have in common.
+func (s *settings) config() (registration.Config, error) {
+	config := registration.Config{Name: s.configurationName, Endpoint: registration.Endpoint{URL: s.url}}
+	if s.service == "" {
+		if s.url == "" {
+			config.Endpoint.URL = "https://" + net.JoinHostPort(s.localHost(), strconv.Itoa(s.port))
+		}
+		return config, nil
+	}
+	namespace, rest, _ := strings.Cut(s.service, "/")
+	name, port, hasPort := strings.Cut(rest, ":")
+	service := &registration.Service{Namespace: namespace, Name: name}
+	if hasPort {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return config, fmt.Errorf("--webhook-service %q: the port must be a number from 1 to 65535", s.service)
+		}
+		service.Port = int32(n)
+	}
+	config.Endpoint = registration.Endpoint{Service: service}
+	return config, nil
+}
+
+// localHost is by which the API server of the same host reaches the port.
+func (s *settings) localHost() string {
+	switch {
+	case s.bindAddress.Equal(net.IPv4zero):
+		return "127.0.0.1"
+	case s.bindAddress.Equal(net.IPv6zero):
+		return "::1"
+	default:
+		return s.bindAddress.String()
+	}
+}
+
+// tls is what is agreed on in a handshake.
+func (s *settings) tls() (func(*tls.Config), error) {
+	suites, err := cliflag.TLSCipherSuites(s.cipherSuites)
+	if err != nil {
+		return nil, fmt.Errorf("--webhook-tls-cipher-suites: %w", err)
+	}
+	curves, err := cliflag.TLSCurvePreferences(s.curves)
+	if err != nil {
+		return nil, fmt.Errorf("--webhook-tls-curve-preferences: %w", err)
+	}
+	version, err := cliflag.TLSVersion(s.minTLSVersion)
+	if err != nil {
+		return nil, fmt.Errorf("--webhook-tls-min-version: %w", err)
+	}
+	return func(config *tls.Config) {
+		config.CipherSuites, config.CurvePreferences, config.MinVersion = suites, curves, version
+	}, nil
+}
+
+// serving are the listener's addresses and limits.
+func (s *settings) serving() serving.Options {
+	o := serving.DefaultOptions()
+	o.BindAddress, o.Port = s.bindAddress.String(), s.port
+	o.HTTP2 = !s.disableHTTP2
+	o.MetricsBindAddress = s.metricsBindAddress
+	o.MaxConcurrentReviews, o.MaxBodyBytes = s.maxConcurrent, s.maxBodyBytes
+	o.DrainMin, o.DrainMax = s.drainMin, s.drainMax
+	return o
+}

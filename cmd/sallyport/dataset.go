@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/webhooks/dataset"
+)
+
+// datasetBuiltin is the webhook in the place of Fluid's own.
+func datasetBuiltin() builtin {
+	return builtin{
+		name:  "dataset",
+		short: "let pods land where the data of their Fluid datasets is cached",
+		docs:  "docs/webhooks/dataset.md",
+		webhooks: func(s *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
+			webhooks, err := dataset.New(from.datasets, s.dataset, from.observePlugin)
+			if watcher, ok := from.datasets.(*dataset.Watcher); ok && err == nil {
+				watcher.WantSidecars(s.dataset.Sidecars())
+			}
+			return webhooks, err
+		},
+		widen: func(s *builtinSettings) { s.dataset.NamespaceLabel = true },
+		watch: func(env frontdoor.Environment) (watcher, error) {
+			observe, err := observePlugins(env.Metrics)
+			if err != nil {
+				return watcher{}, err
+			}
+			w, err := dataset.Watch(env.Client, env.Logger)
+			if err != nil {
+				return watcher{}, err
+			}
+			return watcher{
+				sources: builtinSources{datasets: w, observePlugin: observe}, what: "datasets", help: "Fluid Datasets known to this server.",
+				ready: w.Ready, run: w.Run, count: w.Len,
+			}, nil
+		},
+		rights: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{dataset.Group}, Resources: dataset.Resources(), Verbs: []string{"get", "list", "watch"}},
+		},
+		moreRights: func(s *builtinSettings) []rbacv1.PolicyRule {
+			if !s.dataset.Sidecars() {
+				return nil
+			}
+			return []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"persistentvolumes"}, Verbs: []string{"get"}},
+				{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"get"}},
+				{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
+			}
+		},
+	}
+}
+
+// observePlugins counts what comes out of plugins.
+func observePlugins(metrics prometheus.Registerer) (dataset.Observer, error) {
+	counters := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sallyport_dataset_plugins_total", Help: "Pods that a plugin of the dataset webhook was asked about, by outcome.",
+	}, []string{"plugin", "outcome"})
+	if err := metrics.Register(counters); err != nil {
+		return nil, fmt.Errorf("metrics of plugins: %w", err)
+	}
+	all := map[[2]string]prometheus.Counter{}
+	for _, plugin := range dataset.PluginNames() {
+		for _, outcome := range dataset.Outcomes() {
+			all[[2]string{plugin, outcome}] = counters.WithLabelValues(plugin, outcome)
+		}
+	}
+	return func(plugin, outcome string) { all[[2]string{plugin, outcome}].Inc() }, nil
+}

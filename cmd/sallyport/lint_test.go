@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sallyport-io/sallyport/lint"
+	"github.com/sallyport-io/sallyport/registration"
+)
+
+const (
+	badHook = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: hooks
+webhooks:
+- name: check.hooks.example.com
+  clientConfig: {url: "https://hooks.example.com/check"}
+  rules:
+  - {apiGroups: ["*"], apiVersions: ["*"], operations: ["*"], resources: ["*"]}
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  timeoutSeconds: 3
+  failurePolicy: Fail
+`
+	goodHook = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: hooks}
+webhooks:
+- name: check.hooks.example.com
+  clientConfig: {url: "https://hooks.example.com/check"}
+  rules:
+  - {apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [crontabs], scope: Namespaced}
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  timeoutSeconds: 3
+  failurePolicy: Fail
+`
+)
+
+// lintJSON is what lint -o json prints.
+type lintJSON struct {
+	lint.Report
+	BelowThreshold int
+	Errors         []string
+}
+
+func linted(t *testing.T, stdin string, status int, args ...string) lintJSON {
+	t.Helper()
+	got := sallyportWith(t, stdin, append([]string{"lint", "-o", "json"}, args...)...)
+	if got.status != status {
+		t.Fatalf("status %d, want %d\n%s%s", got.status, status, got.stdout, got.stderr)
+	}
+	var out lintJSON
+	if err := json.Unmarshal([]byte(got.stdout), &out); err != nil {
+		t.Fatalf("%v\n%s", err, got.stdout)
+	}
+	return out
+}
+
+func rulesOf(findings []lint.Finding) []string {
+	var out []string
+	for _, f := range findings {
+		out = append(out, f.Rule)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func TestLintFindsNothingWrongInWhatManifestsPrints(t *testing.T) {
+	// What somebody asked for in spite of what it says, and gets told.
+	askedFor := map[string][]string{"configurations-with-other-settings.yaml": {"sum-timeout", "timeout"}}
+	files, err := filepath.Glob("testdata/manifests/*.yaml")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, name := range files {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			want, status := askedFor[filepath.Base(name)], exitOK
+			if want != nil {
+				status = exitFound
+			}
+			if got := linted(t, "", status, "-f", name); !slices.Equal(rulesOf(got.Findings), want) {
+				t.Errorf("found %+v", got.Findings)
+			}
+		})
+	}
+	for name, args := range map[string][]string{
+		"everything":       {"--service", service},
+		"every webhook":    {"--service", service, "--webhooks", "*"},
+		"shared namespace": {"--service", service, "--webhooks", "*", "--shared-namespace"},
+		"fails open":       {"--service", service, "--webhooks", "*", "--failure-policy", "Ignore"},
+		"static":           {"--static", "--url", "https://127.0.0.1:9443", "--part", "configurations", "--webhooks", "*"},
+		"outside":          {"--url", "https://webhooks.example.com", "--webhooks", "*"},
+		"network policy":   {"--service", service, "--network-policy", "--api-server-cidrs", "10.0.0.1/32", "--authentication", "delegated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			printed := sallyport(t, append([]string{"manifests"}, args...)...).wantOK(t)
+			if got := linted(t, printed, exitOK, "-f", "-"); len(got.Checked) == 0 {
+				t.Error("nothing was looked at")
+			}
+		})
+	}
+}
+
+func TestLintFindsNothingWrongInTheDeploymentOfTheDocumentation(t *testing.T) {
+	text, err := os.ReadFile("../../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```yaml\napiVersion: v1\nkind: Service\n")
+	shown, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("there is no Service in docs/install.md")
+	}
+	got := linted(t, "apiVersion: v1\nkind: Service\n"+shown, exitOK, "-f", "-")
+	if got.Checked["Deployment"] != 1 || got.Checked["PodDisruptionBudget"] != 1 {
+		t.Errorf("checked %v", got.Checked)
+	}
+	one := strings.Replace(shown, "replicas: 2", "replicas: 1", 1)
+	if got := linted(t, "apiVersion: v1\nkind: Service\n"+one, exitFound, "-f", "-"); !slices.Equal(rulesOf(got.Findings), []string{"workload-replicas"}) {
+		t.Errorf("with one replica, found %+v", got.Findings)
+	}
+}
+
+func TestLintExitsByWhatItFinds(t *testing.T) {
+	good, bad := file(t, "good.yaml", goodHook), file(t, "bad.yaml", badHook)
+	for _, tc := range []struct {
+		name   string
+		args   []string
+		status int
+	}{
+		{"nothing is wrong", []string{"-f", good}, exitOK},
+		{"something is wrong", []string{"-f", good, "-f", bad}, exitFound},
+		{"only other rules are checked", []string{"-f", bad, "--rule", "timeout,name-fqdn"}, exitOK},
+		{"one rule is checked", []string{"-f", bad, "--rule", "wedge-wildcard", "--severity", "error"}, exitFound},
+		{"it is below the threshold", []string{"-f", bad, "--rule", "olm", "--severity", "error"}, exitOK},
+		{"it is ignored", []string{"-f", bad, "--rule", "olm", "--ignore", "olm=no OLM here"}, exitOK},
+		{"it is ignored for another object", []string{"-f", bad, "--rule", "olm", "--ignore", "olm@ValidatingWebhookConfiguration/other=no OLM here"}, exitFound},
+		{"a file is not there", []string{"-f", good, "-f", filepath.Join(t.TempDir(), "none.yaml")}, exitError},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := sallyport(t, append([]string{"lint"}, tc.args...)...); got.status != tc.status {
+				t.Errorf("status %d, want %d\n%s%s", got.status, tc.status, got.stdout, got.stderr)
+			}
+		})
+	}
+}
+
+func TestLintPrintsForPeople(t *testing.T) {
+	bad := strings.Replace(badHook, "name: hooks\n", "name: hooks\n  annotations:\n    "+lint.IgnoreAnnotation+": |-\n      wedge-wildcard: a test\n      virtual-resources check.hooks.example.com: another one\n", 1)
+	got := sallyportWith(t, bad, "lint", "-f", "-", "--rule", "wedge-wildcard,virtual-resources,olm,service-exists")
+	rule, _ := lint.FindRule("olm")
+	got.want(t, exitFound, `stdin: ValidatingWebhookConfiguration/hooks
+  warning olm (line 12): check.hooks.example.com: OLM refuses webhooks that match all groups
+          `+rule.Fix+`
+
+ignored: virtual-resources: ValidatingWebhookConfiguration/hooks check.hooks.example.com: another one
+ignored: wedge-wildcard: ValidatingWebhookConfiguration/hooks check.hooks.example.com: a test
+1 warning in 1 object
+`, "")
+}
+
+func TestLintNeverPassesInSilence(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"values.yaml": "replicas: 2\n", "hook.yaml": goodHook, "README.md": "# no", "Chart.yaml": "apiVersion: v2\nname: x\n",
+		"old.yaml": "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: tabs.example.com}\n",
+		"cm.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := sallyport(t, "lint", "-f", folder)
+	if got.status != exitOK {
+		t.Errorf("status %d: %s%s", got.status, got.stdout, got.stderr)
+	}
+	for _, want := range []string{"values.yaml:1", "Chart.yaml:1", "not read in version apiextensions.k8s.io/v1beta1", "nothing found in 2 objects (1 of kinds that no rule is about)"} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("nothing of %q in\n%s", want, got.stdout)
+		}
+	}
+
+	for name, tc := range map[string]struct{ text, want string }{
+		"malformed YAML beside a finding":    {badHook + "---\na: [\n", "not YAML"},
+		"a template that was not rendered":   {"apiVersion: v1\nkind: {{ .Values.kind }}\n", "not YAML"},
+		"a field of a wrong type":            {strings.Replace(badHook, "timeoutSeconds: 3", "timeoutSeconds: many", 1), "timeoutSeconds: want int32, got string"},
+		"nothing at all":                     {"", "holds no object"},
+		"nothing but a document of no kind":  {"a: b\n", "no Kubernetes object"},
+		"bytes that are no text":             {"\x00\x01\x02", "not YAML"},
+		"an API version that cannot be read": {"apiVersion: a/b/c\nkind: Pod\n", "a/b/c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := sallyportWith(t, tc.text, "lint", "-f", "-")
+			if got.status != exitError || !strings.Contains(got.stderr, tc.want) {
+				t.Errorf("status %d, stderr:\n%s", got.status, got.stderr)
+			}
+			if strings.HasPrefix(tc.text, badHook) && !strings.Contains(got.stdout, "wedge-wildcard") {
+				t.Errorf("what can be read was not looked at:\n%s", got.stdout)
+			}
+		})
+	}
+	got = sallyportWith(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", "lint", "-f", "-")
+	if !strings.Contains(got.stdout, "there is no webhook configuration") {
+		t.Errorf("it does not say that there was nothing to look at:\n%s", got.stdout)
+	}
+}
+
+func TestLintTakesTenThousandObjects(t *testing.T) {
+	var stream strings.Builder
+	for i := range 10_000 {
+		if i%100 == 0 {
+			stream.WriteString("---\n" + strings.Replace(badHook, "name: hooks\n", fmt.Sprintf("name: hooks-%d\n", i), 1))
+			continue
+		}
+		fmt.Fprintf(&stream, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d}\n", i)
+	}
+	got := linted(t, stream.String(), exitFound, "-f", "-", "--severity", "info")
+	if got.Checked["other kinds"] != 9_900 || got.Checked["ValidatingWebhookConfiguration"] != 100 {
+		t.Errorf("checked %v", got.Checked)
+	}
+	wedges := 0
+	for _, f := range got.Findings {
+		if f.Rule == "wedge-wildcard" {
+			wedges++
+		}
+	}
+	if wedges != 100 {
+		t.Errorf("%d wedges", wedges)
+	}
+}
+
+func TestLintKnowsStaticManifests(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "hook.yaml"), []byte(goodHook), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := linted(t, "", exitFound, "--static-manifests-dir", folder); !slices.Equal(rulesOf(got.Findings), []string{"static"}) {
+		t.Errorf("found %+v", got.Findings)
+	}
+}
+
+func TestLintExplainsEveryRule(t *testing.T) {
+	for _, rule := range lint.Rules() {
+		if printed := sallyport(t, "lint", "--explain", rule.ID).wantOK(t); !strings.Contains(printed, rule.Fix) {
+			t.Errorf("%s is explained as\n%s", rule.ID, printed)
+		}
+	}
+	sallyport(t, "lint", "--explain", "nonsense").wantError(t, `no rule "nonsense"`)
+}
+
+func TestMistakesInFlagsOfLintAreAllNamed(t *testing.T) {
+	sallyport(t, "lint").wantError(t, "-f FILE, --static-manifests-dir DIRECTORY or --cluster")
+	sallyport(t, "lint", "--severity", "bad", "-o", "xml", "--rule", "no-rule", "--ignore", "timeout", "--ignore", "nothing=x", "--context", "c").wantError(t,
+		`--severity "bad": choose error, warning or info`, `--output "xml"`, `no rule "no-rule"`, "write RULE=REASON", `no rule "nothing"`, "--context are of no use without --cluster")
+}
+
+func TestTheAnnotationOfRegistrationIsTheLinters(t *testing.T) {
+	if registration.LintAnnotation != lint.IgnoreAnnotation {
+		t.Errorf("%s and %s", registration.LintAnnotation, lint.IgnoreAnnotation)
+	}
+}
+
+// FuzzLint reads any text as objects, and looks at them.
+func FuzzLint(f *testing.F) {
+	f.Add([]byte(badHook))
+	f.Add([]byte(goodHook + "---\n" + badHook + "...\n# x\n---\n{\"a\":1}{"))
+	f.Add([]byte("apiVersion: v1\nkind: List\nitems: [null, 1, {apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {a: b}}}]\n"))
+	files, err := filepath.Glob("../../lint/testdata/rules/*/fail.yaml")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no files (%v)", err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		parsed, documents, err := parseObjects("fuzz.yaml", data)
+		if err == nil && len(parsed) > 0 && documents == 0 {
+			t.Error("objects of no document")
+		}
+		var objects []lint.Object
+		for _, object := range parsed {
+			objects = append(objects, object.forLint())
+		}
+		in, err := lint.ReadFiles(objects)
+		report := lint.Run(in, lint.Options{Known: knownWebhooks()})
+		read := 0
+		for _, n := range report.Checked {
+			read += n
+		}
+		// Whatever is neither looked at nor refused is told.
+		if err == nil && read < len(objects) && len(report.Skipped) == 0 {
+			t.Errorf("%d objects, %d looked at, and nothing said", len(objects), read)
+		}
+	})
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-io/sallyport/lint"
+)
+
+// printText prints findings by object, then what did not count, what was not checked,
+// and a summary.
+func (r *lintResult) printText(out io.Writer) error {
+	var text strings.Builder
+	last := ""
+	for _, f := range r.report.Findings {
+		if head := objectHead(f); head != last {
+			if last != "" {
+				text.WriteByte('\n')
+			}
+			fmt.Fprintf(&text, "%s\n", printable(head))
+			last = head
+		}
+		fmt.Fprintf(&text, "  %-8s%s\n", f.Severity, printable(where(f)+f.Message))
+		fmt.Fprintf(&text, "          %s\n", f.Fix)
+	}
+	if len(r.report.Findings) > 0 {
+		text.WriteByte('\n')
+	}
+	for _, f := range r.report.Ignored {
+		fmt.Fprintf(&text, "ignored: %s: %s: %s\n", f.Rule, printable(objectName(f)), printable(oneLine(f.Ignored)))
+	}
+	for _, line := range skippedLines(r.report.Skipped) {
+		fmt.Fprintf(&text, "not checked: %s\n", printable(line))
+	}
+	text.WriteString(r.summary() + "\n")
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// objectHead is the object, and its file if it is of one.
+func objectHead(f lint.Finding) string {
+	if f.File == "" {
+		return f.Object
+	}
+	return f.File + ": " + f.Object
+}
+
+// objectName is the object and the webhook of a finding.
+func objectName(f lint.Finding) string {
+	if f.Webhook == "" {
+		return f.Object
+	}
+	return f.Object + " " + f.Webhook
+}
+
+// where is the rule, the line and the webhook of a finding.
+func where(f lint.Finding) string {
+	out := f.Rule + ": "
+	if f.Line > 0 {
+		out = fmt.Sprintf("%s (line %d): ", f.Rule, f.Line)
+	}
+	if f.Webhook != "" {
+		out += f.Webhook + ": "
+	}
+	return out
+}
+
+// skippedLines name what was not checked, one line for each reason.
+func skippedLines(skipped []lint.Skipped) []string {
+	const most = 3
+	var lines []string
+	rules := map[string][]string{}
+	for _, s := range skipped {
+		line := oneLine(s.Reason)
+		if n := len(s.Objects); n > most {
+			line += fmt.Sprintf(" (%s and %d more)", strings.Join(s.Objects[:most], ", "), n-most)
+		} else if n > 0 {
+			line += " (" + strings.Join(s.Objects, ", ") + ")"
+		}
+		if _, ok := rules[line]; !ok {
+			lines = append(lines, line)
+		}
+		if s.Rule != "*" {
+			rules[line] = append(rules[line], s.Rule)
+		}
+	}
+	for i, line := range lines {
+		of := slices.Compact(rules[line])
+		if n := len(of); n > most+1 {
+			of = append(of[:most:most], fmt.Sprintf("and %d more rules", n-most))
+		}
+		if len(of) > 0 {
+			lines[i] = strings.Join(of, ", ") + ": " + line
+		}
+	}
+	return lines
+}
+
+func (r *lintResult) summary() string {
+	objects := 0
+	for _, n := range r.report.Checked {
+		objects += n
+	}
+	counts := map[lint.Severity]int{}
+	for _, f := range r.report.Findings {
+		counts[f.Severity]++
+	}
+	var found []string
+	for _, severity := range lint.Severities() {
+		if counts[severity] > 0 {
+			found = append(found, plural(counts[severity], string(severity)))
+		}
+	}
+	if len(found) == 0 {
+		found = []string{"nothing found"}
+	}
+	text := fmt.Sprintf("%s in %s", strings.Join(found, ", "), plural(objects, "object"))
+	if n := r.report.Checked["other kinds"]; n > 0 {
+		text += fmt.Sprintf(" (%d of kinds that no rule is about)", n)
+	}
+	if r.below > 0 {
+		text += fmt.Sprintf("; %d below %s", r.below, r.threshold)
+	}
+	webhooks := r.report.Checked["MutatingWebhookConfiguration"] + r.report.Checked["ValidatingWebhookConfiguration"] + r.report.Checked["CustomResourceDefinition"]
+	if webhooks == 0 {
+		text += "; there is no webhook configuration and no CustomResourceDefinition among them"
+	}
+	return text
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	if word == string(lint.Info) {
+		return fmt.Sprintf("%d %s", n, word)
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

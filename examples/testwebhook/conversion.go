@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/wire"
+)
+
+// convertedGroup is the group of what is converted.
+const convertedGroup = "stable.example.com"
+
+// convert converts between v1, which has hostPort, and v2, which has host and port. An
+// object without either stays as it is.
+func convert(_ context.Context, object *unstructured.Unstructured, version string) error {
+	switch version {
+	case "v2":
+		hostPort, there, err := unstructured.NestedString(object.Object, "hostPort")
+		if err != nil {
+			return errors.New("hostPort is no string")
+		}
+		if !there {
+			return nil
+		}
+		parts := strings.Split(hostPort, ":")
+		if len(parts) != 2 {
+			return errors.New("hostPort is not of the form host:port")
+		}
+		delete(object.Object, "hostPort")
+		object.Object["host"], object.Object["port"] = parts[0], parts[1]
+	case "v1":
+		host, hasHost, errHost := unstructured.NestedString(object.Object, "host")
+		port, hasPort, errPort := unstructured.NestedString(object.Object, "port")
+		switch {
+		case errHost != nil || errPort != nil:
+			return errors.New("host or port is no string")
+		case !hasHost && !hasPort:
+			return nil
+		}
+		delete(object.Object, "host")
+		delete(object.Object, "port")
+		object.Object["hostPort"] = host + ":" + port
+	}
+	return nil
+}
+
+// anyKind converts every kind of the group: the suites make up a kind for each case.
+// There is one converter for each kind that was asked for, made when it first is.
+type anyKind struct {
+	mu    sync.Mutex
+	kinds map[string]http.Handler
+}
+
+// mostKinds bounds what callers can make it keep.
+const mostKinds = 1000
+
+func newAnyKind() *anyKind { return &anyKind{kinds: map[string]http.Handler{}} }
+
+// ServeHTTP answers one ConversionReview.
+func (a *anyKind) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body) // it is in memory already, and has passed the limits
+	if err != nil {
+		http.Error(w, "the body cannot be read", http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	handler, err := a.of(kindIn(body))
+	if err != nil {
+		http.Error(w, "the kind cannot be converted", http.StatusInternalServerError)
+		return
+	}
+	handler.ServeHTTP(w, r)
+}
+
+// kindIn is the kind of the first object in a review, and some other one if there is
+// none or the body is no review: what is wrong is then said by who reads all of it.
+func kindIn(body []byte) string {
+	var review struct {
+		Request struct {
+			Objects []struct {
+				Kind string `json:"kind"`
+			} `json:"objects"`
+		} `json:"request"`
+	}
+	if err := json.Unmarshal(body, &review); err != nil || len(review.Request.Objects) == 0 || review.Request.Objects[0].Kind == "" {
+		return "None"
+	}
+	return review.Request.Objects[0].Kind
+}
+
+func (a *anyKind) of(kind string) (http.Handler, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if handler, ok := a.kinds[kind]; ok {
+		return handler, nil
+	}
+	if len(a.kinds) == mostKinds {
+		clear(a.kinds) // they are cheap to make again
+	}
+	// What a kind is called has no bearing here, and those of the suites are no names for
+	// a plural to be guessed from.
+	converter := conversion.Unstructured(schema.GroupKind{Group: convertedGroup, Kind: kind}, []string{"v1", "v2"}, convert).WithPlural("any")
+	handler, err := wire.NewConversion([]conversion.Converter{converter}, wire.ConversionOptions{})
+	if err != nil {
+		return nil, err
+	}
+	a.kinds[kind] = handler
+	return handler, nil
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net/url"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+func caBundle() Rule {
+	return Rule{
+		ID: "ca-bundle", Group: groupReach, Severities: []Severity{Error, Warning}, Source: "practice; Go's TLS client",
+		What: "The caBundle is there or injected, parses, is valid for 30 days more, and signs the serving certificate, whose name is <service>.<namespace>.svc.",
+		Why:  "TLS fails otherwise, and every call with it. More than one CA is right while one takes the place of another.",
+		Fix:  "Write the CA of the serving certificate into caBundle, or let cert-manager or the server itself do it; renew what ends soon.",
+		check: func(c *checker) {
+			for _, w := range c.webhooks {
+				config := w.ClientConfig
+				if blank(config.CABundle) {
+					// With a URL the API server may trust what its system trusts.
+					if config.Service != nil && !injected(w.config.Object) {
+						c.webhook(w, Error, "clientConfig", "caBundle is empty and no injector annotation is present")
+					}
+					continue
+				}
+				if problems := bundleProblems(config.CABundle, c.options.Now); len(problems) > 0 {
+					for _, p := range problems {
+						c.webhook(w, p.severity, "clientConfig/caBundle", "caBundle %s", p.text)
+					}
+					if problems[0].severity == Error {
+						continue
+					}
+				}
+				key, name := endpoint(config)
+				chain := c.leaf(key, config.Service)
+				if chain == nil {
+					c.skip(w.title(), "the serving certificate was not seen")
+					continue
+				}
+				for _, p := range leafProblems(chain, config.CABundle, name, c.options.Now) {
+					text := p.text
+					if strings.HasPrefix(text, "does not") {
+						text = "caBundle " + text
+					}
+					c.webhook(w, p.severity, "clientConfig/caBundle", "%s", text)
+				}
+			}
+		},
+	}
+}
+
+// leaf is the certificate that the server shows, or the one in the Secret that its
+// pods mount; nil if neither was read.
+func (c *checker) leaf(key string, service *admissionregistrationv1.ServiceReference) []*x509.Certificate {
+	if chain, ok := c.options.Leaves[key]; ok {
+		return chain
+	}
+	if service == nil {
+		return nil
+	}
+	s := c.serviceOf(service.Namespace, service.Name)
+	if s == nil {
+		return nil
+	}
+	for _, w := range c.behind(s) {
+		for _, volume := range w.template.Spec.Volumes {
+			if volume.Secret == nil {
+				continue
+			}
+			for _, secret := range c.secrets {
+				if secret.Namespace == w.Namespace && secret.Name == volume.Secret.SecretName {
+					if chain := servingCertificate(secret.value.Data); chain != nil {
+						return chain
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// endpoint is the key of a server, "host:port", and the name that the API server wants
+// in its certificate.
+func endpoint(config admissionregistrationv1.WebhookClientConfig) (key, name string) {
+	if s := config.Service; s != nil {
+		port := int32(443)
+		if s.Port != nil {
+			port = *s.Port
+		}
+		name = s.Name + "." + s.Namespace + ".svc"
+		return fmt.Sprintf("%s:%d", name, port), name
+	}
+	if config.URL == nil {
+		return "", ""
+	}
+	u, err := url.Parse(*config.URL)
+	if err != nil {
+		return "", ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	return u.Hostname() + ":" + port, u.Hostname()
+}
+
+// Endpoints are the servers of all webhooks and conversions: "host:port", where the
+// host of a Service is <name>.<namespace>.svc. They are keys of [Options.Leaves].
+func (in *Inventory) Endpoints() []string {
+	var out []string
+	seen := map[string]bool{}
+	add := func(config admissionregistrationv1.WebhookClientConfig) {
+		if key, _ := endpoint(config); key != "" && !seen[key] {
+			seen[key] = true
+			out = append(out, key)
+		}
+	}
+	for _, w := range in.webhooks {
+		add(w.ClientConfig)
+	}
+	for _, d := range in.definitions {
+		if client := conversionClient(d); client != nil {
+			add(*client)
+		}
+	}
+	return out
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// conditions compiles and evaluates match conditions with the API server's own
+// packages. An expression is compiled once.
+type conditions struct {
+	once     sync.Once
+	compiler cel.Compiler
+	compiled map[compiledKey]cel.CompilationResult
+	reached  map[reachKey]bool
+}
+
+type compiledKey struct {
+	expression string
+	params     bool
+}
+
+func (c *conditions) compile(m admissionregistrationv1.MatchCondition, params bool) cel.CompilationResult {
+	c.once.Do(func() { // it takes tens of milliseconds
+		c.compiler = cel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+		c.compiled = map[compiledKey]cel.CompilationResult{}
+	})
+	key := compiledKey{m.Expression, params}
+	result, ok := c.compiled[key]
+	if !ok {
+		accessor := matchconditions.MatchCondition(m)
+		options := cel.OptionalVariableDeclarations{HasAuthorizer: true, HasParams: params}
+		result = c.compiler.CompileCELExpression(&accessor, options, environment.StoredExpressions)
+		c.compiled[key] = result
+	}
+	return result
+}
+
+// mistake is why an expression does not compile; empty if it does.
+func (c *conditions) mistake(m admissionregistrationv1.MatchCondition) string {
+	if result := c.compile(m, false); result.Error != nil {
+		line := firstLine(strings.TrimPrefix(result.Error.Detail, "compilation failed: "))
+		return strings.TrimPrefix(line, "ERROR: <input>:")
+	}
+	return ""
+}
+
+// verdict is what a condition says about a request.
+type verdict struct {
+	matches bool
+	err     error // it cannot be told, or the evaluation fails
+}
+
+// errUnknown means that the answer depends on what is not known here.
+var errUnknown = errors.New("it depends on rights that are not looked at here")
+
+// evaluate asks one condition about a request.
+func (c *conditions) evaluate(ctx context.Context, m admissionregistrationv1.MatchCondition, r Request, params bool) verdict {
+	result := c.compile(m, params)
+	if result.Error != nil {
+		return verdict{err: errors.New(result.Error.Detail)}
+	}
+	if strings.Contains(m.Expression, "authorizer") {
+		return verdict{err: errUnknown}
+	}
+	attributes := r.attributes()
+	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: r.Kind}
+	if object := attributes.GetObject(); object != nil {
+		versioned.VersionedObject = admission.NewLazyObject(object)
+	}
+	if old := attributes.GetOldObject(); old != nil {
+		versioned.VersionedOldObject = admission.NewLazyObject(old)
+	}
+	request := cel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(r.Resource), metav1.GroupVersionKind(r.Kind))
+	evaluations, _, err := cel.NewCondition([]cel.CompilationResult{result}).ForInput(ctx, versioned, request,
+		cel.OptionalVariableBindings{}, nil, celconfig.RuntimeCELCostBudgetMatchConditions)
+	switch {
+	case err != nil:
+		return verdict{err: err}
+	case evaluations[0].Error != nil:
+		return verdict{err: evaluations[0].Error}
+	}
+	matches, _ := evaluations[0].EvalResult.Value().(bool) // it compiled, so it is one
+	return verdict{matches: matches}
+}
+
+// all asks all conditions, as the API server does: one that is false decides, whatever
+// becomes of the others. The name is that of the condition that decided.
+func (c *conditions) all(ctx context.Context, list []admissionregistrationv1.MatchCondition, r Request, params bool) (verdict, string) {
+	out, name := verdict{matches: true}, ""
+	for _, m := range list {
+		v := c.evaluate(ctx, m, r, params)
+		if v.err != nil {
+			if out.err == nil {
+				out, name = verdict{err: v.err}, m.Name
+			}
+		} else if !v.matches {
+			return v, m.Name
+		}
+	}
+	return out, name
+}
+
+// Request is a request to the API server.
+type Request struct {
+	Operation admissionregistrationv1.OperationType
+	// Resource and Subresource are those of the request, Kind is that of Object.
+	Resource    schema.GroupVersionResource
+	Subresource string
+	Kind        schema.GroupVersionKind
+	// Namespace is empty for what is cluster-scoped; for a Namespace it is its name.
+	Namespace, Name string
+	// Object and OldObject are as the operation has them; nil if it has none, or if
+	// they are not known.
+	Object, OldObject map[string]any
+	// User and Groups are who asks.
+	User   string
+	Groups []string
+	// NamespaceLabels are those of the namespace; nil if they are not known.
+	NamespaceLabels map[string]string
+	// Equivalents are the same resource in other versions, and groups.
+	Equivalents []schema.GroupVersionResource
+}
+
+// attributes are the request in the API server's own form.
+func (r Request) attributes() admission.Attributes {
+	asObject := func(value map[string]any) runtime.Object {
+		if value == nil {
+			return nil
+		}
+		return &unstructured.Unstructured{Object: value}
+	}
+	return admission.NewAttributesRecord(asObject(r.Object), asObject(r.OldObject), r.Kind, r.Namespace, r.Name, r.Resource, r.Subresource,
+		admission.Operation(r.Operation), nil, true, &user.DefaultInfo{Name: r.User, Groups: r.Groups})
+}
+
+// bare is the request to write an object of which nothing but name and namespace is
+// known.
+func bare(group, version, resource, kind, namespace string) Request {
+	object := map[string]any{"apiVersion": schema.GroupVersion{Group: group, Version: version}.String(), "kind": kind, "metadata": map[string]any{"name": "x"}}
+	if namespace != "" {
+		object["metadata"] = map[string]any{"name": "x", "namespace": namespace}
+	}
+	return Request{
+		Operation: admissionregistrationv1.Create, Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource},
+		Kind: schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, Namespace: namespace, Name: "x", Object: object, User: "system:admin",
+	}
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// quoteShort is an expression for a message.
+func quoteShort(expression string) string {
+	const longest = 60
+	expression = strings.Join(strings.Fields(expression), " ")
+	if runes := []rune(expression); len(runes) > longest {
+		expression = string(runes[:longest]) + "…"
+	}
+	return fmt.Sprintf("%q", expression)
+}

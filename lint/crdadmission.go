@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import "strings"
+
+func crdAdmission() Rule {
+	return Rule{
+		ID: "crd-admission", Group: groupWedge, Severities: []Severity{Warning}, Source: "incidents",
+		What: "No webhook with failurePolicy Fail is for CustomResourceDefinitions or APIServices, unless it is narrowed.",
+		Why:  "Upgrades depend on them, also that of the webhook's own project, which may be the repair.",
+		Fix:  "Use Ignore, or match conditions that let through what the webhook does not care about.",
+		check: func(c *checker) {
+			for _, w := range c.webhooks {
+				if !w.failsClosed() || len(w.MatchConditions) > 0 || optsIn(w.ObjectSelector) {
+					continue
+				}
+				var matched []string
+				for _, r := range []struct{ group, resource string }{{"apiextensions.k8s.io", "customresourcedefinitions"}, {"apiregistration.k8s.io", "apiservices"}} {
+					if w.covers(r.group, r.resource) {
+						matched = append(matched, r.resource)
+					}
+				}
+				if len(matched) > 0 {
+					c.webhook(w, Warning, "rules", "failurePolicy Fail on %s can block the upgrade of its own project", strings.Join(matched, ", "))
+				}
+			}
+		},
+	}
+}

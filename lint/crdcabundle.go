@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+func crdCABundle() Rule {
+	return Rule{
+		ID: "crd-ca-bundle", Group: groupCRD, Severities: []Severity{Error, Warning}, Source: "practice; Go's TLS client",
+		What: "The caBundle of the conversion webhook is there or injected, not only white space, parses, and signs the serving certificate.",
+		Why:  "TLS fails otherwise, and with it every read of another version than the stored one. White space counts as nothing.",
+		Fix:  "Write the CA of the serving certificate into caBundle, or let cert-manager or the server itself do it.",
+		check: func(c *checker) {
+			for _, d := range c.converting() {
+				client := conversionClient(d)
+				if client == nil {
+					continue // crd-client-config says so
+				}
+				if blank(client.CABundle) {
+					if client.Service != nil && !injected(d.Object) {
+						c.object(d.Object, Error, conversionPath+"/clientConfig", "conversion caBundle is empty and no injector annotation is present")
+					}
+					continue
+				}
+				problems := bundleProblems(client.CABundle, c.options.Now)
+				if len(problems) == 0 || problems[0].severity != Error {
+					key, name := endpoint(*client)
+					if chain := c.leaf(key, client.Service); chain != nil {
+						problems = append(problems, leafProblems(chain, client.CABundle, name, c.options.Now)...)
+					} else {
+						c.skip(d.title(), "the serving certificate was not seen")
+					}
+				}
+				for _, p := range problems {
+					c.object(d.Object, p.severity, conversionPath+"/clientConfig/caBundle", "conversion caBundle: %s", p.text)
+				}
+			}
+		},
+	}
+}

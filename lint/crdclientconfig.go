@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+func crdClientConfig() Rule {
+	return Rule{
+		ID: "crd-client-config", Group: groupCRD, Severities: []Severity{Error}, Source: fromAPI,
+		What: "The conversion webhook has one of url and service; Service, port and path exist and are served.",
+		Why:  "Nothing can be read in another version than the stored one otherwise.",
+		Fix:  "Correct spec.conversion.webhook.clientConfig, or the Service.",
+		check: func(c *checker) {
+			for _, d := range c.converting() {
+				client := conversionClient(d)
+				if client == nil || (client.URL == nil) == (client.Service == nil) {
+					c.object(d.Object, Error, conversionPath, "conversion webhook: exactly one of clientConfig.url and clientConfig.service is required")
+					continue
+				}
+				if client.URL != nil {
+					for _, problem := range urlProblems(*client.URL) {
+						c.object(d.Object, Error, conversionPath+"/clientConfig/url", "conversion webhook: %s", problem)
+					}
+					continue
+				}
+				s, path := client.Service, ""
+				if s.Path != nil {
+					path = *s.Path
+				}
+				c.reach(d.title(), s.Namespace, s.Name, s.Port, path, func(format string, args ...any) {
+					c.object(d.Object, Error, conversionPath+"/clientConfig/service", "conversion webhook: "+format, args...)
+				})
+			}
+		},
+	}
+}

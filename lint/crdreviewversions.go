@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+func crdReviewVersions() Rule {
+	return Rule{
+		ID: "crd-review-versions", Group: groupCRD, Severities: []Severity{Error, Warning}, Source: fromAPI,
+		What: "conversionReviewVersions has v1 first.",
+		Why:  "The first entry that the API server knows is used; v1beta1 skips the checks of UID and kind.",
+		Fix:  "Set conversionReviewVersions: [v1].",
+		check: func(c *checker) {
+			for _, d := range c.converting() {
+				versions := d.value.Spec.Conversion.Webhook.ConversionReviewVersions
+				list := "[" + strings.Join(versions, " ") + "]"
+				known := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v != "v1" && v != "v1beta1" })
+				if len(known) == 0 {
+					c.object(d.Object, Error, conversionPath, "conversionReviewVersions %s has no version that the API server knows", list)
+				} else if known[0] != "v1" {
+					c.object(d.Object, Warning, conversionPath+"/conversionReviewVersions", "conversionReviewVersions %s should start with v1", list)
+				}
+			}
+		},
+	}
+}
+
+const conversionPath = "/spec/conversion/webhook"
+
+// converting are the definitions whose objects a webhook converts.
+func (in *Inventory) converting() []*typed[apiextensionsv1.CustomResourceDefinition] {
+	var out []*typed[apiextensionsv1.CustomResourceDefinition]
+	for _, d := range in.definitions {
+		if conversion := d.value.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter && conversion.Webhook != nil {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// conversionClient says how the conversion webhook is reached; nil if there is none.
+func conversionClient(d *typed[apiextensionsv1.CustomResourceDefinition]) *admissionregistrationv1.WebhookClientConfig {
+	conversion := d.value.Spec.Conversion
+	if conversion == nil || conversion.Strategy != apiextensionsv1.WebhookConverter || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil {
+		return nil
+	}
+	config := conversion.Webhook.ClientConfig
+	out := &admissionregistrationv1.WebhookClientConfig{URL: config.URL, CABundle: config.CABundle}
+	if s := config.Service; s != nil {
+		out.Service = &admissionregistrationv1.ServiceReference{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: s.Port}
+	}
+	return out
+}

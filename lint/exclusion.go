@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// narrowed tells whether anything but the rules says what the webhook is for.
+func (w *webhook) narrowed() bool {
+	return len(requirements(w.NamespaceSelector)) > 0 || len(requirements(w.ObjectSelector)) > 0 || len(w.MatchConditions) > 0
+}
+
+// systemNamespaces must work without any webhook.
+func systemNamespaces() []string {
+	return []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespacePublic}
+}
+
+// kindOf is the kind of resources of Kubernetes that rules here ask about.
+func kindOf(resource string) string {
+	base, _, _ := strings.Cut(resource, "/")
+	switch base {
+	case "endpoints":
+		return "Endpoints"
+	case "networkpolicies", "priorityclasses", "ingresses":
+		return map[string]string{"networkpolicies": "NetworkPolicy", "priorityclasses": "PriorityClass", "ingresses": "Ingress"}[base]
+	}
+	singular := strings.TrimSuffix(base, "s")
+	for _, known := range []string{"ConfigMap", "ServiceAccount", "EndpointSlice", "CertificateSigningRequest", "CSIDriver", "CustomResourceDefinition", "APIService",
+		"ReplicaSet", "StatefulSet", "DaemonSet", "CronJob", "LimitRange", "ResourceQuota", "PersistentVolumeClaim", "RoleBinding"} {
+		if strings.EqualFold(known, singular) {
+			return known
+		}
+	}
+	return strings.ToUpper(singular[:1]) + singular[1:]
+}
+
+// reaches tells whether the webhook may be asked about a resource in a namespace; the
+// namespace of what is cluster-scoped is empty. What selectors leave out is left out;
+// conditions are asked about an object of which nothing else is known.
+func (c *checker) reaches(w *webhook, group, resource, namespace string) bool {
+	if optsIn(w.ObjectSelector) || namespace != "" && c.excludesNamespace(w.NamespaceSelector, namespace) {
+		return false
+	}
+	if len(w.MatchConditions) == 0 {
+		return true
+	}
+	// Most conditions are not about the namespace: they are asked once for all.
+	key := reachKey{w, group, resource, ""}
+	if slices.ContainsFunc(w.MatchConditions, func(m admissionregistrationv1.MatchCondition) bool {
+		return strings.Contains(m.Expression, "namespace")
+	}) {
+		key.namespace = namespace
+	}
+	reached, ok := c.conditions.reached[key]
+	if !ok {
+		reached = !c.conditionsExclude(w, bare(group, "v1", resource, kindOf(resource), namespace))
+		c.conditions.reached[key] = reached
+	}
+	return reached
+}
+
+type reachKey struct {
+	webhook                    *webhook
+	group, resource, namespace string
+}
+
+// ownPodsExcluded tells whether the webhook leaves the pods of its own server alone,
+// as far as is known of them.
+func (c *checker) ownPodsExcluded(w *webhook, service *admissionregistrationv1.ServiceReference) bool {
+	if c.excludesNamespace(w.NamespaceSelector, service.Namespace) {
+		return true
+	}
+	var own []*workload
+	if s := c.serviceOf(service.Namespace, service.Name); s != nil {
+		own = c.behind(s)
+	}
+	if len(own) == 0 { // what is said about labels or names is taken on trust
+		return len(requirements(w.ObjectSelector)) > 0 ||
+			slices.ContainsFunc(w.MatchConditions, func(m admissionregistrationv1.MatchCondition) bool {
+				return strings.Contains(m.Expression, "labels") || strings.Contains(m.Expression, "serviceAccountName") || strings.Contains(m.Expression, service.Namespace)
+			})
+	}
+	return !slices.ContainsFunc(own, func(workload *workload) bool {
+		return selects(w.ObjectSelector, workload.template.Labels) && !c.conditionsExclude(w, podOf(workload, service.Namespace))
+	})
+}
+
+// podOf is the request to create a pod of a workload.
+func podOf(w *workload, namespace string) Request {
+	r := bare("", "v1", "pods", "Pod", namespace)
+	raw, err := json.Marshal(w.template)
+	if err != nil { // it was read as JSON
+		return r
+	}
+	var object map[string]any
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return r
+	}
+	object["apiVersion"], object["kind"] = "v1", "Pod"
+	meta, ok := object["metadata"].(map[string]any)
+	if !ok {
+		meta = map[string]any{}
+		object["metadata"] = meta
+	}
+	meta["namespace"], meta["generateName"] = namespace, w.Name+"-"
+	r.Object, r.Name = object, ""
+	return r
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubejson "sigs.k8s.io/json"
+)
+
+// Object is one object as it was read.
+type Object struct {
+	APIVersion, Kind, Namespace, Name string
+	Labels, Annotations               map[string]string
+	// Raw is the object as JSON.
+	Raw []byte
+	// At is the file, and the line in it, where the value that a JSON pointer leads to
+	// stands. It is nil for an object of a cluster.
+	At func(pointer string) (file string, line int)
+	// Static is set for an object in a directory of static admission manifests
+	// (KEP-5793).
+	Static bool
+}
+
+// title names the object: "Kind/namespace/name".
+func (o *Object) title() string {
+	name := o.Name
+	if name == "" {
+		name = "(without a name)"
+	}
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + name
+	}
+	return o.Kind + "/" + name
+}
+
+func (o *Object) at(pointer string) (string, int) {
+	if o.At == nil {
+		return "", 0
+	}
+	return o.At(pointer)
+}
+
+// staticSuffix is what names of static configurations end in.
+const staticSuffix = ".static.k8s.io"
+
+// static tells whether kube-apiserver reads the object from a file. The suffix is for
+// nothing else, so that a manifest on its way to the directory is recognised too.
+func (o *Object) static() bool {
+	return o.Static || o.At != nil && strings.HasSuffix(o.Name, staticSuffix)
+}
+
+// Inventory is all that was read, by kind.
+type Inventory struct {
+	// Cluster is set if the objects are those of a cluster.
+	cluster bool
+	// complete has the kinds of which all objects were read.
+	complete map[string]bool
+	checked  map[string]int
+	unread   []Skipped
+
+	configurations []*configuration
+	webhooks       []*webhook // of all configurations
+	policies       []*policy
+	bindings       []*policyBinding
+
+	services         []*typed[corev1.Service]
+	endpointSlices   []*typed[discoveryv1.EndpointSlice]
+	workloads        []*workload
+	budgets          []*typed[policyv1.PodDisruptionBudget]
+	networkPolicies  []*typed[networkingv1.NetworkPolicy]
+	definitions      []*typed[apiextensionsv1.CustomResourceDefinition]
+	namespaces       []*typed[corev1.Namespace]
+	secrets          []*typed[corev1.Secret]
+	roles            []*role
+	roleBindings     []*roleBinding
+	servicesByName   map[string]*typed[corev1.Service]
+	namespacesByName map[string]*typed[corev1.Namespace]
+
+	// What is found out once.
+	workloadsByNamespace map[string][]*workload
+	behindService        map[*typed[corev1.Service]][]*workload
+	allBackends          []*backend
+}
+
+// typed is an object with its value.
+type typed[T any] struct {
+	*Object
+	value T
+}
+
+// Kinds are those that rules look at, with the one version of each that is read.
+func Kinds() []schema.GroupVersionKind {
+	out := make([]schema.GroupVersionKind, 0, len(kinds))
+	for _, k := range kinds {
+		out = append(out, k.gvk)
+	}
+	return out
+}
+
+type kind struct {
+	gvk schema.GroupVersionKind
+	add func(*Inventory, *Object) error
+}
+
+var kinds = []kind{
+	{admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"), (*Inventory).addMutating},
+	{admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), (*Inventory).addValidating},
+	{admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy"), (*Inventory).addMutatingPolicy},
+	{admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyBinding"), (*Inventory).addMutatingBinding},
+	{admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"), (*Inventory).addValidatingPolicy},
+	{admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"), (*Inventory).addValidatingBinding},
+	{apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), adder(func(in *Inventory) *[]*typed[apiextensionsv1.CustomResourceDefinition] { return &in.definitions })},
+	{corev1.SchemeGroupVersion.WithKind("Service"), adder(func(in *Inventory) *[]*typed[corev1.Service] { return &in.services })},
+	{discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), adder(func(in *Inventory) *[]*typed[discoveryv1.EndpointSlice] { return &in.endpointSlices })},
+	{appsv1.SchemeGroupVersion.WithKind("Deployment"), (*Inventory).addDeployment},
+	{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), (*Inventory).addStatefulSet},
+	{appsv1.SchemeGroupVersion.WithKind("DaemonSet"), (*Inventory).addDaemonSet},
+	{policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), adder(func(in *Inventory) *[]*typed[policyv1.PodDisruptionBudget] { return &in.budgets })},
+	{networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), adder(func(in *Inventory) *[]*typed[networkingv1.NetworkPolicy] { return &in.networkPolicies })},
+	{corev1.SchemeGroupVersion.WithKind("Namespace"), adder(func(in *Inventory) *[]*typed[corev1.Namespace] { return &in.namespaces })},
+	{corev1.SchemeGroupVersion.WithKind("Secret"), adder(func(in *Inventory) *[]*typed[corev1.Secret] { return &in.secrets })},
+	{rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), (*Inventory).addRole},
+	{rbacv1.SchemeGroupVersion.WithKind("Role"), (*Inventory).addRole},
+	{rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), (*Inventory).addRoleBinding},
+	{rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), (*Inventory).addRoleBinding},
+}
+
+// adder appends to the list of a kind.
+func adder[T any](list func(*Inventory) *[]*typed[T]) func(*Inventory, *Object) error {
+	return func(in *Inventory, o *Object) error {
+		t, err := read[T](o)
+		if err != nil {
+			return err
+		}
+		l := list(in)
+		*l = append(*l, t)
+		return nil
+	}
+}
+
+// read decodes an object as the API server does: names are case-sensitive, unknown
+// ones are passed over.
+func read[T any](o *Object) (*typed[T], error) {
+	t := &typed[T]{Object: o}
+	if err := kubejson.UnmarshalCaseSensitivePreserveInts(o.Raw, &t.value); err != nil {
+		return nil, o.errorf(err)
+	}
+	return t, nil
+}
+
+// errorf says which object cannot be read. Values are not repeated.
+func (o *Object) errorf(err error) error {
+	var wrong *json.UnmarshalTypeError
+	text := err.Error()
+	if errors.As(err, &wrong) {
+		text = fmt.Sprintf("%s: want %s, got %s", wrong.Field, wrong.Type, wrong.Value)
+	}
+	text = o.title() + " cannot be read: " + text
+	if file, line := o.at(""); file != "" {
+		return fmt.Errorf("%s:%d: %s", file, line, text)
+	}
+	return errors.New(text)
+}
+
+// ReadFiles takes stock of objects that are not all there are: what is not among them
+// may well exist. The error names each object that cannot be read; the inventory has
+// the others.
+func ReadFiles(objects []Object) (*Inventory, error) { return readAll(objects, false, nil) }
+
+// ReadCluster takes stock of a cluster. Missing has, for each kind that could not be
+// listed, the reason.
+func ReadCluster(objects []Object, missing map[schema.GroupVersionKind]string) (*Inventory, error) {
+	return readAll(objects, true, missing)
+}
+
+func readAll(objects []Object, cluster bool, missing map[schema.GroupVersionKind]string) (*Inventory, error) {
+	in := &Inventory{cluster: cluster, complete: map[string]bool{}, checked: map[string]int{}}
+	var errs []error
+	for i := range objects {
+		errs = append(errs, in.add(&objects[i]))
+	}
+	for _, k := range kinds {
+		if reason, ok := missing[k.gvk]; ok {
+			in.unread = append(in.unread, Skipped{Rule: "*", Reason: "objects of kind " + k.gvk.Kind + ": " + reason})
+		} else if cluster {
+			in.complete[k.gvk.Kind] = true
+		}
+	}
+	in.index()
+	return in, errors.Join(errs...)
+}
+
+func (in *Inventory) add(o *Object) error {
+	version, err := schema.ParseGroupVersion(o.APIVersion)
+	if err != nil {
+		return o.errorf(err)
+	}
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.gvk.Kind == o.Kind && k.gvk.Group == version.Group })
+	if i < 0 {
+		in.checked["other kinds"]++
+		return nil
+	}
+	k := kinds[i]
+	if version.Version != k.gvk.Version {
+		in.unread = append(in.unread, Skipped{Rule: "*", Objects: []string{o.title()},
+			Reason: fmt.Sprintf("%s is not read in version %s: convert it to %s", o.Kind, o.APIVersion, k.gvk.GroupVersion())})
+		return nil
+	}
+	if err := k.add(in, o); err != nil {
+		return err
+	}
+	in.checked[o.Kind]++
+	return nil
+}
+
+func (in *Inventory) index() {
+	in.servicesByName, in.namespacesByName = map[string]*typed[corev1.Service]{}, map[string]*typed[corev1.Namespace]{}
+	for _, s := range in.services {
+		in.servicesByName[s.Namespace+"/"+s.Name] = s
+	}
+	for _, n := range in.namespaces {
+		in.namespacesByName[n.Name] = n
+	}
+	in.workloadsByNamespace, in.behindService = map[string][]*workload{}, map[*typed[corev1.Service]][]*workload{}
+	for _, w := range in.workloads {
+		in.workloadsByNamespace[w.Namespace] = append(in.workloadsByNamespace[w.Namespace], w)
+	}
+	for _, c := range in.configurations {
+		in.webhooks = append(in.webhooks, c.webhooks...)
+	}
+}
+
+// Checked is how many objects of each kind were read.
+func (in *Inventory) Checked() map[string]int { return in.checked }
+
+// Unread is what could not be read, and why.
+func (in *Inventory) Unread() []Skipped { return in.unread }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+func matchConditions() Rule {
+	return Rule{
+		ID: "match-conditions", Group: groupMatching, Severities: []Severity{Error, Warning, Info}, Source: fromBoth,
+		What: "Match conditions compile, have qualified names that are unique, are at most 64, do not read object on DELETE, and have no loop within a loop. A webhook for what is written all the time has some.",
+		Why:  "With failurePolicy Fail, an evaluation that fails refuses the request; with Ignore it skips the call. A call that is not made costs nothing.",
+		Fix:  "Guard object by request.operation != \"DELETE\" or object != null; test with a condition what every object that the webhook cares about has.",
+		check: func(c *checker) {
+			for _, w := range c.webhooks {
+				c.lookAtConditions(w)
+			}
+		},
+	}
+}
+
+func (c *checker) lookAtConditions(w *webhook) {
+	if len(w.MatchConditions) > 64 {
+		c.webhook(w, Error, "matchConditions", "matchConditions are %d; the API server allows 64", len(w.MatchConditions))
+	}
+	seen, compile := map[string]bool{}, true
+	for i, m := range w.MatchConditions {
+		if len(validation.IsQualifiedName(m.Name)) > 0 {
+			c.webhook(w, Error, "matchConditions", "matchConditions[%d] has the name %q, which is not a qualified name", i, m.Name)
+		}
+		if seen[m.Name] {
+			c.webhook(w, Error, "matchConditions", "matchConditions[%d]: the name %s is used twice", i, m.Name)
+		}
+		seen[m.Name] = true
+		if cause := c.conditions.mistake(m); cause != "" {
+			compile = false
+			c.webhook(w, Error, "matchConditions", "matchConditions[%d] does not compile: %s", i, cause)
+		} else if nestedLoops(m.Expression) {
+			c.webhook(w, Warning, "matchConditions", "matchConditions[%d] has a loop within a loop; it may exceed the cost that the API server allows", i)
+		}
+	}
+	if compile {
+		c.lookAtDelete(w)
+	}
+	if frequent := w.frequent(); frequent != "" && !w.narrowed() {
+		c.webhook(w, Info, "rules", "a matchCondition or selector would avoid most calls: %s are written all the time", frequent)
+	}
+}
+
+var readsObject = regexp.MustCompile(`\bobject\b`)
+
+// lookAtDelete asks the conditions about a deletion, where object is null.
+func (c *checker) lookAtDelete(w *webhook) {
+	if !slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+		return ruleFor(r, admissionregistrationv1.Delete)
+	}) {
+		return
+	}
+	r := bare("", "v1", "pods", "Pod", "default")
+	r.Operation, r.OldObject, r.Object = admissionregistrationv1.Delete, r.Object, nil
+	v, name := c.evaluate(w, r)
+	if v.err == nil {
+		return
+	}
+	i := slices.IndexFunc(w.MatchConditions, func(m admissionregistrationv1.MatchCondition) bool { return m.Name == name })
+	if readsObject.MatchString(strings.ReplaceAll(w.MatchConditions[i].Expression, "oldObject", "")) {
+		c.webhook(w, Warning, "matchConditions", "matchConditions[%d] reads object, which is null on DELETE", i)
+	}
+}
+
+// frequent is a resource that the webhook is for and that is written all the time.
+func (w *webhook) frequent() string {
+	for _, r := range []struct{ group, resource string }{{"coordination.k8s.io", "leases"}, {"", "events"}, {"events.k8s.io", "events"}, {"", "pods"}, {"discovery.k8s.io", "endpointslices"}, {"", "pods/status"}} {
+		if w.covers(r.group, r.resource) {
+			return r.resource
+		}
+	}
+	return ""
+}
+
+var macro = regexp.MustCompile(`\.(all|exists|exists_one|map|filter)\(`)
+
+// nestedLoops tells whether a macro of CEL that goes through a list stands inside of
+// another one.
+func nestedLoops(expression string) bool {
+	for _, at := range macro.FindAllStringIndex(expression, -1) {
+		depth := 1
+		for i := at[1]; i < len(expression) && depth > 0; i++ {
+			switch expression[i] {
+			case '(':
+				depth++
+			case ')':
+				depth--
+			case '.':
+				if loc := macro.FindStringIndex(expression[i:]); loc != nil && loc[0] == 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

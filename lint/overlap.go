@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"encoding/json"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func overlap() Rule {
+	return Rule{
+		ID: "overlap", Group: groupMatching, Severities: []Severity{Info}, Source: "practice",
+		What: "No other configuration of the same kind has the same rules and selectors that overlap.",
+		Why:  "It may be a second version of one product, or left over.",
+		Fix:  "Delete what is left over; give what belongs together selectors that exclude each other.",
+		check: func(c *checker) {
+			same := map[string][]*webhook{}
+			for _, w := range c.webhooks {
+				key := w.config.Kind + " " + w.rulesKey()
+				for _, other := range same[key] {
+					if other.config != w.config && !disjoint(w.NamespaceSelector, other.NamespaceSelector) && !disjoint(w.ObjectSelector, other.ObjectSelector) {
+						c.webhook(w, Info, "rules", "rules overlap with %s", other.title())
+						break
+					}
+				}
+				same[key] = append(same[key], w)
+			}
+		},
+	}
+}
+
+// rulesKey is equal for equal rules, whatever their order.
+func (w *webhook) rulesKey() string {
+	var keys []string
+	for _, rule := range w.Rules {
+		rule = *rule.DeepCopy()
+		slices.Sort(rule.Operations)
+		for _, list := range [][]string{rule.APIGroups, rule.APIVersions, rule.Resources} {
+			slices.Sort(list)
+		}
+		key, err := json.Marshal(rule)
+		if err != nil { // plain strings
+			continue
+		}
+		keys = append(keys, string(key))
+	}
+	slices.Sort(keys)
+	key, err := json.Marshal(keys)
+	if err != nil {
+		return ""
+	}
+	return string(key)
+}
+
+// disjoint tells whether nothing can match both selectors, as far as two terms show
+// that.
+func disjoint(a, b *metav1.LabelSelector) bool {
+	for _, x := range requirements(a) {
+		for _, y := range requirements(b) {
+			if x.key == y.key && (contradicts(x, y) || contradicts(y, x)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func contradicts(x, y requirement) bool {
+	within := func(list []string) func(string) bool {
+		return func(v string) bool { return slices.Contains(list, v) }
+	}
+	switch x.operator {
+	case metav1.LabelSelectorOpIn:
+		switch y.operator {
+		case metav1.LabelSelectorOpIn:
+			return !slices.ContainsFunc(x.values, within(y.values))
+		case metav1.LabelSelectorOpNotIn:
+			return !slices.ContainsFunc(x.values, func(v string) bool { return !slices.Contains(y.values, v) })
+		case metav1.LabelSelectorOpDoesNotExist:
+			return true
+		}
+	case metav1.LabelSelectorOpExists:
+		return y.operator == metav1.LabelSelectorOpDoesNotExist
+	}
+	return false
+}

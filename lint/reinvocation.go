@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+func reinvocation() Rule {
+	return Rule{
+		ID: "reinvocation", Group: groupMatching, Severities: []Severity{Warning}, Source: fromGP,
+		What: "Where several mutating webhooks are for one resource, one that depends on what others may set has reinvocationPolicy IfNeeded.",
+		Why:  "Otherwise it misses what later ones change. A handler that is called again must be idempotent.",
+		Fix:  "Set reinvocationPolicy: IfNeeded, and prove that a second call changes nothing.",
+		check: func(c *checker) {
+			for _, w := range c.webhooks {
+				if !w.config.mutating || w.ReinvocationPolicy != nil && *w.ReinvocationPolicy != admissionregistrationv1.NeverReinvocationPolicy {
+					continue
+				}
+				other := c.another(w)
+				if other == nil {
+					continue
+				}
+				known, ok := c.known(w)
+				if !ok {
+					c.skip(w.title(), "only its code tells which fields the handler reads")
+				} else if len(known.Reads) > 0 {
+					c.webhook(w, Warning, "reinvocationPolicy", "the handler reads %s, which %s may change later; consider IfNeeded", strings.Join(known.Reads, ", "), other.title())
+				}
+			}
+		},
+	}
+}
+
+// another is another mutating webhook for a resource of this one.
+func (c *checker) another(w *webhook) *webhook {
+	for _, other := range c.webhooks {
+		if other == w || !other.config.mutating {
+			continue
+		}
+		for _, rule := range w.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					if other.covers(group, resource, rule.Operations...) {
+						return other
+					}
+				}
+			}
+		}
+	}
+	return nil
+}

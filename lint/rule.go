@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Rule is one thing to look for.
+type Rule struct {
+	// ID is what flags and annotations name, for example "wedge-self".
+	ID string
+	// Group is the heading under which the rule stands in the reference.
+	Group string
+	// Severities are those that its findings have, the worst first. A rule without any
+	// is not visible in objects: a test has to prove it.
+	Severities []Severity
+	// What is checked, why it matters, and what to do about a finding.
+	What, Why, Fix string
+	// Source says where the rule comes from.
+	Source string
+
+	check func(*checker)
+}
+
+// Sources of rules.
+const (
+	fromAPI  = "API validation"
+	fromGP   = "Kubernetes: Admission Webhook Good Practices"
+	fromBoth = fromAPI + "; " + fromGP
+)
+
+// Groups of rules.
+const (
+	groupIdentity  = "Webhook entries: identity and contract"
+	groupReach     = "Webhook entries: reaching the server"
+	groupTime      = "Webhook entries: time and failure"
+	groupWedge     = "Webhook entries: wedging the cluster"
+	groupMatching  = "Webhook entries: rules and matching"
+	groupDesign    = "Webhook entries: design"
+	groupStatic    = "Static manifests"
+	groupCRD       = "CRD conversion"
+	groupWorkload  = "Workload"
+	groupBehaviour = "Behaviour: what a test has to prove"
+)
+
+// Rules are all rules in the order of the catalogue.
+func Rules() []Rule {
+	rules := []Rule{
+		nameFQDN(), sideEffects(), reviewVersions(),
+		clientConfig(), serviceExists(), caBundle(),
+		timeout(), sumTimeout(), failPolicyMutating(), failPolicyUnset(),
+		wedgeWildcard(), wedgeSelf(), wedgeSystem(), wedgeNode(), wedgeConfig(), virtualResources(), leases(), crdAdmission(), loop(), olm(),
+		matchPolicy(), scope(), subresourceStar(), deleteOp(), connect(), emptySelectorObj(), matchConditions(), reinvocation(), order(), overlap(),
+		preferCEL(), consolidate(),
+		static(),
+		crdReviewVersions(), crdStorageVersion(), crdStoredVersions(), crdClientConfig(), crdCABundle(), crdAvailability(), crdPreserveUnknown(),
+		crdOwnCache(), crdWebhookVersions(),
+		workloadReplicas(), workloadSpread(), workloadPDB(), workloadRolling(), workloadProbes(), workloadDrain(), workloadServiceType(), workloadSelector(),
+		workloadPriority(), workloadResources(), workloadNodeGate(), workloadNetworkPolicy(), workloadPort(), workloadSecurity(),
+		workloadRBACConfig(), workloadRBACInjector(),
+	}
+	return append(rules, behaviours()...)
+}
+
+// FindRule is the rule with that ID.
+func FindRule(id string) (Rule, bool) {
+	rules := Rules()
+	i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })
+	if i < 0 {
+		return Rule{}, false
+	}
+	return rules[i], true
+}
+
+// Explain is all that is to say about a rule, for a terminal.
+func (r Rule) Explain() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s (%s)\n\n", r.ID, r.levels())
+	fmt.Fprintf(&out, "Checks: %s\n\nWhy:    %s\n\nFix:    %s\n\nSource: %s\n", r.What, r.Why, r.Fix, r.Source)
+	return out.String()
+}
+
+// levels names the severities: "error, warning".
+func (r Rule) levels() string {
+	if len(r.Severities) == 0 {
+		return "a test has to prove it"
+	}
+	names := make([]string, len(r.Severities))
+	for i, s := range r.Severities {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+func scope() Rule {
+	return Rule{
+		ID: "scope", Group: groupMatching, Severities: []Severity{Info}, Source: "practice",
+		What: "A rule whose resources all have one scope says which.",
+		Why:  "There is less to evaluate, and it is clear what is meant.",
+		Fix:  "Set scope: Namespaced, or Cluster.",
+		check: func(c *checker) {
+			for _, w := range c.webhooks {
+				for _, rule := range w.Rules {
+					if rule.Scope != nil && *rule.Scope != admissionregistrationv1.AllScopes {
+						continue
+					}
+					if one := c.scopeOf(rule); one != "" {
+						c.webhook(w, Info, "rules", "scope of rule %s could be %s", ruleText(rule), one)
+					}
+				}
+			}
+		},
+	}
+}
+
+// scopeOf is the one scope of all resources of a rule; empty if it is not known or
+// there are two.
+func (c *checker) scopeOf(rule admissionregistrationv1.RuleWithOperations) admissionregistrationv1.ScopeType {
+	out := admissionregistrationv1.ScopeType("")
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			one := c.scopeOfResource(group, resource)
+			if one == "" || out != "" && out != one {
+				return ""
+			}
+			out = one
+		}
+	}
+	return out
+}
+
+func (c *checker) scopeOfResource(group, resource string) admissionregistrationv1.ScopeType {
+	base, _, _ := strings.Cut(resource, "/")
+	if isClusterScoped(group, base) {
+		return admissionregistrationv1.ClusterScope
+	}
+	if slices.Contains(namespacedResources[group], base) {
+		return admissionregistrationv1.NamespacedScope
+	}
+	for _, d := range c.definitions {
+		if d.value.Spec.Group == group && d.value.Spec.Names.Plural == base {
+			return admissionregistrationv1.ScopeType(d.value.Spec.Scope) // the words are the same
+		}
+	}
+	return ""
+}

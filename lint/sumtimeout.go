@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+func sumTimeout() Rule {
+	const warnFrom, limit = 30, 34
+	return Rule{
+		ID: "sum-timeout", Group: groupTime, Severities: []Severity{Warning}, Source: "kubernetes/kubernetes#128162",
+		What: "The timeouts of all mutating webhooks that one request can meet, and the longest of the validating ones, add up to less than 30 s.",
+		Why:  "A write has at most 34 s in the API server, and mutating webhooks are called one after the other: webhooks that are down block it although each of them ignores failures.",
+		Fix:  "Shorten timeouts, or narrow rules and selectors.",
+		check: func(c *checker) {
+			said := map[string]bool{}
+			for _, r := range c.requests() {
+				sum, longest := int32(0), int32(0)
+				var names []string
+				var last *webhook
+				for _, w := range c.webhooks {
+					if !w.covers(r.group, r.resource, r.operation) {
+						continue
+					}
+					if w.config.mutating {
+						sum += w.seconds()
+						names = append(names, w.title())
+						last = w
+					} else {
+						longest = max(longest, w.seconds())
+					}
+				}
+				if sum += longest; last == nil || sum < warnFrom || said[strings.Join(names, " ")+fmt.Sprint(sum)] {
+					continue
+				}
+				said[strings.Join(names, " ")+fmt.Sprint(sum)] = true
+				c.webhook(last, Warning, "", "mutating webhooks that can match %s %s: %d; their timeouts, and the longest of the validating ones, add up to %d s of %d s",
+					r.operation, resourceName(r.group, r.resource), len(names), sum, limit)
+			}
+		},
+	}
+}
+
+// aRequest is a kind of request that some rule names.
+type aRequest struct {
+	group, resource string
+	operation       admissionregistrationv1.OperationType
+}
+
+// requests are those that the rules of mutating webhooks name, each once, in their
+// order. A wildcard is a name like another: what it covers beside others, these name.
+func (in *Inventory) requests() []aRequest {
+	all := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete, admissionregistrationv1.Connect}
+	seen := map[aRequest]bool{}
+	var out []aRequest
+	for _, w := range in.webhooks {
+		if !w.config.mutating {
+			continue
+		}
+		for _, rule := range w.Rules {
+			operations := rule.Operations
+			if slices.Contains(operations, admissionregistrationv1.OperationAll) {
+				operations = all
+			}
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, operation := range operations {
+						r := aRequest{group, resource, operation}
+						if !seen[r] {
+							seen[r] = true
+							out = append(out, r)
+						}
+					}
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import "strings"
+
+// virtual are resources that are answered and never stored.
+var virtual = map[string][]string{
+	"authentication.k8s.io": {"tokenreviews", "selfsubjectreviews"},
+	"authorization.k8s.io":  {"subjectaccessreviews", "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"},
+}
+
+func virtualResources() Rule {
+	return Rule{
+		ID: "virtual-resources", Group: groupWedge, Severities: []Severity{Warning}, Source: fromGP,
+		What: "No rule matches reviews of tokens or of access.",
+		Why:  "Before Kubernetes 1.37 such a webhook can lock everybody out of authentication and authorization; since then they are not sent.",
+		Fix:  "Name the groups that the webhook is for, without authentication.k8s.io and authorization.k8s.io.",
+		check: func(c *checker) {
+			for _, w := range c.webhooks {
+				var matched []string
+				for _, group := range []string{"authentication.k8s.io", "authorization.k8s.io"} {
+					for _, resource := range virtual[group] {
+						if w.covers(group, resource, "CREATE") {
+							matched = append(matched, resource)
+						}
+					}
+				}
+				if len(matched) > 0 && !optsIn(w.ObjectSelector) {
+					c.webhook(w, Warning, "rules", "rule matches %s; since Kubernetes 1.37 it is never sent, before it can lock the cluster", strings.Join(matched, ", "))
+				}
+			}
+		},
+	}
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+const registrationGroup = "admissionregistration.k8s.io"
+
+// registrationResources are never sent to webhooks that are registered by the API.
+func registrationResources() []string {
+	return slices.DeleteFunc(slices.Clone(clusterScoped[registrationGroup]), func(r string) bool { return r == "" })
+}
+
+func wedgeConfig() Rule {
+	return Rule{
+		ID: "wedge-config", Group: groupWedge, Severities: []Severity{Error}, Source: fromAPI,
+		What: "No rule names webhook configurations, admission policies or their bindings, unless in a static manifest.",
+		Why:  "They are never sent to webhooks that are registered by the API: the rule misleads whoever relies on it. Static manifests do see them.",
+		Fix:  "Drop the rule, or use a static admission manifest.",
+		check: func(c *checker) {
+			for _, w := range c.webhooks {
+				if w.config.static() {
+					continue
+				}
+				for _, rule := range w.Rules {
+					if named := namedIn(rule, registrationGroup, registrationResources()); len(named) > 0 {
+						c.webhook(w, Error, "rules", "rule names %s; kube-apiserver never sends it to this webhook", strings.Join(named, ", "))
+					}
+				}
+			}
+		},
+	}
+}
+
+// namedIn are those of the resources of a group that a rule names, or covers by a
+// wildcard for resources of that group alone.
+func namedIn(rule admissionregistrationv1.RuleWithOperations, group string, resources []string) []string {
+	if !slices.Contains(rule.APIGroups, group) {
+		return nil
+	}
+	var out []string
+	for _, resource := range resources {
+		if ruleCovers(rule, group, resource) {
+			out = append(out, resource)
+		}
+	}
+	return out
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// healing are resources by which nodes join and a cluster heals.
+var healing = []struct{ group, resource string }{
+	{"", "nodes"}, {"", "nodes/status"}, {"coordination.k8s.io", "leases"},
+	{"certificates.k8s.io", "certificatesigningrequests"}, {"certificates.k8s.io", "certificatesigningrequests/approval"},
+	{"storage.k8s.io", "csidrivers"}, {"scheduling.k8s.io", "priorityclasses"}, {"", "namespaces"},
+	{"discovery.k8s.io", "endpointslices"}, {"", "events"}, {"events.k8s.io", "events"},
+}
+
+func wedgeNode() Rule {
+	return Rule{
+		ID: "wedge-node", Group: groupWedge, Severities: []Severity{Error}, Source: "incidents",
+		What: "A webhook with failurePolicy Fail for nodes, leases, certificate signing requests, CSI drivers, priority classes, namespaces, endpoint slices or events excludes those that the cluster needs.",
+		Why:  "A cluster cannot bootstrap or heal without them. A namespaceSelector never excludes what is cluster-scoped.",
+		Fix:  "Drop the resource from the rules, use Ignore, or exclude by match conditions or selectors what the system writes.",
+		check: func(c *checker) {
+			for _, w := range c.webhooks {
+				if !w.failsClosed() || optsIn(w.ObjectSelector) {
+					continue
+				}
+				var matched []string
+				for _, r := range healing {
+					if !w.covers(r.group, r.resource) {
+						continue
+					}
+					// Match conditions of what is cluster-scoped are about users or objects that
+					// are not known here: they are taken on trust.
+					if isClusterScoped(r.group, r.resource) && len(w.MatchConditions) > 0 {
+						continue
+					}
+					namespace := metav1.NamespaceSystem
+					if isClusterScoped(r.group, r.resource) && r.resource != "namespaces" {
+						namespace = ""
+					}
+					if c.reaches(w, r.group, r.resource, namespace) || r.resource == "leases" && c.reaches(w, r.group, r.resource, "kube-node-lease") {
+						matched = append(matched, resourceName(r.group, r.resource))
+					}
+				}
+				if len(matched) > 0 {
+					c.webhook(w, Error, "rules", "failurePolicy Fail on %s can stop nodes from joining or healing", strings.Join(matched, ", "))
+				}
+			}
+		},
+	}
+}

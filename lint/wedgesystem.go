@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+func wedgeSystem() Rule {
+	return Rule{
+		ID: "wedge-system", Group: groupWedge, Severities: []Severity{Warning}, Source: fromGP,
+		What: "A webhook matches nothing in kube-system, kube-node-lease and kube-public.",
+		Why:  "What the cluster runs on must not depend on a webhook.",
+		Fix:  "Exclude them: namespaceSelector with kubernetes.io/metadata.name NotIn [kube-system, kube-node-lease, kube-public]. If it has to run there, opt in by an objectSelector.",
+		check: func(c *checker) {
+			for _, w := range c.webhooks {
+				var reached []string
+				for _, namespace := range systemNamespaces() {
+					if slices.ContainsFunc(w.namespaced(), func(r aRequest) bool { return c.reaches(w, r.group, r.resource, namespace) }) {
+						reached = append(reached, namespace)
+					}
+				}
+				if len(reached) > 0 {
+					c.webhook(w, Warning, "", "webhook matches objects in %s", strings.Join(reached, ", "))
+				}
+			}
+		},
+	}
+}
+
+// namespaced are resources of Kubernetes' own, in namespaces, that the webhook is for:
+// one of each rule. The namespaces of the system hold few others.
+func (w *webhook) namespaced() []aRequest {
+	var out []aRequest
+rules:
+	for _, rule := range w.Rules {
+		if rule.Scope != nil && *rule.Scope == "Cluster" {
+			continue
+		}
+		for _, group := range slices.Sorted(maps.Keys(namespacedResources)) {
+			for _, resource := range namespacedResources[group] {
+				if slices.ContainsFunc(rule.Resources, func(r string) bool {
+					base, _, _ := strings.Cut(r, "/")
+					return base == "*" || base == resource
+				}) && has(rule.APIGroups, group) {
+					out = append(out, aRequest{group: group, resource: resource})
+					continue rules
+				}
+			}
+		}
+	}
+	return out
+}

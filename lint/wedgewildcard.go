@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+func wedgeWildcard() Rule {
+	return Rule{
+		ID: "wedge-wildcard", Group: groupWedge, Severities: []Severity{Error}, Source: "incidents",
+		What: "A webhook with failurePolicy Fail and * in apiGroups or resources has a selector or match conditions.",
+		Why:  "When its server is down nothing can be written, not even the repair.",
+		Fix:  "Name the groups and resources that it is for, and exclude the namespaces of the system by namespaceSelector.",
+		check: func(c *checker) {
+			for _, w := range c.webhooks {
+				if !w.failsClosed() || w.narrowed() {
+					continue
+				}
+				for _, rule := range w.Rules {
+					if wildcard(rule) {
+						c.webhook(w, Error, "rules", "failurePolicy Fail with rule %s and no selector blocks every write while the server is down", ruleText(rule))
+						break
+					}
+				}
+			}
+		},
+	}
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// workload is what makes pods.
+type workload struct {
+	*Object
+	replicas int32 // 1 if not said
+	every    bool  // one pod on each node
+	strategy *appsv1.RollingUpdateDeployment
+	recreate bool
+	template corev1.PodTemplateSpec
+	path     string // JSON pointer to the pod's spec
+}
+
+func (in *Inventory) addDeployment(o *Object) error {
+	t, err := read[appsv1.Deployment](o)
+	if err != nil {
+		return err
+	}
+	w := &workload{Object: o, replicas: number(t.value.Spec.Replicas), strategy: t.value.Spec.Strategy.RollingUpdate,
+		recreate: t.value.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType, template: t.value.Spec.Template, path: "/spec/template/spec"}
+	if w.strategy == nil {
+		w.strategy = &appsv1.RollingUpdateDeployment{}
+	}
+	in.workloads = append(in.workloads, w)
+	return nil
+}
+
+func (in *Inventory) addStatefulSet(o *Object) error {
+	t, err := read[appsv1.StatefulSet](o)
+	if err != nil {
+		return err
+	}
+	in.workloads = append(in.workloads, &workload{Object: o, replicas: number(t.value.Spec.Replicas), template: t.value.Spec.Template, path: "/spec/template/spec"})
+	return nil
+}
+
+func (in *Inventory) addDaemonSet(o *Object) error {
+	t, err := read[appsv1.DaemonSet](o)
+	if err != nil {
+		return err
+	}
+	in.workloads = append(in.workloads, &workload{Object: o, every: true, template: t.value.Spec.Template, path: "/spec/template/spec"})
+	return nil
+}
+
+func number(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+// namespace is default if the file does not say.
+func (w *workload) namespace() string {
+	if w.Namespace == "" {
+		return metav1.NamespaceDefault
+	}
+	return w.Namespace
+}
+
+// behind are the workloads whose pods a Service selects.
+func (in *Inventory) behind(s *typed[corev1.Service]) []*workload {
+	if len(s.value.Spec.Selector) == 0 {
+		return nil
+	}
+	if known, ok := in.behindService[s]; ok {
+		return known
+	}
+	var out []*workload
+	selector := labels.SelectorFromSet(s.value.Spec.Selector)
+	for _, w := range in.workloadsByNamespace[s.Namespace] {
+		if selector.Matches(labels.Set(w.template.Labels)) {
+			out = append(out, w)
+		}
+	}
+	in.behindService[s] = out
+	return out
+}
+
+// backend is the server of webhooks: a Service, a port of it, and a workload.
+type backend struct {
+	service  *typed[corev1.Service]
+	workload *workload
+	port     int32      // of the Service
+	webhooks []*webhook // that it serves; none for a server that registers itself later
+	converts []string   // names of the CRDs whose objects it converts
+}
+
+// seconds is the longest that a caller waits.
+func (b *backend) seconds() int32 {
+	longest := int32(0)
+	for _, w := range b.webhooks {
+		longest = max(longest, w.seconds())
+	}
+	if len(b.converts) > 0 {
+		longest = max(longest, 30)
+	}
+	if longest == 0 {
+		longest = 10
+	}
+	return longest
+}
+
+// backends are the servers of all webhooks and conversions, and of Sallyport itself,
+// which registers its webhooks when it runs.
+func (in *Inventory) backends() []*backend {
+	if in.allBackends == nil {
+		in.allBackends = in.findBackends()
+	}
+	return in.allBackends
+}
+
+func (in *Inventory) findBackends() []*backend {
+	out := []*backend{}
+	type key struct {
+		service  *typed[corev1.Service]
+		workload *workload
+		port     int32
+	}
+	known := map[key]*backend{}
+	at := func(namespace, name string, port *int32) []*backend {
+		s := in.serviceOf(namespace, name)
+		if s == nil {
+			return nil
+		}
+		number := int32(443)
+		if port != nil {
+			number = *port
+		}
+		var found []*backend
+		for _, w := range in.behind(s) {
+			k := key{s, w, number}
+			if known[k] == nil {
+				known[k] = &backend{service: s, workload: w, port: number}
+				out = append(out, known[k])
+			}
+			found = append(found, known[k])
+		}
+		return found
+	}
+	for _, w := range in.webhooks {
+		if s := w.ClientConfig.Service; s != nil {
+			for _, b := range at(s.Namespace, s.Name, s.Port) {
+				b.webhooks = append(b.webhooks, w)
+			}
+		}
+	}
+	for _, d := range in.definitions {
+		if c := conversionClient(d); c != nil && c.Service != nil {
+			for _, b := range at(c.Service.Namespace, c.Service.Name, c.Service.Port) {
+				b.converts = append(b.converts, d.Name)
+			}
+		}
+	}
+	for _, w := range in.workloads {
+		service, ok := sallyportService(w)
+		if !ok {
+			continue
+		}
+		namespace, rest, _ := strings.Cut(service, "/")
+		name, text, _ := strings.Cut(rest, ":")
+		port := int32(443)
+		if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+			port = int32(n)
+		}
+		at(namespace, name, &port)
+	}
+	return out
+}
+
+// sallyportService is the Service that a server of Sallyport was given.
+func sallyportService(w *workload) (string, bool) {
+	for _, c := range w.template.Spec.Containers {
+		if service, ok := argument(c, "service"); ok && serves(c) {
+			return service, true
+		}
+	}
+	return "", false
+}
+
+// serves tells whether a container runs sallyport serve.
+func serves(c corev1.Container) bool {
+	return len(c.Args) > 0 && c.Args[0] == "serve" && slices.ContainsFunc(c.Args, func(a string) bool {
+		return strings.HasPrefix(a, "--service") || strings.HasPrefix(a, "--url")
+	})
+}
+
+// argument is the value that a container's arguments give a flag.
+func argument(c corev1.Container, name string) (string, bool) {
+	for i, arg := range c.Args {
+		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
+			return value, true
+		}
+		if arg == "--"+name && i+1 < len(c.Args) {
+			return c.Args[i+1], true
+		}
+	}
+	return "", false
+}
+
+// targetPort is the container and its port that a port of the Service leads to. The
+// container is nil if none declares it.
+func (b *backend) targetPort() (*corev1.Container, int32) {
+	ports := b.service.value.Spec.Ports
+	i := slices.IndexFunc(ports, func(p corev1.ServicePort) bool { return p.Port == b.port })
+	if i < 0 {
+		return nil, 0
+	}
+	target := ports[i].TargetPort
+	if target == (intstr.IntOrString{}) {
+		target = intstr.FromInt32(ports[i].Port)
+	}
+	containers := b.workload.template.Spec.Containers
+	for c := range containers {
+		for _, port := range containers[c].Ports {
+			if target.Type == intstr.String && port.Name == target.StrVal || target.Type == intstr.Int && port.ContainerPort == target.IntVal {
+				return &containers[c], port.ContainerPort
+			}
+		}
+	}
+	if target.Type == intstr.Int {
+		if len(containers) == 1 { // a port need not be declared to be listened on
+			return &containers[0], target.IntVal
+		}
+		return nil, target.IntVal
+	}
+	return nil, 0
+}
+
+// drain is how long the server answers on after it was told to end, and whether
+// anything says so.
+func (b *backend) drain() (time.Duration, bool) {
+	container, _ := b.targetPort()
+	if container == nil {
+		return 0, false
+	}
+	if serves(*container) {
+		if text, ok := argument(*container, "drain-timeout"); ok {
+			if d, err := time.ParseDuration(text); err == nil {
+				return d, true
+			}
+		}
+		return 95 * time.Second, true // the default of --drain-timeout
+	}
+	if said, ok := b.workload.template.Annotations[DrainAnnotation]; ok {
+		if d, err := time.ParseDuration(said); err == nil {
+			return d, true
+		}
+	}
+	if container.Lifecycle == nil || container.Lifecycle.PreStop == nil {
+		return 0, false
+	}
+	stop := container.Lifecycle.PreStop
+	if stop.Sleep != nil {
+		return time.Duration(stop.Sleep.Seconds) * time.Second, true
+	}
+	if stop.Exec != nil {
+		words := strings.Fields(strings.Join(stop.Exec.Command, " "))
+		for i, word := range words {
+			if (word == "sleep" || strings.HasSuffix(word, "/sleep")) && i+1 < len(words) {
+				if n, err := strconv.ParseFloat(strings.TrimSuffix(words[i+1], "s"), 64); err == nil {
+					return time.Duration(n * float64(time.Second)), true
+				}
+			}
+		}
+	}
+	return 0, true // something is done, nobody can say for how long
+}
+
+// DrainAnnotation, on a pod template, says for how long a server answers on after
+// SIGTERM, as a Go duration, if it does so by itself.
+const DrainAnnotation = "lint.sallyport.io/drain"
+
+// title is "Deployment namespace/name".
+func (w *workload) name() string { return w.Kind + " " + w.namespace() + "/" + w.Name }

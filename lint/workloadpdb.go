@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+func workloadPDB() Rule {
+	return Rule{
+		ID: "workload-pdb", Group: groupWorkload, Severities: []Severity{Warning}, Source: fromGP,
+		What: "A PodDisruptionBudget selects the pods.",
+		Why:  "Draining nodes evicts all replicas at once otherwise.",
+		Fix:  "Add a PodDisruptionBudget with minAvailable: 1.",
+		check: func(c *checker) {
+			for _, w := range c.servers() {
+				if w.every { // evictions pass over DaemonSets
+					continue
+				}
+				covered := false
+				for _, b := range c.budgets {
+					covered = covered || b.Namespace == w.Namespace && b.value.Spec.Selector != nil && selects(b.value.Spec.Selector, w.template.Labels)
+				}
+				if covered {
+					continue
+				}
+				// Among files that have the workload, the budget would be there too.
+				if c.cluster && !c.complete["PodDisruptionBudget"] {
+					c.skip(w.title(), "%s", c.outOfSight("PodDisruptionBudget"))
+					continue
+				}
+				c.object(w.Object, Warning, "", "no PodDisruptionBudget selects %s", w.name())
+			}
+		},
+	}
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import "slices"
+
+// hostPorts are those that a node uses itself.
+var hostPorts = []int32{10250, 10255, 10256, 10249, 10248, 2379, 2380, 6443, 10257, 10259}
+
+func workloadPort() Rule {
+	return Rule{
+		ID: "workload-port", Group: groupWorkload, Severities: []Severity{Info}, Source: "practice",
+		What: "The container's port is one of 443, 8443 and 10250; with hostNetwork it is none that a node uses itself.",
+		Why:  "Control planes outside of the cluster's network reach few ports. 10250 is the kubelet's on the host's network.",
+		Fix:  "Listen on 8443, or open a firewall for the port.",
+		check: func(c *checker) {
+			for _, b := range c.oncePerContainer() {
+				_, port := b.targetPort()
+				switch {
+				case b.workload.template.Spec.HostNetwork && slices.Contains(hostPorts, port):
+					c.object(b.workload.Object, Info, b.workload.path, "port %d collides with one that a node uses itself", port)
+				case !slices.Contains([]int32{443, 8443, 10250}, port):
+					c.object(b.workload.Object, Info, b.workload.path, "port %d may need a firewall rule on private clusters", port)
+				}
+			}
+		},
+	}
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func workloadRBACInjector() Rule {
+	return Rule{
+		ID: "workload-rbac-injector", Group: groupWorkload, Severities: []Severity{Warning}, Source: fromGP,
+		What: "Whoever writes CA bundles is limited to the objects it is for.",
+		Why:  "It could send every webhook's requests to itself.",
+		Fix:  "Limit the rule by resourceNames.",
+		check: func(c *checker) {
+			for _, r := range c.roles {
+				if r.Kind != "ClusterRole" || systemRole(r.Name) {
+					continue
+				}
+				for i, rule := range r.rules {
+					for _, target := range []struct{ group, resource string }{
+						{registrationGroup, "mutatingwebhookconfigurations"}, {registrationGroup, "validatingwebhookconfigurations"},
+						{"apiextensions.k8s.io", "customresourcedefinitions"},
+					} {
+						verbs := verbsOn(rule, target.group, target.resource, "update", "patch")
+						// Whoever can create or delete them as well is no injector, and told elsewhere.
+						if len(verbs) == 0 || slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Verbs, "create") || slices.Contains(rule.Verbs, "delete") {
+							continue
+						}
+						subjects := c.subjects(r)
+						who := strings.Join(subjects, ", ")
+						if len(subjects) == 0 {
+							who = "whoever has ClusterRole " + r.Name
+						}
+						c.object(r.Object, Warning, "/rules/"+itoa(i), "%s can %s all %s; limit it with resourceNames", who, strings.Join(verbs, " and "), target.resource)
+					}
+				}
+			}
+		},
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

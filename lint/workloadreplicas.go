@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+func workloadReplicas() Rule {
+	return Rule{
+		ID: "workload-replicas", Group: groupWorkload, Severities: []Severity{Warning}, Source: fromGP,
+		What: "The server of webhooks has at least two replicas.",
+		Why:  "With one, every restart of it is an outage.",
+		Fix:  "Set replicas: 2, or more.",
+		check: func(c *checker) {
+			for _, w := range c.servers() {
+				if !w.every && w.replicas < 2 {
+					c.object(w.Object, Warning, "/spec/replicas", "%s has %d replica", w.name(), w.replicas)
+				}
+			}
+		},
+	}
+}
+
+// servers are the workloads of all servers, each once. For webhooks whose server
+// cannot be seen, it says so.
+func (c *checker) servers() []*workload {
+	var out []*workload
+	seen := map[*workload]bool{}
+	for _, b := range c.backendsOr() {
+		if !seen[b.workload] {
+			seen[b.workload] = true
+			out = append(out, b.workload)
+		}
+	}
+	return out
+}

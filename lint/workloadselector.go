@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+func workloadSelector() Rule {
+	return Rule{
+		ID: "workload-selector", Group: groupWorkload, Severities: []Severity{Warning}, Source: "practice",
+		What: "The Service of webhooks selects serving pods only.",
+		Why:  "Pods that do not listen on its port refuse a part of the connections.",
+		Fix:  "Give the serving pods a label of their own, and select it.",
+		check: func(c *checker) {
+			backends := c.backendsOr()
+			for _, b := range backends {
+				container, port := b.targetPort()
+				if container != nil {
+					continue
+				}
+				// Somebody else behind the same Service does listen.
+				for _, other := range backends {
+					if serving, n := other.targetPort(); other.service == b.service && other.port == b.port && serving != nil {
+						if port == 0 {
+							port = n
+						}
+						c.object(b.service.Object, Warning, "/spec/selector", "service %s also selects %s, which does not listen on %d", b.service.Name, b.workload.name(), port)
+						break
+					}
+				}
+			}
+		},
+	}
+}

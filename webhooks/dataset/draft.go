@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// A draft is a pod while plugins change it: what it came with, the Datasets that it
+// mounts, and what was added so far. Nothing is sent before all plugins are done.
+type draft struct {
+	pod       *pod
+	namespace string
+	uid       string // of the request
+	source    Source
+	settings  *Settings
+	// mounted are sorted by claim.
+	mounted []*Mounted
+	// resolve finds more Datasets, of claims that plugins have added.
+	resolve func(claims []string) ([]*Mounted, error)
+
+	affinity *affinity
+	warnings []string
+	// changes counts what plugins have changed.
+	changes int
+
+	labels, annotations []change
+	volumes             []draftVolume
+	containers, init    []draftContainer
+}
+
+// A change is a label or annotation that is set.
+type change struct{ key, value, why string }
+
+// A draftVolume is one that the pod came with, or a new one.
+type draftVolume struct {
+	volume
+	// made is what stands there instead, or is new; nil for one that stays.
+	made *corev1.Volume
+	why  string
+}
+
+// A draftContainer is one that the pod came with, or a new one.
+type draftContainer struct {
+	*container // nil for a new one
+	// index is where it stood.
+	index int
+	made  *corev1.Container
+	why   string
+	// What is added to one that the pod came with.
+	propagate map[int]string // reasons by the mount's index
+	mounts    []corev1.VolumeMount
+	postStart *corev1.LifecycleHandler
+	whyMore   string
+}
+
+func newDraft(p *pod) *draft {
+	d := &draft{pod: p, affinity: readAffinity(p)}
+	for _, v := range p.volumes {
+		d.volumes = append(d.volumes, draftVolume{volume: v})
+	}
+	d.containers = draftContainers(p.containers)
+	d.init = draftContainers(p.init)
+	return d
+}
+
+func draftContainers(list []container) []draftContainer {
+	out := make([]draftContainer, len(list))
+	for i := range list {
+		out[i] = draftContainer{container: &list[i], index: i}
+	}
+	return out
+}
+
+func (c *draftContainer) containerName() string {
+	if c.made != nil {
+		return c.made.Name
+	}
+	return c.name
+}
+
+// dataset is the one behind a claim; nil if there is none.
+func (d *draft) dataset(claim string) *Mounted {
+	for _, m := range d.mounted {
+		if m.Claim == claim {
+			return m
+		}
+	}
+	return nil
+}
+
+func (d *draft) annotation(key string) (string, bool) {
+	for _, c := range d.annotations {
+		if c.key == key {
+			return c.value, true
+		}
+	}
+	return d.pod.annotations.lookup(key)
+}
+
+func (d *draft) annotate(key, value, why string) {
+	if present, ok := d.annotation(key); !ok || present != value {
+		d.annotations = append(slices.DeleteFunc(d.annotations, func(c change) bool { return c.key == key }), change{key, value, why})
+		d.changes++
+	}
+}
+
+func (d *draft) label(key, value, why string) {
+	if present, ok := d.pod.labels.lookup(key); !ok || present != value {
+		d.labels = append(slices.DeleteFunc(d.labels, func(c change) bool { return c.key == key }), change{key, value, why})
+		d.changes++
+	}
+}
+
+// require and prefer count what has changed.
+func (d *draft) require(wanted alternatives, reason Reason) error {
+	before := len(d.affinity.reasons)
+	reason.wanted = wanted
+	if len(wanted) == 0 {
+		return nil
+	}
+	err := d.affinity.require(wanted, reason)
+	d.changes += len(d.affinity.reasons) - before
+	return err
+}
+
+func (d *draft) prefer(wanted []preferred) {
+	before := len(d.affinity.preferred)
+	d.affinity.prefer(wanted)
+	d.changes += len(d.affinity.preferred) - before
+}
+
+func (d *draft) warnf(format string, args ...any) {
+	d.warnings = append(d.warnings, fmt.Sprintf(format, args...))
+}
+
+// An emitter makes a patch of a draft, and notes where each change comes from.
+type emitter struct {
+	patch   jsonpatch.Patch
+	explain bool
+	origins []admission.Origin
+	err     error
+}
+
+func (e *emitter) told(path, source string) {
+	if e.explain {
+		e.origins = append(e.origins, admission.Origin{Path: path, Source: source})
+	}
+}
+
+func (e *emitter) append(b *jsonpatch.Builder) {
+	if e.err == nil {
+		e.patch, e.err = b.AppendPatch(e.patch)
+	}
+}
+
+// emit makes the patch. The error says that a list or map of the pod is none.
+func (d *draft) emit(explain bool) (jsonpatch.Patch, []admission.Origin, error) {
+	e := emitter{explain: explain}
+	e.entries("labels", d.pod.rawLabels, d.labels, d.pod.there)
+	e.entries("annotations", d.pod.rawAnnotations, d.annotations, d.pod.there || len(d.labels) > 0)
+	if e.err == nil {
+		e.patch, e.err = d.affinity.emit(e.patch, func(path string, reason Reason) {
+			if e.explain {
+				e.told(path, reason.Source())
+			}
+		})
+	}
+	e.volumes(d)
+	e.containers("containers", d.containers)
+	e.containers("initContainers", d.init)
+	return e.patch, e.origins, e.err
+}
+
+func (e *emitter) entries(field string, raw jsontext.Value, changes []change, metadata bool) {
+	if len(changes) == 0 {
+		return
+	}
+	if !metadata {
+		e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: "/metadata", Value: jsontext.Value("{}")})
+	}
+	changes = slices.Clone(changes)
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.key, b.key) })
+	b := jsonpatch.NewBuilderAt("/metadata/"+field, raw)
+	for _, c := range changes {
+		b.Set(jsonpatch.AppendString(nil, c.value), c.key)
+		e.told(jsonpatch.Pointer("metadata", field, c.key), c.why)
+	}
+	e.append(b)
+}
+
+// encode writes what a plugin has made, in the order of the API type's fields.
+func (e *emitter) encode(value any) jsontext.Value {
+	raw, err := json.Marshal(value)
+	if err != nil && e.err == nil {
+		e.err = err
+	}
+	return raw
+}
+
+func (e *emitter) volumes(d *draft) {
+	length := len(d.pod.volumes)
+	for i, v := range d.volumes {
+		if v.made == nil {
+			continue
+		}
+		path := "/spec/volumes/" + strconv.Itoa(i)
+		value := e.encode(v.made)
+		switch {
+		case i < length:
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Replace, Path: path, Value: value})
+		case i == 0 && !d.pod.hasVolumes:
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: "/spec/volumes", Value: slices.Concat(jsontext.Value("["), value, jsontext.Value("]"))})
+		default:
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: path, Value: value})
+		}
+		e.told(path, v.why)
+	}
+}
+
+// containers emits a list from its beginning to its end: what stands before the one that
+// is being written is final.
+func (e *emitter) containers(field string, list []draftContainer) {
+	came := slices.ContainsFunc(list, func(c draftContainer) bool { return c.made == nil })
+	for i := range list {
+		c := &list[i]
+		path := "/spec/" + field + "/" + strconv.Itoa(i)
+		if c.made != nil {
+			value, at := e.encode(c.made), path
+			if !came && i == 0 {
+				value, at = slices.Concat(jsontext.Value("["), value, jsontext.Value("]")), "/spec/"+field
+			}
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: value})
+			e.told(path, c.why)
+			continue
+		}
+		had := len(c.container.mounts)
+		for j := range had {
+			if why, ok := c.propagate[j]; ok {
+				at := path + "/volumeMounts/" + strconv.Itoa(j) + "/mountPropagation"
+				e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: hostToContainer})
+				e.told(at, why)
+			}
+		}
+		for j := range c.mounts {
+			at := path + "/volumeMounts/" + strconv.Itoa(had+j)
+			e.told(at, c.whyMore)
+			value := e.encode(&c.mounts[j])
+			op := jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: value}
+			if had+j == 0 {
+				op.Path, op.Value = path+"/volumeMounts", slices.Concat(jsontext.Value("["), value, jsontext.Value("]"))
+			}
+			e.patch = append(e.patch, op)
+		}
+		if c.postStart != nil {
+			b := jsonpatch.NewBuilderAt(path+"/lifecycle", c.lifecycle)
+			b.Set(e.encode(c.postStart), "postStart")
+			e.append(b)
+			e.told(path+"/lifecycle/postStart", c.whyMore)
+		}
+	}
+}
+
+var hostToContainer = jsontext.Value(`"HostToContainer"`)

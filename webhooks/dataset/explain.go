@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"context"
+	"errors"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Explain says why a pod requires or prefers nodes, as far as it is this webhook's doing:
+// what it would add to the pod, given as JSON, and what of that the pod has already, as
+// one that was admitted has. A pod that asks for nothing has no reasons.
+//
+// With [Reason.Meets] of each, the labels of a node tell why it is, or is not, where the
+// pod went. The error is that of a pod that would be refused, or of the source.
+func Explain(ctx context.Context, source Source, settings Settings, namespace string, pod []byte) ([]Reason, error) {
+	webhooks, err := New(source, settings, nil)
+	if err != nil {
+		return nil, err
+	}
+	meta, ok := readMetadata(pod)
+	if !ok {
+		return nil, errNoPod
+	}
+	var h *handler
+	var chains *chains
+	for i := range webhooks {
+		if h = webhooks[i].Handler.(*handler); chains == nil {
+			chains = h.chains(&meta)
+		}
+	}
+	if chains == nil || settings.Disabled || meta.labels.get(InjectionLabel) == "false" {
+		return nil, nil
+	}
+	p, ok := readPod(pod, meta)
+	if !ok {
+		return nil, errNoPod
+	}
+	d, err := h.draft(ctx, p, &admissionv1.AdmissionRequest{Namespace: namespace, Object: runtime.RawExtension{Raw: pod}})
+	if err != nil {
+		return nil, err
+	}
+	if err := h.run(ctx, d, chains); err != nil {
+		return nil, err
+	}
+	return d.affinity.all, nil
+}
+
+var errNoPod = errors.New("it is no pod")

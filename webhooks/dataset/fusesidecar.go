@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// maxRounds bounds how often sidecars may need sidecars themselves.
+const maxRounds = 8
+
+// Names of volumes of a fuse's DaemonSet by which Fluid's controllers tell what they are
+// for; what follows them is free.
+var (
+	cacheVolumes  = []string{"datavolume-", "volume-localtime", "cache-dir", "mem", "ssd", "hdd"}
+	mountVolumes  = []string{"alluxio-fuse-mount", "jindofs-fuse-mount", "juicefs-fuse-mount", "thin-fuse-mount", "efc-fuse-mount", "efc-sock"}
+	deviceVolumes = []string{"alluxio-fuse-device", "jindofs-fuse-device", "thin-fuse-device"}
+)
+
+// fuseSidecar mounts Datasets where there are no nodes of one's own: each claim of a
+// Dataset becomes a folder of the host into which a container of the pod mounts it. A
+// sidecar may mount claims of Datasets itself; it gets sidecars too.
+func fuseSidecar(ctx context.Context, d *draft) (stop bool, err error) {
+	if len(d.mounted) == 0 {
+		return false, nil
+	}
+	platform, err := d.platform()
+	if err != nil {
+		return false, err
+	}
+	todo := d.mounted
+	for round := 0; len(todo) > 0; round++ {
+		if round == maxRounds {
+			return false, refusef("the sidecars of datasets mount datasets more than %d levels deep: correct what their runtimes mount", maxRounds)
+		}
+		d.mountChecks(todo)
+		for _, m := range todo {
+			t, err := d.template(ctx, m)
+			if err != nil {
+				return false, err
+			}
+			if err := d.inject(t, platform); err != nil {
+				return false, err
+			}
+		}
+		if todo, err = d.moreDatasets(); err != nil {
+			return false, err
+		}
+		d.mounted = append(slices.Clip(d.mounted), todo...)
+	}
+	d.label(DoneLabel, "true", fuseSidecarName+": sidecars were added")
+	d.label(managedByLabel, "fluid", fuseSidecarName+": sidecars were added")
+	return false, nil
+}
+
+const (
+	platformDefault      = "default"
+	platformUnprivileged = "unprivileged"
+)
+
+// platform says what sidecars may do.
+func (d *draft) platform() (string, error) {
+	labels := d.pod.labels
+	old := labels.get(SidecarLabel) != ""
+	if key := d.settings.PlatformLabel; key != "" {
+		if value, ok := labels.lookup(key); ok {
+			if labels.is(ServerlessLabel) {
+				return "", refusef("label %s is deprecated and cannot stand beside %s: use the annotation %s", key, ServerlessLabel, platformAnnotation)
+			}
+			return knownPlatform(value)
+		}
+	}
+	if old && labels.is(ServerlessLabel) {
+		return "", refusef("label %s is deprecated and cannot stand beside %s: leave it out", SidecarLabel, ServerlessLabel)
+	}
+	if labels.is(UnprivilegedLabel) {
+		return platformUnprivileged, nil
+	}
+	if value, ok := d.pod.annotations.lookup(platformAnnotation); ok {
+		return knownPlatform(value)
+	}
+	return platformDefault, nil
+}
+
+func knownPlatform(name string) (string, error) {
+	if name != platformDefault && name != platformUnprivileged {
+		return "", refusef("the serverless platform of the pod is not known: choose %s or %s", platformDefault, platformUnprivileged)
+	}
+	return name, nil
+}
+
+// moreDatasets are those that sidecars mount, and that were not there before.
+func (d *draft) moreDatasets() ([]*Mounted, error) {
+	var claims []string
+	for i := range d.volumes {
+		if v := &d.volumes[i]; v.made != nil && v.made.PersistentVolumeClaim != nil && d.dataset(v.claim) == nil {
+			claims = append(claims, v.claim)
+		}
+	}
+	slices.Sort(claims)
+	claims = slices.Compact(claims)
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	return d.resolve(claims)
+}
+
+// A template is what a sidecar is made of.
+type template struct {
+	mounted   *Mounted
+	container corev1.Container
+	volumes   []corev1.Volume
+	// hostPath is where the fuse mounts on the host, kind what the mount is of there, and
+	// subPath the folder below it that is the Dataset's.
+	hostPath, kind, subPath string
+}
+
+// template reads the fuse's DaemonSet and the attributes of the volume. They are read at
+// the time: there are few such pods, and many DaemonSets and volumes.
+func (d *draft) template(ctx context.Context, m *Mounted) (*template, error) {
+	t := &template{mounted: m}
+	volumeName := m.volume
+	if volumeName == "" {
+		claim, err := d.source.Find(ctx, Ref{ClaimKind, m.Namespace, m.Claim}, true)
+		if err != nil {
+			return nil, fmt.Errorf("claim %s/%s: %w", m.Namespace, m.Claim, err)
+		}
+		if claim != nil {
+			volumeName = claim.Claim.Volume
+		}
+	}
+	if volumeName == "" {
+		return nil, refusef("dataset %s: its claim %s is bound to no volume yet: wait until it is", m.Title(), m.Claim)
+	}
+	volume := corev1.PersistentVolume{}
+	if err := d.read(ctx, m, Ref{VolumeKind, "", volumeName}, &volume); err != nil {
+		return nil, err
+	}
+	if volume.Spec.CSI == nil || volume.Spec.CSI.VolumeAttributes["fluid_path"] == "" {
+		return nil, refusef("dataset %s: its volume %s has no attribute fluid_path: it is none of Fluid's", m.Title(), volumeName)
+	}
+	attributes := volume.Spec.CSI.VolumeAttributes
+	t.hostPath, t.kind, t.subPath = attributes["fluid_path"], attributes["mount_type"], attributes["fluid_sub_path"]
+	fuse := appsv1.DaemonSet{}
+	ref := Ref{DaemonSetKind, m.Namespace, m.Name + runtimeKinds[m.Type].fuse}
+	if err := d.read(ctx, m, ref, &fuse); err != nil {
+		return nil, err
+	}
+	if len(fuse.Spec.Template.Spec.Containers) == 0 {
+		return nil, refusef("dataset %s: %s has no container to make a sidecar of", m.Title(), ref)
+	}
+	t.container = fuse.Spec.Template.Spec.Containers[0]
+	t.volumes = fuse.Spec.Template.Spec.Volumes
+	return t, nil
+}
+
+func (d *draft) read(ctx context.Context, m *Mounted, ref Ref, into any) error {
+	object, err := d.source.Find(ctx, ref, true)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", ref, err)
+	case object == nil:
+		return refusef("dataset %s: %s, of which its sidecar is made, is not there: wait until its runtime is ready", m.Title(), ref)
+	}
+	if err := json.Unmarshal(object.Raw, into); err != nil {
+		return fmt.Errorf("%s cannot be read: %w", ref, err)
+	}
+	return nil
+}
+
+// inject adds the sidecar of one Dataset.
+func (d *draft) inject(t *template, platform string) error {
+	m := t.mounted
+	why := "dataset " + m.Title() + ": " + fuseSidecarName + ": "
+	if !d.pod.labels.is(cacheDirLabel) {
+		t.drop(cacheVolumes)
+	}
+	if platform == platformUnprivileged {
+		t.drop(mountVolumes)
+		t.drop(deviceVolumes)
+		t.unprivileged()
+	}
+	if !m.Runtime.Scrape {
+		t.container.Ports = slices.DeleteFunc(t.container.Ports, func(p corev1.ContainerPort) bool { return strings.HasSuffix(p.Name, "-metrics") })
+	} else if _, ok := d.annotation(scrapeAnnotation); !ok {
+		d.annotate(scrapeAnnotation, "true", why+"its metrics are to be scraped")
+	}
+	hostPath := t.hostPath
+	if mode, _ := d.annotation(hostPathAnnotation); mode == "random-suffix" {
+		// As good as random, and the same for the same request.
+		unique := d.uniqueFolder(m.Claim)
+		hostPath = path.Join(path.Dir(hostPath), unique, path.Base(hostPath))
+		for i := range t.volumes {
+			if v := &t.volumes[i]; v.HostPath != nil && hasPrefix(v.Name, mountVolumes) {
+				v.HostPath.Path += "/" + unique
+			}
+		}
+	}
+	used, usedByInit := d.mountFolder(m, path.Join(hostPath, t.subPath), why)
+	if !used && !usedByInit {
+		return nil
+	}
+	suffix := "-" + strconv.Itoa(d.nextSidecar())
+	if d.pod.labels.get(fusePostStartLabel) != "false" {
+		t.checkMount()
+	}
+	for i := range t.volumes {
+		v := &t.volumes[i]
+		was := v.Name
+		v.Name = d.freeName(was + suffix)
+		if was == scriptsVolume {
+			v.Name = scriptsVolume
+		}
+		for j := range t.container.VolumeMounts {
+			if mount := &t.container.VolumeMounts[j]; mount.Name == was {
+				mount.Name = v.Name
+			}
+		}
+		d.addVolume(v, why+"its fuse needs the volume")
+	}
+	if d.settings.SidecarMode == NativeSidecar {
+		always := corev1.ContainerRestartPolicyAlways
+		c := t.container
+		c.Name, c.RestartPolicy = fuseContainer+suffix, &always
+		return d.prepend(&d.init, m, c, why)
+	}
+	if used {
+		c := t.container
+		c.Name = fuseContainer + suffix
+		if err := d.prepend(&d.containers, m, c, why); err != nil {
+			return err
+		}
+	}
+	if usedByInit {
+		c := t.container
+		c.Name, c.Lifecycle, c.Command, c.Args = initFuseContainer+suffix, nil, []string{"sleep"}, []string{"2s"}
+		return d.prepend(&d.init, m, c, why)
+	}
+	return nil
+}
+
+// prepend puts a sidecar before all containers of a list, and says of whom it is.
+func (d *draft) prepend(list *[]draftContainer, m *Mounted, made corev1.Container, why string) error {
+	made.VolumeMounts = slices.Clone(made.VolumeMounts) // it may be in the other list too
+	*list = slices.Insert(*list, 0, draftContainer{made: &made, why: why + "mounts it"})
+	d.changes++
+	if len(m.Name) > maxLabelName {
+		d.warnf("the labels %s%s and %s%s are left out: the dataset's name is longer than a label's value may be", datasetNameOf, made.Name, datasetNamespaceOf, made.Name)
+		return nil
+	}
+	d.label(datasetNamespaceOf+made.Name, m.Namespace, why+"says of which dataset the sidecar is")
+	d.label(datasetNameOf+made.Name, m.Name, why+"says of which dataset the sidecar is")
+	return nil
+}
+
+// mountFolder puts a folder of the host in the place of the Dataset's claim, and tells
+// which containers use it.
+func (d *draft) mountFolder(m *Mounted, folder, why string) (used, usedByInit bool) {
+	for i := range d.volumes {
+		v := &d.volumes[i]
+		if v.claim != m.Claim {
+			continue
+		}
+		v.made = &corev1.Volume{Name: v.name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder}}}
+		v.why = why + "is mounted by its sidecar"
+		d.changes++
+	}
+	of := []*Mounted{m}
+	for _, list := range []struct {
+		containers []draftContainer
+		used       *bool
+	}{{d.containers, &used}, {d.init, &usedByInit}} {
+		for i := range list.containers {
+			*list.used = d.propagate(&list.containers[i], of, true, fuseSidecarName) || *list.used
+		}
+	}
+	return used, usedByInit
+}
+
+// nextSidecar is the number of the next sidecar.
+func (d *draft) nextSidecar() int {
+	next := 0
+	for _, list := range [][]draftContainer{d.containers, d.init} {
+		for i := range list {
+			for _, prefix := range []string{fuseContainer + "-", initFuseContainer + "-"} {
+				rest, ok := strings.CutPrefix(list[i].containerName(), prefix)
+				if n, err := strconv.Atoi(rest); ok && err == nil && n >= next && n < 1<<20 {
+					next = n + 1
+				}
+			}
+		}
+	}
+	return next
+}
+
+// freeName is the name, with a number if there is a volume of that name.
+func (d *draft) freeName(name string) string {
+	free := name
+	for n := 1; slices.ContainsFunc(d.volumes, func(v draftVolume) bool { return v.name == free }); n++ {
+		free = name + "-" + strconv.Itoa(n)
+	}
+	return free
+}
+
+func hasPrefix(name string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// drop takes volumes away whose names begin so, with their mounts and devices.
+func (t *template) drop(prefixes []string) {
+	t.volumes = slices.DeleteFunc(t.volumes, func(v corev1.Volume) bool { return hasPrefix(v.Name, prefixes) })
+	t.container.VolumeMounts = slices.DeleteFunc(t.container.VolumeMounts, func(m corev1.VolumeMount) bool { return hasPrefix(m.Name, prefixes) })
+}
+
+// unprivileged takes away what only a privileged container may have.
+func (t *template) unprivileged() {
+	security := t.container.SecurityContext
+	if security == nil {
+		return
+	}
+	security.Privileged = nil
+	if security.Capabilities != nil {
+		security.Capabilities.Add = slices.DeleteFunc(security.Capabilities.Add, func(c corev1.Capability) bool { return c == "SYS_ADMIN" })
+	}
+}

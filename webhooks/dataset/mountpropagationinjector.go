@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// mountPropagationInjector lets containers see what the fuse mounts anew after it has
+// failed: HostToContainer for mounts of Datasets that say nothing themselves. Init
+// containers are through before that, and are left alone.
+func mountPropagationInjector(_ context.Context, d *draft) (stop bool, err error) {
+	for i := range d.containers {
+		d.propagate(&d.containers[i], d.mounted, false, mountPropagationInjectorName)
+	}
+	return false, nil
+}
+
+// propagate sets the propagation of a container's mounts of Datasets, and tells whether
+// it has any. Force is for those that say None, too.
+func (d *draft) propagate(c *draftContainer, of []*Mounted, force bool, plugin string) (mounts bool) {
+	if c.made != nil {
+		for j := range c.made.VolumeMounts {
+			if mount := &c.made.VolumeMounts[j]; d.behind(mount.Name, of) != nil {
+				mounts = true
+				if mount.MountPropagation == nil || force {
+					propagation := corev1.MountPropagationHostToContainer
+					mount.MountPropagation = &propagation
+				}
+			}
+		}
+		return mounts
+	}
+	for j := range c.container.mounts {
+		mount := &c.container.mounts[j]
+		m := d.behind(mount.volume, of)
+		if m == nil {
+			continue
+		}
+		mounts = true
+		if _, done := c.propagate[j]; done || mount.recursive || mount.propagation != "" && (!force || mount.propagation != "None") {
+			continue
+		}
+		if c.propagate == nil {
+			c.propagate = map[int]string{}
+		}
+		c.propagate[j] = "dataset " + m.Title() + ": " + plugin + ": what the fuse mounts is seen by the container"
+		d.changes++
+	}
+	return mounts
+}
+
+// behind is the Dataset behind a volume, if it is one of these; otherwise nil.
+func (d *draft) behind(volume string, of []*Mounted) *Mounted {
+	for i := range d.volumes {
+		v := &d.volumes[i]
+		if v.name != volume || v.claim == "" {
+			continue
+		}
+		for _, m := range of {
+			if m.Claim == v.claim {
+				return m
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// Group and Version are of Fluid's API.
+const (
+	Group   = "data.fluid.io"
+	Version = "v1alpha1"
+)
+
+// Kind is a kind of object that the webhook reads.
+type Kind string
+
+// What the webhook reads beside the seven kinds of runtimes. DaemonSets and
+// PersistentVolumes are read for sidecars only, at the time they are made.
+const (
+	ClaimKind     Kind = "PersistentVolumeClaim"
+	DatasetKind   Kind = "Dataset"
+	VolumeKind    Kind = "PersistentVolume"
+	DaemonSetKind Kind = "DaemonSet"
+)
+
+// runtimeKind is one of the runtimes.
+type runtimeKind struct {
+	kind     Kind
+	resource string
+	// selector is the field of spec that has the fuse's nodeSelector; empty if the fuse
+	// has none.
+	selector string
+	// fuse is what follows the runtime's name in that of the fuse's DaemonSet.
+	fuse string
+}
+
+// runtimeKinds are by the type in a Dataset's status.
+var runtimeKinds = map[string]runtimeKind{
+	"alluxio":  {"AlluxioRuntime", "alluxioruntimes", "fuse", "-fuse"},
+	"jindo":    {"JindoRuntime", "jindoruntimes", "fuse", "-jindofs-fuse"},
+	"juicefs":  {"JuiceFSRuntime", "juicefsruntimes", "fuse", "-fuse"},
+	"thin":     {"ThinRuntime", "thinruntimes", "fuse", "-fuse"},
+	"efc":      {"EFCRuntime", "efcruntimes", "fuse", "-fuse"},
+	"vineyard": {"VineyardRuntime", "vineyardruntimes", "", "-fuse"},
+	"cache":    {"CacheRuntime", "cacheruntimes", "client", "-client"},
+}
+
+// RuntimeTypes are the types of runtimes, sorted.
+func RuntimeTypes() []string {
+	var types []string
+	for name := range runtimeKinds {
+		types = append(types, name)
+	}
+	slices.Sort(types)
+	return types
+}
+
+// typeOf is the type of runtimes of a kind, empty if there is none.
+func typeOf(kind Kind) string {
+	for name, k := range runtimeKinds {
+		if k.kind == kind {
+			return name
+		}
+	}
+	return ""
+}
+
+// Ref names an object. The namespace of a PersistentVolume is empty.
+type Ref struct {
+	Kind            Kind
+	Namespace, Name string
+}
+
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return string(r.Kind) + " " + r.Name
+	}
+	return string(r.Kind) + " " + r.Namespace + "/" + r.Name
+}
+
+// Object is what the webhook needs of an object: one of the fields, by its kind.
+type Object struct {
+	Claim   *Claim
+	Dataset *Dataset
+	Runtime *Runtime
+	// Raw is the whole of a DaemonSet or PersistentVolume.
+	Raw jsontext.Value
+}
+
+// Claim is what counts of a PersistentVolumeClaim.
+type Claim struct {
+	// Dataset is the name of the Dataset that it is of, empty if it is of none.
+	Dataset string
+	// Volume is the PersistentVolume it is bound to. Who follows claims does not know it.
+	Volume string
+}
+
+// Dataset is what counts of a Dataset.
+type Dataset struct {
+	UID, Phase string
+	// NotReady is the message of the condition that says why it is not ready.
+	NotReady string
+	// RuntimeType is of the runtime that it is bound to.
+	RuntimeType string
+}
+
+func (d *Dataset) bound() bool { return d.Phase != "" && d.Phase != "NotBound" }
+
+// Runtime is what counts of a runtime of any kind.
+type Runtime struct {
+	// FuseSelector is the node selector of its fuse, sorted by key.
+	FuseSelector []pair
+	// Affinity are the terms of its workers' required node affinity.
+	Affinity []term
+	// Scrape is set if metrics of sidecars are to be scraped.
+	Scrape bool
+}
+
+type pair struct{ key, value string }
+
+// ParseClaim is what counts of a claim of this name with these labels.
+func ParseClaim(name string, labels map[string]string) *Claim {
+	c := &Claim{}
+	of := cmp.Or(labels[managedByLabel], labels[wrappedByLabel])
+	_, managed := labels[managedByLabel]
+	_, wrapped := labels[wrappedByLabel]
+	for key := range labels {
+		managed = managed || strings.HasPrefix(key, cachePrefix)
+	}
+	if managed || wrapped {
+		c.Dataset = cmp.Or(of, name)
+	}
+	return c
+}
+
+var errNoObject = errors.New("it is no JSON object, or has no metadata.name")
+
+// maxMessage bounds what is shown of a message that a controller has written.
+const maxMessage = 512
+
+// Parse reads an object as the API server has it. What has another form than expected
+// counts as absent: what an API allows besides is not the webhook's to judge.
+func Parse(kind Kind, raw []byte) (Ref, *Object, error) {
+	ref := Ref{Kind: kind}
+	labels := map[string]string{}
+	var uid string
+	var spec, status jsontext.Value
+	r := jsonpatch.NewReader(raw)
+	ok := r.Object(func(field []byte) {
+		switch string(field) {
+		case "metadata":
+			r.Object(func(field []byte) {
+				switch string(field) {
+				case "name":
+					ref.Name = text(&r)
+				case "namespace":
+					ref.Namespace = text(&r)
+				case "uid":
+					uid = text(&r)
+				case "labels":
+					r.Object(func(key []byte) {
+						k := string(key)
+						labels[k] = text(&r)
+					})
+				}
+			})
+		case "spec":
+			spec = r.Value()
+		case "status":
+			status = r.Value()
+		}
+	})
+	if !ok || ref.Name == "" {
+		return ref, nil, fmt.Errorf("%s: %w", kind, errNoObject)
+	}
+	switch kind {
+	case ClaimKind:
+		claim := ParseClaim(ref.Name, labels)
+		claim.Volume = textAt(spec, "volumeName")
+		return ref, &Object{Claim: claim}, nil
+	case DatasetKind:
+		return ref, &Object{Dataset: parseDataset(uid, status)}, nil
+	case DaemonSetKind, VolumeKind:
+		return ref, &Object{Raw: slices.Clone(raw)}, nil
+	}
+	k, known := runtimeKinds[typeOf(kind)]
+	if !known {
+		return ref, nil, fmt.Errorf("%s is not read by this webhook", kind)
+	}
+	return ref, &Object{Runtime: parseRuntime(k, spec, status)}, nil
+}
+
+func parseDataset(uid string, status jsontext.Value) *Dataset {
+	d := &Dataset{UID: uid}
+	r := jsonpatch.NewReader(status)
+	r.Object(func(field []byte) {
+		switch string(field) {
+		case "phase":
+			d.Phase = text(&r)
+		case "conditions":
+			r.Array(func(int) {
+				condition := r.Value()
+				if kind := textAt(condition, "type"); kind == "NotReady" || kind == "DatasetNotReady" {
+					d.NotReady = bounded(textAt(condition, "message"))
+				}
+			})
+		case "runtimes":
+			r.Array(func(index int) {
+				if index == 0 {
+					d.RuntimeType = textAt(r.Value(), "type")
+				}
+			})
+		}
+	})
+	return d
+}
+
+func parseRuntime(kind runtimeKind, spec, status jsontext.Value) *Runtime {
+	out := &Runtime{}
+	if kind.selector != "" {
+		selector, _ := jsonpatch.Lookup(spec, kind.selector, "nodeSelector")
+		r := jsonpatch.NewReader(selector)
+		r.Object(func(key []byte) {
+			k := string(key)
+			out.FuseSelector = append(out.FuseSelector, pair{k, text(&r)})
+		})
+		slices.SortFunc(out.FuseSelector, func(a, b pair) int { return strings.Compare(a.key, b.key) })
+	}
+	terms, _ := jsonpatch.Lookup(status, "cacheAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+	out.Affinity = parseTerms(slices.Clone(terms))
+	target, _ := jsonpatch.Lookup(spec, "fuse", "metrics", "scrapeTarget")
+	if target == nil {
+		target, _ = jsonpatch.Lookup(spec, "fuse", "metrics", "scrape_target")
+	}
+	r := jsonpatch.NewReader(target)
+	if scrape, ok := r.String(); ok {
+		for name := range strings.SplitSeq(string(scrape), ",") {
+			name = strings.TrimSpace(name)
+			out.Scrape = out.Scrape || strings.EqualFold(name, "All") || strings.EqualFold(name, "Sidecar")
+		}
+	}
+	return out
+}
+
+func text(r *jsonpatch.Reader) string {
+	out, _ := r.String()
+	return string(out)
+}
+
+func textAt(raw jsontext.Value, tokens ...string) string {
+	found, _ := jsonpatch.Lookup(raw, tokens...)
+	r := jsonpatch.NewReader(found)
+	return text(&r)
+}
+
+func bounded(message string) string {
+	if len(message) > maxMessage {
+		return strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	}
+	return message
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// entries are labels or annotations as the pod's bytes hold them.
+type entries []entry
+
+type entry struct{ key, value []byte }
+
+func (e entries) lookup(key string) (string, bool) {
+	for _, entry := range e {
+		if string(entry.key) == key {
+			return string(entry.value), true
+		}
+	}
+	return "", false
+}
+
+func (e entries) get(key string) string {
+	value, _ := e.lookup(key)
+	return value
+}
+
+// is tells whether the entry is there and "true".
+func (e entries) is(key string) bool {
+	for _, entry := range e {
+		if string(entry.key) == key {
+			return string(entry.value) == "true"
+		}
+	}
+	return false
+}
+
+// podMetadata is what decides whether a pod is looked at any further.
+type podMetadata struct {
+	there                     bool
+	name                      string // or generateName, which then ends in a dash
+	namespace                 string
+	labels, annotations       entries
+	rawLabels, rawAnnotations jsontext.Value // nil if nothing stands there
+
+	spec int // where the spec begins in the bytes, 0 if that is not known yet
+}
+
+// readMetadata reads the pod's metadata, and no spec behind it. It returns false if the
+// bytes are no object, or hold metadata that are none.
+func readMetadata(raw []byte) (meta podMetadata, ok bool) {
+	r := jsonpatch.NewReader(raw)
+	var generateName []byte
+	valid := true
+	ok = r.Object(func(field []byte) {
+		switch string(field) {
+		case "metadata":
+			if r.Kind() == 'n' {
+				return
+			}
+			meta.there = true
+		case "spec":
+			meta.spec = r.Offset()
+			if meta.there {
+				r.Stop()
+			}
+			return
+		default:
+			return
+		}
+		valid = r.Object(func(field []byte) {
+			switch string(field) {
+			case "name":
+				meta.name = text(&r)
+			case "generateName":
+				generateName, _ = r.String()
+			case "namespace":
+				meta.namespace = text(&r)
+			case "labels":
+				meta.rawLabels, meta.labels = readEntries(&r)
+			case "annotations":
+				meta.rawAnnotations, meta.annotations = readEntries(&r)
+			}
+		})
+	})
+	if meta.name == "" {
+		meta.name = string(generateName)
+	}
+	return meta, ok && valid
+}
+
+func readEntries(r *jsonpatch.Reader) (raw jsontext.Value, e entries) {
+	start := r.Offset()
+	r.Object(func(key []byte) {
+		if value, ok := r.String(); ok {
+			if e == nil {
+				e = make(entries, 0, 8)
+			}
+			e = append(e, entry{key, value})
+		}
+	})
+	return r.Since(start), e
+}
+
+// pod is what the plugins know of a pod.
+type pod struct {
+	podMetadata
+	volumes          []volume
+	containers, init []container
+	nodeSelector     entries
+	affinity         jsontext.Value // nil if nothing stands there
+	hasVolumes       bool           // spec.volumes is a list
+}
+
+// A volume is one that the pod came with.
+type volume struct {
+	name, claim string
+}
+
+// A container is one that the pod came with.
+type container struct {
+	name      string
+	mounts    []mount
+	lifecycle jsontext.Value
+}
+
+// A mount is one of a container's volumeMounts.
+type mount struct {
+	volume, path string
+	// propagation is the mountPropagation, empty if nothing or null stands there.
+	propagation string
+	// recursive is set if the mount is read-only in all that is mounted below it, and
+	// takes no propagation (k8s.io/api/core/v1, VolumeMount).
+	recursive bool
+}
+
+// readPod reads the spec of a pod in one pass. It returns false if there is none, or a
+// volume or container is no object.
+func readPod(raw []byte, meta podMetadata) (*pod, bool) {
+	p := &pod{podMetadata: meta}
+	if meta.spec == 0 {
+		return p, false
+	}
+	r := jsonpatch.NewReader(raw[meta.spec:])
+	valid := true
+	ok := r.Object(func(field []byte) {
+		switch string(field) {
+		case "volumes":
+			p.hasVolumes = r.Kind() == '['
+			r.Array(func(int) {
+				var v volume
+				valid = r.Object(func(field []byte) {
+					switch string(field) {
+					case "name":
+						v.name = text(&r)
+					case "persistentVolumeClaim":
+						r.Object(func(field []byte) {
+							if string(field) == "claimName" {
+								v.claim = text(&r)
+							}
+						})
+					}
+				}) && valid
+				p.volumes = append(p.volumes, v)
+			})
+		case "containers":
+			p.containers = readContainers(&r, &valid)
+		case "initContainers":
+			p.init = readContainers(&r, &valid)
+		case "nodeSelector":
+			_, p.nodeSelector = readEntries(&r)
+		case "affinity":
+			p.affinity = r.Value()
+		}
+	})
+	return p, ok && valid
+}
+
+func readContainers(r *jsonpatch.Reader, valid *bool) []container {
+	var out []container
+	r.Array(func(int) {
+		var c container
+		*valid = r.Object(func(field []byte) {
+			switch string(field) {
+			case "name":
+				c.name = text(r)
+			case "volumeMounts":
+				r.Array(func(int) {
+					var m mount
+					r.Object(func(field []byte) {
+						switch string(field) {
+						case "name":
+							m.volume = text(r)
+						case "mountPath":
+							m.path = text(r)
+						case "mountPropagation":
+							m.propagation = text(r)
+						case "recursiveReadOnly":
+							mode := text(r)
+							m.recursive = mode != "" && mode != "Disabled"
+						}
+					})
+					c.mounts = append(c.mounts, m)
+				})
+			case "lifecycle":
+				c.lifecycle = r.Value()
+			}
+		}) && *valid
+		out = append(out, c)
+	})
+	return out
+}
+
+// claims are the names of the claims in a pod's volumes, sorted, each once.
+func (p *pod) claims() []string {
+	var out []string
+	for _, v := range p.volumes {
+		if v.claim != "" {
+			out = append(out, v.claim)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import "context"
+
+// preferNodesWithoutCache keeps pods without Datasets away from nodes that hold some
+// cache, as far as there are others. It ends the chain.
+func preferNodesWithoutCache(_ context.Context, d *draft) (stop bool, err error) {
+	if len(d.mounted) > 0 {
+		return true, nil
+	}
+	without := []requirement{newRequirement(datasetNumLabel, opDoesNotExist)}
+	d.prefer([]preferred{{
+		weight: 100, term: term{expressions: without},
+		reason: Reason{
+			Plugin: preferNodesWithoutCacheName, Weight: 100, Why: "nodes without the cache of any dataset are preferred",
+			wanted: alternatives{without},
+		},
+	}})
+	return true, nil
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+func TestProfilesThatAreWrong(t *testing.T) {
+	with := func(args string) string {
+		return "plugins: {serverful: {withDataset: [NodeAffinityWithCache]}}\npluginConfig:\n- name: NodeAffinityWithCache\n  args: |\n    " + args + "\n"
+	}
+	for name, test := range map[string]struct {
+		profile string
+		want    []string
+	}{
+		"nothing":                          {" \n", []string{"it is empty"}},
+		"no YAML":                          {"{", []string{"yaml"}},
+		"a field that is not known":        {"plugins: {serverfull: {}}", []string{`unknown field "serverfull"`}},
+		"a field that stands there twice":  {"plugins: {}\nplugins: {}", []string{"plugins"}},
+		"a plugin that is not known":       {"plugins: {serverless: {withoutDataset: [Nope]}}", []string{`plugins.serverless.withoutDataset: there is no plugin "Nope": choose among DatasetUsageInjector, FilePrefetcher, FuseSidecar`}},
+		"a plugin that stands there twice": {"plugins: {serverful: {withDataset: [FuseSidecar, FuseSidecar]}}", []string{"the plugin FuseSidecar stands there twice"}},
+		"a plugin that is configured twice": {
+			"pluginConfig: [{name: FuseSidecar, args: \"\"}, {name: FuseSidecar}]", []string{"pluginConfig[1].name: FuseSidecar is configured twice"}},
+		"arguments for one that takes none":     {"pluginConfig: [{name: FuseSidecar, args: 'a: b'}]", []string{"pluginConfig[0].args: FuseSidecar: it takes no arguments"}},
+		"an argument that is not known":         {with("prefer: []"), []string{`unknown field "prefer"`}},
+		"a weight that is too small or missing": {with("preferred: [{name: a, weight: 0}, {name: b}]"), []string{"preferred[0].weight: 0: a pod's node affinity allows 1 to 100", "preferred[1].weight: 0"}},
+		"a weight that is too large":            {with("preferred: [{name: a, weight: 101}]"), []string{"preferred[0].weight: 101"}},
+		"names that are no keys":                {with("{preferred: [{name: 'a b', weight: 1}], required: ['']}"), []string{`preferred[0].name: "a b"`, `required[0]: ""`}},
+		"names that stand there twice":          {with("{preferred: [{name: a, weight: 1}, {name: a, weight: 2}], required: [a, a]}"), []string{`preferred[1].name: "a"`, `required[1]: "a"`}},
+		"everything at once":                    {"plugins: {serverful: {withDataset: [A], withoutDataset: [B]}}\npluginConfig: [{name: C}]", []string{`"A"`, `"B"`, `"C"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseProfile(test.profile)
+			if err == nil {
+				t.Fatal("it is taken")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is missing in\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+// TestTheConfigMapOfFluidIsTaken is that a profile with comments and all goes as it is.
+func TestTheConfigMapOfFluidIsTaken(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "webhook-plugins.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var configMap struct{ Data map[string]string }
+	if err := yaml.Unmarshal(data, &configMap); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{configMap.Data["pluginsProfile"], DefaultProfile} {
+		profile, err := ParseProfile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, link := range profile.serverful.with {
+			names = append(names, link.Name)
+		}
+		if want := []string{"FilePrefetcher", "RequireNodeWithFuse", "NodeAffinityWithCache", "MountPropagationInjector", "DatasetUsageInjector"}; !slices.Equal(names, want) {
+			t.Errorf("the plugins are %v", names)
+		}
+		if len(profile.serverful.without) != 1 || len(profile.serverless.with) != 3 || len(profile.serverless.without) != 0 || !profile.sidecars() {
+			t.Errorf("%+v", profile)
+		}
+		tiers := profile.serverful.with[2].Plugin.(*nodeAffinityWithCache).tiers
+		if tiers.weight(nodeLocality) != 100 || tiers.weight("topology.kubernetes.io/zone") != 50 || tiers.weight("topology.kubernetes.io/region") != 20 || !slices.Equal(tiers.Required, []string{nodeLocality}) {
+			t.Errorf("%+v", tiers)
+		}
+	}
+}
+
+func TestAProfileFromAFileIsReadByNew(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "plugins.profile")
+	settings := DefaultSettings()
+	settings.PluginsProfileFile = file
+	if _, err := New(NewIndex(), settings, nil); err == nil || !strings.Contains(err.Error(), "pluginsProfileFile: open") {
+		t.Errorf("without the file: %v", err)
+	}
+	if err := os.WriteFile(file, []byte("plugins: {serverful: {withDataset: [Nope]}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(NewIndex(), settings, nil); err == nil || !strings.Contains(err.Error(), `there is no plugin "Nope"`) {
+		t.Errorf("with a wrong one: %v", err)
+	}
+	if err := os.WriteFile(file, []byte(DefaultProfile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(NewIndex(), settings, nil); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(settings.Files(), []string{file}) {
+		t.Errorf("the files are %v", settings.Files())
+	}
+}
+
+func TestVariablesOfFluidsWebhookCount(t *testing.T) {
+	settings := DefaultSettings()
+	settings.FromEnvironment(func(key string) string {
+		return map[string]string{
+			"DISABLE_INJECTION": "true", "FILE_PREFETCHER_IMAGE": "p:1", "FUSE_SIDECAR_INJECTION_MODE": "native-sidecar", "KEY_SERVERLESS_PLATFORM": "platform",
+		}[key]
+	})
+	if want := (Settings{RequiredSemantics: RequireAll, Disabled: true, FilePrefetcherImage: "p:1", SidecarMode: NativeSidecar, PlatformLabel: "platform"}); settings != want {
+		t.Errorf("got %+v", settings)
+	}
+}
+
+// FuzzProfile reads anything as a profile: it is taken or refused, and what is taken
+// has no more plugins than there are.
+func FuzzProfile(f *testing.F) {
+	f.Add(DefaultProfile)
+	f.Add("plugins: {serverful: {withDataset: [FuseSidecar, FuseSidecar]}}\npluginConfig: [{name: FuseSidecar, args: 'a: b'}]")
+	f.Add("pluginConfig: [{name: NodeAffinityWithCache, args: 'preferred: [{name: a, weight: 1}]'}]")
+	f.Fuzz(func(t *testing.T, text string) {
+		profile, err := ParseProfile(text)
+		if (profile == nil) == (err == nil) {
+			t.Fatalf("%+v and %v", profile, err)
+		}
+		if profile != nil && len(profile.serverful.with) > len(PluginNames()) {
+			t.Fatalf("%d plugins", len(profile.serverful.with))
+		}
+	})
+}

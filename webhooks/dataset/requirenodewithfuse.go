@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import "context"
+
+// requireNodeWithFuse requires nodes on which the fuse of each Dataset may run: those
+// that its node selector selects. A node must be fit for all Datasets of the pod; by
+// the older semantics for one of them.
+func requireNodeWithFuse(_ context.Context, d *draft) (stop bool, err error) {
+	var any alternatives
+	var last Reason
+	for _, m := range d.mounted {
+		if len(m.Runtime.FuseSelector) == 0 {
+			continue
+		}
+		list := make([]requirement, len(m.Runtime.FuseSelector))
+		for i, p := range m.Runtime.FuseSelector {
+			list[i] = newRequirement(p.key, opIn, p.value)
+		}
+		reason := Reason{Plugin: requireNodeWithFuseName, Dataset: m.Title(), Why: "nodes that the fuse's node selector selects are required"}
+		if d.settings.RequiredSemantics == RequireAny {
+			any, last = any.or(list), reason
+			continue
+		}
+		if err := d.require(alternatives{list}, reason); err != nil {
+			return false, err
+		}
+	}
+	if len(any) > 1 {
+		last.Dataset, last.Why = "", "nodes that the node selector of one of the datasets' fuses selects are required"
+	}
+	return false, d.require(any, last)
+}

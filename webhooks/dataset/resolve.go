@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Mounted is a Dataset that a pod mounts, by one of its claims.
+type Mounted struct {
+	Claim           string
+	Namespace, Name string
+	// Type is the runtime's.
+	Type    string
+	Runtime *Runtime
+	uid     string
+	// volume is the claim's, known if it was read afresh.
+	volume string
+}
+
+// Title names the Dataset, for people.
+func (m *Mounted) Title() string { return m.Namespace + "/" + m.Name }
+
+func (m *Mounted) cacheLabel() (string, error) {
+	return labelOf(cachePrefix, m.Namespace, m.Name, m.uid)
+}
+
+func (m *Mounted) fuseLabel() (string, error) {
+	return labelOf(fusePrefix, m.Namespace, m.Name, m.uid)
+}
+
+// refusal is an error that is a decision about the pod, with a message for its author.
+type refusal struct{ message string }
+
+func (r *refusal) Error() string { return r.message }
+
+func refusef(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+
+// resolve finds the Datasets behind claims, which are sorted and each there once. If what
+// was read a moment ago refuses, all is read again from the API server itself, once. The
+// error is a [refusal], or a fault.
+func resolve(ctx context.Context, source Source, namespace string, claims []string, precheck bool) ([]*Mounted, error) {
+	mounted, err := resolveOnce(ctx, source, namespace, claims, precheck, false)
+	if r := (*refusal)(nil); errors.As(err, &r) {
+		return resolveOnce(ctx, source, namespace, claims, precheck, true)
+	}
+	return mounted, err
+}
+
+func resolveOnce(ctx context.Context, source Source, namespace string, claims []string, precheck, fresh bool) ([]*Mounted, error) {
+	var mounted []*Mounted
+	var missing []string
+	for _, name := range claims {
+		claim, err := source.Find(ctx, Ref{ClaimKind, namespace, name}, fresh)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("claim %s/%s: %w", namespace, name, err)
+		case claim == nil:
+			missing = append(missing, name)
+			continue
+		case claim.Claim.Dataset == "":
+			continue
+		}
+		m, err := resolveDataset(ctx, source, namespace, claim.Claim.Dataset, precheck, fresh)
+		if err != nil {
+			return nil, err
+		}
+		m.Claim, m.volume = name, claim.Claim.Volume
+		mounted = append(mounted, m)
+	}
+	if len(missing) > 0 {
+		return nil, refusef("failed to get the following PVCs [%s] in namespace %s: they are not there, and whether a dataset is behind them cannot be known: "+
+			"create them first, or correct the names in spec.volumes", strings.Join(missing, " "), namespace)
+	}
+	return mounted, nil
+}
+
+func resolveDataset(ctx context.Context, source Source, namespace, name string, precheck, fresh bool) (*Mounted, error) {
+	object, err := source.Find(ctx, Ref{DatasetKind, namespace, name}, fresh)
+	switch {
+	case errors.Is(err, ErrNotInstalled) || err == nil && object == nil:
+		return nil, refusef("dataset %s/%s is not there, although a claim of the pod is labelled as its own: create it, or correct the claim's labels", namespace, name)
+	case err != nil:
+		return nil, fmt.Errorf("dataset %s/%s: %w", namespace, name, err)
+	}
+	d := object.Dataset
+	if precheck && !d.bound() {
+		if d.NotReady != "" {
+			return nil, refusef("dataset %s/%s not ready because %s", namespace, name, d.NotReady)
+		}
+		return nil, refusef("dataset %s/%s not bound", namespace, name)
+	}
+	kind, known := runtimeKinds[d.RuntimeType]
+	switch {
+	case d.RuntimeType == "":
+		return nil, refusef("fail to get runtimeInfo for runtime type: %s: dataset %s/%s has no runtime: create one of the same name, and wait until it is bound", d.RuntimeType, namespace, name)
+	case !known:
+		return nil, refusef("fail to get runtimeInfo for runtime type: %s: dataset %s/%s: known are %s", bounded(d.RuntimeType), namespace, name, strings.Join(RuntimeTypes(), ", "))
+	}
+	runtime, err := source.Find(ctx, Ref{kind.kind, namespace, name}, fresh)
+	switch {
+	case errors.Is(err, ErrNotInstalled):
+		return nil, refusef("%s %s/%s, the runtime of the dataset, cannot be there: the CustomResourceDefinition %s.%s is not installed", kind.kind, namespace, name, kind.resource, Group)
+	case err != nil:
+		return nil, fmt.Errorf("%s %s/%s: %w", kind.kind, namespace, name, err)
+	case runtime == nil:
+		return nil, refusef("%s %s/%s, the runtime of the dataset, is not there", kind.kind, namespace, name)
+	}
+	return &Mounted{Namespace: namespace, Name: name, Type: d.RuntimeType, Runtime: runtime.Runtime, uid: d.UID}, nil
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package persistentvolumelabel
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// provisionedBy says that a provisioner has made the volume, whatever its value.
+const provisionedBy = "pv.kubernetes.io/provisioned-by"
+
+// topologyKeys are the keys of the two families: GA zone and region, beta zone and region.
+var topologyKeys = [...]string{
+	corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
+}
+
+// topology are the values of labels in the order of topologyKeys; a label that is not
+// there is absent. It is comparable.
+type topology [len(topologyKeys)]struct {
+	there bool
+	value string
+}
+
+// volume is what is decided by.
+type volume struct {
+	name, generateName string
+	topology           topology
+	provisioned        bool
+	source             Source // the first of those asked for; empty if there is none
+	id                 string // of the disk, for people
+	disk               string // all of its identity
+	affinity           jsontext.Value
+}
+
+// readVolume reads a PersistentVolume in one pass. It returns false if the bytes are no
+// object, or a part that matters is not what it should be.
+func readVolume(raw []byte, wanted []Source) (v volume, ok bool) {
+	r := jsonpatch.NewReader(raw)
+	valid := true
+	found := len(sources)
+	ok = r.Object(func(field []byte) {
+		switch string(field) {
+		case "metadata":
+			valid = v.readMetadata(&r) && valid
+		case "spec":
+			valid = object(&r, func(field []byte) {
+				if string(field) == "nodeAffinity" {
+					v.affinity = r.Value()
+					return
+				}
+				order := slices.Index(sources, Source(field))
+				if order < 0 || r.Kind() == 'n' {
+					return
+				}
+				if order >= found { // the first counts
+					return
+				}
+				found = order
+				source := sources[order]
+				var read bool
+				if v.id, v.disk, read = readDisk(&r, source); !read {
+					valid = false
+				}
+				if v.source = source; !slices.Contains(wanted, source) {
+					v.source = ""
+				}
+			}) && valid
+		}
+	})
+	return v, ok && valid
+}
+
+// object reads an object or null.
+func object(r *jsonpatch.Reader, member func(field []byte)) bool {
+	return r.Kind() == 'n' || r.Object(member)
+}
+
+func (v *volume) readMetadata(r *jsonpatch.Reader) bool {
+	valid := true
+	text := func() string {
+		if r.Kind() == 'n' {
+			return ""
+		}
+		value, ok := r.String()
+		valid = valid && ok
+		return string(value)
+	}
+	return object(r, func(field []byte) {
+		switch string(field) {
+		case "name":
+			v.name = text()
+		case "generateName":
+			v.generateName = text()
+		case "annotations":
+			valid = object(r, func(key []byte) { v.provisioned = v.provisioned || string(key) == provisionedBy }) && valid
+		case "labels":
+			valid = object(r, func(key []byte) {
+				if i := slices.Index(topologyKeys[:], string(key)); i >= 0 {
+					v.topology[i].there, v.topology[i].value = true, text()
+				}
+			}) && valid
+		}
+	}) && valid
+}
+
+// readDisk tells which disk a source is.
+func readDisk(r *jsonpatch.Reader, source Source) (id, disk string, ok bool) {
+	fields := source.idFields()
+	values := make([]string, len(fields))
+	valid := true
+	ok = r.Object(func(field []byte) {
+		if i := slices.Index(fields, string(field)); i >= 0 && r.Kind() != 'n' {
+			value, isString := r.String()
+			values[i], valid = string(value), valid && isString
+		}
+	})
+	return values[0], string(source) + "\x00" + strings.Join(values, "\x00"), ok && valid
+}
+
+// trusted are the labels that a provisioner has given the volume: of the GA family or,
+// if one of that is missing, of the beta family. Nil means that the cloud must be asked.
+func (v *volume) trusted() map[string]string {
+	family := 0
+	if !v.topology[0].there || !v.topology[1].there {
+		family = 2
+	}
+	if !v.provisioned || !v.topology[family].there || !v.topology[family+1].there {
+		return nil
+	}
+	return map[string]string{
+		topologyKeys[family]:   v.topology[family].value,
+		topologyKeys[family+1]: v.topology[family+1].value,
+	}
+}
+
+// exists tells whether the cloud can know the disk.
+func (v *volume) exists() bool {
+	return v.source != "" && (v.source == VsphereVolume || v.id != placeholder)
+}
