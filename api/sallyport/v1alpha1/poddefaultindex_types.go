@@ -60,10 +60,6 @@ type PodDefaultIndexSpec struct {
 	// objects that are not in it.
 	// +optional
 	Selectors map[string][]metav1.LabelSelectorRequirement `json:"selectors,omitempty"`
-
-	// Always are the objects that pods cannot exclude themselves from.
-	// +optional
-	Always []string `json:"always,omitempty"`
 }
 
 // PodDefaultIndexList is what a list request answers.

@@ -182,7 +182,7 @@ func TestIndexesOnAnAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := func(s sallyportv1alpha1.PodDefaultIndexSpec) bool {
-		return slices.Equal(s.Rest, []string{"cluster/everywhere"}) && slices.Equal(s.Always, s.Rest)
+		return slices.Equal(s.Rest, []string{"cluster/everywhere"})
 	}
 	c.await(t, "team-b", "the ClusterPodDefault", listed)
 

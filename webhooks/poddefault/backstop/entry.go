@@ -26,7 +26,6 @@ const clusterPrefix = "cluster/"
 type Entry struct {
 	decision     string // its name in [poddefault.DecisionsAnnotation]
 	requirements []metav1.LabelSelectorRequirement
-	always       bool            // pods cannot exclude themselves
 	namespaces   labels.Selector // of a ClusterPodDefault
 	size         int             // of the JSON, about
 }
@@ -49,7 +48,7 @@ func FromClusterPodDefault(cpd *sallyportv1alpha1.ClusterPodDefault) *Entry {
 	if e == nil {
 		return nil
 	}
-	e.always, e.namespaces = !cpd.Spec.AllowExclude, labels.Everything()
+	e.namespaces = labels.Everything()
 	if selector := cpd.Spec.NamespaceSelector; selector != nil {
 		var err error
 		if e.namespaces, err = metav1.LabelSelectorAsSelector(selector); err != nil {

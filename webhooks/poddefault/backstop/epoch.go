@@ -165,7 +165,7 @@ func (e *Entry) identity() any {
 	if e.namespaces != nil {
 		namespaces = e.namespaces.String()
 	}
-	return []any{e.decision, e.requirements, e.always, namespaces}
+	return []any{e.decision, e.requirements, namespaces}
 }
 
 // replace makes the objects of a kind these and no others.

@@ -54,9 +54,6 @@ func Compile(entries []*Entry) sallyportv1alpha1.PodDefaultIndexSpec {
 // file adds an object. It is filed by the requirement whose terms the fewest objects
 // share: a label that all selectors ask for tells nothing.
 func file(index *sallyportv1alpha1.PodDefaultIndexSpec, e *Entry, popularity map[string]int) {
-	if e.always {
-		index.Always = append(index.Always, e.decision)
-	}
 	by, fewest := -1, 0
 	for i, r := range e.requirements {
 		n := 0

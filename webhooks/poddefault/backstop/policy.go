@@ -25,8 +25,6 @@ const CRD = sallyportv1alpha1.PodDefaultIndexResource + "." + sallyportv1alpha1.
 // The expressions are for Kubernetes 1.30 and later: they use neither comprehensions of
 // two variables nor flatten, which came after it.
 const (
-	// excludedExpression tells whether the pod excludes itself.
-	excludedExpression = "object.metadata.?annotations[?'" + poddefault.ExcludeAnnotation + "'].orValue('') == 'true'"
 	// listedExpression are the objects that were decided on.
 	listedExpression = "object.metadata.?annotations[?'" + poddefault.DecisionsAnnotation + "'].orValue('').split(',')"
 	// missingExpression are those that select the pod and were not decided on, in lists of
@@ -36,7 +34,6 @@ const (
 		"params.?spec.?terms[?k].orValue([]) + params.?spec.?terms[?(k + '=' + L[k])].orValue([])))" +
 		".map(names, names.filter(n, " +
 		"!(n in variables.listed) && " +
-		"(!variables.excluded || n in params.?spec.?always.orValue([])) && " +
 		"params.?spec.?selectors[?n].orValue([]).all(r, " +
 		"r.operator == 'In' ? r.key in L && L[r.key] in r.values : " +
 		"r.operator == 'NotIn' ? !(r.key in L && L[r.key] in r.values) : " +
@@ -55,13 +52,13 @@ func New(ready func() error) *admission.Backstop {
 		CRD:       CRD,
 		Param:     admissionregistrationv1.ParamKind{APIVersion: sallyportv1alpha1.GroupVersion.String(), Kind: sallyportv1alpha1.PodDefaultIndexKind},
 		ParamName: sallyportv1alpha1.PodDefaultIndexName,
-		MatchConditions: []admissionregistrationv1.MatchCondition{{
-			Name:       "not-a-mirror-pod",
-			Expression: "!has(object.metadata.annotations) || !('" + poddefault.MirrorAnnotation + "' in object.metadata.annotations)",
-		}},
+		// To exclude a pod is also the way to create it while no server answers.
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "not-excluded", Expression: "object.metadata.?annotations[?'" + poddefault.ExcludeAnnotation + "'].orValue('') != 'true'"},
+			{Name: "not-a-mirror-pod", Expression: "!has(object.metadata.annotations) || !('" + poddefault.MirrorAnnotation + "' in object.metadata.annotations)"},
+		},
 		Variables: []admissionregistrationv1.Variable{
 			{Name: "labels", Expression: "object.metadata.?labels.orValue({})"},
-			{Name: "excluded", Expression: excludedExpression},
 			{Name: "listed", Expression: listedExpression},
 			{Name: "missing", Expression: missingExpression},
 		},

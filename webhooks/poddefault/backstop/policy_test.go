@@ -250,8 +250,9 @@ func TestThePolicyRefusesExactlyWhatTheWebhookWouldChange(t *testing.T) {
 		index := w.index()
 		changed := w.inject(t)
 		refusal := verdict(t, p, index, w.pod)
-		if refused := refusal != ""; refused != injected(changed) {
-			t.Fatalf("the pod is refused: %t (%s); the webhook changes it: %t\n%+v", refused, refusal, injected(changed), index)
+		wanted := injected(changed) && w.pod.Annotations[poddefault.ExcludeAnnotation] != "true"
+		if refused := refusal != ""; refused != wanted {
+			t.Fatalf("the pod is refused: %t (%s); it should be: %t\n%+v", refused, refusal, wanted, index)
 		}
 		if text := verdict(t, p, index, changed); text != "" {
 			t.Fatalf("a pod that was injected is refused: %s", text)
@@ -275,12 +276,13 @@ func TestARefusalNamesTheObjects(t *testing.T) {
 		labels, annotations map[string]string
 		names               []string
 	}{
-		"nothing was decided":                      {map[string]string{"gpu": "true"}, nil, []string{"cluster/proxy, gpu"}},
-		"one is missing":                           {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy"}, []string{"gpu"}},
-		"all are listed":                           {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy,gpu,other"}, nil},
-		"a name that begins like another one":      {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy,gpu2"}, []string{"gpu"}},
-		"an excluded pod is for the cluster still": {map[string]string{"gpu": "true"}, map[string]string{poddefault.ExcludeAnnotation: "true"}, []string{"cluster/proxy"}},
-		"a mirror pod is for nobody":               {map[string]string{"gpu": "true"}, map[string]string{poddefault.MirrorAnnotation: ""}, nil},
+		"nothing was decided":                    {map[string]string{"gpu": "true"}, nil, []string{"cluster/proxy, gpu"}},
+		"one is missing":                         {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy"}, []string{"gpu"}},
+		"all are listed":                         {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy,gpu,other"}, nil},
+		"a name that begins like another one":    {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy,gpu2"}, []string{"gpu"}},
+		"a pod that excludes itself is admitted": {map[string]string{"gpu": "true"}, map[string]string{poddefault.ExcludeAnnotation: "true"}, nil},
+		"a pod that excludes itself by halves":   {map[string]string{"gpu": "true"}, map[string]string{poddefault.ExcludeAnnotation: "yes"}, []string{"cluster/proxy, gpu"}},
+		"a mirror pod is for nobody":             {map[string]string{"gpu": "true"}, map[string]string{poddefault.MirrorAnnotation: ""}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := verdict(t, p, index, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: test.labels, Annotations: test.annotations}})
