@@ -39,9 +39,10 @@ const (
 	partLibrary     = "library"
 	partConversion  = "conversion"
 	partPolicies    = "policies"
+	partBackstop    = "backstop"
 )
 
-var parts = []string{partPodDefaults, partLibrary, partConversion, partPolicies}
+var parts = []string{partPodDefaults, partLibrary, partConversion, partPolicies, partBackstop}
 
 const (
 	floorName     = "floor"

@@ -16,6 +16,7 @@ type results struct {
 	StartSeconds float64       `json:"startSeconds"` // sallyport, from start to ready, in the stage that asks for it
 	Creations    []creation    `json:"creations"`
 	Listings     []listing     `json:"listings"`
+	Backstop     []creation    `json:"backstop"` // pods that a policy looks up; the servers are what is in force
 }
 
 // machine says what the absolute figures stand for.

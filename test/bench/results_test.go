@@ -81,6 +81,9 @@ func someResults() *results {
 			{Server: neighbourName, Objects: 5000, Seconds: 2, CPUMicrosPerObject: 200, RatioToFloor: 4},
 			{Server: libraryName, Objects: 5000, Seconds: 1.8, CPUMicrosPerObject: 100, RatioToFloor: 2},
 		},
+		Backstop: []creation{
+			{Server: backstopName(0), CreatesPerSecond: 600}, {Server: backstopName(10), CreatesPerSecond: 500}, {Server: backstopName(1000), CreatesPerSecond: 450},
+		},
 		StartSeconds: 3,
 		Creations:    []creation{{CreatesPerSecond: 600}, {Server: sallyportName, Protocol: "HTTP/1.1"}},
 	}
@@ -106,6 +109,10 @@ func TestJudge(t *testing.T) {
 		"a conversion that costs too much": {
 			func(r *results) { r.Reviews[8].RatioToFloor = 2.01; r.Reviews[9].RatioToFloor = 1.41 },
 			[]string{"CronTab v1beta1 to v1, typed", "the same, against controller-runtime", "CronTab, apiVersion alone"},
+		},
+		"a policy that costs more with every PodDefault": {
+			func(r *results) { r.Backstop[2].CreatesPerSecond = 380 },
+			[]string{"no policy / policy with 1,000 PodDefaults", "policy with 10 / with 1,000 PodDefaults"},
 		},
 		"a LIST that costs too much": {
 			func(r *results) {
