@@ -15,6 +15,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
 const (
@@ -115,6 +116,7 @@ type chartRights struct {
 	Webhooks     map[string][]rbacv1.PolicyRule `json:"webhooks"`
 	Paths        map[string][]string            `json:"paths"`
 	Registration []rbacv1.PolicyRule            `json:"registration"`
+	Backstop     []rbacv1.PolicyRule            `json:"backstop"` // with poddefault
 	Owner        []rbacv1.PolicyRule            `json:"owner"`
 	Events       []rbacv1.PolicyRule            `json:"events"`
 	Authority    []rbacv1.PolicyRule            `json:"authority"`
@@ -123,11 +125,12 @@ type chartRights struct {
 func TestRightsInTheChartAreGenerated(t *testing.T) {
 	rights := chartRights{
 		Webhooks: map[string][]rbacv1.PolicyRule{}, Paths: map[string][]string{},
-		Registration: registration.PolicyRules("NAME"), Owner: registration.OwnerPolicyRules("NAME"), Events: registration.EventPolicyRules(),
+		Registration: registration.PolicyRules("NAME"), Backstop: registration.BackstopPolicyRules("NAME", backstop.CRD), Owner: registration.OwnerPolicyRules("NAME"), Events: registration.EventPolicyRules(),
 	}
+	settings, controllers := defaultBuiltinSettings(), controllerSelection{"*"}
 	for _, b := range builtins() {
 		selection := builtinSelection{b.name}
-		rights.Webhooks[b.name] = append([]rbacv1.PolicyRule{}, selection.rights()...)
+		rights.Webhooks[b.name] = append([]rbacv1.PolicyRule{}, distinct(selection.rights(&settings), controllers.rights(selection))...)
 		paths, err := selection.paths()
 		if err != nil {
 			t.Fatal(err)
@@ -138,6 +141,7 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 		Registration:   frontdoor.RegistrationSettings{Mode: registration.ModeNone, Name: "NAME", Service: "NAMESPACE/SERVICE"},
 		Certificate:    frontdoor.CertificateSettings{Source: frontdoor.SourceAuthority, Secret: "NAMESPACE/SECRET"},
 		LeaderElection: frontdoor.LeaderElectionSettings{Enabled: true}, ServiceAccount: "ACCOUNT",
+		ComponentsOf: applicationName,
 	}
 	for _, object := range all.Objects() {
 		if role, ok := object.(*rbacv1.Role); ok {
