@@ -360,6 +360,12 @@ func (m *merge) setLabel(wanted entry, c *Compiled) {
 	if there && opponent == nil || m.labels[wanted.key] {
 		return
 	}
+	if m.labels == nil {
+		m.picked, m.labels = map[string]setEntry{}, map[string]bool{}
+	}
+	if !there { // it is not one that counts for the choice, as in a trial
+		m.picked[wanted.key] = setEntry{"labels", wanted, c}
+	}
 	m.labels[wanted.key] = true
 	m.entries = append(m.entries, setEntry{"labels", wanted, c})
 }

@@ -257,7 +257,8 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 			rt.Fatal(diff)
 		}
 		_, before := strip(tb, sprinkled)
-		if wantUnknown != 0 || gotUnknown != before {
+		// A node term that becomes several has its own in each.
+		if wantUnknown != 0 || gotUnknown < before {
 			rt.Fatalf("of %d unknown fields %d are left", before, gotUnknown)
 		}
 	})
