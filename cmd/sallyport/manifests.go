@@ -23,10 +23,11 @@ import (
 const (
 	partCRD            = "crd"
 	partRBAC           = "rbac"
+	partFlowControl    = "flowcontrol"
 	partConfigurations = "configurations"
 )
 
-var manifestParts = []string{partCRD, partRBAC, partConfigurations}
+var manifestParts = []string{partCRD, partRBAC, partFlowControl, partConfigurations}
 
 type manifestsOptions struct {
 	parts          []string
@@ -48,14 +49,14 @@ func newManifestsCommand() *cobra.Command {
 	o.election.Enabled = true
 	cmd := &cobra.Command{
 		Use:   "manifests --service NAMESPACE/NAME | --url URL",
-		Short: "Print what to install in a cluster: CRDs, RBAC, webhook configurations",
+		Short: "Print what to install in a cluster: CRDs, RBAC, flow control, webhook configurations",
 		Long: "Manifests prints YAML for kubectl apply, derived from the same definitions that serve uses. Give it\n" +
 			"the flags that serve gets: the rights that it prints are those which such a server needs.\n\n" +
-			"A server that registers itself (serve --registration api, the default) needs --part crd,rbac only;\n" +
+			"A server that registers itself (serve --registration api, the default) needs --part crd,rbac,flowcontrol;\n" +
 			"it writes the webhook configurations when it is ready. Print them for --registration none: a\n" +
 			"configuration whose server does not answer keeps pods from being created.",
 		Example: "  # for a server that registers itself\n" +
-			"  sallyport manifests --service sallyport-system/webhooks --part crd,rbac | kubectl apply -f -\n\n" +
+			"  sallyport manifests --service sallyport-system/webhooks --part crd,rbac,flowcontrol | kubectl apply -f -\n\n" +
 			"  # once a server with --registration none is up\n" +
 			"  sallyport manifests --service sallyport-system/webhooks --part configurations --ca-file ca.crt | kubectl apply -f -",
 		Args: noArguments("choose by --part what is printed"),
@@ -146,6 +147,9 @@ func (o *manifestsOptions) run(out io.Writer) error {
 			return err
 		}
 		objects = append(objects, rights...)
+	}
+	if slices.Contains(o.parts, partFlowControl) {
+		objects = append(objects, flowControl(o.registration.Config(), o.serviceAccount)...)
 	}
 	policies, err := o.callers.policy(o.registration.Config())
 	if err != nil {
