@@ -31,6 +31,11 @@ const (
 // the webhook fails open: they read policies once a second, and compile them.
 const backstopSettle = 5 * time.Second
 
+// definitionSettle is how long API servers are given to find a kind that is new, before a
+// policy refers to it: where they find none they refuse everything, and they look again
+// every 30 seconds (kube-apiserver resets the REST mapper of admission that often).
+const definitionSettle = 45 * time.Second
+
 // BackstopOf returns the one webhook that has a backstop, nil if none has. A second one
 // is a mistake: the policy has the name of the configurations.
 func BackstopOf(webhooks []admission.Webhook) (*admission.Webhook, error) {
@@ -139,11 +144,26 @@ func failOpen(webhooks []admission.Webhook) []admission.Webhook {
 	return out
 }
 
-// established tells whether the API server serves what a definition defines.
-func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return crd.DeletionTimestamp == nil && slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-	})
+// established is since when the API server serves what a definition defines, by its
+// clock and never later than now; the zero time if it does not.
+func established(crd *apiextensionsv1.CustomResourceDefinition) time.Time {
+	if crd == nil || crd.DeletionTimestamp != nil {
+		return time.Time{}
+	}
+	for _, c := range crd.Status.Conditions {
+		if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+			return notLater(c.LastTransitionTime.Time)
+		}
+	}
+	return time.Time{}
+}
+
+// notLater is at, or now if that is earlier: clocks differ.
+func notLater(at time.Time) time.Time {
+	if now := time.Now(); at.After(now) {
+		return now
+	}
+	return at
 }
 
 // errNoDefinition is what [missingDefinition] is about.
@@ -235,7 +255,9 @@ func (k *Keeper) backstopState(webhooks []admission.Webhook) (registered []admis
 	if !known {
 		return webhooks, wanted, again, errors.New("the backstop waits: its CustomResourceDefinition is not seen yet")
 	}
-	if definition, ok := liveCRD.(*apiextensionsv1.CustomResourceDefinition); !ok || !established(definition) {
+	definition, _ := liveCRD.(*apiextensionsv1.CustomResourceDefinition)
+	served := established(definition)
+	if served.IsZero() {
 		k.backstop.since = time.Time{}
 		return webhooks, Policies{}, again, missingDefinition(w.Backstop.CRD)
 	}
@@ -246,6 +268,9 @@ func (k *Keeper) backstopState(webhooks []admission.Webhook) (registered []admis
 	}
 	if liveBinding == nil || livePolicy == nil {
 		k.backstop.since = time.Time{}
+		if at := served.Add(definitionSettle); time.Now().Before(at) {
+			return webhooks, Policies{}, at, fmt.Errorf("the backstop waits %s: not every API server may know %s yet", definitionSettle, w.Backstop.CRD)
+		}
 		if ready := w.Backstop.Ready; ready != nil {
 			if err := ready(); err != nil {
 				return webhooks, Policies{}, again, fmt.Errorf("the backstop waits: %w", err)
@@ -284,10 +309,7 @@ func newest(objects ...metav1.Object) time.Time {
 			at = made
 		}
 	}
-	if now := time.Now(); at.After(now) {
-		return now
-	}
-	return at
+	return notLater(at)
 }
 
 // asRegistered is the webhook with the selectors that it has in the cluster, if they

@@ -24,6 +24,8 @@ type podDefaultSettings struct {
 	Authorize author.Mode `json:"authorizeAuthors"`
 	// Guard says what becomes of pods while no server answers.
 	Guard guard `json:"guard"`
+	// Narrow has pods sent only if a label of theirs is selected by.
+	Narrow bool `json:"narrow"`
 }
 
 func defaultPodDefaultSettings() podDefaultSettings {
@@ -32,7 +34,7 @@ func defaultPodDefaultSettings() podDefaultSettings {
 
 // Validate reports every mistake, by the names that the fields have in a file.
 func (s podDefaultSettings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Authorize.Validate(), s.Guard.Validate())
+	return errors.Join(s.Settings.Validate(), s.Authorize.Validate(), s.Guard.Validate(), s.validateNarrow())
 }
 
 // addAuthorFlag adds the flag on which rights and failure policy of the webhook for

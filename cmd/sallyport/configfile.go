@@ -193,6 +193,9 @@ func (c *configFile) apply(flags *pflag.FlagSet, selection *builtinSelection, se
 	if flags.Changed("authorize-authors") {
 		settings.podDefault.Authorize = podDefault.Authorize
 	}
+	if flags.Changed("narrow") {
+		settings.podDefault.Narrow = podDefault.Narrow
+	}
 	if flags.Changed("guard") {
 		settings.podDefault.Guard = podDefault.Guard
 	}

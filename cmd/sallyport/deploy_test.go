@@ -59,6 +59,7 @@ func TestKustomizationsAreGenerated(t *testing.T) {
 	for file, args := range map[string][]string{
 		"config/base/namespace.yaml": {"--service", baseService, "--part", "namespace"},
 		"config/base/rbac.yaml":      {"--service", baseService, "--part", "rbac"},
+		"config/base/flowcontrol.yaml": {"--service", baseService, "--part", "flowcontrol"},
 		"config/base/workload.yaml": {
 			"--service", baseService, "--part", "workload", "--image", "sallyport:dev",
 			"--network-policy", "--api-server-cidrs", "0.0.0.0/0,::/0",

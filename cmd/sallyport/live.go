@@ -134,6 +134,7 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 	b.state.Store(state)
 	if o.config == "" {
 		out.Webhooks = state.webhooks
+		b.narrow(env, &out)
 		return out, nil
 	}
 	out.Registered = func() []admission.Webhook { return b.state.Load().webhooks }
@@ -147,6 +148,7 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 		all[i].Handler = liveHandler{b, all[i].Name}
 	}
 	out.Webhooks = all
+	b.narrow(env, &out)
 	return out, err
 }
 

@@ -25,14 +25,15 @@ const (
 	partNamespace      = "namespace"
 	partCRD            = "crd"
 	partRBAC           = "rbac"
+	partFlowControl    = "flowcontrol"
 	partWorkload       = "workload"
 	partConfigurations = "configurations"
 )
 
 var (
-	manifestParts = []string{partNamespace, partCRD, partRBAC, partWorkload, partConfigurations}
+	manifestParts = []string{partNamespace, partCRD, partRBAC, partFlowControl, partWorkload, partConfigurations}
 	// usualParts are those that need to know nothing of who runs the server.
-	usualParts = []string{partCRD, partRBAC, partConfigurations}
+	usualParts = []string{partCRD, partRBAC, partFlowControl, partConfigurations}
 )
 
 type manifestsOptions struct {
@@ -56,17 +57,17 @@ func newManifestsCommand() *cobra.Command {
 	o.election.Enabled = true
 	cmd := &cobra.Command{
 		Use:   "manifests --service NAMESPACE/NAME | --url URL",
-		Short: "Print what to install in a cluster: CRDs, RBAC, the server, webhook configurations",
+		Short: "Print what to install in a cluster: CRDs, RBAC, flow control, the server, webhook configurations",
 		Long: "Manifests prints YAML for kubectl apply, derived from the same definitions that serve uses. Give it\n" +
 			"the flags that serve gets: the rights that it prints are those which such a server needs.\n\n" +
-			"A server that registers itself (serve --registration api, the default) needs --part crd,rbac only;\n" +
+			"A server that registers itself (serve --registration api, the default) needs --part crd,rbac,flowcontrol;\n" +
 			"it writes the webhook configurations when it is ready. Print them for --registration none: a\n" +
 			"configuration whose server does not answer keeps pods from being created.",
 		Example: "  # all that a server in a cluster needs, which registers itself\n" +
-			"  sallyport manifests --service sallyport-system/sallyport --part namespace,crd,rbac,workload \\\n" +
+			"  sallyport manifests --service sallyport-system/sallyport --part namespace,crd,rbac,flowcontrol,workload \\\n" +
 			"    --image registry.example.com/sallyport:v1 | kubectl apply -f -\n\n" +
 			"  # for a server that registers itself, and runs already\n" +
-			"  sallyport manifests --service sallyport-system/webhooks --part crd,rbac | kubectl apply -f -\n\n" +
+			"  sallyport manifests --service sallyport-system/webhooks --part crd,rbac,flowcontrol | kubectl apply -f -\n\n" +
 			"  # once a server with --registration none is up\n" +
 			"  sallyport manifests --service sallyport-system/webhooks --part configurations --ca-file ca.crt | kubectl apply -f -",
 		Args: noArguments("choose by --part what is printed"),
@@ -167,6 +168,9 @@ func (o *manifestsOptions) run(out io.Writer, given *pflag.FlagSet) error {
 			return err
 		}
 		objects = append(objects, rights...)
+	}
+	if slices.Contains(o.parts, partFlowControl) {
+		objects = append(objects, flowControl(o.registration.Config(), o.serviceAccount)...)
 	}
 	policies, err := o.callers.policy(o.registration.Config())
 	if err != nil {

@@ -42,6 +42,8 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 		"rbac-with-webhooks-that-only-look":  {"--part", "rbac", "--service", service, "--webhooks", "*,-poddefault,-projectlimit,-dataset"},
 		"rbac-with-datasets-and-no-sidecars": {"--part", "rbac", "--service", service, "--config", "testdata/dataset.yaml"},
 		"configurations-with-the-older-mode": {"--part", "configurations", "--service", service, "--config", "testdata/dataset.yaml"},
+		"flowcontrol":                        {"--part", "flowcontrol", "--service", service},
+		"configurations-with-a-backstop":     {"--part", "configurations", "--service", service, "--guard", "Backstop", "--namespace-selector", "team"},
 		"configurations-of-every-webhook":    {"--part", "configurations", "--service", service, "--webhooks", "*"},
 		"configurations":                     {"--part", "configurations", "--service", service},
 		"configurations-with-other-settings": {
@@ -115,7 +117,7 @@ func TestPartsAreThoseThatWereAskedFor(t *testing.T) {
 	for _, tc := range []struct {
 		args, want []string
 	}{
-		{[]string{"--service", service}, slices.Concat(definitions, rights, configurations)},
+		{[]string{"--service", service}, slices.Concat(definitions, rights, []string{"PriorityLevelConfiguration", "FlowSchema"}, configurations)},
 		{[]string{"--service", service, "--part", "configurations", "--part", "crd"}, slices.Concat(definitions, configurations)},
 		{[]string{"--service", service, "--part", "rbac,configurations"}, slices.Concat(rights, configurations)},
 		{[]string{"--part", "crd"}, definitions}, // needs to know nothing of the server

@@ -45,11 +45,12 @@ func newUninstallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall --service NAMESPACE/NAME | --static-manifests-dir DIRECTORY",
 		Short: "Remove what a server has registered",
-		Long: "Uninstall removes the policy that stands in for injection, and then the webhook configurations that\n" +
-			"a server has written: its own webhooks only, and the objects if nothing of others is left in them. With --static-manifests-dir it removes the static\n" +
-			"manifests instead.\n\n" +
+		Long: "Uninstall removes the policy that stands in for PodDefault injection and what it reads, and the\n" +
+			"webhook configurations that a server has written: its own webhooks only, and the objects if nothing of\n" +
+			"others is left in them. With --static-manifests-dir it removes the static manifests instead.\n\n" +
 			"A server that still runs would write them again. Scale it down first: as long as one holds the lease\n" +
-			"beside its authority, nothing is removed. What 'sallyport manifests' printed, kubectl delete removes.",
+			"beside its authority, nothing is removed. What 'sallyport manifests' printed, kubectl delete removes,\n" +
+			"and after this: a policy whose CustomResourceDefinition is gone refuses every pod.",
 		Example: "  kubectl --namespace sallyport-system scale deployment sallyport --replicas 0\n" +
 			"  sallyport uninstall --service sallyport-system/sallyport --all --dry-run\n" +
 			"  sallyport uninstall --service sallyport-system/sallyport --all --yes",

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -79,6 +80,9 @@ func measureBackstop(ctx context.Context, p plan, site *site, progress progress)
 	return out, nil
 }
 
+// typicalRefusal is part of what the policy says.
+const typicalRefusal = "Sallyport did not answer"
+
 // installBackstop returns when the policy refuses the pod as it is.
 func (cp *controlPlane) installBackstop(ctx context.Context, podDefaults int, refused *corev1.Pod) (remove func() error, err error) {
 	all, err := manyPodDefaults(podDefaults)
@@ -123,7 +127,10 @@ func (cp *controlPlane) installBackstop(ctx context.Context, podDefaults int, re
 			pod := refused.DeepCopy()
 			pod.Name, pod.GenerateName = "", "probe-"
 			_, err := cp.clients.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			return (err != nil) == refusal, nil
+			if refusal { // and not because the API server does not know the kind yet
+				return err != nil && strings.Contains(err.Error(), typicalRefusal), nil
+			}
+			return err == nil, nil
 		})
 	}
 	return func() error {

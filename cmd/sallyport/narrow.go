@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+)
+
+// narrowInterval is how often it is looked which label keys objects select by.
+const narrowInterval = 250 * time.Millisecond
+
+func addNarrowFlag(cmd *cobra.Command, settings *podDefaultSettings) {
+	cmd.Flags().BoolVar(&settings.Narrow, "narrow", settings.Narrow,
+		"have pods sent only if they have a label that some PodDefault selects by; the first one with a new label takes a moment longer to count, "+
+			"and labels that later webhooks add do not count")
+}
+
+// validateNarrow reports what does not go together.
+func (s podDefaultSettings) validateNarrow() error {
+	if s.Narrow && s.Freshness == poddefault.Consistent {
+		return errors.New("narrow: not with the freshness Consistent: a PodDefault with a new label takes effect only when the API server knows the label")
+	}
+	return nil
+}
+
+// narrowing adds to the webhook for pods a condition that follows the objects in use.
+type narrowing struct {
+	source interface {
+		RequiredKeys() (keys []string, ok bool)
+	}
+	wanted  func() bool
+	current atomic.Pointer[[]string] // nil: every pod is sent
+}
+
+// apply returns the definitions as they are now.
+func (n *narrowing) apply(webhooks []admission.Webhook) []admission.Webhook {
+	keys := n.current.Load()
+	if keys == nil || !n.wanted() {
+		return webhooks
+	}
+	out := slices.Clone(webhooks)
+	for i := range out {
+		if out[i].Name == poddefault.Name {
+			out[i].MatchConditions = append(slices.Clone(out[i].MatchConditions), poddefault.Narrowing(*keys))
+		}
+	}
+	return out
+}
+
+// run looks for other keys until the context ends.
+func (n *narrowing) run(ctx context.Context, changed func()) {
+	ticker := time.NewTicker(narrowInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if n.wanted() && n.look() {
+			changed()
+		}
+	}
+}
+
+// look tells whether the keys are others than before.
+func (n *narrowing) look() bool {
+	keys, ok := n.source.RequiredKeys()
+	before := n.current.Load()
+	switch {
+	case !ok && before == nil, ok && before != nil && slices.Equal(*before, keys):
+		return false
+	case !ok:
+		n.current.Store(nil)
+	default:
+		n.current.Store(&keys)
+	}
+	return true
+}
+
+// narrow wires the condition into the component of the webhook, if it may be wanted.
+func (b *liveBuiltin) narrow(env frontdoor.Environment, out *frontdoor.Component) {
+	o := b.config.options
+	source, ok := b.from.podDefaults.(*poddefault.Watcher)
+	if b.name != "poddefault" || !ok || o.config == "" && !o.builtin.podDefault.Narrow {
+		return
+	}
+	n := &narrowing{source: source, wanted: func() bool { return settingsNow(o).Narrow }}
+	registered, webhooks, run := out.Registered, out.Webhooks, out.Run
+	if registered == nil {
+		registered = func() []admission.Webhook { return webhooks }
+	}
+	out.Registered = func() []admission.Webhook { return n.apply(registered()) }
+	out.Run = func(ctx context.Context) error {
+		ctx, stop := context.WithCancel(ctx)
+		var looking sync.WaitGroup
+		looking.Go(func() { n.run(ctx, env.Changed) })
+		defer looking.Wait()
+		defer stop()
+		return run(ctx)
+	}
+}

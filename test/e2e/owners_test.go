@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+)
+
+// soon is how long controllers may take for what they try again after ever longer times.
+const soon = 4 * time.Minute
+
+// TestOwners creates pods as clusters do: by the controllers of Deployments and
+// StatefulSets, for a node that kwok plays.
+func TestOwners(t *testing.T) {
+	crds, err := crd.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &env{binary: buildBinary(t)}
+	e.config = sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...))
+	e.kubeconfig = sallyporttest.Kubeconfig(t, e.config)
+	types := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, kubeflowv1alpha1.AddToScheme} {
+		if err := add(types); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e.client, err = client.New(e.config, client.Options{Scheme: types}); err != nil {
+		t.Fatal(err)
+	}
+	startNode(t, e)
+
+	const name = "owners"
+	e.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"e2e": name}}})
+	s := e.serve(t, name, "--guard", "Backstop")
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+
+	t.Run("pods of a Deployment and of a StatefulSet are injected and run", func(t *testing.T) {
+		e.create(t, deployment(name, "web", "1", ""))
+		e.create(t, statefulSet(name, "db", ""))
+		for _, app := range []string{"web", "db"} {
+			eventuallyWithin(t, soon, "pods of "+app+" to run", func(ctx context.Context) (bool, error) { return e.running(ctx, name, app, 2) })
+		}
+	})
+	t.Run("a denied pod shows its reason in the event of its owner", func(t *testing.T) {
+		e.create(t, deployment(name, "fights", "1", "another"))
+		e.create(t, statefulSet(name, "fights-too", "another"))
+		for kind, app := range map[string]string{"ReplicaSet": "fights-", "StatefulSet": "fights-too"} {
+			e.awaitEvent(t, name, kind, app, "FailedCreate",
+				"conflict occurred while applying poddefaults: env on pod:", "env FROM_PODDEFAULT of container main")
+		}
+	})
+	t.Run("pods of the unselected are made while every server is down, and those of others once one is back", func(t *testing.T) {
+		e.awaitPolicy(t, name, admissionregistrationv1.Ignore)
+		eventuallyWithin(t, soon, "the index", func(ctx context.Context) (bool, error) { return e.indexed(ctx, name, 1) })
+		s.kill(t)
+		eventuallyWithin(t, soon, "the policy to know of the PodDefault", func(ctx context.Context) (bool, error) {
+			err := e.client.Create(ctx, simplePod(name, "probe"), client.DryRunAll)
+			return err != nil && strings.Contains(err.Error(), "Sallyport did not answer"), nil
+		})
+		e.create(t, deployment(name, "other", "", ""))
+		e.create(t, deployment(name, "waits", "1", ""))
+		eventuallyWithin(t, soon, "pods that nothing selects to run", func(ctx context.Context) (bool, error) { return e.running(ctx, name, "other", 2) })
+		e.awaitEvent(t, name, "ReplicaSet", "waits-", "FailedCreate", "Sallyport did not answer: env.")
+		e.serve(t, name, "--guard", "Backstop")
+		eventuallyWithin(t, soon, "pods that waited to run", func(ctx context.Context) (bool, error) { return e.running(ctx, name, "waits", 2) })
+	})
+}
+
+// running tells whether so many pods of an app run, each injected unless it is the one
+// that nothing selects.
+func (e *env) running(ctx context.Context, namespace, app string, want int) (bool, error) {
+	var pods corev1.PodList
+	if err := e.client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app": app}); err != nil {
+		return false, err
+	}
+	n := 0
+	for _, pod := range pods.Items {
+		if pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		if injected := len(pod.Spec.Containers[0].Env) == 1; injected != (app != "other") {
+			return false, nil
+		}
+		n++
+	}
+	return n == want, nil
+}
+
+// awaitEvent waits for an event of an owner whose name begins like that.
+func (e *env) awaitEvent(t *testing.T, namespace, kind, name, reason string, texts ...string) {
+	t.Helper()
+	eventuallyWithin(t, soon, "the event "+reason+" of "+kind+" "+name, func(ctx context.Context) (bool, error) {
+		var events corev1.EventList
+		if err := e.client.List(ctx, &events, client.InNamespace(namespace)); err != nil {
+			return false, err
+		}
+		for _, event := range events.Items {
+			found := event.InvolvedObject.Kind == kind && strings.HasPrefix(event.InvolvedObject.Name, name) && event.Reason == reason
+			for _, text := range texts {
+				found = found && strings.Contains(event.Message, text)
+			}
+			if found {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+}
+
+// template is a pod's; the value is of the variable that the PodDefault sets.
+func template(app, use, value string) corev1.PodTemplateSpec {
+	out := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": app}},
+		// Bound already: there is no scheduler.
+		Spec: corev1.PodSpec{NodeName: playedNode, Containers: []corev1.Container{{Name: "main", Image: "jupyter"}}},
+	}
+	if use != "" {
+		out.Labels["use"] = "true"
+	}
+	if value != "" {
+		out.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "FROM_PODDEFAULT", Value: value}}
+	}
+	return out
+}
+
+func deployment(namespace, name, use, value string) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}, Template: template(name, use, value),
+		},
+	}
+}
+
+func statefulSet(namespace, name, value string) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: new(int32(2)), ServiceName: name, PodManagementPolicy: appsv1.ParallelPodManagement,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}, Template: template(name, "1", value),
+		},
+	}
+}
+
+const playedNode = "node-of-kwok"
+
+// startNode starts the controllers that make pods, and a node that runs them.
+func startNode(t *testing.T, e *env) {
+	t.Helper()
+	startBinary(t, "kube-controller-manager", "--kubeconfig", e.kubeconfig, "--leader-elect=false", "--secure-port", "0",
+		"--controllers", "deployment-controller,replicaset-controller,statefulset-controller,serviceaccount-controller")
+	startBinary(t, "kwok", "--kubeconfig", e.kubeconfig, "--manage-all-nodes=true")
+	e.create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: playedNode}})
+	eventuallyWithin(t, soon, "the node to be ready", func(ctx context.Context) (bool, error) {
+		node := &corev1.Node{}
+		if err := e.client.Get(ctx, client.ObjectKey{Name: playedNode}, node); err != nil {
+			return false, err
+		}
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				return c.Status == corev1.ConditionTrue, nil
+			}
+		}
+		return false, nil
+	})
+}
+
+// startBinary starts a part of Kubernetes until the test ends.
+func startBinary(t *testing.T, name string, args ...string) {
+	t.Helper()
+	log := &logBuffer{}
+	process := exec.Command(controlPlaneBinary(t, name), args...)
+	process.Stdout, process.Stderr = log, log
+	process.Dir = t.TempDir()
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = process.Wait(); close(ended) }()
+	t.Cleanup(func() {
+		select {
+		case <-ended:
+			t.Errorf("%s has ended:\n%s", name, log)
+		default:
+			_ = process.Process.Kill()
+			<-ended
+		}
+	})
+}
+
+// controlPlaneBinary is one of the folder that KUBEBUILDER_ASSETS names or, if it is not
+// there, one that is built for this test, once: tests of webhooks need none.
+func controlPlaneBinary(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), name)
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	build := exec.CommandContext(t.Context(), "go", "run", ".", name)
+	build.Dir = filepath.Join("..", "controlplane")
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "KUBEBUILDER_ASSETS=") {
+			build.Env = append(build.Env, variable)
+		}
+	}
+	var messages bytes.Buffer
+	build.Stderr = &messages
+	out, err := build.Output()
+	if err != nil {
+		t.Fatalf("building %s: %v\n%s", name, err, &messages)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return filepath.Join(lines[len(lines)-1], name)
+}
