@@ -12,9 +12,10 @@ import (
 
 func sumTimeout() Rule {
 	const warnFrom, limit = 30, 34
+	const compared = 50 // so many webhooks are too many, whoever excludes whom
 	return Rule{
 		ID: "sum-timeout", Group: groupTime, Severities: []Severity{Warning}, Source: "kubernetes/kubernetes#128162",
-		What: "The timeouts of all mutating webhooks that one request can meet, and the longest of the validating ones, add up to less than 30 s.",
+		What: "The timeouts of all mutating webhooks that one request can meet (those that exclude each other by selectors or opposite conditions count once), and the longest of the validating ones, add up to less than 30 s.",
 		Why:  "A write has at most 34 s in the API server, and mutating webhooks are called one after the other: webhooks that are down block it although each of them ignores failures.",
 		Fix:  "Shorten timeouts, or narrow rules and selectors.",
 		check: func(c *checker) {
@@ -22,7 +23,7 @@ func sumTimeout() Rule {
 			for _, r := range c.requests() {
 				sum, longest := int32(0), int32(0)
 				var names []string
-				var last *webhook
+				var mutating []*webhook
 				for _, w := range c.webhooks {
 					if !w.covers(r.group, r.resource, r.operation) {
 						continue
@@ -30,20 +31,45 @@ func sumTimeout() Rule {
 					if w.config.mutating {
 						sum += w.seconds()
 						names = append(names, w.title())
-						last = w
+						mutating = append(mutating, w)
 					} else {
 						longest = max(longest, w.seconds())
 					}
 				}
-				if sum += longest; last == nil || sum < warnFrom || said[strings.Join(names, " ")+fmt.Sprint(sum)] {
+				if sum += longest; len(mutating) > 0 && sum >= warnFrom && len(mutating) <= compared {
+					sum = together(mutating) + longest
+				}
+				if len(mutating) == 0 || sum < warnFrom || said[strings.Join(names, " ")+fmt.Sprint(sum)] {
 					continue
 				}
 				said[strings.Join(names, " ")+fmt.Sprint(sum)] = true
-				c.webhook(last, Warning, "", "mutating webhooks that can match %s %s: %d; their timeouts, and the longest of the validating ones, add up to %d s of %d s",
+				c.webhook(mutating[len(mutating)-1], Warning, "", "mutating webhooks that can match %s %s: %d; their timeouts, and the longest of the validating ones, add up to %d s of %d s",
 					r.operation, resourceName(r.group, r.resource), len(names), sum, limit)
 			}
 		},
 	}
+}
+
+// together adds up timeouts; of webhooks that exclude each other, the longer one counts.
+func together(webhooks []*webhook) int32 {
+	var counted []*webhook
+next:
+	for _, w := range webhooks {
+		for i, other := range counted {
+			if exclusive(w, other) {
+				if w.seconds() > other.seconds() {
+					counted[i] = w
+				}
+				continue next
+			}
+		}
+		counted = append(counted, w)
+	}
+	sum := int32(0)
+	for _, w := range counted {
+		sum += w.seconds()
+	}
+	return sum
 }
 
 // aRequest is a kind of request that some rule names.

@@ -110,10 +110,22 @@ func (b *backend) seconds() int32 {
 	if len(b.converts) > 0 {
 		longest = max(longest, 30)
 	}
-	if longest == 0 {
-		longest = 10
+	if longest > 0 {
+		return longest
 	}
-	return longest
+	for _, c := range b.workload.template.Spec.Containers {
+		if !serves(c) {
+			continue
+		}
+		longest = 5 // the default of --webhook-timeout
+		if text, ok := argument(c, "webhook-timeout"); ok {
+			if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+				longest = int32(n)
+			}
+		}
+		return longest
+	}
+	return 10 // the API's default
 }
 
 // backends are the servers of all webhooks and conversions, and of Sallyport itself,
