@@ -234,11 +234,11 @@ func TestOnARealAPIServer(t *testing.T) {
 }
 
 func testBuilder(t *testing.T, c *cluster) {
-	label := func(_ context.Context, pv *corev1.PersistentVolume) (map[string]string, error) {
+	label := func(ctx context.Context, pv *corev1.PersistentVolume) (map[string]string, error) {
 		if pv.Spec.GCEPersistentDisk.PDName == "gone" { // panics for volumes of others
 			return nil, errors.New("there is no disk gone")
 		}
-		return zoneOf(nil, nil)
+		return zoneOf(ctx, pv)
 	}
 	m := c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(label), freePort(t), gate)
 	c.eventually("a volume with labels", gce("a"), labelled)
@@ -269,12 +269,12 @@ func testManyVolumes(t *testing.T, c *cluster) {
 	var mu sync.Mutex
 	calls := map[string]int{}
 	initialize := func(*config.CompletedConfig) cloudprovider.Interface {
-		return &testCloud{Cloud: &fake.Cloud{}, label: func(_ context.Context, pv *corev1.PersistentVolume) (map[string]string, error) {
+		return &testCloud{Cloud: &fake.Cloud{}, label: func(ctx context.Context, pv *corev1.PersistentVolume) (map[string]string, error) {
 			mu.Lock()
 			calls[pv.Spec.GCEPersistentDisk.PDName]++
 			mu.Unlock()
 			time.Sleep(200 * time.Millisecond)
-			return zoneOf(nil, nil)
+			return zoneOf(ctx, pv)
 		}}
 	}
 	c.built(t, registry(t, PersistentVolumeLabel("gce")), initialize, freePort(t), gate, "--webhook-failure-policy=Fail", "--webhook-timeout=30")

@@ -184,7 +184,7 @@ func launchAt(t *testing.T, port int, r *Registry, initialize app.InitCloudFunc,
 	command.SetArgs(append(aloneFlags(t, m.port), more...))
 	command.SilenceErrors, command.SilenceUsage = true, true
 	go func() { m.ended <- command.Execute() }()
-	t.Cleanup(func() { m.end() })
+	t.Cleanup(func() { _ = m.end() })
 	return m
 }
 

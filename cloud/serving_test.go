@@ -378,6 +378,6 @@ func TestAProgramWithoutControllersServesItsWebhooks(t *testing.T) {
 	}
 	command.SetArgs(flags)
 	go func() { m.ended <- command.Execute() }()
-	t.Cleanup(func() { m.end() })
+	t.Cleanup(func() { _ = m.end() })
 	m.awaitReady()
 }
