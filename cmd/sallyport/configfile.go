@@ -26,6 +26,7 @@ import (
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
 )
 
@@ -192,6 +193,9 @@ func (c *configFile) apply(flags *pflag.FlagSet, selection *builtinSelection, se
 	if flags.Changed("authorize-authors") {
 		settings.podDefault.Authorize = podDefault.Authorize
 	}
+	if flags.Changed("guard") {
+		settings.podDefault.Guard = podDefault.Guard
+	}
 	if c.Webhooks != nil && !flags.Changed("webhooks") {
 		*selection = listed
 	}
@@ -357,6 +361,11 @@ func (b *builtin) define(settings *builtinSettings, from builtinSources) ([]admi
 		w.NamespaceSelector = narrowed(w.NamespaceSelector, entry.NamespaceSelector)
 		w.ObjectSelector = narrowed(w.ObjectSelector, entry.ObjectSelector)
 		w.MatchConditions = append(slices.Clone(w.MatchConditions), entry.MatchConditions...)
+		if w.Backstop != nil {
+			narrower := *w.Backstop
+			narrower.MatchConditions = append(slices.Clone(narrower.MatchConditions), entry.MatchConditions...)
+			w.Backstop = &narrower
+		}
 	}
 	return webhooks, nil
 }
@@ -379,11 +388,14 @@ func narrowed(a, b *metav1.LabelSelector) *metav1.LabelSelector {
 // adjust sets what a webhook has of its own in the configuration, and no flag says
 // for all. It is for RegistrationSettings.Adjust.
 func (s *builtinSettings) adjust(w *admission.Webhook) {
+	if w.Name == poddefault.ExcludedName {
+		w.FailurePolicy = admissionregistrationv1.Ignore // whatever all others do: see there
+	}
 	for _, entry := range s.entries {
 		if !strings.HasSuffix("."+w.Name, "."+entry.Name+".sallyport.io") {
 			continue
 		}
-		if entry.FailurePolicy != nil && !s.policyGiven {
+		if entry.FailurePolicy != nil && !s.policyGiven && w.Name != poddefault.ExcludedName {
 			w.FailurePolicy = admissionregistrationv1.FailurePolicyType(*entry.FailurePolicy)
 		}
 		if entry.TimeoutSeconds != nil && !s.timeoutGiven {
@@ -393,6 +405,7 @@ func (s *builtinSettings) adjust(w *admission.Webhook) {
 	if w.Name == author.Name { // whose policy follows from what is asked
 		w.FailurePolicy = s.podDefault.Authorize.FailurePolicy()
 	}
+	s.adjustGuard(w)
 }
 
 // useConfig applies the file that --config names, if there is one.

@@ -20,6 +20,7 @@ type stage struct {
 	// prepare adds what else has to be there, nil for nothing.
 	prepare func(ctx context.Context, s *site, p plan, progress progress) error
 	creates bool // whether pods are created through the API server
+	volumes bool // whether persistent volumes are
 }
 
 // A benchCase is a review sent to a path over and over. To measure another
@@ -44,9 +45,11 @@ const (
 	partConversion  = "conversion"
 	partPolicies    = "policies"
 	partDatasets    = "datasets"
+	partVolumes     = "volumes"
+	partBackstop    = "backstop"
 )
 
-var parts = []string{partPodDefaults, partLibrary, partConversion, partPolicies, partDatasets}
+var parts = []string{partPodDefaults, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop}
 
 const (
 	floorName     = "floor"
@@ -74,7 +77,7 @@ func planStages(p plan) ([]stage, error) {
 	name := func(pod string, podDefaults int, matches string) string {
 		return fmt.Sprintf("%s pod, %s PodDefaults, %s", pod, thousands(podDefaults), matches)
 	}
-	return slices.Concat(conversionStages, []stage{
+	return slices.Concat(conversionStages, volumeStages, []stage{
 		{
 			part:        partPodDefaults,
 			podDefaults: few,

@@ -88,6 +88,8 @@ func main() {
 var subcommands = map[string]func(args []string) error{
 	"floor":              serveFloor,
 	conversionFloorName:  serveConversionFloor,
+	"volume-patch":       serveVolumePatch,
+	cloudName:            serveCloud,
 	"controller-runtime": serveControllerRuntime,
 	"library":            serveLibrary,
 }

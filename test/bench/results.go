@@ -17,7 +17,9 @@ type results struct {
 	// DatasetStartSeconds is the same with Datasets and claims.
 	DatasetStartSeconds float64    `json:"datasetStartSeconds,omitempty"`
 	Creations           []creation `json:"creations"`
+	Volumes             []creation `json:"volumes,omitempty"` // as Creations, of persistent volumes
 	Listings            []listing  `json:"listings"`
+	Backstop            []creation `json:"backstop,omitempty"` // pods that a policy looks up; the servers are what is in force
 }
 
 // machine says what the absolute figures stand for.
@@ -52,7 +54,7 @@ type measurement struct {
 type creation struct {
 	Server           string  `json:"server"` // empty: no webhook
 	Protocol         string  `json:"protocol,omitempty"`
-	Pods             int     `json:"pods"`
+	Pods             int     `json:"pods"` // or volumes
 	CreatesPerSecond float64 `json:"createsPerSecond"`
 	P50Millis        float64 `json:"p50Milliseconds"`
 	P99Millis        float64 `json:"p99Milliseconds"`

@@ -26,7 +26,7 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
 	site := &site{dir: dir, sallyport: binary, podDefaults: filepath.Join(dir, "poddefaults.json")}
-	if site.sallyport == "" {
+	if site.sallyport == "" && p.Only != partVolumes {
 		progress.sayf("building sallyport")
 		site.sallyport = filepath.Join(dir, "sallyport")
 		if err := buildSallyport(ctx, site.sallyport); err != nil {
@@ -64,7 +64,12 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 		}
 	}
 	if p.measures(partConversion) {
-		results.Listings, err = measureLists(ctx, p, site, progress)
+		if results.Listings, err = measureLists(ctx, p, site, progress); err != nil {
+			return results, err
+		}
+	}
+	if p.measures(partBackstop) {
+		results.Backstop, err = measureBackstop(ctx, p, site, progress)
 	}
 	return results, err
 }
@@ -157,6 +162,11 @@ func (s *site) runStage(ctx context.Context, p plan, stage stage, results *resul
 		return err
 	}
 	results.Reviews = append(results.Reviews, measurements...)
+	if stage.volumes {
+		progress.sayf("creating volumes through the API server, %d turns of %d without and with each server", p.CreateTurns, p.Creates)
+		results.Volumes, err = measureVolumes(ctx, p, s, targets, stage.cases[0].path)
+		return err
+	}
 	if !stage.creates {
 		return nil
 	}

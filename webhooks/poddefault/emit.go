@@ -190,8 +190,8 @@ func (e *emitter) metadata(m *merge) {
 		}
 	}
 	for _, s := range m.skipped {
-		if mark := s.object.skipMark(); !p.annotations.Has(mark) {
-			annotate(mark, s.reason, s.object.title)
+		if !p.annotations.Has(s.object.skipMark()) {
+			annotate(s.object.skipMark(), s.object.skipValue(s.reason), s.object.title)
 		}
 	}
 	listed := p.annotations.Get(DecisionsAnnotation)
