@@ -125,9 +125,10 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 		Webhooks: map[string][]rbacv1.PolicyRule{}, Paths: map[string][]string{},
 		Registration: registration.PolicyRules("NAME"), Owner: registration.OwnerPolicyRules("NAME"), Events: registration.EventPolicyRules(),
 	}
+	settings := defaultBuiltinSettings()
 	for _, b := range builtins() {
 		selection := builtinSelection{b.name}
-		rights.Webhooks[b.name] = append([]rbacv1.PolicyRule{}, selection.rights()...)
+		rights.Webhooks[b.name] = append([]rbacv1.PolicyRule{}, selection.rights(&settings)...)
 		paths, err := selection.paths()
 		if err != nil {
 			t.Fatal(err)
