@@ -23,8 +23,6 @@ type handler struct {
 	source   Source
 	settings Settings
 	profile  *Profile
-	// serverless is for pods that ask for sidecars only.
-	serverless bool
 	// all is for pods that do not ask, and no others: their namespace does.
 	all     bool
 	observe Observer
@@ -86,7 +84,7 @@ func (h *handler) chains(meta *podMetadata) *chains {
 		}
 	}
 	switch {
-	case h.all && (serverless || serverful), h.serverless && !serverless:
+	case h.all && (serverless || serverful):
 		return nil // another webhook is asked
 	case serverless:
 		return &h.profile.serverless

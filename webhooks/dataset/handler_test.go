@@ -74,7 +74,7 @@ func TestDefinitionsAreValid(t *testing.T) {
 	settings := DefaultSettings()
 	settings.NamespaceLabel = true
 	webhooks, err := New(NewIndex(), settings, nil)
-	if err != nil || len(webhooks) != 3 {
+	if err != nil || len(webhooks) != 2 {
 		t.Fatalf("%d webhooks, %v", len(webhooks), err)
 	}
 	var selectors, conditions []string
@@ -90,17 +90,17 @@ func TestDefinitionsAreValid(t *testing.T) {
 			conditions = append(conditions, condition.Expression)
 		}
 	}
-	if want := []string{ServerfulLabel + "=true", "<none>", InjectionLabel + " notin (false)"}; !slices.Equal(selectors, want) {
+	if want := []string{"<none>", InjectionLabel + " notin (false)"}; !slices.Equal(selectors, want) {
 		t.Errorf("they are for %q, want %q", selectors, want)
 	}
 	const exists = "].exists(l, l in object.metadata.labels && object.metadata.labels[l] == 'true')"
 	if want := []string{
-		"has(object.metadata.labels) && ['serverless.fluid.io/inject', 'fuse.sidecar.fluid.io/inject'" + exists,
+		"has(object.metadata.labels) && ['fuse.serverful.fluid.io/inject', 'serverless.fluid.io/inject', 'fuse.sidecar.fluid.io/inject'" + exists,
 		"!(has(object.metadata.labels) && ['fuse.serverful.fluid.io/inject', 'serverless.fluid.io/inject', 'fuse.sidecar.fluid.io/inject'" + exists + ")",
 	}; !slices.Equal(conditions, want) {
 		t.Errorf("the conditions are %q", conditions)
 	}
-	if got := metav1.FormatLabelSelector(webhooks[2].NamespaceSelector); got != InjectionLabel+"=true" {
+	if got := metav1.FormatLabelSelector(webhooks[1].NamespaceSelector); got != InjectionLabel+"=true" {
 		t.Errorf("the older mode is for namespaces with %s", got)
 	}
 	if webhooks[0].Path != "/mutate-fluid-io-v1alpha1-schedulepod" {
@@ -110,9 +110,10 @@ func TestDefinitionsAreValid(t *testing.T) {
 
 func TestACacheThatLagsIsPassedByOnce(t *testing.T) {
 	unbound := strings.Replace(oneDataset, "phase: Bound", "phase: NotBound", 1)
+	withoutRuntime, _, _ := strings.Cut(oneDataset, "---\nkind: Alluxio")
 	for name, cached := range map[string]string{
 		"nothing is known yet": "", "the dataset was not bound a moment ago": unbound,
-		"the runtime is not known yet": oneDataset[:strings.Index(oneDataset, "---\nkind: Alluxio")],
+		"the runtime is not known yet": withoutRuntime,
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := &laggingSource{cached: newIndex(t, []byte(cached)), fresh: newIndex(t, []byte(oneDataset))}

@@ -3,6 +3,7 @@
 package dataset
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -255,7 +256,7 @@ func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Rea
 			if len(t.added) == 0 {
 				continue
 			}
-			at := append(terms[:len(terms):len(terms)], strconv.Itoa(i), "matchExpressions")
+			at := slices.Concat(terms, []string{strconv.Itoa(i), "matchExpressions"})
 			had := len(t.expressions) - len(t.added)
 			for j, r := range t.added {
 				b.Append(at, r.raw)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -234,7 +234,7 @@ func (w *Watcher) Find(ctx context.Context, ref Ref, fresh bool) (*Object, error
 // read asks the API server.
 func (w *Watcher) read(ctx context.Context, ref Ref) (*Object, error) {
 	// A claim is what the author of a pod has written, and nobody has checked it yet.
-	if len(path.IsValidPathSegmentName(ref.Name)) > 0 {
+	if len(content.IsPathSegmentName(ref.Name)) > 0 {
 		return nil, nil
 	}
 	client, resource := w.fluid, ""

@@ -20,16 +20,13 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// The webhooks as the API server knows them: one for pods that ask to be scheduled by
-// their Datasets, one for those that ask for sidecars, and one for the older mode. Path is
-// that of Fluid's webhook.
+// The webhooks as the API server knows them: one for pods that ask, and one for the older
+// mode. Path is that of Fluid's webhook.
 const (
-	Name           = "dataset.sallyport.io"
-	Path           = "/mutate-fluid-io-v1alpha1-schedulepod"
-	ServerlessName = "serverless.dataset.sallyport.io"
-	ServerlessPath = Path + "/serverless"
-	NamespaceName  = "namespace.dataset.sallyport.io"
-	NamespacePath  = Path + "/namespace"
+	Name          = "dataset.sallyport.io"
+	Path          = "/mutate-fluid-io-v1alpha1-schedulepod"
+	NamespaceName = "namespace.dataset.sallyport.io"
+	NamespacePath = Path + "/namespace"
 )
 
 // Observer is told of each plugin that was asked about a pod, and what came out: one of
@@ -83,15 +80,11 @@ func New(source Source, settings Settings, observe Observer) ([]admission.Webhoo
 			Handler: &h,
 		}
 	}
-	// The first answers for all, as a configuration of Fluid's own that leads here expects.
-	serverful := define(Name, Path, handler{})
-	serverful.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{ServerfulLabel: "true"}}
-	serverless := define(ServerlessName, ServerlessPath, handler{serverless: true})
-	// A selector cannot say "one of these".
-	serverless.MatchConditions = []admissionregistrationv1.MatchCondition{{
-		Name: "asks-for-sidecars", Expression: hasOneOf(func(in optIn) bool { return in.serverless }),
-	}}
-	webhooks := []admission.Webhook{serverful, serverless}
+	// A selector cannot say "one of these labels", and a webhook for each would add up
+	// their timeouts.
+	asked := define(Name, Path, handler{})
+	asked.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "asks", Expression: hasOneOf()}}
+	webhooks := []admission.Webhook{asked}
 	if settings.NamespaceLabel {
 		older := define(NamespaceName, NamespacePath, handler{all: true})
 		older.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{InjectionLabel: "true"}}
@@ -99,20 +92,18 @@ func New(source Source, settings Settings, observe Observer) ([]admission.Webhoo
 			{Key: InjectionLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"false"}},
 		}}
 		older.MatchConditions = []admissionregistrationv1.MatchCondition{{
-			Name: "no-other-is-asked", Expression: "!(" + hasOneOf(func(optIn) bool { return true }) + ")",
+			Name: "no-other-is-asked", Expression: "!(" + hasOneOf() + ")",
 		}}
 		webhooks = append(webhooks, older)
 	}
 	return webhooks, nil
 }
 
-// hasOneOf is a CEL expression: the object has one of the labels that are chosen, "true".
-func hasOneOf(chosen func(optIn) bool) string {
+// hasOneOf is a CEL expression: the object has one of the labels that ask, "true".
+func hasOneOf() string {
 	var labels []string
 	for _, in := range optInLabels {
-		if chosen(in) {
-			labels = append(labels, "'"+in.label+"'")
-		}
+		labels = append(labels, "'"+in.label+"'")
 	}
 	return "has(object.metadata.labels) && [" + strings.Join(labels, ", ") + "].exists(l, l in object.metadata.labels && object.metadata.labels[l] == 'true')"
 }

@@ -52,7 +52,7 @@ func TestAnErrorEndsTheChainAndNamesThePlugin(t *testing.T) {
 	w := &word{}
 	var seen error
 	err = c.Run(t.Context(), w, func(_ string, _ bool, err error) { seen = err })
-	if !errors.Is(err, cause) || !strings.Contains(err.Error(), "plugin fail") || w.text != "fail" || seen != cause {
+	if !errors.Is(err, cause) || !strings.Contains(err.Error(), "plugin fail") || w.text != "fail" || !errors.Is(seen, cause) {
 		t.Errorf("%q after %v, observed %v", w.text, err, seen)
 	}
 }
