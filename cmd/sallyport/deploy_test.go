@@ -127,7 +127,9 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 	}
 	for _, b := range builtins() {
 		selection := builtinSelection{b.name}
-		rights.Webhooks[b.name] = append([]rbacv1.PolicyRule{}, selection.rights()...)
+		settings := defaultBuiltinSettings()
+		rules := distinct(selection.rights(&settings), controllerSelection{"*"}.rights(selection))
+		rights.Webhooks[b.name] = append([]rbacv1.PolicyRule{}, rules...)
 		paths, err := selection.paths()
 		if err != nil {
 			t.Fatal(err)
