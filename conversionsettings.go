@@ -52,14 +52,14 @@ func (s *RegistrationSettings) conversionEndpoint() *registration.Endpoint {
 // registerConverters adds the definitions of what is converted to what the keeper
 // keeps.
 func (p *process) registerConverters(options *registration.Options, converters []conversion.Converter, client *rest.Config) error {
-	if len(converters) == 0 {
-		return nil
-	}
 	definitions, err := apiextensionsclient.NewForConfig(client)
 	if err != nil {
 		return err
 	}
 	options.CRDs = definitions.CustomResourceDefinitions()
+	if len(converters) == 0 { // a backstop may need the client
+		return nil
+	}
 	options.Conversions = func() []registration.Conversion {
 		path := p.registeredPath(wire.ConversionPath)
 		conversions := make([]registration.Conversion, 0, len(converters))

@@ -59,7 +59,10 @@ type Webhook struct {
 	// for all groups or resources, or for something vital (pods, nodes, leases, …)
 	// without an exclusion. Without a reason, registration refuses it.
 	AllowWedge string
-	Handler    Handler
+	// Backstop, of a mutating webhook, stands in for it while its server is away; nil if
+	// nothing does.
+	Backstop *Backstop
+	Handler  Handler
 }
 
 // Defaulted returns w with the defaults of its fields filled in.
@@ -150,6 +153,12 @@ func (w Webhook) Validate() error {
 		add("handler", "%w", err)
 	} else {
 		w.validateOperations(add)
+	}
+	if w.Type == TypeValidating && w.Backstop != nil {
+		add("backstop", "is for mutating webhooks only")
+	}
+	if err := w.Backstop.Validate(); err != nil {
+		add("backstop", "%w", err)
 	}
 	if w.Type == TypeValidating && changesObjects(w.Handler) {
 		add("handler", "changes objects, which only mutating webhooks may")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 )
@@ -28,6 +29,9 @@ import (
 // When the definitions change, validating webhooks come a few seconds after mutating
 // ones that are new with them, and go before them: what a validating webhook asks for,
 // a mutating one may have to set.
+//
+// A webhook with an [admission.Backstop] fails closed until the policy that stands in for it is in
+// force, and open from then on.
 //
 // A selector to which others added terms stays as they made it while ours still
 // holds. Who changes what is ours sees it put right at once the first time; if they
@@ -46,8 +50,9 @@ type Keeper struct {
 	touched chan struct{} // an object in the cluster changed
 
 	// The two halves differ in what they wait for.
-	configurations, conversions half
-	staging                     staging // of configurations
+	configurations, conversions, policies half
+	staging                               staging  // of configurations
+	backstop                              backstop // of a webhook
 
 	mu      sync.Mutex // of watched
 	watched []*watched
@@ -98,9 +103,10 @@ func NewKeeper(options Options) (*Keeper, error) {
 		touched:        make(chan struct{}, 1),
 		configurations: half{what: "webhook configurations", caBundle: options.CABundle, inUse: true},
 		conversions:    half{what: "conversion stanzas", caBundle: options.ConversionCABundle},
+		policies:       half{what: "the policy of the backstop and its binding", caBundle: options.CABundle, inUse: true},
 	}
 	var err error
-	if k.metrics, err = newMetrics(options.Registry, func() bool { return k.Registered() == nil }); err != nil {
+	if k.metrics, err = newMetrics(options.Registry, func() bool { return k.Registered() == nil }, k.backstop.inForce.Load); err != nil {
 		return nil, fmt.Errorf("registration metrics: %w", err)
 	}
 	return k, nil
@@ -254,11 +260,15 @@ func (r *result) add(other result) {
 // pass makes all objects what they should be, and notes how that went.
 func (k *Keeper) pass(ctx context.Context, watches *sync.WaitGroup, full bool) result {
 	webhooks, again := k.staging.next(time.Now(), k.options.Webhooks())
-	out := k.passHalf(ctx, &k.configurations, full, func(caBundle []byte) (wanted, error) {
+	out := result{err: k.watchBackstop(ctx, watches, webhooks)}
+	webhooks, policies, settled, waiting := k.backstopState(webhooks)
+	out.add(k.passHalf(ctx, &k.configurations, full, func(caBundle []byte) (wanted, error) {
 		configurations, err := Build(k.options.Config, webhooks, caBundle)
 		return wanted{Configurations: configurations}, err
-	})
+	}))
 	out.add(result{repairAt: again})
+	out.add(k.passBackstop(ctx, full, policies, waiting, out.err))
+	out.add(result{repairAt: settled})
 	if k.options.Conversions == nil {
 		return out
 	}
@@ -333,7 +343,7 @@ func (k *Keeper) passObject(ctx context.Context, w *watched, wanted wanted, full
 		}
 		return outcome{}, nil
 	}
-	if w.half == &k.conversions && !synced {
+	if w.half != &k.configurations && !synced {
 		return outcome{waiting: fmt.Errorf("%s %s is not seen yet", w.kind(), w.name())}, nil
 	}
 	out, err := w.pass(ctx, wanted, live, full, full || !time.Now().Before(w.repair.next()))
@@ -448,6 +458,9 @@ func (h *half) news(err error) bool {
 func (k *Keeper) informer(object kept) (cache.SharedIndexInformer, error) {
 	informer := cache.NewSharedIndexInformerWithOptions(object.listerWatcher(), object.prototype(), cache.SharedIndexInformerOptions{})
 	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
+		if apierrors.IsNotFound(err) && (object.kind() == policyKind || object.kind() == bindingKind) {
+			return // before Kubernetes 1.30; what waits for it says so, once
+		}
 		if ctx.Err() == nil { // it tries again by itself, with a pause
 			k.options.Logger.Warn("object cannot be watched", "kind", object.kind(), "error", err)
 		}

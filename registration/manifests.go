@@ -4,6 +4,7 @@ package registration
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -14,14 +15,29 @@ import (
 )
 
 // Manifests returns what a [Keeper] would apply, as plain objects with apiVersion
-// and kind set, for printing: the mutating configuration first, then the
-// validating one, each only if it has webhooks. See [Build] for the rest.
+// and kind set, for printing: policy and binding of a backstop that is not disabled,
+// the mutating configuration, then the validating one, each only if it has webhooks. See [Build] for the rest.
 func Manifests(c Config, webhooks []admission.Webhook, caBundle []byte) ([]runtime.Object, error) {
-	wanted, err := Build(c, webhooks, caBundle)
+	policies, err := BuildPolicies(c, webhooks)
 	if err != nil {
 		return nil, err
 	}
 	var out []runtime.Object
+	if policies.Policy != nil {
+		policy, binding := &admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+		if err := errors.Join(convert(policies.Policy, policy), convert(policies.Binding, binding)); err != nil {
+			return nil, err
+		}
+		out = append(out, policy, binding)
+	}
+	// Judged as it is while nothing stands in for it.
+	wanted, err := Build(c, webhooks, caBundle)
+	if err == nil && policies.Policy != nil {
+		wanted, err = Build(c, failOpen(webhooks), caBundle)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if wanted.Mutating != nil {
 		object := &admissionregistrationv1.MutatingWebhookConfiguration{}
 		if err := convert(wanted.Mutating, object); err != nil {

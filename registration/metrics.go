@@ -8,7 +8,7 @@ type metrics struct {
 	applies, repairs, conflicts *prometheus.CounterVec
 }
 
-func newMetrics(registry prometheus.Registerer, registered func() bool) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer, registered, backstop func() bool) (*metrics, error) {
 	m := &metrics{
 		applies: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sallyport_registration_applies_total",
@@ -23,7 +23,7 @@ func newMetrics(registry prometheus.Registerer, registered func() bool) (*metric
 			Help: "Changes by somebody else that were not put right at once because somebody changes the object again and again, by kind.",
 		}, []string{"kind"}),
 	}
-	for _, kind := range []string{mutatingKind, validatingKind, definitionKind} { // so that they are there, with 0, from the start
+	for _, kind := range []string{mutatingKind, validatingKind, definitionKind, policyKind, bindingKind} { // so that they are there, with 0, from the start
 		m.repairs.WithLabelValues(kind)
 		m.conflicts.WithLabelValues(kind)
 		for _, result := range []string{"success", "error"} {
@@ -42,7 +42,16 @@ func newMetrics(registry prometheus.Registerer, registered func() bool) (*metric
 		}
 		return 0
 	})
-	for _, c := range []prometheus.Collector{m.applies, m.repairs, m.conflicts, gauge} {
+	inForce := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "sallyport_registration_backstop_in_force",
+		Help: "1 if a policy stands in for a webhook that fails open, else 0: it fails closed, or has no backstop.",
+	}, func() float64 {
+		if backstop() {
+			return 1
+		}
+		return 0
+	})
+	for _, c := range []prometheus.Collector{m.applies, m.repairs, m.conflicts, gauge, inForce} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}

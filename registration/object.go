@@ -69,6 +69,7 @@ type kept interface {
 // wanted is all that a Keeper wants, or half of it.
 type wanted struct {
 	Configurations
+	policies    Policies
 	conversions map[string]*apiextensionsac.CustomResourceDefinitionApplyConfiguration
 }
 

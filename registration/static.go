@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +28,10 @@ func StaticManifests(c Config, webhooks []admission.Webhook, caBundle []byte) ([
 		return nil, errors.New("static manifests: kube-apiserver takes no service there; set a URL instead")
 	}
 	c.Owner = nil // a file is no object that could be collected
+	webhooks = slices.Clone(webhooks)
+	for i := range webhooks {
+		webhooks[i].Backstop = nil // kube-apiserver takes no policy with a parameter there
+	}
 	objects, err := Manifests(c, webhooks, caBundle)
 	if err != nil {
 		return nil, err

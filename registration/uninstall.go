@@ -64,8 +64,8 @@ func (o RemoveOptions) dryRun() []string {
 	return nil
 }
 
-// RemoveConfigurations removes what a [Keeper] of that name wrote: the webhooks that
-// the field manager owns and, if no others are left in it, the object. An object
+// RemoveConfigurations removes what a [Keeper] of that name wrote: the policy of a
+// backstop and its binding, the webhooks that the field manager owns and, if no others are left in it, the object. An object
 // without [ManagedByLabel], or of which the field manager owns nothing, is left.
 // A Keeper that still runs writes it all again.
 //
@@ -73,7 +73,10 @@ func (o RemoveOptions) dryRun() []string {
 func RemoveConfigurations(ctx context.Context, client admissionregistrationclient.AdmissionregistrationV1Interface, o RemoveOptions) ([]Removal, error) {
 	options := Options{Config: Config{Name: o.Name}, Client: client, FieldManager: o.manager()}
 	never := func(context.Context) error { return nil }
-	var out []Removal
+	out, err := RemovePolicies(ctx, client, o) // before what they stand in for
+	if err != nil {
+		return out, err
+	}
 	for _, kept := range []kept{mutatingObject(options, never), validatingObject(options, never)} {
 		removal, err := kept.uninstall(ctx, o.dryRun())
 		if err != nil {

@@ -22,6 +22,8 @@ type podDefaultSettings struct {
 	poddefault.Settings
 	// Authorize says what becomes of a PodDefault whose author may not create pods.
 	Authorize author.Mode `json:"authorizeAuthors"`
+	// Guard says what becomes of pods while no server answers.
+	Guard guard `json:"guard"`
 }
 
 func defaultPodDefaultSettings() podDefaultSettings {
@@ -30,7 +32,7 @@ func defaultPodDefaultSettings() podDefaultSettings {
 
 // Validate reports every mistake, by the names that the fields have in a file.
 func (s podDefaultSettings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Authorize.Validate())
+	return errors.Join(s.Settings.Validate(), s.Authorize.Validate(), s.Guard.Validate())
 }
 
 // addAuthorFlag adds the flag on which rights and failure policy of the webhook for

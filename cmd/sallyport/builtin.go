@@ -99,6 +99,7 @@ type builtinSources struct {
 	authors     author.Authorizer
 	neighbours  author.Neighbours  // nil where nobody is told
 	counts      *poddefault.Counts // nil where nobody looks at metrics
+	indexes     *indexes           // nil: they are there
 	projects    projectlimit.Source
 	datasets    dataset.Source
 	// observePlugin counts what becomes of pods; nil for nobody.
@@ -139,7 +140,7 @@ func builtins() []builtin {
 					injects.Handler, excluded.Handler = from.counts.Count(injects.Handler), from.counts.Count(excluded.Handler)
 				}
 				judges, errAuthor := author.New(from.authors, from.neighbours, s.podDefault.Authorize)
-				return []admission.Webhook{injects, excluded, judges}, errors.Join(err, errAuthor)
+				return []admission.Webhook{guarded(injects, &s.podDefault, from.indexes), excluded, judges}, errors.Join(err, errAuthor)
 			},
 			watch: func(env frontdoor.Environment) (watcher, error) {
 				w, err := poddefault.Watch(env.Client, env.Logger)

@@ -111,7 +111,7 @@ func TestAGoodConfigurationIsGood(t *testing.T) {
 // Every field of the file has a flag, and every flag of serve a field, but for those
 // of what is a setting of a webhook.
 func TestFieldsAndFlagsAreTheSame(t *testing.T) {
-	fields := map[string]bool{"config": true, "webhooks": true, "excluded-containers": true, "mesh-containers": true, "poddefault-freshness": true, "authorize-authors": true, "help": true}
+	fields := map[string]bool{"config": true, "webhooks": true, "excluded-containers": true, "mesh-containers": true, "poddefault-freshness": true, "authorize-authors": true, "guard": true, "help": true}
 	var walk func(reflect.Type)
 	walk = func(in reflect.Type) {
 		for field := range in.Fields() {

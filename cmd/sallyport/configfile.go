@@ -193,6 +193,9 @@ func (c *configFile) apply(flags *pflag.FlagSet, selection *builtinSelection, se
 	if flags.Changed("authorize-authors") {
 		settings.podDefault.Authorize = podDefault.Authorize
 	}
+	if flags.Changed("guard") {
+		settings.podDefault.Guard = podDefault.Guard
+	}
 	if c.Webhooks != nil && !flags.Changed("webhooks") {
 		*selection = listed
 	}
@@ -358,6 +361,11 @@ func (b *builtin) define(settings *builtinSettings, from builtinSources) ([]admi
 		w.NamespaceSelector = narrowed(w.NamespaceSelector, entry.NamespaceSelector)
 		w.ObjectSelector = narrowed(w.ObjectSelector, entry.ObjectSelector)
 		w.MatchConditions = append(slices.Clone(w.MatchConditions), entry.MatchConditions...)
+		if w.Backstop != nil {
+			narrower := *w.Backstop
+			narrower.MatchConditions = append(slices.Clone(narrower.MatchConditions), entry.MatchConditions...)
+			w.Backstop = &narrower
+		}
 	}
 	return webhooks, nil
 }
@@ -397,6 +405,7 @@ func (s *builtinSettings) adjust(w *admission.Webhook) {
 	if w.Name == author.Name { // whose policy follows from what is asked
 		w.FailurePolicy = s.podDefault.Authorize.FailurePolicy()
 	}
+	s.adjustGuard(w)
 }
 
 // useConfig applies the file that --config names, if there is one.

@@ -11,6 +11,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault/status"
 )
 
@@ -21,7 +22,7 @@ type controller struct {
 	name    string // in --controllers
 	builtin string // the webhook that it belongs to; it runs only where that one does
 	// start makes it. It is called for each run.
-	start func(frontdoor.Environment, frontdoor.Leader) (run func(context.Context) error, err error)
+	start func(*serveOptions, frontdoor.Environment, frontdoor.Leader) (run func(context.Context) error, err error)
 	// rights are those that it needs.
 	rights []rbacv1.PolicyRule
 }
@@ -82,7 +83,7 @@ func (c controller) component(o *serveOptions, env frontdoor.Environment) (front
 			wanted = b.started
 		}
 	}
-	run, err := c.start(env, env.Leader())
+	run, err := c.start(o, env, env.Leader())
 	if err != nil {
 		return out, fmt.Errorf("controller %s: %w", c.name, err)
 	}
@@ -101,7 +102,7 @@ func (c controller) component(o *serveOptions, env frontdoor.Environment) (front
 func controllers() []controller {
 	return []controller{{
 		name: status.Name, builtin: "poddefault",
-		start: func(env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
+		start: func(_ *serveOptions, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
 			c, err := status.New(env.Client, status.Options{Leader: leader, Logger: env.Logger, Metrics: env.Metrics})
 			if err != nil {
 				return nil, err
@@ -109,5 +110,11 @@ func controllers() []controller {
 			return c.Run, nil
 		},
 		rights: status.PolicyRules(),
+	}, {
+		name: backstop.Name, builtin: "poddefault",
+		start: func(o *serveOptions, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
+			return o.live.startIndexes(env, leader)
+		},
+		rights: backstop.PolicyRules(),
 	}}
 }

@@ -177,7 +177,7 @@ func (o *doctorOptions) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	for _, check := range []func(context.Context){
-		d.checkConfigurations, d.checkService, d.checkReachability, d.checkCertificate, d.checkAuthority, d.checkReplicas, d.checkLeader,
+		d.checkConfigurations, d.checkGuard, d.checkService, d.checkReachability, d.checkCertificate, d.checkAuthority, d.checkReplicas, d.checkLeader,
 		d.checkRights, d.checkCalls, d.checkStatic,
 	} {
 		if err := ctx.Err(); err != nil {

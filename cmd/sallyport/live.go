@@ -46,6 +46,7 @@ type liveConfig struct {
 	reloads  *prometheus.CounterVec
 	good     prometheus.Gauge
 	settings atomic.Pointer[builtinSettings]
+	indexes  indexes
 	detail   atomic.Pointer[string]
 }
 
@@ -125,6 +126,7 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 			return out, err
 		}
 	}
+	b.from.indexes = &b.config.indexes
 	state, err := b.next(o.webhooks, &o.builtin)
 	if err != nil {
 		return out, err

@@ -93,6 +93,7 @@ func newManifestsCommand() *cobra.Command {
 		o.election.AddElectFlag(cmd)
 		o.webhooks.addFlag(cmd)
 		addAuthorFlag(cmd, &o.builtin.podDefault)
+		addGuardFlag(cmd, &o.builtin.podDefault)
 		o.controllers.addFlag(cmd)
 	})
 	addFlagGroup(cmd, "Workload", func() { o.workload.addFlags(cmd) })
@@ -131,7 +132,11 @@ func (o *manifestsOptions) validate() error {
 	if slices.Contains(o.parts, partNamespace) && o.registration.Service == "" {
 		errs = append(errs, errors.New("--part namespace needs --service, which says which one it is"))
 	}
-	errs = append(errs, o.callers.validate(), o.webhooks.validate(), o.controllers.validate(), validateAuthorFlag(&o.builtin.podDefault))
+	errs = append(errs, o.callers.validate(), o.webhooks.validate(), o.controllers.validate(), validateAuthorFlag(&o.builtin.podDefault),
+		validateGuard(&o.builtin.podDefault, o.registration.Mode, o.webhooks, o.controllers))
+	if o.static && o.builtin.podDefault.Guard == guardBackstop {
+		errs = append(errs, errors.New("--guard Backstop is not for --static: static manifests hold no policy with a parameter"))
+	}
 	for _, problem := range validation.IsDNS1123Subdomain(o.serviceAccount) {
 		errs = append(errs, fmt.Errorf("--service-account %q: %s", o.serviceAccount, problem))
 	}
@@ -190,7 +195,11 @@ func (o *manifestsOptions) configurations() ([]runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	webhooks, err := o.webhooks.define(&o.builtin, noSources())
+	settings := o.builtin
+	if settings.podDefault.Guard == "" { // whether the API server has such policies is not known here
+		settings.podDefault.Guard = guardFail
+	}
+	webhooks, err := o.webhooks.define(&settings, noSources())
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
 // rights are those of the server with these settings, and no more.
@@ -16,6 +18,9 @@ func (o *manifestsOptions) rights() frontdoor.Rights {
 	rights := frontdoor.Rights{
 		Registration: o.registration, Certificate: o.certificates, LeaderElection: o.election, ServiceAccount: o.serviceAccount,
 		Rules: distinct(o.webhooks.rights(&o.builtin), o.controllers.rights(o.webhooks)),
+	}
+	if o.webhooks.has("poddefault") && o.registration.Mode == registration.ModeAPI {
+		rights.Rules = append(rights.Rules, registration.BackstopPolicyRules(o.registration.Name, backstop.CRD)...)
 	}
 	if len(o.controllers.enabled(o.webhooks)) > 0 {
 		rights.ComponentsOf = applicationName

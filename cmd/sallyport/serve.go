@@ -86,6 +86,7 @@ func newServe() (*cobra.Command, *serveOptions, *frontdoor.App) {
 		o.webhooks.addFlag(cmd)
 		addPodDefaultFlags(cmd, &o.builtin.podDefault.Settings)
 		addAuthorFlag(cmd, &o.builtin.podDefault)
+		addGuardFlag(cmd, &o.builtin.podDefault)
 		o.controllers.addFlag(cmd)
 	})
 	addFlagGroup(cmd, "Addresses, limits and draining", func() { o.settings.Serving.AddFlags(flags) })
@@ -111,7 +112,8 @@ func (o *serveOptions) prepare(cmd *cobra.Command, app *frontdoor.App) error {
 	if o.endpointLater && settings.Registration.NoEndpoint() {
 		settings.Registration.URL = "https://127.0.0.1" // any good one
 	}
-	err := errors.Join(o.log.Validate(), o.webhooks.validate(), o.controllers.validate(), validateAuthorFlag(&o.builtin.podDefault), app.Validate(settings))
+	err := errors.Join(o.log.Validate(), o.webhooks.validate(), o.controllers.validate(), validateAuthorFlag(&o.builtin.podDefault),
+		validateGuard(&o.builtin.podDefault, settings.Registration.Mode, o.webhooks, o.controllers), app.Validate(settings))
 	if errors.Join(errs...) == nil && err == nil {
 		var webhooks []admission.Webhook
 		if webhooks, err = o.webhooks.define(&o.builtin, noSources()); err == nil {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -44,8 +45,8 @@ func newUninstallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall --service NAMESPACE/NAME | --static-manifests-dir DIRECTORY",
 		Short: "Remove what a server has registered",
-		Long: "Uninstall removes the webhook configurations that a server has written: its own webhooks only, and\n" +
-			"the objects if nothing of others is left in them. With --static-manifests-dir it removes the static\n" +
+		Long: "Uninstall removes the policy that stands in for injection, and then the webhook configurations that\n" +
+			"a server has written: its own webhooks only, and the objects if nothing of others is left in them. With --static-manifests-dir it removes the static\n" +
 			"manifests instead.\n\n" +
 			"A server that still runs would write them again. Scale it down first: as long as one holds the lease\n" +
 			"beside its authority, nothing is removed. What 'sallyport manifests' printed, kubectl delete removes.",
@@ -129,6 +130,9 @@ func (o *uninstallOptions) run(ctx context.Context, in io.Reader, out, messages 
 			return err
 		}
 		u.crds = extensions.CustomResourceDefinitions()
+		if u.metadata, err = metadata.NewForConfig(config); err != nil {
+			return err
+		}
 	}
 	if o.named() && !o.force {
 		if err := u.checkNobodyLeads(ctx, time.Now()); err != nil {
@@ -197,6 +201,8 @@ type uninstaller struct {
 	*uninstallOptions
 	client kubernetes.Interface
 	crds   apiextensionsclient.CustomResourceDefinitionInterface
+	// metadata is nil where only files are removed.
+	metadata metadata.Interface
 }
 
 // remove returns what was done before the error, if there is one.
@@ -210,6 +216,7 @@ func (u *uninstaller) remove(ctx context.Context, dryRun bool) ([]registration.R
 			}
 			return registration.RemoveConfigurations(ctx, u.client.AdmissionregistrationV1(), options)
 		},
+		func() ([]registration.Removal, error) { return u.removeIndexes(ctx, dryRun) },
 		func() ([]registration.Removal, error) { return u.removeConversions(ctx, options) },
 		func() ([]registration.Removal, error) { return u.removeAuthority(ctx, dryRun) },
 	} {

@@ -46,9 +46,10 @@ const (
 	partPolicies    = "policies"
 	partDatasets    = "datasets"
 	partVolumes     = "volumes"
+	partBackstop    = "backstop"
 )
 
-var parts = []string{partPodDefaults, partLibrary, partConversion, partPolicies, partDatasets, partVolumes}
+var parts = []string{partPodDefaults, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop}
 
 const (
 	floorName     = "floor"

@@ -44,6 +44,8 @@ var limits = []limit{
 	{Part: partConversion, Name: "CronTab, apiVersion alone", Unit: "× floor", AtMost: 1.4, value: ratio(conversionBytes, libraryName)},
 	{Part: partConversion, Name: "LIST of 5,000, CPU per object", Unit: "× controller-runtime", AtMost: 0.5, value: listed(func(l listing) float64 { return l.CPUMicrosPerObject })},
 	{Part: partConversion, Name: "LIST of 5,000, time", Unit: "× controller-runtime", AtMost: 0.9, value: listed(func(l listing) float64 { return l.Seconds })},
+	{Part: partBackstop, Name: "no policy / policy with 1,000 PodDefaults", Unit: "× creates/s", AtMost: 1 / 0.65, value: backstopCost(0, 1000)},
+	{Part: partBackstop, Name: "policy with 10 / with 1,000 PodDefaults", Unit: "× creates/s", AtMost: 1.15, value: backstopCost(10, 1000)},
 	{Part: partPolicies, Name: "imagepull, nothing to set", Unit: "× floor", AtMost: 2.2, value: ratio(imagePullNothing, policiesName)},
 	{Part: partPolicies, Name: "imagepull, sets the policy of each container", Unit: "× floor", AtMost: 2.5, value: ratio(imagePullChange, policiesName)},
 	{Part: partPolicies, Name: "imagepull, validates", Unit: "× floor", AtMost: 2.2, value: ratio(imagePullValidate, policiesName)},

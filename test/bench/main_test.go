@@ -61,6 +61,11 @@ func TestQuickRun(t *testing.T) {
 			t.Errorf("creations: %+v", c)
 		}
 	}
+	for _, c := range got.Backstop {
+		if c.Pods != quickPlan.Creates*quickPlan.CreateTurns || c.CreatesPerSecond <= 0 {
+			t.Errorf("creations with a policy: %+v", c)
+		}
+	}
 	for _, v := range got.Limits {
 		if !v.Measured {
 			t.Errorf("limit %q has no figure", v.Name)

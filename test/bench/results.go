@@ -19,6 +19,7 @@ type results struct {
 	Creations           []creation `json:"creations"`
 	Volumes             []creation `json:"volumes,omitempty"` // as Creations, of persistent volumes
 	Listings            []listing  `json:"listings"`
+	Backstop            []creation `json:"backstop,omitempty"` // pods that a policy looks up; the servers are what is in force
 }
 
 // machine says what the absolute figures stand for.

@@ -85,6 +85,9 @@ func someResults() *results {
 			{Server: neighbourName, Objects: 5000, Seconds: 2, CPUMicrosPerObject: 200, RatioToFloor: 4},
 			{Server: libraryName, Objects: 5000, Seconds: 1.8, CPUMicrosPerObject: 100, RatioToFloor: 2},
 		},
+		Backstop: []creation{
+			{Server: backstopName(0), CreatesPerSecond: 600}, {Server: backstopName(10), CreatesPerSecond: 500}, {Server: backstopName(1000), CreatesPerSecond: 450},
+		},
 		StartSeconds: 3, DatasetStartSeconds: 5,
 		Creations: []creation{{CreatesPerSecond: 600}, {Server: sallyportName, Protocol: "HTTP/1.1"}},
 	}
@@ -117,6 +120,10 @@ func TestJudge(t *testing.T) {
 				r.DatasetStartSeconds = 5.01
 			},
 			[]string{"dataset, pod with two datasets", "dataset, pod that does not ask", "peak RSS, 5,000 datasets, 20,000 claims", "start to ready with them"},
+		},
+		"a policy that costs more with every PodDefault": {
+			func(r *results) { r.Backstop[2].CreatesPerSecond = 380 },
+			[]string{"no policy / policy with 1,000 PodDefaults", "policy with 10 / with 1,000 PodDefaults"},
 		},
 		"a LIST that costs too much": {
 			func(r *results) {

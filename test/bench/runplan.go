@@ -64,7 +64,12 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 		}
 	}
 	if p.measures(partConversion) {
-		results.Listings, err = measureLists(ctx, p, site, progress)
+		if results.Listings, err = measureLists(ctx, p, site, progress); err != nil {
+			return results, err
+		}
+	}
+	if p.measures(partBackstop) {
+		results.Backstop, err = measureBackstop(ctx, p, site, progress)
 	}
 	return results, err
 }

@@ -68,6 +68,7 @@ func (e *env) start(t *testing.T, name string, args ...string) *server {
 		"--configuration-name", name, "--namespace-selector", "e2e=" + name,
 		"--drain-min", "0s", "--drain-timeout", "500ms",
 		"--controllers=" + controllers,
+		"--guard", "Fail", // what a policy does is tested where it is meant
 	}, args...)...)
 	s.process.Stderr = s.log
 	if err := s.process.Start(); err != nil {

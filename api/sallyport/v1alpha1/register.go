@@ -27,10 +27,10 @@ func Resource(resource string) schema.GroupVersionResource {
 	return GroupVersion.WithResource(resource)
 }
 
-// AddToScheme makes ClusterPodDefault and ClusterPodDefaultList known to a scheme. It
+// AddToScheme makes the kinds of this package and their lists known to a scheme. It
 // never returns an error; the signature is the one that scheme builders take.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &ClusterPodDefault{}, &ClusterPodDefaultList{})
+	scheme.AddKnownTypes(GroupVersion, &ClusterPodDefault{}, &ClusterPodDefaultList{}, &PodDefaultIndex{}, &PodDefaultIndexList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -46,6 +46,7 @@ func (l *lab) startReplica(args ...string) (*replica, error) {
 		"serve", "--kubeconfig", l.cp.kubeconfig, l.endpointFlag(), "--authority-secret", serviceNamespace + "/" + authoritySecret,
 		"--bind-address", r.address, "--secure-port", strconv.Itoa(webhookPort),
 		"--metrics-bind-address", fmt.Sprintf("%s:%d", r.address, metricsPort),
+		"--guard", "Fail", // losses show as pods that fail
 		"--drain-min", l.drainMin().String(), "--drain-timeout", l.drainMax().String(),
 	}, args...)...)
 	if err == nil {

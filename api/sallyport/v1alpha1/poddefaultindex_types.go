@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Names under which the API server serves PodDefaultIndexes, and the one name that
+// they have in each namespace.
+const (
+	PodDefaultIndexKind     = "PodDefaultIndex"
+	PodDefaultIndexResource = "poddefaultindexes" // plural, as in RBAC rules and URLs
+	PodDefaultIndexName     = "poddefaults"
+)
+
+// PodDefaultIndex says which pods of its namespace are to be injected, in a form that a
+// ValidatingAdmissionPolicy can read at the same cost however many PodDefaults there
+// are. Sallyport writes it; it is not meant to be edited.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=poddefaultindexes,singular=poddefaultindex,scope=Namespaced
+// +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.spec.objects`
+// +kubebuilder:printcolumn:name="Omitted",type=integer,JSONPath=`.spec.omitted`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type PodDefaultIndex struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is empty if there is nothing to inject in the namespace. It is written as a
+	// whole.
+	// +optional
+	// +structType=atomic
+	Spec PodDefaultIndexSpec `json:"spec,omitempty"`
+}
+
+// PodDefaultIndexSpec files each object that injects: PodDefaults by their name,
+// ClusterPodDefaults as cluster/NAME, as the annotation of pods lists them.
+type PodDefaultIndexSpec struct {
+	// Objects is how many are filed.
+	// +optional
+	Objects int32 `json:"objects,omitempty"`
+
+	// Omitted is how many are not, because there is no room: for them the policy does
+	// not stand in.
+	// +optional
+	Omitted int32 `json:"omitted,omitempty"`
+
+	// Terms files objects by a label that a pod must have to be selected: "key=value",
+	// or "key" if any value will do.
+	// +optional
+	Terms map[string][]string `json:"terms,omitempty"`
+
+	// Rest are the objects that no label key can file, because pods without any label
+	// may be selected.
+	// +optional
+	Rest []string `json:"rest,omitempty"`
+
+	// Selectors are what else a pod must meet, by object; all of it, and nothing for
+	// objects that are not in it.
+	// +optional
+	Selectors map[string][]metav1.LabelSelectorRequirement `json:"selectors,omitempty"`
+}
+
+// PodDefaultIndexList is what a list request answers.
+//
+// +kubebuilder:object:root=true
+type PodDefaultIndexList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []PodDefaultIndex `json:"items"`
+}

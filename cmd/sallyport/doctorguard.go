@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
+)
+
+// checkGuard looks whether what stands in for PodDefault injection is whole.
+func (d *doctor) checkGuard(ctx context.Context) {
+	const check = "guard"
+	name := d.registration.Name
+	api := d.client.AdmissionregistrationV1()
+	mutating, err := api.MutatingWebhookConfigurations().Get(ctx, name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		d.cannot(check, "get mutatingwebhookconfigurations", err)
+		return
+	}
+	var injects *admissionregistrationv1.MutatingWebhook
+	for i := range mutating.Webhooks {
+		if mutating.Webhooks[i].Name == poddefault.Name {
+			injects = &mutating.Webhooks[i]
+		}
+	}
+	opens := injects != nil && injects.FailurePolicy != nil && *injects.FailurePolicy == admissionregistrationv1.Ignore
+	binding, err := api.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		_, err = api.ValidatingAdmissionPolicies().Get(ctx, binding.Spec.PolicyName, metav1.GetOptions{})
+	}
+	switch {
+	case apierrors.IsNotFound(err) && opens:
+		d.fix(check, "if that is not meant, start a server with --guard Backstop, or with --failure-policy Fail",
+			"webhook %s fails open, and no policy stands in for it: while no server answers, pods are created without what PodDefaults say", poddefault.Name)
+		return
+	case apierrors.IsNotFound(err) && injects != nil:
+		d.ok(check, "webhook %s fails closed, and no policy stands in for it", poddefault.Name)
+		return
+	case apierrors.IsNotFound(err):
+		return
+	case err != nil:
+		d.cannot(check, "get validatingadmissionpolicies and their bindings", err)
+		return
+	}
+	clients, err := apiextensionsclient.NewForConfig(d.config)
+	if err != nil {
+		d.cannot(check, "get customresourcedefinitions", err)
+		return
+	}
+	definition, err := clients.CustomResourceDefinitions().Get(ctx, backstop.CRD, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && !established(definition):
+		d.fix(check, "install it: sallyport manifests --part crd | kubectl apply --server-side -f -; "+
+			"or, to let pods through at once, delete the policy: kubectl delete validatingadmissionpolicybindings "+name,
+			"the CustomResourceDefinition %s is missing, and without it the policy %s refuses every pod of the namespaces that it is for", backstop.CRD, name)
+	case err != nil:
+		d.cannot(check, "get customresourcedefinitions", err)
+	case injects == nil:
+		d.fix(check, "start a server, or remove what is left: sallyport uninstall",
+			"the policy %s stands in for a webhook that is not registered: pods that a PodDefault selects are refused", name)
+	case !opens:
+		d.ok(check, "the policy %s is there, and webhook %s fails closed until it is known to be in force", name, poddefault.Name)
+	default:
+		d.ok(check, "webhook %s fails open, and the policy %s stands in for it", poddefault.Name, name)
+	}
+}
+
+func established(definition *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, c := range definition.Status.Conditions {
+		if c.Type == apiextensionsv1.Established {
+			return c.Status == apiextensionsv1.ConditionTrue && definition.DeletionTimestamp == nil
+		}
+	}
+	return false
+}
