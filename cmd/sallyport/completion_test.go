@@ -58,7 +58,7 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"serve", "--log-level", ""}, []string{"debug", "info", "warn", "error"}},
 		{[]string{"serve", "--log-format", "j"}, []string{"json"}},
 		{[]string{"serve", "--authorize-authors", ""}, []string{"enforce", "warn", "off"}},
-		{[]string{"serve", "--controllers", ""}, []string{"poddefault-status"}},
+		{[]string{"serve", "--controllers", ""}, controllerNames()},
 		{[]string{"explain", "-o", ""}, []string{"text", "json"}},
 		{[]string{"diff", "-o", "p"}, []string{"patch"}},
 		{[]string{"manifests", "--part", ""}, []string{"namespace", "crd", "rbac", "workload", "configurations"}},
