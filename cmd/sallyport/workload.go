@@ -46,6 +46,8 @@ const (
 	drainAnnotation = "lint.sallyport.io/drain"
 	// atWork is how long requests at work may take once the server has drained.
 	atWork = 5 * time.Second
+	// apiTimeout is what a webhook has that says nothing else, by the API's default.
+	apiTimeout = 10 * time.Second
 )
 
 // workloadManifests are what runs the server in a cluster: a namespace, a Service, a
@@ -229,7 +231,7 @@ func (w *workloadManifests) objects(o *manifestsOptions, given *pflag.FlagSet) (
 // nothing can write to.
 func (w *workloadManifests) pod(o *manifestsOptions, settings serving.Options, labels map[string]string) corev1.PodSpec {
 	yes, no, user := true, false, int64(65532)
-	grace := int64((settings.DrainMax + atWork + time.Duration(o.registration.TimeoutSeconds)*time.Second).Seconds())
+	grace := int64((settings.DrainMax + atWork + max(apiTimeout, time.Duration(o.registration.TimeoutSeconds)*time.Second)).Seconds())
 	get := func(path, port string, scheme corev1.URIScheme) corev1.ProbeHandler {
 		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(port), Scheme: scheme}}
 	}
