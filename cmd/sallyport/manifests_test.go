@@ -175,9 +175,9 @@ func TestCAFileBecomesTheCABundle(t *testing.T) {
 
 func TestMistakesInFlagsOfManifestsAreAllNamed(t *testing.T) {
 	sallyport(t, "manifests").wantError(t, "--service or --url is needed")
-	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose crd, rbac or configurations")
+	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose crd, rbac, flowcontrol or configurations")
 	sallyport(t, "manifests", "--part", "crds,rbac", "--service", "webhooks", "--failure-policy", "ignore", "--webhook-timeout", "31",
 		"--service-account", "R2D2", "--authority-secret", "x").wantError(t,
-		`--part "crds": choose crd, rbac or configurations`, `--service: "webhooks": write NAMESPACE/NAME`, `--failure-policy "ignore": choose Fail or Ignore`,
+		`--part "crds": choose crd, rbac, flowcontrol or configurations`, `--service: "webhooks": write NAMESPACE/NAME`, `--failure-policy "ignore": choose Fail or Ignore`,
 		"--webhook-timeout 31: the API server allows 1 to 30", `--service-account "R2D2"`, `--authority-secret "x": write NAMESPACE/NAME`)
 }
