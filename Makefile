@@ -19,9 +19,11 @@ ifneq ($(KUBEBUILDER_ASSETS),)
 export KUBEBUILDER_ASSETS := $(abspath $(KUBEBUILDER_ASSETS))
 endif
 
+# What of the control plane is needed; tests need a scheduler, and nodes, too.
+components = etcd kube-apiserver kubectl
+test: components += kube-scheduler kwok
 # Builds what is missing; prints progress on stderr, the folder as its last line.
 controlplane = (cd test/controlplane && $(GO) run . $(components))
-components = etcd kube-apiserver kubectl
 # For the beginning of a recipe's command: builds the control plane and sets
 # KUBEBUILDER_ASSETS for the rest.
 with_control_plane = assets=$$( $(controlplane) ) || exit 1; \
@@ -40,6 +42,11 @@ other_modules = $$(for m in $(modules); do \
 # long under the race detector.
 properties = ./jsonpatch ./webhooks/poddefault
 
+# The version of `make image` and `make release`.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null | sed 's/^[^v]/v0.0.0-&/')
+release_folder = $(CURDIR)/bin/release
+deploy_tool = $(GO) tool -modfile=$(CURDIR)/tools/deploy/go.mod
+
 build_command = CGO_ENABLED=0 $(GO) build -trimpath
 
 .PHONY: help
@@ -51,6 +58,12 @@ demo: build ## Show PodDefault injection on a real API server, check it, and end
 	@$(build_command) -o bin/demo ./test/demo
 	@$(with_control_plane); exec bin/demo
 
+.PHONY: demo-cloud
+demo-cloud: ## Show a sample cloud controller manager that labels volumes on a real API server, check it, and end
+	@$(build_command) -o bin/demo ./test/demo
+	@$(build_command) -o bin/cloud-controller-manager ./examples/cloud-controller-manager
+	@$(with_control_plane); exec bin/demo -cloud
+
 .PHONY: dev
 dev: build ## The same, and stay up until Ctrl-C, with a KUBECONFIG to use
 	@$(build_command) -o bin/demo ./test/demo
@@ -59,6 +72,22 @@ dev: build ## The same, and stay up until Ctrl-C, with a KUBECONFIG to use
 .PHONY: build
 build: ## Build bin/sallyport
 	@$(build_command) -o bin/sallyport ./cmd/sallyport
+
+.PHONY: image
+image: ## Make image tarballs for amd64 and arm64 in bin/release, without a container daemon
+	@$(GO) -C tools/release run . image -version "$(VERSION)" -top "$(CURDIR)" -out "$(release_folder)"
+
+.PHONY: release
+release: ## Make everything of a release in bin/release: VERSION=v1.2.3 (else what git describes)
+	@rm -rf "$(release_folder)" && mkdir -p "$(release_folder)"
+	@$(GO) -C tools/release run . binaries -version "$(VERSION)" -top "$(CURDIR)" -out "$(release_folder)"
+	@$(MAKE) --no-print-directory image VERSION="$(VERSION)"
+	@version="$(VERSION)"; $(deploy_tool) helm package charts/sallyport --version "$${version#v}" --app-version "$$version" --destination "$(release_folder)"
+	@for name in base cert-manager kubeflow static; do \
+		$(deploy_tool) kustomize build config/$$name | sed 's|image: sallyport:dev|image: sallyport:$(VERSION)|' > "$(release_folder)/sallyport-$$name.yaml" || exit 1; done
+	@cp config/components/monitoring/dashboard.json "$(release_folder)/sallyport-dashboard.json"
+	@$(GO) -C tools/release run . checksums -out "$(release_folder)"
+	@ls "$(release_folder)"
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kubectl unless cached; print their folder
@@ -124,7 +153,7 @@ lint: ## Run golangci-lint as pinned in tools/lint/go.mod
 		(cd "$$m" && $(GO) tool -modfile="$(CURDIR)/tools/lint/go.mod" golangci-lint run ./...); done
 
 .PHONY: generate
-generate: ## Generate deep copies and CustomResourceDefinitions from the types in api/ and examples/
+generate: ## Generate deep copies, CustomResourceDefinitions, and what config/ and charts/ have of them and of the rights
 	@$(GO) tool -modfile=tools/go.mod controller-gen \
 		object:headerFile=tools/boilerplate.go.txt crd:generateEmbeddedObjectMeta=true \
 		paths=./api/... output:crd:dir=config/crd
@@ -134,7 +163,9 @@ generate: ## Generate deep copies and CustomResourceDefinitions from the types i
 	@$(GO) tool -modfile=tools/go.mod controller-gen \
 		object:headerFile=tools/boilerplate.go.txt crd webhook paths=./examples/kubebuilder/... \
 		output:crd:dir=examples/kubebuilder/config/crd output:webhook:dir=examples/kubebuilder/config/webhook
-	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*.yaml
+	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*_*.yaml
+	@$(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn|WhatTheChartHas' -update >/dev/null || { \
+		echo "run: $(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn|WhatTheChartHas' -update"; exit 1; }
 
 .PHONY: verify
 verify: ## Check that all is formatted, tidy and generated as it should be; changes nothing

@@ -214,6 +214,7 @@ func TestOnARealAPIServer(t *testing.T) {
 		}
 		command.SetArgs([]string{"--kubeconfig=" + sallyporttest.Kubeconfig(t, c.config), "--cloud-provider=test", "--secure-port=0", "--webhooks=*", gate,
 			fmt.Sprint("--webhook-secure-port=", freePort(t))})
+		command.SilenceErrors, command.SilenceUsage = true, true
 		if err := command.Execute(); err == nil || !strings.Contains(err.Error(), "does not implement PV labeling") {
 			t.Errorf("%v", err)
 		}

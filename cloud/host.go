@@ -39,6 +39,7 @@ type host struct {
 	cloud     cloudprovider.Interface
 	informers informers.SharedInformerFactory
 
+	handlers  []admission.Handler // in the order of webhooks
 	source    certificate.Source
 	server    *serving.Server
 	callers   callers
@@ -68,7 +69,7 @@ func open(ctx context.Context, s *settings, webhooks []*Webhook, completed *conf
 		return nil, errors.New("the cloud initializer has made no cloud: set --cloud-provider to one that this program has")
 	}
 	if !h.initializes() { // what New says against its webhook is told at once
-		if err := h.makeHandlers(ctx); err != nil {
+		if err := h.makeHandlers(); err != nil {
 			return nil, err
 		}
 	}
@@ -256,16 +257,25 @@ func (h *host) run(ctx context.Context) error {
 }
 
 // prepare initialises the cloud if anybody wants that, makes the handlers that wait for
-// it, and lets calls to them when what they read is there.
+// it, and lets calls to them when the informers that they have asked for have synced.
 func (h *host) prepare(ctx context.Context) error {
-	defer h.informers.Shutdown()
 	if h.initializes() {
 		if err := h.initializeCloud(ctx); err != nil {
 			return err
 		}
-		if err := h.makeHandlers(ctx); err != nil {
+		if err := h.makeHandlers(); err != nil {
 			return err
 		}
+	}
+	defer h.informers.Shutdown()
+	h.informers.StartWithContext(ctx)
+	for _, synced := range h.informers.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			return nil // it is the end
+		}
+	}
+	for i, w := range h.webhooks {
+		w.Definition.Handler.(*slot).handler.Store(&h.handlers[i])
 	}
 	<-ctx.Done()
 	return nil
@@ -284,10 +294,9 @@ func (h *host) initializeCloud(ctx context.Context) (err error) {
 	return nil
 }
 
-// makeHandlers calls New of each webhook, and fills its slot when the informers that it
-// has asked for have synced: at once if it has asked for none.
-func (h *host) makeHandlers(ctx context.Context) error {
-	handlers := make([]admission.Handler, len(h.webhooks))
+// makeHandlers calls New of each webhook.
+func (h *host) makeHandlers() error {
+	h.handlers = make([]admission.Handler, len(h.webhooks))
 	var errs []error
 	for i, w := range h.webhooks {
 		handler, err := w.New(Dependencies{
@@ -299,43 +308,9 @@ func (h *host) makeHandlers(ctx context.Context) error {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("webhook %s: %w", w.Name, err))
 		}
-		handlers[i] = handler
+		h.handlers[i] = handler
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	fill := func() {
-		for i, w := range h.webhooks {
-			w.Definition.Handler.(*slot).handler.Store(&handlers[i])
-		}
-	}
-	h.informers.StartWithContext(ctx)
-	if synced(h.informers, stopped()) {
-		fill()
-		return nil
-	}
-	go func() {
-		if synced(h.informers, ctx.Done()) {
-			fill()
-		}
-	}()
-	return nil
-}
-
-// synced waits until all informers that were started have synced, or stop is closed.
-func synced(factory informers.SharedInformerFactory, stop <-chan struct{}) bool {
-	for _, ok := range factory.WaitForCacheSync(stop) {
-		if !ok {
-			return false
-		}
-	}
-	return true
-}
-
-func stopped() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
+	return errors.Join(errs...)
 }
 
 // notify tells the registrar when this process can answer, and of each new certificate.

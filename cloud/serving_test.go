@@ -336,6 +336,32 @@ func (*panicking) Initialize(cloudprovider.ControllerClientBuilder, <-chan struc
 	panic("no credentials")
 }
 
+// A handler is called when what it reads is there. This API server never tells.
+func TestAWebhookThatReadsFromTheClusterWaitsForIt(t *testing.T) {
+	r := registry(t)
+	err := r.Register("reads", services, func(d Dependencies) (admission.Handler, error) {
+		d.Informers.Core().V1().Nodes().Informer()
+		return allowing(d)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := launch(t, r, labelling(zoneOf))
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if resp, err := m.client(nil).Get(m.url("/readyz")); err == nil {
+			body, _ := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "[-] reads") {
+				t.Errorf("%d %s", resp.StatusCode, body)
+			}
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the port is not open")
+		}
+	}
+}
+
 func TestEitherGateIsEnough(t *testing.T) {
 	start(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), "--feature-gates=CloudControllerManagerWebhook=false,CloudWebhookServer=true")
 }

@@ -5,7 +5,6 @@ package lint
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -25,11 +24,15 @@ import (
 // conditions compiles and evaluates match conditions with the API server's own
 // packages. An expression is compiled once.
 type conditions struct {
-	once     sync.Once
-	compiler cel.Compiler
 	compiled map[compiledKey]cel.CompilationResult
 	reached  map[reachKey]bool
 }
+
+// compiler is the API server's, of which one is enough: it holds no state, and takes
+// tens of milliseconds to make.
+var compiler = sync.OnceValue(func() cel.Compiler {
+	return cel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+})
 
 type compiledKey struct {
 	expression string
@@ -37,16 +40,15 @@ type compiledKey struct {
 }
 
 func (c *conditions) compile(m admissionregistrationv1.MatchCondition, params bool) cel.CompilationResult {
-	c.once.Do(func() { // it takes tens of milliseconds
-		c.compiler = cel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	if c.compiled == nil {
 		c.compiled = map[compiledKey]cel.CompilationResult{}
-	})
+	}
 	key := compiledKey{m.Expression, params}
 	result, ok := c.compiled[key]
 	if !ok {
 		accessor := matchconditions.MatchCondition(m)
 		options := cel.OptionalVariableDeclarations{HasAuthorizer: true, HasParams: params}
-		result = c.compiler.CompileCELExpression(&accessor, options, environment.StoredExpressions)
+		result = compiler().CompileCELExpression(&accessor, options, environment.StoredExpressions)
 		c.compiled[key] = result
 	}
 	return result
@@ -166,14 +168,4 @@ func bare(group, version, resource, kind, namespace string) Request {
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
-}
-
-// quoteShort is an expression for a message.
-func quoteShort(expression string) string {
-	const longest = 60
-	expression = strings.Join(strings.Fields(expression), " ")
-	if runes := []rune(expression); len(runes) > longest {
-		expression = string(runes[:longest]) + "…"
-	}
-	return fmt.Sprintf("%q", expression)
 }

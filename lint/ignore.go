@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// IgnoreAnnotation, on an object, names findings about it that do not count. Each line
+// IgnoreAnnotation names, on an object, findings about it that do not count. Each line
 // is "RULE: reason", or "RULE WEBHOOK: reason" for one entry of a configuration; several
 // rules have commas between them.
 const IgnoreAnnotation = "lint.sallyport.io/ignore"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -168,6 +169,9 @@ func (o *Object) errorf(err error) error {
 	text := err.Error()
 	if errors.As(err, &wrong) {
 		text = fmt.Sprintf("%s: want %s, got %s", wrong.Field, wrong.Type, wrong.Value)
+		if wrong.Type.Kind() == reflect.String && (wrong.Value == "bool" || strings.HasPrefix(wrong.Value, "number")) {
+			text += ": put it in quotes"
+		}
 	}
 	text = o.title() + " cannot be read: " + text
 	if file, line := o.at(""); file != "" {

@@ -282,7 +282,7 @@ func (b *backend) drain() (time.Duration, bool) {
 	return 0, true // something is done, nobody can say for how long
 }
 
-// DrainAnnotation, on a pod template, says for how long a server answers on after
+// DrainAnnotation says, on a pod template, for how long a server answers on after
 // SIGTERM, as a Go duration, if it does so by itself.
 const DrainAnnotation = "lint.sallyport.io/drain"
 

@@ -97,7 +97,9 @@ func defaultBuiltinSettings() builtinSettings {
 type builtinSources struct {
 	podDefaults poddefault.Source
 	authors     author.Authorizer
-	indexes     *indexes // nil: they are there
+	neighbours  author.Neighbours  // nil where nobody is told
+	counts      *poddefault.Counts // nil where nobody looks at metrics
+	indexes     *indexes           // nil: they are there
 	projects    projectlimit.Source
 	datasets    dataset.Source
 	// observePlugin counts what becomes of pods; nil for nobody.
@@ -130,8 +132,15 @@ func builtins() []builtin {
 			docs:  "docs/poddefault.md",
 			webhooks: func(s *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
 				injects, err := poddefault.New(from.podDefaults, s.podDefault.Settings)
-				judges, errAuthor := author.New(from.authors, s.podDefault.Authorize)
-				return []admission.Webhook{guarded(injects, &s.podDefault, from.indexes), judges}, errors.Join(err, errAuthor)
+				if err != nil {
+					return nil, err
+				}
+				excluded, err := poddefault.NewExcluded(from.podDefaults, s.podDefault.Settings)
+				if from.counts != nil {
+					injects.Handler, excluded.Handler = from.counts.Count(injects.Handler), from.counts.Count(excluded.Handler)
+				}
+				judges, errAuthor := author.New(from.authors, from.neighbours, s.podDefault.Authorize)
+				return []admission.Webhook{guarded(injects, &s.podDefault, from.indexes), excluded, judges}, errors.Join(err, errAuthor)
 			},
 			watch: func(env frontdoor.Environment) (watcher, error) {
 				w, err := poddefault.Watch(env.Client, env.Logger)
@@ -142,8 +151,12 @@ func builtins() []builtin {
 				if err != nil {
 					return watcher{}, err
 				}
+				counts, err := poddefault.NewCounts(env.Metrics)
+				if err != nil {
+					return watcher{}, err
+				}
 				return watcher{
-					sources: builtinSources{podDefaults: w, authors: authors}, what: "poddefaults", help: "PodDefaults and ClusterPodDefaults known to this server.",
+					sources: builtinSources{podDefaults: w, authors: authors, neighbours: w, counts: counts}, what: "poddefaults", help: "PodDefaults and ClusterPodDefaults known to this server.",
 					ready: w.Ready, run: w.Run, count: w.Len, contact: w.LastContact,
 				}, nil
 			},
@@ -247,13 +260,13 @@ func (s builtinSelection) define(settings *builtinSettings, from builtinSources)
 }
 
 // rights are those that the selected webhooks need, with these settings, to read from a
-// cluster.
+// cluster, each once.
 func (s builtinSelection) rights(settings *builtinSettings) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, b := range s.enabled() {
-		rules = append(rules, b.rights...)
+		rules = distinct(rules, b.rights)
 		if b.moreRights != nil {
-			rules = append(rules, b.moreRights(settings)...)
+			rules = distinct(rules, b.moreRights(settings))
 		}
 	}
 	return rules

@@ -3,40 +3,345 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
-// clusterOptions say which cluster a person works with.
-type clusterOptions struct {
-	kubeconfig string
-	context    string
+// pageSize is how many objects are asked for at once.
+const pageSize = 500
+
+// clusterFlags say which cluster is meant and which namespace, as kubectl's do.
+type clusterFlags struct {
+	clusterOptions
+	namespace string
 }
 
-func (o *clusterOptions) addFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
+func (f *clusterFlags) addFlags(cmd *cobra.Command) {
+	f.clusterOptions.addFlags(cmd)
 	addFlagGroup(cmd, "Cluster", func() {
-		flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; empty for $KUBECONFIG, ~/.kube/config, or the service account of the pod")
-		flags.StringVar(&o.context, "context", "", "`name` of the context in the kubeconfig; empty for its current one")
-		cli.CompleteFiles(cmd, "kubeconfig")
+		cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "`namespace` that is looked at; empty for that of the context")
+	})
+	_ = cmd.RegisterFlagCompletionFunc("namespace", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return f.complete(cmd, "/api/v1/namespaces"), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// clientConfig finds the cluster as kubectl does. Reading a whole cluster takes more
-// calls than the client allows itself by default.
-func (o *clusterOptions) clientConfig() (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+// complete lists names for a shell; none if that takes long.
+func (f *clusterFlags) complete(cmd *cobra.Command, path string) []string {
+	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+	defer cancel()
+	c, err := f.open()
 	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
+		return nil
 	}
-	config.UserAgent = "sallyport/" + buildVersion()
-	config.QPS, config.Burst = 50, 100
-	return config, nil
+	objects, err := c.list(ctx, path)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, o := range objects {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+// cluster is read from, and never written to.
+type cluster struct {
+	client    rest.Interface
+	namespace string
+}
+
+func (f *clusterFlags) open() (*cluster, error) {
+	config, err := f.clientConfig()
+	if err != nil {
+		return nil, err
+	}
+	namespace, _, err := f.loader().Namespace()
+	if err != nil {
+		return nil, err
+	}
+	config.WarningHandler = rest.NoWarnings{}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &cluster{client: clients.Discovery().RESTClient(), namespace: cmp.Or(f.namespace, namespace)}, nil
+}
+
+// get reads one object.
+func (c *cluster) get(ctx context.Context, path string) (*object, error) {
+	raw, err := c.client.Get().AbsPath(path).Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := asObjects(&document{json: true, raw: raw}, "", raw, metav1.TypeMeta{})
+	if err != nil {
+		return nil, err
+	}
+	if len(objects) != 1 {
+		return nil, fmt.Errorf("%s is a list", path)
+	}
+	return objects[0], nil
+}
+
+// getNamed is [cluster.get] for what a person has named.
+func (c *cluster) getNamed(ctx context.Context, collection, kind, name string) (*object, error) {
+	o, err := c.get(ctx, collection+"/"+name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no %s %s in the namespace %s: see --namespace and --context", kind, name, c.namespace)
+	case err != nil:
+		return nil, fmt.Errorf("%s %s: %w", kind, name, err)
+	}
+	return o, nil
+}
+
+// list reads all objects of a collection, page by page.
+func (c *cluster) list(ctx context.Context, path string) ([]*object, error) {
+	var all []*object
+	for next := ""; ; {
+		raw, err := c.client.Get().AbsPath(path).Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Do(ctx).Raw()
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Metadata metav1.ListMeta `json:"metadata"`
+		}
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		objects, err := asObjects(&document{json: true, raw: raw}, "", raw, metav1.TypeMeta{})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+		if next = page.Metadata.Continue; next == "" {
+			return all, nil
+		}
+	}
+}
+
+// listIfAllowed is [cluster.list] for what may be left out: that the user must not read,
+// or the cluster does not have. It says so.
+func (c *cluster) listIfAllowed(ctx context.Context, what, path string, notes io.Writer) ([]*object, error) {
+	objects, err := c.list(ctx, path)
+	switch {
+	case apierrors.IsForbidden(err):
+		note(notes, "note: you may not list %s: they are left out", what)
+		return nil, nil
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("list %s: %w", what, err)
+	}
+	return objects, nil
+}
+
+// A workloadKind is one that makes pods, or the pod itself.
+type workloadKind struct {
+	kind, group, resource string // group is "v1" or "apps/v1"
+	short                 []string
+}
+
+// workloadKinds are those whose templates are known.
+var workloadKinds = []workloadKind{
+	{"Pod", "v1", "pods", []string{"po"}},
+	{"Deployment", "apps/v1", "deployments", []string{"deploy"}},
+	{"StatefulSet", "apps/v1", "statefulsets", []string{"sts"}},
+	{"DaemonSet", "apps/v1", "daemonsets", []string{"ds"}},
+	{"ReplicaSet", "apps/v1", "replicasets", []string{"rs"}},
+	{"ReplicationController", "v1", "replicationcontrollers", []string{"rc"}},
+	{"Job", "batch/v1", "jobs", nil},
+	{"CronJob", "batch/v1", "cronjobs", []string{"cj"}},
+}
+
+func (k workloadKind) path(namespace string) string {
+	prefix := "/apis/" + k.group
+	if k.group == "v1" {
+		prefix = "/api/v1"
+	}
+	if namespace == "" {
+		return prefix + "/" + k.resource
+	}
+	return prefix + "/namespaces/" + namespace + "/" + k.resource
+}
+
+func (k workloadKind) named(word string) bool {
+	word = strings.ToLower(word)
+	if word == strings.ToLower(k.kind) || word == k.resource {
+		return true
+	}
+	for _, short := range k.short {
+		if word == short {
+			return true
+		}
+	}
+	return false
+}
+
+// parseNamed reads TYPE/NAME, or TYPE and NAME.
+func parseNamed(args []string) (word, name string, err error) {
+	if len(args) == 1 {
+		var ok bool
+		if word, name, ok = strings.Cut(args[0], "/"); ok && word != "" && name != "" && !strings.Contains(name, "/") {
+			return word, name, nil
+		}
+	}
+	if len(args) == 2 && args[0] != "" && args[1] != "" && !strings.Contains(args[0]+args[1], "/") {
+		return args[0], args[1], nil
+	}
+	return "", "", fmt.Errorf("%q: write TYPE/NAME, for example pod/web-0", strings.Join(args, " "))
+}
+
+// workload reads what TYPE/NAME means.
+func (c *cluster) workload(ctx context.Context, args []string) (*object, error) {
+	word, name, err := parseNamed(args)
+	if err != nil {
+		return nil, err
+	}
+	var kinds []string
+	for _, k := range workloadKinds {
+		if k.named(word) {
+			return c.getNamed(ctx, k.path(c.namespace), strings.ToLower(k.kind), name)
+		}
+		kinds = append(kinds, strings.ToLower(k.kind))
+	}
+	return nil, fmt.Errorf("type %q: choose %s; of others send the object: kubectl get %s/%s -o yaml | sallyport explain -f -",
+		word, cli.OneOf(kinds), word, name)
+}
+
+// completeWorkloads offers TYPE/ and, behind it, names of the cluster.
+func (f *clusterFlags) completeWorkloads(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	word, _, named := strings.Cut(typed, "/")
+	var offered []string
+	for _, k := range workloadKinds {
+		if !named && strings.HasPrefix(strings.ToLower(k.kind), strings.ToLower(typed)) {
+			offered = append(offered, strings.ToLower(k.kind)+"/")
+		}
+		if named && k.named(word) {
+			c, err := f.open()
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			for _, name := range f.complete(cmd, k.path(c.namespace)) {
+				offered = append(offered, word+"/"+name)
+			}
+		}
+	}
+	directive := cobra.ShellCompDirectiveNoFileComp
+	if !named {
+		directive |= cobra.ShellCompDirectiveNoSpace
+	}
+	return offered, directive
+}
+
+// template is the pod that an object makes: the object itself if it is a pod, otherwise
+// its spec.template, or that of the jobs of a CronJob. The pod has the name of what
+// makes it.
+func template(o *object) (*object, error) {
+	if o.Kind == "Pod" && o.APIVersion == "v1" {
+		return o, nil
+	}
+	var outer struct {
+		Spec struct {
+			Template    *podTemplate `json:"template"`
+			JobTemplate struct {
+				Spec struct {
+					Template *podTemplate `json:"template"`
+				} `json:"spec"`
+			} `json:"jobTemplate"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(o.raw, &outer); err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", o.at(), o.title(), err)
+	}
+	t := cmp.Or(outer.Spec.Template, outer.Spec.JobTemplate.Spec.Template)
+	if t == nil || len(t.Spec) == 0 {
+		return nil, fmt.Errorf("%s: %s: it makes no pods: it has neither spec.template nor spec.jobTemplate", o.at(), o.title())
+	}
+	return podFrom(o, t)
+}
+
+type podTemplate struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     jsontext.Value    `json:"spec"`
+}
+
+func podFrom(owner *object, t *podTemplate) (*object, error) {
+	pod := &object{document: owner.document, pointer: owner.pointer, TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
+	pod.ObjectMeta = metav1.ObjectMeta{
+		GenerateName: owner.Name + "-", Namespace: owner.Namespace, Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations,
+	}
+	meta := map[string]any{"generateName": pod.GenerateName}
+	if pod.Namespace != "" {
+		meta["namespace"] = pod.Namespace
+	}
+	if len(pod.Labels) > 0 {
+		meta["labels"] = pod.Labels
+	}
+	if len(pod.Annotations) > 0 {
+		meta["annotations"] = pod.Annotations
+	}
+	var err error
+	pod.raw, err = json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": t.Spec}, json.Deterministic(true))
+	return pod, err
+}
+
+// controllerOf is who makes a pod; nil if nobody does.
+func controllerOf(o *object) *metav1.OwnerReference {
+	for i := range o.OwnerReferences {
+		if owner := &o.OwnerReferences[i]; owner.Controller != nil && *owner.Controller {
+			return owner
+		}
+	}
+	return nil
+}
+
+// owner reads who makes a pod; nil if nobody does, or it cannot be read.
+func (c *cluster) owner(ctx context.Context, o *object) (*object, error) {
+	ref := controllerOf(o)
+	if ref == nil {
+		return nil, nil
+	}
+	for _, k := range workloadKinds {
+		if k.kind != ref.Kind || k.group != ref.APIVersion {
+			continue
+		}
+		owner, err := c.get(ctx, k.path(o.Namespace)+"/"+ref.Name)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		return owner, err
+	}
+	return nil, nil
+}
+
+// errWhat is for commands that want either files or the name of an object.
+func errWhat(files, args []string) error {
+	switch {
+	case len(files) > 0 && len(args) > 0:
+		return errors.New("name an object or give files with -f, not both")
+	case len(files) == 0 && len(args) == 0:
+		return errors.New("name an object, for example pod/web-0, or give files with -f")
+	}
+	return nil
 }

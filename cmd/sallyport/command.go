@@ -15,7 +15,12 @@ func newCommand() *cobra.Command {
 		Long: "Sallyport hosts admission webhooks for Kubernetes (serve), says what they would do to an\n" +
 			"object without any cluster (review), prints what to install (manifests), lists the ready-made\n" +
 			"webhooks (webhooks), checks its configuration (config), replaces its certificate authority\n" +
-			"without an interruption (certificates), and removes what it registered (uninstall).",
+			"without an interruption (certificates), and removes what it registered (uninstall). It looks at\n" +
+			"anybody's webhook configurations (lint), says who is asked about an object (chain), and why an\n" +
+			"installation does not work (doctor).\n\n" +
+			"For the PodDefaults of a cluster it says which of them are for a pod, and why not the others\n" +
+			"(explain), what they would change (diff), and whose pods a new one would change (preview). Under the\n" +
+			"name kubectl-sallyport the program is a plugin: kubectl sallyport explain pod/web-0.",
 		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -27,7 +32,7 @@ func newCommand() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
-	cmd.AddCommand(newServeCommand(), newReviewCommand(), newManifestsCommand(), newWebhooksCommand(), newConfigCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
+	cmd.AddCommand(newServeCommand(), newReviewCommand(), newExplainCommand(), newDiffCommand(), newPreviewCommand(), newManifestsCommand(), newWebhooksCommand(), newConfigCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
 	cmd.AddCommand(newLintCommand(), newChainCommand(), newDoctorCommand())
 	return cmd
 }

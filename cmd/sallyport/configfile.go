@@ -26,6 +26,7 @@ import (
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
 )
 
@@ -390,11 +391,14 @@ func narrowed(a, b *metav1.LabelSelector) *metav1.LabelSelector {
 // adjust sets what a webhook has of its own in the configuration, and no flag says
 // for all. It is for RegistrationSettings.Adjust.
 func (s *builtinSettings) adjust(w *admission.Webhook) {
+	if w.Name == poddefault.ExcludedName {
+		w.FailurePolicy = admissionregistrationv1.Ignore // whatever all others do: see there
+	}
 	for _, entry := range s.entries {
 		if !strings.HasSuffix("."+w.Name, "."+entry.Name+".sallyport.io") {
 			continue
 		}
-		if entry.FailurePolicy != nil && !s.policyGiven {
+		if entry.FailurePolicy != nil && !s.policyGiven && w.Name != poddefault.ExcludedName {
 			w.FailurePolicy = admissionregistrationv1.FailurePolicyType(*entry.FailurePolicy)
 		}
 		if entry.TimeoutSeconds != nil && !s.timeoutGiven {

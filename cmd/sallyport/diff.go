@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ func diff(o *outcome, color bool) (string, error) {
 		return "", err
 	}
 	var out strings.Builder
-	_, _ = fmt.Fprintln(&out, paint("1", o.object.title()+": allowed, changed by "+strings.Join(o.changed, ", ")))
+	_, _ = fmt.Fprintln(&out, paint("1", o.object.title()+": "+cmp.Or(o.verdict, "allowed, changed by "+strings.Join(o.changed, ", "))))
 	shift := 0 // lines inserted less lines deleted so far
 	for _, hunk := range unified.Hunks {
 		from, to := hunk.FromLine, hunk.FromLine+shift

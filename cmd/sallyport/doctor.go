@@ -131,11 +131,11 @@ type doctor struct {
 	clock  *clockTransport
 	found  []diagnosis
 
-	webhooks []registered // of the live configurations
+	webhooks []registeredWebhook // of the live configurations
 }
 
-// registered is a webhook in a live configuration.
-type registered struct {
+// registeredWebhook is a webhook in a live configuration.
+type registeredWebhook struct {
 	kind, name string
 	client     admissionregistrationv1.WebhookClientConfig
 }
@@ -231,7 +231,7 @@ func (d *doctor) checkConfigurations(ctx context.Context) {
 	mutating, err := api.MutatingWebhookConfigurations().Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
 		for _, w := range mutating.Webhooks {
-			d.webhooks = append(d.webhooks, registered{"MutatingWebhookConfiguration", w.Name, w.ClientConfig})
+			d.webhooks = append(d.webhooks, registeredWebhook{"MutatingWebhookConfiguration", w.Name, w.ClientConfig})
 		}
 	} else if !apierrors.IsNotFound(err) {
 		d.cannot(check, "get mutatingwebhookconfigurations", err)
@@ -240,7 +240,7 @@ func (d *doctor) checkConfigurations(ctx context.Context) {
 	validating, err := api.ValidatingWebhookConfigurations().Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
 		for _, w := range validating.Webhooks {
-			d.webhooks = append(d.webhooks, registered{"ValidatingWebhookConfiguration", w.Name, w.ClientConfig})
+			d.webhooks = append(d.webhooks, registeredWebhook{"ValidatingWebhookConfiguration", w.Name, w.ClientConfig})
 		}
 	} else if !apierrors.IsNotFound(err) {
 		d.cannot(check, "get validatingwebhookconfigurations", err)

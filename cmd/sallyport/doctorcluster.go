@@ -148,7 +148,7 @@ func (d *doctor) checkRights(ctx context.Context) {
 		namespace = s.Namespace
 	}
 	who := "system:serviceaccount:" + namespace + ":" + account
-	manifests := manifestsOptions{serviceAccount: account, certificates: d.certificates, registration: d.registration, webhooks: d.enabled()}
+	manifests := manifestsOptions{builtin: defaultBuiltinSettings(), serviceAccount: account, certificates: d.certificates, registration: d.registration, webhooks: d.enabled()}
 	manifests.election.Enabled = true
 	if s := d.service(); s != nil && manifests.registration.Service == "" {
 		manifests.registration.Service = s.Namespace + "/" + s.Name
@@ -197,7 +197,7 @@ func (d *doctor) enabled() builtinSelection {
 			continue
 		}
 		for _, w := range webhooks {
-			if slices.ContainsFunc(d.webhooks, func(r registered) bool { return r.name == w.Name }) && !slices.Contains(out, b.name) {
+			if slices.ContainsFunc(d.webhooks, func(r registeredWebhook) bool { return r.name == w.Name }) && !slices.Contains(out, b.name) {
 				out = append(out, b.name)
 			}
 		}

@@ -306,7 +306,7 @@ func (d *doctor) checkReplicas(ctx context.Context) {
 	}
 	for _, r := range replicas {
 		if good, ok := r.metrics["sallyport_config_last_reload_successful"]; ok && good == 0 {
-			d.fix(check, "correct the file: sallyport config validate names the mistakes", "%s goes on with an earlier configuration: the file is not good", r.name)
+			d.fix(check, "correct the file: sallyport config check names the mistakes", "%s goes on with an earlier configuration: the file is not good", r.name)
 		}
 	}
 	for _, agreed := range []struct{ metric, what, remedy string }{

@@ -226,7 +226,7 @@ func splitErrors(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // it is about this error, not about what it wraps
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}

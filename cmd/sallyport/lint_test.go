@@ -274,12 +274,8 @@ func FuzzLint(f *testing.F) {
 	f.Add([]byte(badHook))
 	f.Add([]byte(goodHook + "---\n" + badHook + "...\n# x\n---\n{\"a\":1}{"))
 	f.Add([]byte("apiVersion: v1\nkind: List\nitems: [null, 1, {apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {a: b}}}]\n"))
-	files, err := filepath.Glob("../../lint/testdata/rules/*/fail.yaml")
-	if err != nil || len(files) == 0 {
-		f.Fatalf("no files (%v)", err)
-	}
-	for _, name := range files {
-		data, err := os.ReadFile(name)
+	for _, rule := range []string{"match-conditions", "loop", "ca-bundle", "static", "crd-client-config", "workload-network-policy", "workload-rbac-config"} {
+		data, err := os.ReadFile(filepath.Join("../../lint/testdata/rules", rule, "fail.yaml"))
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -156,7 +156,9 @@ func fromCluster(gvk schema.GroupVersionKind, u *unstructured.Unstructured) (lin
 // dialAll asks servers for their certificates, a few at a time. Those that do not
 // answer from here are left out: a Service answers only within the cluster.
 func dialAll(ctx context.Context, endpoints []string) map[string][]*x509.Certificate {
-	const atOnce = 16
+	const atOnce, inAll = 16, 20 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, inAll)
+	defer cancel()
 	out := map[string][]*x509.Certificate{}
 	var mu sync.Mutex
 	var group sync.WaitGroup

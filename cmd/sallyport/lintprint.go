@@ -89,12 +89,12 @@ func skippedLines(skipped []lint.Skipped) []string {
 		}
 	}
 	for i, line := range lines {
-		of := slices.Compact(rules[line])
+		of, more := slices.Compact(rules[line]), ""
 		if n := len(of); n > most+1 {
-			of = append(of[:most:most], fmt.Sprintf("and %d more rules", n-most))
+			of, more = of[:most], fmt.Sprintf(" and %d more rules", n-most)
 		}
 		if len(of) > 0 {
-			lines[i] = strings.Join(of, ", ") + ": " + line
+			lines[i] = strings.Join(of, ", ") + more + ": " + line
 		}
 	}
 	return lines

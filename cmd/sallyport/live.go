@@ -263,7 +263,7 @@ func (l *liveConfig) follow(ctx context.Context) error {
 		} else if pending() {
 			pending = nil
 		}
-	}, l.options.config)
+	}, append([]string{l.options.config}, files...)...)
 	return nil
 }
 

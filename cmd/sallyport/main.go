@@ -17,16 +17,23 @@ const (
 	exitOK     = 0
 	exitError  = 1 // anything that is neither of the others
 	exitFound  = 2 // lint, doctor: something is wrong with what was looked at
-	exitDenied = 3 // review: an object was denied
+	exitDenied = 3 // review, explain, diff, preview: an object was denied, or would be
 )
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	title, args := asPlugin(os.Args[0], os.Args[1:])
+	os.Exit(runAs(context.Background(), title, args, os.Stdin, os.Stdout, os.Stderr))
 }
 
 // run executes one command line and returns its exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return runAs(ctx, "", args, stdin, stdout, stderr)
+}
+
+// runAs is run under another name.
+func runAs(ctx context.Context, title string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	cmd := newCommand()
+	setTitle(cmd, title)
 	cmd.SetArgs(args)
 	cmd.SetIn(stdin)
 	cmd.SetOut(stdout)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -21,13 +22,19 @@ import (
 
 // The parts of what is installed.
 const (
+	partNamespace      = "namespace"
 	partCRD            = "crd"
 	partRBAC           = "rbac"
 	partFlowControl    = "flowcontrol"
+	partWorkload       = "workload"
 	partConfigurations = "configurations"
 )
 
-var manifestParts = []string{partCRD, partRBAC, partFlowControl, partConfigurations}
+var (
+	manifestParts = []string{partNamespace, partCRD, partRBAC, partFlowControl, partWorkload, partConfigurations}
+	// usualParts are those that need to know nothing of who runs the server.
+	usualParts = []string{partCRD, partRBAC, partFlowControl, partConfigurations}
+)
 
 type manifestsOptions struct {
 	parts          []string
@@ -38,6 +45,7 @@ type manifestsOptions struct {
 	registration   frontdoor.RegistrationSettings
 	election       frontdoor.LeaderElectionSettings
 	callers        callerManifests
+	workload       workloadManifests
 	webhooks       builtinSelection
 	builtin        builtinSettings
 	controllers    controllerSelection
@@ -49,13 +57,16 @@ func newManifestsCommand() *cobra.Command {
 	o.election.Enabled = true
 	cmd := &cobra.Command{
 		Use:   "manifests --service NAMESPACE/NAME | --url URL",
-		Short: "Print what to install in a cluster: CRDs, RBAC, flow control, webhook configurations",
+		Short: "Print what to install in a cluster: CRDs, RBAC, flow control, the server, webhook configurations",
 		Long: "Manifests prints YAML for kubectl apply, derived from the same definitions that serve uses. Give it\n" +
 			"the flags that serve gets: the rights that it prints are those which such a server needs.\n\n" +
 			"A server that registers itself (serve --registration api, the default) needs --part crd,rbac,flowcontrol;\n" +
 			"it writes the webhook configurations when it is ready. Print them for --registration none: a\n" +
 			"configuration whose server does not answer keeps pods from being created.",
-		Example: "  # for a server that registers itself\n" +
+		Example: "  # all that a server in a cluster needs, which registers itself\n" +
+			"  sallyport manifests --service sallyport-system/sallyport --part namespace,crd,rbac,flowcontrol,workload \\\n" +
+			"    --image registry.example.com/sallyport:v1 | kubectl apply -f -\n\n" +
+			"  # for a server that registers itself, and runs already\n" +
 			"  sallyport manifests --service sallyport-system/webhooks --part crd,rbac,flowcontrol | kubectl apply -f -\n\n" +
 			"  # once a server with --registration none is up\n" +
 			"  sallyport manifests --service sallyport-system/webhooks --part configurations --ca-file ca.crt | kubectl apply -f -",
@@ -65,12 +76,12 @@ func newManifestsCommand() *cobra.Command {
 				return err
 			}
 			o.registration.Adjust = o.builtin.adjust
-			return o.run(cmd.OutOrStdout())
+			return o.run(cmd.OutOrStdout(), cmd.Flags())
 		},
 	}
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "What is printed", func() {
-		flags.StringSliceVar(&o.parts, "part", manifestParts, "`parts` to print, of "+strings.Join(manifestParts, ", ")+"; may be repeated")
+		flags.StringSliceVar(&o.parts, "part", usualParts, "`parts` to print, of "+strings.Join(manifestParts, ", ")+"; may be repeated")
 		cli.CompleteChoices(cmd, "part", manifestParts)
 	})
 	addFlagGroup(cmd, "Server", func() {
@@ -86,6 +97,7 @@ func newManifestsCommand() *cobra.Command {
 		addGuardFlag(cmd, &o.builtin.podDefault)
 		o.controllers.addFlag(cmd)
 	})
+	addFlagGroup(cmd, "Workload", func() { o.workload.addFlags(cmd) })
 	addFlagGroup(cmd, "Callers", func() { o.callers.addFlags(cmd) })
 	addFlagGroup(cmd, "Webhook configurations", func() {
 		o.registration.AddFlags(cmd)
@@ -115,6 +127,12 @@ func (o *manifestsOptions) validate() error {
 	if o.static && o.registration.Service != "" {
 		errs = append(errs, errors.New("--static needs --url: kube-apiserver takes no Service in static manifests"))
 	}
+	if slices.Contains(o.parts, partWorkload) {
+		errs = append(errs, o.workload.validate(o))
+	}
+	if slices.Contains(o.parts, partNamespace) && o.registration.Service == "" {
+		errs = append(errs, errors.New("--part namespace needs --service, which says which one it is"))
+	}
 	errs = append(errs, o.callers.validate(), o.webhooks.validate(), o.controllers.validate(), validateAuthorFlag(&o.builtin.podDefault),
 		validateGuard(&o.builtin.podDefault, o.registration.Mode, o.webhooks, o.controllers))
 	if o.static && o.builtin.podDefault.Guard == guardBackstop {
@@ -126,11 +144,14 @@ func (o *manifestsOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-func (o *manifestsOptions) run(out io.Writer) error {
+func (o *manifestsOptions) run(out io.Writer, given *pflag.FlagSet) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
 	var objects []runtime.Object
+	if slices.Contains(o.parts, partNamespace) {
+		objects = append(objects, namespaceManifest(o.registration.Config().Endpoint.Service.Namespace))
+	}
 	if slices.Contains(o.parts, partCRD) && o.webhooks.has("poddefault") { // whose CRDs they are
 		crds, err := crd.All()
 		if err != nil {
@@ -156,6 +177,13 @@ func (o *manifestsOptions) run(out io.Writer) error {
 		return err
 	}
 	objects = append(objects, policies...)
+	if slices.Contains(o.parts, partWorkload) {
+		workload, err := o.workload.objects(o, given)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, workload...)
+	}
 	if slices.Contains(o.parts, partConfigurations) {
 		configurations, err := o.configurations()
 		if err != nil {

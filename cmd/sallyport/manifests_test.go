@@ -11,8 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/certificate"
@@ -48,6 +50,13 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 			"--part", "configurations", "--service", service + ":8443", "--configuration-name", "hooks", "--failure-policy", "Ignore",
 			"--webhook-timeout", "30", "--review-versions", "v1", "--excluded-namespaces", "b,a,kube-system", "--shared-namespace", "--own-pods", "app=hooks",
 			"--namespace-selector", "app.kubernetes.io/part-of=kubeflow-profile,tier notin (x,y)",
+		},
+		"namespace": {"--part", "namespace", "--service", service},
+		"workload":  {"--part", "workload", "--service", service, "--image", "registry.example.com/sallyport:v1"},
+		"workload-with-other-settings": {
+			"--part", "workload", "--service", service + ":8443", "--image", "registry.example.com/sallyport:v1", "--replicas", "3", "--secure-port", "10250",
+			"--priority-class", "", "--certificate-source", "files", "--tls-secret", "leaf", "--configuration-name", "hooks", "--service-account", "robot",
+			"--own-pods", "app=hooks", "--webhooks", "*,-projectlimit", "--failure-policy", "Ignore", "--webhook-timeout", "10", "--config", "testdata/workload.yaml",
 		},
 		"configurations-outside-of-the-cluster": {"--part", "configurations", "--url", "https://127.0.0.1:9443/behind/", "--excluded-namespaces", "", "--allow-wedge", "a test"},
 	} {
@@ -103,7 +112,7 @@ func TestPartsAreThoseThatWereAskedFor(t *testing.T) {
 		return kinds
 	}
 	rights := []string{"ClusterRole", "ClusterRoleBinding", "ServiceAccount", "Role", "RoleBinding", "Role", "RoleBinding"}
-	configurations := []string{"MutatingWebhookConfiguration"}
+	configurations := []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 	definitions := []string{"CustomResourceDefinition", "CustomResourceDefinition", "CustomResourceDefinition"}
 	for _, tc := range []struct {
 		args, want []string
@@ -175,9 +184,55 @@ func TestCAFileBecomesTheCABundle(t *testing.T) {
 
 func TestMistakesInFlagsOfManifestsAreAllNamed(t *testing.T) {
 	sallyport(t, "manifests").wantError(t, "--service or --url is needed")
-	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose crd, rbac, flowcontrol or configurations")
+	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose namespace, crd, rbac, flowcontrol, workload or configurations")
 	sallyport(t, "manifests", "--part", "crds,rbac", "--service", "webhooks", "--failure-policy", "ignore", "--webhook-timeout", "31",
 		"--service-account", "R2D2", "--authority-secret", "x").wantError(t,
-		`--part "crds": choose crd, rbac, flowcontrol or configurations`, `--service: "webhooks": write NAMESPACE/NAME`, `--failure-policy "ignore": choose Fail or Ignore`,
+		`--part "crds": choose namespace, crd, rbac, flowcontrol, workload or configurations`, `--service: "webhooks": write NAMESPACE/NAME`, `--failure-policy "ignore": choose Fail or Ignore`,
 		"--webhook-timeout 31: the API server allows 1 to 30", `--service-account "R2D2"`, `--authority-secret "x": write NAMESPACE/NAME`)
+}
+
+func TestMistakesInFlagsOfAWorkloadAreAllNamed(t *testing.T) {
+	sallyport(t, "manifests", "--part", "namespace,workload", "--url", "https://127.0.0.1:9443", "--replicas", "0", "--secure-port", "8080",
+		"--priority-class", "A", "--certificate-source", "files", "--authentication", "client-ca", "--registration", "manifest").wantError(t,
+		"--part workload needs --image", "--part workload needs --service", "--replicas 0", "--secure-port 8080 is that of metrics",
+		`--priority-class "A"`, "--certificate-source files needs --tls-secret", "--client-ca-file", "config/static", "--part namespace needs --service")
+	sallyport(t, "manifests", "--part", "workload", "--service", service, "--image", "x", "--tls-secret", "leaf", "--secure-port", "70000").wantError(t,
+		"--tls-secret: of no use without --certificate-source files", "--secure-port 70000")
+	sallyport(t, "manifests", "--part", "workload", "--service", service, "--image", "x", "--config", filepath.Join(t.TempDir(), "no.yaml")).wantError(t, "no.yaml")
+}
+
+// What the printed pod is told, serve takes.
+func TestServeTakesTheArgumentsOfTheWorkload(t *testing.T) {
+	for _, name := range []string{"workload", "workload-with-other-settings"} {
+		objects, err := readPaths([]string{filepath.Join("testdata/manifests", name+".yaml")}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := false
+		for _, object := range objects {
+			if object.Kind != "Deployment" {
+				continue
+			}
+			var deployment appsv1.Deployment
+			if err := yaml.UnmarshalStrict(object.raw, &deployment); err != nil {
+				t.Fatal(err)
+			}
+			seen = true
+			cmd, o, app := newServe()
+			container := deployment.Spec.Template.Spec.Containers[0]
+			if err := cmd.ParseFlags(container.Args[1:]); err != nil {
+				t.Fatal(err)
+			}
+			o.config, o.settings.Client = "", &rest.Config{} // neither is on this machine
+			if err := o.prepare(cmd, app); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if port := container.Ports[0].ContainerPort; int(port) != o.settings.Serving.Port {
+				t.Errorf("%s: the container has port %d, and the server %d", name, port, o.settings.Serving.Port)
+			}
+		}
+		if !seen {
+			t.Errorf("%s has no Deployment", name)
+		}
+	}
 }

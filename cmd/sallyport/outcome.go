@@ -40,8 +40,10 @@ type outcome struct {
 	origins   []admission.Origin
 	// originsBefore are those of what is in before; nil if nothing is of theirs.
 	originsBefore []admission.Origin
-	patches       []jsontext.Value
-	answers       []jsontext.Value
+	// verdict is said of an object that was changed; empty for the usual.
+	verdict string
+	patches []jsontext.Value
+	answers []jsontext.Value
 }
 
 // decide sends one object through the webhooks whose rules cover the request, one

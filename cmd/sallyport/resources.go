@@ -56,7 +56,10 @@ func (r *resources) find(argument string) (foundResource, error) {
 		}
 		return f.resource.Resource == named.Resource || slices.Contains(r.short[named.Resource], f.resource.GroupResource().String())
 	}
-	i := slices.IndexFunc(r.all, matches)
+	i := slices.IndexFunc(r.all, func(f foundResource) bool { return f.resource.Group == "" && matches(f) }) // as kubectl has it
+	if i < 0 {
+		i = slices.IndexFunc(r.all, matches)
+	}
 	if i < 0 {
 		return foundResource{}, fmt.Errorf("there is no resource %q: write it as kubectl does, such as pods or deployments.apps", argument)
 	}

@@ -118,7 +118,7 @@ func (o *reviewOptions) run(cmd *cobra.Command) error {
 	given := newPodDefaultFiles()
 	projects := projectlimit.NewIndex()
 	datasets := newDatasetFiles()
-	webhooks, err := o.selection.define(&o.settings, builtinSources{podDefaults: given.index, authors: anybody{}, projects: projects, datasets: datasets.index})
+	webhooks, err := o.selection.define(&o.settings, builtinSources{podDefaults: given.index, authors: anybody{}, neighbours: given.index, projects: projects, datasets: datasets.index})
 	if err != nil {
 		return err
 	}

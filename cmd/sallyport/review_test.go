@@ -223,7 +223,7 @@ func TestWebhooksAreChosenByName(t *testing.T) {
 	}
 	// The names are looked at before any file is.
 	sallyport(t, "review", "-f", "not-there.yaml", "--webhook", "poddefaults").want(t, exitError, "",
-		"sallyport: --webhook \"poddefaults\": choose poddefault.sallyport.io\n")
+		"sallyport: --webhook \"poddefaults\": choose poddefault.sallyport.io, excluded.poddefault.sallyport.io or author.poddefault.sallyport.io\n")
 }
 
 func TestFlagsThatAreWrongAreAllNamed(t *testing.T) {

@@ -15,13 +15,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed *.yaml
+// Files of definitions are GROUP_PLURAL.yaml; kustomization.yaml is none.
+//
+//go:embed *_*.yaml
 var files embed.FS
 
 // All returns a fresh copy of every definition, sorted by name, each with its
 // apiVersion and kind set. An error means that a generated file is damaged.
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	names, err := fs.Glob(files, "*.yaml") // sorted; a file name starts with the group
+	names, err := fs.Glob(files, "*_*.yaml") // sorted; a file name starts with the group
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +45,7 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 // YAML returns the definitions as they are in the files: one document each,
 // sorted by name, with "---" between them.
 func YAML() ([]byte, error) {
-	names, err := fs.Glob(files, "*.yaml")
+	names, err := fs.Glob(files, "*_*.yaml")
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ func TestRecordedReviewsHaveTheSizesThatAreCompared(t *testing.T) {
 		"notebook":           {6_500, 8_000},
 		"notebook-selecting": {6_500, 8_000},
 		"notebook-always":    {6_500, 8_000},
+		"notebook-datasets":  {6_500, 8_500},
 		"service":            {1_000, 3_000},
 		"namespace":          {1_000, 2_000},
 		"namespace-stamped":  {1_000, 2_000},

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 )
@@ -14,8 +15,12 @@ type stage struct {
 	podDefaults int      // in the namespace
 	servers     []string // by name; the floor, the unit of all ratios, is always among them
 	cases       []benchCase
-	starts      int  // how often sallyport is started for the figure "start to ready"
-	creates     bool // whether pods are created through the API server
+	starts      int    // how often sallyport is started for the figure "start to ready"
+	starter     string // the server that is started then
+	// prepare adds what else has to be there, nil for nothing.
+	prepare func(ctx context.Context, s *site, p plan, progress progress) error
+	creates bool // whether pods are created through the API server
+	volumes bool // whether persistent volumes are
 }
 
 // A benchCase is a review sent to a path over and over. To measure another
@@ -39,10 +44,12 @@ const (
 	partLibrary     = "library"
 	partConversion  = "conversion"
 	partPolicies    = "policies"
+	partDatasets    = "datasets"
+	partVolumes     = "volumes"
 	partBackstop    = "backstop"
 )
 
-var parts = []string{partPodDefaults, partLibrary, partConversion, partPolicies, partBackstop}
+var parts = []string{partPodDefaults, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop}
 
 const (
 	floorName     = "floor"
@@ -70,7 +77,7 @@ func planStages(p plan) ([]stage, error) {
 	name := func(pod string, podDefaults int, matches string) string {
 		return fmt.Sprintf("%s pod, %s PodDefaults, %s", pod, thousands(podDefaults), matches)
 	}
-	return slices.Concat(conversionStages, []stage{
+	return slices.Concat(conversionStages, volumeStages, []stage{
 		{
 			part:        partPodDefaults,
 			podDefaults: few,
@@ -101,7 +108,8 @@ func planStages(p plan) ([]stage, error) {
 			cases: []benchCase{
 				{id: notebookManyMatch, name: name("notebook", p.Many, "1 matches"), review: "notebook-selecting", path: podDefaultPath, adds: injected},
 			},
-			starts: p.Starts,
+			starts: p.Starts, starter: sallyportName,
 		},
+		datasetStage(p, few),
 	}), nil
 }

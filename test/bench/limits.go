@@ -51,7 +51,18 @@ var limits = []limit{
 	{Part: partPolicies, Name: "imagepull, validates", Unit: "× floor", AtMost: 2.2, value: ratio(imagePullValidate, policiesName)},
 	{Part: partPolicies, Name: "servicetype", Unit: "× floor", AtMost: 1.9, value: ratio(serviceTypeAllowed, policiesName)},
 	{Part: partPolicies, Name: "projectlimit, stamps a namespace", Unit: "× floor", AtMost: 1.9, value: ratio(projectLimitStamp, policiesName)},
+	{Part: partDatasets, Name: "dataset, pod with two datasets", Unit: "× floor", AtMost: 3.5, value: ratio(datasetTwo, datasetsName)},
+	{Part: partDatasets, Name: "dataset, pod that does not ask", Unit: "× floor", AtMost: 2.0, value: ratio(datasetNone, datasetsName)},
+	{Part: partDatasets, Name: "peak RSS, 5,000 datasets, 20,000 claims", Unit: "MiB", AtMost: 256, value: func(r *results) (float64, bool) {
+		m, ok := r.find(datasetTwo, datasetsName)
+		return m.PeakRSSMiB, ok
+	}},
+	{Part: partDatasets, Name: "start to ready with them", Unit: "s", AtMost: 5, value: func(r *results) (float64, bool) {
+		return r.DatasetStartSeconds, r.DatasetStartSeconds > 0
+	}},
 	{Part: partPolicies, Name: "projectlimit, counts", Unit: "× floor", AtMost: 1.9, value: ratio(projectLimitCount, policiesName)},
+	{Part: partVolumes, Name: "labels of a volume", Unit: "× floor", AtMost: 2.5, value: ratio(volumeLabelled, cloudName)},
+	{Part: partVolumes, Name: "time of a volume's creation, 1/0.9 the rate", Unit: "× canned patch", AtMost: 1.11, value: volumeRate},
 }
 
 // limitsOf are the limits of what a plan measures.

@@ -39,7 +39,10 @@ func writeText(w io.Writer, r *results, verdicts []verdict) error {
 
 	writeReviews(out, r.Reviews)
 	if len(r.Creations) > 0 {
-		writeCreations(out, r.Creations)
+		writeCreations(out, "Notebook pods", r.Creations)
+	}
+	if len(r.Volumes) > 0 {
+		writeCreations(out, "Persistent volumes", r.Volumes)
 	}
 	if len(r.Backstop) > 0 {
 		writeBackstop(out, r.Backstop)
@@ -65,9 +68,9 @@ func writeReviews(out *strings.Builder, rows []measurement) {
 	}
 }
 
-func writeCreations(out *strings.Builder, rows []creation) {
+func writeCreations(out *strings.Builder, what string, rows []creation) {
 	const header, line = "  %-44s %10s %8s %8s %14s\n", "  %-44s %10.0f %8.1f %8.1f %14s\n"
-	fmt.Fprintf(out, "\nNotebook pods created through the API server, %d clients\n", creators)
+	fmt.Fprintf(out, "\n%s created through the API server, %d clients\n", what, creators)
 	fmt.Fprintf(out, header, "", "creates/s", "p50 ms", "p99 ms", "called over")
 	for _, row := range rows {
 		name, protocol := row.Server, row.Protocol

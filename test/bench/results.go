@@ -14,9 +14,12 @@ type results struct {
 	Quick        bool          `json:"quick"` // too short to conclude anything
 	Reviews      []measurement `json:"reviews"`
 	StartSeconds float64       `json:"startSeconds"` // sallyport, from start to ready, in the stage that asks for it
-	Creations    []creation    `json:"creations"`
-	Listings     []listing     `json:"listings"`
-	Backstop     []creation    `json:"backstop"` // pods that a policy looks up; the servers are what is in force
+	// DatasetStartSeconds is the same with Datasets and claims.
+	DatasetStartSeconds float64    `json:"datasetStartSeconds,omitempty"`
+	Creations           []creation `json:"creations"`
+	Volumes             []creation `json:"volumes,omitempty"` // as Creations, of persistent volumes
+	Listings            []listing  `json:"listings"`
+	Backstop            []creation `json:"backstop,omitempty"` // pods that a policy looks up; the servers are what is in force
 }
 
 // machine says what the absolute figures stand for.
@@ -51,7 +54,7 @@ type measurement struct {
 type creation struct {
 	Server           string  `json:"server"` // empty: no webhook
 	Protocol         string  `json:"protocol,omitempty"`
-	Pods             int     `json:"pods"`
+	Pods             int     `json:"pods"` // or volumes
 	CreatesPerSecond float64 `json:"createsPerSecond"`
 	P50Millis        float64 `json:"p50Milliseconds"`
 	P99Millis        float64 `json:"p99Milliseconds"`

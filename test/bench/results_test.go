@@ -74,8 +74,12 @@ func someResults() *results {
 			{Case: imagePullValidate, Title: "a policy", Server: policiesName, RatioToFloor: 2.2},
 			{Case: serviceTypeAllowed, Title: "a policy", Server: policiesName, RatioToFloor: 1.9},
 			{Case: projectLimitStamp, Title: "a policy", Server: policiesName, RatioToFloor: 1.9},
+			{Case: volumeLabelled, Title: "a volume", Server: cloudName, RatioToFloor: 2.5},
 			{Case: projectLimitCount, Title: "a policy", Server: policiesName, RatioToFloor: 1.9},
+			{Case: datasetTwo, Title: "datasets", Server: datasetsName, RatioToFloor: 3.5, PeakRSSMiB: 256},
+			{Case: datasetNone, Title: "datasets", Server: datasetsName, RatioToFloor: 2},
 		},
+		Volumes: []creation{{Server: volumePatchName, CreatesPerSecond: 400}, {Server: cloudName, CreatesPerSecond: 380}},
 		Listings: []listing{
 			{Server: conversionFloorName, Objects: 5000, Seconds: 1, CPUMicrosPerObject: 50, RatioToFloor: 1},
 			{Server: neighbourName, Objects: 5000, Seconds: 2, CPUMicrosPerObject: 200, RatioToFloor: 4},
@@ -84,8 +88,8 @@ func someResults() *results {
 		Backstop: []creation{
 			{Server: backstopName(0), CreatesPerSecond: 600}, {Server: backstopName(10), CreatesPerSecond: 500}, {Server: backstopName(1000), CreatesPerSecond: 450},
 		},
-		StartSeconds: 3,
-		Creations:    []creation{{CreatesPerSecond: 600}, {Server: sallyportName, Protocol: "HTTP/1.1"}},
+		StartSeconds: 3, DatasetStartSeconds: 5,
+		Creations: []creation{{CreatesPerSecond: 600}, {Server: sallyportName, Protocol: "HTTP/1.1"}},
 	}
 }
 
@@ -109,6 +113,13 @@ func TestJudge(t *testing.T) {
 		"a conversion that costs too much": {
 			func(r *results) { r.Reviews[8].RatioToFloor = 2.01; r.Reviews[9].RatioToFloor = 1.41 },
 			[]string{"CronTab v1beta1 to v1, typed", "the same, against controller-runtime", "CronTab, apiVersion alone"},
+		},
+		"datasets that cost too much": {
+			func(r *results) {
+				r.Reviews[16].RatioToFloor, r.Reviews[16].PeakRSSMiB, r.Reviews[17].RatioToFloor = 3.51, 256.1, 2.01
+				r.DatasetStartSeconds = 5.01
+			},
+			[]string{"dataset, pod with two datasets", "dataset, pod that does not ask", "peak RSS, 5,000 datasets, 20,000 claims", "start to ready with them"},
 		},
 		"a policy that costs more with every PodDefault": {
 			func(r *results) { r.Backstop[2].CreatesPerSecond = 380 },

@@ -49,6 +49,7 @@ var recordings = []recording{
 	{"notebook", notebookPodYAML, nil, statefulSetController},
 	{"notebook-selecting", notebookPodYAML, selects, statefulSetController},
 	{"notebook-always", notebookPodYAML, func(pod *unstructured.Unstructured) { alwaysPull(pod.Object) }, statefulSetController},
+	{"notebook-datasets", notebookPodYAML, mountsDatasets, statefulSetController},
 	{"service", serviceYAML, nil, person},
 	{"namespace", namespaceYAML, nil, person},
 	{"namespace-stamped", namespaceYAML, stamped, person},
@@ -85,6 +86,9 @@ type review struct {
 func loadReview(name string) (review, error) {
 	if isConversion(name) {
 		return loadConversion(name)
+	}
+	if name == volumeReviewName {
+		return loadVolume()
 	}
 	body, err := recordedReviews.ReadFile("testdata/" + name + ".json")
 	if err != nil {

@@ -26,7 +26,7 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
 	site := &site{dir: dir, sallyport: binary, podDefaults: filepath.Join(dir, "poddefaults.json")}
-	if site.sallyport == "" {
+	if site.sallyport == "" && p.Only != partVolumes {
 		progress.sayf("building sallyport")
 		site.sallyport = filepath.Join(dir, "sallyport")
 		if err := buildSallyport(ctx, site.sallyport); err != nil {
@@ -120,14 +120,25 @@ func (s *site) grow(ctx context.Context, from, to int, progress progress) error 
 
 // runStage starts the servers, measures, and stops them.
 func (s *site) runStage(ctx context.Context, p plan, stage stage, results *results, progress progress) error {
+	if stage.prepare != nil {
+		if err := stage.prepare(ctx, s, p, progress); err != nil {
+			return err
+		}
+	}
 	podDefaults, err := writePodDefaults(ctx, s.cp.objects, s.podDefaults)
 	if err != nil {
 		return err
 	}
 	if stage.starts > 0 {
-		progress.sayf("starting sallyport with %s PodDefaults, %d times", thousands(stage.podDefaults), stage.starts)
-		if results.StartSeconds, err = s.timeStarts(ctx, stage.starts); err != nil {
+		progress.sayf("starting %s, %d times", stage.starter, stage.starts)
+		seconds, err := s.timeStarts(ctx, stage.starter, stage.starts)
+		if err != nil {
 			return err
+		}
+		if stage.starter == datasetsName {
+			results.DatasetStartSeconds = seconds
+		} else {
+			results.StartSeconds = seconds
 		}
 	}
 	targets := make([]target, 0, len(stage.servers))
@@ -151,6 +162,11 @@ func (s *site) runStage(ctx context.Context, p plan, stage stage, results *resul
 		return err
 	}
 	results.Reviews = append(results.Reviews, measurements...)
+	if stage.volumes {
+		progress.sayf("creating volumes through the API server, %d turns of %d without and with each server", p.CreateTurns, p.Creates)
+		results.Volumes, err = measureVolumes(ctx, p, s, targets, stage.cases[0].path)
+		return err
+	}
 	if !stage.creates {
 		return nil
 	}
@@ -160,10 +176,10 @@ func (s *site) runStage(ctx context.Context, p plan, stage stage, results *resul
 }
 
 // timeStarts returns the median of the times from start to ready, in seconds.
-func (s *site) timeStarts(ctx context.Context, n int) (float64, error) {
+func (s *site) timeStarts(ctx context.Context, name string, n int) (float64, error) {
 	var seconds []float64
 	for range n {
-		srv, err := s.start(ctx, sallyportName)
+		srv, err := s.start(ctx, name)
 		if err != nil {
 			return 0, err
 		}

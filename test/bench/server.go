@@ -51,6 +51,14 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 		self, err := os.Executable()
 		return []string{self, conversionFloorName, "-port", strconv.Itoa(port), "-cert-dir", s.dir}, err
 	},
+	volumePatchName: func(s *site, port int) ([]string, error) {
+		self, err := os.Executable()
+		return []string{self, "volume-patch", "-port", strconv.Itoa(port), "-cert-dir", s.dir}, err
+	},
+	cloudName: func(s *site, port int) ([]string, error) {
+		self, err := os.Executable()
+		return []string{self, cloudName, "-port", strconv.Itoa(port), "-cert-dir", s.dir}, err
+	},
 	neighbourName: func(s *site, port int) ([]string, error) {
 		self, err := os.Executable()
 		return []string{
@@ -69,6 +77,7 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 		}
 		return s.serve(port, "--config", file)
 	},
+	datasetsName: func(s *site, port int) ([]string, error) { return s.serve(port, "--webhooks", "dataset") },
 }
 
 // serve is the command line of sallyport's own server.
@@ -78,6 +87,7 @@ func (s *site) serve(port int, more ...string) ([]string, error) {
 		s.sallyport, "serve",
 		"--kubeconfig", s.cp.kubeconfig,
 		"--registration", "none",
+		"--controllers=", // whose work is not a review's
 		"--bind-address", "127.0.0.1",
 		"--secure-port", strconv.Itoa(port),
 		"--metrics-bind-address", net.JoinHostPort("127.0.0.1", strconv.Itoa(metrics)),

@@ -42,6 +42,9 @@ func verify(answer []byte, r review, edit func(object map[string]any)) error {
 	if isConversion(r.name) {
 		return verifyConversion(answer, r)
 	}
+	if r.name == volumeReviewName {
+		return verifyVolume(answer, r)
+	}
 	envelope, err := decodeAnswer(answer)
 	if err != nil {
 		return err

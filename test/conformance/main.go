@@ -36,31 +36,31 @@ import (
 // Exit statuses.
 const (
 	exitError  = 1
-	exitFailed = 3 // of the process inside, which has said why
+	exitFailed = 3 // of the half inside: a case has not passed
 )
 
 // errFailed is the end of a run in which a case did not pass.
 var errFailed = errors.New("a case has not passed, see the table")
 
-func main() {
+func main() { os.Exit(execute(os.Args[1:])) }
+
+// execute is one of the two halves of a run, and returns the exit status.
+func execute(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	var err error
 	if dir := os.Getenv(enclosureVariable); dir != "" {
-		os.Exit(status(mainInside(ctx, dir, os.Args[1:]), exitFailed))
+		if err = mainInside(ctx, dir, args); errors.Is(err, errFailed) {
+			return exitFailed
+		}
+	} else {
+		err = mainOutside(ctx, args)
 	}
-	os.Exit(status(mainOutside(ctx, os.Args[1:]), exitError))
-}
-
-func status(err error, failed int) int {
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
+	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return 0
-	case errors.Is(err, errFailed) && failed == exitFailed:
-		return failed
-	default:
-		fmt.Fprintln(os.Stderr, "conformance:", err)
-		return exitError
 	}
+	fmt.Fprintln(os.Stderr, "conformance:", err)
+	return exitError
 }
 
 // settings are what the command line says.
@@ -136,11 +136,12 @@ func mainOutside(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := runInEnclosure(ctx, dir, args, os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "conformance: logs of all processes are in", dir)
-		return err
+	err = runInEnclosure(ctx, dir, args, os.Stdout, os.Stderr)
+	if err == nil || ctx.Err() != nil { // who stops a run does not want to know why it ended
+		return errors.Join(err, os.RemoveAll(dir))
 	}
-	return os.RemoveAll(dir)
+	fmt.Fprintln(os.Stderr, "conformance: logs of all processes are in", dir)
+	return errors.Join(err, os.RemoveAll(filepath.Join(dir, "etcd"))) // which is large
 }
 
 // mainInside is what runs in the enclosure.

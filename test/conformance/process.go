@@ -22,7 +22,6 @@ type process struct {
 	log   string // file
 	cmd   *exec.Cmd
 	ended chan struct{}
-	err   error // once ended
 }
 
 // start starts a process that reads and writes nothing of the person's who runs this.
@@ -41,7 +40,7 @@ func start(dir, name, binary string, args ...string) (*process, error) {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	go func() {
-		p.err = p.cmd.Wait()
+		_ = p.cmd.Wait() // its state says more
 		close(p.ended)
 	}()
 	return p, nil
@@ -57,7 +56,7 @@ func (p *process) kill() {
 func (p *process) failed() error {
 	select {
 	case <-p.ended:
-		return fmt.Errorf("%s ended: %w\n%s", p.name, p.err, p.logTail())
+		return fmt.Errorf("%s ended: %s\n%s", p.name, p.cmd.ProcessState, p.logTail())
 	default:
 		return nil
 	}

@@ -6,11 +6,13 @@
 // the pod as sent with the pod as stored. It exits with 1 if anything is not as it
 // should be.
 //
-// Usage: demo [-stay]
+// With -cloud it shows another: a cloud controller manager that labels volumes.
+//
+// Usage: demo [-stay | -cloud]
 //
 // It runs in the root of the repository. KUBEBUILDER_ASSETS names the folder with
 // etcd, kube-apiserver and kubectl (`make controlplane` prints it), and
-// bin/sallyport must have been built. With -stay it goes on until Ctrl-C.
+// bin/sallyport, or with -cloud bin/cloud-controller-manager, must have been built. With -stay it goes on until Ctrl-C.
 package main
 
 import (
@@ -30,8 +32,14 @@ import (
 
 func main() {
 	stay := flag.Bool("stay", false, "keep everything running until Ctrl-C")
+	cloud := flag.Bool("cloud", false, "show a cloud controller manager that labels volumes")
 	flag.Parse()
 	d := &demo{screen: newScreen(os.Stdout), command: filepath.Join("bin", "sallyport"), stay: *stay}
+	d.show, d.hint = d.steps, "`make dev` is the same and stays up, for you to try your own PodDefaults."
+	if *cloud {
+		d.command, d.show, d.stay = filepath.Join("bin", "cloud-controller-manager"), d.cloudSteps, false
+		d.hint = "docs/cloud.md says how to do that in a cloud controller manager of your own."
+	}
 	if err := d.runUntilSignal(); err != nil {
 		d.screen.println("\n", d.screen.style(red, "demo: "), err.Error())
 		os.Exit(1)
@@ -43,6 +51,8 @@ type demo struct {
 	screen  *screen
 	command string
 	stay    bool
+	show    func(ctx context.Context, assets string) error
+	hint    string // what to do next
 
 	folder  string // removed at the end
 	cluster *cluster
@@ -69,7 +79,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	if _, err := os.Stat(d.command); err != nil {
-		return fmt.Errorf("%w; run `make build`", err)
+		return fmt.Errorf("%w; run `make demo` or `make demo-cloud`, which build it", err)
 	}
 	if d.folder, err = os.MkdirTemp("", "sallyport-demo-"); err != nil {
 		return err
@@ -85,14 +95,14 @@ func (d *demo) run(ctx context.Context) (err error) {
 	started := time.Now()
 	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
 	defer cancel()
-	err = d.steps(limited, assets)
+	err = d.show(limited, assets)
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("interrupted")
 	case limited.Err() != nil:
 		return errors.Join(context.Cause(limited), err)
 	case err != nil && d.server != nil:
-		return fmt.Errorf("%w\n\nthe end of Sallyport's log:\n%s", err, d.server.lastLines(10))
+		return fmt.Errorf("%w\n\nthe end of its log:\n%s", err, d.server.lastLines(10))
 	case err != nil:
 		return err
 	case d.wrong > 0:
@@ -102,7 +112,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if d.stay {
 		return d.stayUp(ctx)
 	}
-	d.screen.println("`make dev` is the same and stays up, for you to try your own PodDefaults.")
+	d.screen.println(d.hint)
 	return nil
 }
 

@@ -18,8 +18,9 @@ import (
 	"time"
 )
 
-// server is a process of the real command, `sallyport serve`.
+// server is a process of a real command, `sallyport serve` or a cloud controller manager.
 type server struct {
+	name    string // for people
 	cmd     *exec.Cmd
 	log     string // file
 	url     string
@@ -36,17 +37,13 @@ func startServer(command, kubeconfig, folder string) (*server, error) {
 		return nil, err
 	}
 	s := &server{
+		name:    "sallyport serve",
 		log:     filepath.Join(folder, "sallyport.log"),
 		url:     "https://127.0.0.1:" + strconv.Itoa(ports[0]),
 		metrics: "http://127.0.0.1:" + strconv.Itoa(ports[1]),
 		ended:   make(chan struct{}),
 	}
-	log, err := os.Create(s.log)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = log.Close() }()
-	s.cmd = exec.Command(command, "serve",
+	return s, s.start(command, "serve",
 		"--kubeconfig", kubeconfig,
 		"--url", s.url,
 		"--bind-address", "127.0.0.1",
@@ -55,18 +52,27 @@ func startServer(command, kubeconfig, folder string) (*server, error) {
 		"--authority-secret", serverNamespace+"/sallyport-authority",
 		"--drain-min", "0s", "--drain-timeout", "0s", // there is no Service that routes to it
 	)
+}
+
+func (s *server) start(command string, args ...string) error {
+	log, err := os.Create(s.log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	s.cmd = exec.Command(command, args...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	// Ctrl-C goes to every process of the terminal's group. The server ends in its
 	// turn, when the demo says so.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := s.cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	go func() {
 		s.err = s.cmd.Wait()
 		close(s.ended)
 	}()
-	return s, nil
+	return nil
 }
 
 // waitReady waits until the server says on its webhook port that it is ready.
@@ -76,7 +82,7 @@ func (s *server) waitReady(ctx context.Context) error {
 		// As the kubelet's probes do. The API server verifies the certificate.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
-	return poll(ctx, 20*time.Second, "sallyport serve was ready", func(ctx context.Context) (bool, error) {
+	return poll(ctx, 20*time.Second, s.name+" was ready", func(ctx context.Context) (bool, error) {
 		if err := s.running(); err != nil {
 			return false, err
 		}
@@ -97,7 +103,7 @@ func (s *server) waitReady(ctx context.Context) error {
 func (s *server) running() error {
 	select {
 	case <-s.ended:
-		return fmt.Errorf("sallyport serve has ended: %w", exitOf(s.err))
+		return fmt.Errorf("%s has ended: %w", s.name, exitOf(s.err))
 	default:
 		return nil
 	}
@@ -121,13 +127,13 @@ func (s *server) stop() error {
 	select {
 	case <-s.ended:
 		if s.err != nil {
-			return fmt.Errorf("sallyport serve, asked to end: %w", s.err)
+			return fmt.Errorf("%s, asked to end: %w", s.name, s.err)
 		}
 		return nil
 	case <-time.After(10 * time.Second):
 		_ = s.cmd.Process.Kill()
 		<-s.ended
-		return errors.New("sallyport serve did not end within 10s of SIGTERM")
+		return fmt.Errorf("%s did not end within 10s of SIGTERM", s.name)
 	}
 }
 

@@ -62,9 +62,11 @@ func (d *demo) steps(ctx context.Context, assets string) error {
 		if err != nil {
 			return "", err
 		}
-		if d.server, err = startServer(d.command, kubeconfig, d.folder); err != nil {
+		s, err := startServer(d.command, kubeconfig, d.folder)
+		if err != nil {
 			return "", err
 		}
+		d.server = s
 		return "`sallyport serve` at " + d.server.url + ", ready", d.server.waitReady(ctx)
 	})
 	if err != nil {
@@ -103,7 +105,7 @@ func (d *demo) steps(ctx context.Context, assets string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.show(ctx, notebook, stored); err != nil {
+	if err := d.showPod(ctx, notebook, stored); err != nil {
 		return err
 	}
 	d.title("How long the admission call took")
@@ -176,8 +178,8 @@ func (d *demo) waitEffective(ctx context.Context, pod map[string]any) error {
 	})
 }
 
-// show prints the difference between the pod as sent and as stored, and who made it.
-func (d *demo) show(ctx context.Context, sent, stored map[string]any) error {
+// showPod prints the difference between the pod as sent and as stored, and who made it.
+func (d *demo) showPod(ctx context.Context, sent, stored map[string]any) error {
 	c, err := d.compare(ctx, sent, stored)
 	if err != nil {
 		return err

@@ -341,6 +341,31 @@ func testBadConversions(t *testing.T, w *world) {
 	}
 }
 
+// testUnknownKind has the API server ask for a kind that nobody converts there.
+func testUnknownKind(t *testing.T, w *world) {
+	for _, reviews := range []string{"v1", "v1beta1"} {
+		t.Run(reviews, func(t *testing.T) {
+			kind := schema.GroupKind{Group: "shapes.example.com", Kind: "Unknown" + reviews}
+			app, err := sallyport.New("converters", sallyport.WithConverters(renaming(schema.GroupKind{Group: kind.Group, Kind: "Known"})))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.define(t, w.start(t, nil, app, serving.DefaultOptions(), nil), renaming(kind), reviews)
+			namespace := w.namespace(t, strings.ToLower(kind.Kind))
+			objects := func(version string) dynamic.ResourceInterface {
+				return w.objects.Resource(kind.WithVersion(version).GroupVersion().WithResource(strings.ToLower(kind.Kind) + "s")).Namespace(namespace)
+			}
+			if _, err := objects("v1").Create(t.Context(), example(kind, "v1", "one", "red"), metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			_, err = objects("v2").Get(t.Context(), "one", metav1.GetOptions{})
+			if err == nil || !strings.Contains(err.Error(), `there is no converter for kind "`+kind.Kind+`"`) {
+				t.Errorf("the client is told %v", err)
+			}
+		})
+	}
+}
+
 func mustGet(t *testing.T, client dynamic.ResourceInterface, name string) *unstructured.Unstructured {
 	t.Helper()
 	object, err := client.Get(t.Context(), name, metav1.GetOptions{})

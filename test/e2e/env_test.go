@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
@@ -49,7 +50,7 @@ func TestSallyport(t *testing.T) {
 		sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
 	e.kubeconfig = sallyporttest.Kubeconfig(t, e.config)
 	types := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, kubeflowv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, kubeflowv1alpha1.AddToScheme, sallyportv1alpha1.AddToScheme} {
 		if err := add(types); err != nil {
 			t.Fatal(err)
 		}
@@ -63,6 +64,9 @@ func TestSallyport(t *testing.T) {
 		run  func(*testing.T, *env)
 	}{
 		{"every field of a PodDefault arrives in the stored pod", testFields},
+		{"every field beyond Kubeflow's arrives, and passes a second time", testNewFields},
+		{"ClusterPodDefaults reach new namespaces and excluded pods", testClusterPodDefaults},
+		{"a PodDefault counts at once if consistency is wanted", testConsistent},
 		{"a pod that was injected and is sent again comes out the same", testSecondPass},
 		{"changes and deletions of PodDefaults take effect", testChanges},
 		{"a conflict denies the pod with a message that tells no values", testConflict},

@@ -115,7 +115,7 @@ func testFields(t *testing.T, e *env) {
 	check("labels", got.Labels["team"] == "a" && got.Labels["use"] == "true", got.Labels)
 	check("annotations", got.Annotations["example.com/note"] == "x", got.Annotations)
 	check("the mark", got.Annotations[poddefault.Mark("every-field")] == pd.ResourceVersion, got.Annotations)
-	check("the decisions", got.Annotations[poddefault.DecisionsAnnotation] == `{"applied":["every-field"]}`, got.Annotations)
+	check("the decisions", got.Annotations[poddefault.DecisionsAnnotation] == "every-field", got.Annotations)
 	check("init containers", len(got.Spec.InitContainers) == 2 && got.Spec.InitContainers[1].RestartPolicy != nil, got.Spec.InitContainers)
 	check("sidecar", len(got.Spec.Containers) == 4 && got.Spec.Containers[3].Name == "logs" && len(got.Spec.Containers[3].Env) == 0, got.Spec.Containers)
 	check("image pull secrets", len(got.Spec.ImagePullSecrets) == 1 && got.Spec.ImagePullSecrets[0].Name == "registry", got.Spec.ImagePullSecrets)

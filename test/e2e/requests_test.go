@@ -39,8 +39,9 @@ type requests struct {
 	warnings  *journal[string]
 	objects   map[string]map[string]any // testdata/objects.yaml
 	fill      *strings.Replacer
-	count     int // of objects, for names
-	made      int // requests that were compared
+	count     int             // of objects, for names
+	made      int             // requests that were compared
+	covered   map[string]bool // verbs of resources for which one was
 }
 
 func newRequests(t *testing.T, w *world, namespace string, heard *journal[shape]) *requests {
@@ -52,7 +53,7 @@ func newRequests(t *testing.T, w *world, namespace string, heard *journal[shape]
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &requests{t: t, client: client, host: strings.TrimSuffix(config.Host, "/"), namespace: namespace, heard: heard, warnings: &journal[string]{}}
+	f := &requests{t: t, client: client, host: strings.TrimSuffix(config.Host, "/"), namespace: namespace, heard: heard, warnings: &journal[string]{}, covered: map[string]bool{}}
 	text, err := os.ReadFile("testdata/objects.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -229,6 +230,28 @@ func (f *requests) post(r *servedResource, path string, object any, want shape) 
 	}
 	f.send(http.MethodPost, path, asJSON, body)
 	f.expect(r, want)
+	f.cover(r, "create")
+}
+
+// cover notes that a verb was tried.
+func (f *requests) cover(r *servedResource, verbs ...string) {
+	for _, verb := range verbs {
+		f.covered[r.GroupVersion().String()+" "+r.Resource+" "+verb] = true
+	}
+}
+
+// uncovered are the verbs of resources for which no request was made, of those that
+// change something or go through admission all the same.
+func (f *requests) uncovered(all []*servedResource) (missing []string) {
+	for _, r := range all {
+		for _, verb := range r.verbs {
+			name := r.GroupVersion().String() + " " + r.Resource + " " + verb
+			if !slices.Contains([]string{"get", "list", "watch"}, verb) && !f.covered[name] {
+				missing = append(missing, name)
+			}
+		}
+	}
+	return missing
 }
 
 // answer posts what is not stored: bindings, and reviews of who may do what.
@@ -312,6 +335,7 @@ func (f *requests) update(r *servedResource, name string) {
 			f.t.Fatalf("PUT %s: %d %s", f.path(r, name), code, answer)
 		}
 		f.expect(r, f.whole(r, admissionv1.Update, name))
+		f.cover(r, "update")
 		return
 	}
 	f.t.Fatalf("%s was changed by others all the time", f.path(r, name))
@@ -325,6 +349,7 @@ func (f *requests) patch(r *servedResource, name string) {
 	f.forget()
 	f.send(http.MethodPatch, f.path(r, name), asMerge, []byte(`{"metadata":{"annotations":{"example.com/patched":"true"}}}`))
 	f.expect(r, f.whole(r, admissionv1.Update, name))
+	f.cover(r, "patch")
 }
 
 func (f *requests) delete(r *servedResource, name string) {
@@ -334,6 +359,7 @@ func (f *requests) delete(r *servedResource, name string) {
 	}
 	f.send(http.MethodDelete, f.path(r, name), asJSON, []byte(atOnce))
 	f.expect(r, f.whole(r, admissionv1.Delete, name))
+	f.cover(r, "delete")
 }
 
 // deleteCollection deletes the one object that has the label. Its name is not in the
@@ -343,6 +369,7 @@ func (f *requests) deleteCollection(r *servedResource) {
 	f.quietly(r)
 	f.send(http.MethodDelete, f.path(r, "")+"?labelSelector=shape%3D"+strconv.Itoa(f.count), asJSON, []byte(atOnce))
 	f.expect(r, f.whole(r, admissionv1.Delete, ""))
+	f.cover(r, "deletecollection")
 }
 
 // subresource makes the requests of a sub-resource of an object.
@@ -384,5 +411,53 @@ func (f *requests) connect(r *servedResource, name string, methods ...string) {
 		f.forget()
 		f.try(method, f.path(r, name), "", nil)
 		f.expect(r, f.whole(r, admissionv1.Connect, name))
+	}
+	f.cover(r, r.verbs...)
+}
+
+// specials makes requests of ConfigMaps and Leases that look otherwise than those of the
+// tour.
+func (f *requests) specials(all []*servedResource) {
+	find := func(resource string) *servedResource {
+		return all[slices.IndexFunc(all, func(r *servedResource) bool { return r.Resource == resource })]
+	}
+	configMaps, leases := find("configmaps"), find("leases")
+	for _, special := range []struct {
+		name                       string
+		resource                   *servedResource
+		method, query, contentType string
+		change                     func(*unstructured.Unstructured) // of the object that is sent
+		toObject                   bool                             // and not to the resource
+		want                       func(*shape)
+	}{
+		{"a name that the API server makes up is not known at first", configMaps, http.MethodPost, "", asJSON,
+			func(o *unstructured.Unstructured) { o.SetName(""); o.SetGenerateName(madeUp) }, false, func(s *shape) { s.Name = madeUp }},
+		{"a dry run says so", configMaps, http.MethodPost, "?dryRun=All", asJSON, nil, false, func(s *shape) { s.DryRun = true }},
+		{"an apply that creates is a creation", configMaps, http.MethodPatch, "?fieldManager=e2e", "application/apply-patch+yaml", nil, true, nil},
+		{"an update that creates is a creation", leases, http.MethodPut, "", asJSON, nil, true, nil},
+	} {
+		f.t.Run(special.name, func(t *testing.T) {
+			defer func(outer *testing.T) { f.t = outer }(f.t)
+			f.t = t
+			f.forget()
+			object := f.object(special.resource)
+			if special.change != nil {
+				special.change(object)
+			}
+			body, err := json.Marshal(object.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := f.path(special.resource, "")
+			if special.toObject {
+				path = f.path(special.resource, object.GetName())
+			}
+			want := f.whole(special.resource, admissionv1.Create, object.GetName())
+			if special.want != nil {
+				special.want(&want)
+			}
+			f.send(special.method, path+special.query, special.contentType, body)
+			f.expect(special.resource, want)
+		})
 	}
 }

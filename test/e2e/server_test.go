@@ -11,10 +11,15 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // A server is one sallyport serve process.
@@ -44,6 +49,12 @@ func (e *env) serve(t *testing.T, name string, args ...string) *server {
 func (e *env) start(t *testing.T, name string, args ...string) *server {
 	t.Helper()
 	port, metricsPort := freePort(t), freePort(t)
+	// Of a server that shares its API server with others, statuses are none of its
+	// business: it would write those of all of them.
+	controllers := ""
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--controllers") }) {
+		controllers = "*"
+	}
 	s := &server{
 		url:     fmt.Sprintf("https://127.0.0.1:%d", port),
 		metrics: fmt.Sprintf("http://127.0.0.1:%d", metricsPort),
@@ -56,6 +67,7 @@ func (e *env) start(t *testing.T, name string, args ...string) *server {
 		"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", metricsPort),
 		"--configuration-name", name, "--namespace-selector", "e2e=" + name,
 		"--drain-min", "0s", "--drain-timeout", "500ms",
+		"--controllers=" + controllers,
 		"--guard", "Fail", // what a policy does is tested where it is meant
 	}, args...)...)
 	s.process.Stderr = s.log
@@ -66,7 +78,14 @@ func (e *env) start(t *testing.T, name string, args ...string) *server {
 		s.err = s.process.Wait()
 		close(s.ended)
 	}()
-	t.Cleanup(func() { s.stop(t) })
+	t.Cleanup(func() {
+		s.stop(t)
+		// Its rule for cluster-scoped objects is for those of all the tests.
+		err := e.client.Delete(context.Background(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		if client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
 	return s
 }
 

@@ -62,7 +62,8 @@ func testUninstall(t *testing.T, e *env) {
 
 	configuration := "mutatingwebhookconfiguration.admissionregistration.k8s.io/" + name
 	out, err = e.command(t, args("--all", "--dry-run")...)
-	want := configuration + " deleted (dry run)\nsecret/ca of namespace " + name + " deleted (dry run)\nlease.coordination.k8s.io/ca of namespace " + name + " deleted (dry run)\n"
+	judging := "validatingwebhookconfiguration.admissionregistration.k8s.io/" + name
+	want := configuration + " deleted (dry run)\n" + judging + " deleted (dry run)\nsecret/ca of namespace " + name + " deleted (dry run)\nlease.coordination.k8s.io/ca of namespace " + name + " deleted (dry run)\n"
 	if err != nil || out != want {
 		t.Errorf("dry run: %v\n%s", err, out)
 	}
@@ -71,7 +72,7 @@ func testUninstall(t *testing.T, e *env) {
 		t.Fatal("a dry run removed something")
 	}
 
-	if out, err = e.command(t, args()...); err != nil || out != configuration+" deleted\n" {
+	if out, err = e.command(t, args()...); err != nil || out != configuration+" deleted\n"+judging+" deleted\n" {
 		t.Errorf("%v\n%s", err, out)
 	}
 	pod := simplePod(name, "after")

@@ -72,6 +72,7 @@ func TestWhatIsAskedOfWebhooks(t *testing.T) {
 		{"match conditions decide who is called", testMatchConditions},
 		{"objects are converted with every kind of converter, in both versions of reviews", testConversions},
 		{"converters that fail or change what they must not are refused", testBadConversions},
+		{"a kind that nobody converts is named to who asks for it", testUnknownKind},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, w) })
 	}

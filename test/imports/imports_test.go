@@ -34,6 +34,10 @@ var allowed = map[string][]string{
 	"webhooks/":         {"admission", "jsonpatch", "api/", "webhooks/internal/"},
 	// What belongs to one webhook, and need not be there for it to work.
 	"webhooks/poddefault/": {"admission", "jsonpatch", "api/", "webhooks/poddefault", "webhooks/internal/"},
+	// No controller-runtime below it: see TestCloudKeepsToTheStackOfControllerManagers.
+	"cloud": {
+		"admission", "wire", "serving", "serving/delegated", "certificate", "registration", "webhooks/persistentvolumelabel", "internal/cli",
+	},
 	// Package sallyport itself is not of the form module/folder, and always allowed.
 	"controllerruntime": {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration"},
 }
@@ -91,6 +95,30 @@ func TestLightPackagesStayLight(t *testing.T) {
 	}
 	if seen != len(light) {
 		t.Errorf("found %d of %v", seen, light)
+	}
+}
+
+// KEP-2699 wants the controller managers' own stack: who adopts package cloud gets no
+// other. And nobody else gets k8s.io/cloud-provider.
+func TestCloudKeepsToTheStackOfControllerManagers(t *testing.T) {
+	seen := false
+	for _, pkg := range list(t) {
+		name := strings.TrimPrefix(pkg.ImportPath, module+"/")
+		if name == "cloud" {
+			seen = true
+		}
+		mayCloud := name == "cloud" || strings.HasPrefix(name, "examples/cloud-controller-manager") || strings.HasPrefix(name, "test/")
+		for _, dep := range pkg.Deps {
+			switch {
+			case name == "cloud" && dep != interfaces && strings.HasPrefix(dep, "sigs.k8s.io/controller-runtime/"):
+				t.Errorf("cloud needs %s", dep)
+			case !mayCloud && strings.HasPrefix(dep, "k8s.io/cloud-provider"):
+				t.Errorf("%s needs %s", name, dep)
+			}
+		}
+	}
+	if !seen {
+		t.Error("there is no package cloud")
 	}
 }
 

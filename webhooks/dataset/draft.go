@@ -58,16 +58,23 @@ type draftContainer struct {
 	made  *corev1.Container
 	why   string
 	// What is added to one that the pod came with.
-	propagate map[int]string // reasons by the mount's index
+	propagate []propagation
 	mounts    []corev1.VolumeMount
 	postStart *corev1.LifecycleHandler
 	whyMore   string
 }
 
+// A propagation is set of one of the mounts.
+type propagation struct {
+	mount  int
+	of     *Mounted
+	plugin string
+}
+
 func newDraft(p *pod) *draft {
-	d := &draft{pod: p, affinity: readAffinity(p)}
-	for _, v := range p.volumes {
-		d.volumes = append(d.volumes, draftVolume{volume: v})
+	d := &draft{pod: p, affinity: readAffinity(p), volumes: make([]draftVolume, len(p.volumes))}
+	for i := range p.volumes {
+		d.volumes[i].volume = p.volumes[i]
 	}
 	d.containers = draftContainers(p.containers)
 	d.init = draftContainers(p.init)
@@ -166,15 +173,15 @@ func (e *emitter) append(b *jsonpatch.Builder) {
 
 // emit makes the patch. The error says that a list or map of the pod is none.
 func (d *draft) emit(explain bool) (jsonpatch.Patch, []admission.Origin, error) {
-	e := emitter{explain: explain}
+	e := emitter{explain: explain, patch: make(jsonpatch.Patch, 0, 8)}
 	e.entries("labels", d.pod.rawLabels, d.labels, d.pod.there)
 	e.entries("annotations", d.pod.rawAnnotations, d.annotations, d.pod.there || len(d.labels) > 0)
 	if e.err == nil {
-		e.patch, e.err = d.affinity.emit(e.patch, func(path string, reason Reason) {
-			if e.explain {
-				e.told(path, reason.Source())
-			}
-		})
+		var told func(string, Reason)
+		if explain {
+			told = func(path string, reason Reason) { e.told(path, reason.Source()) }
+		}
+		e.patch, e.err = d.affinity.emit(e.patch, told)
 	}
 	e.volumes(d)
 	e.containers("containers", d.containers)
@@ -189,14 +196,25 @@ func (e *emitter) entries(field string, raw jsontext.Value, changes []change, me
 	if !metadata {
 		e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: "/metadata", Value: jsontext.Value("{}")})
 	}
-	changes = slices.Clone(changes)
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.key, b.key) })
+	if raw.Kind() != '{' && len(raw) > 0 && raw.Kind() != 'n' && e.err == nil {
+		e.err = fmt.Errorf("its %s are none", field)
+	}
 	b := jsonpatch.NewBuilderAt("/metadata/"+field, raw)
 	for _, c := range changes {
-		b.Set(jsonpatch.AppendString(nil, c.value), c.key)
-		e.told(jsonpatch.Pointer("metadata", field, c.key), c.why)
+		if raw.Kind() == '{' {
+			// Add replaces what is there (RFC 6902, section 4.1).
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: jsonpatch.Pointer("metadata", field, c.key), Value: jsonpatch.AppendString(nil, c.value)})
+		} else {
+			b.Set(jsonpatch.AppendString(nil, c.value), c.key)
+		}
+		if e.explain {
+			e.told(jsonpatch.Pointer("metadata", field, c.key), c.why)
+		}
 	}
-	e.append(b)
+	if raw.Kind() != '{' {
+		e.append(b)
+	}
 }
 
 // encode writes what a plugin has made, in the order of the API type's fields.
@@ -245,11 +263,11 @@ func (e *emitter) containers(field string, list []draftContainer) {
 			continue
 		}
 		had := len(c.container.mounts)
-		for j := range had {
-			if why, ok := c.propagate[j]; ok {
-				at := path + "/volumeMounts/" + strconv.Itoa(j) + "/mountPropagation"
-				e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: hostToContainer})
-				e.told(at, why)
+		for _, set := range c.propagate {
+			at := path + "/volumeMounts/" + strconv.Itoa(set.mount) + "/mountPropagation"
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: hostToContainer})
+			if e.explain {
+				e.told(at, "dataset "+set.of.Title()+": "+set.plugin+": what the fuse mounts is seen by the container")
 			}
 		}
 		for j := range c.mounts {

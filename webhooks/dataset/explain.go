@@ -21,7 +21,7 @@ func Explain(ctx context.Context, source Source, settings Settings, namespace st
 	if err != nil {
 		return nil, err
 	}
-	meta, ok := readMetadata(pod)
+	meta, ok := readMetadata(pod, true)
 	if !ok {
 		return nil, errNoPod
 	}
@@ -43,6 +43,7 @@ func Explain(ctx context.Context, source Source, settings Settings, namespace st
 	if err != nil {
 		return nil, err
 	}
+	d.affinity.explain = true
 	if err := h.run(ctx, d, chains); err != nil {
 		return nil, err
 	}

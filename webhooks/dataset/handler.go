@@ -23,8 +23,8 @@ type handler struct {
 	source   Source
 	settings Settings
 	profile  *Profile
-	// only is a label that a pod must have; empty for one of all.
-	only string
+	// serverless is for pods that ask for sidecars only.
+	serverless bool
 	// all is for pods that do not ask, and no others: their namespace does.
 	all     bool
 	observe Observer
@@ -45,7 +45,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if len(req.Object.Raw) == 0 {
 		return admission.BadRequest("the request has no object; expected a pod"), nil
 	}
-	meta, ok := readMetadata(req.Object.Raw)
+	meta, ok := readMetadata(req.Object.Raw, h.all)
 	if !ok {
 		return admission.BadRequest("the request's object is no pod: it is no JSON object, or its metadata is none"), nil
 	}
@@ -79,10 +79,14 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 
 // chains are those of the mode that a pod asks for; nil if it asks for none.
 func (h *handler) chains(meta *podMetadata) *chains {
-	serverless := meta.labels.is(ServerlessLabel) || meta.labels.is(SidecarLabel)
-	serverful := meta.labels.is(ServerfulLabel)
+	serverful, serverless := false, false
+	for i := range optInLabels {
+		if in := &optInLabels[i]; meta.labels.is(in.label) {
+			serverful, serverless = serverful || !in.serverless, serverless || in.serverless
+		}
+	}
 	switch {
-	case h.all && (serverless || serverful), h.only != "" && !meta.labels.is(h.only):
+	case h.all && (serverless || serverful), h.serverless && !serverless:
 		return nil // another webhook is asked
 	case serverless:
 		return &h.profile.serverless

@@ -74,10 +74,10 @@ func TestDefinitionsAreValid(t *testing.T) {
 	settings := DefaultSettings()
 	settings.NamespaceLabel = true
 	webhooks, err := New(NewIndex(), settings, nil)
-	if err != nil || len(webhooks) != 4 {
+	if err != nil || len(webhooks) != 3 {
 		t.Fatalf("%d webhooks, %v", len(webhooks), err)
 	}
-	var selectors []string
+	var selectors, conditions []string
 	for _, webhook := range webhooks {
 		if err := webhook.Validate(); err != nil {
 			t.Error(err)
@@ -86,11 +86,21 @@ func TestDefinitionsAreValid(t *testing.T) {
 			t.Errorf("%s is asked about %v", webhook.Name, webhook.Rules[0].Operations)
 		}
 		selectors = append(selectors, metav1.FormatLabelSelector(webhook.ObjectSelector))
+		for _, condition := range webhook.MatchConditions {
+			conditions = append(conditions, condition.Expression)
+		}
 	}
-	if want := []string{ServerfulLabel + "=true", ServerlessLabel + "=true", SidecarLabel + "=true", InjectionLabel + " notin (false)"}; !slices.Equal(selectors, want) {
+	if want := []string{ServerfulLabel + "=true", "<none>", InjectionLabel + " notin (false)"}; !slices.Equal(selectors, want) {
 		t.Errorf("they are for %q, want %q", selectors, want)
 	}
-	if got := metav1.FormatLabelSelector(webhooks[3].NamespaceSelector); got != InjectionLabel+"=true" {
+	const exists = "].exists(l, l in object.metadata.labels && object.metadata.labels[l] == 'true')"
+	if want := []string{
+		"has(object.metadata.labels) && ['serverless.fluid.io/inject', 'fuse.sidecar.fluid.io/inject'" + exists,
+		"!(has(object.metadata.labels) && ['fuse.serverful.fluid.io/inject', 'serverless.fluid.io/inject', 'fuse.sidecar.fluid.io/inject'" + exists + ")",
+	}; !slices.Equal(conditions, want) {
+		t.Errorf("the conditions are %q", conditions)
+	}
+	if got := metav1.FormatLabelSelector(webhooks[2].NamespaceSelector); got != InjectionLabel+"=true" {
 		t.Errorf("the older mode is for namespaces with %s", got)
 	}
 	if webhooks[0].Path != "/mutate-fluid-io-v1alpha1-schedulepod" {

@@ -49,6 +49,7 @@ func (x *Index) Set(ref Ref, object *Object) {
 }
 
 func (x *Index) set(ref Ref, object *Object) {
+	object.prepare(ref)
 	if x.objects[ref] == nil {
 		x.counts[ref.Kind]++
 	}

@@ -2,8 +2,20 @@
 
 package dataset
 
-// Labels by which pods and namespaces ask for the webhook. OptInLabels is the one list
-// that the selectors of the definitions and the handler go by.
+// optInLabels are those by which a pod asks for the webhook, if they are "true": the one
+// list that the selectors of the definitions and the handler go by.
+var optInLabels = []optIn{
+	{label: ServerfulLabel},
+	{label: ServerlessLabel, serverless: true},
+	{label: SidecarLabel, serverless: true},
+}
+
+type optIn struct {
+	label      string
+	serverless bool
+}
+
+// Labels of pods and namespaces.
 const (
 	// ServerfulLabel asks for scheduling by datasets.
 	ServerfulLabel = "fuse.serverful.fluid.io/inject"

@@ -4,6 +4,7 @@ package dataset
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -40,13 +41,11 @@ func (d *draft) propagate(c *draftContainer, of []*Mounted, force bool, plugin s
 			continue
 		}
 		mounts = true
-		if _, done := c.propagate[j]; done || mount.recursive || mount.propagation != "" && (!force || mount.propagation != "None") {
+		done := slices.ContainsFunc(c.propagate, func(set propagation) bool { return set.mount == j })
+		if done || mount.recursive || mount.propagation != "" && (!force || mount.propagation != "None") {
 			continue
 		}
-		if c.propagate == nil {
-			c.propagate = map[int]string{}
-		}
-		c.propagate[j] = "dataset " + m.Title() + ": " + plugin + ": what the fuse mounts is seen by the container"
+		c.propagate = append(c.propagate, propagation{j, m, plugin})
 		d.changes++
 	}
 	return mounts

@@ -23,6 +23,7 @@ const (
 // affinity is the node affinity of a pod while plugins add to it.
 type affinity struct {
 	raw      jsontext.Value // of spec.affinity, nil if nothing stands there
+	given    bool           // the pod says something about nodes
 	selector []requirement  // what spec.nodeSelector asks for
 
 	came     []term // that the pod came with
@@ -31,22 +32,26 @@ type affinity struct {
 	rewritten bool
 	// reasons are why the requirements were added, in their order.
 	reasons []Reason
-	// all are the reasons of what is wanted, also of what was there.
-	all []Reason
+	// all are the reasons of what is wanted, also of what was there, if explain is set.
+	explain bool
+	all     []Reason
 
-	hadPreferred []preferred
+	hadPreferred []term
 	preferred    []preferred // added
 }
 
 // preferred is a term with a weight.
 type preferred struct {
-	weight int
-	term   term
-	reason Reason
+	weight      int
+	expressions []requirement
+	reason      Reason
 }
 
 func readAffinity(p *pod) *affinity {
-	a := &affinity{raw: p.affinity}
+	a := &affinity{raw: p.affinity, given: len(p.nodeSelector) > 0 || len(p.affinity) > 0}
+	if !a.given {
+		return a
+	}
 	for _, e := range p.nodeSelector {
 		a.selector = append(a.selector, requirement{key: string(e.key), operator: opIn, values: []string{string(e.value)}})
 	}
@@ -62,13 +67,10 @@ func readAffinity(p *pod) *affinity {
 			})
 		case preferredField:
 			r.Array(func(int) {
-				var had preferred
+				var had term
 				r.Object(func(field []byte) {
-					switch string(field) {
-					case "weight":
-						had.weight, _ = strconv.Atoi(string(r.Value()))
-					case "preference":
-						had.term = parseTerm(r.Value())
+					if string(field) == "preference" {
+						had = parseTerm(r.Value())
 					}
 				})
 				a.hadPreferred = append(a.hadPreferred, had)
@@ -83,7 +85,9 @@ func readAffinity(p *pod) *affinity {
 // that asks for one of them already stays as it is, and so does an empty one: it is met
 // by no node, and would be met by some. The error is a [refusal].
 func (a *affinity) require(wanted alternatives, reason Reason) error {
-	a.all = append(a.all, reason)
+	if a.explain {
+		a.all = append(a.all, reason)
+	}
 	if len(a.required) == 0 {
 		for _, list := range wanted {
 			t := term{index: -1}
@@ -152,17 +156,27 @@ func (a *affinity) check(reason Reason) error {
 // as they do for the scheduler: of what is wanted so many are there already as the pod
 // came with. The weight of one that is there does not count: it is its author's choice.
 func (a *affinity) prefer(wanted []preferred) {
+	if a.explain {
+		for i := range wanted {
+			a.all = append(a.all, wanted[i].reason)
+		}
+	}
+	if len(a.hadPreferred) == 0 {
+		a.preferred = append(a.preferred, wanted...)
+		return
+	}
 	taken := make([]bool, len(a.hadPreferred))
 next:
-	for _, w := range wanted {
-		a.all = append(a.all, w.reason)
-		for i, had := range a.hadPreferred {
-			if !taken[i] && len(had.term.fields) == 0 && len(had.term.expressions) == len(w.term.expressions) && had.term.hasAll(w.term.expressions) {
-				taken[i] = true
+	for i := range wanted {
+		w := &wanted[i]
+		for j := range a.hadPreferred {
+			had := &a.hadPreferred[j]
+			if !taken[j] && len(had.fields) == 0 && len(had.expressions) == len(w.expressions) && had.hasAll(w.expressions) {
+				taken[j] = true
 				continue next
 			}
 		}
-		a.preferred = append(a.preferred, w)
+		a.preferred = append(a.preferred, *w)
 	}
 }
 
@@ -196,17 +210,20 @@ func (a *affinity) speaksOf(names func(key string) bool, own []requirement) stri
 		}
 	}
 	for i := range a.hadPreferred {
-		if key := foreign(a.hadPreferred[i].term.expressions); key != "" {
+		if key := foreign(a.hadPreferred[i].expressions); key != "" {
 			return key
 		}
 	}
 	return ""
 }
 
-// emit adds the operations, and tells the reasons by their paths.
+// emit adds the operations, and tells the reasons by their paths, unless told is nil.
 func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Reason)) (jsonpatch.Patch, error) {
 	if len(a.reasons) == 0 && len(a.preferred) == 0 {
 		return patch, nil
+	}
+	if len(a.raw) == 0 || a.raw.Kind() == 'n' {
+		return a.emitWhole(patch, told), nil
 	}
 	b := jsonpatch.NewBuilderAt(affinityPath, a.raw)
 	terms := []string{"nodeAffinity", requiredField, "nodeSelectorTerms"}
@@ -248,16 +265,71 @@ func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Rea
 	}
 	list := []string{"nodeAffinity", preferredField}
 	for i, p := range a.preferred {
-		value := append([]byte(`{"weight":`), strconv.Itoa(p.weight)...)
-		value = append(append(value, `,"preference":`...), p.term.encode()...)
-		b.Append(list, append(value, '}'))
-		told(affinityPath+jsonpatch.Pointer(list...)+"/"+strconv.Itoa(len(a.hadPreferred)+i), p.reason)
+		b.Append(list, p.appendJSON(nil))
+		a.say(told, affinityPath+jsonpatch.Pointer(list...)+"/"+strconv.Itoa(len(a.hadPreferred)+i), p.reason)
 	}
 	return b.AppendPatch(patch)
 }
 
+// emitWhole is [affinity.emit] for a pod without affinity.
+func (a *affinity) emitWhole(patch jsonpatch.Patch, told func(path string, reason Reason)) jsonpatch.Patch {
+	out := append(make([]byte, 0, 128+192*(len(a.preferred)+len(a.required))), `{"nodeAffinity":{`...)
+	if len(a.required) > 0 {
+		out = append(out, `"`+requiredField+`":{"nodeSelectorTerms":[`...)
+		for i := range a.required {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, a.required[i].encode()...)
+			if told != nil {
+				a.tell(told, affinityPath+jsonpatch.Pointer("nodeAffinity", requiredField, "nodeSelectorTerms", strconv.Itoa(i)), a.required[i].added)
+			}
+		}
+		out = append(out, ']', '}')
+	}
+	if len(a.preferred) > 0 {
+		if len(a.required) > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, `"`+preferredField+`":[`...)
+		for i := range a.preferred {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = a.preferred[i].appendJSON(out)
+			if told != nil {
+				told(affinityPath+jsonpatch.Pointer("nodeAffinity", preferredField, strconv.Itoa(i)), a.preferred[i].reason)
+			}
+		}
+		out = append(out, ']')
+	}
+	return append(patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: affinityPath, Value: append(out, '}', '}')})
+}
+
+// appendJSON writes a preferred term, its fields in the order of the API type.
+func (p *preferred) appendJSON(out []byte) []byte {
+	out = strconv.AppendInt(append(out, `{"weight":`...), int64(p.weight), 10)
+	out = append(out, `,"preference":{"matchExpressions":[`...)
+	for i := range p.expressions {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, p.expressions[i].raw...)
+	}
+	return append(out, `]}}`...)
+}
+
+func (a *affinity) say(told func(string, Reason), path string, reason Reason) {
+	if told != nil {
+		told(path, reason)
+	}
+}
+
 // tell says why requirements were added: those who asked for one of them.
 func (a *affinity) tell(told func(string, Reason), path string, added []requirement) {
+	if told == nil {
+		return
+	}
 	for _, reason := range a.reasons {
 		for i := range added {
 			if reason.asksFor(&added[i]) {

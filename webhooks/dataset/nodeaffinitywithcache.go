@@ -3,6 +3,7 @@
 package dataset
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -92,16 +93,15 @@ func (p *nodeAffinityWithCache) Mutate(_ context.Context, d *draft) (stop bool, 
 	tiers := make([]tier, len(d.mounted))
 	var own []requirement
 	for i, m := range d.mounted {
-		if tiers[i], err = p.tier(m); err != nil {
+		if tiers[i], err = p.tier(m, slices.Contains(required, m.Claim)); err != nil {
 			return false, err
 		}
-		own = append(own, tiers[i].own...)
-		for _, p := range m.Runtime.FuseSelector { // that another plugin requires
-			own = append(own, requirement{key: p.key, operator: opIn, values: []string{p.value}})
+		if d.affinity.given {
+			own = append(append(own, tiers[i].own...), m.Runtime.FuseSelector...) // which another plugin requires
 		}
 	}
 	// Who says where to run knows better.
-	if key := d.affinity.speaksOf(p.tiers.has, own); key != "" {
+	if d.affinity.given && d.affinity.speaksOf(p.tiers.has, own) != "" {
 		return false, nil
 	}
 	var any alternatives
@@ -134,19 +134,23 @@ func (p *nodeAffinityWithCache) Mutate(_ context.Context, d *draft) (stop bool, 
 	return false, nil
 }
 
+// What stands around the name of a claim in a label that requires its Dataset.
+var schedPrefix, schedSuffix = []byte("fluid.io/dataset."), []byte(".sched")
+
 // requiredClaims are the claims that labels of the pod require the cache of. A label that
 // names none of them has a warning.
 func (d *draft) requiredClaims() []string {
 	var claims []string
 	for _, l := range d.pod.labels {
-		claim, ok := strings.CutPrefix(string(l.key), "fluid.io/dataset.")
+		between, ok := bytes.CutPrefix(l.key, schedPrefix)
 		if !ok {
 			continue
 		}
-		claim, ok = strings.CutSuffix(claim, ".sched")
+		between, ok = bytes.CutSuffix(between, schedSuffix)
 		if !ok || string(l.value) != "required" {
 			continue
 		}
+		claim := string(between)
 		if d.dataset(claim) == nil {
 			d.warnf("label %s has no effect: the pod mounts no dataset by a claim of the name %s", l.key, claim)
 			continue
@@ -169,64 +173,75 @@ type tier struct {
 }
 
 // tier works out the localities of a Dataset, the built-in ones first.
-func (p *nodeAffinityWithCache) tier(m *Mounted) (tier, error) {
-	var t tier
-	reason := Reason{Plugin: nodeAffinityWithCacheName, Dataset: m.Title()}
-	prefer := func(weight int, r requirement, why string) {
-		reason := reason
-		reason.Weight, reason.Why, reason.wanted = weight, why, alternatives{{r}}
-		t.preferred = append(t.preferred, preferred{weight: weight, term: term{expressions: []requirement{r}}, reason: reason})
+func (p *nodeAffinityWithCache) tier(m *Mounted, required bool) (tier, error) {
+	t := tier{preferred: make([]preferred, 0, 4)}
+	prefer := func(weight int, one []requirement, why, key string) {
+		t.preferred = append(t.preferred, preferred{
+			weight: weight, expressions: one,
+			reason: Reason{Plugin: nodeAffinityWithCacheName, Dataset: m.Title(), Weight: weight, Why: why, Key: key, one: one},
+		})
 	}
-	for _, builtin := range []struct {
+	for _, builtin := range [...]struct {
 		name, why string
-		label     func() (string, error)
+		label     *label
 	}{
-		{nodeLocality, "nodes that hold its cache are preferred", m.cacheLabel},
-		{fuseLocality, "nodes that mount it already are preferred", m.fuseLabel},
+		{nodeLocality, "nodes that hold its cache are preferred", &m.dataset.cache},
+		{fuseLocality, "nodes that mount it already are preferred", &m.dataset.fuse},
 	} {
 		if !p.tiers.has(builtin.name) {
 			continue
 		}
-		label, err := builtin.label()
-		if err != nil {
-			return t, refusef("%v: wait until the dataset has been read, or give it a shorter name", err)
+		if builtin.label.problem != nil {
+			return t, refusef("%v: wait until the dataset has been read, or give it a shorter name", builtin.label.problem)
 		}
-		r := newRequirement(label, opIn, "true")
-		t.own = append(t.own, r)
-		if weight := p.tiers.weight(builtin.name); weight > 0 {
-			prefer(weight, r, builtin.why)
+		one := builtin.label.requirement
+		t.own = append(t.own, one...)
+		if weight := p.tiers.weight(builtin.name); weight > 0 && !required {
+			prefer(weight, one, builtin.why, "")
 		}
-		if slices.Contains(p.tiers.Required, builtin.name) {
-			t.all = t.all.and(alternatives{{r}})
-			t.any = t.any.or([]requirement{r})
+		if required && slices.Contains(p.tiers.Required, builtin.name) {
+			t.all = t.all.and(alternatives{one})
+			t.any = t.any.or(one)
 		}
 	}
 	var places alternatives
 	everywhere := len(m.Runtime.Affinity) == 0
-	var preferredKeys []requirement
 	for i := range m.Runtime.Affinity {
 		var list []requirement
-		for _, r := range m.Runtime.Affinity[i].expressions {
+		expressions := m.Runtime.Affinity[i].expressions
+		for j := range expressions {
+			r := &expressions[j]
 			if !p.tiers.has(r.key) {
 				continue
 			}
-			t.own = append(t.own, r)
-			if slices.Contains(p.tiers.Required, r.key) {
-				list = append(list, r)
-				t.any = t.any.or([]requirement{r})
+			known := t.hasOwn(r)
+			t.own = append(t.own, *r)
+			if required && slices.Contains(p.tiers.Required, r.key) {
+				list = append(list, *r)
+				t.any = t.any.or(expressions[j : j+1 : j+1])
 			}
-			known := term{expressions: preferredKeys}
-			if weight := p.tiers.weight(r.key); weight > 0 && !known.has(&r) {
-				preferredKeys = append(preferredKeys, r)
-				prefer(weight, r, "nodes that its workers' affinity about "+r.key+" selects are preferred")
+			if weight := p.tiers.weight(r.key); weight > 0 && !known && !required {
+				prefer(weight, expressions[j:j+1:j+1], "nodes that its workers' affinity selects are preferred,", r.key)
 			}
 		}
-		// A branch that says nothing about the localities lets the workers be anywhere.
-		everywhere = everywhere || len(list) == 0
-		places = places.or(list)
+		if required {
+			// A branch that says nothing about the localities lets the workers be anywhere.
+			everywhere = everywhere || len(list) == 0
+			places = places.or(list)
+		}
 	}
-	if !everywhere {
+	if required && !everywhere {
 		t.all = t.all.and(places)
 	}
 	return t, nil
+}
+
+// hasOwn tells whether the requirement was found before.
+func (t *tier) hasOwn(r *requirement) bool {
+	for i := range t.own {
+		if t.own[i].same(r) {
+			return true
+		}
+	}
+	return false
 }

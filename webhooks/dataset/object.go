@@ -96,6 +96,14 @@ type Object struct {
 	Raw jsontext.Value
 }
 
+// prepare works out what follows from the name of an object. Before, it is in nobody
+// else's hands.
+func (o *Object) prepare(ref Ref) {
+	if o.Dataset != nil && o.Dataset.title != ref.Namespace+"/"+ref.Name {
+		o.Dataset.prepare(ref.Namespace, ref.Name)
+	}
+}
+
 // Claim is what counts of a PersistentVolumeClaim.
 type Claim struct {
 	// Dataset is the name of the Dataset that it is of, empty if it is of none.
@@ -111,6 +119,28 @@ type Dataset struct {
 	NotReady string
 	// RuntimeType is of the runtime that it is bound to.
 	RuntimeType string
+
+	title string // "namespace/name"
+	// cache and fuse are what nodes that hold its cache, and that mount it, meet.
+	cache, fuse label
+}
+
+// A label is one of a Dataset's nodes.
+type label struct {
+	requirement []requirement // one
+	problem     error         // why there is none
+}
+
+// prepare works out what follows from the name, so that no review has to.
+func (d *Dataset) prepare(namespace, name string) {
+	d.title = namespace + "/" + name
+	for prefix, into := range map[string]*label{cachePrefix: &d.cache, fusePrefix: &d.fuse} {
+		key, err := labelOf(prefix, namespace, name, d.UID)
+		*into = label{problem: err}
+		if err == nil {
+			into.requirement = []requirement{newRequirement(key, opIn, "true")}
+		}
+	}
 }
 
 func (d *Dataset) bound() bool { return d.Phase != "" && d.Phase != "NotBound" }
@@ -118,14 +148,12 @@ func (d *Dataset) bound() bool { return d.Phase != "" && d.Phase != "NotBound" }
 // Runtime is what counts of a runtime of any kind.
 type Runtime struct {
 	// FuseSelector is the node selector of its fuse, sorted by key.
-	FuseSelector []pair
+	FuseSelector []requirement
 	// Affinity are the terms of its workers' required node affinity.
 	Affinity []term
 	// Scrape is set if metrics of sidecars are to be scraped.
 	Scrape bool
 }
-
-type pair struct{ key, value string }
 
 // ParseClaim is what counts of a claim of this name with these labels.
 func ParseClaim(name string, labels map[string]string) *Claim {
@@ -231,9 +259,9 @@ func parseRuntime(kind runtimeKind, spec, status jsontext.Value) *Runtime {
 		r := jsonpatch.NewReader(selector)
 		r.Object(func(key []byte) {
 			k := string(key)
-			out.FuseSelector = append(out.FuseSelector, pair{k, text(&r)})
+			out.FuseSelector = append(out.FuseSelector, newRequirement(k, opIn, text(&r)))
 		})
-		slices.SortFunc(out.FuseSelector, func(a, b pair) int { return strings.Compare(a.key, b.key) })
+		slices.SortFunc(out.FuseSelector, func(a, b requirement) int { return strings.Compare(a.key, b.key) })
 	}
 	terms, _ := jsonpatch.Lookup(status, "cacheAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 	out.Affinity = parseTerms(slices.Clone(terms))

@@ -4,6 +4,7 @@ package dataset
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -50,9 +51,28 @@ type podMetadata struct {
 	spec int // where the spec begins in the bytes, 0 if that is not known yet
 }
 
-// readMetadata reads the pod's metadata, and no spec behind it. It returns false if the
-// bytes are no object, or hold metadata that are none.
-func readMetadata(raw []byte) (meta podMetadata, ok bool) {
+// asks tells whether the pod has one of the labels that ask for the webhook.
+func (m *podMetadata) asks() bool {
+	for i := range optInLabels {
+		if m.labels.is(optInLabels[i].label) {
+			return true
+		}
+	}
+	return false
+}
+
+// part is a string of the pod's bytes, which nobody changes while the review is answered.
+// It must not be kept any longer.
+func part(r *jsonpatch.Reader) string {
+	b, _ := r.String()
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+// readMetadata reads the pod's metadata, and no spec behind it. Of a pod that does not ask
+// it reads no further than its labels, unless all is set: what is behind them, the managed
+// fields above all, is most of it. It returns false if the bytes are no object, or hold
+// metadata that are none.
+func readMetadata(raw []byte, all bool) (meta podMetadata, ok bool) {
 	r := jsonpatch.NewReader(raw)
 	var generateName []byte
 	valid := true
@@ -75,13 +95,16 @@ func readMetadata(raw []byte) (meta podMetadata, ok bool) {
 		valid = r.Object(func(field []byte) {
 			switch string(field) {
 			case "name":
-				meta.name = text(&r)
+				meta.name = part(&r)
 			case "generateName":
 				generateName, _ = r.String()
 			case "namespace":
-				meta.namespace = text(&r)
+				meta.namespace = part(&r)
 			case "labels":
 				meta.rawLabels, meta.labels = readEntries(&r)
+				if !all && !meta.asks() {
+					r.Stop()
+				}
 			case "annotations":
 				meta.rawAnnotations, meta.annotations = readEntries(&r)
 			}
@@ -156,11 +179,11 @@ func readPod(raw []byte, meta podMetadata) (*pod, bool) {
 				valid = r.Object(func(field []byte) {
 					switch string(field) {
 					case "name":
-						v.name = text(&r)
+						v.name = part(&r)
 					case "persistentVolumeClaim":
 						r.Object(func(field []byte) {
 							if string(field) == "claimName" {
-								v.claim = text(&r)
+								v.claim = part(&r)
 							}
 						})
 					}
@@ -187,20 +210,20 @@ func readContainers(r *jsonpatch.Reader, valid *bool) []container {
 		*valid = r.Object(func(field []byte) {
 			switch string(field) {
 			case "name":
-				c.name = text(r)
+				c.name = part(r)
 			case "volumeMounts":
 				r.Array(func(int) {
 					var m mount
 					r.Object(func(field []byte) {
 						switch string(field) {
 						case "name":
-							m.volume = text(r)
+							m.volume = part(r)
 						case "mountPath":
-							m.path = text(r)
+							m.path = part(r)
 						case "mountPropagation":
-							m.propagation = text(r)
+							m.propagation = part(r)
 						case "recursiveReadOnly":
-							mode := text(r)
+							mode := part(r)
 							m.recursive = mode != "" && mode != "Disabled"
 						}
 					})

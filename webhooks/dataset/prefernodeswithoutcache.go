@@ -12,11 +12,8 @@ func preferNodesWithoutCache(_ context.Context, d *draft) (stop bool, err error)
 	}
 	without := []requirement{newRequirement(datasetNumLabel, opDoesNotExist)}
 	d.prefer([]preferred{{
-		weight: 100, term: term{expressions: without},
-		reason: Reason{
-			Plugin: preferNodesWithoutCacheName, Weight: 100, Why: "nodes without the cache of any dataset are preferred",
-			wanted: alternatives{without},
-		},
+		weight: 100, expressions: without,
+		reason: Reason{Plugin: preferNodesWithoutCacheName, Weight: 100, Why: "nodes without the cache of any dataset are preferred", one: without},
 	}})
 	return true, nil
 }

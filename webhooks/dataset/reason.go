@@ -15,10 +15,19 @@ type Reason struct {
 	Dataset string
 	// Weight is 0 for what is required.
 	Weight int
-	// Why says in words what nodes are wanted.
-	Why string
+	// Why says in words what nodes are wanted. If it is about a label, Key is that label.
+	Why, Key string
 
 	wanted alternatives
+	one    []requirement // if there are no alternatives
+}
+
+// lists are the alternatives.
+func (r *Reason) lists() alternatives {
+	if r.one != nil {
+		return alternatives{r.one}
+	}
+	return r.wanted
 }
 
 // Source is the reason in one line, for people.
@@ -28,6 +37,9 @@ func (r Reason) Source() string {
 		out.WriteString("dataset " + r.Dataset + ": ")
 	}
 	out.WriteString(r.Plugin + ": " + r.Why)
+	if r.Key != "" {
+		out.WriteString(" by " + r.Key)
+	}
 	if r.Weight > 0 {
 		fmt.Fprintf(&out, " (weight %d)", r.Weight)
 	}
@@ -36,8 +48,12 @@ func (r Reason) Source() string {
 
 // Term names the labels that the reason is about: "fluid.io/s-team-a-imagenet".
 func (r Reason) Term() string {
-	lists := make([]string, len(r.wanted))
-	for i, list := range r.wanted {
+	wanted := r.lists()
+	if len(wanted) == 1 {
+		return keys(wanted[0])
+	}
+	lists := make([]string, len(wanted))
+	for i, list := range wanted {
 		lists[i] = keys(list)
 	}
 	return strings.Join(lists, " or ")
@@ -45,7 +61,7 @@ func (r Reason) Term() string {
 
 // Meets tells whether a node with the labels is one that the reason is for.
 func (r Reason) Meets(node map[string]string) bool {
-	for _, list := range r.wanted {
+	for _, list := range r.lists() {
 		t := term{expressions: list}
 		if t.meets(node) {
 			return true
@@ -55,7 +71,7 @@ func (r Reason) Meets(node map[string]string) bool {
 }
 
 func (r Reason) asksFor(wanted *requirement) bool {
-	for _, list := range r.wanted {
+	for _, list := range r.lists() {
 		t := term{expressions: list}
 		if t.has(wanted) {
 			return true

@@ -283,6 +283,9 @@ func (a alternatives) or(list []requirement) alternatives {
 
 // keys names what a list asks for, for people.
 func keys(list []requirement) string {
+	if len(list) == 1 {
+		return list[0].String()
+	}
 	names := make([]string, len(list))
 	for i := range list {
 		names[i] = list[i].String()

@@ -14,10 +14,7 @@ func requireNodeWithFuse(_ context.Context, d *draft) (stop bool, err error) {
 		if len(m.Runtime.FuseSelector) == 0 {
 			continue
 		}
-		list := make([]requirement, len(m.Runtime.FuseSelector))
-		for i, p := range m.Runtime.FuseSelector {
-			list[i] = newRequirement(p.key, opIn, p.value)
-		}
+		list := m.Runtime.FuseSelector
 		reason := Reason{Plugin: requireNodeWithFuseName, Dataset: m.Title(), Why: "nodes that the fuse's node selector selects are required"}
 		if d.settings.RequiredSemantics == RequireAny {
 			any, last = any.or(list), reason

@@ -16,21 +16,13 @@ type Mounted struct {
 	// Type is the runtime's.
 	Type    string
 	Runtime *Runtime
-	uid     string
+	dataset *Dataset
 	// volume is the claim's, known if it was read afresh.
 	volume string
 }
 
 // Title names the Dataset, for people.
-func (m *Mounted) Title() string { return m.Namespace + "/" + m.Name }
-
-func (m *Mounted) cacheLabel() (string, error) {
-	return labelOf(cachePrefix, m.Namespace, m.Name, m.uid)
-}
-
-func (m *Mounted) fuseLabel() (string, error) {
-	return labelOf(fusePrefix, m.Namespace, m.Name, m.uid)
-}
+func (m *Mounted) Title() string { return m.dataset.title }
 
 // refusal is an error that is a decision about the pod, with a message for its author.
 type refusal struct{ message string }
@@ -87,6 +79,11 @@ func resolveDataset(ctx context.Context, source Source, namespace, name string, 
 		return nil, fmt.Errorf("dataset %s/%s: %w", namespace, name, err)
 	}
 	d := object.Dataset
+	if d.title == "" { // of a source of somebody else
+		copied := *d
+		d = &copied
+		d.prepare(namespace, name)
+	}
 	if precheck && !d.bound() {
 		if d.NotReady != "" {
 			return nil, refusef("dataset %s/%s not ready because %s", namespace, name, d.NotReady)
@@ -109,5 +106,5 @@ func resolveDataset(ctx context.Context, source Source, namespace, name string, 
 	case runtime == nil:
 		return nil, refusef("%s %s/%s, the runtime of the dataset, is not there", kind.kind, namespace, name)
 	}
-	return &Mounted{Namespace: namespace, Name: name, Type: d.RuntimeType, Runtime: runtime.Runtime, uid: d.UID}, nil
+	return &Mounted{Namespace: namespace, Name: name, Type: d.RuntimeType, Runtime: runtime.Runtime, dataset: d}, nil
 }

@@ -12,6 +12,7 @@ package dataset
 
 import (
 	"errors"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,15 +20,14 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// The webhooks as the API server knows them: one for each label by which a pod can ask,
-// since a selector cannot say "one of these", and one for the older mode. Path is the one of Fluid's webhook.
+// The webhooks as the API server knows them: one for pods that ask to be scheduled by
+// their Datasets, one for those that ask for sidecars, and one for the older mode. Path is
+// that of Fluid's webhook.
 const (
 	Name           = "dataset.sallyport.io"
 	Path           = "/mutate-fluid-io-v1alpha1-schedulepod"
 	ServerlessName = "serverless.dataset.sallyport.io"
 	ServerlessPath = Path + "/serverless"
-	SidecarName    = "sidecar.dataset.sallyport.io"
-	SidecarPath    = Path + "/sidecar"
 	NamespaceName  = "namespace.dataset.sallyport.io"
 	NamespacePath  = Path + "/namespace"
 )
@@ -67,7 +67,8 @@ func New(source Source, settings Settings, observe Observer) ([]admission.Webhoo
 		observe = func(string, string) {}
 	}
 	namespaced := admissionregistrationv1.NamespacedScope
-	define := func(name, path, only string, object, namespace *metav1.LabelSelector) admission.Webhook {
+	define := func(name, path string, h handler) admission.Webhook {
+		h.source, h.settings, h.profile, h.observe = source, settings, profile, observe
 		return admission.Webhook{
 			Name: name,
 			Path: path,
@@ -79,27 +80,39 @@ func New(source Source, settings Settings, observe Observer) ([]admission.Webhoo
 					APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}, Scope: &namespaced,
 				},
 			}},
-			ObjectSelector:    object,
-			NamespaceSelector: namespace,
-			Handler:           &handler{source: source, settings: settings, profile: profile, only: only, all: namespace != nil, observe: observe},
+			Handler: &h,
 		}
 	}
-	label := func(key string) *metav1.LabelSelector {
-		return &metav1.LabelSelector{MatchLabels: map[string]string{key: "true"}}
-	}
-	// One that says so is not even sent.
-	notOptedOut := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: InjectionLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"false"}},
+	// The first answers for all, as a configuration of Fluid's own that leads here expects.
+	serverful := define(Name, Path, handler{})
+	serverful.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{ServerfulLabel: "true"}}
+	serverless := define(ServerlessName, ServerlessPath, handler{serverless: true})
+	// A selector cannot say "one of these".
+	serverless.MatchConditions = []admissionregistrationv1.MatchCondition{{
+		Name: "asks-for-sidecars", Expression: hasOneOf(func(in optIn) bool { return in.serverless }),
 	}}
-	webhooks := []admission.Webhook{
-		// The first answers for all, so that a configuration of Fluid's own that leads to it
-		// goes on to work.
-		define(Name, Path, "", label(ServerfulLabel), nil),
-		define(ServerlessName, ServerlessPath, ServerlessLabel, label(ServerlessLabel), nil),
-		define(SidecarName, SidecarPath, SidecarLabel, label(SidecarLabel), nil),
-	}
+	webhooks := []admission.Webhook{serverful, serverless}
 	if settings.NamespaceLabel {
-		webhooks = append(webhooks, define(NamespaceName, NamespacePath, "", notOptedOut, label(InjectionLabel)))
+		older := define(NamespaceName, NamespacePath, handler{all: true})
+		older.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{InjectionLabel: "true"}}
+		older.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: InjectionLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"false"}},
+		}}
+		older.MatchConditions = []admissionregistrationv1.MatchCondition{{
+			Name: "no-other-is-asked", Expression: "!(" + hasOneOf(func(optIn) bool { return true }) + ")",
+		}}
+		webhooks = append(webhooks, older)
 	}
 	return webhooks, nil
+}
+
+// hasOneOf is a CEL expression: the object has one of the labels that are chosen, "true".
+func hasOneOf(chosen func(optIn) bool) string {
+	var labels []string
+	for _, in := range optInLabels {
+		if chosen(in) {
+			labels = append(labels, "'"+in.label+"'")
+		}
+	}
+	return "has(object.metadata.labels) && [" + strings.Join(labels, ", ") + "].exists(l, l in object.metadata.labels && object.metadata.labels[l] == 'true')"
 }

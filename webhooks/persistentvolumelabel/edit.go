@@ -14,39 +14,58 @@ import (
 
 // edit is the patch that labels a volume and, unless a term of its node affinity speaks
 // of one of the keys already, has all requirements met by the nodes of every term. Terms
-// are alternatives, so each needs them. It is false if the node affinity is none.
-func edit(raw []byte, affinity jsontext.Value, labels map[string]string, required []requirement) (jsonpatch.Patch, bool) {
-	b := jsonpatch.NewBuilder(raw)
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		b.Set(jsonpatch.AppendString(nil, labels[key]), "metadata", "labels", key)
-	}
-	terms, mentioned, ok := readAffinity(affinity, required)
-	if !ok {
+// are alternatives, so each needs them. It is false if the volume is none.
+func edit(v *volume, a *answer) (jsonpatch.Patch, bool) {
+	if !v.hasMetadata || !v.hasSpec {
 		return nil, false
 	}
-	at := []string{"spec", "nodeAffinity", "required", "nodeSelectorTerms"}
-	switch {
-	case mentioned:
-	case terms == 0:
-		term := []byte(`{"matchExpressions":[`)
-		for i, r := range required {
-			if i > 0 {
-				term = append(term, ',')
-			}
-			term = append(term, r.json()...)
-		}
-		b.Append(at, append(term, ']', '}'))
-	default:
-		for i := range terms {
-			expressions := append(slices.Clone(at), strconv.Itoa(i), "matchExpressions")
-			for _, r := range required {
-				b.Append(expressions, r.json())
-			}
-		}
+	patch := make(jsonpatch.Patch, 0, 2)
+	var ok bool
+	if patch, ok = editLabels(patch, v.labels, a); ok {
+		patch, ok = editAffinity(patch, v.affinity, a)
 	}
-	patch, err := b.Patch()
+	return patch, ok
+}
+
+func editLabels(patch jsonpatch.Patch, labels jsontext.Value, a *answer) (jsonpatch.Patch, bool) {
+	const at = "/metadata/labels"
+	if isNull(labels) {
+		return append(patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: a.allLabels}), true
+	}
+	b := jsonpatch.NewBuilderAt(at, labels)
+	for _, key := range slices.Sorted(maps.Keys(a.labels)) {
+		b.Set(jsonpatch.AppendString(nil, a.labels[key]), key)
+	}
+	patch, err := b.AppendPatch(patch)
 	return patch, err == nil
 }
+
+func editAffinity(patch jsonpatch.Patch, affinity jsontext.Value, a *answer) (jsonpatch.Patch, bool) {
+	const at = "/spec/nodeAffinity"
+	if isNull(affinity) {
+		return append(patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: a.affinity}), true
+	}
+	terms, mentioned, ok := readAffinity(affinity, a.required)
+	if !ok || mentioned {
+		return patch, ok
+	}
+	b := jsonpatch.NewBuilderAt(at, affinity)
+	list := []string{"required", "nodeSelectorTerms"}
+	if terms == 0 {
+		b.Append(list, a.term())
+	}
+	for i := range terms {
+		expressions := append(slices.Clone(list), strconv.Itoa(i), "matchExpressions")
+		for _, r := range a.required {
+			b.Append(expressions, r.json())
+		}
+	}
+	patch, err := b.AppendPatch(patch)
+	return patch, err == nil
+}
+
+// isNull tells whether a field is not there, or null, which is the same.
+func isNull(value jsontext.Value) bool { return len(value) == 0 || value.Kind() == 'n' }
 
 func (r requirement) json() jsontext.Value {
 	out := jsonpatch.AppendString([]byte(`{"key":`), r.key)
@@ -63,9 +82,6 @@ func (r requirement) json() jsontext.Value {
 // readAffinity counts the terms of a node affinity, and tells whether an expression of
 // any of them is about a key of the requirements. It is false if it is none.
 func readAffinity(affinity jsontext.Value, required []requirement) (terms int, mentioned, ok bool) {
-	if len(affinity) == 0 {
-		return 0, false, true
-	}
 	r := jsonpatch.NewReader(affinity)
 	valid := true
 	list := func(element func(int)) { valid = (r.Kind() == 'n' || r.Array(element)) && valid }

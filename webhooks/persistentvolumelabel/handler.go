@@ -36,14 +36,18 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if !ok {
 		return notAVolume(), nil
 	}
-	labels, from := v.trusted(), "its labels, which a provisioner has set"
-	if labels == nil {
+	var known *answer
+	from := "its labels, which a provisioner has set"
+	if labels := v.trusted(); labels != nil {
+		known = newAnswer(labels)
+		known.invalid = "" // they are the user's: the API server looks at them
+	} else {
 		if !v.exists() {
 			return admission.Allowed(), nil
 		}
 		var err error
 		from = "the cloud, for " + queried(&v)
-		labels, err = h.lookups.ask(ctx, question{v.disk, v.topology}, func() (*corev1.PersistentVolume, error) { return decode(req.Object.Raw) })
+		known, err = h.lookups.ask(ctx, question{v.disk, v.topology}, func() (*corev1.PersistentVolume, error) { return decode(req.Object.Raw) })
 		switch {
 		case errors.Is(err, errNotAVolume):
 			return notAVolume(), nil
@@ -52,19 +56,17 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 		case err != nil:
 			return nil, err
 		}
-		if problem := invalid(labels); problem != "" {
-			return forbidden(&v, fmt.Errorf("the cloud's labels for %s are invalid: %s; this is a fault of the cloud provider: "+
-				"until it is corrected, create the volume while its webhook is off, and set the node affinity yourself", queried(&v), problem)), nil
-		}
 	}
-	if len(labels) == 0 {
+	switch {
+	case known.invalid != "":
+		return forbidden(&v, fmt.Errorf("the cloud's labels for %s are invalid: %s; this is a fault of the cloud provider: "+
+			"until it is corrected, create the volume while its webhook is off, and set the node affinity yourself", queried(&v), known.invalid)), nil
+	case len(known.labels) == 0:
 		return admission.Allowed(), nil
+	case known.err != nil:
+		return forbidden(&v, known.err), nil
 	}
-	required, err := requirements(labels)
-	if err != nil {
-		return forbidden(&v, err), nil
-	}
-	patch, ok := edit(req.Object.Raw, v.affinity, labels, required)
+	patch, ok := edit(&v, known)
 	if !ok {
 		return notAVolume(), nil
 	}

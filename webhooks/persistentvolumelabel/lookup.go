@@ -46,7 +46,7 @@ type call struct {
 	done    chan struct{}
 	over    bool // guarded by lookups.mu
 	expires time.Time
-	labels  map[string]string
+	answer  *answer
 	err     error
 }
 
@@ -61,21 +61,21 @@ func newLookups(labeler Labeler, settings Settings) *lookups {
 	}
 }
 
-// ask returns the labels of a volume, which must not be changed. An error of the cloud
+// ask returns what the cloud says of a volume, which must not be changed. An error of the cloud
 // is a decision, see [isDecision]; others are faults. Volume makes what the cloud gets.
-func (l *lookups) ask(ctx context.Context, q question, volume func() (*corev1.PersistentVolume, error)) (map[string]string, error) {
+func (l *lookups) ask(ctx context.Context, q question, volume func() (*corev1.PersistentVolume, error)) (*answer, error) {
 	c, err := l.join(q, volume)
 	if err != nil {
 		return nil, err
 	}
 	select {
 	case <-c.done: // no timer for what is known
-		return c.labels, c.err
+		return c.answer, c.err
 	default:
 	}
 	select {
 	case <-c.done:
-		return c.labels, c.err
+		return c.answer, c.err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("the cloud has not told the labels of a volume in time: %w", ctx.Err())
 	}
@@ -142,7 +142,10 @@ func (l *lookups) finish(q question, c *call, labels map[string]string, err erro
 	if c.over {
 		return
 	}
-	c.over, c.labels, c.err = true, labels, err
+	c.over, c.err = true, err
+	if err == nil {
+		c.answer = newAnswer(labels)
+	}
 	c.expires = l.now().Add(l.remember)
 	if err != nil || l.remember == 0 {
 		delete(l.calls, q)

@@ -35,7 +35,9 @@ type volume struct {
 	source             Source // the first of those asked for; empty if there is none
 	id                 string // of the disk, for people
 	disk               string // all of its identity
-	affinity           jsontext.Value
+	// labels and affinity are the bytes that stand there, if any.
+	labels, affinity     jsontext.Value
+	hasMetadata, hasSpec bool // they are objects
 }
 
 // readVolume reads a PersistentVolume in one pass. It returns false if the bytes are no
@@ -47,8 +49,10 @@ func readVolume(raw []byte, wanted []Source) (v volume, ok bool) {
 	ok = r.Object(func(field []byte) {
 		switch string(field) {
 		case "metadata":
+			v.hasMetadata = r.Kind() == '{'
 			valid = v.readMetadata(&r) && valid
 		case "spec":
+			v.hasSpec = r.Kind() == '{'
 			valid = object(&r, func(field []byte) {
 				if string(field) == "nodeAffinity" {
 					v.affinity = r.Value()
@@ -78,7 +82,11 @@ func readVolume(raw []byte, wanted []Source) (v volume, ok bool) {
 
 // object reads an object or null.
 func object(r *jsonpatch.Reader, member func(field []byte)) bool {
-	return r.Kind() == 'n' || r.Object(member)
+	if r.Kind() == 'n' {
+		r.Skip()
+		return true
+	}
+	return r.Object(member)
 }
 
 func (v *volume) readMetadata(r *jsonpatch.Reader) bool {
@@ -100,11 +108,13 @@ func (v *volume) readMetadata(r *jsonpatch.Reader) bool {
 		case "annotations":
 			valid = object(r, func(key []byte) { v.provisioned = v.provisioned || string(key) == provisionedBy }) && valid
 		case "labels":
+			start := r.Offset()
 			valid = object(r, func(key []byte) {
 				if i := slices.Index(topologyKeys[:], string(key)); i >= 0 {
 					v.topology[i].there, v.topology[i].value = true, text()
 				}
 			}) && valid
+			v.labels = r.Since(start)
 		}
 	}) && valid
 }

@@ -97,7 +97,7 @@ func (m *merge) narrow(c *Compiled) {
 		m.conflicts = append(m.conflicts, conflict{c, nil, true, fmt.Sprintf("%s: required node affinity would have %d terms; at most %d are made", c, n, maxNodeTerms)})
 		return
 	}
-	h.terms.terms = append(narrowed, more...)
+	h.terms.terms = slices.Concat(narrowed, more)
 }
 
 // A termList is one of the two lists of a node term, and elements to add to it.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -22,7 +23,8 @@ const (
 	// ClusterMarkPrefix is [MarkPrefix] for ClusterPodDefaults. See [ClusterMark].
 	ClusterMarkPrefix = "sallyport.io/clusterpoddefault-"
 	// SkipPrefix and ClusterSkipPrefix, with the object's name, make the annotation
-	// that says why an object with the policy Skip was not applied.
+	// that says why an object was skipped, behind "generation N: ". As long as the
+	// pod has it, the object in that generation is skipped again.
 	SkipPrefix        = "poddefault.admission.kubeflow.org/skipped-"
 	ClusterSkipPrefix = "sallyport.io/clusterpoddefault-skipped-"
 	// DecisionsAnnotation lists every object that was decided on, whether it was
@@ -40,7 +42,7 @@ const clusterDecision = "cluster/"
 func Mark(name string) string { return annotation(MarkPrefix, name) }
 
 // ClusterMark is [Mark] for a ClusterPodDefault, whose name is cut if it has more than
-// 44 characters.
+// 45 characters.
 func ClusterMark(name string) string { return annotation(ClusterMarkPrefix, name) }
 
 // annotation puts a name behind a prefix that ends in the name part of an annotation's
@@ -60,6 +62,11 @@ func (c *Compiled) skipMark() string {
 		return annotation(ClusterSkipPrefix, c.name)
 	}
 	return annotation(SkipPrefix, c.name)
+}
+
+// skipValue is the value of that annotation.
+func (c *Compiled) skipValue(reason string) string {
+	return "generation " + strconv.FormatInt(c.generation, 10) + ": " + reason
 }
 
 // decisions is the value of [DecisionsAnnotation]. What is listed already stays, as

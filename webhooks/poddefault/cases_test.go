@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write what comes out to testdata/*/want.*")
 
-// TestCases runs every folder of testdata: pod.yaml and poddefaults.yaml go in;
-// want.yaml is the pod that must come out, want.txt the message of a denial. Lines
+// TestCases runs every folder of testdata: pod.yaml and poddefaults.yaml, which may hold
+// ClusterPodDefaults and Namespaces too, go in; want.yaml is the pod that must come out, want.txt the message of a denial. Lines
 // of either that begin with "# warning: " are the warnings.
 func TestCases(t *testing.T) {
 	folders, err := filepath.Glob("testdata/*/pod.yaml")
@@ -28,8 +28,11 @@ func TestCases(t *testing.T) {
 		name := filepath.Base(filepath.Dir(folder))
 		t.Run(strings.ReplaceAll(name, "-", " "), func(t *testing.T) {
 			raw := toJSON(t, readTestdata(t, name, "pod.yaml"))
-			pds := parsePodDefaults(t, readTestdata(t, name, "poddefaults.yaml"))
-			resp := handle(t, raw, pds...)
+			objects := readTestdata(t, name, "poddefaults.yaml")
+			resp := handleFrom(t, raw, parseIndex(t, objects, false))
+			if other := handleFrom(t, raw, parseIndex(t, objects, true)); !cmp.Equal(resp, other) {
+				t.Errorf("the order in which objects come makes a difference:\n%s", cmp.Diff(resp, other))
+			}
 
 			var warnings strings.Builder
 			for _, warning := range resp.Warnings {
@@ -47,7 +50,7 @@ func TestCases(t *testing.T) {
 			compare(t, filepath.Join("testdata", name, "want.yaml"), warnings.String()+string(out))
 			checkOrigins(t, after, resp)
 
-			if again := handle(t, after, pds...); !again.Allowed || len(again.Patch) > 0 {
+			if again := handleFrom(t, after, parseIndex(t, objects, false)); !again.Allowed || len(again.Patch) > 0 {
 				t.Errorf("the second pass is not empty: %+v %s", again.Status, again.Patch.AppendJSON(nil))
 			}
 		})

@@ -116,6 +116,11 @@ func (c *checker) maps(path *field.Path) {
 	for _, key := range slices.Sorted(maps.Keys(c.spec.Annotations)) {
 		// The API server compares without regard to case.
 		c.invalidEach(path.Child("annotations"), key, validation.IsQualifiedName(strings.ToLower(key)))
+		for _, own := range []string{MarkPrefix, ClusterMarkPrefix, SkipPrefix, DecisionsAnnotation, limitRangerAnnotation} {
+			if strings.HasPrefix(key, own) {
+				c.mistakes = append(c.mistakes, field.Forbidden(path.Child("annotations").Key(key), "it is an annotation by which others say what they did to the pod"))
+			}
+		}
 	}
 }
 

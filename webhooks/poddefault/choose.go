@@ -29,25 +29,31 @@ func choose(ctx context.Context, source Source, namespace string, pod Labels, ex
 		return selected, err
 	}
 	out := choice{labels: pod, namespace: namespace}
+	var keys map[string]bool // of the labels that are added
 	var err error
 	out.objects, err = selectAll(pod)
 	for err == nil {
-		known := len(out.labels)
+		known := len(out.added)
 		for _, c := range out.objects {
 			out.audits = out.audits || c.audit
 			if c.audit || c.problem != nil || len(c.labels) == 0 || isIn(mute, c) {
 				continue
 			}
 			for _, l := range c.labels {
-				if !out.labels.Has(l.key) {
-					out.labels = append(slices.Clip(out.labels), label{[]byte(l.key), []byte(l.value)})
-					out.added = append(out.added, setEntry{"labels", l, c})
+				if out.labels.Has(l.key) || keys[l.key] {
+					continue
 				}
+				if keys == nil {
+					keys = map[string]bool{}
+				}
+				keys[l.key] = true
+				out.added = append(out.added, setEntry{"labels", l, c})
 			}
 		}
-		if len(out.labels) == known {
+		if len(out.added) == known {
 			return out, nil
 		}
+		out.labels = out.labels.with(out.added[known:])
 		var more []*Compiled
 		if more, err = selectAll(out.labels); err == nil {
 			for _, c := range more {

@@ -153,10 +153,12 @@ func compileList[T any](c *Compiled, kind *listKind, values []T) []item {
 		return nil
 	}
 	items := make([]item, 0, len(values))
+	seen := make(map[string]bool, len(values))
 	for i := range values {
 		value := encode(&values[i])
 		added := item{key: string(kind.key(value)), value: value, origin: c}
-		if !slices.ContainsFunc(items, func(other item) bool { return other.key == added.key }) {
+		if !seen[added.key] {
+			seen[added.key] = true
 			items = append(items, added)
 		}
 	}

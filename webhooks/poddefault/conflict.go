@@ -34,6 +34,23 @@ type skip struct {
 	reason string
 }
 
+// skippedBefore finds, among the objects that may be skipped, those of which the pod
+// says that they were, in this very generation: what an earlier call has decided for
+// good reason must not be undone because of what it did to the pod.
+func skippedBefore(chosen choice, annotations Labels, skipped []skip) (more []skip) {
+	for _, c := range chosen.objects {
+		skippable := c.policy == kubeflowv1alpha1.ConflictSkip || c.policy == kubeflowv1alpha1.ConflictKeepPod && c.template != nil
+		if !skippable || c.problem != nil || c.audit || isSkipped(skipped, c) {
+			continue
+		}
+		mark := c.skipMark()
+		if strings.HasPrefix(annotations.Get(mark), c.skipValue("")) {
+			more = append(more, skip{c, "it was before; remove the annotation " + mark + " to have it tried again"})
+		}
+	}
+	return more
+}
+
 func isSkipped(skipped []skip, c *Compiled) bool {
 	return slices.ContainsFunc(skipped, func(s skip) bool { return s.object.title == c.title })
 }
@@ -148,6 +165,7 @@ func (m *merge) denial() *admission.Response {
 	resp := admission.BadRequest(
 		"conflict occurred while applying poddefaults: %s on pod: %s err: %s. Change the pod or a PodDefault%s",
 		names(m.applied), m.pod.name, strings.Join(texts, "; "), m.remedy())
+	resp.AuditAnnotations = m.deniedBy()
 	return resp.Warn(m.warnings...)
 }
 

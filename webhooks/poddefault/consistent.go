@@ -215,7 +215,7 @@ const pageSize = 5000
 // list asks for the newest state: no resourceVersion.
 func (l *lists) list(ctx context.Context, namespace string) (*listing, error) {
 	out := &listing{versions: map[string]version{}}
-	client := metadataclient.ResourceInterface(l.metadata.Resource(kubeflowv1alpha1.Resource(kubeflowv1alpha1.PodDefaultResource)).Namespace(namespace))
+	client := l.metadata.Resource(kubeflowv1alpha1.Resource(kubeflowv1alpha1.PodDefaultResource)).Namespace(namespace)
 	if namespace == "" {
 		client = l.metadata.Resource(sallyportv1alpha1.Resource(sallyportv1alpha1.ClusterPodDefaultResource))
 	}

@@ -11,9 +11,13 @@ import (
 // picks tells whether what c has for containers goes to this one. Without a selector
 // these are the pod's own containers. A container that a PodDefault brings counts as
 // injected whether the pod came with it or not: otherwise the same pod, sent again,
-// would get more than the first time. What is excluded, such as the proxies of a
-// mesh, must be asked for by name.
+// would get more than the first time. One that has the name of what a skipped object
+// brings is left alone: it could become what that object wants. What is excluded, such
+// as the proxies of a mesh, must be asked for by name.
 func (m *merge) picks(c *Compiled, t *container, excluded []string) bool {
+	if slices.Contains(m.leftOut, t.name) {
+		return false
+	}
 	selector := c.target
 	if selector == nil {
 		return !t.init && !m.isInjected(t.name) && !slices.Contains(excluded, t.name)

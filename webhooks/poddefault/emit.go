@@ -189,12 +189,13 @@ func (e *emitter) metadata(m *merge) {
 			annotate(c.mark, c.resourceVersion, c.title)
 		}
 	}
+	listed := p.annotations.Get(DecisionsAnnotation)
 	for _, s := range m.skipped {
-		if mark := s.object.skipMark(); !p.annotations.Has(mark) {
-			annotate(mark, s.reason, s.object.title)
+		// One that was decided on before may have been left out for another reason then.
+		if !p.annotations.Has(s.object.skipMark()) && !slices.Contains(strings.Split(listed, ","), s.object.decision) {
+			annotate(s.object.skipMark(), s.object.skipValue(s.reason), s.object.title)
 		}
 	}
-	listed := p.annotations.Get(DecisionsAnnotation)
 	annotate(DecisionsAnnotation, decisions(listed, m.applied, m.invalid, m.audited, skippedObjects(m.skipped)), "sallyport")
 	e.append(labels)
 	e.append(annotations)

@@ -31,8 +31,8 @@ func FuzzMerge(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		for _, pd := range parsePodDefaults(f, pds) {
-			f.Add(toJSON(f, pod), encodeJSON(f, pd))
+		for _, document := range splitYAML(f, pds) {
+			f.Add(toJSON(f, pod), toJSON(f, document))
 		}
 	}
 	f.Fuzz(func(t *testing.T, pod, podDefault []byte) {

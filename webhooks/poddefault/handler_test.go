@@ -29,6 +29,13 @@ func TestDefinitionIsValid(t *testing.T) {
 	if err := webhook.Validate(); err != nil {
 		t.Error(err)
 	}
+	forExcluded, err := NewExcluded(NewIndex(), DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := forExcluded.Validate(); err != nil {
+		t.Error(err)
+	}
 	if _, err := New(nil, DefaultSettings()); err == nil {
 		t.Error("a webhook without a source of PodDefaults was made")
 	}

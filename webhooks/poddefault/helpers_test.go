@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -78,10 +80,51 @@ func indexOf(pds ...*kubeflowv1alpha1.PodDefault) *Index {
 	return index
 }
 
+// parseIndex reads PodDefaults, ClusterPodDefaults and Namespaces from a stream of YAML
+// documents, in both orders that matter: as they are given and the other way round.
+func parseIndex(t testing.TB, data []byte, backwards bool) *Index {
+	t.Helper()
+	index := NewIndex()
+	documents := splitYAML(t, data)
+	if backwards {
+		slices.Reverse(documents)
+	}
+	for _, document := range documents {
+		meta := metav1.PartialObjectMetadata{}
+		if err := yaml.Unmarshal(document, &meta); err != nil {
+			t.Fatal(err)
+		}
+		switch meta.Kind {
+		case "Namespace":
+			index.SetNamespace(meta.Name, meta.Labels)
+		case "ClusterPodDefault":
+			cpd := &sallyportv1alpha1.ClusterPodDefault{}
+			if err := yaml.UnmarshalStrict(document, cpd); err != nil {
+				t.Fatalf("parsing a ClusterPodDefault: %v\n%s", err, document)
+			}
+			cpd.ResourceVersion = "8"
+			index.Set(CompileCluster(cpd))
+		default:
+			index.Set(Compile(parsePodDefaults(t, document)[0]))
+		}
+	}
+	return index
+}
+
 // handle runs the webhook's handler over the PodDefaults.
 func handle(t testing.TB, raw []byte, pds ...*kubeflowv1alpha1.PodDefault) *admission.Response {
 	t.Helper()
-	webhook, err := New(indexOf(pds...), DefaultSettings())
+	return handleFrom(t, raw, indexOf(pds...))
+}
+
+// handleFrom runs the handler of the webhook that is for the pod.
+func handleFrom(t testing.TB, raw []byte, index *Index) *admission.Response {
+	t.Helper()
+	define := New
+	if meta, ok := readMetadata(raw); ok && meta.annotations.Get(ExcludeAnnotation) == "true" {
+		define = NewExcluded
+	}
+	webhook, err := define(index, DefaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -188,7 +188,7 @@ func (ns *namespaceIndex) selected(selected []*Compiled, pod Labels) []*Compiled
 	}
 	take(ns.rest)
 	term := make([]byte, 0, 128)
-	for _, l := range pod {
+	for _, l := range pod.list {
 		term = append(term[:0], l.key...)
 		take(ns.filed[string(term)])
 		term = append(append(term, '='), l.value...)

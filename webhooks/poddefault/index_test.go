@@ -156,7 +156,8 @@ func TestIndexMayChangeWhilePodsAreReviewed(t *testing.T) {
 func labelsOf(set map[string]string) Labels {
 	var l Labels
 	for key, value := range set {
-		l = append(l, label{[]byte(key), []byte(value)})
+		l.list = append(l.list, label{[]byte(key), []byte(value)})
 	}
+	l.reindex()
 	return l
 }

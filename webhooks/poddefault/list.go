@@ -149,6 +149,9 @@ type list struct {
 	added    []item
 	removed  []removal
 	replaced []replacement
+
+	keys    map[string]int // where the keys stand, made when the list is long
+	indexed int            // how many of the elements are in keys
 }
 
 // A replacement is an element of the pod that another takes the place of.
@@ -190,23 +193,53 @@ func (l *list) elements() []element {
 // find returns the element with the key, nil if there is none, and its index. Of
 // several, as env may hold, the last is the one that counts.
 func (l *list) find(key string) (*item, int) {
+	present := l.elements()
+	if len(present)+len(l.added) > shortList {
+		if i, ok := l.positions()[key]; ok {
+			return l.at(i), i
+		}
+		return nil, -1
+	}
 	for i := len(l.added) - 1; i >= 0; i-- {
 		if l.added[i].key == key {
-			return &l.added[i], len(l.elements()) + i
+			return &l.added[i], len(present) + i
 		}
 	}
-	present := l.elements()
 	for i := len(present) - 1; i >= 0; i-- {
 		if string(present[i].key) == key {
-			for j := range l.replaced {
-				if l.replaced[j].index == i {
-					return &l.replaced[j].item, i
-				}
-			}
-			return &item{key: key, value: present[i].value}, i
+			return l.at(i), i
 		}
 	}
 	return nil, -1
+}
+
+// at is the element at an index, counting what the pod came with first.
+func (l *list) at(index int) *item {
+	if i := index - len(l.present); i >= 0 {
+		return &l.added[i]
+	}
+	for i := range l.replaced {
+		if l.replaced[i].index == index {
+			return &l.replaced[i].item
+		}
+	}
+	return &item{key: string(l.present[index].key), value: l.present[index].value}
+}
+
+// positions are where the keys of a long list stand.
+func (l *list) positions() map[string]int {
+	length := len(l.present) + len(l.added)
+	if l.keys == nil {
+		l.keys = make(map[string]int, 2*length)
+	}
+	for ; l.indexed < length; l.indexed++ {
+		if i := l.indexed - len(l.present); i >= 0 {
+			l.keys[l.added[i].key] = l.indexed
+		} else {
+			l.keys[string(l.present[l.indexed].key)] = l.indexed
+		}
+	}
+	return l.keys
 }
 
 // replace puts the element in the place of the one of the pod that has its key.

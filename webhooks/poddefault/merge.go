@@ -27,7 +27,8 @@ type merge struct {
 	skipped    []skip
 	audited    []*Compiled
 
-	picked      []setEntry // labels that were added while choosing
+	picked      map[string]setEntry // labels that were added while choosing, by key
+	labels      map[string]bool     // keys of those that are added now
 	annotations map[string]setEntry
 	entries     []setEntry // labels and annotations that were added, in order
 
@@ -35,6 +36,7 @@ type merge struct {
 
 	injected  []string     // names of the containers that PodDefaults bring
 	fresh     []*container // those of them that the pod does not have
+	leftOut   []string     // names of the containers of objects that are skipped
 	conflicts []conflict
 	warnings  []string
 }
@@ -55,7 +57,18 @@ type setSeconds struct {
 
 // mergeAll merges what was chosen, but for the skipped ones.
 func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge {
-	m := &merge{pod: p, settings: settings, picked: chosen.added, skipped: skipped}
+	m := &merge{pod: p, settings: settings}
+	for _, s := range skipped {
+		if isIn(chosen.objects, s.object) { // nothing else picks it any more, maybe
+			m.skipped = append(m.skipped, s)
+		}
+	}
+	if len(chosen.added) > 0 {
+		m.picked, m.labels = make(map[string]setEntry, len(chosen.added)), map[string]bool{}
+		for _, e := range chosen.added {
+			m.picked[e.entry.key] = e
+		}
+	}
 	candidates := chosen.objects
 	if chosen.audits || len(skipped) > 0 {
 		candidates = make([]*Compiled, 0, len(chosen.objects))
@@ -72,6 +85,14 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 	for i, c := range m.applied {
 		if c.template != nil {
 			m.applied[i] = m.fill(c, chosen)
+		}
+	}
+	for _, s := range skipped {
+		m.leaveOut(s.object)
+	}
+	for _, c := range m.invalid {
+		if c.policy == kubeflowv1alpha1.ConflictSkip { // and would be skipped if it were not invalid
+			m.leaveOut(c)
 		}
 	}
 	brings := false
@@ -106,6 +127,15 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 		m.warn("%s was skipped: %s", s.object, s.reason)
 	}
 	return m
+}
+
+// leaveOut notes the containers of an object that is not applied.
+func (m *merge) leaveOut(c *Compiled) {
+	for _, list := range [][]item{c.containers, c.initContainers} {
+		for _, left := range list {
+			m.leftOut = append(m.leftOut, left.key)
+		}
+	}
 }
 
 // usable leaves out PodDefaults that can never work: those with a problem of
@@ -206,26 +236,32 @@ func (m *merge) addField(t *container, f *fieldList) {
 func (m *merge) add(l *list, wanted []item, of func(*Compiled) []item, t *container) {
 	for _, w := range wanted {
 		if m.overwrites {
-			if later := m.replacer(l.kind, w, of, t); later != nil {
+			if later := m.replacer(l.kind, w, of, t, false); later != nil {
 				m.warn("%s: %s: replaced by %s", w.origin, place(l.kind, w.key, t), later)
 				continue
 			}
 		}
-		if other, differences := l.add(w); other != nil {
-			m.disagree(l, w, other, differences, t)
+		other, differences := l.add(w)
+		if other == nil || other.origin == nil && m.overwrites && m.replacer(l.kind, w, of, t, true) != nil {
+			continue
 		}
+		m.disagree(l, w, other, differences, t)
 	}
 }
 
 // replacer is the object, applied after the one that wants w, whose element of the
-// same key takes its place; nil if there is none.
-func (m *merge) replacer(kind *listKind, w item, of func(*Compiled) []item, t *container) *Compiled {
+// same key takes its place; nil if there is none. With same it is one that wants
+// nothing else, and will put it in the place of what the pod has.
+func (m *merge) replacer(kind *listKind, w item, of func(*Compiled) []item, t *container, same bool) *Compiled {
+	if same && t != nil && m.isInjected(t.name) {
+		return nil
+	}
 	for _, later := range m.later() {
 		if later.policy != kubeflowv1alpha1.ConflictOverride || t != nil && !m.picks(later, t, m.settings.MeshContainers) {
 			continue
 		}
 		for _, other := range of(later) {
-			if other.key == w.key && len(kind.differences(other.value, w.value)) > 0 {
+			if other.key == w.key && (len(kind.differences(other.value, w.value)) == 0) == same {
 				return later
 			}
 		}
@@ -240,30 +276,13 @@ func (m *merge) addContainers(to, beside *list, wanted []item, of func(*Compiled
 		if other, _ := beside.find(w.key); other != nil {
 			m.stuck(w.origin, other.origin, "container "+w.key, "it has the name of "+
 				m.holder(other, "one in "+strings.ReplaceAll(beside.path()[1:], "/", "."))+"; choose another name")
-			m.keeps(w, other)
 			continue
 		}
 		known, replaced := len(to.added), len(to.replaced)
 		m.add(to, wanted[i:i+1], of, nil)
-		switch {
-		case len(to.added) > known, len(to.replaced) > replaced:
+		if len(to.added) > known || len(to.replaced) > replaced {
 			m.brought(to, w)
-		default:
-			if other, _ := to.find(w.key); other != nil && len(containerKind.differences(w.value, other.value)) > 0 {
-				m.keeps(w, other)
-			}
 		}
-	}
-}
-
-// keeps notes that a container of the pod stays what it is, although a PodDefault
-// brings one of that name: it is not injected.
-func (m *merge) keeps(w item, other *item) {
-	if other.origin != nil || w.origin.policy != kubeflowv1alpha1.ConflictKeepPod {
-		return
-	}
-	if i := slices.Index(m.injected, w.key); i >= 0 {
-		m.injected = slices.Delete(m.injected, i, i+1)
 	}
 }
 
@@ -289,7 +308,7 @@ func (m *merge) brought(to *list, w item) {
 func (m *merge) addToleration(w item) {
 	l, c := &m.pod.tolerations, w.origin
 	if m.overwrites {
-		if later := m.replacer(l.kind, w, tolerationsOf, nil); later != nil {
+		if later := m.replacer(l.kind, w, tolerationsOf, nil, false); later != nil {
 			m.warn("%s: %s: replaced by %s", c, place(l.kind, w.key, nil), later)
 			return
 		}
@@ -312,6 +331,9 @@ func (m *merge) addToleration(w item) {
 	}
 	there := string(have) == string(seconds)
 	if !there && string(have) != "300" {
+		if m.overwrites && m.replacer(l.kind, w, tolerationsOf, nil, true) != nil {
+			return
+		}
 		if c.policy != "" && !m.settle(c, nil, c.policy, place(l.kind, w.key, nil), "the pod has other tolerationSeconds") {
 			return
 		}
@@ -328,31 +350,38 @@ func (m *merge) addToleration(w item) {
 func (m *merge) setLabel(wanted entry, c *Compiled) {
 	value, there := m.pod.metadata.labels.Lookup(wanted.key)
 	opponent := (*Compiled)(nil)
-	if !there {
-		for _, added := range m.picked {
-			if added.entry.key == wanted.key {
-				value, there, opponent = added.entry.value, true, added.origin
-			}
-		}
+	if added, ok := m.picked[wanted.key]; ok {
+		value, there, opponent = added.entry.value, true, added.origin
 	}
 	if there && value != wanted.value {
 		m.stuck(c, opponent, "label "+wanted.key, holderName(opponent)+" has another value")
 		return
 	}
-	known := slices.ContainsFunc(m.entries, func(e setEntry) bool { return e.field == "labels" && e.entry.key == wanted.key })
-	if there && opponent == nil || known {
+	if there && opponent == nil || m.labels[wanted.key] {
 		return
 	}
+	if m.labels == nil {
+		m.picked, m.labels = map[string]setEntry{}, map[string]bool{}
+	}
+	if !there { // it is not one that counts for the choice, as in a trial
+		m.picked[wanted.key] = setEntry{"labels", wanted, c}
+	}
+	m.labels[wanted.key] = true
 	m.entries = append(m.entries, setEntry{"labels", wanted, c})
 }
 
 func (m *merge) setAnnotation(wanted entry, c *Compiled) {
+	agreed := false // with one that will put it in the place of what the pod has
 	for _, later := range m.later() {
-		differs := func(e entry) bool { return e.key == wanted.key && e.value != wanted.value }
-		if later.policy == kubeflowv1alpha1.ConflictOverride && slices.ContainsFunc(later.annotations, differs) {
+		i := slices.IndexFunc(later.annotations, func(e entry) bool { return e.key == wanted.key })
+		if later.policy != kubeflowv1alpha1.ConflictOverride || i < 0 {
+			continue
+		}
+		if later.annotations[i].value != wanted.value {
 			m.warn("%s: annotation %s: replaced by %s", c, wanted.key, later)
 			return
 		}
+		agreed = true
 	}
 	if earlier, ok := m.annotations[wanted.key]; ok {
 		if earlier.entry.value != wanted.value {
@@ -361,7 +390,7 @@ func (m *merge) setAnnotation(wanted entry, c *Compiled) {
 		return
 	}
 	if value, ok := m.pod.metadata.annotations.Lookup(wanted.key); ok {
-		if value == wanted.value || !m.settle(c, nil, c.policy, "annotation "+wanted.key, "the pod has another value") {
+		if value == wanted.value || agreed || !m.settle(c, nil, c.policy, "annotation "+wanted.key, "the pod has another value") {
 			return
 		}
 	}

@@ -3,6 +3,7 @@
 package poddefault
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,16 +16,19 @@ import (
 )
 
 // intend is what the webhook should make of a pod, written down once more in the
-// plainest way: on typed structs, for the fields that the generators draw, with
-// values that were not defaulted. It returns whether there is a conflict instead.
+// plainest way: on typed structs, for the fields and policies that the generators of
+// property_test.go draw, with values that were not defaulted. It returns whether there
+// is a conflict instead.
 func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1.Pod, conflict bool) {
 	pod = before.DeepCopy()
 	var chosen []*kubeflowv1alpha1.PodDefault
+	var labels map[string]string
 	for mute := map[string]bool{}; ; {
 		before := len(mute)
-		all := intendedChoice(pod, all, mute)
-		chosen = intendedUsable(pod, all)
-		for _, pd := range all {
+		var selected []*kubeflowv1alpha1.PodDefault
+		selected, labels = intendedChoice(pod, all, mute)
+		chosen = intendedUsable(pod, selected)
+		for _, pd := range selected {
 			if !slices.Contains(chosen, pd) {
 				mute[pd.Name] = true
 			}
@@ -39,42 +43,156 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 			brought = append(brought, container.Name)
 		}
 	}
-	args := map[string]bool{}
+	o := oracle{chosen: chosen}
 	for _, pd := range chosen {
-		spec := pd.Spec
-		pod.Labels, conflict = addEntries(pod.Labels, spec.Labels, conflict)
-		pod.Annotations, conflict = addEntries(pod.Annotations, spec.Annotations, conflict)
-		pod.Annotations, conflict = addEntries(pod.Annotations, map[string]string{Mark(pd.Name): pd.ResourceVersion}, conflict)
-		pod.Spec.Volumes, conflict = addElements(pod.Spec.Volumes, spec.Volumes, volumeName, conflict)
-		for _, toleration := range spec.Tolerations {
+		for key, value := range pd.Spec.Labels {
+			o.conflict = o.conflict || labels[key] != value && (pd.Spec.ConflictPolicy == "" || pd.Spec.ConflictPolicy == kubeflowv1alpha1.ConflictDeny)
+		}
+		if pod.Labels == nil && len(pd.Spec.Labels) > 0 {
+			pod.Labels = map[string]string{}
+		}
+		for key := range pd.Spec.Labels {
+			pod.Labels[key] = labels[key]
+		}
+	}
+	pod.Annotations = settleMap(&o, pod.Annotations, func(s *kubeflowv1alpha1.PodDefaultSpec) map[string]string { return s.Annotations })
+	pod.Spec.NodeSelector = settleMap(&o, pod.Spec.NodeSelector, func(s *kubeflowv1alpha1.PodDefaultSpec) map[string]string { return s.NodeSelector })
+	for _, pd := range chosen {
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		pod.Annotations[Mark(pd.Name)] = pd.ResourceVersion
+		for _, toleration := range pd.Spec.Tolerations {
 			if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return taint(t) == taint(toleration) }) {
 				pod.Spec.Tolerations = append(pod.Spec.Tolerations, toleration)
 			}
 		}
-		for i := range pod.Spec.Containers {
-			container := &pod.Spec.Containers[i]
-			if slices.Contains(brought, container.Name) {
-				continue
-			}
-			container.Env, conflict = addElements(container.Env, spec.Env, envName, conflict)
-			container.VolumeMounts, conflict = addElements(container.VolumeMounts, spec.VolumeMounts, mountPath, conflict)
-			if len(spec.Args) > 0 && len(container.Args) == 0 && !args[container.Name] {
-				container.Args = spec.Args
-				args[container.Name] = true
-			}
-		}
-		pod.Spec.InitContainers, conflict = addContainers(pod.Spec.InitContainers, spec.InitContainers, conflict)
-		pod.Spec.Containers, conflict = addContainers(pod.Spec.Containers, spec.Sidecars, conflict)
-		if spec.ServiceAccountName != "" {
-			pod.Spec.ServiceAccountName = spec.ServiceAccountName
+	}
+	pod.Spec.Volumes = settleList(&o, pod.Spec.Volumes, volumeName, equal, func(s *kubeflowv1alpha1.PodDefaultSpec) []corev1.Volume { return s.Volumes })
+	for i := range pod.Spec.Containers {
+		container := &pod.Spec.Containers[i]
+		if !slices.Contains(brought, container.Name) {
+			container.Env = settleList(&o, container.Env, envName, equal, func(s *kubeflowv1alpha1.PodDefaultSpec) []corev1.EnvVar { return s.Env })
+			container.VolumeMounts = settleList(&o, container.VolumeMounts, mountPath, equal, func(s *kubeflowv1alpha1.PodDefaultSpec) []corev1.VolumeMount { return s.VolumeMounts })
+			args := settle(&o, container.Args, kubeflowv1alpha1.ConflictKeepPod, equal, func(s *kubeflowv1alpha1.PodDefaultSpec) []string { return s.Args })
+			container.Args = args
 		}
 	}
-	return pod, conflict
+	containerName := func(c corev1.Container) string { return c.Name }
+	pod.Spec.InitContainers = settleList(&o, pod.Spec.InitContainers, containerName, hasAll, func(s *kubeflowv1alpha1.PodDefaultSpec) []corev1.Container { return s.InitContainers })
+	pod.Spec.Containers = settleList(&o, pod.Spec.Containers, containerName, hasAll, func(s *kubeflowv1alpha1.PodDefaultSpec) []corev1.Container { return s.Sidecars })
+	pod.Spec.ServiceAccountName = settle(&o, pod.Spec.ServiceAccountName, kubeflowv1alpha1.ConflictOverride, equal, func(s *kubeflowv1alpha1.PodDefaultSpec) string { return s.ServiceAccountName })
+	return pod, o.conflict
 }
+
+// oracle settles what several objects and the pod want for one place.
+type oracle struct {
+	chosen   []*kubeflowv1alpha1.PodDefault
+	conflict bool
+}
+
+// settle finds the value of one place; the zero value is none. What comes before the
+// last object that overrides does not count. Unwritten is the policy of objects that
+// name none.
+func settle[T any](o *oracle, there T, unwritten kubeflowv1alpha1.ConflictPolicy, satisfied func(have, want T) bool, of func(*kubeflowv1alpha1.PodDefaultSpec) T) T {
+	type wish struct {
+		value  T
+		policy kubeflowv1alpha1.ConflictPolicy
+	}
+	fold := func(wishes []wish) {
+		for _, w := range wishes {
+			switch {
+			case reflect.ValueOf(there).IsZero():
+				there = w.value
+			case !satisfied(there, w.value) && w.policy != kubeflowv1alpha1.ConflictKeepPod:
+				o.conflict = true
+			}
+		}
+	}
+	var wishes []wish
+	for _, pd := range o.chosen {
+		w := wish{of(&pd.Spec), pd.Spec.ConflictPolicy}
+		if w.policy == "" {
+			w.policy = unwritten
+		}
+		switch {
+		case reflect.ValueOf(w.value).IsZero():
+		case w.policy == kubeflowv1alpha1.ConflictOverride:
+			// Who gets what he wants from the pod, or from an earlier object, leaves it
+			// as it is.
+			if reflect.ValueOf(there).IsZero() {
+				fold(slices.DeleteFunc(wishes, func(earlier wish) bool { return !satisfied(earlier.value, w.value) }))
+			}
+			if reflect.ValueOf(there).IsZero() || !satisfied(there, w.value) {
+				there = w.value
+			}
+			wishes = nil
+		default:
+			wishes = append(wishes, w)
+		}
+	}
+	fold(wishes)
+	return there
+}
+
+func settleMap(o *oracle, there map[string]string, of func(*kubeflowv1alpha1.PodDefaultSpec) map[string]string) map[string]string {
+	var keys []string
+	for _, pd := range o.chosen {
+		for key := range of(&pd.Spec) {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		var present *string
+		if value, ok := there[key]; ok {
+			present = &value
+		}
+		if there == nil {
+			there = map[string]string{}
+		}
+		there[key] = *settle(o, present, "", func(have, want *string) bool { return *have == *want }, func(s *kubeflowv1alpha1.PodDefaultSpec) *string {
+			if value, ok := of(s)[key]; ok {
+				return &value
+			}
+			return nil
+		})
+	}
+	return there
+}
+
+func settleList[T any](o *oracle, there []T, key func(T) string, satisfied func(have, want T) bool, of func(*kubeflowv1alpha1.PodDefaultSpec) []T) []T {
+	find := func(list []T, k string) *T {
+		if i := slices.IndexFunc(list, func(e T) bool { return key(e) == k }); i >= 0 {
+			return &list[i]
+		}
+		return nil
+	}
+	var done []string
+	for _, pd := range o.chosen {
+		for _, element := range of(&pd.Spec) {
+			k := key(element)
+			if slices.Contains(done, k) {
+				continue
+			}
+			done = append(done, k)
+			present := find(there, k)
+			settled := settle(o, present, "", func(have, want *T) bool { return satisfied(*have, *want) },
+				func(s *kubeflowv1alpha1.PodDefaultSpec) *T { return find(of(s), k) })
+			if present == nil {
+				there = append(there, *settled)
+			} else {
+				*present = *settled
+			}
+		}
+	}
+	return there
+}
+
+func equal[T any](have, want T) bool { return reflect.DeepEqual(have, want) }
 
 // intendedChoice adds labels until no further PodDefault is selected. Those in mute add
 // none.
-func intendedChoice(pod *corev1.Pod, all []*kubeflowv1alpha1.PodDefault, mute map[string]bool) []*kubeflowv1alpha1.PodDefault {
+func intendedChoice(pod *corev1.Pod, all []*kubeflowv1alpha1.PodDefault, mute map[string]bool) ([]*kubeflowv1alpha1.PodDefault, map[string]string) {
 	set := labels.Set{}
 	for key, value := range pod.Labels {
 		set[key] = value
@@ -93,7 +211,7 @@ func intendedChoice(pod *corev1.Pod, all []*kubeflowv1alpha1.PodDefault, mute ma
 			chosen[pd.Name] = pd
 			grown = true
 		}
-		for _, pd := range inNameOrder(chosen) {
+		for _, pd := range inIntendedOrder(chosen) {
 			for key, value := range pd.Spec.Labels {
 				if _, ok := set[key]; !ok && !mute[pd.Name] {
 					set[key] = value
@@ -101,15 +219,17 @@ func intendedChoice(pod *corev1.Pod, all []*kubeflowv1alpha1.PodDefault, mute ma
 			}
 		}
 	}
-	return inNameOrder(chosen)
+	return inIntendedOrder(chosen), set
 }
 
-func inNameOrder(set map[string]*kubeflowv1alpha1.PodDefault) []*kubeflowv1alpha1.PodDefault {
+func inIntendedOrder(set map[string]*kubeflowv1alpha1.PodDefault) []*kubeflowv1alpha1.PodDefault {
 	var list []*kubeflowv1alpha1.PodDefault
 	for _, pd := range set {
 		list = append(list, pd)
 	}
-	slices.SortFunc(list, func(a, b *kubeflowv1alpha1.PodDefault) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b *kubeflowv1alpha1.PodDefault) int {
+		return cmp.Or(cmp.Compare(a.Spec.Priority, b.Spec.Priority), strings.Compare(a.Name, b.Name))
+	})
 	return list
 }
 
@@ -139,54 +259,18 @@ func intendedUsable(pod *corev1.Pod, chosen []*kubeflowv1alpha1.PodDefault) []*k
 	}
 }
 
-func addEntries(to, entries map[string]string, conflict bool) (map[string]string, bool) {
-	for key, value := range entries {
-		if there, ok := to[key]; ok && there != value {
-			conflict = true
-			continue
-		}
-		if to == nil {
-			to = map[string]string{}
-		}
-		to[key] = value
+// hasAll takes a container for there if it has all that is wanted.
+func hasAll(there, container corev1.Container) bool {
+	has := there.Image == container.Image
+	for _, env := range container.Env {
+		has = has && slices.ContainsFunc(there.Env, func(other corev1.EnvVar) bool { return satisfies(other, env) })
 	}
-	return to, conflict
-}
-
-func addElements[T any](to, elements []T, key func(T) string, conflict bool) ([]T, bool) {
-	for _, element := range elements {
-		i := slices.IndexFunc(to, func(other T) bool { return key(other) == key(element) })
-		switch {
-		case i < 0:
-			to = append(to, element)
-		case !reflect.DeepEqual(to[i], element):
-			conflict = true
-		}
+	for _, mount := range container.VolumeMounts {
+		has = has && slices.ContainsFunc(there.VolumeMounts, func(other corev1.VolumeMount) bool {
+			return other.Name == mount.Name && other.MountPath == mount.MountPath && (other.ReadOnly || !mount.ReadOnly)
+		})
 	}
-	return to, conflict
-}
-
-// addContainers takes a container for there if it has all that is wanted.
-func addContainers(to, containers []corev1.Container, conflict bool) ([]corev1.Container, bool) {
-	for _, container := range containers {
-		i := slices.IndexFunc(to, func(other corev1.Container) bool { return other.Name == container.Name })
-		if i < 0 {
-			to = append(to, container)
-			continue
-		}
-		there := to[i]
-		has := there.Image == container.Image
-		for _, env := range container.Env {
-			has = has && slices.ContainsFunc(there.Env, func(other corev1.EnvVar) bool { return satisfies(other, env) })
-		}
-		for _, mount := range container.VolumeMounts {
-			has = has && slices.ContainsFunc(there.VolumeMounts, func(other corev1.VolumeMount) bool {
-				return other.Name == mount.Name && other.MountPath == mount.MountPath && (other.ReadOnly || !mount.ReadOnly)
-			})
-		}
-		conflict = conflict || !has
-	}
-	return to, conflict
+	return has
 }
 
 // satisfies is the subset rule for a variable inside a container: an empty value

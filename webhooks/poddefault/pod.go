@@ -3,40 +3,12 @@
 package poddefault
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
-
-// Labels are a pod's labels as its bytes hold them. They implement
-// k8s.io/apimachinery/pkg/labels.Labels.
-type Labels []label
-
-type label struct{ key, value []byte }
-
-// Has tells whether the label is there.
-func (l Labels) Has(key string) bool {
-	return slices.ContainsFunc(l, func(e label) bool { return string(e.key) == key })
-}
-
-// Get returns the label's value, or the empty string.
-func (l Labels) Get(key string) string {
-	value, _ := l.Lookup(key)
-	return value
-}
-
-// Lookup returns the label's value and whether it is there.
-func (l Labels) Lookup(key string) (string, bool) {
-	for _, e := range l {
-		if string(e.key) == key {
-			return string(e.value), true
-		}
-	}
-	return "", false
-}
 
 // metadata is what decides whether a pod is looked at any further.
 type metadata struct {
@@ -102,12 +74,13 @@ func readLabels(r *jsonpatch.Reader) (raw jsontext.Value, l Labels) {
 	start := r.Offset()
 	r.Object(func(key []byte) {
 		if value, ok := r.String(); ok {
-			if l == nil {
-				l = make(Labels, 0, 8)
+			if l.list == nil {
+				l.list = make([]label, 0, 8)
 			}
-			l = append(l, label{key, value})
+			l.list = append(l.list, label{key, value})
 		}
 	})
+	l.reindex()
 	return r.Since(start), l
 }
 

@@ -57,7 +57,11 @@ func (m *merge) addResources(t *container, c *Compiled) {
 			continue
 		}
 		have, ok := t.quantity(wanted.list, wanted.name)
-		if ok && (have.Cmp(wanted.parsed) == 0 || !m.limitRanged(t, wanted.list, wanted.name)) {
+		if ok && !m.limitRanged(t, wanted.list, wanted.name) {
+			continue
+		}
+		if ok && have.Cmp(wanted.parsed) == 0 {
+			t.values = append(t.values, &heldValue{tokens: tokens, value: wanted.value, origin: c, there: true})
 			continue
 		}
 		opposite := "requests"

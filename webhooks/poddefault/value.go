@@ -109,7 +109,7 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 	if t != nil {
 		place += " of container " + t.name
 	}
-	if later := m.overrider(c, t, f, satisfied); later != nil {
+	if later := m.overrider(t, f, satisfied, false); later != nil {
 		if f.rule.unwritten == kubeflowv1alpha1.ConflictOverride {
 			m.warn("%s set %s over that of %s", later, place, c)
 		} else {
@@ -140,6 +140,8 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 		return // what the author of the pod wrote goes without saying
 	case f.rule.unwritten == kubeflowv1alpha1.ConflictOverride && c.policy == "":
 		set.removes = f.rule.removes
+	case (t == nil || !m.isInjected(t.name)) && m.overrider(t, f, satisfied, true) != nil:
+		return
 	case t != nil && m.isInjected(t.name):
 		m.stuck(c, t.origin, place, holderName(t.origin)+" has another value")
 		return
@@ -151,9 +153,10 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 	h.values = append(h.values, set)
 }
 
-// overrider is the object, applied after c, whose value of the same field takes the
-// place of that of c; nil if there is none.
-func (m *merge) overrider(c *Compiled, t *container, f *fieldValue, satisfied func(jsontext.Value) bool) *Compiled {
+// overrider is the object, applied after the present one, whose value of the same field
+// takes the place of this one's; nil if there is none. With same it is one that wants
+// nothing else, and will put it in the place of what the pod has.
+func (m *merge) overrider(t *container, f *fieldValue, satisfied func(jsontext.Value) bool, same bool) *Compiled {
 	for _, later := range m.later() {
 		if f.rule.policy(later) != kubeflowv1alpha1.ConflictOverride {
 			continue
@@ -166,7 +169,7 @@ func (m *merge) overrider(c *Compiled, t *container, f *fieldValue, satisfied fu
 			values = later.containerValues
 		}
 		for i := range values {
-			if slices.Equal(values[i].tokens, f.tokens) && !satisfied(values[i].value) {
+			if slices.Equal(values[i].tokens, f.tokens) && satisfied(values[i].value) == same {
 				return later
 			}
 		}

@@ -24,10 +24,13 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// The webhook as the API server knows it.
+// The webhooks as the API server knows them.
 const (
 	Name = "poddefault.sallyport.io"
 	Path = "/apply-poddefault"
+
+	ExcludedName = "excluded.poddefault.sallyport.io"
+	ExcludedPath = "/apply-poddefault/excluded"
 )
 
 // Source yields the PodDefaults of a namespace, and the ClusterPodDefaults that select
@@ -99,6 +102,17 @@ func DefaultSettings() Settings {
 // New defines the webhook over a source of PodDefaults. The error has every mistake
 // in the settings.
 func New(source Source, settings Settings) (admission.Webhook, error) {
+	return define(source, settings, Name, Path, admissionregistrationv1.Fail, false)
+}
+
+// NewExcluded defines the webhook for the pods that exclude themselves, and that [New]
+// leaves alone: not every ClusterPodDefault allows it. To exclude a pod is also the way
+// to create it while no webhook answers, so that this one then lets it pass.
+func NewExcluded(source Source, settings Settings) (admission.Webhook, error) {
+	return define(source, settings, ExcludedName, ExcludedPath, admissionregistrationv1.Ignore, true)
+}
+
+func define(source Source, settings Settings, name, path string, failurePolicy admissionregistrationv1.FailurePolicyType, excluded bool) (admission.Webhook, error) {
 	err := settings.Validate()
 	if source == nil {
 		err = errors.Join(errors.New("poddefault: no source of PodDefaults"), err)
@@ -107,31 +121,42 @@ func New(source Source, settings Settings) (admission.Webhook, error) {
 		return admission.Webhook{}, err
 	}
 	namespaced := admissionregistrationv1.NamespacedScope
+	annotation := "object.metadata.annotations['" + ExcludeAnnotation + "']"
+	has := "has(object.metadata.annotations) && '" + ExcludeAnnotation + "' in object.metadata.annotations"
+	exclusion := admissionregistrationv1.MatchCondition{
+		Name:       "not-excluded",
+		Expression: "!has(object.metadata.annotations) || !('" + ExcludeAnnotation + "' in object.metadata.annotations) || " + annotation + " != 'true'",
+	}
+	if excluded {
+		exclusion = admissionregistrationv1.MatchCondition{Name: "excluded", Expression: has + " && " + annotation + " == 'true'"}
+	}
 	return admission.Webhook{
-		Name: Name,
-		Path: Path,
-		Type: admission.TypeMutating,
+		Name:          name,
+		Path:          path,
+		Type:          admission.TypeMutating,
+		FailurePolicy: failurePolicy,
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 			Rule: admissionregistrationv1.Rule{
 				APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}, Scope: &namespaced,
 			},
 		}},
-		// What the handler would leave alone anyway need not be sent. Pods that exclude
-		// themselves are: not every ClusterPodDefault allows it.
+		// What the handler would leave alone anyway need not be sent.
 		MatchConditions: []admissionregistrationv1.MatchCondition{
+			exclusion,
 			{
 				Name:       "not-a-mirror-pod",
 				Expression: "!has(object.metadata.annotations) || !('" + MirrorAnnotation + "' in object.metadata.annotations)",
 			},
 		},
-		Handler: &handler{source: source, settings: settings},
+		Handler: &handler{source: source, settings: settings, excluded: excluded},
 	}, nil
 }
 
 type handler struct {
 	source   Source
 	settings Settings
+	excluded bool // it is for excluded pods alone
 }
 
 var podResource = metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -152,7 +177,8 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if !ok {
 		return admission.BadRequest("the request's object is no pod: it is no JSON object, or its metadata is none"), nil
 	}
-	if meta.annotations.Has(MirrorAnnotation) {
+	excluded := meta.annotations.Get(ExcludeAnnotation) == "true"
+	if excluded != h.excluded || meta.annotations.Has(MirrorAnnotation) {
 		return admission.Allowed(), nil
 	}
 	namespace := meta.namespace
@@ -169,7 +195,6 @@ const maxSkipRounds = 16
 // decide merges what is chosen. It starts again if some of it is left out: labels of
 // what is not applied select nothing, and nothing conflicts with it.
 func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namespace string) (*admission.Response, error) {
-	excluded := meta.annotations.Get(ExcludeAnnotation) == "true"
 	source := h.source
 	if refresher, ok := source.(Refresher); ok && h.settings.Freshness == Consistent {
 		var err error
@@ -177,7 +202,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 			return nil, err
 		}
 	}
-	chosen, err := choose(ctx, source, namespace, meta.labels, excluded, nil)
+	chosen, err := choose(ctx, source, namespace, meta.labels, h.excluded, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +212,14 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 	var mute []*Compiled
 	var skipped []skip
 	for round := 1; ; round++ {
+		known := skippedBefore(chosen, meta.annotations, skipped)
+		skipped = append(skipped, known...)
+		if silence(skippedObjects(known), &mute) {
+			if chosen, err = choose(ctx, source, namespace, meta.labels, h.excluded, mute); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		pod, ok := readPod(raw, *meta)
 		if !ok {
 			return admission.BadRequest("the request's object is no pod: it has no spec, or a container that is none"), nil
@@ -195,7 +228,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 		more := m.skips(round >= maxSkipRounds)
 		skipped = append(skipped, more...)
 		if silence(slices.Concat(m.invalid, skippedObjects(more)), &mute) {
-			if chosen, err = choose(ctx, source, namespace, meta.labels, excluded, mute); err != nil {
+			if chosen, err = choose(ctx, source, namespace, meta.labels, h.excluded, mute); err != nil {
 				return nil, err
 			}
 			continue

@@ -33,6 +33,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // The webhook as the API server knows it.
@@ -49,9 +50,16 @@ type Authorizer interface {
 	MayCreatePods(ctx context.Context, user *authenticationv1.UserInfo, namespace string) (allowed bool, reason string, err error)
 }
 
+// Neighbours knows the objects that count for pods of a namespace; of the one without a
+// name the ClusterPodDefaults.
+type Neighbours interface {
+	Neighbours(namespace string) []*poddefault.Compiled
+}
+
 // New defines the webhook. With [Enforce] it fails closed, otherwise open: a mistake
-// in an object is found again when it would be applied, a missing right is not.
-func New(authorizer Authorizer, mode Mode) (admission.Webhook, error) {
+// in an object is found again when it would be applied, a missing right is not. With
+// which neighbours an object disagrees is told to its author, unless they are nil.
+func New(authorizer Authorizer, neighbours Neighbours, mode Mode) (admission.Webhook, error) {
 	err := mode.Validate()
 	if authorizer == nil && mode != Off {
 		err = errors.Join(err, errors.New("author: nobody says who may create pods"))
@@ -71,7 +79,7 @@ func New(authorizer Authorizer, mode Mode) (admission.Webhook, error) {
 				"has(object.spec) && object.spec != oldObject.spec",
 		}},
 		FailurePolicy: mode.FailurePolicy(),
-		Handler:       &handler{authorizer: authorizer, mode: mode},
+		Handler:       &handler{authorizer: authorizer, neighbours: neighbours, mode: mode},
 	}, nil
 }
 
@@ -91,6 +99,7 @@ var (
 
 type handler struct {
 	authorizer Authorizer
+	neighbours Neighbours
 	mode       Mode
 }
 
@@ -124,7 +133,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 			resp.Warn(denial)
 		}
 	}
-	return h.check(req, spec, old, resp), nil
+	return h.check(ctx, req, spec, old, resp), nil
 }
 
 // authorize says why the user may not write the object, empty if he may.
@@ -148,7 +157,7 @@ func (h *handler) authorize(ctx context.Context, req *admissionv1.AdmissionReque
 // check answers by what the spec says. A mistake that the object had before is a
 // warning: otherwise an object from before this webhook could not be corrected step by
 // step.
-func (h *handler) check(req *admissionv1.AdmissionRequest, spec, old []byte, resp *admission.Response) *admission.Response {
+func (h *handler) check(ctx context.Context, req *admissionv1.AdmissionRequest, spec, old []byte, resp *admission.Response) *admission.Response {
 	errs, warnings, err := judge(req.Resource, spec)
 	if err != nil {
 		return admission.BadRequest("%s: spec: %s", title(req), unreadable(err))
@@ -166,7 +175,7 @@ func (h *handler) check(req *admissionv1.AdmissionRequest, spec, old []byte, res
 	}
 	resp.Warn(warnings...)
 	if len(errs) == 0 {
-		return resp
+		return resp.Warn(h.disagreements(ctx, req, spec)...)
 	}
 	denied := admission.DeniedWith(apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, errs).ErrStatus)
 	return denied.Warn(resp.Warnings...)

@@ -14,12 +14,16 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/admission"
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // rights say in which namespaces the user alice may create pods; "" is everywhere.
@@ -65,7 +69,7 @@ func request(t testing.TB, operation admissionv1.Operation, resource schema.Grou
 
 func handle(t testing.TB, authorizer Authorizer, mode Mode, req *admissionv1.AdmissionRequest) *admission.Response {
 	t.Helper()
-	webhook, err := New(authorizer, mode)
+	webhook, err := New(authorizer, nil, mode)
 	if err == nil {
 		err = webhook.Validate()
 	}
@@ -126,7 +130,7 @@ func TestWhoMayWrite(t *testing.T) {
 }
 
 func TestWhoCannotBeAskedIsAFault(t *testing.T) {
-	webhook, err := New(&rights{err: errors.New("away")}, Enforce)
+	webhook, err := New(&rights{err: errors.New("away")}, nil, Enforce)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,11 +141,11 @@ func TestWhoCannotBeAskedIsAFault(t *testing.T) {
 		t.Errorf("failure policy %s", webhook.FailurePolicy)
 	}
 	for _, mode := range []Mode{Warn, Off} {
-		if webhook, err := New(&rights{}, mode); err != nil || webhook.FailurePolicy != admissionregistrationv1.Ignore {
+		if webhook, err := New(&rights{}, nil, mode); err != nil || webhook.FailurePolicy != admissionregistrationv1.Ignore {
 			t.Errorf("%s: failure policy %s, %v", mode, webhook.FailurePolicy, err)
 		}
 	}
-	if _, err := New(nil, "maybe"); err == nil || !strings.Contains(err.Error(), "choose enforce, warn or off") || !strings.Contains(err.Error(), "nobody says") {
+	if _, err := New(nil, nil, "maybe"); err == nil || !strings.Contains(err.Error(), "choose enforce, warn or off") || !strings.Contains(err.Error(), "nobody says") {
 		t.Errorf("mistakes: %v", err)
 	}
 }
@@ -214,6 +218,7 @@ func TestWhatIsJudged(t *testing.T) {
 		"their taint":                       {podDefaults, `{selector: {matchLabels: {a: "true"}}, tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]}`, "", "nodes that run the cluster"},
 		"more labels than it may":           {podDefaults, `{selector: {matchLabels: {` + many(65) + `}}}`, "spec.selector", ""},
 		"more values than it may":           {podDefaults, `{selector: {matchExpressions: [{key: a, operator: In, values: [` + strings.Repeat("v, ", 1025) + `]}]}}`, "spec.selector.matchExpressions", ""},
+		"a Secret that a label names":       {podDefaults, `{selector: {matchLabels: {a: "true"}}, substitute: true, env: [{name: A, valueFrom: {secretKeyRef: {name: "${pod.labels['s']}", key: k}}}, {name: B, value: "${namespace}"}], volumes: [{name: v, secret: {secretName: "x-${namespace}"}}]}`, "spec.volumes[0].secret.secretName,spec.env[0].valueFrom.secretKeyRef.name", ""},
 		"a namespace selector that is bad":  {clusterPodDefaults, `{selector: {matchLabels: {a: "true"}}, namespaceSelector: {matchExpressions: [{key: a, operator: In}]}}`, "spec.namespaceSelector.matchExpressions[0].values", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,6 +251,35 @@ func TestAnOldMistakeDoesNotKeepAnObjectFromBeingCorrected(t *testing.T) {
 	}
 	if resp := handle(t, all, Enforce, request(t, admissionv1.Update, podDefaults, two, one)); resp.Allowed {
 		t.Error("a new mistake is admitted")
+	}
+}
+
+func TestNeighboursThatDisagreeAreNamed(t *testing.T) {
+	index := poddefault.NewIndex()
+	index.SetNamespace("team-a", map[string]string{"team": "a"})
+	for _, name := range []string{"proxy", "other"} {
+		pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}}
+		pd.Spec.Env = []corev1.EnvVar{{Name: "A", Value: "another-value"}}
+		index.Set(poddefault.Compile(pd))
+	}
+	for name, team := range map[string]string{"here": "a", "elsewhere": "b"} {
+		cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		cpd.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": team}}
+		cpd.Spec.Env = []corev1.EnvVar{{Name: "A", Value: "a-third-value"}}
+		index.Set(poddefault.CompileCluster(cpd))
+	}
+	webhook, err := New(&rights{namespaces: []string{"team-a"}}, index, Enforce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := webhook.Handler.Handle(t.Context(), request(t, admissionv1.Create, podDefaults, good, ""))
+	if err != nil || !resp.Allowed {
+		t.Fatalf("%+v, %v", resp, err)
+	}
+	want := "a pod that ClusterPodDefault here selects too cannot have what both want: env A\n" +
+		"a pod that PodDefault team-a/other selects too cannot have what both want: env A"
+	if got := strings.Join(resp.Warnings, "\n"); got != want {
+		t.Errorf("warnings\n%s\nwant\n%s", got, want)
 	}
 }
 

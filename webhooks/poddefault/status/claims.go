@@ -4,8 +4,12 @@ package status
 
 import (
 	"encoding/json"
+	"hash/fnv"
+	"maps"
 	"slices"
 	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
@@ -17,11 +21,11 @@ var unclaimed = []string{"selector", "desc", "priority", "conflictPolicy", "mode
 // from others, in the order in which they are looked for.
 var elementKeys = []string{"mountPath", "devicePath", "name", "ip", "containerPort", "topologyKey", "key"}
 
-// claims are the places of a pod that a spec speaks about: "env/HTTP_PROXY". Two
-// objects that share none cannot disagree, so that of many objects only few pairs need
-// be compared. What is shared says nothing yet. It is made from the JSON, so that a
-// field which is new to the API is a claim too.
-func claims(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
+// claims are the places of a pod that a spec speaks about, "env/HTTP_PROXY", and a
+// digest of what it says. Two objects cannot disagree if they share no place, or say the
+// same at all that they share, so that of many objects only few pairs need be compared.
+// They are made from the JSON, so that a field which is new to the API is a claim too.
+func claims(spec *kubeflowv1alpha1.PodDefaultSpec) map[string]uint64 {
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		return nil
@@ -30,7 +34,13 @@ func claims(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
 	if json.Unmarshal(raw, &fields) != nil {
 		return nil
 	}
-	var out []string
+	out := map[string]uint64{}
+	add := func(place string, value any) {
+		text, _ := json.Marshal(value) // it came from JSON
+		h := fnv.New64a()
+		_, _ = h.Write(text)
+		out[place] += h.Sum64() // of several at one place
+	}
 	for name, value := range fields {
 		if slices.Contains(unclaimed, name) {
 			continue
@@ -40,19 +50,18 @@ func claims(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
 		}
 		switch value := value.(type) {
 		case map[string]any:
-			for member := range value {
-				out = append(out, name+"/"+member)
+			for member, said := range value {
+				add(name+"/"+member, said)
 			}
 		case []any:
 			for _, element := range value {
-				out = append(out, name+"/"+elementKey(element))
+				add(name+"/"+elementKey(element), element)
 			}
 		default:
-			out = append(out, name)
+			add(name, value)
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return out
 }
 
 func elementKey(element any) string {
@@ -69,4 +78,38 @@ func elementKey(element any) string {
 		}
 	}
 	return ""
+}
+
+// A requirement is a label that a selector asks for, and which values it may have.
+type requirement struct {
+	key    string
+	values []string
+}
+
+// required are those of a selector that name values.
+func required(selector *metav1.LabelSelector) []requirement {
+	var out []requirement
+	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
+		out = append(out, requirement{key, []string{selector.MatchLabels[key]}})
+	}
+	for _, expression := range selector.MatchExpressions {
+		if expression.Operator == metav1.LabelSelectorOpIn {
+			out = append(out, requirement{expression.Key, expression.Values})
+		}
+	}
+	return out
+}
+
+// apart tells whether two objects want different values of one label, so that no pod is
+// selected by both. It is what is found out fast; the rest is for those who know more.
+func (o *object) apart(other *object) bool {
+	for i := range o.required {
+		for j := range other.required {
+			mine, theirs := &o.required[i], &other.required[j]
+			if mine.key == theirs.key && !slices.ContainsFunc(mine.values, func(value string) bool { return slices.Contains(theirs.values, value) }) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -54,9 +54,13 @@ func (e *epoch) conflicting(o *object) metav1.Condition {
 	for _, other := range slices.SortedFunc(maps.Keys(others), compareKeys) {
 		parts = append(parts, fmt.Sprintf("with %s on %s", other, listed(others[other], namedPaths)))
 	}
+	text := listed(parts, namedOthers)
+	if e.crowded[o.key] {
+		text += " at least"
+	}
 	return metav1.Condition{
 		Type: kubeflowv1alpha1.ConditionConflicting, Status: metav1.ConditionTrue, Reason: "Disagreement",
-		Message: "a pod that both select cannot have what both want: " + listed(parts, namedOthers),
+		Message: "a pod that both select cannot have what both want: " + text,
 	}
 }
 

@@ -30,12 +30,19 @@ type epoch struct {
 	mu         sync.Mutex
 	loading    map[string]bool // kinds that were not read yet
 	objects    map[key]*object
-	claimed    map[string]map[key]bool // by claim
+	claimed    map[string]map[key]claimant // who says something at a place
 	namespaces map[string]labels.Set
 	conflicts  map[key]map[key][]string // places, by both sides
+	crowded    map[key]bool             // those that conflict with more than are kept
 	changed    map[key]bool             // not compared yet
 	wake       chan struct{}
 	plans      map[key]*plan
+}
+
+// A claimant says something at a place.
+type claimant struct {
+	says   uint64
+	object *object
 }
 
 // A plan is when a status was written, and whether it is to be.
@@ -52,8 +59,8 @@ func newEpoch(c *Controller) *epoch {
 		Controller: c, now: time.Now,
 		queue:   workqueue.NewTypedDelayingQueue[key](),
 		loading: map[string]bool{"poddefaults": true, "clusterpoddefaults": true, "namespaces": true},
-		objects: map[key]*object{}, claimed: map[string]map[key]bool{}, namespaces: map[string]labels.Set{},
-		conflicts: map[key]map[key][]string{}, changed: map[key]bool{}, wake: make(chan struct{}, 1), plans: map[key]*plan{},
+		objects: map[key]*object{}, claimed: map[string]map[key]claimant{}, namespaces: map[string]labels.Set{},
+		conflicts: map[key]map[key][]string{}, crowded: map[key]bool{}, changed: map[key]bool{}, wake: make(chan struct{}, 1), plans: map[key]*plan{},
 	}
 }
 
@@ -76,19 +83,24 @@ func (e *epoch) put(o *object) {
 	old := e.objects[o.key]
 	e.objects[o.key] = o
 	if old != nil && old.uid == o.uid && old.sameSpec(o) {
+		e.claim(o)
 		if !e.changed[o.key] && outdated(&o.status, o.generation, e.desired(o)) {
 			e.plan(o.key)
 		}
 		return
 	}
 	e.unclaim(old)
-	for _, claim := range o.claims {
-		if e.claimed[claim] == nil {
-			e.claimed[claim] = map[key]bool{}
-		}
-		e.claimed[claim][o.key] = true
-	}
+	e.claim(o)
 	e.compareLater(o.key)
+}
+
+func (e *epoch) claim(o *object) {
+	for claim, says := range o.claims {
+		if e.claimed[claim] == nil {
+			e.claimed[claim] = map[key]claimant{}
+		}
+		e.claimed[claim][o.key] = claimant{says, o}
+	}
 }
 
 // remove forgets an object.
@@ -129,7 +141,7 @@ func (e *epoch) unclaim(o *object) {
 	if o == nil {
 		return
 	}
-	for _, claim := range o.claims {
+	for claim := range o.claims {
 		delete(e.claimed[claim], o.key)
 		if len(e.claimed[claim]) == 0 {
 			delete(e.claimed, claim)
@@ -200,51 +212,81 @@ func (e *epoch) compareNext() bool {
 	return false
 }
 
+// mostKept is how many of those with which an object conflicts are known: a message
+// names few of them.
+const mostKept = 50
+
 // compare finds out with which others an object disagrees, and plans to write the
 // statuses that change.
 func (e *epoch) compare(k key) {
-	o := e.objects[k]
-	found := map[key][]string{}
-	if o != nil {
-		seen := map[key]bool{k: true}
-		for _, claim := range o.claims {
-			for other := range e.claimed[claim] {
-				if seen[other] {
-					continue
-				}
-				seen[other] = true
-				if !e.meet(o, e.objects[other]) {
-					continue
-				}
-				if places := e.rules.overlap(o, e.objects[other]); len(places) > 0 {
-					found[other] = places
-				}
+	found := e.disagreements(k)
+	before := e.conflicts[k]
+	if e.crowded[k] { // others know of it, and it does not know of them
+		before = map[key][]string{}
+		for other, theirs := range e.conflicts {
+			if places, there := theirs[k]; there {
+				before[other] = places
 			}
 		}
-		e.plan(k)
 	}
-	before := e.conflicts[k]
-	for other, places := range found {
-		if slices.Equal(before[other], places) {
+	for other := range before {
+		if _, still := found[other]; still {
 			continue
 		}
+		if delete(e.conflicts[other], k); len(e.conflicts[other]) == 0 {
+			delete(e.conflicts, other)
+		}
+		if e.plan(other); e.crowded[other] {
+			e.compareLater(other) // there is place for one more
+		}
+	}
+	for other, places := range found {
 		if e.conflicts[other] == nil {
 			e.conflicts[other] = map[key][]string{}
 		}
-		e.conflicts[other][k] = places
-		e.plan(other)
-	}
-	for other := range before {
-		if _, still := found[other]; !still {
-			if delete(e.conflicts[other], k); len(e.conflicts[other]) == 0 {
-				delete(e.conflicts, other)
-			}
+		theirs := e.conflicts[other]
+		if known, there := theirs[k]; !there && len(theirs) >= mostKept {
+			e.crowded[other] = true
+		} else if !there || !slices.Equal(known, places) {
+			theirs[k] = places
 			e.plan(other)
+		}
+	}
+	delete(e.crowded, k)
+	if len(found) > mostKept {
+		e.crowded[k] = true
+		for _, other := range slices.SortedFunc(maps.Keys(found), compareKeys)[mostKept:] {
+			delete(found, other)
 		}
 	}
 	if delete(e.conflicts, k); len(found) > 0 {
 		e.conflicts[k] = found
 	}
+	e.plan(k)
+}
+
+// disagreements are the places where an object disagrees with others, by those.
+func (e *epoch) disagreements(k key) map[key][]string {
+	o, found := e.objects[k], map[key][]string{}
+	if o == nil {
+		return found
+	}
+	seen := map[key]bool{}
+	for claim, says := range o.claims {
+		for other, they := range e.claimed[claim] {
+			if says == they.says || o.apart(they.object) || seen[other] { // it says the same as itself
+				continue
+			}
+			seen[other] = true
+			if !e.meet(o, they.object) {
+				continue
+			}
+			if places := e.rules.overlap(o, they.object); len(places) > 0 {
+				found[other] = places
+			}
+		}
+	}
+	return found
 }
 
 // meet tells whether there is a namespace for whose pods both objects are.

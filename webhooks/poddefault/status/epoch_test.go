@@ -5,6 +5,7 @@ package status
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -66,8 +67,8 @@ func (e *epoch) compareNow() {
 	}
 }
 
-// disagreements are all pairs, "a with b", in order.
-func (e *epoch) disagreements() []string {
+// pairs are all pairs, "a with b", in order.
+func (e *epoch) pairs() []string {
 	var out []string
 	for k, others := range e.conflicts {
 		for other := range others {
@@ -113,7 +114,7 @@ func TestWhoDisagreesWithWhom(t *testing.T) {
 				tc.then(e)
 				e.compareNow()
 			}
-			if got := e.disagreements(); !slices.Equal(got, tc.want) {
+			if got := e.pairs(); !slices.Equal(got, tc.want) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 			if got, want := testutil.ToFloat64(e.metrics.conflicting), float64(len(e.conflicts)); got != want {
@@ -231,6 +232,40 @@ func TestWritesForOneGenerationComeEverMoreSeldom(t *testing.T) {
 	}
 }
 
+func TestACrowdIsKeptInBounds(t *testing.T) {
+	e := newTestEpoch(t)
+	const many = mostKept + 10
+	for i := range many {
+		e.set(podDefault("team-a", fmt.Sprintf("object-%03d", i), fmt.Sprintf("label-%d", i), fmt.Sprint(i)))
+	}
+	e.compareNow()
+	for k, others := range e.conflicts {
+		if len(others) > mostKept || !e.crowded[k] {
+			t.Fatalf("%s keeps %d others", k, len(others))
+		}
+	}
+	if c := e.conditionsOf(t, key{"team-a", "object-000"})[kubeflowv1alpha1.ConditionConflicting]; !strings.HasSuffix(c.Message, fmt.Sprintf("; and %d more at least", mostKept-namedOthers)) {
+		t.Errorf("message: %s", c.Message)
+	}
+	// All but three go, one after the other: those three still know of each other, and of
+	// nobody else.
+	for i := range many - 3 {
+		e.remove(key{"team-a", fmt.Sprintf("object-%03d", i)})
+		e.compareNow()
+	}
+	var want []string
+	for i := many - 3; i < many; i++ {
+		for j := many - 3; j < many; j++ {
+			if i != j {
+				want = append(want, fmt.Sprintf("PodDefault team-a/object-%03d with PodDefault team-a/object-%03d", i, j))
+			}
+		}
+	}
+	if got := e.pairs(); !slices.Equal(got, want) || len(e.crowded) > 0 {
+		t.Errorf("got %q, crowded %v", got, e.crowded)
+	}
+}
+
 func TestClaimsFollowFromTheFieldsThatAreSet(t *testing.T) {
 	spec := &kubeflowv1alpha1.PodDefaultSpec{
 		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "true"}}, Desc: "x",
@@ -244,7 +279,7 @@ func TestClaimsFollowFromTheFieldsThatAreSet(t *testing.T) {
 		ServiceAccountName: "robot",
 	}
 	want := []string{"command/", "containers/c", "containers/d", "env/A", "imagePullSecrets/s", "labels/l", "serviceAccountName", "volumeMounts//m"}
-	if got := claims(spec); !slices.Equal(got, want) {
+	if got := slices.Sorted(maps.Keys(claims(spec))); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

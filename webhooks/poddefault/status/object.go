@@ -48,7 +48,8 @@ type object struct {
 	encoded []byte
 	// namespaces selects those for which a ClusterPodDefault is; nil for a PodDefault.
 	namespaces labels.Selector
-	claims     []string
+	claims     map[string]uint64
+	required   []requirement
 	compiled   *poddefault.Compiled
 }
 
@@ -73,10 +74,12 @@ func fromClusterPodDefault(pd *sallyportv1alpha1.ClusterPodDefault) *object {
 	return o
 }
 
+// newObject copies what is kept: managed fields may be larger than all the rest.
 func newObject(meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, status *kubeflowv1alpha1.PodDefaultStatus) *object {
+	own := *spec
 	return &object{
 		key: key{meta.Namespace, meta.Name}, uid: meta.UID, resourceVersion: meta.ResourceVersion, generation: meta.Generation,
-		spec: spec, status: *status, claims: claims(spec),
+		spec: &own, status: *status, claims: claims(spec), required: required(&own.Selector),
 	}
 }
 

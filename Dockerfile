@@ -1,0 +1,14 @@
+# For those with a container daemon; `make image` makes the same image without one.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG TARGETOS TARGETARCH VERSION=
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+    go build -trimpath -ldflags="-s -w -X main.version=$VERSION" -o /sallyport ./cmd/sallyport
+
+FROM scratch
+COPY --from=build /sallyport /sallyport
+USER 65532:65532
+ENTRYPOINT ["/sallyport"]

@@ -1,0 +1,66 @@
+{{/* Names and labels, and what follows from several values. */}}
+
+{{- define "sallyport.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains "sallyport" .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-sallyport" (.Release.Name | trunc 42 | trimSuffix "-") -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "sallyport.selector" -}}
+app.kubernetes.io/name: {{ include "sallyport.fullname" . }}
+{{- end -}}
+
+{{- define "sallyport.labels" -}}
+{{ include "sallyport.selector" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "sallyport.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "sallyport.fullname" .) -}}
+{{- else -}}
+{{- required "serviceAccount.name is needed if serviceAccount.create is false" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "sallyport.image" -}}
+{{- $repository := required "image.repository is needed: where you have pushed the image, for example --set image.repository=registry.example.com/sallyport" .Values.image.repository -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" $repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Names of the webhooks that may be enabled, as a JSON list. */}}
+{{- define "sallyport.webhooks" -}}
+{{- $names := .Values.webhooks -}}
+{{- with .Values.config.webhooks -}}
+{{- $names = list -}}
+{{- range . -}}
+{{- if ne (toString .enabled) "false" -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $names | toJson -}}
+{{- end -}}
+
+{{/* The Secret that the pods have the certificate from; empty for an authority. */}}
+{{- define "sallyport.tlsSecret" -}}
+{{- if eq .Values.certificate.source "secret" -}}
+{{- required "certificate.secretName is needed with certificate.source secret" .Values.certificate.secretName -}}
+{{- else if eq .Values.certificate.source "cert-manager" -}}
+{{- printf "%s-tls" (include "sallyport.fullname" .) -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+// BenchmarkLint500Configurations is the whole command over a file with 500 webhook
+// configurations of two webhooks each, of which nothing is right.
+func BenchmarkLint500Configurations(b *testing.B) {
+	var text strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&text, "---\napiVersion: admissionregistration.k8s.io/v1\nkind: %sWebhookConfiguration\nmetadata: {name: hooks-%d}\nwebhooks:\n",
+			[]string{"Mutating", "Validating"}[i%2], i)
+		for j := range 2 {
+			fmt.Fprintf(&text, `- name: w%d.hooks-%d.example.com
+  clientConfig: {service: {namespace: team-%d, name: hooks-%d, path: /w%d}}
+  rules: [{apiGroups: ["", apps, team-%d.example.com], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: [pods, deployments, things]}]
+  failurePolicy: Fail
+  timeoutSeconds: 5
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system, kube-public, kube-node-lease]}]}
+  matchConditions: [{name: labelled, expression: "has(object.metadata.labels) && 'team-%d' in object.metadata.labels"}]
+`, j, i, i%100, i, j, i%100, i%100)
+		}
+	}
+	for b.Loop() {
+		if status := run(b.Context(), []string{"lint", "-f", "-"}, strings.NewReader(text.String()), io.Discard, io.Discard); status != exitFound {
+			b.Fatalf("status %d", status)
+		}
+	}
+	b.ReportMetric(500*float64(b.N)/b.Elapsed().Seconds(), "configurations/s")
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestServersShowTheirCertificates(t *testing.T) {
+	var endpoints, want []string
+	for range 20 { // more than are asked at once
+		server := httptest.NewTLSServer(nil)
+		t.Cleanup(server.Close)
+		endpoints = append(endpoints, server.Listener.Addr().String())
+		want = append(want, server.Listener.Addr().String())
+	}
+	endpoints = append(endpoints, "127.0.0.1:1", "no port") // that nobody listens on, and that is none
+	got := dialAll(t.Context(), endpoints)
+	var answered []string
+	for endpoint, chain := range got {
+		if len(chain) != 1 || len(chain[0].DNSNames) == 0 {
+			t.Errorf("%s shows %d certificates", endpoint, len(chain))
+		}
+		answered = append(answered, endpoint)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(answered))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTheServiceOfAnEndpoint(t *testing.T) {
+	if diff := cmp.Diff([]string{"hooks-system", "other"}, namespacesOf([]string{
+		"webhooks.hooks-system.svc:443", "more.hooks-system.svc:8443", "hooks.example.com:443", "a.other.svc:443", "127.0.0.1:9443", "svc:1", "nonsense",
+	})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

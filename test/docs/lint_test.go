@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-io/sallyport/lint"
+)
+
+var update = flag.Bool("update", false, "write generated parts of documents anew")
+
+func TestTheReferenceOfRulesIsTheOneOfTheCode(t *testing.T) {
+	path := filepath.Join(root, "docs", "lint.md")
+	text := read(t, path)
+	const marker = "<!-- What follows is generated:"
+	at := strings.Index(text, marker)
+	if at < 0 {
+		t.Fatalf("%s has no line %q", path, marker)
+	}
+	end := at + strings.Index(text[at:], "\n") + 1
+	want := text[:end] + lint.Reference()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Errorf("docs/lint.md is not up to date (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/sallyporttest"
+)
+
+// patience is how long anything may take that needs no more than a moment.
+const patience = 2 * time.Minute
+
+// newUser is somebody with a cluster, the files of the repository, and the tools.
+type newUser struct {
+	*apiServer
+	kubeconfig             string
+	helm, kubectl, command string
+}
+
+// TestAsANewUser goes the way of docs/install.md. No pods run on an API server alone: the
+// server is a process here, with the arguments that the chart has rendered and a token of
+// the service account that it has made, so that it has those rights and no others. The
+// API server calls it by a URL.
+func TestAsANewUser(t *testing.T) {
+	config := sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
+	u := &newUser{
+		apiServer: connect(t, config), kubeconfig: sallyporttest.Kubeconfig(t, config),
+		helm: tool(t, "helm"), kubectl: filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), command: sallyport(t),
+	}
+	u.namespace(t, system, nil)
+	u.namespace(t, "team", nil)
+	u.account(t, "team")
+	before := u.everything(t)
+
+	chart := filepath.Join(top, "charts/sallyport")
+	values := file(t, "values.yaml", image+"crds: {keep: false}\nnetworkPolicy: {enabled: true}\n")
+	release := []string{"--namespace", system, "--kubeconfig", u.kubeconfig}
+	notes := output(t, u.helm, append([]string{"install", "sallyport", chart, "--values", values}, release...)...)
+	if !strings.Contains(notes, "rollout status deployment sallyport") {
+		t.Errorf("the notes do not say what to do next:\n%s", notes)
+	}
+	args := u.arguments(t)
+	server := u.serve(t, args)
+	u.tryPodDefault(t, notes)
+
+	// Another version, and back: the server is replaced without a gap, as a rollout does.
+	output(t, u.helm, append([]string{"upgrade", "sallyport", chart, "--values", values, "--set", "registration.timeoutSeconds=7", "--set", "replicas=3"}, release...)...)
+	upgraded := u.serve(t, u.arguments(t))
+	server.stop(t)
+	u.eventually(t, "the new timeout", func(ctx context.Context) (bool, error) { return u.timeout(ctx, 7) })
+	u.injected(t)
+	output(t, u.helm, append([]string{"rollback", "sallyport", "1"}, release...)...)
+	if diff := cmp.Diff(args, u.arguments(t)); diff != "" {
+		t.Errorf("after the rollback (-before +after):\n%s", diff)
+	}
+	server = u.serve(t, u.arguments(t))
+	upgraded.stop(t)
+	u.eventually(t, "the old timeout", func(ctx context.Context) (bool, error) { return u.timeout(ctx, 5) })
+	u.injected(t)
+
+	// As docs/install.md says.
+	output(t, u.kubectl, "--kubeconfig", u.kubeconfig, "--namespace", system, "scale", "deployment", "sallyport", "--replicas", "0")
+	server.stop(t)
+	output(t, u.command, "uninstall", "--kubeconfig", u.kubeconfig, "--service", system+"/sallyport", "--all", "--yes")
+	output(t, u.helm, append([]string{"uninstall", "sallyport"}, release...)...)
+	u.eventually(t, "the definition to go", func(ctx context.Context) (bool, error) {
+		_, err := u.client.RESTClient().Get().AbsPath("/apis/kubeflow.org/v1alpha1").DoRaw(ctx)
+		return apierrors.IsNotFound(err), nil
+	})
+	if diff := cmp.Diff(before, u.everything(t)); diff != "" {
+		t.Errorf("left behind (-before +after):\n%s", diff)
+	}
+}
+
+// account makes the service account that pods need, and no controller makes here.
+func (u *newUser) account(t *testing.T, namespace string) {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if _, err := u.client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// arguments are those of the Deployment as it is.
+func (u *newUser) arguments(t *testing.T) []string {
+	t.Helper()
+	deployment, err := u.client.AppsV1().Deployments(system).Get(t.Context(), "sallyport", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := deployment.Spec.Template.Spec.ServiceAccountName; name != "sallyport" {
+		t.Fatalf("the pods have the account %q", name)
+	}
+	return deployment.Spec.Template.Spec.Containers[0].Args
+}
+
+// tryPodDefault does what the notes of the chart say, but for the namespace.
+func (u *newUser) tryPodDefault(t *testing.T, notes string) {
+	t.Helper()
+	_, podDefault, ok := strings.Cut(notes, "<<'EOT'\n")
+	podDefault, _, ok2 := strings.Cut(podDefault, "  EOT\n")
+	if !ok || !ok2 {
+		t.Fatalf("the notes have no PodDefault:\n%s", notes)
+	}
+	podDefault = strings.ReplaceAll("\n"+podDefault, "\n  ", "\n")
+	output(t, u.kubectl, "--kubeconfig", u.kubeconfig, "--namespace", "team", "apply", "-f", file(t, "poddefault.yaml", podDefault))
+	u.injected(t)
+}
+
+// injected creates a pod, sees that it has what the PodDefault says, and deletes it.
+func (u *newUser) injected(t *testing.T) {
+	t.Helper()
+	pods := u.client.CoreV1().Pods("team")
+	u.eventually(t, "a pod to be injected", func(ctx context.Context) (bool, error) {
+		pod, err := pods.Create(ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "hello", Labels: map[string]string{"hello": "true"}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "hello", Image: "busybox"}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return false, err
+		}
+		now := int64(0)
+		if err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+			return false, err
+		}
+		return slices.Contains(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: "GREETING", Value: "hello"}), nil
+	})
+}
+
+// timeout tells whether the API server waits that long.
+func (u *newUser) timeout(ctx context.Context, seconds int32) (bool, error) {
+	configuration, err := u.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, "sallyport", metav1.GetOptions{})
+	if err != nil {
+		return false, err
+	}
+	got := configuration.Webhooks[0].TimeoutSeconds
+	if owners := configuration.OwnerReferences; len(owners) != 1 || owners[0].Kind != "ClusterRole" {
+		return false, fmt.Errorf("owners are %+v", owners)
+	}
+	return got != nil && *got == seconds, nil
+}
+
+// everything returns kind, namespace and name of every object, but for what the API
+// server keeps for itself.
+func (u *newUser) everything(t *testing.T) []string {
+	t.Helper()
+	client, err := discovery.NewDiscoveryClientForConfig(u.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := client.ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, resource := range list.APIResources {
+			if !slices.Contains(resource.Verbs, "list") || resource.Name == "events" || resource.Name == "apiservices" {
+				continue
+			}
+			objects, err := u.objects.Resource(version.WithResource(resource.Name)).List(t.Context(), metav1.ListOptions{})
+			if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", resource.Name, err)
+			}
+			for _, object := range objects.Items {
+				if !strings.HasPrefix(object.GetName(), "apiserver-") { // its identity, renewed
+					out = append(out, fmt.Sprintf("%s %s/%s", resource.Name, object.GetNamespace(), object.GetName()))
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// A process is one sallyport serve.
+type process struct {
+	cmd   *exec.Cmd
+	log   *log
+	ended chan struct{}
+	err   error
+}
+
+// serve starts a server as its pod would, and waits until it is ready.
+func (u *newUser) serve(t *testing.T, args []string) *process {
+	t.Helper()
+	port, metrics := freePort(t), freePort(t)
+	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		return strings.HasPrefix(arg, "--service=") || strings.HasPrefix(arg, "--secure-port=")
+	})
+	args = append(args,
+		"--kubeconfig", u.asServer(t), "--url", fmt.Sprintf("https://127.0.0.1:%d", port), "--authority-secret", system+"/sallyport-authority",
+		"--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port), "--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", metrics),
+		"--drain-min", "0s", "--drain-timeout", "5s")
+	p := &process{cmd: exec.Command(u.command, args...), log: &log{}, ended: make(chan struct{})}
+	p.cmd.Stderr = p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.stop(t)
+		if t.Failed() {
+			t.Logf("log of a server:\n%s", p.log)
+		}
+	})
+	u.eventually(t, "the server to be ready", func(ctx context.Context) (bool, error) {
+		select {
+		case <-p.ended:
+			t.Fatalf("the server ended: %v\n%s", p.err, p.log)
+		default:
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", metrics), nil)
+		if err != nil {
+			return false, err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false, err
+		}
+		return response.StatusCode == http.StatusOK, response.Body.Close()
+	})
+	return p
+}
+
+// asServer is a kubeconfig with a token of the server's account.
+func (u *newUser) asServer(t *testing.T) string {
+	t.Helper()
+	token, err := u.client.CoreV1().ServiceAccounts(system).CreateToken(t.Context(), "sallyport", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.AnonymousClientConfig(u.config)
+	config.BearerToken = token.Status.Token
+	return sallyporttest.Kubeconfig(t, config)
+}
+
+// stop ends the process as the kubelet does. It may have ended.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.ended:
+		return
+	default:
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	<-p.ended
+	if p.err != nil {
+		t.Errorf("the server did not end well: %v\n%s", p.err, p.log)
+	}
+}
+
+func (u *newUser) eventually(t *testing.T, what string, condition func(context.Context) (bool, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		ok, err := condition(ctx)
+		if ok && err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited in vain for %s (last error: %v)", what, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// log keeps what a process writes.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// user is that of the pods in config and charts: nobody's.
+const user = "65532:65532"
+
+// images makes an image FROM scratch with nothing but the binary: for each architecture a
+// tarball for `docker load`, and for both together an OCI layout.
+func images(s settings) error {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, p := range imagePlatforms {
+		image, err := s.image(p)
+		if err != nil {
+			return err
+		}
+		tag, err := name.NewTag("sallyport:" + s.version)
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(s.out, "sallyport-image-"+p.arch+".tar")
+		if err := tarball.WriteToFile(file, tag, image); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if err := report(file, image); err != nil {
+			return err
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: mutate.MediaType(image, types.OCIManifestSchema1), Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}},
+		})
+	}
+	folder := filepath.Join(s.out, "sallyport-image")
+	if err := os.RemoveAll(folder); err != nil {
+		return err
+	}
+	_, err := layout.Write(folder, index)
+	return err
+}
+
+func (s settings) image(p platform) (v1.Image, error) {
+	folder, err := os.MkdirTemp("", "sallyport-image-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	binary := filepath.Join(folder, "sallyport")
+	if err := s.build(p, binary); err != nil {
+		return nil, err
+	}
+	return s.imageOf(p, binary)
+}
+
+// imageOf is the image with that binary.
+func (s settings) imageOf(p platform, binary string) (v1.Image, error) {
+	var content bytes.Buffer
+	files := tar.NewWriter(&content)
+	if err := addFile(files, "sallyport", binary, 0o755); err != nil {
+		return nil, err
+	}
+	if err := files.Close(); err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(content.Bytes())), nil
+	}, tarball.WithCompressionLevel(9))
+	if err != nil {
+		return nil, err
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = p.os, p.arch
+	config.Created = v1.Time{Time: time.Unix(0, 0).UTC()}
+	config.Config = v1.Config{
+		User: user, Entrypoint: []string{"/sallyport"},
+		Labels: map[string]string{
+			"org.opencontainers.image.title":    "sallyport",
+			"org.opencontainers.image.source":   "https://github.com/sallyport-io/sallyport",
+			"org.opencontainers.image.version":  s.version,
+			"org.opencontainers.image.licenses": "Apache-2.0",
+		},
+	}
+	return mutate.ConfigFile(image, config)
+}
+
+// report prints how large an image is: what is pulled, and what it takes on a node.
+func report(file string, image v1.Image) error {
+	layers, err := image.Layers()
+	if err != nil {
+		return err
+	}
+	var pulled, unpacked int64
+	for _, layer := range layers {
+		size, err := layer.Size()
+		if err != nil {
+			return err
+		}
+		content, err := layer.Uncompressed()
+		if err != nil {
+			return err
+		}
+		n, err := io.Copy(io.Discard, content)
+		if err := errors.Join(err, content.Close()); err != nil {
+			return err
+		}
+		pulled, unpacked = pulled+size, unpacked+n
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s: %.1f MB to pull, %.1f MB unpacked, %s\n", filepath.Base(file), mb(pulled), mb(unpacked), digest)
+	return nil
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package persistentvolumelabel
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// An answer is what labels mean for volumes. It is made once for each answer of the
+// cloud, and shared by all who get it.
+type answer struct {
+	labels   map[string]string
+	required []requirement
+	invalid  string // what the API server would refuse of the labels
+	err      error  // labels that mean nothing
+
+	// What volumes get that have neither labels nor a node affinity, as most.
+	allLabels, affinity jsontext.Value
+}
+
+func newAnswer(labels map[string]string) *answer {
+	a := &answer{labels: labels, invalid: invalid(labels)}
+	if a.required, a.err = requirements(labels); a.err != nil || len(labels) == 0 {
+		return a
+	}
+	a.allLabels = jsontext.Value{'{'}
+	for i, key := range slices.Sorted(maps.Keys(labels)) {
+		if i > 0 {
+			a.allLabels = append(a.allLabels, ',')
+		}
+		a.allLabels = append(jsonpatch.AppendString(a.allLabels, key), ':')
+		a.allLabels = jsonpatch.AppendString(a.allLabels, labels[key])
+	}
+	a.allLabels = append(a.allLabels, '}')
+	a.affinity = append(append(jsontext.Value(`{"required":{"nodeSelectorTerms":[`), a.term()...), `]}}`...)
+	return a
+}
+
+// term is one term with all requirements.
+func (a *answer) term() jsontext.Value {
+	out := jsontext.Value(`{"matchExpressions":[`)
+	for i, r := range a.required {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, r.json()...)
+	}
+	return append(out, ']', '}')
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+)
+
+func parseSpec(t testing.TB, data string) *kubeflowv1alpha1.PodDefaultSpec {
+	t.Helper()
+	spec := &kubeflowv1alpha1.PodDefaultSpec{}
+	if err := yaml.UnmarshalStrict([]byte(data), spec); err != nil {
+		t.Fatalf("%v\n%s", err, data)
+	}
+	return spec
+}
+
+func TestCheckNamesEveryMistakeByItsField(t *testing.T) {
+	for data, want := range map[string][]string{
+		`selector: {matchLabels: {use: "true"}}`:                                                         nil,
+		`selector: {matchExpressions: [{key: a, operator: Like}]}`:                                       {"spec.selector.matchExpressions[0].operator"},
+		`selector: {matchLabels: {"a b": "c d"}}`:                                                        {"spec.selector.matchLabels", "spec.selector.matchLabels"},
+		`{env: [{name: A}, {name: A}, {name: ""}, {name: "a=b"}]}`:                                       {"spec.env[1].name", "spec.env[2].name", "spec.env[3].name"},
+		`{volumes: [{name: a}, {name: a}, {name: A_}]}`:                                                  {"spec.volumes[1].name", "spec.volumes[2].name"},
+		`{volumeMounts: [{name: a, mountPath: /a}, {name: b, mountPath: /a}, {name: c, mountPath: ""}]}`: {"spec.volumeMounts[1].mountPath", "spec.volumeMounts[2].mountPath"},
+		`{volumeMounts: [{name: a, mountPath: /a}], volumeDevices: [{name: a, devicePath: /a}]}`:         {"spec.volumeDevices[0].devicePath"},
+		`{labels: {"a b": x, c: "d e"}, nodeSelector: {"a b": x}, annotations: {"a/b/c": x}}`:            {"spec.annotations", "spec.labels", "spec.labels[c]", "spec.nodeSelector"},
+		`{annotations: {sallyport.io/poddefaults: x, poddefault.admission.kubeflow.org/poddefault-x: x}}`: {
+			"spec.annotations[poddefault.admission.kubeflow.org/poddefault-x]", "spec.annotations[sallyport.io/poddefaults]"},
+		`{sidecars: [{name: a}, {name: a}], initContainers: [{name: a}, {name: B_}]}`:            {"spec.initContainers[1].name", "spec.sidecars[0].name", "spec.sidecars[1].name", "spec.sidecars[1].name"},
+		`{sidecars: [{name: a}], positions: [{name: a, place: Last}, {name: a, place: Beside}]}`: {"spec.positions[1].name", "spec.positions[1].place"},
+		`{sidecars: [{name: a}], positions: [{name: a, place: Before, container: a}]}`:           {"spec.positions[0].container"},
+		`{sidecars: [{name: a}], positions: [{name: a, place: First, container: b}]}`:            {"spec.positions[0].container"},
+		`{positions: [{name: a, place: ""}]}`:                                                    {"spec.positions[0].name", "spec.positions[0].place"},
+		`{conflictPolicy: Ask, mode: Off, containerSelector: {types: [All], names: [a], excludeNames: [a]}}`: {
+			"spec.conflictPolicy", "spec.containerSelector.names[0]", "spec.containerSelector.types[0]", "spec.mode"},
+		`{serviceAccountName: A_, priorityClassName: B_, runtimeClassName: C_, terminationGracePeriodSeconds: -1}`: {
+			"spec.priorityClassName", "spec.runtimeClassName", "spec.serviceAccountName", "spec.terminationGracePeriodSeconds"},
+		`{resources: {requests: {cpu: "2", memory: "-1"}, limits: {cpu: "1"}}}`: {"spec.resources.requests[cpu]", "spec.resources.requests[memory]"},
+		`{hostAliases: [{ip: x, hostnames: ["a b"]}, {ip: 10.0.0.1}, {ip: 10.0.0.1}]}`: {
+			"spec.hostAliases[0].hostnames[0]", "spec.hostAliases[0].ip", "spec.hostAliases[2].ip"},
+		`{dnsConfig: {nameservers: [a, 10.0.0.1, 10.0.0.2, 10.0.0.3], options: [{name: a}, {name: a}, {}]}}`: {
+			"spec.dnsConfig.nameservers", "spec.dnsConfig.nameservers[0]", "spec.dnsConfig.options[1].name", "spec.dnsConfig.options[2].name"},
+		`{ports: [{containerPort: 0}, {containerPort: 1, protocol: ICMP}, {containerPort: 2}, {containerPort: 2, protocol: TCP, name: A_}]}`: {
+			"spec.ports[0].containerPort", "spec.ports[1].protocol", "spec.ports[3].containerPort", "spec.ports[3].name", "spec.ports[3].name"},
+		`{containerSecurityContext: {capabilities: {add: [A], drop: [A]}}, podSecurityContext: {sysctls: [{name: a, value: b}, {name: a, value: c}]}}`: {
+			"spec.containerSecurityContext.capabilities.add[0]", "spec.podSecurityContext.sysctls[1].name"},
+		`{topologySpreadConstraints: [{topologyKey: "", whenUnsatisfiable: Maybe, maxSkew: 0}]}`: {
+			"spec.topologySpreadConstraints[0].maxSkew", "spec.topologySpreadConstraints[0].topologyKey", "spec.topologySpreadConstraints[0].whenUnsatisfiable"},
+		`{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{}]}}}}`: {
+			"spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"},
+		`{affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 0, preference: {matchExpressions: [{key: a, operator: Gt, values: [x]}]}}]}}}`: {
+			"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[0].values[0]",
+			"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight"},
+		`{affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: ""}]}}}`: {
+			"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey"},
+	} {
+		mistakes, _ := Check(parseSpec(t, data), field.NewPath("spec"))
+		var got []string
+		for _, mistake := range mistakes {
+			got = append(got, mistake.Field)
+		}
+		if diff := cmp.Diff(want, got, sorted); diff != "" {
+			t.Errorf("%s (-want +got):\n%s\n%v", data, diff, mistakes)
+		}
+	}
+}
+
+var sorted = cmp.Transformer("sorted", func(in []string) map[string]int {
+	out := map[string]int{}
+	for _, s := range in {
+		out[s]++
+	}
+	return out
+})
+
+func TestCheckWarnsOfWhatIsSuspicious(t *testing.T) {
+	for data, want := range map[string]string{
+		`{selector: {matchLabels: {use: "true"}}}`: "",
+		`{selector: {}}`: "spec.selector: the selector is empty",
+		`{selector: {matchLabels: {use: "yes"}}}`:                                                         `another value of the label use than "true"`,
+		`{selector: {matchLabels: {a: "true", b: "true"}}}`:                                               "several matchLabels",
+		`{selector: {matchExpressions: [{key: a, operator: Exists}]}}`:                                    "no matchLabels",
+		`{selector: {matchLabels: {use: "true"}}, volumeMounts: [{name: v, mountPath: /v}]}`:              "spec.volumes: the volume v is mounted but not brought along",
+		`{selector: {matchLabels: {use: "true"}}, env: [{name: A, value: "${namespace}"}]}`:               "spec.env[0].value: the placeholder stays as it is",
+		`{selector: {matchLabels: {use: "true"}}, substitute: true, args: ["${pod.name}"]}`:               "spec.args[0]: ${pod.name} stays as it is",
+		`{selector: {matchLabels: {use: "true"}}, substitute: true, args: ["$${pod.name} ${HOME} $(A)"]}`: "",
+	} {
+		mistakes, warnings := Check(parseSpec(t, data), field.NewPath("spec"))
+		if len(mistakes) > 0 {
+			t.Errorf("%s: %v", data, mistakes)
+		}
+		if got := strings.Join(warnings, "\n"); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: got %q, want %q", data, got, want)
+		}
+	}
+}
+
+func TestOverlapNamesThePlacesOfDisagreement(t *testing.T) {
+	object := func(spec string) *kubeflowv1alpha1.PodDefault {
+		return parsePodDefaults(t, []byte("metadata: {name: x}\nspec: "+spec))[0]
+	}
+	for name, test := range map[string]struct {
+		a, b string
+		want []string
+	}{
+		"the same variable twice": {`{selector: {}, env: [{name: A, value: "1"}]}`, `{selector: {}, env: [{name: A, value: "2"}]}`, []string{"env A"}},
+		"the same value":          {`{selector: {}, env: [{name: A, value: "1"}]}`, `{selector: {}, env: [{name: A, value: "1"}]}`, nil},
+		"selectors that exclude each other": {
+			`{selector: {matchLabels: {a: "1"}}, env: [{name: A, value: "1"}]}`, `{selector: {matchLabels: {a: "2"}}, env: [{name: A, value: "2"}]}`, nil},
+		"one that must be there and one that must not": {
+			`{selector: {matchLabels: {a: "1"}}, env: [{name: A, value: "1"}]}`,
+			`{selector: {matchExpressions: [{key: a, operator: DoesNotExist}]}, env: [{name: A, value: "2"}]}`, nil},
+		"one value and not that one": {
+			`{selector: {matchLabels: {a: "1"}}, env: [{name: A, value: "1"}]}`,
+			`{selector: {matchExpressions: [{key: a, operator: NotIn, values: ["1", "2"]}]}, env: [{name: A, value: "2"}]}`, nil},
+		"other labels": {
+			`{selector: {matchLabels: {a: "1"}}, env: [{name: A, value: "1"}]}`, `{selector: {matchLabels: {b: "2"}}, env: [{name: A, value: "2"}]}`, []string{"env A"}},
+		"fields of every kind": {
+			`{selector: {}, serviceAccountName: a, labels: {l: a}, annotations: {note: a}, nodeSelector: {p: a}, ports: [{containerPort: 1, name: a}],
+			  podSecurityContext: {runAsUser: 1}, sidecars: [{name: s, image: a}], initContainers: [{name: t}], volumes: [{name: v, secret: {secretName: a}}]}`,
+			`{selector: {}, serviceAccountName: b, labels: {l: b}, annotations: {note: b}, nodeSelector: {p: b}, ports: [{containerPort: 1, name: b}],
+			  podSecurityContext: {runAsUser: 2}, sidecars: [{name: s, image: b}, {name: t}], volumes: [{name: v, emptyDir: {}}]}`,
+			[]string{"annotation note", "container s", "container t", "label l", "nodeSelector p", "port 1/TCP", "securityContext.runAsUser", "serviceAccountName", "volume v"}},
+		"one that can never work": {`{selector: {}, env: [{name: A, value: "1"}]}`, `{selector: {}, env: [{name: A, value: "2"}, {name: A, value: "3"}]}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := object(test.a), object(test.b)
+			if diff := cmp.Diff(test.want, Overlap(a, b)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(Overlap(a, b), Overlap(b, a)); diff != "" {
+				t.Errorf("the other way round (-a +b):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOverlapOfClusterPodDefaultsLooksAtNamespaces(t *testing.T) {
+	object := func(team, value string) string {
+		return `{metadata: {name: x}, spec: {selector: {}, namespaceSelector: {matchLabels: {team: ` + team + `}}, env: [{name: A, value: "` + value + `"}]}}`
+	}
+	a, b, c := parseClusterPodDefault(t, object("a", "1")), parseClusterPodDefault(t, object("b", "2")), parseClusterPodDefault(t, object("a", "2"))
+	if got := OverlapOfCluster(a, b); got != nil {
+		t.Errorf("of two teams: %v", got)
+	}
+	if got := OverlapOfCluster(a, c); !cmp.Equal(got, []string{"env A"}) {
+		t.Errorf("of one team: %v", got)
+	}
+	own := parsePodDefaults(t, []byte(`{metadata: {name: own}, spec: {selector: {}, env: [{name: A, value: "3"}]}}`))[0]
+	if got := OverlapWithCluster(own, a); !cmp.Equal(got, []string{"env A"}) {
+		t.Errorf("of both kinds: %v", got)
+	}
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+)
+
+func parseClusterPodDefault(t testing.TB, data string) *sallyportv1alpha1.ClusterPodDefault {
+	t.Helper()
+	cpd := &sallyportv1alpha1.ClusterPodDefault{}
+	if err := yaml.UnmarshalStrict([]byte(data), cpd); err != nil {
+		t.Fatal(err)
+	}
+	return cpd
+}
+
+func TestNamespacesAreWaitedForIfTheirLabelsCount(t *testing.T) {
+	index := NewIndex()
+	index.strict = true
+	selected := func() (string, error) {
+		objects, err := index.Select(t.Context(), testNamespace, Labels{})
+		return names(objects), err
+	}
+	index.Set(CompileCluster(parseClusterPodDefault(t, `{metadata: {name: all}, spec: {selector: {}}}`)))
+	if got, err := selected(); got != "cluster/all" || err != nil {
+		t.Errorf("what asks for no labels waits: %s, %v", got, err)
+	}
+	index.Set(CompileCluster(parseClusterPodDefault(t, `{metadata: {name: some}, spec: {selector: {}, namespaceSelector: {matchLabels: {team: a}}}}`)))
+	if got, err := selected(); err == nil {
+		t.Errorf("an unknown namespace was decided on: %s", got)
+	}
+	index.SetNamespace(testNamespace, map[string]string{"team": "b"})
+	if got, err := selected(); got != "cluster/all" || err != nil {
+		t.Errorf("got %s, %v", got, err)
+	}
+	index.ReplaceNamespaces(map[string]labels.Set{testNamespace: {"team": "a"}})
+	if got, err := selected(); got != "cluster/all,cluster/some" || err != nil {
+		t.Errorf("got %s, %v", got, err)
+	}
+	index.DeleteNamespace(testNamespace)
+	if _, err := selected(); err == nil {
+		t.Error("a namespace that is gone is still known")
+	}
+}
+
+func TestTheTwoKindsAreReplacedEachByItself(t *testing.T) {
+	index := indexOf(parsePodDefaults(t, []byte("metadata: {name: own}\nspec: {selector: {}}"))...)
+	index.ReplaceCluster([]*Compiled{CompileCluster(parseClusterPodDefault(t, `{metadata: {name: all}, spec: {selector: {}}}`))})
+	index.Replace(index.All(testNamespace))
+	if got := names(index.All(testNamespace)) + " " + names(index.All("")); got != "own cluster/all" {
+		t.Errorf("got %s", got)
+	}
+	index.ReplaceCluster(nil)
+	if index.Len() != 1 {
+		t.Errorf("%d objects are left", index.Len())
+	}
+}
+
+func TestClusterPodDefaultWithABrokenNamespaceSelectorSelectsNone(t *testing.T) {
+	c := CompileCluster(parseClusterPodDefault(t, `{metadata: {name: x}, spec: {selector: {}, namespaceSelector: {matchExpressions: [{key: a, operator: Like}]}}}`))
+	if c.Problem() == nil {
+		t.Error("no problem")
+	}
+	index := NewIndex()
+	index.Set(c)
+	if objects, err := index.Select(t.Context(), testNamespace, Labels{}); err != nil || len(objects) > 0 {
+		t.Errorf("got %v, %v", objects, err)
+	}
+}

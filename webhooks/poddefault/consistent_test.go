@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// meet is where calls wait for lists that the test lets go one by one.
+func meet(list func(context.Context) (*listing, error)) *shared {
+	return &shared{list: list, idle: func() {}}
+}
+
+func TestCallsShareTheListThatBeginsAfterThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun atomic.Int32
+		release := make(chan struct{})
+		s := meet(func(context.Context) (*listing, error) {
+			n := begun.Add(1)
+			<-release
+			return &listing{map[string]version{"list": {generation: int64(n)}}}, nil
+		})
+		var group sync.WaitGroup
+		call := func(want int64) {
+			group.Go(func() {
+				l, err := s.wait(t.Context())
+				if err != nil || l.versions["list"].generation != want {
+					t.Errorf("got %v, %v; want that of list %d", l, err, want)
+				}
+			})
+		}
+		call(1)
+		synctest.Wait()
+		for range 5 {
+			call(2) // the first list has begun before them
+		}
+		synctest.Wait()
+		if n := begun.Load(); n != 1 {
+			t.Errorf("%d lists at a time", n)
+		}
+		release <- struct{}{}
+		synctest.Wait()
+		release <- struct{}{}
+		group.Wait()
+		if n := begun.Load(); n != 2 {
+			t.Errorf("%d lists for 6 calls, want 2", n)
+		}
+	})
+}
+
+func TestACallThatGoesAwayTakesNoOtherWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := meet(func(ctx context.Context) (*listing, error) {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(3 * time.Second):
+				return &listing{}, nil
+			}
+		})
+		hasty, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var group sync.WaitGroup
+		group.Go(func() {
+			if _, err := s.wait(hasty); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the one without time got %v", err)
+			}
+		})
+		synctest.Wait()
+		group.Go(func() {
+			if _, err := s.wait(t.Context()); err != nil {
+				t.Errorf("the other got %v", err)
+			}
+		})
+		group.Wait()
+	})
+}
+
+func TestAListThatFailsFailsForAllThatWaitForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cause := errors.New("away")
+		s := meet(func(context.Context) (*listing, error) { return nil, cause })
+		for range 3 {
+			if _, err := s.wait(t.Context()); !errors.Is(err, cause) {
+				t.Errorf("got %v", err)
+			}
+		}
+	})
+}
+
+func TestCorrectionsTakeThePlaceOfWhatTheWatchKnows(t *testing.T) {
+	old := parsePodDefaults(t, []byte(`
+metadata: {name: changed}
+spec: {selector: {matchLabels: {use: "old"}}}
+---
+metadata: {name: gone}
+spec: {selector: {}}
+---
+metadata: {name: same}
+spec: {selector: {}}
+`))
+	fresh := parsePodDefaults(t, []byte(`
+metadata: {name: changed}
+spec: {selector: {matchLabels: {use: "true"}}}
+---
+metadata: {name: added}
+spec: {selector: {}}
+`))
+	s := &corrected{indexOf(old...), []correction{
+		{title: "PodDefault team-a/changed", object: Compile(fresh[0])},
+		{title: "PodDefault team-a/gone"},
+		{object: Compile(fresh[1])},
+	}}
+	for use, want := range map[string]string{"true": "added,changed,same", "old": "added,same"} {
+		selected, err := s.Select(t.Context(), testNamespace, labelsOf(map[string]string{"use": use}))
+		if err != nil || names(selected) != want {
+			t.Errorf("use=%s selects %s (%v), want %s", use, names(selected), err, want)
+		}
+	}
+}
+
+func TestARefresherIsAskedOnlyIfConsistencyIsWanted(t *testing.T) {
+	source := &refreshing{Index: NewIndex(), fresh: indexOf(parsePodDefaults(t, []byte("metadata: {name: new}\nspec: {selector: {}, env: [{name: A, value: b}]}"))...)}
+	for _, freshness := range Freshnesses() {
+		settings := DefaultSettings()
+		settings.Freshness = freshness
+		webhook, err := New(source, settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := webhook.Handler.Handle(t.Context(), createRequest([]byte(`{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c"}]}}`)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(resp.Patch) > 0; got != (freshness == Consistent) {
+			t.Errorf("%s: changed is %v", freshness, got)
+		}
+	}
+	settings := DefaultSettings()
+	settings.Freshness = "fresh"
+	if _, err := New(source, settings); err == nil {
+		t.Error("an unknown freshness was taken")
+	}
+}
+
+type refreshing struct {
+	*Index
+	fresh *Index
+}
+
+func (r *refreshing) Refresh(context.Context, string) (Source, error) { return r.fresh, nil }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+// mostCounted is how many time series there may be: PodDefaults come and go, and
+// whoever may write them must not fill a memory. What is beyond counts together, under
+// an empty name and namespace.
+const mostCounted = 5000
+
+// Counts tell, for each object, how many pods it was applied to and how many were
+// denied because of it. They are metrics and no status: a status that is written
+// changes the resourceVersion that pods carry.
+type Counts struct {
+	decisions *prometheus.CounterVec
+
+	mu   sync.Mutex
+	seen map[[3]string]bool
+}
+
+// NewCounts registers the metric.
+func NewCounts(registry prometheus.Registerer) (*Counts, error) {
+	c := &Counts{
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sallyport_poddefault_decisions_total",
+			Help: "Pods that were decided on, by PodDefault (cluster/NAME for a ClusterPodDefault) and decision: applied, denied, skipped, audited or invalid. Dry runs do not count; a pod counts each time the API server asks.",
+		}, []string{"namespace", "poddefault", "decision"}),
+		seen: map[[3]string]bool{},
+	}
+	return c, registry.Register(c.decisions)
+}
+
+// Count returns a handler that counts what the handler of the webhook decides.
+func (c *Counts) Count(handler admission.Handler) admission.Handler {
+	return counting{handler, c}
+}
+
+type counting struct {
+	admission.Handler
+	counts *Counts
+}
+
+// Handle implements [admission.Handler].
+func (h counting) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
+	resp, err := h.Handler.Handle(ctx, req)
+	if err != nil || resp == nil || req.DryRun != nil && *req.DryRun {
+		return resp, err
+	}
+	for decision, names := range resp.AuditAnnotations {
+		for name := range strings.SplitSeq(names, ",") {
+			name, _, _ = strings.Cut(name, "@") // its generation
+			h.counts.add(req.Namespace, name, decision)
+		}
+	}
+	return resp, nil
+}
+
+func (c *Counts) add(namespace, name, decision string) {
+	series := [3]string{namespace, name, decision}
+	c.mu.Lock()
+	if !c.seen[series] {
+		if len(c.seen) < mostCounted {
+			c.seen[series] = true
+		} else {
+			series = [3]string{"", "", decision}
+		}
+	}
+	c.mu.Unlock()
+	c.decisions.WithLabelValues(series[:]...).Inc()
+}
+
+// deniedBy are the audit annotations of a denial: the objects that conflict.
+func (m *merge) deniedBy() map[string]string {
+	var objects []*Compiled
+	for _, conflict := range m.conflicts {
+		if !isIn(objects, conflict.object) {
+			objects = append(objects, conflict.object)
+		}
+	}
+	if len(objects) == 0 {
+		return nil
+	}
+	return map[string]string{"denied": generations(objects)}
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+)
+
+// Pods and objects with the fields beyond Kubeflow's. The generators of the fields
+// that both have are in property_test.go.
+
+func sometimes(t *rapid.T, what string) bool { return rapid.IntRange(0, 3).Draw(t, what) == 0 }
+
+func drawNodeTerm(t *rapid.T) corev1.NodeSelectorTerm {
+	term := corev1.NodeSelectorTerm{MatchExpressions: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{
+			Key: drawName.Draw(t, "node label"), Operator: corev1.NodeSelectorOpIn, Values: []string{drawName.Draw(t, "node label value")},
+		}
+	}), 0, 2).Draw(t, "expressions")}
+	if sometimes(t, "a node by name") {
+		term.MatchFields = []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{drawName.Draw(t, "node")}}}
+	}
+	return term
+}
+
+func drawAffinity(t *rapid.T) *corev1.Affinity {
+	affinity := &corev1.Affinity{}
+	if terms := rapid.SliceOfN(rapid.Custom(drawNodeTerm), 0, 2).Draw(t, "required node terms"); len(terms) > 0 {
+		affinity.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}
+	}
+	if sometimes(t, "anti-affinity") {
+		affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+				Weight: int32(rapid.IntRange(1, 2).Draw(t, "weight")), PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: drawName.Draw(t, "topology key")},
+			}},
+		}
+	}
+	return affinity
+}
+
+func drawResources(t *rapid.T) corev1.ResourceRequirements {
+	draw := func(what string, from, to int) corev1.ResourceList {
+		list := corev1.ResourceList{}
+		for _, name := range []corev1.ResourceName{"cpu", "memory"} {
+			if rapid.Bool().Draw(t, what+" of "+string(name)) {
+				list[name] = resource.MustParse(fmt.Sprint(rapid.IntRange(from, to).Draw(t, "figure")))
+			}
+		}
+		if len(list) == 0 {
+			return nil
+		}
+		return list
+	}
+	return corev1.ResourceRequirements{Requests: draw("request", 1, 2), Limits: draw("limit", 2, 4)}
+}
+
+func drawPort(t *rapid.T) corev1.ContainerPort {
+	return corev1.ContainerPort{ContainerPort: int32(rapid.IntRange(1, 2).Draw(t, "port")), Name: drawName.Draw(t, "port name")}
+}
+
+func drawCapabilities(t *rapid.T) *corev1.Capabilities {
+	all := rapid.Permutation([]corev1.Capability{"A", "B", "C"}).Draw(t, "capabilities")
+	return &corev1.Capabilities{Add: all[:1], Drop: all[1:2]}
+}
+
+func drawLifecycle(t *rapid.T) *corev1.Lifecycle {
+	return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: int64(rapid.IntRange(1, 2).Draw(t, "seconds"))}}}
+}
+
+func drawSecurity(t *rapid.T) *corev1.SecurityContext {
+	user := int64(rapid.IntRange(0, 1).Draw(t, "user"))
+	security := &corev1.SecurityContext{RunAsUser: &user}
+	if rapid.Bool().Draw(t, "has capabilities") {
+		security.Capabilities = drawCapabilities(t)
+	}
+	return security
+}
+
+func drawPodSecurity(t *rapid.T) *corev1.PodSecurityContext {
+	group := int64(rapid.IntRange(0, 1).Draw(t, "group"))
+	return &corev1.PodSecurityContext{FSGroup: &group, SupplementalGroups: rapid.SliceOfNDistinct(rapid.Int64Range(1, 3), 0, 2, rapid.ID[int64]).Draw(t, "groups")}
+}
+
+func drawDNS(t *rapid.T) *corev1.PodDNSConfig {
+	value := drawName.Draw(t, "option value")
+	return &corev1.PodDNSConfig{
+		Searches: rapid.SliceOfNDistinct(drawName, 0, 2, rapid.ID[string]).Draw(t, "search domains"),
+		Options:  []corev1.PodDNSConfigOption{{Name: drawName.Draw(t, "option"), Value: &value}},
+	}
+}
+
+// drawRichPod draws a pod that has some of the fields which objects may set.
+func drawRichPod(t *rapid.T) *corev1.Pod {
+	pod := drawPod(t)
+	spec := &pod.Spec
+	if sometimes(t, "pod has a node selector") {
+		spec.NodeSelector = drawMap(t, "node selector")
+	}
+	if sometimes(t, "pod has an affinity") {
+		spec.Affinity = drawAffinity(t)
+	}
+	if sometimes(t, "pod has a security context") {
+		spec.SecurityContext = drawPodSecurity(t)
+	}
+	if sometimes(t, "pod has a class") {
+		spec.PriorityClassName, spec.RuntimeClassName = drawName.Draw(t, "class"), new(drawName.Draw(t, "runtime class"))
+	} else {
+		spec.Priority = new(int32(0))
+	}
+	if rapid.Bool().Draw(t, "pod has a grace period") {
+		spec.TerminationGracePeriodSeconds = new(rapid.SampledFrom([]int64{30, 60}).Draw(t, "grace period"))
+	}
+	if sometimes(t, "pod has DNS") {
+		spec.DNSConfig = drawDNS(t)
+	}
+	if sometimes(t, "pod has a host alias") {
+		spec.HostAliases = []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: []string{drawName.Draw(t, "host")}}}
+	}
+	if sometimes(t, "pod tolerates for a time") {
+		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
+			Key: "slow", Operator: corev1.TolerationOpExists, TolerationSeconds: new(rapid.SampledFrom([]int64{60, 300}).Draw(t, "toleration seconds")),
+		})
+	}
+	if rapid.Bool().Draw(t, "pod has init containers") {
+		always := corev1.ContainerRestartPolicyAlways
+		native := drawContainer("native")(t)
+		native.RestartPolicy = &always
+		spec.InitContainers = []corev1.Container{drawContainer("init-a")(t), native}
+	}
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		if sometimes(t, "container has resources") {
+			c.Resources = drawResources(t)
+		}
+		if sometimes(t, "container has a port") {
+			c.Ports = []corev1.ContainerPort{drawPort(t)}
+		}
+		if sometimes(t, "container has a security context") {
+			c.SecurityContext = drawSecurity(t)
+		}
+		if sometimes(t, "container has a hook") {
+			c.Lifecycle = drawLifecycle(t)
+		}
+	}
+	if sometimes(t, "limits of a LimitRange") {
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		pod.Annotations[limitRangerAnnotation] = limitRangerPrefix + "cpu, memory request for container main-0; cpu limit for container main-0"
+	}
+	return pod
+}
+
+var drawPolicy = rapid.SampledFrom([]kubeflowv1alpha1.ConflictPolicy{
+	"", kubeflowv1alpha1.ConflictDeny, kubeflowv1alpha1.ConflictKeepPod, kubeflowv1alpha1.ConflictOverride, kubeflowv1alpha1.ConflictSkip,
+	kubeflowv1alpha1.ConflictKeepPod, kubeflowv1alpha1.ConflictOverride, kubeflowv1alpha1.ConflictSkip,
+})
+
+// enrich gives a spec some of the fields beyond Kubeflow's.
+func enrich(t *rapid.T, spec *kubeflowv1alpha1.PodDefaultSpec) {
+	spec.ConflictPolicy = drawPolicy.Draw(t, "policy")
+	spec.Priority = int32(rapid.IntRange(-1, 1).Draw(t, "priority"))
+	if rapid.IntRange(0, 7).Draw(t, "mode") == 0 {
+		spec.Mode = kubeflowv1alpha1.ModeAudit
+	}
+	if sometimes(t, "has a node selector") {
+		spec.NodeSelector = drawMap(t, "node selector")
+	}
+	if sometimes(t, "has an affinity") {
+		spec.Affinity = drawAffinity(t)
+	}
+	if sometimes(t, "has a pod security context") {
+		spec.PodSecurityContext = drawPodSecurity(t)
+	}
+	if sometimes(t, "has a container security context") {
+		spec.ContainerSecurityContext = drawSecurity(t)
+	}
+	if sometimes(t, "has resources") {
+		spec.Resources = new(drawResources(t))
+	}
+	if sometimes(t, "has a class") {
+		spec.PriorityClassName = drawName.Draw(t, "class")
+		spec.RuntimeClassName = new(drawName.Draw(t, "runtime class"))
+	}
+	if sometimes(t, "has a grace period") {
+		spec.TerminationGracePeriodSeconds = new(rapid.SampledFrom([]int64{30, 60, 90}).Draw(t, "grace period"))
+	}
+	if sometimes(t, "has DNS") {
+		spec.DNSConfig = drawDNS(t)
+	}
+	if sometimes(t, "has a host alias") {
+		spec.HostAliases = []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: []string{drawName.Draw(t, "host")}}}
+	}
+	if sometimes(t, "has a hook") {
+		spec.Lifecycle = drawLifecycle(t)
+	}
+	if sometimes(t, "has ports") {
+		spec.Ports = drawList(t, "ports", drawPort, func(p corev1.ContainerPort) string { return fmt.Sprint(p.ContainerPort) })
+	}
+	if sometimes(t, "has a device") {
+		spec.VolumeDevices = []corev1.VolumeDevice{{Name: drawName.Draw(t, "device volume"), DevicePath: "/dev/" + drawName.Draw(t, "device")}}
+	}
+	if sometimes(t, "has a spread constraint") {
+		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			TopologyKey: "a", WhenUnsatisfiable: corev1.DoNotSchedule, MaxSkew: int32(rapid.IntRange(1, 2).Draw(t, "skew")),
+		}}
+	}
+	if sometimes(t, "tolerates for a time") {
+		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
+			Key: "slow", Operator: corev1.TolerationOpExists, TolerationSeconds: new(rapid.SampledFrom([]int64{60, 90, 300}).Draw(t, "toleration seconds")),
+		})
+	}
+	if rapid.Bool().Draw(t, "picks containers") {
+		all := []kubeflowv1alpha1.ContainerType{kubeflowv1alpha1.TypeContainer, kubeflowv1alpha1.TypeInitContainer, kubeflowv1alpha1.TypeInjected}
+		spec.ContainerSelector = &kubeflowv1alpha1.ContainerSelector{
+			Types: rapid.Permutation(all).Draw(t, "types")[:rapid.IntRange(0, 3).Draw(t, "how many")],
+		}
+		if sometimes(t, "excludes") {
+			spec.ContainerSelector.ExcludeNames = []string{"main-0"}
+		}
+	}
+	for _, list := range [][]corev1.Container{spec.Sidecars, spec.InitContainers} {
+		for i := range list {
+			if rapid.Bool().Draw(t, "has a position") {
+				spec.Positions = append(spec.Positions, drawPosition(t, list[i].Name))
+			}
+		}
+	}
+	if sometimes(t, "substitutes") {
+		spec.Substitute = true
+		spec.Env = append(spec.Env, corev1.EnvVar{Name: "FILLED", Value: "${namespace}-${pod.labels['" + drawName.Draw(t, "placeholder") + "']}"})
+	}
+}
+
+func drawPosition(t *rapid.T, name string) kubeflowv1alpha1.ContainerPosition {
+	p := kubeflowv1alpha1.ContainerPosition{Name: name, Place: rapid.SampledFrom([]kubeflowv1alpha1.ContainerPlace{
+		kubeflowv1alpha1.PlaceFirst, kubeflowv1alpha1.PlaceLast, kubeflowv1alpha1.PlaceBefore, kubeflowv1alpha1.PlaceAfter,
+	}).Draw(t, "place")}
+	if p.Place == kubeflowv1alpha1.PlaceBefore || p.Place == kubeflowv1alpha1.PlaceAfter {
+		p.Container = rapid.SampledFrom([]string{"main-0", "main-1", "init-b", "side-b", "missing"}).Draw(t, "beside")
+		if p.Container == name {
+			p.Container = "missing"
+		}
+	}
+	return p
+}
+
+// drawObjects draws PodDefaults and ClusterPodDefaults with all that they may have.
+func drawObjects(t *rapid.T) []*Compiled {
+	var out []*Compiled
+	for _, pd := range drawPodDefaults(t) {
+		enrich(t, &pd.Spec)
+		out = append(out, Compile(pd))
+	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "ClusterPodDefaults") {
+		pd := drawPodDefault(fmt.Sprintf("pd-%d", i))(t)
+		enrich(t, &pd.Spec)
+		cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: pd.Name, ResourceVersion: "8"}}
+		cpd.Spec.PodDefaultSpec = pd.Spec
+		out = append(out, CompileCluster(cpd))
+	}
+	return out
+}
+
+func indexOfCompiled(objects []*Compiled) *Index {
+	index := NewIndex()
+	for _, c := range objects {
+		index.Set(c)
+	}
+	return index
+}
