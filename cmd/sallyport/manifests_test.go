@@ -184,10 +184,10 @@ func TestCAFileBecomesTheCABundle(t *testing.T) {
 
 func TestMistakesInFlagsOfManifestsAreAllNamed(t *testing.T) {
 	sallyport(t, "manifests").wantError(t, "--service or --url is needed")
-	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose namespace, crd, rbac, workload or configurations")
+	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose namespace, crd, rbac, flowcontrol, workload or configurations")
 	sallyport(t, "manifests", "--part", "crds,rbac", "--service", "webhooks", "--failure-policy", "ignore", "--webhook-timeout", "31",
 		"--service-account", "R2D2", "--authority-secret", "x").wantError(t,
-		`--part "crds": choose namespace, crd, rbac, workload or configurations`, `--service: "webhooks": write NAMESPACE/NAME`, `--failure-policy "ignore": choose Fail or Ignore`,
+		`--part "crds": choose namespace, crd, rbac, flowcontrol, workload or configurations`, `--service: "webhooks": write NAMESPACE/NAME`, `--failure-policy "ignore": choose Fail or Ignore`,
 		"--webhook-timeout 31: the API server allows 1 to 30", `--service-account "R2D2"`, `--authority-secret "x": write NAMESPACE/NAME`)
 }
 
