@@ -267,12 +267,14 @@ func (b *backend) drain() (time.Duration, bool) {
 				return d, true
 			}
 		}
-		return 95 * time.Second, true // the default of --drain-timeout
 	}
 	if said, ok := b.workload.template.Annotations[DrainAnnotation]; ok {
 		if d, err := time.ParseDuration(said); err == nil {
 			return d, true
 		}
+	}
+	if serves(*container) {
+		return 95 * time.Second, true // the default of --drain-timeout
 	}
 	if container.Lifecycle == nil || container.Lifecycle.PreStop == nil {
 		return 0, false

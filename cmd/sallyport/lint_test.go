@@ -110,22 +110,18 @@ func TestLintFindsNothingWrongInWhatManifestsPrints(t *testing.T) {
 	}
 }
 
-func TestLintFindsNothingWrongInTheDeploymentOfTheDocumentation(t *testing.T) {
-	text, err := os.ReadFile("../../docs/install.md")
+func TestLintFindsNothingWrongInTheWorkloadThatIsInstalled(t *testing.T) {
+	const file = "../../config/base/workload.yaml"
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "```yaml\napiVersion: v1\nkind: Service\n")
-	shown, _, ok := strings.Cut(rest, "```")
-	if !ok {
-		t.Fatal("there is no Service in docs/install.md")
-	}
-	got := linted(t, "apiVersion: v1\nkind: Service\n"+shown, exitOK, "-f", "-")
+	got := linted(t, string(text), exitOK, "-f", "-")
 	if got.Checked["Deployment"] != 1 || got.Checked["PodDisruptionBudget"] != 1 {
 		t.Errorf("checked %v", got.Checked)
 	}
-	one := strings.Replace(shown, "replicas: 2", "replicas: 1", 1)
-	if got := linted(t, "apiVersion: v1\nkind: Service\n"+one, exitFound, "-f", "-"); !slices.Equal(rulesOf(got.Findings), []string{"workload-replicas"}) {
+	one := strings.Replace(string(text), "replicas: 2", "replicas: 1", 1)
+	if got := linted(t, one, exitFound, "-f", "-"); !slices.Equal(rulesOf(got.Findings), []string{"workload-replicas"}) {
 		t.Errorf("with one replica, found %+v", got.Findings)
 	}
 }
