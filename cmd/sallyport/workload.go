@@ -191,7 +191,8 @@ func (w *workloadManifests) objects(o *manifestsOptions, given *pflag.FlagSet) (
 		args = append(args, "--tls-cert-file="+path.Join(tlsFolder, certificateFile), "--tls-private-key-file="+path.Join(tlsFolder, privateKeyFile),
 			"--tls-ca-file="+path.Join(tlsFolder, caFile))
 	}
-	container.Args = append(args, "--secure-port="+strconv.Itoa(int(w.securePort)))
+	args = append(args, "--secure-port="+strconv.Itoa(int(w.securePort)))
+	container.Args = args
 
 	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
 	serviceMeta := meta

@@ -5,6 +5,7 @@ package install
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +43,8 @@ func sallyport(t *testing.T) string {
 
 func withStderr(err error) string {
 	text := err.Error()
-	if exit, ok := err.(*exec.ExitError); ok {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
 		text += "\n" + string(exit.Stderr)
 	}
 	return text

@@ -316,9 +316,17 @@ func comparable(t *testing.T, objects []*unstructured.Unstructured) map[string]a
 			}
 			object.Object["data"] = config
 		case "ClusterRole":
-			if object.Object["rules"] == nil {
-				object.Object["rules"] = []any{}
+			rules := []string{} // whose order says nothing
+			list, _, _ := unstructured.NestedSlice(object.Object, "rules")
+			for _, rule := range list {
+				text, err := yaml.Marshal(rule)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rules = append(rules, string(text))
 			}
+			slices.Sort(rules)
+			object.Object["rules"] = rules
 		}
 		out[object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName()] = object.Object
 	}
