@@ -73,7 +73,7 @@ func testBackstop(t *testing.T, e *env) {
 	name := e.namespace(t, "backstop")
 	kubeconfig := e.serviceAccount(t, name)
 	serve := func() *server {
-		return e.serve(t, name, "--kubeconfig", kubeconfig, "--guard", "Backstop")
+		return e.serve(t, name, "--kubeconfig", kubeconfig, "--guard", "Backstop", "--controllers", "poddefault-index")
 	}
 	s := serve()
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
