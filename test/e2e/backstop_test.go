@@ -167,9 +167,9 @@ func testBackstop(t *testing.T, e *env) {
 		err := e.client.Create(ctx, pod, client.DryRunAll)
 		return err == nil, err
 	})
-	if log := s.log.String(); !strings.Contains(log, "install it again") {
-		t.Errorf("the log does not say what to do:\n%s", log)
-	}
+	eventually(t, "the log to say what to do", func(context.Context) (bool, error) {
+		return strings.Contains(s.log.String(), "install it again"), nil
+	})
 	e.installIndexes(t, definitions)
 	e.awaitPolicy(t, name, admissionregistrationv1.Ignore)
 	eventuallyWithin(t, time.Minute, "the index to be back", func(ctx context.Context) (bool, error) { return e.indexed(ctx, name, 2) })
