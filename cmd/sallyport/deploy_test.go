@@ -27,6 +27,7 @@ const (
 
 // kubeflowFlags are what serve and manifests are told there.
 var kubeflowFlags = []string{
+	"--poddefault-freshness", "Consistent", // as if PodDefaults were listed for each pod, which the old component does
 	"--authorize-authors", "warn", // whoever has written PodDefaults there goes on to
 	"--service", kubeflowService, "--configuration-name", "poddefaults-webhook-mutating-webhook-configuration",
 	"--service-account", "poddefaults-webhook-service-account", "--own-pods", "app=poddefaults", "--shared-namespace",

@@ -93,6 +93,7 @@ func newManifestsCommand() *cobra.Command {
 		o.certificates.AddSourceFlags(cmd)
 		o.election.AddElectFlag(cmd)
 		o.webhooks.addFlag(cmd)
+		addPodDefaultFlags(cmd, &o.builtin.podDefault.Settings)
 		addAuthorFlag(cmd, &o.builtin.podDefault)
 		addGuardFlag(cmd, &o.builtin.podDefault)
 		o.controllers.addFlag(cmd)
