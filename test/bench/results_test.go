@@ -74,10 +74,10 @@ func someResults() *results {
 			{Case: imagePullValidate, Title: "a policy", Server: policiesName, RatioToFloor: 2.2},
 			{Case: serviceTypeAllowed, Title: "a policy", Server: policiesName, RatioToFloor: 1.9},
 			{Case: projectLimitStamp, Title: "a policy", Server: policiesName, RatioToFloor: 1.9},
-			{Case: volumeLabelled, Title: "a volume", Server: cloudName, RatioToFloor: 2.5},
 			{Case: projectLimitCount, Title: "a policy", Server: policiesName, RatioToFloor: 1.9},
 			{Case: datasetTwo, Title: "datasets", Server: datasetsName, RatioToFloor: 3.5, PeakRSSMiB: 256},
 			{Case: datasetNone, Title: "datasets", Server: datasetsName, RatioToFloor: 2},
+			{Case: volumeLabelled, Title: "a volume", Server: cloudName, RatioToFloor: 2.5},
 		},
 		Volumes: []creation{{Server: volumePatchName, CreatesPerSecond: 400}, {Server: cloudName, CreatesPerSecond: 380}},
 		Listings: []listing{
