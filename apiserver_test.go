@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -28,6 +27,7 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
@@ -130,7 +130,7 @@ func TestWhatHandlersDoOnARealAPIServer(t *testing.T) {
 	settings.Client = client
 	settings.Logger = slog.New(slog.DiscardHandler)
 	settings.LeaderElection.Enabled = false
-	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", freePort(t), "0"
+	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", processtest.FreePort(t), "0"
 	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
 	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Serving.Port)
 	run(t, app, settings)
@@ -201,16 +201,6 @@ func TestWhatHandlersDoOnARealAPIServer(t *testing.T) {
 	}
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
 // run runs the application until the test and its sub-tests end, and sees that it
 // ends then.
 func run(t *testing.T, app *sallyport.App, settings sallyport.Settings) {
@@ -246,7 +236,7 @@ func TestControllersWithoutTheWebhooks(t *testing.T) {
 	settings.Client, settings.Logger = client, slog.New(slog.DiscardHandler)
 	settings.Webhooks, settings.Controllers = nil, []string{"*", "-left-out"}
 	settings.LeaderElection.Namespace = "default"
-	address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	address := fmt.Sprintf("127.0.0.1:%d", processtest.FreePort(t))
 	settings.Serving.MetricsBindAddress = address
 	run(t, app, settings)
 	<-started

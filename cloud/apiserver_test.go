@@ -29,6 +29,7 @@ import (
 	genericcontrollermanager "k8s.io/controller-manager/app"
 	"k8s.io/controller-manager/controller"
 
+	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -158,7 +159,7 @@ func TestOnARealAPIServer(t *testing.T) {
 	}
 
 	clients := newCA(t)
-	known, unknown := freePort(t), freePort(t)
+	known, unknown := processtest.FreePort(t), processtest.FreePort(t)
 	users := clientcmdapi.NewConfig()
 	certFile, keyFile := clients.files(clients.issue("kube-apiserver"))
 	identity := &clientcmdapi.AuthInfo{ClientCertificate: certFile, ClientKey: keyFile}
@@ -193,14 +194,14 @@ func TestOnARealAPIServer(t *testing.T) {
 	t.Run("a builder's cloud controller manager labels volumes of its own source", func(t *testing.T) { testBuilder(t, c) })
 	t.Run("500 volumes at once are one call to the cloud each", func(t *testing.T) { testManyVolumes(t, c) })
 	t.Run("with the gate off controllers run, and no port is open", func(t *testing.T) {
-		port := freePort(t)
+		port := processtest.FreePort(t)
 		c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), port, gateOff)
 		if isOpen(port) {
 			t.Error("the port is open")
 		}
 	})
 	t.Run("without a webhook that is enabled no port is open", func(t *testing.T) {
-		port := freePort(t)
+		port := processtest.FreePort(t)
 		c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), port, gate, "--webhooks=-pvl")
 		if isOpen(port) {
 			t.Error("the port is open")
@@ -213,7 +214,7 @@ func TestOnARealAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		command.SetArgs([]string{"--kubeconfig=" + sallyporttest.Kubeconfig(t, c.config), "--cloud-provider=test", "--secure-port=0", "--webhooks=*", gate,
-			fmt.Sprint("--webhook-secure-port=", freePort(t))})
+			fmt.Sprint("--webhook-secure-port=", processtest.FreePort(t))})
 		command.SilenceErrors, command.SilenceUsage = true, true
 		if err := command.Execute(); err == nil || !strings.Contains(err.Error(), "does not implement PV labeling") {
 			t.Errorf("%v", err)
@@ -240,7 +241,7 @@ func testBuilder(t *testing.T, c *cluster) {
 		}
 		return zoneOf(ctx, pv)
 	}
-	m := c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(label), freePort(t), gate)
+	m := c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(label), processtest.FreePort(t), gate)
 	c.eventually("a volume with labels", gce("a"), labelled)
 	if pv, err := c.create("foreign", corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/a"}}, true); !plain(pv, err) {
 		t.Errorf("a volume of another source: %+v %v", pv, err)
@@ -277,7 +278,7 @@ func testManyVolumes(t *testing.T, c *cluster) {
 			return zoneOf(ctx, pv)
 		}}
 	}
-	c.built(t, registry(t, PersistentVolumeLabel("gce")), initialize, freePort(t), gate, "--webhook-failure-policy=Fail", "--webhook-timeout=30")
+	c.built(t, registry(t, PersistentVolumeLabel("gce")), initialize, processtest.FreePort(t), gate, "--webhook-failure-policy=Fail", "--webhook-timeout=30")
 	c.eventually("a volume with labels", gce("warm"), labelled)
 	var group sync.WaitGroup
 	for i := range 500 {

@@ -37,6 +37,8 @@ import (
 	"k8s.io/cloud-provider/options"
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/sallyport-io/sallyport/internal/processtest"
 )
 
 const (
@@ -174,7 +176,7 @@ func start(t *testing.T, r *Registry, initialize app.InitCloudFunc, more ...stri
 
 func launch(t *testing.T, r *Registry, initialize app.InitCloudFunc, more ...string) *manager {
 	t.Helper()
-	return launchAt(t, freePort(t), r, initialize, more...)
+	return launchAt(t, processtest.FreePort(t), r, initialize, more...)
 }
 
 func launchAt(t *testing.T, port int, r *Registry, initialize app.InitCloudFunc, more ...string) *manager {
@@ -281,16 +283,6 @@ func gceVolume(name string) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
 	pv.Spec.GCEPersistentDisk = &corev1.GCEPersistentDiskVolumeSource{PDName: name}
 	return pv
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // isOpen tells whether anybody listens on a port.

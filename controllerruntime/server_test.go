@@ -37,6 +37,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/controllerruntime"
+	"github.com/sallyport-io/sallyport/internal/processtest"
 )
 
 func TestMain(m *testing.M) {
@@ -79,16 +80,6 @@ func certificates(t *testing.T) (directory string, roots *x509.CertPool) {
 	}
 	roots.AddCert(certificate)
 	return directory, roots
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // running is a server that runs until stop.
@@ -167,7 +158,7 @@ func welcome() *ctrladmission.Webhook {
 func options(t *testing.T) (webhook.Options, *x509.CertPool) {
 	t.Helper()
 	directory, roots := certificates(t)
-	return webhook.Options{Host: "127.0.0.1", Port: freePort(t), CertDir: directory}, roots
+	return webhook.Options{Host: "127.0.0.1", Port: processtest.FreePort(t), CertDir: directory}, roots
 }
 
 // quick is a server that does not drain for longer than it must.

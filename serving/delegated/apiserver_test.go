@@ -15,7 +15,6 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -34,6 +33,7 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/serving/delegated"
 )
@@ -159,16 +159,6 @@ func rights(t *testing.T, client kubernetes.Interface, path string) {
 	}
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
 // application labels ConfigMaps of one case.
 func application(t *testing.T, way string, server *rest.Config) *sallyport.App {
 	t.Helper()
@@ -210,7 +200,7 @@ func run(t *testing.T, app *sallyport.App, settings sallyport.Settings) {
 func TestWhoMayCallOnARealAPIServer(t *testing.T) {
 	c := &callers{folder: t.TempDir(), ports: map[string]int{}}
 	for _, way := range ways {
-		c.ports[way] = freePort(t)
+		c.ports[way] = processtest.FreePort(t)
 	}
 	c.configure(t)
 	c.ownCA(t)

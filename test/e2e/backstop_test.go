@@ -24,6 +24,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
@@ -254,17 +255,5 @@ func (e *env) serviceAccount(t *testing.T, name string) string {
 // eventuallyWithin is [eventually] for what takes longer.
 func eventuallyWithin(t *testing.T, limit time.Duration, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	for {
-		ok, err := condition(ctx)
-		if ok && err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s (last error: %v)", what, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+	processtest.Eventually(t.Context(), t, limit, what, condition)
 }

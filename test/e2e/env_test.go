@@ -21,6 +21,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -154,19 +155,7 @@ func eventually(t *testing.T, what string, condition func(context.Context) (bool
 
 func eventuallyIn(ctx context.Context, t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		ok, err := condition(ctx)
-		if ok && err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s (last error: %v)", what, err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	processtest.Eventually(ctx, t, patience, what, condition)
 }
 
 // status returns the API status of an error.

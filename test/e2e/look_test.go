@@ -36,6 +36,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -281,7 +282,7 @@ func hostAddress(t *testing.T) (address string, own bool) {
 func testDoctorService(t *testing.T, e *env) {
 	name := e.namespace(t, "behind-service")
 	address, own := hostAddress(t)
-	metrics, server := fmt.Sprint(freePort(t)), "https://127.0.0.1:443"
+	metrics, server := fmt.Sprint(processtest.FreePort(t)), "https://127.0.0.1:443"
 	if own { // or else there is nobody at the address
 		s := e.start(t, name, "--registration", "none", "--bind-address", address, "--metrics-bind-address", address+":"+metrics,
 			"--authority-secret", name+"/sallyport-authority")

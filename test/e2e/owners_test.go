@@ -23,6 +23,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
@@ -190,7 +191,7 @@ func startNode(t *testing.T, e *env) {
 // startBinary starts a part of Kubernetes until the test ends.
 func startBinary(t *testing.T, name string, args ...string) {
 	t.Helper()
-	log := &logBuffer{}
+	log := &processtest.Log{}
 	process := exec.Command(controlPlaneBinary(t, name), args...)
 	process.Stdout, process.Stderr = log, log
 	process.Dir = t.TempDir()

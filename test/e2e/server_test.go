@@ -8,18 +8,18 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sallyport-io/sallyport/internal/processtest"
 )
 
 // A server is one sallyport serve process.
@@ -27,7 +27,7 @@ type server struct {
 	url     string // of the webhooks
 	metrics string
 	process *exec.Cmd
-	log     *logBuffer
+	log     *processtest.Log
 	ended   chan struct{}
 	err     error // of the process, once ended
 }
@@ -48,7 +48,7 @@ func (e *env) serve(t *testing.T, name string, args ...string) *server {
 // start starts the process and waits for nothing.
 func (e *env) start(t *testing.T, name string, args ...string) *server {
 	t.Helper()
-	port, metricsPort := freePort(t), freePort(t)
+	port, metricsPort := processtest.FreePort(t), processtest.FreePort(t)
 	// Of a server that shares its API server with others, statuses are none of its
 	// business: it would write those of all of them.
 	controllers := ""
@@ -58,7 +58,7 @@ func (e *env) start(t *testing.T, name string, args ...string) *server {
 	s := &server{
 		url:     fmt.Sprintf("https://127.0.0.1:%d", port),
 		metrics: fmt.Sprintf("http://127.0.0.1:%d", metricsPort),
-		log:     &logBuffer{},
+		log:     &processtest.Log{},
 		ended:   make(chan struct{}),
 	}
 	s.process = exec.Command(e.binary, append([]string{
@@ -191,36 +191,4 @@ func (s *server) metric(t *testing.T, name string) string {
 	}
 	t.Fatalf("there is no metric %s", name)
 	return ""
-}
-
-// freePort finds a port that nobody listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
-// logBuffer keeps what a process writes.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

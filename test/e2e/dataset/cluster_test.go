@@ -6,14 +6,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/fluid"
 )
@@ -73,7 +73,7 @@ func startCluster(t *testing.T) *cluster {
 func (c *cluster) startScheduling(t *testing.T) {
 	t.Helper()
 	c.start(t, filepath.Join(c.assets, "kube-scheduler"), "--kubeconfig", c.kubeconfig, "--authentication-kubeconfig", c.kubeconfig,
-		"--authorization-kubeconfig", c.kubeconfig, "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", freePort(t), "--cert-dir", t.TempDir())
+		"--authorization-kubeconfig", c.kubeconfig, "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(processtest.FreePort(t)), "--cert-dir", t.TempDir())
 	c.start(t, filepath.Join(c.assets, "kwok"), "--kubeconfig", c.kubeconfig, "--manage-all-nodes")
 }
 
@@ -100,7 +100,7 @@ func (c *cluster) startServer(t *testing.T, configuration string) {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":sallyport"
 	config.Impersonate.Groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
-	port, metricsPort := freePort(t), freePort(t)
+	port, metricsPort := strconv.Itoa(processtest.FreePort(t)), strconv.Itoa(processtest.FreePort(t))
 	c.metrics = "http://127.0.0.1:" + metricsPort
 	log := c.start(t, c.binary, "serve", "--config", file, "--kubeconfig", sallyporttest.Kubeconfig(t, config), "--url", "https://127.0.0.1:"+port,
 		"--bind-address", "127.0.0.1", "--secure-port", port, "--metrics-bind-address", "127.0.0.1:"+metricsPort,
@@ -122,10 +122,10 @@ func (c *cluster) startServer(t *testing.T, configuration string) {
 }
 
 // start runs a process until the test ends. Its log is shown if the test fails.
-func (c *cluster) start(t *testing.T, name string, args ...string) *logBuffer {
+func (c *cluster) start(t *testing.T, name string, args ...string) *processtest.Log {
 	t.Helper()
 	process := exec.Command(name, args...)
-	log := &logBuffer{}
+	log := &processtest.Log{}
 	process.Stderr, process.Stdout = log, log
 	if err := process.Start(); err != nil {
 		t.Fatalf("%s: %v (run `make test`, which builds it once)", filepath.Base(name), err)
@@ -259,52 +259,5 @@ func unschedulable(pod *corev1.Pod) bool {
 // eventually polls until the condition holds.
 func eventually(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for {
-		ok, err := condition(ctx)
-		if ok && err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s (last error: %v)", what, err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// freePort finds a port that nobody listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
-// logBuffer keeps what a process writes.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
+	processtest.Eventually(t.Context(), t, patience, what, condition)
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,6 +27,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -215,7 +215,7 @@ type process struct {
 // serve starts a server as its pod would, and waits until it is ready.
 func (u *newUser) serve(t *testing.T, args []string) *process {
 	t.Helper()
-	port, metrics := freePort(t), freePort(t)
+	port, metrics := processtest.FreePort(t), processtest.FreePort(t)
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
 		return strings.HasPrefix(arg, "--service=") || strings.HasPrefix(arg, "--secure-port=")
 	})
@@ -286,29 +286,7 @@ func (p *process) stop(t *testing.T) {
 
 func (u *newUser) eventually(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for {
-		ok, err := condition(ctx)
-		if ok && err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s (last error: %v)", what, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
+	processtest.Eventually(t.Context(), t, patience, what, condition)
 }
 
 // log keeps what a process writes.
