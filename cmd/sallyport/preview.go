@@ -55,7 +55,7 @@ func newPreviewCommand() *cobra.Command {
 			}
 			return err
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.preview(cmd, args) },
+		RunE: o.preview,
 	}
 	o.addFlags(cmd, "PodDefaults and ClusterPodDefaults")
 	addFlagGroup(cmd, "Output", func() {

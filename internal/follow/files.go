@@ -24,7 +24,7 @@ func Files(ctx context.Context, log *slog.Logger, what string, interval time.Dur
 	var changes <-chan fsnotify.Event
 	var failures <-chan error
 	if watcher, err := watch(files); err != nil {
-		log.WarnContext(ctx, what+" is only polled", slog.Any("error", err), slog.Duration("interval", interval))
+		log.WarnContext(ctx, "files are only polled", slog.String("files", what), slog.Any("error", err), slog.Duration("interval", interval))
 	} else {
 		defer func() { _ = watcher.Close() }()
 		changes, failures = watcher.Events, watcher.Errors
@@ -38,7 +38,7 @@ func Files(ctx context.Context, log *slog.Logger, what string, interval time.Dur
 			return
 		case <-changes:
 		case err := <-failures:
-			log.WarnContext(ctx, "watching "+what, slog.Any("error", err))
+			log.WarnContext(ctx, "watching files", slog.String("files", what), slog.Any("error", err))
 		case <-ticker.C:
 		}
 	}

@@ -10,14 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	metadataclient "k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -26,6 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cluster"
 )
 
 // Watcher is a [Source] that follows the PodDefaults and ClusterPodDefaults of a
@@ -60,11 +58,11 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(w.contact.wrap)
 
-	podDefaults, err := clientFor(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
+	podDefaults, err := cluster.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
 	if err != nil {
 		return nil, fmt.Errorf("client for PodDefaults: %w", err)
 	}
-	cluster, err := clientFor(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme)
+	clusterWide, err := cluster.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme)
 	if err != nil {
 		return nil, fmt.Errorf("client for ClusterPodDefaults: %w", err)
 	}
@@ -72,13 +70,13 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for metadata: %w", err)
 	}
-	w.lists = newLists(metadataOnly, podDefaults, cluster)
+	w.lists = newLists(metadataOnly, podDefaults, clusterWide)
 	namespaces := metadataOnly.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 
 	w.follow("poddefaults", &kubeflowv1alpha1.PodDefault{}, podDefaultStore{w},
 		cache.NewListWatchFromClient(podDefaults, kubeflowv1alpha1.PodDefaultResource, metav1.NamespaceAll, fields.Everything()))
 	w.follow("clusterpoddefaults", &sallyportv1alpha1.ClusterPodDefault{}, clusterPodDefaultStore{w},
-		ifInstalled(cache.NewListWatchFromClient(cluster, sallyportv1alpha1.ClusterPodDefaultResource, metav1.NamespaceAll, fields.Everything()),
+		ifInstalled(cache.NewListWatchFromClient(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, metav1.NamespaceAll, fields.Everything()),
 			func() runtime.Object { return &sallyportv1alpha1.ClusterPodDefaultList{} }))
 	w.follow("namespaces", &metav1.PartialObjectMetadata{}, namespaceStore{w}, &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -91,28 +89,8 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 	return w, nil
 }
 
-func clientFor(config *rest.Config, group schema.GroupVersion, add func(*runtime.Scheme) error) (*rest.RESTClient, error) {
-	scheme := runtime.NewScheme()
-	if err := add(scheme); err != nil {
-		return nil, err
-	}
-	config = rest.CopyConfig(config)
-	config.GroupVersion = &group
-	config.APIPath = "/apis"
-	config.ContentType = runtime.ContentTypeJSON
-	config.AcceptContentTypes = runtime.ContentTypeJSON
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	return rest.RESTClientFor(config)
-}
-
 func (w *Watcher) follow(name string, example any, store cache.ReflectorStore, from cache.ListerWatcher) {
-	klogger := logr.FromSlogHandler(w.logger.Handler())
-	w.reflectors = append(w.reflectors, cache.NewReflectorWithOptions(from, example, store, cache.ReflectorOptions{
-		Name:   name,
-		Logger: &klogger,
-		// Jitter keeps replicas from coming back all at once.
-		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 5 * time.Second},
-	}))
+	w.reflectors = append(w.reflectors, cluster.Reflector(name, w.logger, from, example, store))
 }
 
 // Run follows all of them until the context ends.

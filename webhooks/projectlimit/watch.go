@@ -10,17 +10,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cluster"
 )
 
 // Watcher is a [Source] that follows the namespaces of a cluster. It keeps of each
@@ -41,8 +40,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 	}
 	namespaces := client.Resource(schema.GroupVersionResource(namespaceResource))
 	w := &Watcher{index: NewIndex()}
-	klogger := logr.FromSlogHandler(logger.Handler())
-	w.reflector = cache.NewReflectorWithOptions(
+	w.reflector = cluster.Reflector("projects", logger,
 		&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 				return namespaces.List(ctx, options)
@@ -52,12 +50,6 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 			},
 		},
 		&metav1.PartialObjectMetadata{}, (*watcherStore)(w),
-		cache.ReflectorOptions{
-			Name:   "projects",
-			Logger: &klogger,
-			// Jitter keeps replicas from coming back all at once.
-			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 5 * time.Second},
-		},
 	)
 	return w, nil
 }

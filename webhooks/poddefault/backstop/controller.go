@@ -13,25 +13,20 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cluster"
 )
 
 // Name is how the controller is called where controllers are chosen.
 const Name = "poddefault-index"
 
 // Leader tells which of several replicas runs the controller.
-type Leader interface {
-	Leading() bool
-	// Changed returns a channel that is closed when Leading changes next; nil if never.
-	Changed() <-chan struct{}
-}
+type Leader = cluster.Leader
 
 // Options are what a controller needs beside a client.
 type Options struct {
@@ -91,10 +86,10 @@ func NewController(config *rest.Config, options Options) (*Controller, error) {
 	}
 	c := &Controller{options: options, log: options.Logger.With("controller", Name), pace: defaultPace}
 	var err error
-	if c.client, err = clientFor(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
+	if c.client, err = cluster.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for PodDefaults: %w", err)
 	}
-	if c.cluster, err = clientFor(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
+	if c.cluster, err = cluster.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for ClusterPodDefaults and indexes: %w", err)
 	}
 	metadataClient, err := metadata.NewForConfig(config)
@@ -104,21 +99,6 @@ func NewController(config *rest.Config, options Options) (*Controller, error) {
 	c.namespaces = metadataClient.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 	c.metrics, err = newMetrics(options.Metrics)
 	return c, err
-}
-
-func clientFor(config *rest.Config, version schema.GroupVersion, add func(*runtime.Scheme) error) (rest.Interface, error) {
-	scheme := runtime.NewScheme()
-	if err := add(scheme); err != nil {
-		return nil, err
-	}
-	config = rest.CopyConfig(config)
-	config.GroupVersion = &version
-	config.APIPath = "/apis"
-	config.ContentType = runtime.ContentTypeJSON
-	config.AcceptContentTypes = runtime.ContentTypeJSON
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.QPS = -1 // the pace is the controller's
-	return rest.RESTClientFor(config)
 }
 
 // Ready is nil while every namespace for which the webhook is has an index, otherwise it
@@ -134,33 +114,7 @@ func (c *Controller) Ready() error {
 // Run runs until the context ends. While another replica leads it does nothing, and
 // keeps nothing. It returns no error: the webhook works without.
 func (c *Controller) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		changed := c.options.Leader.Changed()
-		if !c.options.Leader.Leading() {
-			select {
-			case <-ctx.Done():
-			case <-changed:
-			}
-			continue
-		}
-		leading, stop := context.WithCancel(ctx)
-		go func() {
-			defer stop()
-			for c.options.Leader.Leading() {
-				changed := c.options.Leader.Changed()
-				if !c.options.Leader.Leading() {
-					return
-				}
-				select {
-				case <-leading.Done():
-					return
-				case <-changed:
-				}
-			}
-		}()
-		c.lead(leading)
-		stop()
-	}
+	cluster.WhileLeading(ctx, c.options.Leader, c.lead)
 	return nil
 }
 

@@ -24,6 +24,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cluster"
 )
 
 // patience is how long a test waits for what must happen.
@@ -35,31 +36,31 @@ type always struct{}
 func (always) Leading() bool            { return true }
 func (always) Changed() <-chan struct{} { return nil }
 
-// cluster is an API server with a controller that has the rights it asks for, and no
+// testCluster is an API server with a controller that has the rights it asks for, and no
 // others.
-type cluster struct {
+type testCluster struct {
 	kubernetes.Interface
 	controller          *Controller
 	podDefaults, others rest.Interface
 	changed             chan struct{}
 }
 
-func start(t *testing.T) *cluster {
+func start(t *testing.T) *testCluster {
 	t.Helper()
 	crds, err := crd.All()
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...))
-	c := &cluster{changed: make(chan struct{}, 1)}
+	c := &testCluster{changed: make(chan struct{}, 1)}
 	if c.Interface, err = kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
 	c.allow(t)
-	if c.podDefaults, err = clientFor(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
+	if c.podDefaults, err = cluster.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
 		t.Fatal(err)
 	}
-	if c.others, err = clientFor(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
+	if c.others, err = cluster.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
 		t.Fatal(err)
 	}
 	limited := rest.CopyConfig(config)
@@ -75,7 +76,7 @@ func start(t *testing.T) *cluster {
 	return c
 }
 
-func (c *cluster) run(t *testing.T) {
+func (c *testCluster) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -89,7 +90,7 @@ func (c *cluster) run(t *testing.T) {
 }
 
 // allow gives the controller's user the rights that it asks for.
-func (c *cluster) allow(t *testing.T) {
+func (c *testCluster) allow(t *testing.T) {
 	t.Helper()
 	_, err := c.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "index-controller"}, Rules: PolicyRules(),
@@ -106,14 +107,14 @@ func (c *cluster) allow(t *testing.T) {
 	}
 }
 
-func (c *cluster) namespace(t *testing.T, name string, set map[string]string) {
+func (c *testCluster) namespace(t *testing.T, name string, set map[string]string) {
 	t.Helper()
 	if _, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: set}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (c *cluster) podDefault(t *testing.T, namespace, name, key string) {
+func (c *testCluster) podDefault(t *testing.T, namespace, name, key string) {
 	t.Helper()
 	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	pd.APIVersion, pd.Kind = kubeflowv1alpha1.GroupVersion.String(), kubeflowv1alpha1.PodDefaultKind
@@ -124,7 +125,7 @@ func (c *cluster) podDefault(t *testing.T, namespace, name, key string) {
 }
 
 // await waits until the index of a namespace is as it should be.
-func (c *cluster) await(t *testing.T, namespace, what string, holds func(sallyportv1alpha1.PodDefaultIndexSpec) bool) {
+func (c *testCluster) await(t *testing.T, namespace, what string, holds func(sallyportv1alpha1.PodDefaultIndexSpec) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -5,21 +5,19 @@ package backstop
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cluster"
 )
 
 // A kind is one of those that the controller follows.
@@ -129,7 +127,6 @@ func namespaceLabels(ns *metav1.PartialObjectMetadata) labels.Set {
 
 // reflect follows one kind.
 func (e *epoch) reflect(ctx context.Context, k kind) {
-	klogger := logr.FromSlogHandler(e.log.Handler())
 	from := k.from
 	if k.optional {
 		from = &cache.ListWatch{
@@ -143,12 +140,7 @@ func (e *epoch) reflect(ctx context.Context, k kind) {
 			WatchFuncWithContext: cache.ToListerWatcherWithContext(k.from).WatchWithContext,
 		}
 	}
-	cache.NewReflectorWithOptions(from, k.example, loadedStore{k.to, func() { e.loaded(k.name) }}, cache.ReflectorOptions{
-		Name:   Name + " " + k.name,
-		Logger: &klogger,
-		// Jitter keeps replicas from coming back all at once.
-		Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 10 * time.Second},
-	}).RunWithContext(ctx)
+	cluster.Reflector(Name+" "+k.name, e.log, from, k.example, loadedStore{k.to, func() { e.loaded(k.name) }}).RunWithContext(ctx)
 }
 
 // store is what a reflector of one kind writes to.

@@ -27,6 +27,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cluster"
 )
 
 // patience is how long a test waits for what must happen.
@@ -184,7 +185,7 @@ func TestStatusesOnAnAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	allow(t, clients)
-	client, err := clientFor(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
+	client, err := cluster.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +273,7 @@ func TestStatusesOnAnAPIServer(t *testing.T) {
 	first.leader.lead(false)
 	second := run(t, config, false)
 	create(t, client, onServer("late", "late", "1"))
-	cluster, err := clientFor(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme)
+	cluster, err := cluster.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme)
 	if err != nil {
 		t.Fatal(err)
 	}

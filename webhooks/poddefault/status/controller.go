@@ -17,14 +17,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -34,17 +31,14 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cluster"
 )
 
 // Name is how the controller is called where controllers are chosen.
 const Name = "poddefault-status"
 
 // Leader tells which of several replicas runs the controller.
-type Leader interface {
-	Leading() bool
-	// Changed returns a channel that is closed when Leading changes next; nil if never.
-	Changed() <-chan struct{}
-}
+type Leader = cluster.Leader
 
 // Options are what a controller needs beside a client.
 type Options struct {
@@ -97,10 +91,10 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 	}
 	c := &Controller{leader: options.Leader, log: options.Logger.With("controller", Name), rules: webhookRules(), pace: defaultPace}
 	var err error
-	if c.client, err = clientFor(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
+	if c.client, err = cluster.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for PodDefaults: %w", err)
 	}
-	if c.cluster, err = clientFor(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
+	if c.cluster, err = cluster.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for ClusterPodDefaults: %w", err)
 	}
 	metadataClient, err := metadata.NewForConfig(config)
@@ -115,50 +109,10 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 	return c, err
 }
 
-func clientFor(config *rest.Config, version schema.GroupVersion, add func(*runtime.Scheme) error) (rest.Interface, error) {
-	scheme := runtime.NewScheme()
-	if err := add(scheme); err != nil {
-		return nil, err
-	}
-	config = rest.CopyConfig(config)
-	config.GroupVersion = &version
-	config.APIPath = "/apis"
-	config.ContentType = runtime.ContentTypeJSON
-	config.AcceptContentTypes = runtime.ContentTypeJSON
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	return rest.RESTClientFor(config)
-}
-
 // Run runs until the context ends. While another replica leads it does nothing, and
 // keeps nothing. It returns no error: statuses are not worth an outage.
 func (c *Controller) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		changed := c.leader.Changed()
-		if !c.leader.Leading() {
-			select {
-			case <-ctx.Done():
-			case <-changed:
-			}
-			continue
-		}
-		leading, stop := context.WithCancel(ctx)
-		go func() {
-			defer stop()
-			for c.leader.Leading() {
-				changed := c.leader.Changed()
-				if !c.leader.Leading() {
-					return
-				}
-				select {
-				case <-leading.Done():
-					return
-				case <-changed:
-				}
-			}
-		}()
-		c.lead(leading)
-		stop()
-	}
+	cluster.WhileLeading(ctx, c.leader, c.lead)
 	return nil
 }
 
@@ -207,8 +161,7 @@ type source struct {
 // reflect follows one kind of object. A kind that the API server does not have is one
 // of which there are no objects.
 func (c *Controller) reflect(ctx context.Context, what string, from source, to cache.ReflectorStore, e *epoch) {
-	klogger := logr.FromSlogHandler(c.log.Handler())
-	cache.NewReflectorWithOptions(
+	cluster.Reflector(Name+" "+what, c.log,
 		&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 				list, err := from.list(ctx, options)
@@ -220,11 +173,6 @@ func (c *Controller) reflect(ctx context.Context, what string, from source, to c
 			WatchFuncWithContext: from.watch,
 		},
 		from.example, loadedStore{to, func() { e.loaded(what) }},
-		cache.ReflectorOptions{
-			Name:    Name + " " + what,
-			Logger:  &klogger,
-			Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 20, Cap: time.Minute},
-		},
 	).RunWithContext(ctx)
 }
 

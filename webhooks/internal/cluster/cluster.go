@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster is what ready-made webhooks share that follow objects of a cluster.
+package cluster
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Client makes a client of one group and version, whose types add registers. It speaks
+// JSON, as custom resources do.
+func Client(config *rest.Config, version schema.GroupVersion, add func(*runtime.Scheme) error) (*rest.RESTClient, error) {
+	scheme := runtime.NewScheme()
+	if err := add(scheme); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &version
+	config.APIPath = "/apis"
+	config.ContentType = runtime.ContentTypeJSON
+	config.AcceptContentTypes = runtime.ContentTypeJSON
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	return rest.RESTClientFor(config)
+}
+
+// Reflector makes a reflector that comes back after a failure within seconds; jitter
+// keeps replicas from coming back all at once.
+func Reflector(name string, logger *slog.Logger, from cache.ListerWatcher, example any, store cache.ReflectorStore) *cache.Reflector {
+	klogger := logr.FromSlogHandler(logger.Handler())
+	return cache.NewReflectorWithOptions(from, example, store, cache.ReflectorOptions{
+		Name:    name,
+		Logger:  &klogger,
+		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 5 * time.Second},
+	})
+}
+
+// Leader tells which of several replicas does what only one shall do.
+type Leader interface {
+	Leading() bool
+	// Changed returns a channel that is closed when Leading changes next; nil if never.
+	Changed() <-chan struct{}
+}
+
+// WhileLeading runs lead whenever this replica begins to lead, with a context that ends
+// when it does not any more, until ctx ends. It returns when lead has returned.
+func WhileLeading(ctx context.Context, leader Leader, lead func(context.Context)) {
+	for ctx.Err() == nil {
+		changed := leader.Changed()
+		if !leader.Leading() {
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			}
+			continue
+		}
+		leading, stop := context.WithCancel(ctx)
+		go func() {
+			defer stop()
+			for leader.Leading() {
+				changed := leader.Changed()
+				if !leader.Leading() {
+					return
+				}
+				select {
+				case <-leading.Done():
+					return
+				case <-changed:
+				}
+			}
+		}()
+		lead(leading)
+		stop()
+	}
+}
