@@ -217,6 +217,7 @@ func testEscalations(t *testing.T, e *env) {
 	e.grant(t, name, planner, writePods)
 	e.grant(t, "", planner, writeEverywhere)
 	e.serve(t, name)
+	e.awaitJudge(t, name)
 	if len(escalations) < 30 {
 		t.Errorf("only %d attempts", len(escalations))
 	}
@@ -267,6 +268,7 @@ func testAuthorModes(t *testing.T, e *env) {
 	user := e.user(t, "author")
 	t.Run("enforce refuses, and tells how to find out", func(t *testing.T) {
 		e.serve(t, name)
+		e.awaitJudge(t, name)
 		err := user.Create(t.Context(), envPodDefault(name, "refused"))
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "kubectl auth can-i create pods -n authors") {
 			t.Errorf("%v", err)
@@ -284,6 +286,7 @@ func testAuthorModes(t *testing.T, e *env) {
 	})
 	t.Run("warn admits and says so", func(t *testing.T) {
 		e.serve(t, name, "--authorize-authors", "warn")
+		e.awaitJudge(t, name)
 		warnings := kubectlAs(t, e, "author", "apply", "-f", "-", "-n", name)(envYAML("warned"))
 		if !strings.Contains(warnings, `Warning: PodDefault authors/warned: it adds to pods, and "author" may not create pods`) {
 			t.Errorf("kubectl says %q", warnings)
@@ -291,6 +294,7 @@ func testAuthorModes(t *testing.T, e *env) {
 	})
 	t.Run("off asks nobody, and still judges", func(t *testing.T) {
 		e.serve(t, name, "--authorize-authors", "off")
+		e.awaitJudge(t, name)
 		if err := user.Create(t.Context(), envPodDefault(name, "free")); err != nil {
 			t.Errorf("%v", err)
 		}
@@ -302,6 +306,7 @@ func testAuthorModes(t *testing.T, e *env) {
 	})
 	t.Run("a server that is away keeps specs as they are, and nothing else", func(t *testing.T) {
 		s := e.serve(t, name)
+		e.awaitJudge(t, name)
 		s.kill(t)
 		existing := &kubeflowv1alpha1.PodDefault{}
 		if err := e.client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "free"}, existing); err != nil {
@@ -318,6 +323,17 @@ func testAuthorModes(t *testing.T, e *env) {
 		if err := e.client.Delete(t.Context(), existing); err != nil {
 			t.Errorf("it cannot be deleted: %v", err)
 		}
+	})
+}
+
+// awaitJudge waits until the API server asks about what is written into PodDefaults: it
+// hears of that configuration by itself, and may do so after that of pods.
+func (e *env) awaitJudge(t *testing.T, namespace string) {
+	t.Helper()
+	twice := envPodDefault(namespace, "judged")
+	twice.Spec.Env = append(twice.Spec.Env, twice.Spec.Env[0])
+	eventually(t, "PodDefaults to be judged", func(ctx context.Context) (bool, error) {
+		return apierrors.IsInvalid(e.client.Create(ctx, twice.DeepCopy(), client.DryRunAll)), nil
 	})
 }
 

@@ -250,6 +250,10 @@ func testDoctor(t *testing.T, e *env) {
 	expectLine(t, lines, "certificate", "fix: poddefault.sallyport.io: caBundle does not sign the serving certificate")
 
 	e.deleteConfiguration(t, name)
+	judges := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}} // that of authors
+	if err := e.client.Delete(t.Context(), judges); err != nil {
+		t.Fatal(err)
+	}
 	lines = e.doctorLines(t, 2, args...)
 	expectLine(t, lines, "configurations", "fix: there is no webhook configuration doctor with a webhook")
 }

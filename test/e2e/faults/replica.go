@@ -47,6 +47,9 @@ func (l *lab) startReplica(args ...string) (*replica, error) {
 		"--bind-address", r.address, "--secure-port", strconv.Itoa(webhookPort),
 		"--metrics-bind-address", fmt.Sprintf("%s:%d", r.address, metricsPort),
 		"--guard", "Fail", // losses show as pods that fail
+		// It would keep the PodDefaults of the next row from being written while nobody
+		// answers, which is its purpose.
+		"--authorize-authors", "off",
 		"--drain-min", l.drainMin().String(), "--drain-timeout", l.drainMax().String(),
 	}, args...)...)
 	if err == nil {
