@@ -66,7 +66,8 @@ func TestKustomizationsAreGenerated(t *testing.T) {
 			"--service", baseService, "--part", "workload", "--image", "sallyport:dev",
 			"--network-policy", "--api-server-cidrs", "0.0.0.0/0,::/0",
 		},
-		"config/kubeflow/rbac.yaml": append([]string{"--part", "rbac"}, kubeflowFlags...),
+		"config/kubeflow/flowcontrol.yaml": append([]string{"--part", "flowcontrol"}, kubeflowFlags...),
+		"config/kubeflow/rbac.yaml":        append([]string{"--part", "rbac"}, kubeflowFlags...),
 		"config/kubeflow/workload.yaml": append([]string{
 			"--part", "workload", "--image", "sallyport:dev", "--secure-port", "4443", "--priority-class", "",
 		}, kubeflowFlags...),

@@ -52,11 +52,12 @@ var variants = map[string]variant{
 		values:    "image: {digest: 'sha256:" + strings.Repeat("a", 64) + "'}",
 		manifests: append([]string{"--image", "registry.example.com/sallyport@sha256:" + strings.Repeat("a", 64)}, owned...),
 	},
-	"more servers":      {values: "replicas: 5", manifests: append([]string{"--replicas", "5"}, owned...)},
-	"as many as needed": {values: "autoscaling: {enabled: true, minReplicas: 3, maxReplicas: 9, averageCPU: '1'}"},
+	"requests of no level of their own": {values: "flowControl: {enabled: false}"},
+	"more servers":                      {values: "replicas: 5", manifests: append([]string{"--replicas", "5"}, owned...)},
+	"as many as needed":                 {values: "autoscaling: {enabled: true, minReplicas: 3, maxReplicas: 9, averageCPU: '1'}"},
 	"every webhook": {
-		values:    "webhooks: [poddefault, imagepull, servicetype, projectlimit]",
-		manifests: append([]string{"--webhooks", "poddefault,imagepull,servicetype,projectlimit"}, owned...),
+		values:    "webhooks: [poddefault, imagepull, servicetype, projectlimit, dataset]",
+		manifests: append([]string{"--webhooks", "poddefault,imagepull,servicetype,projectlimit,dataset"}, owned...),
 	},
 	"webhooks that only look": {values: "webhooks: [imagepull]", manifests: append([]string{"--webhooks", "imagepull"}, owned...)},
 	"a configuration with webhooks": {
@@ -153,7 +154,7 @@ func TestEveryVariantIsWhatManifestsPrintsAndTheAPIServerTakesIt(t *testing.T) {
 	server.namespace(t, restricted, map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
 	printed := func(t *testing.T, config string, args []string) []*unstructured.Unstructured {
 		t.Helper()
-		all := []string{"manifests", "--part", "crd,rbac,workload"}
+		all := []string{"manifests", "--part", "crd,rbac,flowcontrol,workload"}
 		if !slices.Contains(args, "--service") {
 			all = append(all, "--service", system+"/sallyport")
 		}
