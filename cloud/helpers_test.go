@@ -94,12 +94,16 @@ type manager struct {
 	ended chan error
 }
 
+// TestMain lets all commands of this process configure its log, as long as they do so
+// alike. To reset it would race with what upstream leaves running.
+func TestMain(m *testing.M) {
+	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
+	os.Exit(m.Run())
+}
+
 // build makes the command of a registry with the usual options.
 func build(t *testing.T, r *Registry, initialize app.InitCloudFunc, stop <-chan struct{}) *cobra.Command {
 	t.Helper()
-	if err := logsapi.ResetForTest(nil); err != nil { // a process configures its log once
-		t.Fatal(err)
-	}
 	opts, err := options.NewCloudControllerManagerOptions()
 	if err != nil {
 		t.Fatal(err)
@@ -113,9 +117,6 @@ func build(t *testing.T, r *Registry, initialize app.InitCloudFunc, stop <-chan 
 
 func commandWithoutControllers(t *testing.T, r *Registry, initialize app.InitCloudFunc, stop <-chan struct{}) *cobra.Command {
 	t.Helper()
-	if err := logsapi.ResetForTest(nil); err != nil {
-		t.Fatal(err)
-	}
 	opts, err := options.NewCloudControllerManagerOptions()
 	if err != nil {
 		t.Fatal(err)

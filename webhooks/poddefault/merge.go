@@ -236,13 +236,17 @@ func (m *merge) addField(t *container, f *fieldList) {
 func (m *merge) add(l *list, wanted []item, of func(*Compiled) []item, t *container) {
 	for _, w := range wanted {
 		if m.overwrites {
-			if later := m.replacer(l.kind, w, of, t, false); later != nil {
+			if later := m.replacer(l.kind, w, of, t, false, nil); later != nil {
 				m.warn("%s: %s: replaced by %s", w.origin, place(l.kind, w.key, t), later)
 				continue
 			}
 		}
 		other, differences := l.add(w)
-		if other == nil || other.origin == nil && m.overwrites && m.replacer(l.kind, w, of, t, true) != nil {
+		present := other
+		if w.origin.policy != kubeflowv1alpha1.ConflictOverride { // it would not take the place itself
+			present = nil
+		}
+		if other == nil || other.origin == nil && m.overwrites && m.replacer(l.kind, w, of, t, true, present) != nil {
 			continue
 		}
 		m.disagree(l, w, other, differences, t)
@@ -251,8 +255,9 @@ func (m *merge) add(l *list, wanted []item, of func(*Compiled) []item, t *contai
 
 // replacer is the object, applied after the one that wants w, whose element of the
 // same key takes its place; nil if there is none. With same it is one that wants
-// nothing else, and will put it in the place of what the pod has.
-func (m *merge) replacer(kind *listKind, w item, of func(*Compiled) []item, t *container, same bool) *Compiled {
+// nothing else, and will put it in the place of what the pod has, unless it is content
+// with present.
+func (m *merge) replacer(kind *listKind, w item, of func(*Compiled) []item, t *container, same bool, present *item) *Compiled {
 	if same && t != nil && m.isInjected(t.name) {
 		return nil
 	}
@@ -261,7 +266,10 @@ func (m *merge) replacer(kind *listKind, w item, of func(*Compiled) []item, t *c
 			continue
 		}
 		for _, other := range of(later) {
-			if other.key == w.key && (len(kind.differences(other.value, w.value)) == 0) == same {
+			if other.key != w.key || (len(kind.differences(other.value, w.value)) == 0) != same {
+				continue
+			}
+			if present == nil || len(kind.differences(other.value, present.value)) > 0 {
 				return later
 			}
 		}
@@ -308,7 +316,7 @@ func (m *merge) brought(to *list, w item) {
 func (m *merge) addToleration(w item) {
 	l, c := &m.pod.tolerations, w.origin
 	if m.overwrites {
-		if later := m.replacer(l.kind, w, tolerationsOf, nil, false); later != nil {
+		if later := m.replacer(l.kind, w, tolerationsOf, nil, false, nil); later != nil {
 			m.warn("%s: %s: replaced by %s", c, place(l.kind, w.key, nil), later)
 			return
 		}
@@ -331,7 +339,7 @@ func (m *merge) addToleration(w item) {
 	}
 	there := string(have) == string(seconds)
 	if !there && string(have) != "300" {
-		if m.overwrites && m.replacer(l.kind, w, tolerationsOf, nil, true) != nil {
+		if m.overwrites && m.replacer(l.kind, w, tolerationsOf, nil, true, nil) != nil {
 			return
 		}
 		if c.policy != "" && !m.settle(c, nil, c.policy, place(l.kind, w.key, nil), "the pod has other tolerationSeconds") {
