@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"sigs.k8s.io/yaml"
@@ -100,7 +101,7 @@ func metrics(query string) ([]string, error) {
 		}
 		name := selector.Name
 		for _, matcher := range selector.LabelMatchers {
-			if matcher.Name == labels.MetricName && matcher.Type == labels.MatchEqual {
+			if matcher.Name == model.MetricNameLabel && matcher.Type == labels.MatchEqual {
 				name = matcher.Value
 			}
 		}
