@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cluster"
 )
 
 // absentInterval is how often it is tried whether a kind without definition has got one.
@@ -126,23 +126,9 @@ func (w *Watcher) follow(kind Kind, expected runtime.Object, source *cache.ListW
 			}
 		}
 	}
-	klogger := logr.FromSlogHandler(w.logger.Handler())
-	f.reflector = cache.NewReflectorWithOptions(listing{f.patient(source)}, expected, f, cache.ReflectorOptions{
-		Name:   "datasets: " + string(kind),
-		Logger: &klogger,
-		// Jitter keeps replicas from coming back all at once.
-		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 5 * time.Second},
-	})
+	f.reflector = cluster.Reflector("datasets: "+string(kind), w.logger, cluster.Soon, f.patient(source), expected, f)
 	w.follows[kind] = f
 }
-
-// listing reads what there is by a list and not by a watch: that costs a third of the
-// time, here and in the API server, and what is kept of an object is so little that a list
-// of all is no burden.
-type listing struct{ *cache.ListWatch }
-
-// IsWatchListSemanticsUnSupported is asked by the reflector.
-func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 
 // patient waits, where a kind has no definition, until it has one.
 func (f *follow) patient(source *cache.ListWatch) *cache.ListWatch {

@@ -90,7 +90,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 }
 
 func (w *Watcher) follow(name string, example any, store cache.ReflectorStore, from cache.ListerWatcher) {
-	w.reflectors = append(w.reflectors, cluster.Reflector(name, w.logger, from, example, store))
+	w.reflectors = append(w.reflectors, cluster.Reflector(name, w.logger, cluster.Soon, from, example, store))
 }
 
 // Run follows all of them until the context ends.

@@ -40,7 +40,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 	}
 	namespaces := client.Resource(schema.GroupVersionResource(namespaceResource))
 	w := &Watcher{index: NewIndex()}
-	w.reflector = cluster.Reflector("projects", logger,
+	w.reflector = cluster.Reflector("projects", logger, cluster.Soon,
 		&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 				return namespaces.List(ctx, options)

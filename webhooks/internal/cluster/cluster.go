@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,16 +36,56 @@ func Client(config *rest.Config, version schema.GroupVersion, add func(*runtime.
 	return rest.RESTClientFor(config)
 }
 
-// Reflector makes a reflector that comes back after a failure within seconds; jitter
-// keeps replicas from coming back all at once. It lists before it watches: to get the
-// first objects one by one from a watch costs twice the time and the memory of a list.
-func Reflector(name string, logger *slog.Logger, from cache.ListerWatcher, example any, store cache.ReflectorStore) *cache.Reflector {
+// Soon is how long reflectors wait at most for the next try that read what reviews are
+// answered from.
+const Soon = 5 * time.Second
+
+// Reflector makes a reflector that waits 200 ms after a failure, and longer after each
+// further one, up to longest; jitter keeps replicas from coming back all at once. It
+// lists before it watches: to get the first 10,000 objects one by one from a watch takes
+// twice the time, here and in the API server, though a list as a whole takes more memory.
+func Reflector(name string, logger *slog.Logger, longest time.Duration, from cache.ListerWatcher, example any, store cache.ReflectorStore) *cache.Reflector {
 	klogger := logr.FromSlogHandler(logger.Handler())
 	return cache.NewReflectorWithOptions(listing{cache.ToListerWatcherWithContext(from)}, example, store, cache.ReflectorOptions{
 		Name:    name,
 		Logger:  &klogger,
-		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 5 * time.Second},
+		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 20, Cap: longest},
 	})
+}
+
+// WithAbsent calls absent whenever the API server does not know the kind of what is
+// listed. The list fails all the same, and is tried again.
+func WithAbsent(from cache.ListerWatcher, absent func()) cache.ListerWatcher {
+	source := cache.ToListerWatcherWithContext(from)
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := source.ListWithContext(ctx, options)
+			if apierrors.IsNotFound(err) {
+				absent()
+			}
+			return list, err
+		},
+		WatchFuncWithContext: source.WatchWithContext,
+	}
+}
+
+// WithLoaded calls loaded whenever all that there is has been written to the store.
+func WithLoaded(store cache.ReflectorStore, loaded func()) cache.ReflectorStore {
+	return loadedStore{store, loaded}
+}
+
+type loadedStore struct {
+	cache.ReflectorStore
+	loaded func()
+}
+
+// Replace implements [cache.ReflectorStore].
+func (s loadedStore) Replace(objects []any, resourceVersion string) error {
+	err := s.ReflectorStore.Replace(objects, resourceVersion)
+	if err == nil {
+		s.loaded()
+	}
+	return err
 }
 
 // listing is a source that is listed.

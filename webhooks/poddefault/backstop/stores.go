@@ -5,8 +5,8 @@ package backstop
 import (
 	"context"
 	"fmt"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -127,20 +127,11 @@ func namespaceLabels(ns *metav1.PartialObjectMetadata) labels.Set {
 
 // reflect follows one kind.
 func (e *epoch) reflect(ctx context.Context, k kind) {
-	from := k.from
+	from, loaded := k.from, func() { e.loaded(k.name) }
 	if k.optional {
-		from = &cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				list, err := cache.ToListerWatcherWithContext(k.from).ListWithContext(ctx, options)
-				if apierrors.IsNotFound(err) {
-					e.loaded(k.name)
-				}
-				return list, err
-			},
-			WatchFuncWithContext: cache.ToListerWatcherWithContext(k.from).WatchWithContext,
-		}
+		from = cluster.WithAbsent(from, loaded)
 	}
-	cluster.Reflector(Name+" "+k.name, e.log, from, k.example, loadedStore{k.to, func() { e.loaded(k.name) }}).RunWithContext(ctx)
+	cluster.Reflector(Name+" "+k.name, e.log, 10*time.Second, from, k.example, cluster.WithLoaded(k.to, loaded)).RunWithContext(ctx)
 }
 
 // store is what a reflector of one kind writes to.
@@ -183,18 +174,3 @@ func (s store[T]) Replace(objects []any, _ string) error {
 }
 
 func (s store[T]) Resync() error { return nil }
-
-// loadedStore tells when everything has been read once.
-type loadedStore struct {
-	cache.ReflectorStore
-	loaded func()
-}
-
-// Replace implements [cache.ReflectorStore].
-func (s loadedStore) Replace(objects []any, resourceVersion string) error {
-	err := s.ReflectorStore.Replace(objects, resourceVersion)
-	if err == nil {
-		s.loaded()
-	}
-	return err
-}

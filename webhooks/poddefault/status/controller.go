@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -161,32 +160,7 @@ type source struct {
 // reflect follows one kind of object. A kind that the API server does not have is one
 // of which there are no objects.
 func (c *Controller) reflect(ctx context.Context, what string, from source, to cache.ReflectorStore, e *epoch) {
-	cluster.Reflector(Name+" "+what, c.log,
-		&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				list, err := from.list(ctx, options)
-				if apierrors.IsNotFound(err) {
-					e.loaded(what)
-				}
-				return list, err
-			},
-			WatchFuncWithContext: from.watch,
-		},
-		from.example, loadedStore{to, func() { e.loaded(what) }},
-	).RunWithContext(ctx)
-}
-
-// loadedStore tells when everything has been read once.
-type loadedStore struct {
-	cache.ReflectorStore
-	loaded func()
-}
-
-// Replace implements [cache.ReflectorStore].
-func (s loadedStore) Replace(objects []any, resourceVersion string) error {
-	err := s.ReflectorStore.Replace(objects, resourceVersion)
-	if err == nil {
-		s.loaded()
-	}
-	return err
+	loaded := func() { e.loaded(what) }
+	source := cluster.WithAbsent(&cache.ListWatch{ListWithContextFunc: from.list, WatchFuncWithContext: from.watch}, loaded)
+	cluster.Reflector(Name+" "+what, c.log, time.Minute, source, from.example, cluster.WithLoaded(to, loaded)).RunWithContext(ctx)
 }
