@@ -13,9 +13,7 @@ import (
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -41,17 +39,7 @@ func (d *definition) prototype() runtime.Object { return &apiextensionsv1.Custom
 
 // listerWatcher selects by name: that is all that the rights allow.
 func (d *definition) listerWatcher() cache.ListerWatcher {
-	selector := fields.OneTermEqualSelector("metadata.name", d.objectName).String()
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			opts.FieldSelector = selector
-			return d.client.List(ctx, opts)
-		},
-		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			opts.FieldSelector = selector
-			return d.client.Watch(ctx, opts)
-		},
-	}
+	return oneByName(d.objectName, d.client.List, d.client.Watch)
 }
 
 // withoutSchemas leaves out of a store what is never looked at: schemas are most of

@@ -182,15 +182,23 @@ func (o *object[Object, List, Wanted]) forget()                   { o.passed, o.
 
 // listerWatcher selects by name: that is all that the rights allow.
 func (o *object[Object, List, Wanted]) listerWatcher() cache.ListerWatcher {
-	selector := fields.OneTermEqualSelector("metadata.name", o.objectName).String()
+	return oneByName(o.objectName, o.client.List, o.client.Watch)
+}
+
+// oneByName lists and watches the object with that name alone: more the rights do not
+// allow.
+func oneByName[List runtime.Object](
+	name string, list func(context.Context, metav1.ListOptions) (List, error), follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
+) cache.ListerWatcher {
+	selector := fields.OneTermEqualSelector("metadata.name", name).String()
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			opts.FieldSelector = selector
-			return o.client.List(ctx, opts)
+			return list(ctx, opts)
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			opts.FieldSelector = selector
-			return o.client.Watch(ctx, opts)
+			return follow(ctx, opts)
 		},
 	}
 }

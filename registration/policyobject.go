@@ -13,9 +13,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	admissionregistrationac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	"k8s.io/client-go/tools/cache"
 )
@@ -79,17 +77,7 @@ func (o *policyPart[Object, List, Wanted]) bundles(map[string]bool, metav1.Objec
 
 // listerWatcher selects by name: that is all that the rights allow.
 func (o *policyPart[Object, List, Wanted]) listerWatcher() cache.ListerWatcher {
-	selector := fields.OneTermEqualSelector("metadata.name", o.objectName).String()
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			opts.FieldSelector = selector
-			return o.client.List(ctx, opts)
-		},
-		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			opts.FieldSelector = selector
-			return o.client.Watch(ctx, opts)
-		},
-	}
+	return oneByName(o.objectName, o.client.List, o.client.Watch)
 }
 
 func (o *policyPart[Object, List, Wanted]) ours(live metav1.Object) bool {
