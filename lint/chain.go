@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
+
+	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
 // Phase is a part of admission. The API server goes through them in the order of
@@ -214,7 +216,7 @@ func (c *chain) sentAs(sent schema.GroupVersionResource) string {
 }
 
 func (c *chain) namespaceSelector(s *metav1.LabelSelector) step {
-	if len(requirements(s)) == 0 {
+	if len(selectors.Terms(s)) == 0 {
 		return step{In, ""}
 	}
 	r := c.request
@@ -234,12 +236,12 @@ func (c *chain) namespaceSelector(s *metav1.LabelSelector) step {
 	}
 	// Of a namespace that was not read, only the name is known.
 	unknown := false
-	for _, term := range requirements(s) {
-		if term.key != corev1.LabelMetadataName {
+	for _, term := range selectors.Terms(s) {
+		if term.Key != corev1.LabelMetadataName {
 			unknown = true
 			continue
 		}
-		one := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: term.key, Operator: term.operator, Values: term.values}}}
+		one := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{term}}
 		if !selects(one, set) {
 			return step{Out, "namespaceSelector leaves out namespace " + r.Namespace}
 		}
@@ -265,7 +267,7 @@ func (c *chain) labelsOfNamespace(name string) (set map[string]string, known boo
 }
 
 func (c *chain) objectSelector(s *metav1.LabelSelector) step {
-	if len(requirements(s)) == 0 {
+	if len(selectors.Terms(s)) == 0 {
 		return step{In, ""}
 	}
 	r := c.request

@@ -2,7 +2,11 @@
 
 package lint
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/sallyport-io/sallyport/internal/selectors"
+)
 
 func crdAdmission() Rule {
 	return Rule{
@@ -12,7 +16,7 @@ func crdAdmission() Rule {
 		Fix:  "Use Ignore, or match conditions that let through what the webhook does not care about.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
-				if !w.failsClosed() || len(w.MatchConditions) > 0 || optsIn(w.ObjectSelector) {
+				if !w.failsClosed() || len(w.MatchConditions) > 0 || selectors.OptsIn(w.ObjectSelector) {
 					continue
 				}
 				var matched []string

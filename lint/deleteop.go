@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
 func deleteOp() Rule {
@@ -22,7 +24,7 @@ func deleteOp() Rule {
 					}
 					if w.config.mutating {
 						c.webhook(w, Warning, "rules", "mutating webhook on DELETE cannot patch")
-					} else if w.failsClosed() && len(w.MatchConditions) == 0 && !optsIn(w.ObjectSelector) {
+					} else if w.failsClosed() && len(w.MatchConditions) == 0 && !selectors.OptsIn(w.ObjectSelector) {
 						c.webhook(w, Warning, "rules", "failurePolicy Fail on DELETE %s can block namespace deletion", strings.Join(rule.Resources, ","))
 					}
 				}

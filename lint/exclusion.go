@@ -10,11 +10,13 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
 // narrowed tells whether anything but the rules says what the webhook is for.
 func (w *webhook) narrowed() bool {
-	return len(requirements(w.NamespaceSelector)) > 0 || len(requirements(w.ObjectSelector)) > 0 || len(w.MatchConditions) > 0
+	return len(selectors.Terms(w.NamespaceSelector)) > 0 || len(selectors.Terms(w.ObjectSelector)) > 0 || len(w.MatchConditions) > 0
 }
 
 // systemNamespaces must work without any webhook.
@@ -45,7 +47,7 @@ func kindOf(resource string) string {
 // namespace of what is cluster-scoped is empty. What selectors leave out is left out;
 // conditions are asked about an object of which nothing else is known.
 func (c *checker) reaches(w *webhook, group, resource, namespace string) bool {
-	if optsIn(w.ObjectSelector) || namespace != "" && c.excludesNamespace(w.NamespaceSelector, namespace) {
+	if selectors.OptsIn(w.ObjectSelector) || namespace != "" && c.excludesNamespace(w.NamespaceSelector, namespace) {
 		return false
 	}
 	if len(w.MatchConditions) == 0 {
@@ -82,7 +84,7 @@ func (c *checker) ownPodsExcluded(w *webhook, service *admissionregistrationv1.S
 		own = c.behind(s)
 	}
 	if len(own) == 0 { // what is said about labels or names is taken on trust
-		return len(requirements(w.ObjectSelector)) > 0 ||
+		return len(selectors.Terms(w.ObjectSelector)) > 0 ||
 			slices.ContainsFunc(w.MatchConditions, func(m admissionregistrationv1.MatchCondition) bool {
 				return strings.Contains(m.Expression, "labels") || strings.Contains(m.Expression, "serviceAccountName") || strings.Contains(m.Expression, service.Namespace)
 			})

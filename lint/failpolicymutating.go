@@ -2,6 +2,8 @@
 
 package lint
 
+import "github.com/sallyport-io/sallyport/internal/selectors"
+
 func failPolicyMutating() Rule {
 	return Rule{
 		ID: "fail-policy-mutating", Group: groupTime, Severities: []Severity{Warning}, Source: fromGP,
@@ -10,7 +12,7 @@ func failPolicyMutating() Rule {
 		Fix:  "Prefer Ignore and a validating webhook or policy that checks the final state; or match only objects that must not be stored unchanged.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
-				if w.config.mutating && w.failsClosed() && len(w.MatchConditions) == 0 && !optsIn(w.ObjectSelector) {
+				if w.config.mutating && w.failsClosed() && len(w.MatchConditions) == 0 && !selectors.OptsIn(w.ObjectSelector) {
 					c.webhook(w, Warning, "failurePolicy", "mutating webhook with failurePolicy Fail; prefer Ignore and a validating webhook for the final state")
 				}
 			}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
 func overlap() Rule {
@@ -57,9 +59,9 @@ func (w *webhook) rulesKey() string {
 // disjoint tells whether nothing can match both selectors, as far as two terms show
 // that.
 func disjoint(a, b *metav1.LabelSelector) bool {
-	for _, x := range requirements(a) {
-		for _, y := range requirements(b) {
-			if x.key == y.key && (contradicts(x, y) || contradicts(y, x)) {
+	for _, x := range selectors.Terms(a) {
+		for _, y := range selectors.Terms(b) {
+			if x.Key == y.Key && (contradicts(x, y) || contradicts(y, x)) {
 				return true
 			}
 		}
@@ -67,22 +69,22 @@ func disjoint(a, b *metav1.LabelSelector) bool {
 	return false
 }
 
-func contradicts(x, y requirement) bool {
+func contradicts(x, y metav1.LabelSelectorRequirement) bool {
 	within := func(list []string) func(string) bool {
 		return func(v string) bool { return slices.Contains(list, v) }
 	}
-	switch x.operator {
+	switch x.Operator {
 	case metav1.LabelSelectorOpIn:
-		switch y.operator {
+		switch y.Operator {
 		case metav1.LabelSelectorOpIn:
-			return !slices.ContainsFunc(x.values, within(y.values))
+			return !slices.ContainsFunc(x.Values, within(y.Values))
 		case metav1.LabelSelectorOpNotIn:
-			return !slices.ContainsFunc(x.values, func(v string) bool { return !slices.Contains(y.values, v) })
+			return !slices.ContainsFunc(x.Values, func(v string) bool { return !slices.Contains(y.Values, v) })
 		case metav1.LabelSelectorOpDoesNotExist:
 			return true
 		}
 	case metav1.LabelSelectorOpExists:
-		return y.operator == metav1.LabelSelectorOpDoesNotExist
+		return y.Operator == metav1.LabelSelectorOpDoesNotExist
 	}
 	return false
 }

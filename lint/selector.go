@@ -8,40 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/sallyport-io/sallyport/internal/selectors"
 )
-
-// requirement is one term of a label selector. A label is a set of one value.
-type requirement struct {
-	key      string
-	operator metav1.LabelSelectorOperator
-	values   []string
-}
-
-func requirements(s *metav1.LabelSelector) []requirement {
-	if s == nil {
-		return nil
-	}
-	var out []requirement
-	for key, value := range s.MatchLabels { // the order does not matter
-		out = append(out, requirement{key, metav1.LabelSelectorOpIn, []string{value}})
-	}
-	for _, e := range s.MatchExpressions {
-		out = append(out, requirement{e.Key, e.Operator, e.Values})
-	}
-	return out
-}
-
-// optsIn tells whether only what has some label is selected.
-func optsIn(s *metav1.LabelSelector) bool {
-	return slices.ContainsFunc(requirements(s), func(r requirement) bool {
-		return r.operator == metav1.LabelSelectorOpIn || r.operator == metav1.LabelSelectorOpExists
-	})
-}
 
 // optsOut tells whether what has some label is left out.
 func optsOut(s *metav1.LabelSelector) bool {
-	return slices.ContainsFunc(requirements(s), func(r requirement) bool {
-		return r.operator == metav1.LabelSelectorOpNotIn || r.operator == metav1.LabelSelectorOpDoesNotExist
+	return slices.ContainsFunc(selectors.Terms(s), func(t metav1.LabelSelectorRequirement) bool {
+		return t.Operator == metav1.LabelSelectorOpNotIn || t.Operator == metav1.LabelSelectorOpDoesNotExist
 	})
 }
 
@@ -51,8 +25,8 @@ func selects(s *metav1.LabelSelector, set map[string]string) bool {
 	if s == nil {
 		return true
 	}
-	selector, err := metav1.LabelSelectorAsSelector(s)
-	return err == nil && selector.Matches(labels.Set(set))
+	compiled, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil && compiled.Matches(labels.Set(set))
 }
 
 // excludesNamespace tells whether a selector of namespaces leaves out the one with that
@@ -67,26 +41,5 @@ func (in *Inventory) excludesNamespace(s *metav1.LabelSelector, name string) boo
 		}
 		return !selects(s, set)
 	}
-	for _, r := range requirements(s) {
-		named := r.key == corev1.LabelMetadataName
-		switch r.operator {
-		case metav1.LabelSelectorOpNotIn:
-			if named && slices.Contains(r.values, name) {
-				return true
-			}
-		case metav1.LabelSelectorOpIn:
-			if !named || !slices.Contains(r.values, name) {
-				return true
-			}
-		case metav1.LabelSelectorOpExists:
-			if !named {
-				return true
-			}
-		case metav1.LabelSelectorOpDoesNotExist:
-			if named {
-				return true
-			}
-		}
-	}
-	return false
+	return selectors.ExcludesNamespace(s, name)
 }

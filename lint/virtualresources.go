@@ -2,7 +2,11 @@
 
 package lint
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/sallyport-io/sallyport/internal/selectors"
+)
 
 // virtual are resources that are answered and never stored.
 var virtual = map[string][]string{
@@ -26,7 +30,7 @@ func virtualResources() Rule {
 						}
 					}
 				}
-				if len(matched) > 0 && !optsIn(w.ObjectSelector) {
+				if len(matched) > 0 && !selectors.OptsIn(w.ObjectSelector) {
 					c.webhook(w, Warning, "rules", "rule matches %s; since Kubernetes 1.37 it is never sent, before it can lock the cluster", strings.Join(matched, ", "))
 				}
 			}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
 // healing are resources by which nodes join and a cluster heals.
@@ -24,7 +26,7 @@ func wedgeNode() Rule {
 		Fix:  "Drop the resource from the rules, use Ignore, or exclude by match conditions or selectors what the system writes.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
-				if !w.failsClosed() || optsIn(w.ObjectSelector) {
+				if !w.failsClosed() || selectors.OptsIn(w.ObjectSelector) {
 					continue
 				}
 				var matched []string

@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
 // requirement is one term of a label selector; the values are sorted.
@@ -20,17 +22,11 @@ func (r requirement) equal(other requirement) bool {
 	return r.key == other.key && r.operator == other.operator && slices.Equal(r.values, other.values)
 }
 
-// requirements are the terms of a selector. A label is a set of one value.
+// requirements are the terms of a selector.
 func requirements(s *metav1.LabelSelector) []requirement {
-	if s == nil {
-		return nil
-	}
 	var out []requirement
-	for key, value := range s.MatchLabels { // the order does not matter
-		out = append(out, requirement{key, metav1.LabelSelectorOpIn, []string{value}})
-	}
-	for _, e := range s.MatchExpressions {
-		out = append(out, normal(e))
+	for _, term := range selectors.Terms(s) {
+		out = append(out, normal(term))
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
 // OwnPodsCondition names the match condition that keeps a webhook away from the
@@ -72,7 +73,7 @@ func wedges(w admission.Webhook, c Config) []string {
 			}
 		}
 	}
-	if optsIn(w.ObjectSelector) || len(out) > 0 {
+	if selectors.OptsIn(w.ObjectSelector) || len(out) > 0 {
 		return out
 	}
 	for _, v := range vital {
@@ -88,7 +89,7 @@ func wedges(w admission.Webhook, c Config) []string {
 		}
 		var needed []string
 		for _, namespace := range v.namespaces {
-			if !excludes(w.NamespaceSelector, namespace) {
+			if !selectors.ExcludesNamespace(w.NamespaceSelector, namespace) {
 				needed = append(needed, namespace)
 			}
 		}
@@ -116,41 +117,7 @@ func concerns(rule admissionregistrationv1.RuleWithOperations, group, resource s
 	})
 }
 
-// excludes tells whether a selector of namespaces leaves out the one with that
-// name: by the name, or because only namespaces with some label are meant.
-func excludes(s *metav1.LabelSelector, namespace string) bool {
-	for _, r := range requirements(s) {
-		named := r.key == corev1.LabelMetadataName
-		switch r.operator {
-		case metav1.LabelSelectorOpNotIn:
-			if named && slices.Contains(r.values, namespace) {
-				return true
-			}
-		case metav1.LabelSelectorOpIn:
-			if !named || !slices.Contains(r.values, namespace) {
-				return true
-			}
-		case metav1.LabelSelectorOpExists:
-			if !named {
-				return true
-			}
-		case metav1.LabelSelectorOpDoesNotExist:
-			if named {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// optsIn tells whether only objects with some label are selected.
-func optsIn(s *metav1.LabelSelector) bool {
-	return slices.ContainsFunc(requirements(s), func(r requirement) bool {
-		return r.operator == metav1.LabelSelectorOpIn || r.operator == metav1.LabelSelectorOpExists
-	})
-}
-
 func excludesOwnPods(w admission.Webhook, namespace string) bool {
-	return excludes(w.NamespaceSelector, namespace) || len(requirements(w.ObjectSelector)) > 0 ||
+	return selectors.ExcludesNamespace(w.NamespaceSelector, namespace) || len(requirements(w.ObjectSelector)) > 0 ||
 		slices.ContainsFunc(w.MatchConditions, func(m admissionregistrationv1.MatchCondition) bool { return m.Name == OwnPodsCondition })
 }

@@ -29,7 +29,8 @@ var allowed = map[string][]string{
 	"api/":              {"api/"},
 	"admission":         {"jsonpatch", "internal/decode"},
 	"wire":              {"admission", "conversion", "jsonpatch"},
-	"registration":      {"admission", "conversion"},
+	"registration":      {"admission", "conversion", "internal/selectors"},
+	"lint":              {"admission", "conversion", "internal/selectors"},
 	"sallyporttest":     {"admission", "conversion", "jsonpatch", "wire"},
 	"webhooks/":         {"admission", "jsonpatch", "api/", "webhooks/internal/"},
 	// What belongs to one webhook, and need not be there for it to work.

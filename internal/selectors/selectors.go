@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package selectors reads label selectors by their terms: what they say whatever objects
+// there are.
+package selectors
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Terms are the terms of a selector, in no order. A label is a set of one value. A nil
+// selector has none, as has one that selects all.
+func Terms(s *metav1.LabelSelector) []metav1.LabelSelectorRequirement {
+	if s == nil {
+		return nil
+	}
+	var out []metav1.LabelSelectorRequirement
+	for key, value := range s.MatchLabels {
+		out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{value}})
+	}
+	return append(out, s.MatchExpressions...)
+}
+
+// OptsIn tells whether only what has some label is selected.
+func OptsIn(s *metav1.LabelSelector) bool {
+	return slices.ContainsFunc(Terms(s), func(t metav1.LabelSelectorRequirement) bool {
+		return t.Operator == metav1.LabelSelectorOpIn || t.Operator == metav1.LabelSelectorOpExists
+	})
+}
+
+// ExcludesNamespace tells whether a selector of namespaces leaves out the one with that
+// name: by the name, or because only namespaces with some label are meant, which nobody
+// gives to those of the system.
+func ExcludesNamespace(s *metav1.LabelSelector, name string) bool {
+	return slices.ContainsFunc(Terms(s), func(t metav1.LabelSelectorRequirement) bool {
+		named := t.Key == corev1.LabelMetadataName
+		switch t.Operator {
+		case metav1.LabelSelectorOpNotIn:
+			return named && slices.Contains(t.Values, name)
+		case metav1.LabelSelectorOpIn:
+			return !named || !slices.Contains(t.Values, name)
+		case metav1.LabelSelectorOpExists:
+			return !named
+		case metav1.LabelSelectorOpDoesNotExist:
+			return named
+		}
+		return false
+	})
+}
