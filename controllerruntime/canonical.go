@@ -31,7 +31,7 @@ func canonical(document, patch []byte) (jsonpatch.Patch, error) {
 	if len(document) == 0 {
 		return nil, errors.New("the handler patches a request that has no object")
 	}
-	patched, err := operations.Apply(document)
+	patched, err := apply(operations, document)
 	if err != nil {
 		return nil, fmt.Errorf("the handler's patch cannot be applied to the object: %w", err)
 	}
@@ -44,6 +44,17 @@ func canonical(document, patch []byte) (jsonpatch.Patch, error) {
 		return nil, err
 	}
 	return jsonpatch.DiffRaw(document, before, after)
+}
+
+// apply makes an error of a panic: the library dereferences nil when a "test" compares
+// the whole document with nothing, or arrays that hold null.
+func apply(operations jsonpatchv4.Patch, document []byte) (patched []byte, err error) {
+	defer func() {
+		if recover() != nil {
+			patched, err = nil, errors.New("an operation makes the library panic that applies it")
+		}
+	}()
+	return operations.Apply(document)
 }
 
 // decode keeps the text of numbers.

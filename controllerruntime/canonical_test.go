@@ -9,6 +9,17 @@ import (
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 )
 
+func TestAPatchThatMakesTheLibraryPanicIsAnError(t *testing.T) {
+	for _, patch := range []string{
+		`[{"op":"test","path":""}]`,
+		`[{"op":"test","path":"/a","value":[null]}]`,
+	} {
+		if got, err := canonical([]byte(`{"a":[null]}`), []byte(patch)); err == nil {
+			t.Errorf("%s: %v, no error", patch, got)
+		}
+	}
+}
+
 // FuzzCanonical sees that the canonical patch changes what the given one does.
 func FuzzCanonical(f *testing.F) {
 	for _, seed := range [][2]string{
@@ -19,6 +30,8 @@ func FuzzCanonical(f *testing.F) {
 		{``, `[{"op":"add","path":"/a","value":1}]`},
 		{`[]`, `[{"op":"add","path":"/0","value":1}]`},
 		{`{"a":1}`, `null`},
+		{`{"a":1}`, `[{"op":"test","path":""}]`},
+		{`{"a":[null]}`, `[{"op":"test","path":"/a","value":[null]}]`},
 	} {
 		f.Add(seed[0], seed[1])
 	}
