@@ -197,8 +197,11 @@ const maxSkipRounds = 16
 func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namespace string) (*admission.Response, error) {
 	source := h.source
 	if refresher, ok := source.(Refresher); ok && h.settings.Freshness == Consistent {
-		var err error
-		if source, err = refresher.Refresh(ctx, namespace); err != nil {
+		err := admission.Await(ctx, func() (err error) {
+			source, err = refresher.Refresh(ctx, namespace)
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
