@@ -15,11 +15,12 @@ type results struct {
 	Reviews      []measurement `json:"reviews"`
 	StartSeconds float64       `json:"startSeconds"` // sallyport, from start to ready, in the stage that asks for it
 	// DatasetStartSeconds is the same with Datasets and claims.
-	DatasetStartSeconds float64    `json:"datasetStartSeconds,omitempty"`
-	Creations           []creation `json:"creations"`
-	Volumes             []creation `json:"volumes,omitempty"` // as Creations, of persistent volumes
-	Listings            []listing  `json:"listings"`
-	Backstop            []creation `json:"backstop,omitempty"` // pods that a policy looks up; the servers are what is in force
+	DatasetStartSeconds float64     `json:"datasetStartSeconds,omitempty"`
+	Creations           []creation  `json:"creations"`
+	Volumes             []creation  `json:"volumes,omitempty"` // as Creations, of persistent volumes
+	Freshness           []freshness `json:"freshness,omitempty"`
+	Listings            []listing   `json:"listings"`
+	Backstop            []creation  `json:"backstop,omitempty"` // pods that a policy looks up; the servers are what is in force
 }
 
 // machine says what the absolute figures stand for.

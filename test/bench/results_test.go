@@ -88,6 +88,11 @@ func someResults() *results {
 		Backstop: []creation{
 			{Server: backstopName(0), CreatesPerSecond: 600}, {Server: backstopName(10), CreatesPerSecond: 500}, {Server: backstopName(1000), CreatesPerSecond: 450},
 		},
+		Freshness: []freshness{
+			{100, creators, creation{Server: cachedName, CreatesPerSecond: 400}}, {100, creators, creation{Server: consistentName, CreatesPerSecond: 60}},
+			{100, crowd, creation{Server: cachedName, CreatesPerSecond: 500}}, {100, crowd, creation{Server: consistentName, CreatesPerSecond: 301}},
+			{1000, crowd, creation{Server: cachedName, CreatesPerSecond: 500}}, {1000, crowd, creation{Server: consistentName, CreatesPerSecond: 100}},
+		},
 		StartSeconds: 3, DatasetStartSeconds: 5,
 		Creations: []creation{{CreatesPerSecond: 600}, {Server: sallyportName, Protocol: "HTTP/1.1"}},
 	}
@@ -124,6 +129,9 @@ func TestJudge(t *testing.T) {
 		"a policy that costs more with every PodDefault": {
 			func(r *results) { r.Backstop[2].CreatesPerSecond = 380 },
 			[]string{"no policy / policy with 1,000 PodDefaults", "policy with 10 / with 1,000 PodDefaults"},
+		},
+		"a freshness that costs too much": {
+			func(r *results) { r.Freshness[3].CreatesPerSecond = 299 }, []string{"freshness Cached / Consistent, 128 clients"},
 		},
 		"a LIST that costs too much": {
 			func(r *results) {

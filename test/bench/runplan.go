@@ -167,11 +167,17 @@ func (s *site) runStage(ctx context.Context, p plan, stage stage, results *resul
 		results.Volumes, err = measureVolumes(ctx, p, s, targets, stage.cases[0].path)
 		return err
 	}
+	if len(stage.freshness) > 0 {
+		progress.sayf("creating pods through the API server with each freshness, %d turns of %d", p.CreateTurns, p.Creates)
+		rows, err := measureFreshness(ctx, p, s, targets, stage)
+		results.Freshness = append(results.Freshness, rows...)
+		return err
+	}
 	if !stage.creates {
 		return nil
 	}
 	progress.sayf("creating pods through the API server, %d turns of %d without and with each server", p.CreateTurns, p.Creates)
-	results.Creations, err = measureCreations(ctx, p, s, targets, stage.cases[0])
+	results.Creations, err = measureCreations(ctx, p, s, targets, stage.cases[0], creators)
 	return err
 }
 

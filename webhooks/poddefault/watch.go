@@ -70,7 +70,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for metadata: %w", err)
 	}
-	w.lists = newLists(metadataOnly, podDefaults, clusterWide)
+	w.lists = newLists(w, metadataOnly, podDefaults, clusterWide)
 	namespaces := metadataOnly.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 
 	// There may be thousands, and each is larger than what is compiled of it.
