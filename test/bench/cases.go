@@ -40,6 +40,7 @@ type benchCase struct {
 
 // The parts of a run, which can be measured alone.
 const (
+	partCommand     = "command"
 	partPodDefaults = "poddefaults"
 	partLibrary     = "library"
 	partConversion  = "conversion"
@@ -49,7 +50,7 @@ const (
 	partBackstop    = "backstop"
 )
 
-var parts = []string{partPodDefaults, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop}
+var parts = []string{partCommand, partPodDefaults, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop}
 
 const (
 	floorName     = "floor"
