@@ -188,6 +188,9 @@ verify: ## Check that all is formatted, tidy and generated as it should be; chan
 	@for m in $(modules); do \
 		echo "go mod tidy -diff in $$m"; \
 		$(GO) -C "$$m" mod tidy -diff || { echo "$$m/go.mod is not tidy, run: $(GO) -C $$m mod tidy"; exit 1; }; done
+	@cd test/conformance && for m in kubernetes-*.mod; do \
+		echo "go mod tidy -diff with test/conformance/$$m"; \
+		$(GO) mod tidy -diff -modfile="$$m" || { echo "$$m is not tidy, run: cd test/conformance && $(GO) mod tidy -modfile=$$m"; exit 1; }; done
 	@echo "make generate"; tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && trap 'exit 1' INT TERM && \
 	tar --exclude=./.git --exclude=./bin -cf - . | tar -xf - -C "$$tmp" && \
 	$(MAKE) --no-print-directory -C "$$tmp" generate && \
