@@ -167,7 +167,7 @@ lint: ## Run golangci-lint as pinned in tools/lint/go.mod
 		(cd "$$m" && $(GO) tool -modfile="$(CURDIR)/tools/lint/go.mod" golangci-lint run ./...); done
 
 .PHONY: generate
-generate: ## Generate deep copies, CustomResourceDefinitions, and what config/ and charts/ have of them and of the rights
+generate: ## Generate deep copies, CustomResourceDefinitions, what config/ and charts/ have of them and of the rights, and docs/api.md
 	@$(GO) tool -modfile=tools/go.mod controller-gen \
 		object:headerFile=tools/boilerplate.go.txt crd:generateEmbeddedObjectMeta=true \
 		paths=./api/... output:crd:dir=config/crd
@@ -180,6 +180,7 @@ generate: ## Generate deep copies, CustomResourceDefinitions, and what config/ a
 	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*_*.yaml
 	@$(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn|WhatTheChartHas' -update >/dev/null || { \
 		echo "run: $(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn|WhatTheChartHas' -update"; exit 1; }
+	@$(GO) run ./cmd/sallyport serve --help | $(GO) -C tools run ./apireference $(CURDIR) > docs/api.md
 
 .PHONY: verify
 verify: ## Check that all is formatted, tidy and generated as it should be; changes nothing
