@@ -360,7 +360,7 @@ func testDoctorForwards(t *testing.T, e *env) {
 	}
 	shown := startRecorder(t)
 	address := shown.Listener.Addr().(*net.TCPAddr)
-	kubelet := kubelettest.Start(t, clients, address.IP.String())
+	kubelet := kubelettest.Start(t, clients, kubelettest.At(address.IP.String()))
 	t.Cleanup(func() {
 		if err := clients.CoreV1().Nodes().Delete(context.Background(), kubelet.Node, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
