@@ -35,6 +35,7 @@ func TestCommands(t *testing.T) {
 			})
 		}
 	}
+	t.Run("flags and commands in the text", w.prose)
 	if ran < 30 {
 		t.Errorf("only %d blocks were run", ran)
 	}

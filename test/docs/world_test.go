@@ -269,7 +269,7 @@ func (w *world) awaitRegistered(t *testing.T) {
 }
 
 func (w *world) real(name string) string {
-	variable := realVariable + strings.ToUpper(name) + "="
+	variable := realVariable + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "="
 	for _, entry := range w.env {
 		if path, ok := strings.CutPrefix(entry, variable); ok {
 			return path
