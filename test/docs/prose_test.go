@@ -4,7 +4,6 @@ package docs
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -20,12 +19,6 @@ var (
 
 // prose holds what stands in code within a sentence to what the programs say of themselves.
 func (w *world) prose(t *testing.T) {
-	folder := t.TempDir()
-	build := exec.Command("go", "build", "-trimpath", "-o", folder+string(filepath.Separator), "../../examples/crontab")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building a program: %v\n%s", err, out)
-	}
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	sallyport, kubectl := w.real("sallyport"), filepath.Join(assets, "kubectl")
 
@@ -55,7 +48,7 @@ func (w *world) prose(t *testing.T) {
 	}
 	note(output(t, w.real("cloud-controller-manager"), "--help"))
 	for _, command := range []string{"serve", "manifests"} {
-		note(output(t, filepath.Join(folder, "crontab"), command, "--help"))
+		note(output(t, w.real("crontab"), command, "--help"))
 	}
 	note(output(t, filepath.Join(assets, "kube-apiserver"), "--help"))
 	for _, command := range []string{"apply", "create", "debug", "delete", "get"} {
