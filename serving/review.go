@@ -47,6 +47,7 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 	budget := timeBudget(r.URL.RawQuery)
 	ctx := withDeadline(r.Context(), arrived.Add(budget))
 	defer ctx.end()
+	ctx.place = a
 	r = r.WithContext(ctx)
 	// Before a byte of the body is read: who may not call shall cost nothing.
 	if refused := s.authenticate(r, to); refused != nil {
@@ -63,7 +64,7 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 
 	// Half of the time is for the queue, the other half for the handler, or for
 	// another replica.
-	if a.slot = s.slots.take(ctx, arrived.Add(budget/2)); !a.slot {
+	if !a.takeSlot(ctx, arrived.Add(budget/2)) {
 		s.refuse(a, busyReviews)
 		return
 	}

@@ -116,12 +116,14 @@ type plan struct {
 	WarmUp      time.Duration // before the first round, for each case and server
 	Many        int           // PodDefaults in the large stage
 	Starts      int           // of sallyport in the large stage
+	Fresh       [2]int        // PodDefaults when creations with each freshness are compared
 	Datasets    int           // in the stage of datasets
 	Claims      int           // of these and others
 	CreateTurns int           // of pod creation
 	Creates     int           // pods in a turn
 	Listed      int           // objects in a LIST
 	ListTurns   int           // of it, for each server
+	ColdStarts  int           // of the command that prints its version
 	Only        string        // a part, and all else is left out; "" nothing
 }
 
@@ -131,11 +133,11 @@ func (p plan) measures(part string) bool { return p.Only == "" || p.Only == part
 var (
 	fullPlan = plan{
 		Judge: true, Rounds: 9, Window: 500 * time.Millisecond, WarmUp: 300 * time.Millisecond,
-		Many: 10_000, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Listed: 5000, ListTurns: 3,
+		Many: 10_000, Fresh: [2]int{100, 1000}, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Listed: 5000, ListTurns: 3, ColdStarts: 21,
 	}
 	quickPlan = plan{
 		Rounds: 2, Window: 30 * time.Millisecond, WarmUp: 10 * time.Millisecond,
-		Many: 200, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Listed: 50, ListTurns: 1,
+		Many: 200, Fresh: [2]int{20, 40}, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Listed: 50, ListTurns: 1, ColdStarts: 1,
 	}
 )
 

@@ -23,11 +23,11 @@ var allowed = map[string][]string{
 	"jsonpatch":   {},
 	"conversion":  {"jsonpatch", "internal/decode"},
 	"certificate": {"internal/follow"},
-	"serving":     {"internal/follow"},
+	"serving":     {"internal/aside", "internal/follow"},
 	// Only who may know the API server's own machinery takes it: cmd/sallyport and cloud.
 	"serving/delegated": {"serving"},
 	"api/":              {"api/"},
-	"admission":         {"jsonpatch", "internal/decode"},
+	"admission":         {"jsonpatch", "internal/aside", "internal/decode"},
 	"wire":              {"admission", "conversion", "jsonpatch"},
 	"registration":      {"admission", "conversion", "internal/selectors"},
 	"lint":              {"admission", "conversion", "internal/selectors"},
