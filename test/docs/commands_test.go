@@ -3,8 +3,8 @@
 package docs
 
 import (
+	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,17 +26,26 @@ func TestCommands(t *testing.T) {
 					ran++
 					w.run(t, b)
 				case b.shell() && kind == "check":
-					w.check(t, b.commands(), filepath.Join(w.programs+"-others"))
+					report(t, w.check(t, b.commands(), w.programs+"-others"))
 				case kind == "flags":
-					w.check(t, rest+" "+strings.ReplaceAll(comments.ReplaceAllString(b.text, ""), "\n", " "), "")
+					report(t, w.check(t, rest+" "+strings.ReplaceAll(comments.ReplaceAllString(b.text, ""), "\n", " "), ""))
 				case b.language == "yaml":
 					w.yaml(t, b)
 				}
 			})
 		}
 	}
+	t.Run("flags and commands in the text", w.prose)
+	t.Run("what is wrong is found", w.wrongCommands)
 	if ran < 30 {
 		t.Errorf("only %d blocks were run", ran)
+	}
+}
+
+func report(t *testing.T, mistakes []string) {
+	t.Helper()
+	for _, mistake := range mistakes {
+		t.Error(mistake)
 	}
 }
 
@@ -113,9 +122,7 @@ func (w *world) run(t *testing.T, b block) {
 		w.state = ""
 	}
 	out, status := w.shell(t, b.commands(), asVariable+"="+o.as)
-	for _, mistake := range w.mistakesOf(t) {
-		t.Error(mistake)
-	}
+	report(t, w.mistakesOf(t))
 	if status != o.status {
 		t.Errorf("status %d, want %d:\n%s\n%s", status, o.status, b.commands(), out)
 	}
@@ -146,17 +153,37 @@ func compareConsole(t *testing.T, b block, printed string) {
 	}
 }
 
-// check has each program read its arguments, and runs none. The programs of a folder may
-// be named besides.
-func (w *world) check(t *testing.T, commands, besides string) {
+// check has each program read its arguments, runs none, and returns what is wrong. The
+// programs of a folder may be named besides.
+func (w *world) check(t *testing.T, commands, besides string) []string {
 	t.Helper()
-	w.mistakesOf(t)
+	w.mistakesOf(t) // those of before are none of this
 	out, status := w.shell(t, commands, checkVariable+"=1", "PATH="+w.programs+string(os.PathListSeparator)+besides)
+	mistakes := w.mistakesOf(t)
 	if status != 0 {
-		t.Errorf("status %d:\n%s\n%s", status, commands, out)
+		mistakes = append(mistakes, fmt.Sprintf("status %d:\n%s\n%s", status, commands, out))
 	}
-	for _, mistake := range w.mistakesOf(t) {
-		t.Error(mistake)
+	return mistakes
+}
+
+// wrongCommands has to find what no document may say.
+func (w *world) wrongCommands(t *testing.T) {
+	for _, commands := range []string{
+		"kubectl get pods --no-such-flag",
+		"kubectl rollout nothing",
+		"kubectl get pods | sallyport serve --no-such-flag",
+		"sallyport certificates nothing",
+		"sallyport serve --secure-port many",
+		"helm install --no-such-flag",
+		"make nothing",
+		"make bench BENCHES=-json",
+		`make faults FAULTS="-no-such-flag"`,
+		"go run ./examples/nothing",
+		"no-such-program",
+	} {
+		if mistakes := w.check(t, commands, ""); len(mistakes) == 0 {
+			t.Errorf("nothing is found wrong in %q", commands)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ package docs
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -18,18 +17,10 @@ var (
 	ourCommand = regexp.MustCompile(`^(?:bin/|kubectl )?sallyport ((?:[a-z]+ ?)+)`)
 )
 
-// TestFlagsAndCommandsInTheTextExist holds what stands in code within a sentence to what
-// the programs say of themselves.
-func TestFlagsAndCommandsInTheTextExist(t *testing.T) {
-	folder := t.TempDir()
-	build := exec.Command("go", "build", "-trimpath", "-o", folder+string(filepath.Separator),
-		"../../cmd/sallyport", "../../examples/cloud-controller-manager", "../../examples/crontab")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building programs: %v\n%s", err, out)
-	}
+// prose holds what stands in code within a sentence to what the programs say of themselves.
+func (w *world) prose(t *testing.T) {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	sallyport, kubectl := filepath.Join(folder, "sallyport"), filepath.Join(assets, "kubectl")
+	sallyport, kubectl := w.real("sallyport"), filepath.Join(assets, "kubectl")
 
 	known := map[string]bool{}
 	helps := map[string]string{} // of sallyport, by command
@@ -55,17 +46,15 @@ func TestFlagsAndCommandsInTheTextExist(t *testing.T) {
 	if len(helps) < 15 {
 		t.Fatalf("only the commands %v are found", helps)
 	}
-	note(output(t, filepath.Join(folder, "cloud-controller-manager"), "--help"))
+	note(output(t, w.real("cloud-controller-manager"), "--help"))
 	for _, command := range []string{"serve", "manifests"} {
-		note(output(t, filepath.Join(folder, "crontab"), command, "--help"))
+		note(output(t, w.real("crontab"), command, "--help"))
 	}
 	note(output(t, filepath.Join(assets, "kube-apiserver"), "--help"))
 	for _, command := range []string{"apply", "create", "debug", "delete", "get"} {
 		note(output(t, kubectl, command, "--help"))
 	}
-	for _, flag := range []string{"set"} { // of helm
-		known[flag] = true
-	}
+	known["set"], known["privileged"] = true, true // of helm, and of container daemons
 
 	commands, flags := 0, 0
 	for _, guide := range guides(t) {

@@ -81,10 +81,6 @@ func newWorld(t *testing.T) *world {
 	for name, path := range w.realPrograms(t) {
 		w.env = append(w.env, realVariable+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))+"="+path)
 	}
-	// The cache of the go command is below the home that programs of the world do not have.
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
-		w.env = append(w.env, name+"="+strings.TrimSpace(output(t, "go", "env", name)))
-	}
 	if err := os.WriteFile(filepath.Join(w.folder, "ca.crt"), w.config.CAData, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -127,20 +123,20 @@ func (w *world) linkPrograms(t *testing.T) {
 func (w *world) realPrograms(t *testing.T) map[string]string {
 	t.Helper()
 	built := filepath.Dir(w.programs) + string(filepath.Separator)
-	build := exec.Command("go", "build", "-trimpath", "-o", built, "../../cmd/sallyport", "../../examples/cloud-controller-manager")
+	build := exec.Command("go", "build", "-trimpath", "-o", built, "../../cmd/sallyport", "../../examples/cloud-controller-manager", "../../examples/crontab")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building programs: %v\n%s", err, out)
 	}
 	real := map[string]string{
 		"sallyport": built + "sallyport", "kubectl-sallyport": built + "sallyport",
-		"cloud-controller-manager": built + "cloud-controller-manager",
-		"kubectl":                  filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"),
+		"cloud-controller-manager": built + "cloud-controller-manager", "crontab": built + "crontab",
+		"kubectl": filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"),
 	}
 	for _, name := range []string{"helm", "kustomize"} {
 		real[name] = strings.TrimSpace(output(t, "go", "tool", "-modfile="+filepath.Join(root, "tools", "deploy", "go.mod"), "-n", name))
 	}
-	for _, name := range []string{"go", "grep", "openssl"} {
+	for _, name := range []string{"grep", "openssl"} {
 		real[name], _ = exec.LookPath(name)
 	}
 	return real
@@ -269,7 +265,7 @@ func (w *world) awaitRegistered(t *testing.T) {
 }
 
 func (w *world) real(name string) string {
-	variable := realVariable + strings.ToUpper(name) + "="
+	variable := realVariable + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "="
 	for _, entry := range w.env {
 		if path, ok := strings.CutPrefix(entry, variable); ok {
 			return path
