@@ -20,9 +20,11 @@ func crdAvailability() Rule {
 			}
 			for _, b := range c.backends() {
 				for _, crd := range b.converts {
-					switch w := b.workload; {
-					case !w.every && w.replicas < 2:
-						c.object(w.Object, Warning, "/spec/replicas", "conversion webhook of %s has %d replica; an outage breaks reads of all versions", crd, w.replicas)
+					w := b.workload
+					n, by, pointer := w.fewest()
+					switch {
+					case !w.every && n < 2:
+						c.object(by, Warning, pointer, "conversion webhook of %s has %d replica; an outage breaks reads of all versions", crd, n)
 					case !w.every && !w.spread():
 						c.object(w.Object, Warning, w.path, "conversion webhook of %s may have all replicas on one node; an outage breaks reads of all versions", crd)
 					}

@@ -12,6 +12,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -81,6 +82,7 @@ type Inventory struct {
 	services         []*typed[corev1.Service]
 	endpointSlices   []*typed[discoveryv1.EndpointSlice]
 	workloads        []*workload
+	scalers          []*scaler
 	budgets          []*typed[policyv1.PodDisruptionBudget]
 	networkPolicies  []*typed[networkingv1.NetworkPolicy]
 	definitions      []*typed[apiextensionsv1.CustomResourceDefinition]
@@ -130,6 +132,7 @@ var kinds = []kind{
 	{appsv1.SchemeGroupVersion.WithKind("Deployment"), (*Inventory).addDeployment},
 	{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), (*Inventory).addStatefulSet},
 	{appsv1.SchemeGroupVersion.WithKind("DaemonSet"), (*Inventory).addDaemonSet},
+	{autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), adder(func(in *Inventory) *[]*scaler { return &in.scalers })},
 	{policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), adder(func(in *Inventory) *[]*typed[policyv1.PodDisruptionBudget] { return &in.budgets })},
 	{networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), adder(func(in *Inventory) *[]*typed[networkingv1.NetworkPolicy] { return &in.networkPolicies })},
 	{corev1.SchemeGroupVersion.WithKind("Namespace"), adder(func(in *Inventory) *[]*typed[corev1.Namespace] { return &in.namespaces })},
@@ -243,6 +246,7 @@ func (in *Inventory) index() {
 	for _, w := range in.workloads {
 		in.workloadsByNamespace[w.Namespace] = append(in.workloadsByNamespace[w.Namespace], w)
 	}
+	in.scale()
 	for _, c := range in.configurations {
 		in.webhooks = append(in.webhooks, c.webhooks...)
 	}

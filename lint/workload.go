@@ -19,7 +19,8 @@ import (
 type workload struct {
 	*Object
 	replicas int32 // 1 if not said
-	every    bool  // one pod on each node
+	scaler   *scaler
+	every    bool // one pod on each node
 	strategy *appsv1.RollingUpdateDeployment
 	recreate bool
 	template corev1.PodTemplateSpec

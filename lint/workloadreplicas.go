@@ -7,11 +7,16 @@ func workloadReplicas() Rule {
 		ID: "workload-replicas", Group: groupWorkload, Severities: []Severity{Warning}, Source: fromGP,
 		What: "The server of webhooks has at least two replicas.",
 		Why:  "With one, every restart of it is an outage.",
-		Fix:  "Set replicas: 2, or more.",
+		Fix:  "Set replicas: 2, or more; minReplicas if it is scaled.",
 		check: func(c *checker) {
 			for _, w := range c.servers() {
-				if !w.every && w.replicas < 2 {
-					c.object(w.Object, Warning, "/spec/replicas", "%s has %d replica", w.name(), w.replicas)
+				n, by, pointer := w.fewest()
+				switch {
+				case w.every || n >= 2:
+				case w.scaler != nil:
+					c.object(by, Warning, pointer, "%s may have %d replica", w.name(), n)
+				default:
+					c.object(by, Warning, pointer, "%s has %d replica", w.name(), n)
 				}
 			}
 		},

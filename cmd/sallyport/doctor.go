@@ -66,8 +66,7 @@ func newDoctorCommand() *cobra.Command {
 			"The exit status is 0 if nothing is to do, 2 if something is, and 1 if the API server cannot be asked.",
 		Example: "  sallyport doctor\n" +
 			"  sallyport doctor --service sallyport-system/sallyport --output json\n\n" +
-			"  # also compare the certificate of a replica, from outside of the cluster\n" +
-			"  kubectl --namespace sallyport-system port-forward deployment/sallyport 9443 &\n" +
+			"  # without the right to forward ports of pods, with one that somebody else forwards\n" +
 			"  sallyport doctor --dial 127.0.0.1:9443",
 		Args: noArguments("everything is said by flags"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -86,7 +85,7 @@ func newDoctorCommand() *cobra.Command {
 		flags.StringVar(&o.serviceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of the Service, or namespace/name")
 		flags.IntVar(&o.metricsPort, "metrics-port", 8080, "`port` of the replicas for metrics and probes")
 		flags.StringArrayVar(&o.replicas, "replica", nil, "`url` of the metrics of a replica that is reached from here, such as http://127.0.0.1:8080, instead of those behind the Service; may be repeated")
-		flags.StringVar(&o.dial, "dial", "", "`host:port` where a replica is reached from here, to look at its certificate")
+		flags.StringVar(&o.dial, "dial", "", "`host:port` where a replica is reached from here, to look at its certificate; empty for the Service, and where that does not answer for a pod of it, through the API server")
 		flags.StringArrayVar(&o.static, "static-manifests-dir", nil, "`directory` of static admission manifests on this host; may be repeated")
 		cli.CompleteFolders(cmd, "static-manifests-dir")
 	})

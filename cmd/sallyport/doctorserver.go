@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -199,6 +200,7 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 		return
 	}
 	leaves := map[string][]*x509.Certificate{}
+	var hidden error
 	if d.dial != "" {
 		for _, endpoint := range endpoints {
 			conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", d.dial)
@@ -212,6 +214,7 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 		}
 	} else {
 		leaves = dialAll(ctx, endpoints)
+		hidden = d.forwardAll(ctx, endpoints, leaves)
 	}
 	report := lint.Run(inventory, lint.Options{Rules: []string{"ca-bundle", "crd-ca-bundle"}, Leaves: leaves})
 	for _, f := range report.Findings {
@@ -222,7 +225,7 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 		d.fix(check, "a server that registers itself puts this right by itself: see its log; otherwise "+f.Fix, "%s", text)
 	}
 	if len(leaves) < len(endpoints) {
-		d.skip(check, "the server does not show its certificate to here: run doctor in the cluster, or name a forwarded port by --dial")
+		d.hidden(check, hidden)
 	} else if len(report.Findings) == 0 {
 		last := time.Time{}
 		for _, chain := range leaves {
@@ -232,6 +235,48 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 		}
 		d.ok(check, "every caBundle verifies the serving certificate, which is valid until %s", last.UTC().Format(time.RFC3339))
 	}
+}
+
+// forwardAll asks servers behind Services for their certificates through the API server:
+// a Service answers only within the cluster. The error says why some are still missing.
+func (d *doctor) forwardAll(ctx context.Context, endpoints []string, leaves map[string][]*x509.Certificate) error {
+	forwarder := &podForwarder{config: d.config, client: d.client}
+	var errs []error
+	for _, endpoint := range endpoints {
+		name, namespace, ok := serviceOf(endpoint)
+		if leaves[endpoint] != nil || !ok {
+			continue
+		}
+		_, text, err := net.SplitHostPort(endpoint)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		port, err := strconv.ParseInt(text, 10, 32)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		conn, err := forwarder.dialService(ctx, namespace, name, int32(port))
+		if err == nil {
+			leaves[endpoint], err = shownCertificates(ctx, endpoint, conn)
+		}
+		if err != nil {
+			delete(leaves, endpoint)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// hidden says why the certificate was not seen.
+func (d *doctor) hidden(check string, err error) {
+	const elsewhere = "run doctor in the cluster, or name a forwarded port by --dial"
+	if err == nil {
+		d.skip(check, "the server does not show its certificate to here: %s", elsewhere)
+		return
+	}
+	d.skip(check, "the certificate is not seen from here: %v; %s", err, elsewhere)
 }
 
 // checkAuthority compares the authority in its Secret with every bundle.

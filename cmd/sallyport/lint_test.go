@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/lint"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -92,6 +93,11 @@ func TestLintFindsNothingWrongInWhatManifestsPrints(t *testing.T) {
 			}
 		})
 	}
+	authority, err := certificate.NewAuthority(certificate.AuthorityOptions{DNSNames: []string{"webhooks.sallyport-system.svc"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := file(t, "ca.crt", string(authority.CABundle()))
 	for name, args := range map[string][]string{
 		"everything":       {"--service", service},
 		"every webhook":    {"--service", service, "--webhooks", "*"},
@@ -100,8 +106,24 @@ func TestLintFindsNothingWrongInWhatManifestsPrints(t *testing.T) {
 		"static":           {"--static", "--url", "https://127.0.0.1:9443", "--part", "configurations", "--webhooks", "*"},
 		"outside":          {"--url", "https://webhooks.example.com", "--webhooks", "*"},
 		"network policy":   {"--service", service, "--network-policy", "--api-server-cidrs", "10.0.0.1/32", "--authentication", "delegated"},
+		// All of it at once, as somebody has it in a repository.
+		"installed":                        {"--service", service, "--image", "x"},
+		"installed with every webhook":     {"--service", service, "--image", "x", "--webhooks", "*"},
+		"installed with a backstop":        {"--service", service, "--image", "x", "--registration", "none", "--guard", "Backstop"},
+		"installed without registration":   {"--service", service, "--image", "x", "--registration", "none", "--ca-file", ca},
+		"installed with an owner":          {"--service", service, "--image", "x", "--owner", "clusterrole/sallyport"},
+		"installed with another leaf":      {"--service", service, "--image", "x", "--certificate-source", "files", "--tls-secret", "leaf", "--ca-file", ca},
+		"installed for known callers":      {"--service", service, "--image", "x", "--authentication", "delegated", "--network-policy", "--api-server-cidrs", "10.0.0.1/32"},
+		"installed on other ports":         {"--service", service + ":8443", "--image", "x", "--secure-port", "10250"},
+		"installed in a shared namespace":  {"--service", service, "--image", "x", "--shared-namespace", "--webhooks", "*"},
+		"installed to fail open":           {"--service", service, "--image", "x", "--failure-policy", "Ignore", "--webhooks", "*"},
+		"installed in place of Kubeflow's": append([]string{"--image", "x", "--secure-port", "4443", "--priority-class", ""}, kubeflowFlags...),
+		"installed beside the API server":  {"--url", "https://127.0.0.1:9443", "--registration", "manifest", "--part", "crd,rbac,flowcontrol"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if slices.Contains(args, "--image") {
+				args = append(args, "--part", "namespace,crd,rbac,flowcontrol,workload,configurations")
+			}
 			printed := sallyport(t, append([]string{"manifests"}, args...)...).wantOK(t)
 			if got := linted(t, printed, exitOK, "-f", "-"); len(got.Checked) == 0 {
 				t.Error("nothing was looked at")

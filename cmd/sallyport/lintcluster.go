@@ -85,7 +85,7 @@ func readObjects(ctx context.Context, config *rest.Config, kinds []schema.GroupV
 }
 
 // inNamespaces are kinds that are read where servers are, and nowhere else.
-var inNamespaces = []string{"Service", "EndpointSlice", "Deployment", "StatefulSet", "DaemonSet", "PodDisruptionBudget", "NetworkPolicy", "Role", "RoleBinding"}
+var inNamespaces = []string{"Service", "EndpointSlice", "Deployment", "StatefulSet", "DaemonSet", "HorizontalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy", "Role", "RoleBinding"}
 
 // namespacesOf are those of the Services among endpoints.
 func namespacesOf(endpoints []string) []string {

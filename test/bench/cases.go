@@ -42,6 +42,7 @@ type benchCase struct {
 
 // The parts of a run, which can be measured alone.
 const (
+	partCommand     = "command"
 	partPodDefaults = "poddefaults"
 	partLibrary     = "library"
 	partConversion  = "conversion"
@@ -52,7 +53,7 @@ const (
 	partFreshness   = "freshness"
 )
 
-var parts = []string{partPodDefaults, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop, partFreshness}
+var parts = []string{partCommand, partPodDefaults, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop, partFreshness}
 
 const (
 	floorName     = "floor"

@@ -64,6 +64,9 @@ var limits = []limit{
 	{Part: partPolicies, Name: "projectlimit, counts", Unit: "× floor", AtMost: 1.9, value: ratio(projectLimitCount, policiesName)},
 	{Part: partVolumes, Name: "labels of a volume", Unit: "× floor", AtMost: 2.5, value: ratio(volumeLabelled, cloudName)},
 	{Part: partVolumes, Name: "time of a volume's creation, 1/0.9 the rate", Unit: "× canned patch", AtMost: 1.11, value: volumeRate},
+	{Part: partCommand, Name: "sallyport version, from its start to its end", Unit: "ms", AtMost: 100, value: func(r *results) (float64, bool) {
+		return r.ColdStartMillis, r.ColdStartMillis > 0
+	}},
 }
 
 // limitsOf are the limits of what a plan measures.

@@ -46,6 +46,12 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 	if results.Machine, err = describe(p, site.cp); err != nil {
 		return nil, err
 	}
+	if p.measures(partCommand) {
+		progress.sayf("sallyport version, %d times", p.ColdStarts)
+		if results.ColdStartMillis, err = measureColdStart(ctx, site.sallyport, p.ColdStarts); err != nil {
+			return nil, err
+		}
+	}
 	stages, err := planStages(p)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +37,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/kubelettest"
 	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
@@ -66,6 +68,7 @@ func TestLook(t *testing.T) {
 		{"lint finds nothing wrong in what serve registers", testLintOfServe},
 		{"doctor says ok of a server that works, and what to do of one that does not", testDoctor},
 		{"doctor looks through the Service", testDoctorService},
+		{"doctor sees a certificate through a pod", testDoctorForwards},
 		{"lint looks at a cluster and says what it may not see", testLintOfCluster},
 		{"chain names who is called, in the order of the calls", testChain},
 	} {
@@ -327,6 +330,15 @@ func testDoctorService(t *testing.T, e *env) {
 			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: name, Name: pod.Name, UID: pod.UID},
 		}},
 	})
+	if processtest.KubernetesMinor(t) < 37 { // before, the proxy asks for what the same controller writes beside the slices
+		e.create(t, &corev1.Endpoints{ //nolint:staticcheck // it is what older API servers read
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "sallyport"},
+			Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // likewise
+				Addresses: []corev1.EndpointAddress{{IP: address, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: name, Name: pod.Name, UID: pod.UID}}},
+				Ports:     []corev1.EndpointPort{{Name: "webhooks", Port: number, Protocol: corev1.ProtocolTCP}},
+			}},
+		})
+	}
 	lines = e.doctorLines(t, 2, "--kubeconfig", e.kubeconfig, "--configuration-name", name, "--service", name+"/sallyport", "--metrics-port", metrics)
 	expectLine(t, lines, "service", "fix: one endpoint of Service behind-service/sallyport is ready")
 	if own {
@@ -336,6 +348,87 @@ func testDoctorService(t *testing.T, e *env) {
 		expectLine(t, lines, "reachability", "fix: the API server does not reach it")
 		expectLine(t, lines, "replicas", "fix: replica does not tell its metrics")
 	}
+	expectLine(t, lines, "certificate", "skip: nobody is registered")
+}
+
+// testDoctorForwards has doctor look at a certificate that is seen only through a pod.
+func testDoctorForwards(t *testing.T, e *env) {
+	name := e.namespace(t, "forwarded")
+	clients, err := kubernetes.NewForConfig(e.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := startRecorder(t)
+	address := shown.Listener.Addr().(*net.TCPAddr)
+	kubelet := kubelettest.Start(t, clients, kubelettest.At(address.IP.String()))
+	t.Cleanup(func() {
+		if err := clients.CoreV1().Nodes().Delete(context.Background(), kubelet.Node, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	e.create(t, &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name:                    "check.hooks.example.com",
+			ClientConfig:            admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: name, Name: "hooks"}, CABundle: e.config.CAData},
+			Rules:                   rules("example.com", "things", admissionregistrationv1.Create),
+			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	})
+	t.Cleanup(func() {
+		if err := clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	args := []string{"--kubeconfig", e.kubeconfig, "--configuration-name", name}
+	says := func(want string) {
+		t.Helper()
+		expectLine(t, e.doctorLines(t, 2, args...), "certificate", want)
+	}
+	says("skip: the certificate is not seen from here: services \"hooks\" not found; run doctor in the cluster, or name a forwarded port by --dial")
+
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "hooks"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "other", Port: 80}, {Name: "webhooks", Port: 443}}},
+	}
+	e.create(t, service)
+	says("no ready endpoint of Service forwarded/hooks is a pod")
+
+	pod := simplePod(name, "replica")
+	pod.Spec.NodeName = kubelet.Node
+	e.create(t, pod)
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: name, Name: "hooks-1", Labels: map[string]string{discoveryv1.LabelServiceName: "hooks"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports: []discoveryv1.EndpointPort{
+			{Name: new("other"), Port: new(int32(1)), Protocol: new(corev1.ProtocolTCP)},
+			{Name: new("webhooks"), Port: new(int32(address.Port)), Protocol: new(corev1.ProtocolTCP)},
+		},
+		Endpoints: []discoveryv1.Endpoint{{
+			Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
+			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: name, Name: pod.Name, UID: pod.UID},
+		}},
+	}
+	e.create(t, slice)
+	says("fix: check.hooks.example.com: serving certificate has no SAN hooks.forwarded.svc")
+	if n := kubelet.Forwarded(name + "/replica"); n != 1 {
+		t.Errorf("%d connections were forwarded", n)
+	}
+
+	get, list := []string{"get"}, []string{"list"}
+	args[1] = e.userWith(t, "forwards-nothing",
+		rbacv1.PolicyRule{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}, Verbs: []string{"get", "list"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: get},
+		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: list})
+	says("skip: the certificate is not seen from here: no permission to create pods/portforward in forwarded; run doctor in the cluster, or name")
+	if n := kubelet.Forwarded(name + "/replica"); n != 1 {
+		t.Errorf("%d connections were forwarded for somebody who may not", n)
+	}
+	args[1] = e.kubeconfig
+
+	shown.Close()
+	says("connection refused")
 }
 
 func testLintOfCluster(t *testing.T, e *env) {

@@ -3,16 +3,17 @@
 package install
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,13 +21,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/sallyport-io/sallyport/internal/kubelettest"
 	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
@@ -38,23 +42,28 @@ const patience = 2 * time.Minute
 type newUser struct {
 	*apiServer
 	kubeconfig             string
+	address                string // of this machine, for endpoints
+	kubelet                *kubelettest.Kubelet
 	helm, kubectl, command string
 }
 
-// TestAsANewUser goes the way of docs/install.md. No pods run on an API server alone: the
-// server is a process here, with the arguments that the chart has rendered and a token of
-// the service account that it has made, so that it has those rights and no others. The
-// API server calls it by a URL.
+// TestAsANewUser goes the way of docs/install.md. No pods run on an API server alone: each
+// of two servers is a process here, with the arguments that the chart has rendered and a
+// token of the service account that it has made, so that it has those rights and no others.
+// The API server calls them through the chart's Service, if this machine has an address
+// that endpoints may have; else by a URL.
 func TestAsANewUser(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
+	config := sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"),
+		sallyporttest.WithAPIServerFlag("enable-aggregator-routing", "true")) // nobody answers at the address of a Service
 	u := &newUser{
-		apiServer: connect(t, config), kubeconfig: sallyporttest.Kubeconfig(t, config),
+		apiServer: connect(t, config), kubeconfig: sallyporttest.Kubeconfig(t, config), address: hostAddress(t),
 		helm: tool(t, "helm"), kubectl: filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), command: sallyport(t),
 	}
 	u.namespace(t, system, nil)
 	u.namespace(t, "team", nil)
 	u.account(t, "team")
 	before := u.everything(t)
+	u.kubelet = kubelettest.Start(t, u.client, kubelettest.At(u.address))
 
 	chart := filepath.Join(top, "charts/sallyport")
 	values := file(t, "values.yaml", image+"crds: {keep: false}\nnetworkPolicy: {enabled: true}\n")
@@ -63,28 +72,34 @@ func TestAsANewUser(t *testing.T) {
 	if !strings.Contains(notes, "rollout status deployment sallyport") {
 		t.Errorf("the notes do not say what to do next:\n%s", notes)
 	}
+	u.lintsClean(t, output(t, u.helm, append([]string{"template", "sallyport", chart, "--values", values}, release...)...), "-f", "-")
 	args := u.arguments(t)
-	server := u.serve(t, args)
+	servers := []*process{u.serve(t, args), u.serve(t, args)}
 	u.tryPodDefault(t, notes)
+	u.doctorSaysOK(t, servers)
+	u.lintsClean(t, "", "--cluster", "--kubeconfig", u.kubeconfig)
 
 	// Another version, and back: the server is replaced without a gap, as a rollout does.
 	output(t, u.helm, append([]string{"upgrade", "sallyport", chart, "--values", values, "--set", "registration.timeoutSeconds=7", "--set", "replicas=3"}, release...)...)
 	upgraded := u.serve(t, u.arguments(t))
-	server.stop(t)
+	for _, server := range servers {
+		server.stop(t)
+	}
 	u.eventually(t, "the new timeout", func(ctx context.Context) (bool, error) { return u.timeout(ctx, 7) })
 	u.injected(t)
 	output(t, u.helm, append([]string{"rollback", "sallyport", "1"}, release...)...)
 	if diff := cmp.Diff(args, u.arguments(t)); diff != "" {
 		t.Errorf("after the rollback (-before +after):\n%s", diff)
 	}
-	server = u.serve(t, u.arguments(t))
+	server := u.serve(t, u.arguments(t))
 	upgraded.stop(t)
 	u.eventually(t, "the old timeout", func(ctx context.Context) (bool, error) { return u.timeout(ctx, 5) })
 	u.injected(t)
 
 	// As docs/install.md says.
 	output(t, u.kubectl, "--kubeconfig", u.kubeconfig, "--namespace", system, "scale", "deployment", "sallyport", "--replicas", "0")
-	server.stop(t)
+	server.stop(t) // which the controllers of Deployments do
+	u.kubelet.Remove(t, u.client)
 	output(t, u.command, "uninstall", "--kubeconfig", u.kubeconfig, "--service", system+"/sallyport", "--all", "--yes")
 	output(t, u.helm, append([]string{"uninstall", "sallyport"}, release...)...)
 	u.eventually(t, "the definition to go", func(ctx context.Context) (bool, error) {
@@ -105,8 +120,8 @@ func (u *newUser) account(t *testing.T, namespace string) {
 	}
 }
 
-// arguments are those of the Deployment as it is.
-func (u *newUser) arguments(t *testing.T) []string {
+// template is that of the Deployment as it is.
+func (u *newUser) template(t *testing.T) corev1.PodTemplateSpec {
 	t.Helper()
 	deployment, err := u.client.AppsV1().Deployments(system).Get(t.Context(), "sallyport", metav1.GetOptions{})
 	if err != nil {
@@ -115,7 +130,65 @@ func (u *newUser) arguments(t *testing.T) []string {
 	if name := deployment.Spec.Template.Spec.ServiceAccountName; name != "sallyport" {
 		t.Fatalf("the pods have the account %q", name)
 	}
-	return deployment.Spec.Template.Spec.Containers[0].Args
+	return deployment.Spec.Template
+}
+
+func (u *newUser) arguments(t *testing.T) []string {
+	t.Helper()
+	return u.template(t).Spec.Containers[0].Args
+}
+
+// doctorSaysOK needs no flags of a user, but for the addresses of metrics: both replicas
+// are at one address here.
+func (u *newUser) doctorSaysOK(t *testing.T, servers []*process) {
+	t.Helper()
+	args := []string{"doctor", "--output", "json", "--kubeconfig", u.kubeconfig}
+	for _, server := range servers {
+		args = append(args, "--replica", server.metrics)
+	}
+	if u.address == "" {
+		args = append(args, "--authority-secret", system+"/sallyport-authority", "--service-account", system+"/sallyport")
+	}
+	var printed struct {
+		Checks []struct{ Check, Status, Text, Remedy string }
+	}
+	text := output(t, u.command, args...)
+	if err := json.Unmarshal([]byte(text), &printed); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, c := range printed.Checks {
+		seen[c.Check] = true
+		if c.Status != "ok" && c.Check != "static-manifests" { // there are none
+			t.Errorf("doctor says %s of %s: %s (%s)", c.Status, c.Check, c.Text, c.Remedy)
+		}
+	}
+	for _, check := range []string{"api-server", "configurations", "guard", "service", "reachability", "certificate", "authority", "replicas", "leader", "rights", "calls", "clock"} {
+		if !seen[check] {
+			t.Errorf("doctor says nothing of %s:\n%s", check, text)
+		}
+	}
+	if u.address == "" {
+		return
+	}
+	forwarded := 0
+	for _, server := range servers {
+		forwarded += u.kubelet.Forwarded(system + "/" + server.pod)
+	}
+	if forwarded == 0 {
+		t.Error("doctor has seen a certificate, and not through a pod")
+	}
+}
+
+// lintsClean lints what is on stdin, or in the cluster.
+func (u *newUser) lintsClean(t *testing.T, stdin string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), u.command, append([]string{"lint"}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "nothing found in ") {
+		t.Errorf("lint %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
 }
 
 // tryPodDefault does what the notes of the chart say, but for the namespace.
@@ -204,26 +277,39 @@ func (u *newUser) everything(t *testing.T) []string {
 	return out
 }
 
-// A process is one sallyport serve.
+// A process is one sallyport serve, and a pod of the Deployment that it stands for.
 type process struct {
-	cmd   *exec.Cmd
-	log   *log
-	ended chan struct{}
-	err   error
+	cmd     *exec.Cmd
+	log     *processtest.Log
+	ended   chan struct{}
+	err     error
+	metrics string // URL
+	pod     string
+	leave   func(*testing.T) // what takes the pod away
 }
 
-// serve starts a server as its pod would, and waits until it is ready.
+// serve starts a server as its pod would, waits until it is ready, and lets the Service
+// know.
 func (u *newUser) serve(t *testing.T, args []string) *process {
 	t.Helper()
+	address := u.address
+	if address == "" {
+		address = "127.0.0.1"
+	}
 	port, metrics := processtest.FreePort(t), processtest.FreePort(t)
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
-		return strings.HasPrefix(arg, "--service=") || strings.HasPrefix(arg, "--secure-port=")
+		return strings.HasPrefix(arg, "--secure-port=") || u.address == "" && strings.HasPrefix(arg, "--service=")
 	})
-	args = append(args,
-		"--kubeconfig", u.asServer(t), "--url", fmt.Sprintf("https://127.0.0.1:%d", port), "--authority-secret", system+"/sallyport-authority",
-		"--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port), "--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", metrics),
+	args = append(args, "--kubeconfig", u.asServer(t),
+		"--bind-address", address, "--secure-port", fmt.Sprint(port), "--metrics-bind-address", fmt.Sprintf("%s:%d", address, metrics),
 		"--drain-min", "0s", "--drain-timeout", "5s")
-	p := &process{cmd: exec.Command(u.command, args...), log: &log{}, ended: make(chan struct{})}
+	if u.address == "" {
+		args = append(args, "--url", fmt.Sprintf("https://%s:%d", address, port), "--authority-secret", system+"/sallyport-authority")
+	}
+	p := &process{
+		cmd: exec.Command(u.command, args...), log: &processtest.Log{}, ended: make(chan struct{}),
+		metrics: fmt.Sprintf("http://%s:%d", address, metrics), pod: fmt.Sprintf("sallyport-%d", port), leave: func(*testing.T) {},
+	}
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -233,6 +319,9 @@ func (u *newUser) serve(t *testing.T, args []string) *process {
 		close(p.ended)
 	}()
 	t.Cleanup(func() {
+		if t.Failed() {
+			p.leave = func(*testing.T) {} // there may be no API server any more
+		}
 		p.stop(t)
 		if t.Failed() {
 			t.Logf("log of a server:\n%s", p.log)
@@ -244,7 +333,7 @@ func (u *newUser) serve(t *testing.T, args []string) *process {
 			t.Fatalf("the server ended: %v\n%s", p.err, p.log)
 		default:
 		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", metrics), nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.metrics+"/readyz", nil)
 		if err != nil {
 			return false, err
 		}
@@ -254,7 +343,73 @@ func (u *newUser) serve(t *testing.T, args []string) *process {
 		}
 		return response.StatusCode == http.StatusOK, response.Body.Close()
 	})
+	if u.address != "" {
+		u.join(t, p, int32(port))
+	}
 	return p
+}
+
+// join does what the controllers of a cluster and a kubelet do: there is a pod of the
+// Deployment, it runs, and it is an endpoint of the Service that selects it.
+func (u *newUser) join(t *testing.T, p *process, port int32) {
+	t.Helper()
+	template := u.template(t)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.pod, Labels: template.Labels, Annotations: template.Annotations}, Spec: template.Spec}
+	pod.Spec.NodeName = u.kubelet.Node
+	pods := u.client.CoreV1().Pods(system)
+	pod, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, u.address, []corev1.PodIP{{IP: u.address}}
+	if _, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	service, err := u.client.CoreV1().Services(system).Get(t.Context(), "sallyport", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+		t.Fatalf("the Service selects %v, and pods have %v", service.Spec.Selector, pod.Labels)
+	}
+	slices := u.client.DiscoveryV1().EndpointSlices(system)
+	if _, err := slices.Create(t.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: p.pod, Labels: map[string]string{discoveryv1.LabelServiceName: "sallyport"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: &service.Spec.Ports[0].Name, Port: &port, Protocol: new(corev1.ProtocolTCP)}},
+		Endpoints: []discoveryv1.Endpoint{{
+			Addresses: []string{u.address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
+			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: system, Name: pod.Name, UID: pod.UID},
+		}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.leave = func(t *testing.T) {
+		t.Helper()
+		now := int64(0)
+		if err := errors.Join(
+			slices.Delete(t.Context(), p.pod, metav1.DeleteOptions{}),
+			pods.Delete(t.Context(), p.pod, metav1.DeleteOptions{GracePeriodSeconds: &now}),
+		); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// hostAddress is an address of this machine that endpoints may have, which is no loopback
+// address; empty if it has none.
+func hostAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
+			return ip.IP.String()
+		}
+	}
+	return ""
 }
 
 // asServer is a kubeconfig with a token of the server's account.
@@ -277,6 +432,7 @@ func (p *process) stop(t *testing.T) {
 		return
 	default:
 	}
+	p.leave(t)
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	<-p.ended
 	if p.err != nil {
@@ -287,22 +443,4 @@ func (p *process) stop(t *testing.T) {
 func (u *newUser) eventually(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
 	processtest.Eventually(t.Context(), t, patience, what, condition)
-}
-
-// log keeps what a process writes.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

@@ -4,6 +4,8 @@ package install
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -32,8 +34,9 @@ type variant struct {
 	release   string // sallyport if empty
 	values    string // YAML
 	manifests []string
-	config    string // of --config
-	refused   string // what Helm says instead
+	config    string   // of --config
+	refused   string   // what Helm says instead
+	found     []string // rules of lint that this setting is against, on purpose
 }
 
 // owned is what the chart does by default.
@@ -74,6 +77,7 @@ var variants = map[string]variant{
 	"called otherwise": {
 		values:    "registration: {failurePolicy: Ignore, timeoutSeconds: 10, namespaceSelector: 'a in (b,c)', excludedNamespaces: [kube-system, x], sharedNamespace: true}",
 		manifests: append([]string{"--failure-policy", "Ignore", "--webhook-timeout", "10", "--namespace-selector", "a in (b,c)", "--excluded-namespaces", "kube-system,x", "--shared-namespace"}, owned...),
+		found:     []string{"timeout"}, // that is longer than advised
 	},
 	"configurations without an owner": {values: "registration: {owned: false}", manifests: []string{}},
 	"a certificate in a Secret": {
@@ -108,7 +112,7 @@ var variants = map[string]variant{
 		"[{weight: 1, podAffinityTerm: {topologyKey: rack, labelSelector: {matchLabels: {a: b}}}}]}}, topologySpreadConstraints: " +
 		"[{maxSkew: 2, topologyKey: rack, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {a: b}}}]}"},
 	"labels of pods":        {values: "{podAnnotations: {a: b}, podLabels: {c: d}}"},
-	"no disruption budget":  {values: "podDisruptionBudget: {enabled: false}"},
+	"no disruption budget":  {values: "podDisruptionBudget: {enabled: false}", found: []string{"workload-pdb"}},
 	"a disruption budget":   {values: "podDisruptionBudget: {maxUnavailable: 50%}"},
 	"a network policy":      {values: "networkPolicy: {enabled: true, apiServerCIDRs: [10.0.0.1/32]}", manifests: append([]string{"--network-policy", "--api-server-cidrs", "10.0.0.1/32"}, owned...)},
 	"everything to look at": {values: "metrics: {serviceMonitor: {enabled: true, labels: {release: p}, interval: 1m}, prometheusRule: {enabled: true, labels: {release: p}}, dashboard: {enabled: true, labels: {g: d}}}"},
@@ -183,8 +187,13 @@ func TestEveryVariantIsWhatManifestsPrintsAndTheAPIServerTakesIt(t *testing.T) {
 				}
 				return
 			}
-			rendered := parse(t, output(t, helm, args...))
+			text := output(t, helm, args...)
+			rendered := parse(t, text)
 			server.dryRun(t, rendered)
+			if v.manifests != nil {
+				text += "\n---\n" + registered(t, binary, v.config, v.manifests)
+			}
+			linted(t, binary, text, v.found)
 			if v.manifests != nil {
 				want, got := comparable(t, printed(t, v.config, v.manifests)), comparable(t, rendered)
 				if diff := cmp.Diff(want, got); diff != "" {
@@ -195,8 +204,13 @@ func TestEveryVariantIsWhatManifestsPrintsAndTheAPIServerTakesIt(t *testing.T) {
 	}
 	for name, k := range kustomizations {
 		t.Run("kustomization, "+name, func(t *testing.T) {
-			rendered := parse(t, output(t, kustomize, "build", overlay(t, k.folder, k.components)))
+			text := output(t, kustomize, "build", overlay(t, k.folder, k.components))
+			rendered := parse(t, text)
 			server.dryRun(t, rendered)
+			if k.manifests != nil {
+				text += "\n---\n" + registered(t, binary, "", k.manifests)
+			}
+			linted(t, binary, text, nil)
 			if k.manifests != nil {
 				want, got := comparable(t, printed(t, "", append([]string{"--image", "registry.example.com/sallyport:v1"}, k.manifests...))), comparable(t, rendered)
 				if diff := cmp.Diff(want, got); diff != "" {
@@ -211,10 +225,55 @@ func TestEveryVariantIsWhatManifestsPrintsAndTheAPIServerTakesIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		server.dryRun(t, parse(t, string(text)))
+		linted(t, binary, string(text), nil)
 	})
 	t.Run("the chart has no mistakes", func(t *testing.T) {
 		output(t, helm, "lint", "--strict", filepath.Join(top, "charts/sallyport"), "--values", file(t, "image.yaml", image))
 	})
+}
+
+// registered are the configurations that a server with such flags writes, whose caBundle
+// it fills in.
+func registered(t *testing.T, binary, config string, args []string) string {
+	t.Helper()
+	all := []string{"manifests", "--part", "configurations"}
+	if !slices.Contains(args, "--service") {
+		all = append(all, "--service", system+"/sallyport")
+	}
+	if config != "" {
+		all = append(all, "--config", file(t, "sallyport.yaml", config))
+	}
+	return output(t, binary, append(all, args...)...)
+}
+
+// linted lets sallyport lint look at what is installed.
+func linted(t *testing.T, binary, text string, want []string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary, "lint", "--output", "json", "-f", "-")
+	cmd.Stdin = strings.NewReader(text)
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	var report struct {
+		Findings []struct{ Rule, Object, Webhook, Message string }
+		Errors   []string
+		Checked  map[string]int
+	}
+	if err := json.Unmarshal(out, &report); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var got []string
+	for _, f := range report.Findings {
+		if !slices.Contains(got, f.Rule) {
+			got = append(got, f.Rule)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) || len(report.Errors) > 0 || len(report.Checked) == 0 {
+		t.Errorf("lint finds %q, want %q: %+v, %q", got, want, report.Findings, report.Errors)
+	}
 }
 
 // TestEveryValueOfTheChartIsInSomeVariant finds values that nobody tries.
