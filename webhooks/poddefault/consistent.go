@@ -263,7 +263,7 @@ type shared struct {
 	next    *round // begins when the running one ends; nil if nobody waits for it
 
 	ended    time.Time // the round before
-	patience int       // how many rounds are still to begin no sooner than recheck after it
+	patience int       // how many rounds are still to begin no sooner than recheck after it; below 0, are not to
 }
 
 // An API server answers a list of what is newest when its watch cache is known to be up to
@@ -271,7 +271,8 @@ type shared struct {
 // (k8s.io/apiserver, progressRequestPeriod).
 const recheck = 100 * time.Millisecond
 
-// maxPatience is for how many rounds a list that was held is remembered.
+// maxPatience is for how many rounds it is remembered that lists are held, or that it is
+// of no use to wait.
 const maxPatience = 16
 
 // A round is one list request, and the reads that it leads to.
@@ -324,9 +325,12 @@ func (s *shared) run() {
 			return
 		}
 		pause := time.Duration(0)
-		if s.patience > 0 {
+		switch {
+		case s.patience > 0:
 			s.patience--
 			pause = recheck - time.Since(s.ended)
+		case s.patience < 0:
+			s.patience++
 		}
 		s.mu.Unlock()
 		time.Sleep(pause)
@@ -337,8 +341,14 @@ func (s *shared) run() {
 		began := time.Now()
 		r.corrections, r.err = s.catchUp(r.ctx)
 		s.mu.Lock()
-		if s.ended = time.Now(); s.ended.Sub(began) > recheck/2 {
-			s.patience = maxPatience
+		s.ended = time.Now()
+		if s.ended.Sub(began) > recheck/2 {
+			switch {
+			case pause > 0: // the API server is just slow
+				s.patience = -maxPatience
+			case s.patience == 0:
+				s.patience = maxPatience
+			}
 		}
 		s.mu.Unlock()
 		close(r.done)

@@ -61,11 +61,13 @@ func TestCallsShareTheListThatBeginsAfterThem(t *testing.T) {
 func TestListsBeginWhenTheyAreNotHeld(t *testing.T) {
 	for name, tc := range map[string]struct {
 		held          bool
+		takes         time.Duration
 		average, most time.Duration
 		lists         int
 	}{
-		"held":     {true, 70 * time.Millisecond, 2*recheck + 10*time.Millisecond, 60},
-		"not held": {false, 4 * time.Millisecond, 4 * time.Millisecond, 2000},
+		"held":             {true, 2 * time.Millisecond, 70 * time.Millisecond, 2*recheck + 10*time.Millisecond, 60},
+		"not held":         {false, 2 * time.Millisecond, 4 * time.Millisecond, 4 * time.Millisecond, 2000},
+		"slow in any case": {false, recheck, 165 * time.Millisecond, 3 * recheck, 60},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -76,7 +78,7 @@ func TestListsBeginWhenTheyAreNotHeld(t *testing.T) {
 						time.Sleep(recheck - time.Since(made))
 					}
 					made = time.Now()
-					time.Sleep(2 * time.Millisecond)
+					time.Sleep(tc.takes)
 					return nil, nil
 				})
 				var mu sync.Mutex
