@@ -95,6 +95,8 @@ release: ## Make everything of a release in bin/release: VERSION=v1.2.3 (else wh
 	@version="$(VERSION)"; $(deploy_tool) helm package charts/sallyport --version "$${version#v}" --app-version "$$version" --destination "$(release_folder)"
 	@for name in base cert-manager kubeflow static; do \
 		$(deploy_tool) kustomize build config/$$name | sed 's|image: sallyport:dev|image: sallyport:$(VERSION)|' > "$(release_folder)/sallyport-$$name.yaml" || exit 1; done
+	@sed 's|image: sallyport:dev|image: sallyport:$(VERSION)|' config/static/host/sallyport.yaml > "$(release_folder)/sallyport-static-pod.yaml"
+	@cp config/static/host/admission.yaml "$(release_folder)/sallyport-static-admission.yaml"
 	@cp config/components/monitoring/dashboard.json "$(release_folder)/sallyport-dashboard.json"
 	@$(GO) -C tools/release run . checksums -out "$(release_folder)"
 	@ls "$(release_folder)"

@@ -47,6 +47,7 @@ type lab struct {
 	objects  client.Client        // for PodDefaults
 	version  string               // of Kubernetes
 	replicas int                  // started so far
+	opened   time.Time            // the definitions were there then
 	balancer balancer             // nil: the API server picks endpoints itself
 	url      string               // by which the replicas are registered; empty: the Service
 
@@ -90,7 +91,7 @@ func openLab(ctx context.Context, dir string, s settings, progress progress) (_ 
 	if err != nil {
 		return l, err
 	}
-	l.version = version.GitVersion
+	l.version, l.opened = version.GitVersion, time.Now()
 	return l, l.createService(ctx)
 }
 
