@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,6 +64,7 @@ type process struct {
 	source   certificate.Source
 	listener *serving.Server
 	keeper   registrar
+	reach    *reach
 	leader   *leader // nil if this replica always leads
 	elected  componentsLeader
 	callers  *Authentication // nil if everybody may call
@@ -162,6 +164,7 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 			return nil, err
 		}
 	}
+	p.reach = newReach(config, s.Registration.Mode)
 	p.keeper, err = s.Registration.register(clients, options)
 	return p, err
 }
@@ -222,9 +225,9 @@ func (p *process) ready() error {
 }
 
 // caBundle is what the API server shall trust. It is not told before this server
-// can answer: until then it has no webhook that it could miss.
+// can answer, and is called: until then it has no webhook that it could miss.
 func (p *process) caBundle() ([]byte, error) {
-	if err := p.ready(); err != nil {
+	if err := errors.Join(p.ready(), p.reach.err()); err != nil {
 		return nil, err
 	}
 	return p.source.CABundle(), nil
@@ -320,12 +323,24 @@ func (p *process) notify(ctx context.Context) error {
 	ready := time.NewTicker(50 * time.Millisecond)
 	defer ready.Stop()
 	waiting := ready.C
+	var reached chan struct{}
+	var dialling sync.WaitGroup
+	defer dialling.Wait()
 	for {
 		changed, elected := p.source.Changed(), p.leader.Changed()
 		if waiting != nil && p.ready() == nil {
 			waiting = nil
 			p.logger.LogAttrs(ctx, slog.LevelInfo, "ready", p.status()...)
 			p.notifyKeeper()
+			if p.reach.err() != nil {
+				reached = p.reach.reached
+				dialling.Go(func() {
+					p.reach.wait(ctx, p.source.CABundle, func() bool {
+						bundles, err := p.published()
+						return err == nil && len(bundles) > 0
+					})
+				})
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -333,6 +348,9 @@ func (p *process) notify(ctx context.Context) error {
 		case <-changed:
 			p.notifyKeeper()
 		case <-elected:
+			p.notifyKeeper()
+		case <-reached:
+			reached = nil
 			p.notifyKeeper()
 		case <-waiting:
 		}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/sallyport-io/sallyport/internal/aside"
 )
 
@@ -18,6 +20,7 @@ type answer struct {
 	server *Server
 	// status is 0 until the header is written.
 	status int
+	span   trace.Span // nil if there is none
 
 	mu sync.Mutex
 	// slot says that the request occupies one of the slots for reviews.

@@ -54,6 +54,10 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 		s.refuse(a, refused)
 		return
 	}
+	// After that: who may not call shall not fill traces either.
+	if s.options.Tracer != nil {
+		r = s.beginSpan(a, r, to, arrived)
+	}
 
 	data, held, refused := s.readBody(r)
 	defer s.bytes.give(held)
@@ -62,6 +66,7 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 		return
 	}
 
+	a.note("body read")
 	// Half of the time is for the queue, the other half for the handler, or for
 	// another replica.
 	if !a.takeSlot(ctx, arrived.Add(budget/2)) {
@@ -69,6 +74,7 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 		return
 	}
 	defer a.giveSlot()
+	a.note("place taken")
 
 	r.Body, r.ContentLength = newBody(data), int64(len(data))
 	to.Handler.ServeHTTP(a, r)
@@ -94,6 +100,7 @@ func (s *Server) finish(a *answer, r *http.Request, to *route, arrived time.Time
 		a.WriteHeader(http.StatusOK)
 	}
 	to.durations.observe(a.status, time.Since(arrived))
+	a.endSpan(cut)
 	if cut {
 		// Half of an answer may be out. Cutting the connection is the only way
 		// left to tell the caller that it is not whole.

@@ -29,16 +29,25 @@ type Kubelet struct {
 	// Node is the name of the node in the API, for spec.nodeName of pods.
 	Node string
 
-	address   string // where processes listen
+	dial      Dial
 	mu        sync.Mutex
 	forwarded map[string]int
 }
 
+// Dial connects to a port of a pod, NAMESPACE/NAME.
+type Dial func(ctx context.Context, pod, port string) (net.Conn, error)
+
+// At is where every pod is.
+func At(address string) Dial {
+	return func(ctx context.Context, _, port string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(address, port))
+	}
+}
+
 // Start makes a node, and a kubelet for it on this machine, until the test ends.
-// What is forwarded goes to address and the port that was asked for, whatever the pod.
-func Start(t testing.TB, client kubernetes.Interface, address string) *Kubelet {
+func Start(t testing.TB, client kubernetes.Interface, dial Dial) *Kubelet {
 	t.Helper()
-	k := &Kubelet{Node: "node", address: address, forwarded: map[string]int{}}
+	k := &Kubelet{Node: "node", dial: dial, forwarded: map[string]int{}}
 	server := httptest.NewTLSServer(http.HandlerFunc(k.serve))
 	t.Cleanup(func() {
 		server.CloseClientConnections() // also those that were upgraded
@@ -104,7 +113,7 @@ func (k *Kubelet) serve(w http.ResponseWriter, r *http.Request) {
 			k.mu.Lock()
 			k.forwarded[pod]++
 			k.mu.Unlock()
-			go k.forward(ctx, stream, problems)
+			go k.forward(ctx, pod, stream, problems)
 		case <-connection.CloseChan():
 			return
 		}
@@ -112,9 +121,9 @@ func (k *Kubelet) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // forward copies both ways until both have ended.
-func (k *Kubelet) forward(ctx context.Context, data, problems httpstream.Stream) {
+func (k *Kubelet) forward(ctx context.Context, pod string, data, problems httpstream.Stream) {
 	port := data.Headers().Get(corev1.PortHeader)
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(k.address, port))
+	conn, err := k.dial(ctx, pod, port)
 	if err != nil {
 		_, _ = fmt.Fprintf(problems, "forwarding port %s: %v", port, err) // as a kubelet says it
 	} else {

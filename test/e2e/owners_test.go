@@ -3,11 +3,7 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -165,14 +161,17 @@ func statefulSet(namespace, name, value string) *appsv1.StatefulSet {
 	}
 }
 
-const playedNode = "node-of-kwok"
+const (
+	playedNode   = "node-of-kwok"
+	controlPlane = "../controlplane" // the folder of its own module
+)
 
 // startNode starts the controllers that make pods, and a node that runs them.
 func startNode(t *testing.T, e *env) {
 	t.Helper()
-	startBinary(t, "kube-controller-manager", "--kubeconfig", e.kubeconfig, "--leader-elect=false", "--secure-port", "0",
+	processtest.StartBinary(t, controlPlane, "kube-controller-manager", "--kubeconfig", e.kubeconfig, "--leader-elect=false", "--secure-port", "0",
 		"--controllers", "deployment-controller,replicaset-controller,statefulset-controller,serviceaccount-controller")
-	startBinary(t, "kwok", "--kubeconfig", e.kubeconfig, "--manage-all-nodes=true")
+	processtest.StartBinary(t, controlPlane, "kwok", "--kubeconfig", e.kubeconfig, "--manage-all-nodes=true")
 	e.create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: playedNode}})
 	eventuallyWithin(t, soon, "the node to be ready", func(ctx context.Context) (bool, error) {
 		node := &corev1.Node{}
@@ -186,52 +185,4 @@ func startNode(t *testing.T, e *env) {
 		}
 		return false, nil
 	})
-}
-
-// startBinary starts a part of Kubernetes until the test ends.
-func startBinary(t *testing.T, name string, args ...string) {
-	t.Helper()
-	log := &processtest.Log{}
-	process := exec.Command(controlPlaneBinary(t, name), args...)
-	process.Stdout, process.Stderr = log, log
-	process.Dir = t.TempDir()
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { _ = process.Wait(); close(ended) }()
-	t.Cleanup(func() {
-		select {
-		case <-ended:
-			t.Errorf("%s has ended:\n%s", name, log)
-		default:
-			_ = process.Process.Kill()
-			<-ended
-		}
-	})
-}
-
-// controlPlaneBinary is one of the folder that KUBEBUILDER_ASSETS names or, if it is not
-// there, one that is built for this test, once: tests of webhooks need none.
-func controlPlaneBinary(t *testing.T, name string) string {
-	t.Helper()
-	path := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), name)
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-	build := exec.CommandContext(t.Context(), "go", "run", ".", name)
-	build.Dir = filepath.Join("..", "controlplane")
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "KUBEBUILDER_ASSETS=") {
-			build.Env = append(build.Env, variable)
-		}
-	}
-	var messages bytes.Buffer
-	build.Stderr = &messages
-	out, err := build.Output()
-	if err != nil {
-		t.Fatalf("building %s: %v\n%s", name, err, &messages)
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return filepath.Join(lines[len(lines)-1], name)
 }

@@ -26,6 +26,7 @@ var allowed = map[string][]string{
 	"serving":     {"internal/aside", "internal/follow"},
 	// Only who may know the API server's own machinery takes it: cmd/sallyport and cloud.
 	"serving/delegated": {"serving"},
+	"serving/tracing":   {},
 	"api/":              {"api/"},
 	"admission":         {"jsonpatch", "internal/aside", "internal/decode"},
 	"wire":              {"admission", "conversion", "jsonpatch"},

@@ -63,7 +63,7 @@ func TestAsANewUser(t *testing.T) {
 	u.namespace(t, "team", nil)
 	u.account(t, "team")
 	before := u.everything(t)
-	u.kubelet = kubelettest.Start(t, u.client, u.address)
+	u.kubelet = kubelettest.Start(t, u.client, kubelettest.At(u.address))
 
 	chart := filepath.Join(top, "charts/sallyport")
 	values := file(t, "values.yaml", image+"crds: {keep: false}\nnetworkPolicy: {enabled: true}\n")

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/internal/clusternet"
+	"github.com/sallyport-io/sallyport/internal/kubelettest"
+	"github.com/sallyport-io/sallyport/internal/processtest"
+	"github.com/sallyport-io/sallyport/sallyporttest"
+)
+
+// cluster is an API server with the real controllers of workloads, endpoints and deletion,
+// and a node whose pods are processes and servers of this machine: what is applied runs.
+type cluster struct {
+	*apiServer
+	kubeconfig string
+	network    *clusternet.Network
+	// images run containers, by the beginning of the image's name. Others run as if they
+	// did nothing.
+	images map[string]func(*testing.T, *corev1.Pod) (*container, error)
+
+	mu      sync.Mutex
+	running map[types.UID]*container
+	ending  map[types.UID]bool
+}
+
+// container is what a pod does.
+type container struct {
+	address string           // of the pod
+	ports   map[int32]string // where ports of the pod are, on this machine
+	ready   func(context.Context) bool
+	stop    func()
+	isReady bool
+}
+
+func startCluster(t *testing.T, images map[string]func(*cluster, *testing.T, *corev1.Pod) (*container, error)) *cluster {
+	t.Helper()
+	network := clusternet.Start(t)
+	options := []sallyporttest.APIServerOption{
+		sallyporttest.WithAPIServerFlag("disable-admission-plugins"), sallyporttest.WithCRDs(otherDefinitions(t)...),
+	}
+	for name, value := range network.Flags() {
+		options = append(options, sallyporttest.WithAPIServerFlag(name, value))
+	}
+	config := sallyporttest.StartAPIServer(t, options...)
+	c := &cluster{apiServer: connect(t, config), kubeconfig: sallyporttest.Kubeconfig(t, config), network: network,
+		images: map[string]func(*testing.T, *corev1.Pod) (*container, error){}, running: map[types.UID]*container{}, ending: map[types.UID]bool{}}
+	for image, run := range images {
+		c.images[image] = func(t *testing.T, pod *corev1.Pod) (*container, error) { return run(c, t, pod) }
+	}
+	processtest.StartBinary(t, top+"/test/controlplane", "kube-controller-manager", "--kubeconfig", c.kubeconfig, "--leader-elect=false", "--secure-port", "0",
+		"--controllers", "deployment-controller,replicaset-controller,endpointslice-controller,serviceaccount-controller,namespace-controller,"+
+			"garbage-collector-controller,clusterrole-aggregation-controller")
+	kubelet := kubelettest.Start(t, c.client, func(ctx context.Context, name, port string) (net.Conn, error) {
+		namespace, name, _ := strings.Cut(name, "/")
+		pod, err := c.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return network.Dial(ctx, net.JoinHostPort(pod.Status.PodIP, port))
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var node sync.WaitGroup
+	node.Go(func() {
+		for ctx.Err() == nil {
+			c.runPods(ctx, t, kubelet.Node)
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond): // as a kubelet looks at its pods from time to time
+			}
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		node.Wait()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, running := range c.running {
+			running.stop()
+		}
+	})
+	return c
+}
+
+// runPods does what the scheduler and a kubelet do, once. What fails is tried again.
+func (c *cluster) runPods(ctx context.Context, t *testing.T, node string) {
+	list, err := c.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	for i := range list.Items {
+		if err := c.runPod(ctx, t, node, &list.Items[i]); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			t.Errorf("running pod %s: %v", list.Items[i].Name, err)
+		}
+	}
+}
+
+func (c *cluster) runPod(ctx context.Context, t *testing.T, node string, pod *corev1.Pod) error {
+	pods := c.client.CoreV1().Pods(pod.Namespace)
+	c.mu.Lock()
+	running, ending := c.running[pod.UID], c.ending[pod.UID]
+	c.mu.Unlock()
+	switch {
+	case ending:
+		return nil
+	case pod.DeletionTimestamp != nil:
+		c.mu.Lock()
+		delete(c.running, pod.UID)
+		c.ending[pod.UID] = true
+		c.mu.Unlock()
+		go func() {
+			if running != nil {
+				running.stop()
+				for port := range running.ports {
+					c.network.Route(fmt.Sprintf("%s:%d", running.address, port), "")
+				}
+			}
+			now := int64(0)
+			_ = pods.Delete(context.Background(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+		}()
+		return nil
+	case pod.Spec.NodeName == "":
+		return pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{})
+	case running == nil:
+		running = &container{ready: func(context.Context) bool { return true }, stop: func() {}}
+		for image, run := range c.images {
+			if strings.HasPrefix(pod.Spec.Containers[0].Image, image) {
+				var err error
+				if running, err = run(t, pod); err != nil {
+					return err
+				}
+			}
+		}
+		running.address = c.network.NewAddress()
+		for port, to := range running.ports {
+			c.network.Route(fmt.Sprintf("%s:%d", running.address, port), to)
+		}
+		c.mu.Lock()
+		c.running[pod.UID] = running
+		c.mu.Unlock()
+	case running.isReady:
+		return nil
+	}
+	ready := running.ready(ctx)
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, running.address, []corev1.PodIP{{IP: running.address}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.Now()}}
+	if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	running.isReady = ready
+	return nil
+}
+
+// runSallyport runs a container with the command under test: with its arguments, a token
+// of its account, and ports of this machine.
+func runSallyport(command string) func(*cluster, *testing.T, *corev1.Pod) (*container, error) {
+	return func(c *cluster, t *testing.T, pod *corev1.Pod) (*container, error) {
+		token, err := c.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(), pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if err != nil {
+			return nil, err
+		}
+		config := rest.AnonymousClientConfig(c.config)
+		config.BearerToken = token.Status.Token
+		port, metrics := fmt.Sprint(processtest.FreePort(t)), fmt.Sprint(processtest.FreePort(t))
+		args := append(append([]string{}, pod.Spec.Containers[0].Args...), "--kubeconfig", sallyporttest.Kubeconfig(t, config),
+			"--bind-address", "127.0.0.1", "--secure-port", port, "--metrics-bind-address", "127.0.0.1:"+metrics, "--drain-min", "2s", "--drain-timeout", "5s")
+		log := &processtest.Log{}
+		process := exec.Command(command, args...)
+		process.Stderr = log
+		if err := process.Start(); err != nil {
+			return nil, err
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- process.Wait() }()
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("log of %s:\n%s", pod.Name, log)
+			}
+		})
+		out := &container{ports: map[int32]string{}}
+		for _, p := range pod.Spec.Containers[0].Ports {
+			out.ports[p.ContainerPort] = "127.0.0.1:" + map[string]string{"webhooks": port, "metrics": metrics}[p.Name]
+		}
+		out.ready = func(ctx context.Context) bool {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+metrics+"/readyz", nil)
+			if err != nil {
+				return false
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				return false
+			}
+			return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+		}
+		out.stop = func() {
+			_ = process.Process.Signal(syscall.SIGTERM) // it may have ended
+			if err := <-ended; err != nil {
+				t.Errorf("%s did not end well: %v", pod.Name, err)
+			}
+		}
+		return out, nil
+	}
+}
