@@ -175,7 +175,7 @@ func openssl(name string, args []string) int {
 }
 
 var (
-	assignment = regexp.MustCompile(`^([A-Z]+)=(.*)$`)
+	assignment = regexp.MustCompile(`^([A-Z0-9]+)=(.*)$`)
 	goFlag     = regexp.MustCompile(`(^|\s)-([a-z-]+)`)
 )
 
