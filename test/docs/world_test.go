@@ -128,18 +128,18 @@ func (w *world) realPrograms(t *testing.T) map[string]string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building programs: %v\n%s", err, out)
 	}
-	real := map[string]string{
+	paths := map[string]string{
 		"sallyport": built + "sallyport", "kubectl-sallyport": built + "sallyport",
 		"cloud-controller-manager": built + "cloud-controller-manager", "crontab": built + "crontab",
 		"kubectl": filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"),
 	}
 	for _, name := range []string{"helm", "kustomize"} {
-		real[name] = strings.TrimSpace(output(t, "go", "tool", "-modfile="+filepath.Join(root, "tools", "deploy", "go.mod"), "-n", name))
+		paths[name] = strings.TrimSpace(output(t, "go", "tool", "-modfile="+filepath.Join(root, "tools", "deploy", "go.mod"), "-n", name))
 	}
 	for _, name := range []string{"grep", "openssl"} {
-		real[name], _ = exec.LookPath(name)
+		paths[name], _ = exec.LookPath(name)
 	}
-	return real
+	return paths
 }
 
 func output(t *testing.T, name string, args ...string) string {
