@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -161,7 +162,7 @@ func (w *world) shell(t *testing.T, commands string, env ...string) (out string,
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-euc", commands)
 	cmd.WaitDelay = time.Second // if somebody else holds the pipe
-	cmd.Dir, cmd.Env = w.folder, append(w.env, env...)
+	cmd.Dir, cmd.Env = w.folder, slices.Concat(w.env, env)
 	data, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil || ctx.Err() != nil {
 		t.Fatalf("%s\nnot done within %s: %v\n%s", commands, patience, err, data)
