@@ -51,7 +51,7 @@ var barClasses = map[string]string{floorName: "f", neighbourName: "n", sallyport
 func plot(r *results) ([]byte, error) {
 	longest := 0.0
 	for _, m := range r.Reviews {
-		if !(m.RatioToFloor >= 0 && m.RatioToFloor < 1e6) {
+		if m.RatioToFloor < 0 || m.RatioToFloor > 1e6 {
 			return nil, fmt.Errorf("the ratio of %s, %s is %g", m.Server, m.Title, m.RatioToFloor)
 		}
 		longest = max(longest, m.RatioToFloor)

@@ -20,10 +20,15 @@ func TestCommands(t *testing.T) {
 	for _, guide := range guides(t) {
 		for _, b := range blocks(t, guide) {
 			kind, rest := b.kind()
+			if elsewhere[b.document] != "" {
+				continue
+			}
+			if kind == "run" {
+				ran++
+			}
 			t.Run(strings.ReplaceAll(b.name(), "/", " "), func(t *testing.T) {
 				switch {
 				case b.shell() && kind == "run":
-					ran++
 					w.run(t, b)
 				case b.shell() && kind == "check":
 					report(t, w.check(t, b.commands(), w.programs+"-others"))
@@ -38,7 +43,7 @@ func TestCommands(t *testing.T) {
 	t.Run("flags and commands in the text", w.prose)
 	t.Run("what is wrong is found", w.wrongCommands)
 	if ran < 30 {
-		t.Errorf("only %d blocks were run", ran)
+		t.Errorf("only %d blocks are to be run", ran)
 	}
 }
 

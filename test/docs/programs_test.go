@@ -88,7 +88,8 @@ func run(path string, args []string) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-var groupOfCommands = regexp.MustCompile(`(?m)^Usage:\n?\s+[a-z -]+ (SUBCOMMAND|COMMAND|\[command\])`)
+// groupOfCommands is a line of help that says that a command is missing.
+var groupOfCommands = regexp.MustCompile(`(?m)^\s+(sallyport|kubectl|helm|kustomize)[a-z -]* (SUBCOMMAND|COMMAND|\[command\])( |$)`)
 
 // checkFlags has the program itself read its arguments, for --help, which reads all flags
 // first. A group of commands answers for a subcommand that it does not have.
@@ -174,7 +175,7 @@ func openssl(name string, args []string) int {
 }
 
 var (
-	assignment = regexp.MustCompile(`^([A-Z]+)=(.*)$`)
+	assignment = regexp.MustCompile(`^([A-Z0-9]+)=(.*)$`)
 	goFlag     = regexp.MustCompile(`(^|\s)-([a-z-]+)`)
 )
 

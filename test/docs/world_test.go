@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -128,18 +129,18 @@ func (w *world) realPrograms(t *testing.T) map[string]string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building programs: %v\n%s", err, out)
 	}
-	real := map[string]string{
+	paths := map[string]string{
 		"sallyport": built + "sallyport", "kubectl-sallyport": built + "sallyport",
 		"cloud-controller-manager": built + "cloud-controller-manager", "crontab": built + "crontab",
 		"kubectl": filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"),
 	}
 	for _, name := range []string{"helm", "kustomize"} {
-		real[name] = strings.TrimSpace(output(t, "go", "tool", "-modfile="+filepath.Join(root, "tools", "deploy", "go.mod"), "-n", name))
+		paths[name] = strings.TrimSpace(output(t, "go", "tool", "-modfile="+filepath.Join(root, "tools", "deploy", "go.mod"), "-n", name))
 	}
 	for _, name := range []string{"grep", "openssl"} {
-		real[name], _ = exec.LookPath(name)
+		paths[name], _ = exec.LookPath(name)
 	}
-	return real
+	return paths
 }
 
 func output(t *testing.T, name string, args ...string) string {
@@ -161,7 +162,7 @@ func (w *world) shell(t *testing.T, commands string, env ...string) (out string,
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-euc", commands)
 	cmd.WaitDelay = time.Second // if somebody else holds the pipe
-	cmd.Dir, cmd.Env = w.folder, append(w.env, env...)
+	cmd.Dir, cmd.Env = w.folder, slices.Concat(w.env, env)
 	data, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil || ctx.Err() != nil {
 		t.Fatalf("%s\nnot done within %s: %v\n%s", commands, patience, err, data)

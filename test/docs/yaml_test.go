@@ -36,13 +36,13 @@ func (w *world) yaml(t *testing.T, b block) {
 	}
 	write(b.text)
 	kind, rest := b.kind()
-	switch {
-	case kind == "settings":
+	switch kind {
+	case "settings":
 		write("apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\nwebhooks:\n- name: " + rest +
 			"\n  settings:\n    " + strings.ReplaceAll(b.text, "\n", "\n    "))
 		w.sh(t, "sallyport config check block.yaml")
 		return
-	case kind == "part of":
+	case "part of":
 		w.contains(t, rest, b.text)
 		return
 	}
