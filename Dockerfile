@@ -6,7 +6,7 @@ RUN go mod download
 COPY . .
 ARG TARGETOS TARGETARCH VERSION=
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -ldflags="-s -w -X main.version=$VERSION" -o /sallyport ./cmd/sallyport
+    go build -trimpath -tags grpcnotrace -ldflags="-s -w -X main.version=$VERSION" -o /sallyport ./cmd/sallyport
 
 FROM scratch
 COPY --from=build /sallyport /sallyport

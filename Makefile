@@ -13,6 +13,11 @@ FAULTS ?=
 # Flags for `make conformance`, for example CONFORMANCE="-runs 3".
 CONFORMANCE ?=
 
+# The release of Kubernetes that the targets test, demo, dev, bench, faults, conformance and
+# controlplane take, for example K8S=1.36.3; without it the newest. An unknown one is
+# refused with a list of those that are known.
+K8S ?=
+
 # The folder with etcd, kube-apiserver and kubectl, for `make conformance` also with
 # kube-controller-manager, kube-scheduler, kwok and e2e.test. If it is set, none is built.
 ifneq ($(KUBEBUILDER_ASSETS),)
@@ -23,7 +28,7 @@ endif
 components = etcd kube-apiserver kubectl
 test: components += kube-scheduler kwok
 # Builds what is missing; prints progress on stderr, the folder as its last line.
-controlplane = (cd test/controlplane && $(GO) run . $(components))
+controlplane = (cd test/controlplane && $(GO) run . $(if $(K8S),-kubernetes "$(K8S)") $(components))
 # For the beginning of a recipe's command: builds the control plane and sets
 # KUBEBUILDER_ASSETS for the rest.
 with_control_plane = assets=$$( $(controlplane) ) || exit 1; \
@@ -50,7 +55,9 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null | sed 's/^[^
 release_folder = $(CURDIR)/bin/release
 deploy_tool = $(GO) tool -modfile=$(CURDIR)/tools/deploy/go.mod
 
-build_command = CGO_ENABLED=0 $(GO) build -trimpath
+# Without the tag gRPC, which a client of webhooks for authentication needs, brings pages with
+# traces that nobody serves, and templates, for which the linker keeps all methods: 18 MB.
+build_command = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace
 
 .PHONY: help
 help: ## Print this
@@ -160,7 +167,7 @@ lint: ## Run golangci-lint as pinned in tools/lint/go.mod
 		(cd "$$m" && $(GO) tool -modfile="$(CURDIR)/tools/lint/go.mod" golangci-lint run ./...); done
 
 .PHONY: generate
-generate: ## Generate deep copies, CustomResourceDefinitions, and what config/ and charts/ have of them and of the rights
+generate: ## Generate deep copies, CustomResourceDefinitions, what config/ and charts/ have of them and of the rights, and docs/api.md
 	@$(GO) tool -modfile=tools/go.mod controller-gen \
 		object:headerFile=tools/boilerplate.go.txt crd:generateEmbeddedObjectMeta=true \
 		paths=./api/... output:crd:dir=config/crd
@@ -173,6 +180,7 @@ generate: ## Generate deep copies, CustomResourceDefinitions, and what config/ a
 	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*_*.yaml
 	@$(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn|WhatTheChartHas' -update >/dev/null || { \
 		echo "run: $(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn|WhatTheChartHas' -update"; exit 1; }
+	@$(GO) run ./cmd/sallyport serve --help | $(GO) -C tools run ./apireference $(CURDIR) > docs/api.md
 
 .PHONY: verify
 verify: ## Check that all is formatted, tidy and generated as it should be; changes nothing
@@ -181,6 +189,9 @@ verify: ## Check that all is formatted, tidy and generated as it should be; chan
 	@for m in $(modules); do \
 		echo "go mod tidy -diff in $$m"; \
 		$(GO) -C "$$m" mod tidy -diff || { echo "$$m/go.mod is not tidy, run: $(GO) -C $$m mod tidy"; exit 1; }; done
+	@cd test/conformance && for m in kubernetes-*.mod; do \
+		echo "go mod tidy -diff with test/conformance/$$m"; \
+		$(GO) mod tidy -diff -modfile="$$m" || { echo "$$m is not tidy, run: cd test/conformance && $(GO) mod tidy -modfile=$$m"; exit 1; }; done
 	@echo "make generate"; tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && trap 'exit 1' INT TERM && \
 	tar --exclude=./.git --exclude=./bin -cf - . | tar -xf - -C "$$tmp" && \
 	$(MAKE) --no-print-directory -C "$$tmp" generate && \

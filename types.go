@@ -163,16 +163,17 @@ func methodsOf(value reflect.Value) (methods, error) {
 	var errs []error
 	for _, method := range []struct {
 		name     string
+		found    reflect.Value // by a constant: for any other name the linker keeps all methods of all types
 		objects  int
 		warnings bool
 		to       *reflect.Value
 	}{
-		{"Default", 1, false, &m.mutate},
-		{"ValidateCreate", 1, true, &m.create},
-		{"ValidateUpdate", 2, true, &m.update},
-		{"ValidateDelete", 1, true, &m.remove},
+		{"Default", value.MethodByName("Default"), 1, false, &m.mutate},
+		{"ValidateCreate", value.MethodByName("ValidateCreate"), 1, true, &m.create},
+		{"ValidateUpdate", value.MethodByName("ValidateUpdate"), 2, true, &m.update},
+		{"ValidateDelete", value.MethodByName("ValidateDelete"), 1, true, &m.remove},
 	} {
-		found := value.MethodByName(method.name)
+		found := method.found
 		if !found.IsValid() {
 			continue
 		}

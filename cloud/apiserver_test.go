@@ -169,6 +169,7 @@ func TestOnARealAPIServer(t *testing.T) {
 	if err := clientcmd.WriteToFile(*users, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
+	gates, static := processtest.StaticManifests(t)
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n"
 	for plugin, dir := range map[string]string{"MutatingAdmissionWebhook": "mutating", "ValidatingAdmissionWebhook": "validating"} {
 		text += fmt.Sprintf(`- name: %s
@@ -176,19 +177,22 @@ func TestOnARealAPIServer(t *testing.T) {
     apiVersion: apiserver.config.k8s.io/v1
     kind: WebhookAdmissionConfiguration
     kubeConfigFile: %s
-    staticManifestsDir: %s
-`, plugin, kubeconfig, filepath.Join(manifests, dir))
+`, plugin, kubeconfig)
+		if static {
+			text += "    staticManifestsDir: " + filepath.Join(manifests, dir) + "\n"
+		}
 	}
 	if err := os.WriteFile(admissionFile, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, config: sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("admission-control-config-file", admissionFile))}
+	c := &cluster{t: t, config: sallyporttest.StartAPIServer(t,
+		sallyporttest.WithAPIServerFlag("admission-control-config-file", admissionFile), sallyporttest.WithAPIServerFlag("feature-gates", gates))}
 	c.client = kubernetes.NewForConfigOrDie(c.config)
 	real := []string{"--kubeconfig=" + sallyporttest.Kubeconfig(t, c.config), "--webhook-registration=api"}
 
 	t.Run("webhooks of static manifests are called from the first request on", func(t *testing.T) {
-		if pv, err := c.create("static", vsphere("a"), false); !labelled(pv, err) {
-			t.Errorf("%+v %v", pv, err)
+		if pv, err := c.create("static", vsphere("a"), false); labelled(pv, err) != static {
+			t.Errorf("%+v %v; the API server reads such manifests: %v", pv, err, static)
 		}
 	})
 	t.Run("a builder's cloud controller manager labels volumes of its own source", func(t *testing.T) { testBuilder(t, c) })

@@ -19,6 +19,8 @@ func FuzzConvert(f *testing.F) {
 		alpha("h:1"), alpha("labels:1"), alpha("fails:1"),
 		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"annotations":{"a":"\u003c"},"labels":null,"managedFields":[]},"host":"h","port":"1","weight":3,"free":{"a":[1.5,{}]}}`,
 		`{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"n\u0061me":"t"},"at":{"host":"h","port":"1"}}`,
+		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"annotations":null},"weight":1}`,
+		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"annotations":null,"name":"t","labels":null},"weight":1}`,
 		`{"kind":"Thing"}`, `[]`, `{`,
 	} {
 		f.Add([]byte(seed))

@@ -60,6 +60,12 @@ func appendMetadata(dst []byte, in *Object, came given, labels, annotations map[
 	dst = append(dst[:start], '{')
 	begin := in.At.Metadata.Start + 1
 	removed := []Span{in.At.Labels, in.At.Annotations}
+	if removed[0].Empty() {
+		removed[0] = in.nulls.labels
+	}
+	if removed[1].Empty() {
+		removed[1] = in.nulls.annotations
+	}
 	if removed[0].Start > removed[1].Start {
 		removed[0], removed[1] = removed[1], removed[0]
 	}

@@ -22,6 +22,8 @@ type Object struct {
 
 	// Where the values stand in Raw.
 	At Parts
+	// nulls are where labels and annotations are null, which must go where others come.
+	nulls struct{ labels, annotations Span }
 }
 
 // Parts are where values stand in the bytes of an object. A part that the object does
@@ -117,9 +119,9 @@ func (p *parser) metadata(name string) error {
 	case "uid":
 		return p.text("metadata.uid", &p.in.UID, nil)
 	case "labels":
-		return p.span(&p.in.At.Labels)
+		return p.spanOrNull(&p.in.At.Labels, &p.in.nulls.labels)
 	case "annotations":
-		return p.span(&p.in.At.Annotations)
+		return p.spanOrNull(&p.in.At.Annotations, &p.in.nulls.annotations)
 	case "managedFields":
 		return p.span(&p.in.At.ManagedFields)
 	}
@@ -133,6 +135,16 @@ func (p *parser) span(to *Span) error {
 		end := int(p.dec.InputOffset())
 		*to = Span{end - len(value), end}
 	}
+	return err
+}
+
+func (p *parser) spanOrNull(to, null *Span) error {
+	if p.dec.PeekKind() == 'n' {
+		to = null
+	}
+	value, err := p.dec.ReadValue()
+	end := int(p.dec.InputOffset())
+	*to = Span{end - len(value), end}
 	return err
 }
 

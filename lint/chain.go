@@ -141,7 +141,8 @@ func (c *chain) webhook(ctx context.Context, phase Phase, w *webhook) Link {
 		link.Answer, link.Why = Out, "webhook configurations and policies are never sent to webhooks that the API registered"
 		return link
 	}
-	if slices.Contains(virtual[c.request.Resource.Group], c.request.Resource.Resource) {
+	minor := c.request.KubernetesMinor
+	if (minor == 0 || minor >= virtualSince) && slices.Contains(virtual[c.request.Resource.Group], c.request.Resource.Resource) {
 		link.Answer, link.Why = Out, "since Kubernetes 1.37 such reviews are never sent to webhooks"
 		return link
 	}

@@ -137,6 +137,10 @@ func TestChainOfOtherRequests(t *testing.T) {
 		{"a webhook configuration", func(r *Request) {
 			*r = bare(registrationGroup, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", "")
 		}, "out b/b.b.b: webhook configurations and policies are never sent"},
+		{"a review of a token, where the cluster is older", func(r *Request) {
+			*r = bare("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", "")
+			r.KubernetesMinor = 36
+		}, "in z.static.k8s.io/static.z.z: rule */* *"},
 		{"a review of a token", func(r *Request) { *r = bare("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", "") }, "out z.static.k8s.io/static.z.z: since Kubernetes 1.37"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

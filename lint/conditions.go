@@ -138,6 +138,9 @@ type Request struct {
 	NamespaceLabels map[string]string
 	// Equivalents are the same resource in other versions, and groups.
 	Equivalents []schema.GroupVersionResource
+	// KubernetesMinor is the N of the cluster's Kubernetes 1.N; 0 if it is not known, which
+	// stands for the newest.
+	KubernetesMinor int
 }
 
 // attributes are the request in the API server's own form.

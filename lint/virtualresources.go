@@ -14,6 +14,9 @@ var virtual = map[string][]string{
 	"authorization.k8s.io":  {"subjectaccessreviews", "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"},
 }
 
+// virtualSince is the N of Kubernetes 1.N that no longer sends them to webhooks.
+const virtualSince = 37
+
 func virtualResources() Rule {
 	return Rule{
 		ID: "virtual-resources", Group: groupWedge, Severities: []Severity{Warning}, Source: fromGP,

@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
@@ -164,6 +165,10 @@ func TestFilesAreKeptTrue(t *testing.T) {
 
 // kube-apiserver calls webhooks of static manifests, and follows the files.
 func TestAPIServerReadsStaticManifests(t *testing.T) {
+	gates, supported := processtest.StaticManifests(t)
+	if !supported {
+		return
+	}
 	ca, certificate := serverCertificate(t)
 	var calls atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -198,7 +203,8 @@ func TestAPIServerReadsStaticManifests(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	client := kubernetes.NewForConfigOrDie(sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("admission-control-config-file", config)))
+	client := kubernetes.NewForConfigOrDie(sallyporttest.StartAPIServer(t,
+		sallyporttest.WithAPIServerFlag("admission-control-config-file", config), sallyporttest.WithAPIServerFlag("feature-gates", gates)))
 	create := func() error {
 		_, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"},

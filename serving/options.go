@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 )
 
 const (
@@ -136,6 +137,10 @@ type Options struct {
 	// of the segments that the route's path has at the time follow it, and as 404
 	// otherwise. It is called for each call. Nil means that paths are as in Routes.
 	PathSegments func(path string) []string
+
+	// Tracer makes a span of each call that may be made, within the trace of the caller
+	// (W3C Trace Context). Handlers find it by trace.SpanFromContext. Nil makes none.
+	Tracer trace.Tracer
 
 	// Registry takes the metrics. Nil means one of this server's own.
 	Registry Registry

@@ -47,11 +47,16 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 	budget := timeBudget(r.URL.RawQuery)
 	ctx := withDeadline(r.Context(), arrived.Add(budget))
 	defer ctx.end()
+	ctx.place = a
 	r = r.WithContext(ctx)
 	// Before a byte of the body is read: who may not call shall cost nothing.
 	if refused := s.authenticate(r, to); refused != nil {
 		s.refuse(a, refused)
 		return
+	}
+	// After that: who may not call shall not fill traces either.
+	if s.options.Tracer != nil {
+		r = s.beginSpan(a, r, to, arrived)
 	}
 
 	data, held, refused := s.readBody(r)
@@ -61,13 +66,15 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 		return
 	}
 
+	a.note("body read")
 	// Half of the time is for the queue, the other half for the handler, or for
 	// another replica.
-	if a.slot = s.slots.take(ctx, arrived.Add(budget/2)); !a.slot {
+	if !a.takeSlot(ctx, arrived.Add(budget/2)) {
 		s.refuse(a, busyReviews)
 		return
 	}
 	defer a.giveSlot()
+	a.note("place taken")
 
 	r.Body, r.ContentLength = newBody(data), int64(len(data))
 	to.Handler.ServeHTTP(a, r)
@@ -93,6 +100,7 @@ func (s *Server) finish(a *answer, r *http.Request, to *route, arrived time.Time
 		a.WriteHeader(http.StatusOK)
 	}
 	to.durations.observe(a.status, time.Since(arrived))
+	a.endSpan(cut)
 	if cut {
 		// Half of an answer may be out. Cutting the connection is the only way
 		// left to tell the caller that it is not whole.

@@ -111,6 +111,7 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reviewed, err := a.Review(r.Context(), body)
 		if err == nil {
 			a.metrics.decided(reviewed.Response)
+			a.describe(r.Context(), reviewed)
 			header := w.Header()
 			header["Content-Type"] = jsonContentType
 			header["Content-Length"] = []string{strconv.Itoa(len(reviewed.Answer))}

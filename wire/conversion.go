@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 
+	"go.opentelemetry.io/otel/codes"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/conversion"
@@ -87,6 +88,7 @@ func (c *Conversion) review(ctx context.Context, buffer, body []byte) (answer []
 	if room := len(body) + len(body)/4 + 256; cap(buffer) < room {
 		buffer = make([]byte, 0, room)
 	}
+	span := describeConversion(ctx, &review)
 	answer = appendConversion(buffer[:0], &review)
 	for i := range review.objects {
 		if err := ctx.Err(); err != nil {
@@ -99,6 +101,7 @@ func (c *Conversion) review(ctx context.Context, buffer, body []byte) (answer []
 		if answer, err = c.convert(ctx, answer, object, &review); err != nil {
 			failure = &objectError{i, object, err}
 			c.tell(ctx, failure, err)
+			span.SetStatus(codes.Error, "an object cannot be converted")
 			return appendFailure(answer[:0], &review, failure.Error()), failure, nil
 		}
 	}

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -135,6 +137,7 @@ func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, argument str
 	if err != nil {
 		return err
 	}
+	request.KubernetesMinor = source.minor
 	result := chainResult{
 		Resource: found.resource.GroupResource().String(), Version: found.resource.Version, Subresource: subresource, Operation: o.operation,
 		Namespace: request.Namespace, Chain: source.inventory.Chain(ctx, request), Unread: mergeSkipped(source.inventory.Unread()),
@@ -212,6 +215,7 @@ func (o *chainOptions) request(of foundResource, subresource string, given *obje
 // chainSource is where webhooks, policies and namespaces come from.
 type chainSource struct {
 	inventory *lint.Inventory
+	minor     int // of the cluster's version; 0 if it is not known
 	find      func(string) (foundResource, error)
 	labels    func(context.Context, string) (map[string]string, error)
 }
@@ -259,9 +263,30 @@ func (o *chainOptions) chainFromCluster(ctx context.Context) (chainSource, error
 	if err != nil {
 		return chainSource{}, err
 	}
-	return chainSource{inventory: inventory, find: known.find, labels: func(ctx context.Context, name string) (map[string]string, error) {
+	minor, err := minorOfCluster(config)
+	if err != nil {
+		return chainSource{}, err
+	}
+	return chainSource{inventory: inventory, minor: minor, find: known.find, labels: func(ctx context.Context, name string) (map[string]string, error) {
 		return namespaceLabels(ctx, config, name)
 	}}, nil
+}
+
+// minorOfCluster is the N of Kubernetes 1.N; 0 if the API server names it otherwise.
+func minorOfCluster(config *rest.Config) (int, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return 0, err
+	}
+	info, err := client.ServerVersion()
+	if err != nil {
+		return 0, fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	version, err := utilversion.ParseGeneric(info.GitVersion)
+	if err != nil || version.Major() != 1 {
+		return 0, nil //nolint:nilerr // of a vendor's own numbers nothing follows
+	}
+	return int(version.Minor()), nil //nolint:gosec // it is small
 }
 
 // namespaceLabels are nil if there is no such namespace, or if it may not be read.

@@ -21,7 +21,7 @@ import (
 )
 
 // guard says what becomes of pods while no server answers. It is empty if nobody chose:
-// then it is guardBackstop wherever that is possible, and guardFail elsewhere.
+// then it is Backstop wherever that is possible, and Fail elsewhere.
 type guard string
 
 const (

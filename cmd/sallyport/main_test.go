@@ -108,7 +108,7 @@ func file(t *testing.T, name, content string) string {
 
 func TestVersionIsPrintedByTheCommandAndByTheFlag(t *testing.T) {
 	printed := sallyport(t, "version").wantOK(t)
-	if !strings.HasPrefix(printed, "sallyport ") || strings.Count(printed, "\n") != 1 || !strings.Contains(printed, "(go1.") {
+	if !strings.HasPrefix(printed, "sallyport version ") || strings.Count(printed, "\n") != 1 || !strings.Contains(printed, "(go1.") {
 		t.Errorf("printed %q", printed)
 	}
 	if flag := sallyport(t, "--version").wantOK(t); flag != printed {

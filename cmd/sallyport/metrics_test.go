@@ -204,8 +204,12 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		if !pages[file.Name()] {
+		// Pages of alerts are called as these are; others are listed, for whatever brings one there.
+		if strings.HasPrefix(file.Name(), "Sallyport") && !pages[file.Name()] {
 			t.Errorf("docs/runbooks/%s is the page of no alert", file.Name())
+		}
+		if file.Name() != "README.md" && !strings.Contains(string(list), "("+file.Name()+")") {
+			t.Errorf("docs/runbooks/README.md does not list %s", file.Name())
 		}
 	}
 }

@@ -3,21 +3,28 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/serving/tracing"
 )
 
 // applicationName is what leases are named after.
 const applicationName = "sallyport"
 
+// lastSpans is how long it may take to send the last spans.
+const lastSpans = 5 * time.Second
+
 type serveOptions struct {
 	settings    frontdoor.Settings
 	log         frontdoor.LogSettings
+	tracing     tracing.Settings
 	webhooks    builtinSelection
 	builtin     builtinSettings
 	controllers controllerSelection
@@ -92,6 +99,7 @@ func newServe() (*cobra.Command, *serveOptions, *frontdoor.App) {
 	})
 	addFlagGroup(cmd, "Addresses, limits and draining", func() { o.settings.Serving.AddFlags(flags) })
 	addFlagGroup(cmd, "Log", func() { o.log.AddFlags(cmd) })
+	addFlagGroup(cmd, "Traces", func() { o.tracing.AddFlags(flags) })
 	return cmd, o, app
 }
 
@@ -113,7 +121,7 @@ func (o *serveOptions) prepare(cmd *cobra.Command, app *frontdoor.App) error {
 	if o.endpointLater && settings.Registration.NoEndpoint() {
 		settings.Registration.URL = "https://127.0.0.1" // any good one
 	}
-	err := errors.Join(o.log.Validate(), o.webhooks.validate(), o.controllers.validate(), validateAuthorFlag(&o.builtin.podDefault),
+	err := errors.Join(o.log.Validate(), o.tracing.Validate(), o.webhooks.validate(), o.controllers.validate(), validateAuthorFlag(&o.builtin.podDefault),
 		o.builtin.podDefault.validateNarrow(), validateGuard(&o.builtin.podDefault, settings.Registration.Mode, o.webhooks, o.controllers), app.Validate(settings))
 	if errors.Join(errs...) == nil && err == nil {
 		var webhooks []admission.Webhook
@@ -131,7 +139,18 @@ func (o *serveOptions) run(cmd *cobra.Command, app *frontdoor.App) error {
 	}
 	o.settings.Registration.Adjust = o.live.adjust
 	o.settings.Logger = o.log.Logger(cmd.ErrOrStderr())
-	return app.RunUntilSignal(cmd.Context(), o.settings)
+	tracer, shutdown, err := o.tracing.Start(cmd.Context(), applicationName, buildVersion(), o.settings.Logger)
+	if err != nil {
+		return err
+	}
+	o.settings.Serving.Tracer = tracer
+	err = app.RunUntilSignal(cmd.Context(), o.settings)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), lastSpans)
+	defer cancel()
+	if late := shutdown(ctx); late != nil {
+		o.settings.Logger.Warn("the last traces were not sent", "error", late)
+	}
+	return err
 }
 
 // app is what serve runs.

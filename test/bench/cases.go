@@ -21,6 +21,8 @@ type stage struct {
 	prepare func(ctx context.Context, s *site, p plan, progress progress) error
 	creates bool // whether pods are created through the API server
 	volumes bool // whether persistent volumes are
+	// freshness has pods created with each freshness of PodDefaults, by so many clients.
+	freshness []int
 }
 
 // A benchCase is a review sent to a path over and over. To measure another
@@ -40,6 +42,7 @@ type benchCase struct {
 
 // The parts of a run, which can be measured alone.
 const (
+	partCommand     = "command"
 	partPodDefaults = "poddefaults"
 	partLibrary     = "library"
 	partConversion  = "conversion"
@@ -47,9 +50,10 @@ const (
 	partDatasets    = "datasets"
 	partVolumes     = "volumes"
 	partBackstop    = "backstop"
+	partFreshness   = "freshness"
 )
 
-var parts = []string{partPodDefaults, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop}
+var parts = []string{partCommand, partPodDefaults, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop, partFreshness}
 
 const (
 	floorName     = "floor"
@@ -101,6 +105,7 @@ func planStages(p plan) ([]stage, error) {
 			},
 		},
 		policyStage(few),
+	}, freshnessStages(p), []stage{
 		{
 			part:        partPodDefaults,
 			podDefaults: p.Many,

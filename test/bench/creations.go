@@ -19,7 +19,7 @@ const creators = 6
 
 // measureCreations creates notebook pods through the API server: with no
 // webhook, and with each of the targets registered. Turns alternate.
-func measureCreations(ctx context.Context, p plan, site *site, targets []target, c benchCase) ([]creation, error) {
+func measureCreations(ctx context.Context, p plan, site *site, targets []target, c benchCase, clients int) ([]creation, error) {
 	pod, err := parsePod(notebookPodYAML, selecting)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func measureCreations(ctx context.Context, p plan, site *site, targets []target,
 			if i > 0 {
 				r = site.registration(targets[i-1], c.path)
 			}
-			elapsed, latencies, err := site.cp.createPods(ctx, pod, p.Creates, r, c.adds)
+			elapsed, latencies, err := site.cp.createPods(ctx, pod, p.Creates, clients, r, c.adds)
 			if err != nil {
 				return nil, fmt.Errorf("creating pods with webhook %q: %w", tallies[i].Server, err)
 			}
@@ -76,10 +76,10 @@ func (s *site) registration(t target, path string) *registration {
 	return r
 }
 
-// createPods creates n pods, checks that each went through the webhook (nil: no
+// createPods has clients create n pods, checks that each went through the webhook (nil: no
 // webhook) and came back with the mark of the PodDefault where the webhook is
 // not the floor's, and deletes them again.
-func (cp *controlPlane) createPods(ctx context.Context, pod *corev1.Pod, n int, r *registration, podDefault string) (elapsed time.Duration, latencies []time.Duration, err error) {
+func (cp *controlPlane) createPods(ctx context.Context, pod *corev1.Pod, n, clients int, r *registration, podDefault string) (elapsed time.Duration, latencies []time.Duration, err error) {
 	marked := false
 	callsBefore := 0
 	if r != nil {
@@ -98,7 +98,7 @@ func (cp *controlPlane) createPods(ctx context.Context, pod *corev1.Pod, n int, 
 	var next atomic.Int64
 	var group sync.WaitGroup
 	started := time.Now()
-	for range creators {
+	for range clients {
 		group.Go(func() {
 			for {
 				i := int(next.Add(1)) - 1

@@ -46,6 +46,7 @@ var limits = []limit{
 	{Part: partConversion, Name: "LIST of 5,000, time", Unit: "× controller-runtime", AtMost: 0.9, value: listed(func(l listing) float64 { return l.Seconds })},
 	{Part: partBackstop, Name: "no policy / policy with 1,000 PodDefaults", Unit: "× creates/s", AtMost: 1 / 0.65, value: backstopCost(0, 1000)},
 	{Part: partBackstop, Name: "policy with 10 / with 1,000 PodDefaults", Unit: "× creates/s", AtMost: 1.15, value: backstopCost(10, 1000)},
+	{Part: partFreshness, Name: "freshness Cached / Consistent, 128 clients", Unit: "× creates/s", AtMost: 1 / 0.6, value: freshnessCost},
 	{Part: partPolicies, Name: "imagepull, nothing to set", Unit: "× floor", AtMost: 2.2, value: ratio(imagePullNothing, policiesName)},
 	{Part: partPolicies, Name: "imagepull, sets the policy of each container", Unit: "× floor", AtMost: 2.5, value: ratio(imagePullChange, policiesName)},
 	{Part: partPolicies, Name: "imagepull, validates", Unit: "× floor", AtMost: 2.2, value: ratio(imagePullValidate, policiesName)},
@@ -63,6 +64,9 @@ var limits = []limit{
 	{Part: partPolicies, Name: "projectlimit, counts", Unit: "× floor", AtMost: 1.9, value: ratio(projectLimitCount, policiesName)},
 	{Part: partVolumes, Name: "labels of a volume", Unit: "× floor", AtMost: 2.5, value: ratio(volumeLabelled, cloudName)},
 	{Part: partVolumes, Name: "time of a volume's creation, 1/0.9 the rate", Unit: "× canned patch", AtMost: 1.11, value: volumeRate},
+	{Part: partCommand, Name: "sallyport version, from its start to its end", Unit: "ms", AtMost: 100, value: func(r *results) (float64, bool) {
+		return r.ColdStartMillis, r.ColdStartMillis > 0
+	}},
 }
 
 // limitsOf are the limits of what a plan measures.

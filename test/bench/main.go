@@ -7,6 +7,7 @@
 // etcd and kube-apiserver (`make bench` does both):
 //
 //	go run ./test/bench [-json] [-quick] [-sallyport FILE]
+//	go run ./test/bench -plot FILE.svg -from RESULTS.json
 //	go run ./test/bench -capture
 //
 // # Method
@@ -115,12 +116,14 @@ type plan struct {
 	WarmUp      time.Duration // before the first round, for each case and server
 	Many        int           // PodDefaults in the large stage
 	Starts      int           // of sallyport in the large stage
+	Fresh       [2]int        // PodDefaults when creations with each freshness are compared
 	Datasets    int           // in the stage of datasets
 	Claims      int           // of these and others
 	CreateTurns int           // of pod creation
 	Creates     int           // pods in a turn
 	Listed      int           // objects in a LIST
 	ListTurns   int           // of it, for each server
+	ColdStarts  int           // of the command that prints its version
 	Only        string        // a part, and all else is left out; "" nothing
 }
 
@@ -130,11 +133,11 @@ func (p plan) measures(part string) bool { return p.Only == "" || p.Only == part
 var (
 	fullPlan = plan{
 		Judge: true, Rounds: 9, Window: 500 * time.Millisecond, WarmUp: 300 * time.Millisecond,
-		Many: 10_000, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Listed: 5000, ListTurns: 3,
+		Many: 10_000, Fresh: [2]int{100, 1000}, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Listed: 5000, ListTurns: 3, ColdStarts: 21,
 	}
 	quickPlan = plan{
 		Rounds: 2, Window: 30 * time.Millisecond, WarmUp: 10 * time.Millisecond,
-		Many: 200, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Listed: 50, ListTurns: 1,
+		Many: 200, Fresh: [2]int{20, 40}, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Listed: 50, ListTurns: 1, ColdStarts: 1,
 	}
 )
 
@@ -146,6 +149,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	capture := flags.Bool("capture", false, "record the reviews in test/bench/testdata anew, and end")
 	binary := flags.String("sallyport", "", "the sallyport binary to measure; built from ./cmd/sallyport if empty")
 	only := flags.String("only", "", "measure and judge one part alone: "+strings.Join(parts, ", "))
+	picture := flags.String("plot", "", "measure nothing: draw the reviews of -from into this file, as SVG")
+	from := flags.String("from", "", "with -plot: the file with what -json has printed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -154,6 +159,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if *picture != "" {
+		return plotFile(*from, *picture)
 	}
 	progress := newProgress(stderr)
 	if *capture {

@@ -66,6 +66,14 @@ func TestQuickRun(t *testing.T) {
 			t.Errorf("creations with a policy: %+v", c)
 		}
 	}
+	if len(got.Freshness) != 6 {
+		t.Errorf("creations with each freshness: got %d", len(got.Freshness))
+	}
+	for _, c := range got.Freshness {
+		if c.Pods != quickPlan.Creates*quickPlan.CreateTurns || c.CreatesPerSecond <= 0 || c.PodDefaults == 0 || c.Clients == 0 {
+			t.Errorf("creations with a freshness: %+v", c)
+		}
+	}
 	for _, v := range got.Limits {
 		if !v.Measured {
 			t.Errorf("limit %q has no figure", v.Name)

@@ -49,7 +49,7 @@ func (cp *controlPlane) register(ctx context.Context, r registration) error {
 			NamespaceSelector:       where,
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
 			FailurePolicy:           new(admissionregistrationv1.Fail),
-			TimeoutSeconds:          new(int32(10)),
+			TimeoutSeconds:          new(int32(30)), // a machine that does much else is slow
 			AdmissionReviewVersions: r.reviewVersions,
 		}},
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,9 @@ func writeText(w io.Writer, r *results, verdicts []verdict) error {
 	}
 	if len(r.Backstop) > 0 {
 		writeBackstop(out, r.Backstop)
+	}
+	if len(r.Freshness) > 0 {
+		writeFreshness(out, r.Freshness)
 	}
 	if len(r.Listings) > 0 {
 		writeListings(out, r.Listings)
@@ -91,6 +95,16 @@ func writeBackstop(out *strings.Builder, rows []creation) {
 	}
 }
 
+func writeFreshness(out *strings.Builder, rows []freshness) {
+	const header, line = "  %-44s %10s %8s %8s\n", "  %-44s %10.0f %8.1f %8.1f\n"
+	fmt.Fprintln(out, "\nThe same pods with each freshness of PodDefaults")
+	fmt.Fprintf(out, header, "", "creates/s", "p50 ms", "p99 ms")
+	for _, row := range rows {
+		name := fmt.Sprintf("%s, %s PodDefaults, %d clients", row.Server, thousands(row.PodDefaults), row.Clients)
+		fmt.Fprintf(out, line, name, row.CreatesPerSecond, row.P50Millis, row.P99Millis)
+	}
+}
+
 func writeListings(out *strings.Builder, rows []listing) {
 	const header, line = "  %-44s %10s %8s %14s %8s\n", "  %-44s %10d %8.2f %14.1f %8.2f\n"
 	fmt.Fprintln(out, "\nLIST of CronTabs that are stored in another version, no watch cache")
@@ -125,7 +139,7 @@ func writeVerdicts(out *strings.Builder, verdicts []verdict, quick bool) {
 	}
 }
 
-func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+func number(f float64) string { return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64) }
 
 // thousands writes 10000 as 10,000.
 func thousands(n int) string {

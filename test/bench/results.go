@@ -10,16 +10,18 @@ import (
 
 // results are all that a run has measured.
 type results struct {
-	Machine      machine       `json:"machine"`
-	Quick        bool          `json:"quick"` // too short to conclude anything
-	Reviews      []measurement `json:"reviews"`
-	StartSeconds float64       `json:"startSeconds"` // sallyport, from start to ready, in the stage that asks for it
+	Machine         machine       `json:"machine"`
+	Quick           bool          `json:"quick"` // too short to conclude anything
+	Reviews         []measurement `json:"reviews"`
+	ColdStartMillis float64       `json:"coldStartMilliseconds,omitempty"` // of the command, to print its version
+	StartSeconds    float64       `json:"startSeconds"`                    // sallyport, from start to ready, in the stage that asks for it
 	// DatasetStartSeconds is the same with Datasets and claims.
-	DatasetStartSeconds float64    `json:"datasetStartSeconds,omitempty"`
-	Creations           []creation `json:"creations"`
-	Volumes             []creation `json:"volumes,omitempty"` // as Creations, of persistent volumes
-	Listings            []listing  `json:"listings"`
-	Backstop            []creation `json:"backstop,omitempty"` // pods that a policy looks up; the servers are what is in force
+	DatasetStartSeconds float64     `json:"datasetStartSeconds,omitempty"`
+	Creations           []creation  `json:"creations"`
+	Volumes             []creation  `json:"volumes,omitempty"` // as Creations, of persistent volumes
+	Freshness           []freshness `json:"freshness,omitempty"`
+	Listings            []listing   `json:"listings"`
+	Backstop            []creation  `json:"backstop,omitempty"` // pods that a policy looks up; the servers are what is in force
 }
 
 // machine says what the absolute figures stand for.

@@ -88,7 +88,12 @@ func someResults() *results {
 		Backstop: []creation{
 			{Server: backstopName(0), CreatesPerSecond: 600}, {Server: backstopName(10), CreatesPerSecond: 500}, {Server: backstopName(1000), CreatesPerSecond: 450},
 		},
-		StartSeconds: 3, DatasetStartSeconds: 5,
+		Freshness: []freshness{
+			{100, creators, creation{Server: cachedName, CreatesPerSecond: 400}}, {100, creators, creation{Server: consistentName, CreatesPerSecond: 60}},
+			{100, crowd, creation{Server: cachedName, CreatesPerSecond: 500}}, {100, crowd, creation{Server: consistentName, CreatesPerSecond: 301}},
+			{1000, crowd, creation{Server: cachedName, CreatesPerSecond: 500}}, {1000, crowd, creation{Server: consistentName, CreatesPerSecond: 100}},
+		},
+		ColdStartMillis: 100, StartSeconds: 3, DatasetStartSeconds: 5,
 		Creations: []creation{{CreatesPerSecond: 600}, {Server: sallyportName, Protocol: "HTTP/1.1"}},
 	}
 }
@@ -105,6 +110,7 @@ func TestJudge(t *testing.T) {
 		"many are judged against the first row":          {func(r *results) { r.Reviews[3].RatioToFloor = 2.41 }, []string{"10,000 PodDefaults, 1 matches"}},
 		"memory":                                         {func(r *results) { r.Reviews[3].PeakRSSMiB = 128.1 }, []string{"peak RSS with 10,000 PodDefaults"}},
 		"a slow start":                                   {func(r *results) { r.StartSeconds = 3.01 }, []string{"start to ready with 10,000 PodDefaults"}},
+		"a slow command":                                 {func(r *results) { r.ColdStartMillis = 100.1 }, []string{"sallyport version, from its start to its end"}},
 		"a library that costs too much":                  {func(r *results) { r.Reviews[4].RatioToFloor = 4.01 }, []string{"Mutate[*corev1.Pod] adds to each container"}},
 		"typed handlers without changes": {
 			func(r *results) { r.Reviews[5].RatioToFloor = 3.51; r.Reviews[6].RatioToFloor = 3.01 },
@@ -124,6 +130,9 @@ func TestJudge(t *testing.T) {
 		"a policy that costs more with every PodDefault": {
 			func(r *results) { r.Backstop[2].CreatesPerSecond = 380 },
 			[]string{"no policy / policy with 1,000 PodDefaults", "policy with 10 / with 1,000 PodDefaults"},
+		},
+		"a freshness that costs too much": {
+			func(r *results) { r.Freshness[3].CreatesPerSecond = 299 }, []string{"freshness Cached / Consistent, 128 clients"},
 		},
 		"a LIST that costs too much": {
 			func(r *results) {

@@ -46,6 +46,12 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 	if results.Machine, err = describe(p, site.cp); err != nil {
 		return nil, err
 	}
+	if p.measures(partCommand) {
+		progress.sayf("sallyport version, %d times", p.ColdStarts)
+		if results.ColdStartMillis, err = measureColdStart(ctx, site.sallyport, p.ColdStarts); err != nil {
+			return nil, err
+		}
+	}
 	stages, err := planStages(p)
 	if err != nil {
 		return nil, err
@@ -167,11 +173,17 @@ func (s *site) runStage(ctx context.Context, p plan, stage stage, results *resul
 		results.Volumes, err = measureVolumes(ctx, p, s, targets, stage.cases[0].path)
 		return err
 	}
+	if len(stage.freshness) > 0 {
+		progress.sayf("creating pods through the API server with each freshness, %d turns of %d", p.CreateTurns, p.Creates)
+		rows, err := measureFreshness(ctx, p, s, targets, stage)
+		results.Freshness = append(results.Freshness, rows...)
+		return err
+	}
 	if !stage.creates {
 		return nil
 	}
 	progress.sayf("creating pods through the API server, %d turns of %d without and with each server", p.CreateTurns, p.Creates)
-	results.Creations, err = measureCreations(ctx, p, s, targets, stage.cases[0])
+	results.Creations, err = measureCreations(ctx, p, s, targets, stage.cases[0], creators)
 	return err
 }
 

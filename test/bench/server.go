@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // A site is what all servers of a run share.
@@ -70,6 +72,10 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 		return []string{self, "library", "-port", strconv.Itoa(port), "-cert-dir", s.dir}, err
 	},
 	sallyportName: func(s *site, port int) ([]string, error) { return s.serve(port) },
+	cachedName:    func(s *site, port int) ([]string, error) { return s.serve(port) },
+	consistentName: func(s *site, port int) ([]string, error) {
+		return s.serve(port, "--poddefault-freshness", poddefault.Consistent)
+	},
 	policiesName: func(s *site, port int) ([]string, error) {
 		file, err := writePolicies(s.dir)
 		if err != nil {

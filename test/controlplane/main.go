@@ -8,7 +8,10 @@
 // Kubernetes tests itself with, comes from that in ../conformance, which nobody needs
 // who does not run it.
 //
-// Usage: go run . [etcd kube-apiserver kubectl ...]
+// Usage: go run . [-kubernetes RELEASE] [etcd kube-apiserver kubectl ...]
+//
+// Without -kubernetes it is the release of the go.mod here; others are pinned by those
+// in versions.
 //
 // Binaries are cached outside the tree, keyed by everything that decides their
 // content, so that a second run takes milliseconds. KUBEBUILDER_ASSETS, if set,
@@ -17,15 +20,14 @@ package main
 
 import (
 	"crypto/sha256"
-	_ "embed"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -33,16 +35,13 @@ import (
 	"time"
 )
 
-//go:embed go.mod
-var goMod string
-
 // A component is one binary of the control plane.
 type component struct {
 	name, pkg string
 	duration  string // on two cores with an empty build cache, for the person who waits
-	module    string // folder of the go.mod that pins it, from here; empty for the one here
+	module    string // folder of the go.mod that pins it, from here; empty for that of the release
 	source    string // folder in the module with a main package of our own, whose files decide too
-	versioned bool   // it is told the version of Kubernetes
+	versioned bool   // it is a part of Kubernetes, and told its version
 }
 
 var components = []component{
@@ -71,9 +70,23 @@ func main() {
 	fmt.Println(dir)
 }
 
-func run(names []string) (string, error) {
+func run(args []string) (string, error) {
+	flags := flag.NewFlagSet("controlplane", flag.ContinueOnError)
+	wantedRelease := flags.String("kubernetes", "", "release of Kubernetes, as 1.36.3 or 1.36")
+	if err := flags.Parse(args); err != nil {
+		return "", err
+	}
+	names := flags.Args()
 	if len(names) == 0 {
 		names = basic
+	}
+	known, err := releases(".")
+	if err != nil {
+		return "", err
+	}
+	of, err := choose(known, *wantedRelease)
+	if err != nil {
+		return "", err
 	}
 	var wanted []component
 	for _, name := range names {
@@ -85,6 +98,9 @@ func run(names []string) (string, error) {
 	}
 
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		if *wantedRelease != "" {
+			return "", fmt.Errorf("KUBEBUILDER_ASSETS=%s and Kubernetes %s: unset one of the two", dir, *wantedRelease)
+		}
 		for _, c := range wanted {
 			if !present(filepath.Join(dir, c.name)) {
 				return "", fmt.Errorf("KUBEBUILDER_ASSETS=%s holds no %s; unset it to build one", dir, c.name)
@@ -93,14 +109,14 @@ func run(names []string) (string, error) {
 		return dir, nil
 	}
 
-	dir, err := cacheDir()
+	dir, err := of.cacheDir()
 	if err != nil {
 		return "", err
 	}
 	targets := map[string]string{}
 	var missing []component
 	for _, c := range wanted {
-		target, err := c.target(dir)
+		target, err := c.target(dir, of)
 		if err != nil {
 			return "", err
 		}
@@ -121,11 +137,11 @@ func run(names []string) (string, error) {
 	}
 	defer unlock()
 
-	fmt.Fprintf(os.Stderr, "Building %d control plane component(s) from Go modules, once; cached in %s\n", len(missing), dir)
+	fmt.Fprintf(os.Stderr, "Building %d control plane component(s) of Kubernetes %s from Go modules, once; cached in %s\n", len(missing), of.version, dir)
 	for i, c := range missing {
 		target := targets[c.name]
 		if !present(target) { // else another process built it while we waited for the lock
-			if err := build(c, target, fmt.Sprintf("[%d/%d]", i+1, len(missing))); err != nil {
+			if err := build(c, of, target, fmt.Sprintf("[%d/%d]", i+1, len(missing))); err != nil {
 				return "", err
 			}
 		}
@@ -139,11 +155,11 @@ func run(names []string) (string, error) {
 // target is the file that the component is built to. One that a go.mod of its
 // own pins has a cache folder of its own, so that neither is built again because
 // the other's requirements changed.
-func (c component) target(dir string) (string, error) {
+func (c component) target(dir string, of release) (string, error) {
 	if c.module == "" {
 		return filepath.Join(dir, c.name), nil
 	}
-	mod, err := os.ReadFile(filepath.Join(c.module, "go.mod"))
+	mod, err := os.ReadFile(filepath.Join(c.module, c.modFile(of)))
 	if err != nil {
 		return "", fmt.Errorf("what pins %s (run this in its own folder): %w", c.name, err)
 	}
@@ -166,6 +182,14 @@ func (c component) target(dir string) (string, error) {
 		return "", err
 	}
 	return filepath.Join(base, c.name, key(c.name, decides), c.name), nil
+}
+
+// modFile is the file in the component's folder that pins it.
+func (c component) modFile(of release) string {
+	if c.module != "" && c.versioned && of.folder != "." {
+		return "kubernetes-" + of.version + ".mod"
+	}
+	return "go.mod"
 }
 
 // inPlace tells whether path leads to the binary at target.
@@ -193,39 +217,34 @@ func link(path, target string) error {
 
 // ldflags strip the binary and, where it is a part of Kubernetes, tell it its
 // version, which the build script of Kubernetes would have done.
-func (c component) ldflags() (string, error) {
+func (c component) ldflags(of release) string {
 	flags := []string{"-s", "-w"}
 	if c.versioned {
-		kubernetes, err := pinned("k8s.io/kubernetes")
-		if err != nil {
-			return "", err
-		}
-		major, minor, _ := strings.Cut(strings.TrimPrefix(kubernetes, "v"), ".")
+		major, minor, _ := strings.Cut(of.version, ".")
 		minor, _, _ = strings.Cut(minor, ".")
 		const version = "k8s.io/component-base/version."
 		flags = append(flags,
-			"-X "+version+"gitVersion="+kubernetes,
+			"-X "+version+"gitVersion=v"+of.version,
 			"-X "+version+"gitMajor="+major,
 			"-X "+version+"gitMinor="+minor,
 			"-X "+version+"gitTreeState=clean",
 		)
 	}
-	return strings.Join(flags, " "), nil
+	return strings.Join(flags, " ")
 }
 
 // build compiles one component and moves it into place only when it is whole.
-func build(c component, target, progress string) error {
-	ldflags, err := c.ldflags()
-	if err != nil {
-		return err
-	}
+func build(c component, of release, target, progress string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
 	tmp := target + ".partial"
 	defer func() { _ = os.Remove(tmp) }()
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", buildTag, "-ldflags", ldflags, "-o", tmp, c.pkg)
+	cmd := exec.Command("go", "build", "-trimpath", "-modfile", c.modFile(of), "-tags", buildTag, "-ldflags", c.ldflags(of), "-o", tmp, c.pkg)
 	cmd.Dir = c.module
+	if c.module == "" {
+		cmd.Dir = of.folder
+	}
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -260,19 +279,6 @@ func build(c component, target, progress string) error {
 	}
 }
 
-// cacheDir is the folder of the control plane.
-func cacheDir() (string, error) {
-	base, err := cacheBase()
-	if err != nil {
-		return "", err
-	}
-	kubernetes, err := pinned("k8s.io/kubernetes")
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(base, "controlplane", key(kubernetes, goMod)), nil
-}
-
 // cacheBase is an absolute path, because components are built in other folders.
 func cacheBase() (string, error) {
 	if base := os.Getenv("SALLYPORT_CACHE"); base != "" {
@@ -290,15 +296,6 @@ func cacheBase() (string, error) {
 func key(label, decides string) string {
 	sum := sha256.Sum256([]byte(decides))
 	return strings.Join([]string{label, runtime.GOOS, runtime.GOARCH, runtime.Version(), hex.EncodeToString(sum[:4])}, "-")
-}
-
-// pinned returns the version that go.mod requires of a module.
-func pinned(module string) (string, error) {
-	m := regexp.MustCompile(`(?m)^\s+` + regexp.QuoteMeta(module) + ` (v\S+)`).FindStringSubmatch(goMod)
-	if m == nil {
-		return "", fmt.Errorf("go.mod does not require %s", module)
-	}
-	return m[1], nil
 }
 
 // lock keeps two builds from writing the same files; the kernel drops it when

@@ -8,11 +8,12 @@
 //
 // With -cloud it shows another: a cloud controller manager that labels volumes.
 //
-// Usage: demo [-stay | -cloud]
+// Usage: demo [-stay | -cloud] [-svg FILE]
 //
 // It runs in the root of the repository. KUBEBUILDER_ASSETS names the folder with
 // etcd, kube-apiserver and kubectl (`make controlplane` prints it), and
-// bin/sallyport, or with -cloud bin/cloud-controller-manager, must have been built. With -stay it goes on until Ctrl-C.
+// bin/sallyport, or with -cloud bin/cloud-controller-manager, must have been built. With -stay it goes on until Ctrl-C. -svg writes a picture of the
+// screen, as it is when all checks have passed.
 package main
 
 import (
@@ -33,6 +34,7 @@ import (
 func main() {
 	stay := flag.Bool("stay", false, "keep everything running until Ctrl-C")
 	cloud := flag.Bool("cloud", false, "show a cloud controller manager that labels volumes")
+	picture := flag.String("svg", "", "write a picture of the screen to this `file`")
 	flag.Parse()
 	d := &demo{screen: newScreen(os.Stdout), command: filepath.Join("bin", "sallyport"), stay: *stay}
 	d.show, d.hint = d.steps, "`make dev` is the same and stays up, for you to try your own PodDefaults."
@@ -40,7 +42,11 @@ func main() {
 		d.command, d.show, d.stay = filepath.Join("bin", "cloud-controller-manager"), d.cloudSteps, false
 		d.hint = "docs/cloud.md says how to do that in a cloud controller manager of your own."
 	}
-	if err := d.runUntilSignal(); err != nil {
+	err := d.runUntilSignal()
+	if err == nil && *picture != "" {
+		err = os.WriteFile(*picture, svg("make demo", d.screen.shown.String()), 0o644) //nolint:gosec // for everybody to read
+	}
+	if err != nil {
 		d.screen.println("\n", d.screen.style(red, "demo: "), err.Error())
 		os.Exit(1)
 	}

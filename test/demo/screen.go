@@ -18,6 +18,8 @@ type screen struct {
 	out     io.Writer
 	colours bool
 	live    bool // a line may be replaced by another
+	// shown is all that stays on the screen, with its colours, for a picture of it.
+	shown strings.Builder
 }
 
 func newScreen(out *os.File) *screen {
@@ -36,13 +38,18 @@ const (
 )
 
 func (s *screen) style(style, text string) string {
-	if !s.colours {
-		return text
-	}
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
-func (s *screen) println(parts ...string) { _, _ = fmt.Fprintln(s.out, strings.Join(parts, "")) }
+func (s *screen) println(parts ...string) { s.print(strings.Join(parts, "") + "\n") }
+
+func (s *screen) print(text string) {
+	s.shown.WriteString(text)
+	if !s.colours {
+		text = sgr.ReplaceAllString(text, "")
+	}
+	_, _ = io.WriteString(s.out, text)
+}
 
 func (s *screen) title(text string) { s.println("\n", s.style(bold, text)) }
 
@@ -65,7 +72,7 @@ func (s *screen) finish(sign, what, detail string, took time.Duration) {
 	if s.live {
 		_, _ = fmt.Fprint(s.out, "\r\x1b[K")
 	}
-	_, _ = fmt.Fprintf(s.out, "  %s %-13s %-58s %s\n", sign, what, detail, s.style(dim, seconds(took)))
+	s.print(fmt.Sprintf("  %s %-13s %-58s %s\n", sign, what, detail, s.style(dim, seconds(took))))
 }
 
 // check shows one thing that was verified.

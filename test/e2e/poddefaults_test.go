@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -183,45 +184,20 @@ func testClusterPodDefaults(t *testing.T, e *env) {
 	}
 }
 
-// testConsistent creates PodDefaults and a pod for each right after it, and changes and
-// deletes them.
+// testConsistent creates a PodDefault and a pod right after it, a thousand times, and
+// changes and deletes some. Several do so at a time: their pods share lists.
 func testConsistent(t *testing.T, e *env) {
 	name := e.namespace(t, "consistent")
 	e.serve(t, name, "--poddefault-freshness", poddefault.Consistent)
 	e.createSoon(t, envPodDefault(name, "first"), simplePod(name, "probe"), poddefault.Mark("first"))
-	const rounds = 250
+	const rounds, atATime = 1000, 8
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(atATime)
 	for i := range rounds {
-		id := fmt.Sprintf("pd-%d", i)
-		pd := envPodDefault(name, id)
-		pd.Spec.Selector.MatchLabels = map[string]string{id: "true"}
-		pd.Spec.Env[0].Name = "CREATED"
-		env := func(labels map[string]string) string {
-			pod := simplePod(name, id)
-			pod.Labels = labels
-			if err := e.client.Create(t.Context(), pod, client.DryRunAll); err != nil {
-				t.Fatal(err)
-			}
-			return strings.Join(envNames(pod.Spec.Containers[0]), ",")
-		}
-		expect := func(what, got, want string) {
-			if got != want {
-				t.Errorf("round %d: after the object was %s env is %q, want %q", i, what, got, want)
-			}
-		}
-		e.create(t, pd)
-		expect("created", env(pd.Spec.Selector.MatchLabels), "CREATED")
-		if i%5 > 0 {
-			continue
-		}
-		pd.Spec.Env[0].Name = "CHANGED"
-		if err := e.client.Update(t.Context(), pd); err != nil {
-			t.Fatal(err)
-		}
-		expect("changed", env(pd.Spec.Selector.MatchLabels), "CHANGED")
-		if err := e.client.Delete(t.Context(), pd); err != nil {
-			t.Fatal(err)
-		}
-		expect("deleted", env(pd.Spec.Selector.MatchLabels), "")
+		group.Go(func() error { return e.writeAndUse(ctx, name, fmt.Sprintf("pd-%d", i), i%5 == 0) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
 	}
 	cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "consistent"}}
 	cpd.Spec.Selector.MatchLabels = map[string]string{"consistent": "true"}
@@ -234,4 +210,40 @@ func testConsistent(t *testing.T, e *env) {
 	if got := strings.Join(envNames(pod.Spec.Containers[0]), ","); got != "CLUSTER" {
 		t.Errorf("after the ClusterPodDefault was created env is %q", got)
 	}
+}
+
+// writeAndUse creates a PodDefault, and on demand changes and deletes it. After each of
+// that it creates a pod that the object selects, which must have just what there is.
+func (e *env) writeAndUse(ctx context.Context, namespace, name string, whole bool) error {
+	pd := envPodDefault(namespace, name)
+	pd.Spec.Selector.MatchLabels = map[string]string{name: "true"}
+	use := func(what, want string) error {
+		pod := simplePod(namespace, name)
+		pod.Labels = pd.Spec.Selector.MatchLabels
+		if err := e.client.Create(ctx, pod, client.DryRunAll); err != nil {
+			return err
+		}
+		if got := strings.Join(envNames(pod.Spec.Containers[0]), ","); got != want {
+			return fmt.Errorf("after %s was %s env is %q, want %q", name, what, got, want)
+		}
+		return nil
+	}
+	pd.Spec.Env[0].Name = "CREATED"
+	if err := e.client.Create(ctx, pd); err != nil {
+		return err
+	}
+	if err := use("created", "CREATED"); err != nil || !whole {
+		return err
+	}
+	pd.Spec.Env[0].Name = "CHANGED"
+	if err := e.client.Update(ctx, pd); err != nil {
+		return err
+	}
+	if err := use("changed", "CHANGED"); err != nil {
+		return err
+	}
+	if err := e.client.Delete(ctx, pd); err != nil {
+		return err
+	}
+	return use("deleted", "")
 }

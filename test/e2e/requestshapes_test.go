@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/processtest"
 )
 
 // A shape is what a request for admission looks like, the contents of its objects aside.
@@ -147,6 +148,7 @@ type servedResource struct {
 	namespaced                  bool
 	verbs                       metav1.Verbs
 	heardAs                     *servedResource // with the webhooks of the policy Equivalent
+	silent                      bool            // no webhook hears of it
 }
 
 func (r *servedResource) parent() string { name, _, _ := strings.Cut(r.Resource, "/"); return name }
@@ -189,8 +191,10 @@ func servedResources(t *testing.T, client discovery.DiscoveryInterface) []*serve
 		return strings.Compare(a.GroupVersion().String()+" "+a.Resource, b.GroupVersion().String()+" "+b.Resource)
 	})
 	last := map[string]*servedResource{}
+	minor := processtest.KubernetesMinor(t)
 	for _, r := range all {
-		if !silent(r) {
+		r.silent = silent(r, minor)
+		if !r.silent {
 			last[r.Resource] = r
 		}
 	}
@@ -201,13 +205,16 @@ func servedResources(t *testing.T, client discovery.DiscoveryInterface) []*serve
 }
 
 // silent tells whether no webhook hears of a resource: of the configurations of admission,
-// so that they can always be repaired, and of reviews that are not stored.
-func silent(r *servedResource) bool {
+// so that they can always be repaired, and, since Kubernetes 1.37, of reviews that are not
+// stored.
+func silent(r *servedResource, minor int) bool {
 	switch r.Group {
-	case admissionregistrationv1.GroupName, "authorization.k8s.io":
+	case admissionregistrationv1.GroupName:
 		return true
+	case "authorization.k8s.io":
+		return minor >= 37
 	case "authentication.k8s.io":
-		return r.Resource == "tokenreviews" || r.Resource == "selfsubjectreviews"
+		return minor >= 37 && (r.Resource == "tokenreviews" || r.Resource == "selfsubjectreviews")
 	}
 	return false
 }
@@ -272,7 +279,7 @@ func (f *requests) expect(r *servedResource, want shape) {
 	want.RequestKind = metav1.GroupVersionKind(r.kind)
 	for _, l := range listeners() {
 		got := heard[l.name()]
-		if silent(r) {
+		if r.silent {
 			if len(got) != 0 || len(warned[l.name()]) != 0 {
 				f.t.Errorf("%s: %s heard of it: %+v", want.Operation, l.name(), got)
 			}

@@ -19,9 +19,13 @@ var (
 	imagePlatforms = platforms[:2]
 )
 
+// buildTag leaves out gRPC's pages with traces, which nobody serves: they are HTML
+// templates, for which the linker keeps every exported method of every type.
+const buildTag = "grpcnotrace"
+
 // build builds a static sallyport without symbols into the file.
 func (s settings) build(p platform, file string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -X main.version="+s.version, "-o", file, "./cmd/sallyport") //nolint:gosec // the version was checked
+	cmd := exec.Command("go", "build", "-trimpath", "-tags", buildTag, "-ldflags=-s -w -X main.version="+s.version, "-o", file, "./cmd/sallyport") //nolint:gosec // the version was checked
 	cmd.Dir = s.top
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 	if out, err := cmd.CombinedOutput(); err != nil {

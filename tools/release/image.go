@@ -21,6 +21,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
+// largest is how many bytes an image may take on a node.
+const largest = 60_000_000
+
 // user is that of the pods in config and charts: nobody's.
 const user = "65532:65532"
 
@@ -41,7 +44,11 @@ func images(s settings) error {
 		if err := tarball.WriteToFile(file, tag, image); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		if err := report(file, image); err != nil {
+		unpacked, err := report(file, image)
+		if err != nil {
+			return err
+		}
+		if err := checkSize(p, unpacked); err != nil {
 			return err
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
@@ -108,32 +115,42 @@ func (s settings) imageOf(p platform, binary string) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// report prints how large an image is: what is pulled, and what it takes on a node.
-func report(file string, image v1.Image) error {
+// checkSize refuses an image that is too large.
+func checkSize(p platform, unpacked int64) error {
+	if unpacked <= largest {
+		return nil
+	}
+	return fmt.Errorf("the image for %s takes %d bytes and may take %d: see what is new in `go list -deps ./cmd/sallyport`, "+
+		"and that `go build -ldflags=-dumpdep` names no <ReflectMethod>, for which the linker keeps all methods", p, unpacked, largest)
+}
+
+// report prints how large an image is: what is pulled, and what it takes on a node, which
+// it returns in bytes.
+func report(file string, image v1.Image) (unpacked int64, err error) {
 	layers, err := image.Layers()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	var pulled, unpacked int64
+	var pulled int64
 	for _, layer := range layers {
 		size, err := layer.Size()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		content, err := layer.Uncompressed()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		n, err := io.Copy(io.Discard, content)
 		if err := errors.Join(err, content.Close()); err != nil {
-			return err
+			return 0, err
 		}
 		pulled, unpacked = pulled+size, unpacked+n
 	}
 	digest, err := image.Digest()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	fmt.Printf("%s: %.1f MB to pull, %.1f MB unpacked, %s\n", filepath.Base(file), mb(pulled), mb(unpacked), digest)
-	return nil
+	return unpacked, nil
 }

@@ -45,13 +45,13 @@ func (w *Watcher) Refresh(ctx context.Context, namespace string) (Source, error)
 		return admission.Unavailable(fmt.Errorf("cannot tell whether PodDefaults are up to date: %w", err), time.Second)
 	}
 	type result struct {
-		listing *listing
-		err     error
+		corrections []correction
+		err         error
 	}
 	cluster := make(chan result, 1)
 	go func() {
-		l, err := w.lists.of("").wait(ctx)
-		cluster <- result{l, err}
+		corrections, err := w.lists.of("").wait(ctx)
+		cluster <- result{corrections, err}
 	}()
 	own, err := w.lists.of(namespace).wait(ctx)
 	if err != nil {
@@ -61,31 +61,27 @@ func (w *Watcher) Refresh(ctx context.Context, namespace string) (Source, error)
 	if all.err != nil {
 		return nil, unavailable(all.err)
 	}
-	overlay, err := w.behind(ctx, namespace, own)
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	more, err := w.behind(ctx, "", all.listing)
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	if overlay = append(overlay, more...); len(overlay) == 0 {
+	if len(own)+len(all.corrections) == 0 {
 		return w.index, nil
 	}
-	return &corrected{w.index, overlay}, nil
+	return &corrected{w.index, slices.Concat(own, all.corrections)}, nil
 }
 
-// behind reads the objects of a namespace of which the watch does not know what the
-// list does. Such an object without anything to apply is one that is no more.
-func (w *Watcher) behind(ctx context.Context, namespace string, l *listing) ([]correction, error) {
+// catchUp lists the objects of a namespace and reads those of which the watch does not
+// know what the list does.
+func (w *Watcher) catchUp(ctx context.Context, namespace string) ([]correction, error) {
+	listed, err := w.lists.list(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
 	var out []correction
 	known := w.index.versions(namespace)
 	for name, version := range known {
-		if _, there := l.versions[name]; !there {
+		if _, there := listed[name]; !there {
 			out = append(out, correction{title: version.object.title})
 		}
 	}
-	for name, version := range l.versions {
+	for name, version := range listed {
 		if have, ok := known[name]; ok && have.uid == version.uid && have.generation == version.generation {
 			continue
 		}
@@ -170,11 +166,9 @@ func (x *Index) shareLabels(other *Index) {
 	other.labels, other.strict = x.labels, x.strict
 }
 
-// A listing is what one list request saw.
-type listing struct{ versions map[string]version }
-
 // lists makes the list requests of all namespaces.
 type lists struct {
+	catchUp              func(ctx context.Context, namespace string) ([]correction, error)
 	metadata             metadataclient.Interface
 	podDefaults, cluster rest.Interface
 
@@ -182,8 +176,8 @@ type lists struct {
 	namespaces map[string]*shared
 }
 
-func newLists(client metadataclient.Interface, podDefaults, cluster rest.Interface) *lists {
-	return &lists{metadata: client, podDefaults: podDefaults, cluster: cluster, namespaces: map[string]*shared{}}
+func newLists(w *Watcher, client metadataclient.Interface, podDefaults, cluster rest.Interface) *lists {
+	return &lists{catchUp: w.catchUp, metadata: client, podDefaults: podDefaults, cluster: cluster, namespaces: map[string]*shared{}}
 }
 
 // of is where the calls for a namespace meet. It is kept as long as somebody waits
@@ -193,7 +187,7 @@ func (l *lists) of(namespace string) *shared {
 	defer l.mu.Unlock()
 	s := l.namespaces[namespace]
 	if s == nil {
-		s = &shared{list: func(ctx context.Context) (*listing, error) { return l.list(ctx, namespace) }}
+		s = &shared{catchUp: func(ctx context.Context) ([]correction, error) { return l.catchUp(ctx, namespace) }}
 		s.idle = func() { l.forget(namespace, s) }
 		l.namespaces[namespace] = s
 	}
@@ -213,8 +207,8 @@ func (l *lists) forget(namespace string, s *shared) {
 const pageSize = 5000
 
 // list asks for the newest state: no resourceVersion.
-func (l *lists) list(ctx context.Context, namespace string) (*listing, error) {
-	out := &listing{versions: map[string]version{}}
+func (l *lists) list(ctx context.Context, namespace string) (map[string]version, error) {
+	out := map[string]version{}
 	client := l.metadata.Resource(kubeflowv1alpha1.Resource(kubeflowv1alpha1.PodDefaultResource)).Namespace(namespace)
 	if namespace == "" {
 		client = l.metadata.Resource(sallyportv1alpha1.Resource(sallyportv1alpha1.ClusterPodDefaultResource))
@@ -230,7 +224,7 @@ func (l *lists) list(ctx context.Context, namespace string) (*listing, error) {
 		}
 		for i := range page.Items {
 			meta := &page.Items[i]
-			out.versions[meta.Name] = version{uid: meta.UID, generation: meta.Generation}
+			out[meta.Name] = version{uid: meta.UID, generation: meta.Generation}
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			return out, nil
@@ -260,25 +254,25 @@ func (l *lists) read(ctx context.Context, namespace, name string) (*Compiled, er
 
 // shared is one list request at a time, and the calls that wait for the next one.
 type shared struct {
-	list  func(context.Context) (*listing, error)
-	idle  func() // called when a call leaves
-	users int    // guarded by lists
+	catchUp func(context.Context) ([]correction, error)
+	idle    func() // called when a call leaves
+	users   int    // guarded by lists
 
 	mu      sync.Mutex
 	running bool
 	next    *round // begins when the running one ends; nil if nobody waits for it
 }
 
-// A round is one list request.
+// A round is one list request, and the reads that it leads to.
 type round struct {
-	ctx     context.Context // that of a call which waits for it
-	done    chan struct{}
-	listing *listing
-	err     error
+	ctx         context.Context // that of a call which waits for it
+	done        chan struct{}
+	corrections []correction
+	err         error
 }
 
-// wait returns what a list request saw that began after the call.
-func (s *shared) wait(ctx context.Context) (*listing, error) {
+// wait returns what a list request that began after the call had to say.
+func (s *shared) wait(ctx context.Context) ([]correction, error) {
 	defer s.idle()
 	for {
 		s.mu.Lock()
@@ -302,7 +296,7 @@ func (s *shared) wait(ctx context.Context) (*listing, error) {
 		if mine.err != nil && mine.ctx.Err() != nil && ctx.Err() == nil {
 			continue
 		}
-		return mine.listing, mine.err
+		return mine.corrections, mine.err
 	}
 }
 
@@ -318,7 +312,7 @@ func (s *shared) run() {
 			return
 		}
 		s.mu.Unlock()
-		r.listing, r.err = s.list(r.ctx)
+		r.corrections, r.err = s.catchUp(r.ctx)
 		close(r.done)
 	}
 }

@@ -5,6 +5,7 @@ package poddefault
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,32 +14,32 @@ import (
 )
 
 // meet is where calls wait for lists that the test lets go one by one.
-func meet(list func(context.Context) (*listing, error)) *shared {
-	return &shared{list: list, idle: func() {}}
+func meet(catchUp func(context.Context) ([]correction, error)) *shared {
+	return &shared{catchUp: catchUp, idle: func() {}}
 }
 
 func TestCallsShareTheListThatBeginsAfterThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var begun atomic.Int32
 		release := make(chan struct{})
-		s := meet(func(context.Context) (*listing, error) {
+		s := meet(func(context.Context) ([]correction, error) {
 			n := begun.Add(1)
 			<-release
-			return &listing{map[string]version{"list": {generation: int64(n)}}}, nil
+			return []correction{{title: fmt.Sprint(n)}}, nil
 		})
 		var group sync.WaitGroup
-		call := func(want int64) {
+		call := func(want string) {
 			group.Go(func() {
 				l, err := s.wait(t.Context())
-				if err != nil || l.versions["list"].generation != want {
-					t.Errorf("got %v, %v; want that of list %d", l, err, want)
+				if err != nil || len(l) != 1 || l[0].title != want {
+					t.Errorf("got %v, %v; want that of list %s", l, err, want)
 				}
 			})
 		}
-		call(1)
+		call("1")
 		synctest.Wait()
 		for range 5 {
-			call(2) // the first list has begun before them
+			call("2") // the first list has begun before them
 		}
 		synctest.Wait()
 		if n := begun.Load(); n != 1 {
@@ -56,12 +57,12 @@ func TestCallsShareTheListThatBeginsAfterThem(t *testing.T) {
 
 func TestACallThatGoesAwayTakesNoOtherWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := meet(func(ctx context.Context) (*listing, error) {
+		s := meet(func(ctx context.Context) ([]correction, error) {
 			select {
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			case <-time.After(3 * time.Second):
-				return &listing{}, nil
+				return nil, nil
 			}
 		})
 		hasty, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -85,7 +86,7 @@ func TestACallThatGoesAwayTakesNoOtherWithIt(t *testing.T) {
 func TestAListThatFailsFailsForAllThatWaitForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("away")
-		s := meet(func(context.Context) (*listing, error) { return nil, cause })
+		s := meet(func(context.Context) ([]correction, error) { return nil, cause })
 		for range 3 {
 			if _, err := s.wait(t.Context()); !errors.Is(err, cause) {
 				t.Errorf("got %v", err)

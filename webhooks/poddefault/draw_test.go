@@ -258,27 +258,16 @@ func drawObjects(t *rapid.T) []*Compiled {
 	var out []*Compiled
 	for _, pd := range drawPodDefaults(t) {
 		enrich(t, &pd.Spec)
-		withoutContainers(&pd.Spec)
 		out = append(out, Compile(pd))
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "ClusterPodDefaults") {
 		pd := drawPodDefault(fmt.Sprintf("pd-%d", i))(t)
 		enrich(t, &pd.Spec)
-		withoutContainers(&pd.Spec)
 		cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: pd.Name, ResourceVersion: "8"}}
 		cpd.Spec.PodDefaultSpec = pd.Spec
 		out = append(out, CompileCluster(cpd))
 	}
 	return out
-}
-
-// withoutContainers takes the containers from objects that may be skipped. A container of
-// that name which the pod has of its own is one that others may add to in a second pass,
-// and was not in the first: in about one of 10,000 draws the second pass is not empty.
-func withoutContainers(spec *kubeflowv1alpha1.PodDefaultSpec) {
-	if spec.ConflictPolicy == kubeflowv1alpha1.ConflictSkip {
-		spec.Sidecars, spec.InitContainers = nil, nil
-	}
 }
 
 func indexOfCompiled(objects []*Compiled) *Index {

@@ -87,7 +87,7 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 			m.applied[i] = m.fill(c, chosen)
 		}
 	}
-	for _, s := range skipped {
+	for _, s := range m.skipped { // of no other one the pod will tell
 		m.leaveOut(s.object)
 	}
 	for _, c := range m.invalid {
@@ -123,7 +123,7 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 		}
 		m.warn("%s was not applied: %s", c, reason)
 	}
-	for _, s := range skipped {
+	for _, s := range m.skipped {
 		m.warn("%s was skipped: %s", s.object, s.reason)
 	}
 	return m

@@ -70,11 +70,13 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for metadata: %w", err)
 	}
-	w.lists = newLists(metadataOnly, podDefaults, clusterWide)
+	w.lists = newLists(w, metadataOnly, podDefaults, clusterWide)
 	namespaces := metadataOnly.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 
-	w.follow("poddefaults", &kubeflowv1alpha1.PodDefault{}, podDefaultStore{w},
-		cache.NewListWatchFromClient(podDefaults, kubeflowv1alpha1.PodDefaultResource, metav1.NamespaceAll, fields.Everything()))
+	// There may be thousands, and each is larger than what is compiled of it.
+	w.follow("poddefaults", &kubeflowv1alpha1.PodDefault{}, podDefaultStore{w}, cluster.InPages(
+		cache.NewListWatchFromClient(podDefaults, kubeflowv1alpha1.PodDefaultResource, metav1.NamespaceAll, fields.Everything()),
+		func(pd *kubeflowv1alpha1.PodDefault) *Compiled { return w.add(Compile(pd)) }))
 	w.follow("clusterpoddefaults", &sallyportv1alpha1.ClusterPodDefault{}, clusterPodDefaultStore{w},
 		ifInstalled(cache.NewListWatchFromClient(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, metav1.NamespaceAll, fields.Everything()),
 			func() runtime.Object { return &sallyportv1alpha1.ClusterPodDefaultList{} }))
@@ -156,7 +158,7 @@ func (s podDefaultStore) Delete(obj any) error {
 func (s podDefaultStore) Replace(objects []any, _ string) error {
 	all := make([]*Compiled, 0, len(objects))
 	for _, obj := range objects {
-		if err := of(obj, func(pd *kubeflowv1alpha1.PodDefault) { all = append(all, s.add(Compile(pd))) }); err != nil {
+		if err := of(obj, func(d *cluster.Digest[*Compiled]) { all = append(all, d.Of) }); err != nil {
 			return err
 		}
 	}

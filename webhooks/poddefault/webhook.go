@@ -197,8 +197,11 @@ const maxSkipRounds = 16
 func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namespace string) (*admission.Response, error) {
 	source := h.source
 	if refresher, ok := source.(Refresher); ok && h.settings.Freshness == Consistent {
-		var err error
-		if source, err = refresher.Refresh(ctx, namespace); err != nil {
+		err := admission.Await(ctx, func() (err error) {
+			source, err = refresher.Refresh(ctx, namespace)
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -214,7 +217,9 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 	for round := 1; ; round++ {
 		known := skippedBefore(chosen, meta.annotations, skipped)
 		skipped = append(skipped, known...)
-		if silence(skippedObjects(known), &mute) {
+		if len(known) > 0 {
+			mute = nil
+			silence(skippedObjects(skipped), &mute)
 			if chosen, err = choose(ctx, source, namespace, meta.labels, h.excluded, mute); err != nil {
 				return nil, err
 			}
@@ -225,15 +230,20 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 			return admission.BadRequest("the request's object is no pod: it has no spec, or a container that is none"), nil
 		}
 		m := mergeAll(pod, chosen, skipped, &h.settings)
-		more := m.skips(round >= maxSkipRounds)
-		skipped = append(skipped, more...)
-		if silence(slices.Concat(m.invalid, skippedObjects(more)), &mute) {
+		if silence(m.invalid, &mute) {
 			if chosen, err = choose(ctx, source, namespace, meta.labels, h.excluded, mute); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if len(more) > 0 {
+		if more := m.skips(round >= maxSkipRounds); len(more) > 0 {
+			// As another call would begin that finds them skipped: what was invalid beside
+			// them need not be without them.
+			skipped, mute = append(skipped, more...), nil
+			silence(skippedObjects(skipped), &mute)
+			if chosen, err = choose(ctx, source, namespace, meta.labels, h.excluded, mute); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		if len(m.conflicts) > 0 {

@@ -28,6 +28,7 @@ type SallyportConfiguration struct {
 	Authentication Authentication `json:"authentication,omitzero"`
 	Serving        Serving        `json:"serving,omitzero"`
 	Log            Log            `json:"log,omitzero"`
+	Tracing        Tracing        `json:"tracing,omitzero"`
 	// Webhooks are the ready-made webhooks that are enabled; without the field it is
 	// poddefault. One that is listed with enabled: false is not.
 	Webhooks []Webhook `json:"webhooks,omitzero"`
@@ -106,6 +107,13 @@ type Log struct {
 	Level     *string `json:"level,omitempty" flag:"log-level"`
 	Format    *string `json:"format,omitempty" flag:"log-format"`
 	Verbosity *int    `json:"verbosity,omitempty" flag:"verbosity"`
+}
+
+// Tracing says where spans of the calls go, as the TracingConfiguration of kube-apiserver
+// does.
+type Tracing struct {
+	Endpoint               *string `json:"endpoint,omitempty" flag:"tracing-endpoint"`
+	SamplingRatePerMillion *int32  `json:"samplingRatePerMillion,omitempty" flag:"tracing-sampling-rate-per-million"`
 }
 
 // Webhook is one of the ready-made webhooks. If it consists of several, all of it is

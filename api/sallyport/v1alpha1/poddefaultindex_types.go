@@ -46,20 +46,35 @@ type PodDefaultIndexSpec struct {
 	// +optional
 	Omitted int32 `json:"omitted,omitempty"`
 
-	// Terms files objects by a label that a pod must have to be selected: "key=value",
-	// or "key" if any value will do.
+	// Pages file objects by a label that a pod must have to be selected, in the order of
+	// the label's key.
 	// +optional
-	Terms map[string][]string `json:"terms,omitempty"`
+	Pages []PodDefaultIndexPage `json:"pages,omitempty"`
 
-	// Rest are the objects that no label key can file, because pods without any label
-	// may be selected.
+	// Rest are the objects that no label can file, because pods without any may be
+	// selected; each as in a page.
 	// +optional
 	Rest []string `json:"rest,omitempty"`
+}
 
-	// Selectors are what else a pod must meet, by object; all of it, and nothing for
-	// objects that are not in it.
+// PodDefaultIndexPage is a part of an index. It is text and not a tree, and short,
+// because kube-apiserver (1.37) encodes and decodes the whole parameter of a policy for
+// each request.
+type PodDefaultIndexPage struct {
+	// From is the first key in the page.
+	From string `json:"from"`
+
+	// Prefix is what all keys in the page begin with.
 	// +optional
-	Selectors map[string][]metav1.LabelSelectorRequirement `json:"selectors,omitempty"`
+	Prefix string `json:"prefix,omitempty"`
+
+	// Terms are labels with the objects that are filed under them, each as
+	// ";key=value:objects", or ";key:objects" if any value will do; the prefix of the key
+	// is left out. Objects are separated by commas. Each is its name and, separated by
+	// spaces, what else a pod must meet: "=key|value|value" for In, "!key|value|value" for
+	// NotIn, "+key" for Exists and "-key" for DoesNotExist. The name is "@N" if it is the key
+	// without its first N characters.
+	Terms string `json:"terms"`
 }
 
 // PodDefaultIndexList is what a list request answers.

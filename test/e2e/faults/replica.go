@@ -38,11 +38,16 @@ var probes = &http.Client{Transport: &http.Transport{
 
 // startReplica starts a replica and waits for nothing. Arguments come last, and win.
 func (l *lab) startReplica(args ...string) (*replica, error) {
+	return l.startReplicaOf(build{binary: l.settings.binary}, args...)
+}
+
+// startReplicaOf is startReplica with a binary; what its serve does not know is left out,
+// unless nobody has asked what it knows.
+func (l *lab) startReplicaOf(b build, args ...string) (*replica, error) {
 	l.replicas++
 	n := l.replicas
 	r := &replica{address: fmt.Sprintf("10.244.%d.%d", 1+n/250, 1+n%250)}
-	var err error
-	r.process, err = startProcess(l.dir, fmt.Sprintf("replica-%04d", n), l.settings.binary, append([]string{
+	all := append([]string{
 		"serve", "--kubeconfig", l.cp.kubeconfig, l.endpointFlag(), "--authority-secret", serviceNamespace + "/" + authoritySecret,
 		"--bind-address", r.address, "--secure-port", strconv.Itoa(webhookPort),
 		"--metrics-bind-address", fmt.Sprintf("%s:%d", r.address, metricsPort),
@@ -51,7 +56,12 @@ func (l *lab) startReplica(args ...string) (*replica, error) {
 		// answers, which is its purpose.
 		"--authorize-authors", "off",
 		"--drain-min", l.drainMin().String(), "--drain-timeout", l.drainMax().String(),
-	}, args...)...)
+	}, args...)
+	if b.knows != nil {
+		all = b.known(all)
+	}
+	var err error
+	r.process, err = startProcess(l.dir, fmt.Sprintf("replica-%04d", n), b.binary, all...)
 	if err == nil {
 		l.running = append(l.running, r)
 	}
@@ -83,6 +93,15 @@ func (l *lab) drainMax() time.Duration {
 // startReady starts a replica and returns when it is ready. It has no endpoint yet.
 func (l *lab) startReady(ctx context.Context, args ...string) (*replica, error) {
 	r, err := l.startReplica(args...)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.awaitReady(ctx)
+}
+
+// startReadyOf is startReady with a binary.
+func (l *lab) startReadyOf(ctx context.Context, b build, args ...string) (*replica, error) {
+	r, err := l.startReplicaOf(b, args...)
 	if err != nil {
 		return nil, err
 	}

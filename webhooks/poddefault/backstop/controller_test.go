@@ -161,7 +161,7 @@ func TestIndexesOnAnAPIServer(t *testing.T) {
 	if err := c.controller.Ready(); err != nil {
 		t.Errorf("it says that it has become ready, and is not: %v", err)
 	}
-	c.await(t, "team-b", "an empty index", func(s sallyportv1alpha1.PodDefaultIndexSpec) bool { return s.Objects == 0 && s.Terms == nil })
+	c.await(t, "team-b", "an empty index", func(s sallyportv1alpha1.PodDefaultIndexSpec) bool { return s.Objects == 0 && s.Pages == nil })
 
 	// A thousand objects that come one after the other are few writes.
 	const many = 1000

@@ -3,7 +3,6 @@
 package backstop
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -27,7 +26,7 @@ type Entry struct {
 	decision     string // its name in [poddefault.DecisionsAnnotation]
 	requirements []metav1.LabelSelectorRequirement
 	namespaces   labels.Selector // of a ClusterPodDefault
-	size         int             // of the JSON, about
+	size         int             // of the JSON, at most
 }
 
 // FromPodDefault returns nil for an object that changes no pod: one that can never
@@ -63,11 +62,15 @@ func newEntry(decision string, spec *kubeflowv1alpha1.PodDefaultSpec) *Entry {
 		return nil
 	}
 	e := &Entry{decision: decision, requirements: requirements(&spec.Selector)}
-	encoded, err := json.Marshal(e.requirements)
-	if err != nil { // it was decoded from JSON
-		return nil
+	text := len(e.text(-1))
+	e.size = text + len(`"",`)
+	for _, r := range e.requirements {
+		n := 0
+		for _, term := range terms(r) {
+			n += len(";:,") + len(term) + text
+		}
+		e.size = max(e.size, n)
 	}
-	e.size = len(encoded) + 2*len(decision) + 16
 	return e
 }
 

@@ -3,7 +3,9 @@
 package backstop
 
 import (
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +16,11 @@ import (
 const (
 	// maxIndexBytes is the JSON that an index may take, about; etcd takes 1.5 MiB.
 	maxIndexBytes = 768 << 10
+	// pageBytes is what a page takes, about. The policy compares a label of the pod with
+	// the first key of each page, and then searches one page.
+	pageBytes = 8 << 10
+	// pageOverhead is what a page takes besides its terms, about.
+	pageOverhead = 100
 	// maxTerms is how many terms file one object. One with more values for its key is
 	// filed by the key alone.
 	maxTerms = 16
@@ -45,15 +52,104 @@ func Compile(entries []*Entry) sallyportv1alpha1.PodDefaultIndexSpec {
 			}
 		}
 	}
+	byKey := map[string]map[string][]string{} // objects by key and term
 	for _, e := range kept {
-		file(&index, e, popularity)
+		by := e.filedBy(popularity)
+		if by < 0 {
+			index.Rest = append(index.Rest, e.text(by))
+			continue
+		}
+		key := e.requirements[by].Key
+		if byKey[key] == nil {
+			byKey[key] = map[string][]string{}
+		}
+		text := e.text(by)
+		if strings.HasSuffix(key, e.decision) {
+			text = "@" + strconv.Itoa(len(key)-len(e.decision)) + strings.TrimPrefix(text, e.decision)
+		}
+		for _, term := range terms(e.requirements[by]) {
+			byKey[key][term] = append(byKey[key][term], text)
+		}
 	}
+	index.Pages = pages(slices.Sorted(maps.Keys(byKey)), byKey)
 	return index
 }
 
-// file adds an object. It is filed by the requirement whose terms the fewest objects
-// share: a label that all selectors ask for tells nothing.
-func file(index *sallyportv1alpha1.PodDefaultIndexSpec, e *Entry, popularity map[string]int) {
+// pages keeps the terms of a key together, and gives pages of their own to keys that
+// have so much in common that leaving it out saves more than the page costs. The keys are
+// sorted.
+func pages(keys []string, byKey map[string]map[string][]string) []sallyportv1alpha1.PodDefaultIndexPage {
+	var out []sallyportv1alpha1.PodDefaultIndexPage
+	var page []string
+	size := 0
+	flush := func() {
+		if len(page) > 0 {
+			out = append(out, newPage(page, byKey))
+		}
+		page, size = nil, 0
+	}
+	common := len(commonPrefix(keys))
+	for len(keys) > 0 {
+		n := 1 // those with the same next letter
+		for n < len(keys) && len(keys[0]) > common && keys[n][common] == keys[0][common] {
+			n++
+		}
+		group := keys[:n]
+		keys = keys[n:]
+		if (len(commonPrefix(group))-common)*n > pageOverhead {
+			flush()
+			out = append(out, pages(group, byKey)...)
+			continue
+		}
+		for _, key := range group {
+			page = append(page, key)
+			if size += termBytes(byKey[key]); size >= pageBytes {
+				flush()
+			}
+		}
+	}
+	flush()
+	return out
+}
+
+func newPage(keys []string, byKey map[string]map[string][]string) sallyportv1alpha1.PodDefaultIndexPage {
+	prefix := commonPrefix(keys)
+	var text strings.Builder
+	for _, key := range keys {
+		for _, term := range slices.Sorted(maps.Keys(byKey[key])) {
+			text.WriteString(";" + strings.TrimPrefix(term, prefix) + ":" + strings.Join(byKey[key][term], ","))
+		}
+	}
+	return sallyportv1alpha1.PodDefaultIndexPage{From: keys[0], Prefix: prefix, Terms: text.String()}
+}
+
+func termBytes(terms map[string][]string) (n int) {
+	for term, objects := range terms {
+		n += len(term)
+		for _, object := range objects {
+			n += len(object)
+		}
+	}
+	return n
+}
+
+// commonPrefix is that of sorted keys.
+func commonPrefix(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	first, last := keys[0], keys[len(keys)-1]
+	n := 0
+	for n < len(first) && n < len(last) && first[n] == last[n] {
+		n++
+	}
+	return first[:n]
+}
+
+// filedBy is the requirement by which an object is filed: the one whose terms the fewest
+// objects share, for a label that all selectors ask for tells nothing. It is negative if
+// there is none.
+func (e *Entry) filedBy(popularity map[string]int) int {
 	by, fewest := -1, 0
 	for i, r := range e.requirements {
 		n := 0
@@ -64,26 +160,25 @@ func file(index *sallyportv1alpha1.PodDefaultIndexSpec, e *Entry, popularity map
 			by, fewest = i, n
 		}
 	}
-	others := e.requirements
-	if by < 0 {
-		index.Rest = append(index.Rest, e.decision)
-	} else {
-		if index.Terms == nil {
-			index.Terms = map[string][]string{}
+	return by
+}
+
+// text is the name of an object and what a pod must meet that was found by the
+// requirement; see [sallyportv1alpha1.PodDefaultIndexPage].
+func (e *Entry) text(by int) string {
+	out := []string{e.decision}
+	for i, r := range e.requirements {
+		if i == by && covered(r) {
+			continue
 		}
-		for _, term := range terms(e.requirements[by]) {
-			index.Terms[term] = append(index.Terms[term], e.decision)
-		}
-		if covered(e.requirements[by]) {
-			others = slices.Concat(e.requirements[:by], e.requirements[by+1:])
-		}
+		out = append(out, strings.Join(append([]string{operators[r.Operator] + r.Key}, r.Values...), "|"))
 	}
-	if len(others) > 0 {
-		if index.Selectors == nil {
-			index.Selectors = map[string][]metav1.LabelSelectorRequirement{}
-		}
-		index.Selectors[e.decision] = others
-	}
+	return strings.Join(out, " ")
+}
+
+var operators = map[metav1.LabelSelectorOperator]string{
+	metav1.LabelSelectorOpIn: "=", metav1.LabelSelectorOpNotIn: "!",
+	metav1.LabelSelectorOpExists: "+", metav1.LabelSelectorOpDoesNotExist: "-",
 }
 
 // terms are those under which an object with such a requirement is filed; none if pods

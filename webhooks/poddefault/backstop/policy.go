@@ -24,24 +24,41 @@ const CRD = sallyportv1alpha1.PodDefaultIndexResource + "." + sallyportv1alpha1.
 
 // The expressions are for Kubernetes 1.30 and later: they use neither comprehensions of
 // two variables nor flatten, which came after it.
+//
+// kube-apiserver 1.37 encodes the parameter as JSON and decodes it once for the
+// validations, once for the messages, and once for match conditions if there are any: so
+// there are none.
 const (
+	// exemptExpression: to exclude a pod is also the way to create it while no server answers.
+	exemptExpression = "[object.metadata.?annotations.orValue({})].exists(a, " +
+		"a[?'" + poddefault.ExcludeAnnotation + "'].orValue('') == 'true' || '" + poddefault.MirrorAnnotation + "' in a)"
 	// listedExpression are the objects that were decided on.
 	listedExpression = "object.metadata.?annotations[?'" + poddefault.DecisionsAnnotation + "'].orValue('').split(',')"
-	// missingExpression are those that select the pod and were not decided on, in lists of
-	// which each may be empty. A pod is looked up by its own few labels.
-	missingExpression = "[variables.labels].map(L, " +
-		"([params.?spec.?rest.orValue([])] + L.map(k, " +
-		"params.?spec.?terms[?k].orValue([]) + params.?spec.?terms[?(k + '=' + L[k])].orValue([])))" +
-		".map(names, names.filter(n, " +
-		"!(n in variables.listed) && " +
-		"params.?spec.?selectors[?n].orValue([]).all(r, " +
-		"r.operator == 'In' ? r.key in L && L[r.key] in r.values : " +
-		"r.operator == 'NotIn' ? !(r.key in L && L[r.key] in r.values) : " +
-		"r.operator == 'Exists' ? r.key in L : !(r.key in L))" +
-		")))[0]"
-	message = "'PodDefaults select this pod and were not applied, because Sallyport did not answer: ' + " +
-		"variables.missing.filter(names, size(names) > 0).map(names, names.join(', ')).join(', ') + " +
-		"'. Create it again once Sallyport runs'"
+	// foundExpression are those that are filed under the pod's few labels, and those
+	// that are not filed.
+	foundExpression = "(params.?spec.?rest.orValue([]) + " +
+		"variables.labels.map(k, [params.?spec.?pages.orValue([]).filter(p, p.from <= k)].filter(P, size(P) > 0)" +
+		".map(P, P[size(P) - 1]).filter(p, k.startsWith(p.?prefix.orValue('')))" +
+		".map(p, ['', '=' + variables.labels[k]]" +
+		".map(v, p.terms.split(';' + k.substring(size(p.?prefix.orValue(''))) + v + ':', 2))" +
+		".filter(s, size(s) == 2).map(s, s[1].split(';', 2)[0].split(',')" +
+		".map(o, o.split(' ').map(w, w.startsWith('@') ? k.substring(int(w.substring(1))) : w).join(' ')).join(','))" +
+		".join(',')).join(','))" +
+		").join(',').split(',').filter(o, o != '')"
+	// missingExpression are those of them that select the pod and were not decided on.
+	missingExpression = "[variables.labels].map(L, variables.found.filter(o, !(o.split(' ')[0] in variables.listed) && " +
+		"o.split(' ').all(r, [r.split('|')].all(s, [s[0].substring(1)].all(k, " +
+		"r.startsWith('=') ? k in L && L[k] in s : " +
+		"r.startsWith('!') ? !(k in L && L[k] in s) : " +
+		"r.startsWith('+') ? k in L : " +
+		"r.startsWith('-') ? !(k in L) : true)))))[0]"
+	// messageExpression is evaluated for pods that pass, too, so that it looks nothing up
+	// for those on which something was decided.
+	messageExpression = "variables.listed != [''] ? '" + message + "' : " +
+		"'PodDefaults select this pod and were not applied, because Sallyport did not answer: ' + " +
+		"variables.missing.map(o, o.split(' ')[0]).join(', ') + '. Create it again once Sallyport runs'"
+	message = "PodDefaults select this pod and were not applied: Sallyport did not answer, or knew not all of them yet. " +
+		"Create it again once Sallyport runs; which they are says kubectl sallyport explain"
 )
 
 // New describes the policy. Ready is nil once the indexes are there in all namespaces
@@ -52,20 +69,17 @@ func New(ready func() error) *admission.Backstop {
 		CRD:       CRD,
 		Param:     admissionregistrationv1.ParamKind{APIVersion: sallyportv1alpha1.GroupVersion.String(), Kind: sallyportv1alpha1.PodDefaultIndexKind},
 		ParamName: sallyportv1alpha1.PodDefaultIndexName,
-		// To exclude a pod is also the way to create it while no server answers.
-		MatchConditions: []admissionregistrationv1.MatchCondition{
-			{Name: "not-excluded", Expression: "object.metadata.?annotations[?'" + poddefault.ExcludeAnnotation + "'].orValue('') != 'true'"},
-			{Name: "not-a-mirror-pod", Expression: "!has(object.metadata.annotations) || !('" + poddefault.MirrorAnnotation + "' in object.metadata.annotations)"},
-		},
 		Variables: []admissionregistrationv1.Variable{
+			{Name: "exempt", Expression: exemptExpression},
 			{Name: "labels", Expression: "object.metadata.?labels.orValue({})"},
 			{Name: "listed", Expression: listedExpression},
+			{Name: "found", Expression: foundExpression},
 			{Name: "missing", Expression: missingExpression},
 		},
 		Validations: []admissionregistrationv1.Validation{{
-			Expression:        "variables.missing.all(names, size(names) == 0)",
-			MessageExpression: message,
-			Message:           "PodDefaults select this pod and were not applied, because Sallyport did not answer; create it again once Sallyport runs",
+			Expression:        "variables.exempt || size(variables.missing) == 0",
+			MessageExpression: messageExpression,
+			Message:           message,
 			Reason:            &forbidden,
 		}},
 		Ready: ready,

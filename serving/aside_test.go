@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sallyport-io/sallyport/internal/aside"
+)
+
+// leaving waits aside until it is let go, and tells whether there was a place then.
+func leaving(called chan<- struct{}, let <-chan struct{}) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		place := r.Context().Value(aside.Key{}).(aside.Place)
+		again := place.Leave(r.Context(), func() { called <- struct{}{}; <-let })
+		if !again {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_, _ = io.WriteString(w, "back")
+	})
+}
+
+func TestWhoWaitsAsideHoldsUpNobody(t *testing.T) {
+	called, let := make(chan struct{}), make(chan struct{})
+	h := start(t, func(o *Options) {
+		o.MaxConcurrentReviews = 1
+		o.Routes = []Route{{Path: "/leaving", Handler: leaving(called, let)}, {Path: "/echo", Handler: echo}}
+	})
+	var waiting []*rawConn
+	for range 3 {
+		c := h.dial()
+		c.send("POST /leaving HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+		<-called // more of them than there are places
+		waiting = append(waiting, c)
+	}
+	h.post("/echo", "hello").expect(t, 200, "hello")
+	close(let)
+	for _, c := range waiting {
+		c.reply().expect(t, 200, "back")
+	}
+	h.post("/echo", "hello").expect(t, 200, "hello")
+	if n := len(h.slots.taken); n != 0 {
+		t.Errorf("%d places are taken for good", n)
+	}
+}
+
+func TestWhoFindsNoPlaceAfterwardsIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{slots: newSlots(1)}
+		a := &answer{server: s}
+		ctx := withDeadline(t.Context(), time.Now().Add(time.Minute))
+		defer ctx.end()
+		a.takeSlot(ctx, time.Now())
+		if a.Leave(ctx, func() { s.slots.take(ctx, time.Now()) }) {
+			t.Error("two have the one place")
+		}
+		s.slots.give()
+		if a.giveSlot(); len(s.slots.taken) != 0 {
+			t.Error("a place was given back that was not its own, or not given")
+		}
+	})
+}
+
+func TestSeveralWaitAsideForOneReview(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{slots: newSlots(2)}
+		a := &answer{server: s}
+		a.takeSlot(t.Context(), time.Now())
+		for range 3 {
+			go a.Leave(context.WithoutCancel(t.Context()), func() { time.Sleep(time.Second) })
+		}
+		synctest.Wait()
+		if n := len(s.slots.taken); n != 0 {
+			t.Errorf("%d places are taken while all wait", n)
+		}
+		time.Sleep(2 * time.Second)
+		if n := len(s.slots.taken); n != 1 {
+			t.Errorf("%d places are taken afterwards, want the review's one", n)
+		}
+		go a.Leave(t.Context(), func() { time.Sleep(time.Second) })
+		synctest.Wait()
+		a.giveSlot() // the answer goes out, and nobody waits for who is aside
+		time.Sleep(2 * time.Second)
+		if n := len(s.slots.taken); n != 0 {
+			t.Errorf("%d places are taken when all is over", n)
+		}
+	})
+}

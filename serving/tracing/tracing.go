@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tracing sends the spans of a server to an OpenTelemetry collector, as
+// Kubernetes' own components do. It is apart from package serving because of what it
+// brings with it, gRPC above all.
+package tracing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/trace"
+	componenttracing "k8s.io/component-base/tracing"
+	tracingapi "k8s.io/component-base/tracing/api/v1"
+)
+
+// Settings are those of the TracingConfiguration of kube-apiserver (KEP-647).
+type Settings struct {
+	// Endpoint is host:port of a collector that speaks OTLP over gRPC without TLS. Empty
+	// means that nothing is traced.
+	Endpoint string
+	// SamplingRatePerMillion is how many calls are traced of a million whose caller
+	// traces nothing. A call of somebody who does is traced if the caller's trace is.
+	SamplingRatePerMillion int32
+}
+
+// AddFlags binds the settings to flags. The values they have now are the defaults.
+func (s *Settings) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.Endpoint, "tracing-endpoint", s.Endpoint,
+		"`host:port` of an OpenTelemetry collector (OTLP over gRPC, without TLS) to send traces to; empty for none")
+	flags.Int32Var(&s.SamplingRatePerMillion, "tracing-sampling-rate-per-million", s.SamplingRatePerMillion,
+		"how many calls to trace of a million whose caller traces nothing; those that kube-apiserver traces are traced anyway")
+}
+
+// Validate reports every mistake at once.
+func (s *Settings) Validate() error {
+	var errs []error
+	if s.Endpoint != "" {
+		if host, port, err := net.SplitHostPort(s.Endpoint); err != nil || host == "" || port == "" {
+			errs = append(errs, fmt.Errorf("--tracing-endpoint %q: write HOST:PORT, for example localhost:4317", s.Endpoint))
+		}
+	}
+	if s.SamplingRatePerMillion < 0 || s.SamplingRatePerMillion > 1_000_000 {
+		errs = append(errs, fmt.Errorf("--tracing-sampling-rate-per-million %d: must be 0 to 1000000", s.SamplingRatePerMillion))
+	}
+	if s.Endpoint == "" && s.SamplingRatePerMillion != 0 {
+		errs = append(errs, errors.New("--tracing-sampling-rate-per-million has no effect without --tracing-endpoint"))
+	}
+	return errors.Join(errs...)
+}
+
+// Start returns what makes spans of a service, nil if nothing is traced, and what sends
+// the last of them when the server has ended. The collector need not be there; that spans cannot be
+// sent is logged.
+func (s *Settings) Start(ctx context.Context, service, version string, logger *slog.Logger) (tracer trace.Tracer, shutdown func(context.Context) error, err error) {
+	if s.Endpoint == "" {
+		return nil, func(context.Context) error { return nil }, nil
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("traces cannot be sent", "error", err) }))
+	provider, err := componenttracing.NewProvider(ctx,
+		&tracingapi.TracingConfiguration{Endpoint: &s.Endpoint, SamplingRatePerMillion: &s.SamplingRatePerMillion}, nil,
+		[]resource.Option{resource.WithAttributes(attribute.String("service.name", service), attribute.String("service.version", version))})
+	if err != nil {
+		return nil, nil, fmt.Errorf("traces: %w", err)
+	}
+	return provider.Tracer("github.com/sallyport-io/sallyport"), provider.Shutdown, nil
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracing
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+func TestSettingsReportEveryMistake(t *testing.T) {
+	for name, test := range map[string]struct {
+		settings Settings
+		mistakes []string
+	}{
+		"nothing is traced":                {Settings{}, nil},
+		"a collector on the node":          {Settings{Endpoint: "localhost:4317", SamplingRatePerMillion: 100}, nil},
+		"all calls":                        {Settings{Endpoint: "[::1]:4317", SamplingRatePerMillion: 1_000_000}, nil},
+		"a URL, and a rate out of bounds":  {Settings{Endpoint: "http://localhost:4317", SamplingRatePerMillion: 1_000_001}, []string{"--tracing-endpoint", "--tracing-sampling-rate"}},
+		"no port":                          {Settings{Endpoint: "localhost"}, []string{"HOST:PORT"}},
+		"a rate without somebody to tell":  {Settings{SamplingRatePerMillion: 1}, []string{"without --tracing-endpoint"}},
+		"less than nothing of the calls":   {Settings{Endpoint: "localhost:4317", SamplingRatePerMillion: -1}, []string{"must be 0 to 1000000"}},
+		"a port without a host to go with": {Settings{Endpoint: ":4317"}, []string{"HOST:PORT"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := test.settings.Validate()
+			if (err != nil) != (len(test.mistakes) > 0) {
+				t.Fatal(err)
+			}
+			for _, mistake := range test.mistakes {
+				if !strings.Contains(err.Error(), mistake) {
+					t.Errorf("%q does not say %q", err, mistake)
+				}
+			}
+		})
+	}
+}
+
+func TestWithoutACollectorThereIsNoTracer(t *testing.T) {
+	tracer, shutdown, err := (&Settings{}).Start(t.Context(), "test", "v1", slog.New(slog.DiscardHandler))
+	if tracer != nil || err != nil {
+		t.Errorf("%v, %v", tracer, err)
+	}
+	if err := shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

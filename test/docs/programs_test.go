@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The commands of a document run in a shell that finds these programs first. They are
+// links to the binary of the test, which runs the real program, or checks what it is told
+// and says in a file what is wrong.
+const (
+	mistakesVariable = "DOCS_MISTAKES" // the file
+	checkVariable    = "DOCS_CHECK"    // not empty: nothing is run
+	asVariable       = "DOCS_AS"       // the user that kubectl impersonates
+	serverVariable   = "DOCS_SERVER"   // the file with the ID of the server's process
+	rootVariable     = "DOCS_ROOT"     // the repository
+	realVariable     = "DOCS_REAL_"    // and the name in capitals: the real program
+)
+
+// programs are those that the commands of documents may name.
+var programs = map[string]func(name string, args []string) int{
+	"sallyport": runOrCheck, "kubectl": kubectl, "kubectl-sallyport": runOrCheck,
+	"helm": runOrCheck, "kustomize": runOrCheck, "go": goCommand, "grep": grep, "openssl": openssl,
+	"cloud-controller-manager": runOrCheck, "make": makeCommand, "faults": flagsOfSource, "bench": flagsOfSource,
+}
+
+// others are programs that are left out where blocks are checked: what they are told is
+// not ours to check. A block that names any other program has to say "not run".
+var others = []string{"base64", "chown", "cp", "curl", "install", "kubeadm", "ln", "sleep", "tail"}
+
+func TestMain(m *testing.M) {
+	name := filepath.Base(os.Args[0])
+	if os.Getenv(mistakesVariable) == "" {
+		os.Exit(m.Run())
+	}
+	if program, ok := programs[name]; ok {
+		os.Exit(program(name, os.Args[1:]))
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin) // one of others: an end of a pipe, perhaps
+}
+
+// mistake notes what is wrong with a command.
+func mistake(format string, args ...any) {
+	file, err := os.OpenFile(os.Getenv(mistakesVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	_, err = fmt.Fprintf(file, format+"\n", args...)
+	if err := errors.Join(err, file.Close()); err != nil {
+		panic(err)
+	}
+}
+
+func realProgram(name string) string {
+	return os.Getenv(realVariable + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+}
+
+func runOrCheck(name string, args []string) int {
+	if os.Getenv(checkVariable) != "" {
+		return checkFlags(name, args)
+	}
+	return run(realProgram(name), args)
+}
+
+// run passes on what the program says, and its status.
+func run(path string, args []string) int {
+	cmd := exec.Command(path, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		fmt.Fprintln(os.Stderr, err)
+		return 127
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+var groupOfCommands = regexp.MustCompile(`(?m)^Usage:\n?\s+[a-z -]+ (SUBCOMMAND|COMMAND|\[command\])`)
+
+// checkFlags has the program itself read its arguments, for --help, which reads all flags
+// first. A group of commands answers for a subcommand that it does not have.
+func checkFlags(name string, args []string) int {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
+	out, err := exec.Command(realProgram(name), append(slices.Clone(args), "--help")...).CombinedOutput()
+	switch {
+	case err != nil:
+		mistake("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	case groupOfCommands.Match(out):
+		mistake("%s %s: there is no such command:\n%s", name, strings.Join(args, " "), out)
+	}
+	return 0
+}
+
+// needsNodes are commands of kubectl that end, or find something, only where controllers
+// and pods run.
+var needsNodes = regexp.MustCompile(`(^| )(logs|top|port-forward|exec|wait|rollout (status|undo)|delete namespace)( |$)`)
+
+func kubectl(name string, args []string) int {
+	line := strings.Join(args, " ")
+	if os.Getenv(checkVariable) != "" || needsNodes.MatchString(line) {
+		return checkFlags(name, args)
+	}
+	if as := os.Getenv(asVariable); as != "" {
+		args = append(slices.Clone(args), "--as", as)
+	}
+	status := run(realProgram(name), args)
+	if status == 0 && strings.Contains(line, "scale deployment sallyport --replicas 0") {
+		endServer()
+	}
+	return status
+}
+
+// endServer does what the controllers and the kubelet do when a Deployment is scaled to 0.
+func endServer() {
+	text, err := os.ReadFile(os.Getenv(serverVariable))
+	if err != nil {
+		mistake("no server runs: %v", err)
+		return
+	}
+	id, err := strconv.Atoi(string(text))
+	if err == nil {
+		err = syscall.Kill(id, syscall.SIGTERM)
+	}
+	for ; err == nil; err = syscall.Kill(id, 0) {
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// goCommand runs examples, which are built once.
+func goCommand(name string, args []string) int {
+	if len(args) > 1 && args[0] == "run" {
+		if example, ok := strings.CutPrefix(args[1], "./examples/"); ok && realProgram(example) != "" {
+			return runOrCheck(example, args[2:])
+		}
+	}
+	mistake("%s %s: only examples can be run, of those that the test builds", name, strings.Join(args, " "))
+	return 0
+}
+
+// grep that finds nothing is no mistake of a document.
+func grep(name string, args []string) int {
+	if os.Getenv(checkVariable) != "" {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return 0
+	}
+	if status := run(realProgram(name), args); status > 1 {
+		return status
+	}
+	return 0
+}
+
+// openssl is not on every machine.
+func openssl(name string, args []string) int {
+	if os.Getenv(checkVariable) == "" && realProgram(name) != "" {
+		return run(realProgram(name), args)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return 0
+}
+
+var (
+	assignment = regexp.MustCompile(`^([A-Z]+)=(.*)$`)
+	goFlag     = regexp.MustCompile(`(^|\s)-([a-z-]+)`)
+)
+
+// flagsIn says where the flags are defined that these variables and programs have.
+var flagsIn = map[string]string{
+	"FAULTS": "test/e2e/faults", "faults": "test/e2e/faults", "BENCH": "test/bench", "bench": "test/bench", "CONFORMANCE": "test/conformance",
+}
+
+// makeCommand looks for targets and variables in the Makefile. What make builds, other
+// parts of `make test` use.
+func makeCommand(_ string, args []string) int {
+	data, err := os.ReadFile(filepath.Join(os.Getenv(rootVariable), "Makefile"))
+	if err != nil {
+		panic(err)
+	}
+	for _, arg := range args {
+		set := assignment.FindStringSubmatch(arg)
+		switch {
+		case set != nil && !regexp.MustCompile(`(?m)^`+set[1]+` \?=`).Match(data):
+			mistake("make %s: the Makefile has no such variable", arg)
+		case set != nil:
+			if _, ok := flagsIn[set[1]]; ok {
+				flagsOfSource(set[1], strings.Fields(set[2]))
+			}
+		case arg != "-s" && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(arg)+`:`).Match(data):
+			mistake("make %s: there is no such target", arg)
+		}
+	}
+	return 0
+}
+
+// flagsOfSource looks for the definitions of flags in the code: to build these programs
+// takes longer than the test.
+func flagsOfSource(name string, args []string) int {
+	folder := filepath.Join(os.Getenv(rootVariable), filepath.FromSlash(flagsIn[name]))
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		panic(err)
+	}
+	var code strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			panic(err)
+		}
+		code.Write(text)
+	}
+	for _, m := range goFlag.FindAllStringSubmatch(strings.Join(args, " "), -1) {
+		if !regexp.MustCompile(`\.(Bool|Int|String|Duration)(Var)?\([^)]*"` + m[2] + `"`).MatchString(code.String()) {
+			mistake("%s: there is no flag -%s in %s", name, m[2], flagsIn[name])
+		}
+	}
+	return 0
+}

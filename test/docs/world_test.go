@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/internal/processtest"
+	"github.com/sallyport-io/sallyport/sallyporttest"
+)
+
+// patience is how long anything may take that needs no more than a moment.
+const patience = 2 * time.Minute
+
+// A world is where the commands of the documents run: a folder with what the repository
+// has of files that are installed, the files of testdata/world, an API server, and in it
+// Sallyport as the chart installs it. No pods run on an API server alone: the server is a
+// process here, which the API server calls by a URL.
+type world struct {
+	folder   string
+	programs string // the folder of programs
+	config   *rest.Config
+	env      []string
+
+	state    string // of the cluster; "" if it is not known
+	broken   bool   // it could not be brought into a state
+	process  *exec.Cmd
+	ended    chan struct{}
+	log      *processtest.Log
+	metrics  string
+	pidFile  string
+	mistakes string
+}
+
+// States of the cluster that a block can ask for.
+const (
+	installed        = "installed" // unless it asks for another one
+	nothingInstalled = "nothing installed"
+)
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	folder := t.TempDir()
+	w := &world{
+		folder: filepath.Join(folder, "world"), programs: filepath.Join(folder, "programs"),
+		pidFile: filepath.Join(folder, "server"), mistakes: filepath.Join(folder, "mistakes"),
+	}
+	for _, name := range []string{"charts", "config", "examples"} {
+		if err := os.CopyFS(filepath.Join(w.folder, name), os.DirFS(filepath.Join(root, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS(w.folder, os.DirFS(filepath.Join("testdata", "world"))); err != nil {
+		t.Fatal(err)
+	}
+	w.linkPrograms(t)
+
+	w.config = sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
+	top, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.env = append(os.Environ(),
+		"KUBECONFIG="+sallyporttest.Kubeconfig(t, w.config), "HOME="+folder,
+		"PATH="+w.programs+string(os.PathListSeparator)+os.Getenv("PATH"),
+		mistakesVariable+"="+w.mistakes, serverVariable+"="+w.pidFile, rootVariable+"="+top,
+	)
+	for name, path := range w.realPrograms(t) {
+		w.env = append(w.env, realVariable+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))+"="+path)
+	}
+	if err := os.WriteFile(filepath.Join(w.folder, "ca.crt"), w.config.CAData, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range []string{"sallyport-system", "team-a", "kubeflow", "crontab-system"} {
+		w.sh(t, "kubectl create namespace "+namespace)
+	}
+	for _, namespace := range []string{"default", "team-a"} { // where pods are created
+		w.sh(t, "kubectl create serviceaccount default -n "+namespace)
+	}
+	return w
+}
+
+// linkPrograms makes the folder of programs.
+func (w *world) linkPrograms(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := func(path string) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(self, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range programs {
+		link(filepath.Join(w.programs, name))
+	}
+	for _, name := range []string{"sallyport", "faults", "bench"} { // what make builds
+		link(filepath.Join(w.folder, "bin", name))
+	}
+	for _, name := range others { // found only where nothing is run
+		link(filepath.Join(w.programs+"-others", name))
+	}
+}
+
+// realPrograms are paths by name; openssl may be missing.
+func (w *world) realPrograms(t *testing.T) map[string]string {
+	t.Helper()
+	built := filepath.Dir(w.programs) + string(filepath.Separator)
+	build := exec.Command("go", "build", "-trimpath", "-o", built, "../../cmd/sallyport", "../../examples/cloud-controller-manager", "../../examples/crontab")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building programs: %v\n%s", err, out)
+	}
+	real := map[string]string{
+		"sallyport": built + "sallyport", "kubectl-sallyport": built + "sallyport",
+		"cloud-controller-manager": built + "cloud-controller-manager", "crontab": built + "crontab",
+		"kubectl": filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"),
+	}
+	for _, name := range []string{"helm", "kustomize"} {
+		real[name] = strings.TrimSpace(output(t, "go", "tool", "-modfile="+filepath.Join(root, "tools", "deploy", "go.mod"), "-n", name))
+	}
+	for _, name := range []string{"grep", "openssl"} {
+		real[name], _ = exec.LookPath(name)
+	}
+	return real
+}
+
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, &stderr)
+	}
+	return string(out)
+}
+
+// shell runs commands in the world, and returns what they print, and their status.
+func (w *world) shell(t *testing.T, commands string, env ...string) (out string, status int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-euc", commands)
+	cmd.WaitDelay = time.Second // if somebody else holds the pipe
+	cmd.Dir, cmd.Env = w.folder, append(w.env, env...)
+	data, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || ctx.Err() != nil {
+		t.Fatalf("%s\nnot done within %s: %v\n%s", commands, patience, err, data)
+	}
+	return string(data), cmd.ProcessState.ExitCode()
+}
+
+// sh runs commands that have to succeed.
+func (w *world) sh(t *testing.T, commands string) string {
+	t.Helper()
+	out, status := w.shell(t, commands)
+	if status != 0 {
+		t.Fatalf("%s\nstatus %d\n%s", commands, status, out)
+	}
+	return out
+}
+
+// be brings the cluster into a state.
+func (w *world) be(t *testing.T, state string) {
+	t.Helper()
+	if w.state == state {
+		if state == installed {
+			w.awaitRegistered(t) // a block may have deleted what the server writes again
+		}
+		return
+	}
+	if w.broken {
+		t.Fatal("the cluster could not be brought into a state before")
+	}
+	w.state, w.broken = "", true
+	w.stop(t)
+	// What is left of others: a webhook whose server is away refuses what comes next.
+	w.sh(t, `kubectl delete mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicybindings,validatingadmissionpolicies --all
+		kubectl delete customresourcedefinitions --ignore-not-found poddefaults.kubeflow.org clusterpoddefaults.sallyport.io poddefaultindexes.sallyport.io
+		helm uninstall sallyport --namespace sallyport-system --ignore-not-found
+		kubectl delete roles,rolebindings --all -n default
+		for namespace in sallyport-system kubeflow; do
+			kubectl delete deployments,services,serviceaccounts,roles,rolebindings,secrets,leases,poddisruptionbudgets,networkpolicies --all -n $namespace
+		done
+		objects=$(kubectl get clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations -o name | grep -E 'sallyport|poddefault')
+		[ -z "$objects" ] || kubectl delete $objects`)
+	if state == installed {
+		w.sh(t, "helm install sallyport charts/sallyport --namespace sallyport-system --set image.repository=registry.example.com/sallyport --set image.tag=dev")
+		w.serve(t)
+	}
+	w.state, w.broken = state, false
+}
+
+// serve starts the server with the rights of its service account, and waits until it has
+// registered itself.
+func (w *world) serve(t *testing.T) {
+	t.Helper()
+	port, metricsPort := processtest.FreePort(t), processtest.FreePort(t)
+	user := rest.CopyConfig(w.config)
+	user.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:sallyport-system:sallyport", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	w.metrics = fmt.Sprintf("127.0.0.1:%d", metricsPort)
+	w.log, w.ended = &processtest.Log{}, make(chan struct{})
+	w.process = exec.Command(w.real("sallyport"), "serve", "--kubeconfig", sallyporttest.Kubeconfig(t, user),
+		"--url", fmt.Sprintf("https://127.0.0.1:%d", port), "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port),
+		"--metrics-bind-address", w.metrics, "--authority-secret", "sallyport-system/sallyport-authority",
+		"--ca-propagation", "1s", "--drain-min", "0s", "--drain-timeout", "500ms", "--guard", "Fail")
+	w.process.Stderr = w.log
+	if err := w.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func(process *exec.Cmd, ended chan struct{}) {
+		_ = process.Wait()
+		close(ended)
+	}(w.process, w.ended)
+	if err := os.WriteFile(w.pidFile, fmt.Append(nil, w.process.Process.Pid), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	processtest.Eventually(t.Context(), t, patience, "the server to be ready", func(ctx context.Context) (bool, error) {
+		select {
+		case <-w.ended:
+			t.Fatalf("the server ended\n%s", w.log)
+		default:
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.metrics+"/readyz", nil)
+		if err != nil {
+			return false, err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return false, err
+		}
+		return resp.StatusCode == http.StatusOK, resp.Body.Close()
+	})
+	w.awaitRegistered(t)
+}
+
+func (w *world) awaitRegistered(t *testing.T) {
+	t.Helper()
+	processtest.Eventually(t.Context(), t, patience, "the server to be registered", func(context.Context) (bool, error) {
+		out, status := w.shell(t, "kubectl get mutatingwebhookconfiguration,validatingwebhookconfiguration sallyport")
+		if status != 0 {
+			return false, errors.New(out)
+		}
+		return true, nil
+	})
+}
+
+func (w *world) real(name string) string {
+	variable := realVariable + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "="
+	for _, entry := range w.env {
+		if path, ok := strings.CutPrefix(entry, variable); ok {
+			return path
+		}
+	}
+	return ""
+}
+
+// stop ends the server, if there is one that has not ended.
+func (w *world) stop(t *testing.T) {
+	t.Helper()
+	if w.process == nil {
+		return
+	}
+	_ = w.process.Process.Signal(syscall.SIGTERM)
+	<-w.ended
+	if t.Failed() {
+		t.Logf("log of the server:\n%s", w.log)
+	}
+	w.process = nil
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// upgrade rolls three replicas of the previous release forward to this one, as a
+// Deployment does, and back again. In the middle of each roll, with both releases side by
+// side, nobody may write what the API server calls by: two that disagree would go on
+// forever. A whole roll may change each configuration once, when the leader is of the other
+// release. The authority stays the same.
+func upgrade(ctx context.Context, l *lab, rounds int, out *result) error {
+	if l.settings.previous == "" {
+		return fmt.Errorf("there is no binary of the previous release")
+	}
+	previous, err := buildAt(ctx, l.settings.previous)
+	if err != nil {
+		return err
+	}
+	current, err := buildAt(ctx, l.settings.binary)
+	if err != nil {
+		return err
+	}
+	var live []*replica
+	for range 3 {
+		r, err := l.startReadyOf(ctx, previous)
+		if err != nil {
+			return err
+		}
+		if err := l.addEndpoint(ctx, r); err != nil {
+			return err
+		}
+		live = append(live, r)
+	}
+	if err := l.awaitInjection(ctx); err != nil {
+		return err
+	}
+	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	if err != nil {
+		return err
+	}
+	start, err := l.registered(ctx)
+	if err != nil {
+		return err
+	}
+	var old []*replica
+	before, changes := start, 0
+	for round := range 2 * rounds {
+		to, direction := current, "forward"
+		if round%2 == 1 {
+			to, direction = previous, "back"
+		}
+		where := fmt.Sprintf("round %d, %s", round/2+1, direction)
+		for i := range live {
+			next, err := l.startReadyOf(ctx, to)
+			if err != nil {
+				return err
+			}
+			if err := l.replace(ctx, live[i], next); err != nil {
+				return err
+			}
+			old = append(old, live[i])
+			live[i] = next
+			if i == 1 {
+				if err := l.requireQuiet(ctx, where, out); err != nil {
+					return err
+				}
+			}
+		}
+		// The last of the others may lead until it has drained.
+		for _, err := range l.awaitAllDrained(ctx, old) {
+			out.problemf("%s: %v", where, err)
+		}
+		old = nil
+		if err := l.awaitLeader(ctx); err != nil {
+			return err
+		}
+		if err := l.requireQuiet(ctx, where+", at its end", out); err != nil {
+			return err
+		}
+		after, err := l.registered(ctx)
+		if err != nil {
+			return err
+		}
+		changes += compareRegistered(where, start, before, after, out)
+		before = after
+		if n := s.failuresSoFar(); n > 0 {
+			l.progress.sayf("  %d failures so far", n)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(start)) {
+		if now, there := before[name]; !there || now.content != start[name].content {
+			out.problemf("%s is not what it was before the first upgrade", name)
+		}
+	}
+	out.notef("%d rolls, %d changes of %d objects", 2*rounds, changes, len(before))
+	out.requireNothingLost(s.stop(ctx, out))
+	return l.withdraw(ctx, live)
+}
+
+// A registeredObject is one of those by which the API server finds the servers.
+type registeredObject struct {
+	uid, version, content string
+	generation            int64 // of the API server, which counts changes of what matters; 0: it does not count
+}
+
+// registered returns them by kind and name.
+func (l *lab) registered(ctx context.Context) (map[string]registeredObject, error) {
+	all := map[string]registeredObject{}
+	var failed error
+	note := func(kind string, meta metav1.ObjectMeta, content any) {
+		text, err := json.Marshal(content)
+		if err != nil {
+			failed = err
+		}
+		sum := sha256.Sum256(text) // there is a key in it
+		all[kind+" "+meta.Name] = registeredObject{string(meta.UID), meta.ResourceVersion, hex.EncodeToString(sum[:]), meta.Generation}
+	}
+	registration := l.clients.AdmissionregistrationV1()
+	mutating, err := registration.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range mutating.Items {
+		note("MutatingWebhookConfiguration", o.ObjectMeta, o.Webhooks)
+	}
+	validating, err := registration.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range validating.Items {
+		note("ValidatingWebhookConfiguration", o.ObjectMeta, o.Webhooks)
+	}
+	policies, err := registration.ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range policies.Items {
+		note("ValidatingAdmissionPolicy", o.ObjectMeta, o.Spec)
+	}
+	bindings, err := registration.ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range bindings.Items {
+		note("ValidatingAdmissionPolicyBinding", o.ObjectMeta, o.Spec)
+	}
+	secret, err := l.clients.CoreV1().Secrets(serviceNamespace).Get(ctx, authoritySecret, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	note("Secret", secret.ObjectMeta, secret.Data)
+	return all, failed
+}
+
+// requireQuiet lets who leads say what it has to say, and then wants silence.
+func (l *lab) requireQuiet(ctx context.Context, where string, out *result) error {
+	if !sleep(ctx, 3*time.Second) {
+		return ctx.Err()
+	}
+	before, err := l.registered(ctx)
+	if err != nil {
+		return err
+	}
+	if !sleep(ctx, 5*time.Second) {
+		return ctx.Err()
+	}
+	after, err := l.registered(ctx)
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(before, after) {
+		out.problemf("%s: what is registered goes on changing", where)
+	}
+	return nil
+}
+
+// compareRegistered returns how often the objects changed in a roll, in which each may change
+// once. Those of the start, which the previous release had written, stay; others, which only
+// this release has, may come and go.
+func compareRegistered(where string, start, before, after map[string]registeredObject, out *result) (changes int) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(after)), maps.Keys(before))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		was, is := before[name], after[name]
+		_, always := start[name]
+		n := 0
+		switch {
+		case !always && (is.uid == "") != (was.uid == ""):
+			n = 1
+		case is.uid == "":
+			out.problemf("%s: %s is gone", where, name)
+		case is.uid != was.uid:
+			out.problemf("%s: %s was deleted and made anew", where, name)
+		case is.generation > was.generation:
+			n = int(is.generation - was.generation)
+		case is.content != was.content:
+			n = 1
+		}
+		if n > 1 {
+			out.problemf("%s: %s changed %d times", where, name, n)
+		}
+		if n > 0 && name == "Secret "+authoritySecret {
+			out.problemf("%s: the authority is another one", where)
+		}
+		changes += n
+	}
+	return changes
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+)
+
+// pageSize is how many objects a page has.
+const pageSize = 500
+
+// InPages lists page by page and keeps of each object only what digest makes of it: a
+// long list never is in memory as it came. The store's Replace gets a [Digest] for each
+// object; its other methods get objects as ever.
+func InPages[T runtime.Object, D any](from cache.ListerWatcher, digest func(T) D) cache.ListerWatcher {
+	source := cache.ToListerWatcherWithContext(from)
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			// The API server takes a limit for no version that it may choose itself.
+			options.ResourceVersion, options.ResourceVersionMatch = "", ""
+			options.Limit = pageSize
+			all := &digests{}
+			for {
+				page, err := source.ListWithContext(ctx, options)
+				if err != nil {
+					return nil, err
+				}
+				about, err := meta.ListAccessor(page)
+				if err != nil {
+					return nil, err
+				}
+				err = meta.EachListItem(page, func(object runtime.Object) error {
+					all.Items = append(all.Items, &Digest[D]{Of: digest(object.(T))})
+					return nil
+				})
+				if err != nil {
+					return nil, err
+				}
+				all.ResourceVersion = about.GetResourceVersion()
+				if options.Continue = about.GetContinue(); options.Continue == "" {
+					return all, nil
+				}
+			}
+		},
+		WatchFuncWithContext: source.WatchWithContext,
+	}
+}
+
+// Digest is what is kept of an object in a list, which holds runtime.Objects.
+type Digest[D any] struct{ Of D }
+
+// GetObjectKind implements [runtime.Object].
+func (*Digest[D]) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements [runtime.Object]. Digests never change.
+func (d *Digest[D]) DeepCopyObject() runtime.Object { return d }
+
+// digests are a list.
+type digests struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []runtime.Object
+}
+
+// DeepCopyObject implements [runtime.Object].
+func (d *digests) DeepCopyObject() runtime.Object {
+	c := *d
+	return &c
+}
