@@ -149,6 +149,7 @@ leaderElection: {leaderElect: false}
 authentication: {privatePaths: false}
 serving: {drainMin: 1m30s, securePort: 1, http2: true, maxBodyBytes: 1000000}
 log: {level: debug, verbosity: 2}
+tracing: {endpoint: "localhost:4317", samplingRatePerMillion: 100}
 webhooks:
 - {name: poddefault, settings: {meshContainers: []}}
 - {name: imagepull, failurePolicy: Fail, timeoutSeconds: 3, matchConditions: [{name: a, expression: "true"}], settings: {alwaysPull: false, forbidLatest: true}}
