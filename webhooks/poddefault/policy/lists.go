@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+)
+
+// list is what an object has for one list of the pod or of a container.
+type list struct {
+	field    string
+	title    string // of one element, for people
+	keyed    string // the field that is the key, if it is one: see narrowed
+	elements []element
+}
+
+// element is one that is wanted. The expressions are about an element e of the pod.
+type element struct {
+	index     int    // in the object
+	key       string // for people
+	same      string // tells whether e has the key
+	satisfied string // tells whether e, which has it, is what is wanted
+	value     any    // see tree
+}
+
+// of is an expression for the list that the pod has.
+func (l list) of(holder string) string { return holder + ".?" + l.field + ".orValue([])" }
+
+// narrowed is an expression for those elements of the list that have the key of any that
+// is wanted. Large pods would cost too much if each wanted element were looked for among
+// all; what is looked up in a map costs nothing to speak of.
+func (l list) narrowed(holder string) string {
+	if l.keyed == "" {
+		return l.of(holder)
+	}
+	keys := map[string]string{}
+	for _, e := range l.elements {
+		keys[e.key] = ""
+	}
+	return "[" + literal(keys) + "].map(K, " + l.of(holder) + ".filter(e, e.?" + l.keyed + ".orValue(\"\") in K))[0]"
+}
+
+// newList makes a list whose elements are told apart by key. Of those that share one the
+// first counts, as with the webhook.
+func newList[T any](field, title string, values []T, key func(*T) string, same func(*T) string, satisfied func(wanted any) string) list {
+	l := list{field: field, title: title}
+	for i := range values {
+		e := element{index: i, key: key(&values[i]), same: same(&values[i]), value: tree(&values[i])}
+		if slices.ContainsFunc(l.elements, func(other element) bool { return other.same == e.same }) {
+			continue
+		}
+		e.satisfied = satisfied(e.value)
+		l.elements = append(l.elements, e)
+	}
+	return l
+}
+
+func text(field, value string) string { return "e.?" + field + ".orValue(\"\") == " + quote(value) }
+
+func always(any) string { return "true" }
+
+// podLists are the lists of the pod's spec but for containers and tolerations.
+func podLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
+	volume := func(v *corev1.Volume) string { return v.Name }
+	secret := func(r *corev1.LocalObjectReference) string { return r.Name }
+	alias := func(a *corev1.HostAlias) string { return a.IP }
+	return []list{
+		newList("volumes", "volume", spec.Volumes, volume, func(v *corev1.Volume) string { return text("name", v.Name) }, satisfiesVolume),
+		newList("imagePullSecrets", "imagePullSecret", spec.ImagePullSecrets, secret,
+			func(r *corev1.LocalObjectReference) string { return text("name", r.Name) }, always),
+		newList("hostAliases", "hostAlias", spec.HostAliases, alias, func(a *corev1.HostAlias) string { return text("ip", a.IP) }, satisfiesSubset),
+	}
+}
+
+// containerLists are the containers that the object brings, in the order in which they
+// are added.
+func containerLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
+	name := func(c *corev1.Container) string { return c.Name }
+	same := func(c *corev1.Container) string { return text("name", c.Name) }
+	return []list{
+		newList("initContainers", "container", spec.InitContainers, name, same, satisfiesSubset),
+		newList("containers", "container", spec.Sidecars, name, same, satisfiesSubset),
+	}
+}
+
+// ownLists are those of every container.
+func ownLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
+	lists := []list{
+		newList("env", "env", spec.Env, func(e *corev1.EnvVar) string { return e.Name },
+			func(e *corev1.EnvVar) string { return text("name", e.Name) }, satisfiesExactly[corev1.EnvVar](envDefaults)),
+		newList("envFrom", "envFrom", spec.EnvFrom, envFromSources, sameEnvFrom, satisfiesExactly[corev1.EnvFromSource](nil)),
+		newList("volumeMounts", "volumeMount", spec.VolumeMounts, func(m *corev1.VolumeMount) string { return m.MountPath },
+			func(m *corev1.VolumeMount) string { return text("mountPath", m.MountPath) }, satisfiesExactly[corev1.VolumeMount](mountDefaults)),
+	}
+	lists[0].keyed, lists[2].keyed = "name", "mountPath"
+	return lists
+}
+
+func envFromSources(e *corev1.EnvFromSource) string {
+	switch {
+	case e.SecretRef != nil:
+		return e.SecretRef.Name
+	case e.ConfigMapRef != nil:
+		return e.ConfigMapRef.Name
+	}
+	return e.Prefix
+}
+
+// sameEnvFrom compares prefix and the names of both sources.
+func sameEnvFrom(e *corev1.EnvFromSource) string {
+	configMap, secret := "", ""
+	if e.ConfigMapRef != nil {
+		configMap = e.ConfigMapRef.Name
+	}
+	if e.SecretRef != nil {
+		secret = e.SecretRef.Name
+	}
+	return text("prefix", e.Prefix) + " && " + text("configMapRef.?name", configMap) + " && " + text("secretRef.?name", secret)
+}
+
+// tolerationsOf are those of the object, told apart by all but their tolerationSeconds.
+func tolerationsOf(spec *kubeflowv1alpha1.PodDefaultSpec) list {
+	same := func(t *corev1.Toleration) string {
+		operator := text("operator", string(t.Operator))
+		if t.Operator == "" || t.Operator == corev1.TolerationOpEqual {
+			operator = "e.?operator.orValue(\"\") in [\"\", \"Equal\"]"
+		}
+		return text("key", t.Key) + " && " + operator + " && " + text("value", t.Value) + " && " + text("effect", string(t.Effect))
+	}
+	seconds := func(wanted any) string {
+		if s, ok := wanted.(map[string]any)["tolerationSeconds"]; ok {
+			return "e.?tolerationSeconds == optional.of(" + literalOf(s) + ")"
+		}
+		return "!has(e.tolerationSeconds)"
+	}
+	return newList("tolerations", "toleration", spec.Tolerations, func(t *corev1.Toleration) string { return t.Key }, same, seconds)
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+)
+
+// notes are what the policies do not do, or do otherwise than the webhook, for people.
+func notes(objects []*kubeflowv1alpha1.PodDefault) []string {
+	out := []string{
+		"They need Kubernetes 1.36 or later. Remove the PodDefault webhook, or keep these namespaces from it: both would do the same work.",
+		"They hold what the PodDefaults say now. Export them again, all of a namespace at once, whenever one is written or deleted;",
+		"  delete the policies and bindings of a namespace that has no PodDefault any more.",
+		"Nobody is warned, and there are no audit annotations of objects that were applied, no events, no metrics and no status.",
+		"A mount path that differs from another only by a slash, and tolerationSeconds that are replaced, are not told of.",
+		"Who may read policies reads the values of environment variables and annotations that PodDefaults set. When an expression",
+		"  fails, as for a pod so large that it costs too much, the API server's message to who creates the pod holds it with its values.",
+		"Conflicts are found when the pod is finished: also those with what other webhooks and policies have put there after these.",
+		"A message about a conflict begins with the name of the policy, and its status is 403 Forbidden, not 400 BadRequest.",
+		"Labels that webhooks add to a pod select nothing if no PodDefault selected it before: the API server does not ask again a policy",
+		"  that had nothing to do. Those that other policies add count if they happen to be asked first, which is in no fixed order.",
+		"Each PodDefault of a namespace makes the API server encode and decode once more every pod there that any of them selects:",
+		"  about a tenth of a millisecond, and a millisecond if it is applied. From dozens on, a server is faster.",
+	}
+	if slices.ContainsFunc(objects, func(pd *kubeflowv1alpha1.PodDefault) bool { return pd.ResourceVersion == "" }) {
+		return append(out, "Some of the PodDefaults have no resourceVersion: the annotations that mark pods are empty then. kubectl get -o yaml gives it.")
+	}
+	return append(out, "The annotations that mark pods have the resourceVersion of the PodDefault that was exported.")
+}
