@@ -50,29 +50,39 @@ type manifestsOptions struct {
 	builtin        builtinSettings
 	controllers    controllerSelection
 	config         string
+	mode           string
+	files          []string
 }
 
 func newManifestsCommand() *cobra.Command {
 	o := manifestsOptions{builtin: defaultBuiltinSettings(), certificates: certificateSettings(), registration: registrationSettings()}
 	o.election.Enabled = true
 	cmd := &cobra.Command{
-		Use:   "manifests --service NAMESPACE/NAME | --url URL",
+		Use:   "manifests --service NAMESPACE/NAME | --url URL | --mode policy -f FILE",
 		Short: "Print what to install in a cluster: CRDs, RBAC, flow control, the server, webhook configurations",
 		Long: "Manifests prints YAML for kubectl apply, derived from the same definitions that serve uses. Give it\n" +
 			"the flags that serve gets: the rights that it prints are those which such a server needs.\n\n" +
 			"A server that registers itself (serve --registration api, the default) needs --part crd,rbac,flowcontrol;\n" +
 			"it writes the webhook configurations when it is ready. Print them for --registration none: a\n" +
-			"configuration whose server does not answer keeps pods from being created.",
+			"configuration whose server does not answer keeps pods from being created.\n\n" +
+			"With --mode policy it prints no server at all, but the PodDefaults of files as policies that the API server\n" +
+			"of Kubernetes 1.36 or later evaluates itself. What they cannot do stands above them in comments; for a\n" +
+			"PodDefault that would silently do something else than by the webhook there is an error.",
 		Example: "  # all that a server in a cluster needs, which registers itself\n" +
 			"  sallyport manifests --service sallyport-system/sallyport --part namespace,crd,rbac,flowcontrol,workload \\\n" +
 			"    --image registry.example.com/sallyport:v1 | kubectl apply -f -\n\n" +
 			"  # for a server that registers itself, and runs already\n" +
 			"  sallyport manifests --service sallyport-system/webhooks --part crd,rbac,flowcontrol | kubectl apply -f -\n\n" +
 			"  # once a server with --registration none is up\n" +
-			"  sallyport manifests --service sallyport-system/webhooks --part configurations --ca-file ca.crt | kubectl apply -f -",
+			"  sallyport manifests --service sallyport-system/webhooks --part configurations --ca-file ca.crt | kubectl apply -f -\n\n" +
+			"  # injection by the API server itself\n" +
+			"  kubectl get poddefaults -A -o yaml | sallyport manifests --mode policy -f - | kubectl apply -f -",
 		Args: noArguments("choose by --part what is printed"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := useConfig(cmd, o.config, &o.webhooks, &o.builtin); err != nil {
+				return err
+			}
+			if handled, err := o.runPolicyMode(cmd); handled {
 				return err
 			}
 			o.registration.Adjust = o.builtin.adjust
@@ -83,6 +93,7 @@ func newManifestsCommand() *cobra.Command {
 	addFlagGroup(cmd, "What is printed", func() {
 		flags.StringSliceVar(&o.parts, "part", usualParts, "`parts` to print, of "+strings.Join(manifestParts, ", ")+"; may be repeated")
 		cli.CompleteChoices(cmd, "part", manifestParts)
+		o.addModeFlags(cmd)
 	})
 	addFlagGroup(cmd, "Server", func() {
 		addConfigFlag(cmd, &o.config)

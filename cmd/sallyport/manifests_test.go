@@ -51,6 +51,7 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 			"--webhook-timeout", "30", "--review-versions", "v1", "--excluded-namespaces", "b,a,kube-system", "--shared-namespace", "--own-pods", "app=hooks",
 			"--namespace-selector", "app.kubernetes.io/part-of=kubeflow-profile,tier notin (x,y)",
 		},
+		"policies":  {"--mode", "policy", "-f", "testdata/poddefaults.yaml"},
 		"namespace": {"--part", "namespace", "--service", service},
 		"workload":  {"--part", "workload", "--service", service, "--image", "registry.example.com/sallyport:v1"},
 		"workload-with-other-settings": {

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/policy"
+)
+
+// podsEach times the checks of rapid, a hundred by default, are the cases.
+const podsEach = 22
+
+// TestPoliciesWebhookAndReviewAgree draws PodDefaults that can be exported, and pods. Each
+// pod must come out the same of the webhook's handler, of the policies as the API server
+// evaluates them, and of the command review; or all three refuse it.
+func TestPoliciesWebhookAndReviewAgree(t *testing.T) {
+	folder := t.TempDir()
+	var cases, selected, injected, refused int
+	kinds := map[string]int{} // of conflicts
+	rapid.Check(t, func(rt *rapid.T) {
+		var pds []*kubeflowv1alpha1.PodDefault
+		var exported *policy.Exported
+		for _, name := range []string{"pd-0", "pd-1", "pd-2", "pd-3"}[:rapid.IntRange(1, 4).Draw(rt, "PodDefaults")] {
+			more := slices.Concat(pds, []*kubeflowv1alpha1.PodDefault{drawnPodDefault(rt, name)})
+			e, err := policy.Export(more, poddefault.DefaultSettings())
+			if err != nil && len(pds) == 0 { // it disagrees with itself
+				more[0] = &kubeflowv1alpha1.PodDefault{TypeMeta: more[0].TypeMeta, ObjectMeta: more[0].ObjectMeta}
+				more[0].Spec.Env = []corev1.EnvVar{drawnEnv(rt)}
+				e, err = policy.Export(more, poddefault.DefaultSettings())
+			}
+			if err == nil {
+				pds, exported = more, e
+			}
+		}
+		compiled, err := compilePolicies(exported, defaultPod)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		w := newPolicyWorld(t, rt, folder, pds)
+		for range podsEach {
+			pod := drawnPod(rt, pds)
+			want := w.webhook(pod)
+			if reviewed := w.review(pod); cmp.Diff(want, reviewed) != "" {
+				rt.Fatalf("the webhook and review differ: %s", cmp.Diff(want, reviewed))
+			}
+			got, err := compiled.mutate(t.Context(), pod.DeepCopy())
+			if err != nil {
+				rt.Fatalf("the policy failed: %v", err)
+			}
+			message, err := compiled.refusal(t.Context(), got)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if (message != "") != (want == nil) {
+				rt.Fatalf("the policy refuses %q, the webhook says %q\n%+v", message, w.message, want)
+			}
+			cases++
+			if want == nil {
+				refused++
+				if !strings.HasPrefix(message, "conflict occurred while applying poddefaults: ") {
+					rt.Fatalf("message: %q", message)
+				}
+				for _, conflict := range strings.Split(strings.SplitN(message, " err: ", 2)[1], "; ") {
+					_, place, _ := strings.Cut(conflict, ": ")
+					kinds[strings.TrimSuffix(strings.Fields(place)[0], ":")]++
+				}
+				continue
+			}
+			if diff := cmp.Diff(plain(rt, want), plain(rt, got)); diff != "" {
+				rt.Fatalf("(-webhook +policy):\n%s", diff)
+			}
+			if diff := cmp.Diff(plain(rt, pod), plain(rt, got)); diff != "" {
+				injected++
+			}
+			if got.Annotations[poddefault.DecisionsAnnotation] != "" {
+				selected++
+			}
+			again, err := compiled.mutate(t.Context(), got.DeepCopy())
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if diff := cmp.Diff(plain(rt, got), plain(rt, again)); diff != "" {
+				rt.Fatalf("a second round changes the pod:\n%s", diff)
+			}
+		}
+	})
+	t.Logf("%d cases: %d selected, %d injected, %d refused: %v", cases, selected, injected, refused, kinds)
+	if cases < 2000 || injected < cases/10 || refused < cases/20 {
+		t.Errorf("%d cases, of which %d were injected and %d refused: they prove little", cases, injected, refused)
+	}
+}
+
+func TestPoliciesAreRefusedForEveryReasonAtOnce(t *testing.T) {
+	const header = "apiVersion: kubeflow.org/v1alpha1\nkind: PodDefault\n"
+	for name, test := range map[string]struct {
+		args  []string
+		stdin string
+		texts []string
+	}{
+		"no file":                       {[]string{"--mode", "policy"}, "", []string{"--mode policy needs -f"}},
+		"an unknown mode":               {[]string{"--mode", "webhooks"}, "", []string{"--mode"}},
+		"a file for another mode":       {[]string{"--service", service, "-f", "-"}, "", []string{"-f is for --mode policy"}},
+		"flags of a server":             {[]string{"--mode", "policy", "-f", "-", "--service", service, "--part", "crd"}, "", []string{"--service is not for --mode policy", "--part is not"}},
+		"stdin twice":                   {[]string{"--mode", "policy", "-f", "-", "-f", "-"}, "", []string{"- is named more than once"}},
+		"no object":                     {[]string{"--mode", "policy", "-f", "-"}, "apiVersion: v1\nkind: List\nitems: []\n", []string{"there is no PodDefault"}},
+		"a name that is no container's": {[]string{"--mode", "policy", "-f", "testdata/poddefaults.yaml", "--mesh-containers", "A b"}, "", []string{"meshContainers[0]"}},
+		"several objects and fields": {[]string{"--mode", "policy", "-f", "-"},
+			header + "metadata: {name: a, namespace: team}\nspec: {selector: {}, priorityClassName: x, conflictPolicy: Skip, env: [{name: A, value: s3cret}]}\n---\n" +
+				header + "metadata: {name: b, namespace: team}\nspec: {selector: {}, substitute: true, env: [{name: A, value: '2'}]}\n---\n" +
+				"apiVersion: sallyport.io/v1alpha1\nkind: ClusterPodDefault\nmetadata: {name: c}\nspec: {selector: {}}\n---\n" +
+				"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n",
+			[]string{
+				"team/a: spec.priorityClassName", "team/a: spec.conflictPolicy: Skip", "team/b: spec.substitute", "team/a and b: env A: they want different things",
+				"ClusterPodDefault c: policies are written for PodDefaults alone", "Pod p of v1 is no PodDefault",
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := sallyportWith(t, test.stdin, append([]string{"manifests"}, test.args...)...)
+			r.wantError(t, test.texts...)
+			if strings.Contains(r.stderr, "s3cret") {
+				t.Errorf("stderr has a value:\n%s", r.stderr)
+			}
+		})
+	}
+}
+
+// policyWorld is where the same PodDefaults are applied by the webhook and by review.
+type policyWorld struct {
+	t       *testing.T
+	rapid   *rapid.T
+	handler func(*corev1.Pod) (*admissionv1.AdmissionResponse, error)
+	file    string
+	message string // of the last denial
+}
+
+func newPolicyWorld(t *testing.T, rt *rapid.T, folder string, pds []*kubeflowv1alpha1.PodDefault) *policyWorld {
+	w := &policyWorld{t: t, rapid: rt, file: filepath.Join(folder, "poddefaults.json")}
+	index := poddefault.NewIndex()
+	var documents []string
+	for _, pd := range pds {
+		index.Set(poddefault.Compile(pd))
+		documents = append(documents, string(encoded(rt, pd)))
+	}
+	if err := os.WriteFile(w.file, []byte(strings.Join(documents, "\n---\n")), 0o600); err != nil {
+		rt.Fatal(err)
+	}
+	webhook, err := poddefault.New(index, poddefault.DefaultSettings())
+	if err != nil {
+		rt.Fatal(err)
+	}
+	w.handler = func(pod *corev1.Pod) (*admissionv1.AdmissionResponse, error) {
+		resp, err := webhook.Handler.Handle(t.Context(), &admissionv1.AdmissionRequest{
+			Resource: metav1.GroupVersionResource(podResource), Namespace: pod.Namespace, Operation: admissionv1.Create,
+			Object: runtime.RawExtension{Raw: encoded(rt, pod)},
+		})
+		if err != nil {
+			return nil, err
+		}
+		out := &admissionv1.AdmissionResponse{Allowed: resp.Allowed}
+		if len(resp.Patch) > 0 {
+			out.Patch = resp.Patch.AppendJSON(nil)
+		}
+		if resp.Status != nil {
+			out.Result = resp.Status
+		}
+		return out, nil
+	}
+	return w
+}
+
+// webhook is the pod as the handler leaves it; nil if it is denied.
+func (w *policyWorld) webhook(pod *corev1.Pod) *corev1.Pod {
+	resp, err := w.handler(pod)
+	if err != nil {
+		w.rapid.Fatal(err)
+	}
+	if !resp.Allowed {
+		w.message = resp.Result.Message
+		return nil
+	}
+	raw := encoded(w.rapid, pod)
+	if len(resp.Patch) > 0 {
+		patch, err := jsonpatchv4.DecodePatch(resp.Patch)
+		if err != nil {
+			w.rapid.Fatal(err)
+		}
+		if raw, err = patch.Apply(raw); err != nil {
+			w.rapid.Fatal(err)
+		}
+	}
+	return w.decoded(raw)
+}
+
+// review is the pod as the command prints it; nil if it is denied.
+func (w *policyWorld) review(pod *corev1.Pod) *corev1.Pod {
+	r := sallyportWith(w.t, string(encoded(w.rapid, pod)), "review", "-f", "-", "--with", w.file, "--webhook", poddefault.Name, "-o", "json")
+	switch r.status {
+	case exitDenied:
+		return nil
+	case exitOK:
+		return w.decoded([]byte(r.stdout))
+	}
+	w.rapid.Fatalf("review: status %d: %s", r.status, r.stderr)
+	return nil
+}
+
+func (w *policyWorld) decoded(raw []byte) *corev1.Pod {
+	pod, err := asPod(raw)
+	if err != nil {
+		w.rapid.Fatal(err)
+	}
+	return pod
+}
+
+func encoded(t *rapid.T, value any) []byte {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// plain is the JSON tree of a pod, in which empty and absent are the same.
+func plain(t *rapid.T, pod *corev1.Pod) (tree map[string]any) {
+	if err := json.Unmarshal(encoded(t, pod), &tree); err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
