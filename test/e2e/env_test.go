@@ -89,6 +89,7 @@ func TestSallyport(t *testing.T) {
 		{"a configuration that changes loses no call", testReload},
 		{"sidecars of the recipes are found by their services", testSidecars},
 		{"while every server is down only pods that would be injected are refused", testBackstop},
+		{"policies inject what the webhook does", testPolicyMode},
 		{"ten thousand PodDefaults are one namespace's", testManyPodDefaults},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, e) })
