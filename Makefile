@@ -113,7 +113,7 @@ test: build ## Vet, unit tests, end-to-end tests on a real API server, every fuz
 		$(GO) -C "$$m" vet ./... && $(GO) -C "$$m" test ./... || exit 1; done
 	@$(with_control_plane); race=$(race); set -e; \
 	all=$$($(GO) list ./...); unit=$$(printf '%s\n' "$$all" | grep -v '/test/'); whole=$$(printf '%s\n' "$$all" | grep '/test/'); \
-	echo "$(GO) test $$race (packages)"; $(GO) test $$race $$unit; \
+	echo "$(GO) test $$race (packages)"; $(GO) test $$race -timeout 20m $$unit; \
 	echo "$(GO) test $(properties)"; $(GO) test ./jsonpatch; $(GO) test ./webhooks/poddefault -rapid.checks=10000; \
 	echo "$(GO) test -p 1 ./test/..."; $(GO) test -p 1 -timeout 20m $$whole
 	@$(MAKE) --no-print-directory fuzz
