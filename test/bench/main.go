@@ -149,8 +149,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	capture := flags.Bool("capture", false, "record the reviews in test/bench/testdata anew, and end")
 	binary := flags.String("sallyport", "", "the sallyport binary to measure; built from ./cmd/sallyport if empty")
 	only := flags.String("only", "", "measure and judge one part alone: "+strings.Join(parts, ", "))
-	picture := flags.String("plot", "", "measure nothing: draw the reviews of -from into this file, as SVG")
-	from := flags.String("from", "", "with -plot: the file with what -json has printed")
+	picture := flags.String("plot", "", "draw the reviews of -from into this file, as SVG")
+	from := flags.String("from", "", "measure nothing: print the tables of the file with what -json has printed, or draw them with -plot")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -162,6 +162,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if *picture != "" {
 		return plotFile(*from, *picture)
+	}
+	if *from != "" {
+		r, err := readResults(*from)
+		if err != nil {
+			return err
+		}
+		return writeText(stdout, r.results, r.Limits)
 	}
 	progress := newProgress(stderr)
 	if *capture {

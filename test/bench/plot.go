@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -16,15 +15,11 @@ func plotFile(from, to string) error {
 	if from == "" {
 		return errors.New("-plot needs -from FILE: what -json has printed")
 	}
-	data, err := os.ReadFile(from)
+	r, err := readResults(from)
 	if err != nil {
 		return err
 	}
-	var r results
-	if err := json.Unmarshal(data, &r); err != nil {
-		return fmt.Errorf("%s: %w", from, err)
-	}
-	picture, err := plot(&r)
+	picture, err := plot(r.results)
 	if err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}

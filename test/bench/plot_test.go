@@ -36,6 +36,13 @@ func TestPlotOfWhatJSONHas(t *testing.T) {
 	if err != nil || !bytes.Equal(got, again) {
 		t.Errorf("the same results give another plot (%v)", err)
 	}
+	var direct, read bytes.Buffer
+	if err := errors.Join(writeText(&direct, r, judge(limits, r)), run(t.Context(), []string{"-from", from}, &read, io.Discard)); err != nil {
+		t.Fatal(err)
+	}
+	if direct.String() != read.String() {
+		t.Errorf("-from prints other tables:\n%s\n%s", &direct, &read)
+	}
 	bars := 0
 	decoder := xml.NewDecoder(bytes.NewReader(got))
 	for {

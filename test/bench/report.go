@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,10 +18,26 @@ import (
 func writeJSON(w io.Writer, r *results, verdicts []verdict) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(struct {
-		*results
-		Limits []verdict `json:"limits"`
-	}{r, verdicts})
+	return encoder.Encode(judged{r, verdicts})
+}
+
+// judged is what is printed as JSON.
+type judged struct {
+	*results
+	Limits []verdict `json:"limits"`
+}
+
+// readResults reads what writeJSON has written.
+func readResults(file string) (judged, error) {
+	out := judged{results: &results{}}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(data, &out); err != nil {
+		return out, fmt.Errorf("%s: %w", file, err)
+	}
+	return out, nil
 }
 
 // writeText writes the tables.
