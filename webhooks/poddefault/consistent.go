@@ -261,19 +261,7 @@ type shared struct {
 	mu      sync.Mutex
 	running bool
 	next    *round // begins when the running one ends; nil if nobody waits for it
-
-	ended    time.Time // the round before
-	patience int       // how many rounds are still to begin no sooner than recheck after it; below 0, are not to
 }
-
-// An API server answers a list of what is newest when its watch cache is known to be up to
-// date, and while other kinds are written it makes sure of that once in this time at most
-// (k8s.io/apiserver, progressRequestPeriod).
-const recheck = 100 * time.Millisecond
-
-// maxPatience is for how many rounds it is remembered that lists are held, or that it is
-// of no use to wait.
-const maxPatience = 16
 
 // A round is one list request, and the reads that it leads to.
 type round struct {
@@ -312,45 +300,19 @@ func (s *shared) wait(ctx context.Context) ([]correction, error) {
 	}
 }
 
-// run makes one round after the other while there is somebody who waits. A list that the
-// API server holds until it has made sure keeps out all calls that come meanwhile. So once
-// it has held one, further ones begin when it would not: they end no later, and are for
-// all that came before.
+// run makes one round after the other while there is somebody who waits.
 func (s *shared) run() {
 	for {
 		s.mu.Lock()
-		if s.next == nil {
+		r := s.next
+		s.next = nil
+		if r == nil {
 			s.running = false
 			s.mu.Unlock()
 			return
 		}
-		pause := time.Duration(0)
-		switch {
-		case s.patience > 0:
-			s.patience--
-			pause = recheck - time.Since(s.ended)
-		case s.patience < 0:
-			s.patience++
-		}
 		s.mu.Unlock()
-		time.Sleep(pause)
-		s.mu.Lock()
-		r := s.next
-		s.next = nil
-		s.mu.Unlock()
-		began := time.Now()
 		r.corrections, r.err = s.catchUp(r.ctx)
-		s.mu.Lock()
-		s.ended = time.Now()
-		if s.ended.Sub(began) > recheck/2 {
-			switch {
-			case pause > 0: // the API server is just slow
-				s.patience = -maxPatience
-			case s.patience == 0:
-				s.patience = maxPatience
-			}
-		}
-		s.mu.Unlock()
 		close(r.done)
 	}
 }

@@ -55,57 +55,6 @@ func TestCallsShareTheListThatBeginsAfterThem(t *testing.T) {
 	})
 }
 
-// TestListsBeginWhenTheyAreNotHeld has an API server that makes sure of its cache once in
-// recheck at most, and calls that come all the time. If each list began as soon as it
-// may, a call would wait for one and a half of that on average, and for two at most.
-func TestListsBeginWhenTheyAreNotHeld(t *testing.T) {
-	for name, tc := range map[string]struct {
-		held          bool
-		takes         time.Duration
-		average, most time.Duration
-		lists         int
-	}{
-		"held":             {true, 2 * time.Millisecond, 70 * time.Millisecond, 2*recheck + 10*time.Millisecond, 60},
-		"not held":         {false, 2 * time.Millisecond, 4 * time.Millisecond, 4 * time.Millisecond, 2000},
-		"slow in any case": {false, recheck, 165 * time.Millisecond, 3 * recheck, 60},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				made, lists := time.Now(), 0
-				s := meet(func(context.Context) ([]correction, error) {
-					lists++
-					if tc.held {
-						time.Sleep(recheck - time.Since(made))
-					}
-					made = time.Now()
-					time.Sleep(tc.takes)
-					return nil, nil
-				})
-				var mu sync.Mutex
-				var sum, most time.Duration
-				var group sync.WaitGroup
-				const calls = 1000
-				for range calls {
-					group.Go(func() {
-						began := time.Now()
-						if _, err := s.wait(t.Context()); err != nil {
-							t.Error(err)
-						}
-						mu.Lock()
-						defer mu.Unlock()
-						sum, most = sum+time.Since(began), max(most, time.Since(began))
-					})
-					time.Sleep(5 * time.Millisecond)
-				}
-				group.Wait()
-				if average := sum / calls; average > tc.average || most > tc.most || lists > tc.lists {
-					t.Errorf("calls wait for %s on average, %s at most, for %d lists", average, most, lists)
-				}
-			})
-		})
-	}
-}
-
 func TestACallThatGoesAwayTakesNoOtherWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := meet(func(ctx context.Context) ([]correction, error) {
