@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long anything may take that needs no more than a moment.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // A world is where the commands of the documents run: a folder with what the repository
 // has of files that are installed, the files of testdata/world, an API server, and in it
@@ -194,9 +194,13 @@ func (w *world) be(t *testing.T, state string) {
 	}
 	w.state, w.broken = "", true
 	w.stop(t)
-	// What is left of others: a webhook whose server is away refuses what comes next.
+	// What is left of others: a webhook whose server is away refuses what comes next. Whether
+	// definitions are gone is asked again and again: a kubectl that waits by a watch has been
+	// seen to wait for ever.
 	w.sh(t, `kubectl delete mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicybindings,validatingadmissionpolicies --all
-		kubectl delete customresourcedefinitions --ignore-not-found poddefaults.kubeflow.org clusterpoddefaults.sallyport.io poddefaultindexes.sallyport.io
+		crds="poddefaults.kubeflow.org clusterpoddefaults.sallyport.io poddefaultindexes.sallyport.io"
+		kubectl delete customresourcedefinitions --ignore-not-found --wait=false $crds
+		until [ -z "$(kubectl get customresourcedefinitions --ignore-not-found -o name $crds)" ]; do sleep 0.5; done
 		helm uninstall sallyport --namespace sallyport-system --ignore-not-found
 		kubectl delete roles,rolebindings --all -n default
 		for namespace in sallyport-system kubeflow; do
