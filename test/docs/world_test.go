@@ -194,13 +194,24 @@ func (w *world) be(t *testing.T, state string) {
 	}
 	w.state, w.broken = "", true
 	w.stop(t)
-	// What is left of others: a webhook whose server is away refuses what comes next. Whether
-	// definitions are gone is asked again and again: a kubectl that waits by a watch has been
-	// seen to wait for ever.
+	// What is left of others: a webhook whose server is away refuses what comes next. A
+	// definition whose objects nobody has read yet is read first: the API server makes its
+	// storage at the first read, fails to delete the objects as long as that is not ready,
+	// and tries again with pauses of up to 1,000 s. Each change of the definition has it try
+	// at once.
 	w.sh(t, `kubectl delete mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicybindings,validatingadmissionpolicies --all
 		crds="poddefaults.kubeflow.org clusterpoddefaults.sallyport.io poddefaultindexes.sallyport.io"
-		kubectl delete customresourcedefinitions --ignore-not-found --wait=false $crds
-		until [ -z "$(kubectl get customresourcedefinitions --ignore-not-found -o name $crds)" ]; do sleep 0.5; done
+		crds=$(kubectl get customresourcedefinitions --ignore-not-found -o name $crds)
+		for crd in $crds; do
+			kubectl get --all-namespaces ${crd#*/} || true
+			kubectl delete --wait=false $crd
+		done
+		for crd in $crds; do
+			until [ -z "$(kubectl get --ignore-not-found -o name $crd)" ]; do
+				sleep 0.5
+				kubectl annotate --overwrite $crd tried=$(date +%s%N) || true
+			done
+		done
 		helm uninstall sallyport --namespace sallyport-system --ignore-not-found
 		kubectl delete roles,rolebindings --all -n default
 		for namespace in sallyport-system kubeflow; do
