@@ -129,23 +129,23 @@ func (p *parser) metadata(name string) error {
 }
 
 // span reads a value and tells where it stands, unless it is null.
-func (p *parser) span(to *Span) error {
+func (p *parser) span(to *Span) error { return p.spanOrNull(to, nil) }
+
+// spanOrNull reads a value and tells where it stands, in the one place or the other. Nil
+// is told nothing.
+func (p *parser) spanOrNull(to, null *Span) error {
 	value, err := p.dec.ReadValue()
-	if err == nil && to != nil && value.Kind() != 'n' {
+	if err != nil {
+		return err
+	}
+	if value.Kind() == 'n' {
+		to = null
+	}
+	if to != nil {
 		end := int(p.dec.InputOffset())
 		*to = Span{end - len(value), end}
 	}
-	return err
-}
-
-func (p *parser) spanOrNull(to, null *Span) error {
-	if p.dec.PeekKind() == 'n' {
-		to = null
-	}
-	value, err := p.dec.ReadValue()
-	end := int(p.dec.InputOffset())
-	*to = Span{end - len(value), end}
-	return err
+	return nil
 }
 
 func (p *parser) text(path string, to *string, at *Span) error {

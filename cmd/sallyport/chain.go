@@ -101,10 +101,7 @@ func (o *chainOptions) validate() error {
 	if len(o.with) > 0 && (o.kubeconfig != "" || o.context != "") {
 		errs = append(errs, errors.New("--with takes the place of a cluster: leave out --kubeconfig and --context"))
 	}
-	if o.file == stdinPath && slices.Contains(o.with, stdinPath) {
-		errs = append(errs, errors.New("- is named more than once: stdin can be read only once"))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, stdinOnce(append(slices.Clone(o.with), o.file)))...)
 }
 
 func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, argument string) error {

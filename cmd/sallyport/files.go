@@ -16,6 +16,14 @@ import (
 // stdinPath names stdin where a file is asked for.
 const stdinPath = "-"
 
+// stdinOnce refuses to read stdin for more than one of the paths.
+func stdinOnce(paths []string) error {
+	if n := len(slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return path != stdinPath })); n > 1 {
+		return errors.New("- is named more than once: stdin can be read only once")
+	}
+	return nil
+}
+
 // readPaths reads the objects of files, and of the YAML and JSON files in folders
 // and what is below them, in the order of their names. It goes on after a mistake,
 // and reports all of them at once, each with its file and line. A path that holds

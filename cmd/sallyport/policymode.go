@@ -53,9 +53,7 @@ func (o *manifestsOptions) runPolicyMode(cmd *cobra.Command) (handled bool, err 
 	if len(o.files) == 0 {
 		errs = append(errs, errors.New("--mode policy needs -f: name a file with the PodDefaults, or - for stdin"))
 	}
-	if stdins := slices.DeleteFunc(slices.Clone(o.files), func(path string) bool { return path != stdinPath }); len(stdins) > 1 {
-		errs = append(errs, errors.New("- is named more than once: stdin can be read only once"))
-	}
+	errs = append(errs, stdinOnce(o.files))
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if cmd.LocalNonPersistentFlags().Lookup(flag.Name) != nil && !slices.Contains(policyFlags, flag.Name) {
 			errs = append(errs, fmt.Errorf("--%s is not for --mode policy, which has no server", flag.Name))

@@ -24,9 +24,6 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// errMayNotForward says that whoever asks lacks the right to reach pods this way.
-var errMayNotForward = errors.New("no permission to create pods/portforward")
-
 // podForwarder reaches ports of pods through the API server and the kubelet, as kubectl
 // port-forward does. It opens no local port.
 type podForwarder struct {
@@ -37,8 +34,7 @@ type podForwarder struct {
 // forwardTimeout is how long it may take until a port of a pod answers.
 const forwardTimeout = 15 * time.Second
 
-// dialService connects to a port of a Service by one of its ready pods. The error is
-// [errMayNotForward] if that is the reason.
+// dialService connects to a port of a Service by one of its ready pods.
 func (f *podForwarder) dialService(ctx context.Context, namespace, name string, port int32) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
@@ -53,7 +49,7 @@ func (f *podForwarder) dialService(ctx context.Context, namespace, name string, 
 		}},
 	}, metav1.CreateOptions{})
 	if err == nil && !review.Status.Allowed {
-		return nil, fmt.Errorf("%w in %s", errMayNotForward, namespace)
+		return nil, fmt.Errorf("no permission to create pods/portforward in %s", namespace)
 	}
 	const most = 3 // pods that are tried
 	var errs []error

@@ -102,16 +102,7 @@ func (o *reviewOptions) validate() error {
 	if o.namespace == "" {
 		errs = append(errs, errors.New("--namespace must not be empty: leave it out for the namespace default"))
 	}
-	stdins := 0
-	for _, path := range slices.Concat(o.files, o.with) {
-		if path == stdinPath {
-			stdins++
-		}
-	}
-	if stdins > 1 {
-		errs = append(errs, errors.New("- is named more than once: stdin can be read only once"))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, stdinOnce(slices.Concat(o.files, o.with)))...)
 }
 
 func (o *reviewOptions) run(cmd *cobra.Command) error {

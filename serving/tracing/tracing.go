@@ -57,8 +57,9 @@ func (s *Settings) Validate() error {
 }
 
 // Start returns what makes spans of a service, nil if nothing is traced, and what sends
-// the last of them when the server has ended. The collector need not be there; that spans cannot be
-// sent is logged.
+// the last of them when the server has ended. The collector need not be there. That spans
+// cannot be sent is logged, by the one handler of errors that OpenTelemetry has in a process:
+// it is for a program to call, once.
 func (s *Settings) Start(ctx context.Context, service, version string, logger *slog.Logger) (tracer trace.Tracer, shutdown func(context.Context) error, err error) {
 	if s.Endpoint == "" {
 		return nil, func(context.Context) error { return nil }, nil

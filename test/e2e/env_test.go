@@ -37,18 +37,15 @@ type env struct {
 // end when it has happened, and fail when it has not after this.
 const patience = 30 * time.Second
 
-// TestSallyport runs everything against one API server. The subtests share it, and
-// each has namespaces and webhook configurations of its own.
-func TestSallyport(t *testing.T) {
+// newEnv builds the command, and starts an API server that has our definitions.
+func newEnv(t *testing.T, options ...sallyporttest.APIServerOption) *env {
+	t.Helper()
 	crds, err := crd.All()
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := &env{binary: buildBinary(t)}
-	// Without a list of disabled plugins ServiceAccount is on, as in any cluster:
-	// it mounts the token that automountServiceAccountToken is about.
-	e.config = sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...),
-		sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
+	e.config = sallyporttest.StartAPIServer(t, append(options, sallyporttest.WithCRDs(crds...))...)
 	e.kubeconfig = sallyporttest.Kubeconfig(t, e.config)
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, kubeflowv1alpha1.AddToScheme, sallyportv1alpha1.AddToScheme} {
@@ -59,6 +56,15 @@ func TestSallyport(t *testing.T) {
 	if e.client, err = client.New(e.config, client.Options{Scheme: types}); err != nil {
 		t.Fatal(err)
 	}
+	return e
+}
+
+// TestSallyport runs everything against one API server. The subtests share it, and
+// each has namespaces and webhook configurations of its own.
+func TestSallyport(t *testing.T) {
+	// Without a list of disabled plugins ServiceAccount is on, as in any cluster:
+	// it mounts the token that automountServiceAccountToken is about.
+	e := newEnv(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
 
 	for _, test := range []struct {
 		name string

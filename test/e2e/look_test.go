@@ -27,7 +27,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -35,8 +34,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/kubelettest"
 	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
@@ -45,22 +42,7 @@ import (
 // TestLook runs the commands that look at a cluster against one API server of their
 // own: what they say depends on all webhooks there are.
 func TestLook(t *testing.T) {
-	crds, err := crd.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &env{binary: buildBinary(t)}
-	e.config = sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...))
-	e.kubeconfig = sallyporttest.Kubeconfig(t, e.config)
-	types := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, kubeflowv1alpha1.AddToScheme} {
-		if err := add(types); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if e.client, err = client.New(e.config, client.Options{Scheme: types}); err != nil {
-		t.Fatal(err)
-	}
+	e := newEnv(t)
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *env)

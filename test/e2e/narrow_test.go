@@ -13,38 +13,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // TestNarrow has an API server of its own: the keys are those of all PodDefaults in it.
 func TestNarrow(t *testing.T) {
-	crds, err := crd.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &env{binary: buildBinary(t)}
-	e.config = sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...), sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
-	e.kubeconfig = sallyporttest.Kubeconfig(t, e.config)
-	types := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, kubeflowv1alpha1.AddToScheme, sallyportv1alpha1.AddToScheme} {
-		if err := add(types); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if e.client, err = client.New(e.config, client.Options{Scheme: types}); err != nil {
-		t.Fatal(err)
-	}
+	e := newEnv(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
 	w := &world{config: e.config}
+	var err error
 	if w.clients, err = kubernetes.NewForConfig(e.config); err != nil {
 		t.Fatal(err)
 	}

@@ -11,16 +11,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/processtest"
-	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -30,22 +25,7 @@ const soon = 4 * time.Minute
 // TestOwners creates pods as clusters do: by the controllers of Deployments and
 // StatefulSets, for a node that kwok plays.
 func TestOwners(t *testing.T) {
-	crds, err := crd.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &env{binary: buildBinary(t)}
-	e.config = sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...))
-	e.kubeconfig = sallyporttest.Kubeconfig(t, e.config)
-	types := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, kubeflowv1alpha1.AddToScheme} {
-		if err := add(types); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if e.client, err = client.New(e.config, client.Options{Scheme: types}); err != nil {
-		t.Fatal(err)
-	}
+	e := newEnv(t)
 	startNode(t, e)
 
 	const name = "owners"

@@ -17,10 +17,7 @@ import (
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -86,16 +83,7 @@ func TestACallIsInTheTraceOfItsRequest(t *testing.T) {
 		"\nsamplingRatePerMillion: 1000000\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	crds, err := crd.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &env{binary: buildBinary(t)}
-	e.config = sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...), sallyporttest.WithAPIServerFlag("tracing-config-file", config))
-	e.kubeconfig = sallyporttest.Kubeconfig(t, e.config)
-	if e.client, err = client.New(e.config, client.Options{Scheme: scheme.Scheme}); err != nil {
-		t.Fatal(err)
-	}
+	e := newEnv(t, sallyporttest.WithAPIServerFlag("tracing-config-file", config))
 	name := e.namespace(t, "traces")
 	e.serve(t, name, "--tracing-endpoint", endpoint)
 	e.create(t, &corev1.Pod{

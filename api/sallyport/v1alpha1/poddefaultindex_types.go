@@ -15,8 +15,8 @@ const (
 )
 
 // PodDefaultIndex says which pods of its namespace are to be injected, in a form that a
-// ValidatingAdmissionPolicy can read at the same cost however many PodDefaults there
-// are. Sallyport writes it; it is not meant to be edited.
+// ValidatingAdmissionPolicy can read at little more cost if there are many PodDefaults.
+// Sallyport writes it; it is not meant to be edited.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=poddefaultindexes,singular=poddefaultindex,scope=Namespaced

@@ -72,14 +72,9 @@ func (n *namespace) disagreements(o *object) string {
 		}
 	}
 	if o.denies() {
-		for _, command := range []struct {
-			field  string
-			values []string
-		}{{"command", spec.Command}, {"args", spec.Args}} {
-			if len(command.values) > 0 {
-				out = append(out, "object.spec.containers.filter(c, "+n.takes(n.settings.CommandExcluded)+" && size(c.?"+command.field+
-					".orValue([])) > 0 && c."+command.field+" != "+literal(command.values)+").map(c, "+saysOfContainer(says(command.field))+")")
-			}
+		for _, c := range commandsOf(spec) {
+			out = append(out, "object.spec.containers.filter(c, "+n.takes(n.settings.CommandExcluded)+" && size("+c.of()+
+				") > 0 && c."+c.field+" != "+literal(c.values)+").map(c, "+saysOfContainer(says(c.field))+")")
 		}
 	}
 	if len(out) == 0 {

@@ -80,14 +80,9 @@ func (n *namespace) injection(o *object) string {
 		ops = append(ops, "object.spec.containers.transformList(i, c, "+n.takes(n.settings.MeshContainers)+", "+flatten(own)+").flatten()")
 	}
 	var commands []string
-	for _, command := range []struct {
-		field  string
-		values []string
-	}{{"command", spec.Command}, {"args", spec.Args}} {
-		if len(command.values) > 0 {
-			commands = append(commands, unless("size(c.?"+command.field+".orValue([])) > 0",
-				operation("\"/spec/containers/\" + string(i) + \"/"+command.field+"\"", literal(command.values))))
-		}
+	for _, c := range commandsOf(spec) {
+		commands = append(commands, unless("size("+c.of()+") > 0",
+			operation("\"/spec/containers/\" + string(i) + \"/"+c.field+"\"", literal(c.values))))
 	}
 	if len(commands) > 0 {
 		ops = append(ops, "object.spec.containers.transformList(i, c, "+n.takes(n.settings.CommandExcluded)+", "+flatten(commands)+").flatten()")

@@ -87,6 +87,20 @@ func containerLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
 	}
 }
 
+// command is a list of every container that is set as a whole, where there is none.
+type command struct {
+	field  string
+	values []string
+}
+
+// of is an expression for the list that the container c has.
+func (c command) of() string { return "c.?" + c.field + ".orValue([])" }
+
+// commandsOf are those that the object has.
+func commandsOf(spec *kubeflowv1alpha1.PodDefaultSpec) []command {
+	return slices.DeleteFunc([]command{{"command", spec.Command}, {"args", spec.Args}}, func(c command) bool { return len(c.values) == 0 })
+}
+
 // ownLists are those of every container.
 func ownLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
 	lists := []list{
