@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
 )
 
 const definitionKind = "CustomResourceDefinition"
@@ -25,10 +26,8 @@ type definition struct {
 	client              apiextensionsclient.CustomResourceDefinitionInterface
 	wait                func(context.Context) error
 
-	// What the last successful pass wanted and left.
-	passed               bool
-	last                 []byte
-	uid, resourceVersion string
+	last
+	uid string // of what the last successful pass left
 }
 
 func (d *definition) kind() string { return definitionKind }
@@ -37,7 +36,6 @@ func (d *definition) forget()      { d.passed = false }
 
 func (d *definition) prototype() runtime.Object { return &apiextensionsv1.CustomResourceDefinition{} }
 
-// listerWatcher selects by name: that is all that the rights allow.
 func (d *definition) listerWatcher() cache.ListerWatcher {
 	return oneByName(d.objectName, d.client.List, d.client.Watch)
 }
@@ -55,11 +53,7 @@ func (d *definition) observe(all wanted, live metav1.Object) error {
 	if live == nil {
 		return fmt.Errorf("%s %s does not exist yet; it gets its conversion webhook when it does", definitionKind, d.objectName)
 	}
-	same, err := holds(all.conversions[d.objectName], live)
-	if err == nil && !same {
-		err = fmt.Errorf("spec.conversion of %s %s is not as it should be; %s changed it last", definitionKind, d.objectName, lastManager(live, d.manager))
-	}
-	return err
+	return asWanted("spec.conversion of "+definitionKind+" "+d.objectName, all.conversions[d.objectName], live, d.manager)
 }
 
 func (d *definition) bundles(_ map[string]bool, live metav1.Object) [][]byte {
@@ -80,16 +74,10 @@ func (d *definition) pass(ctx context.Context, all wanted, live metav1.Object, f
 		d.forget()
 		return outcome{waiting: d.observe(all, nil)}, nil
 	}
-	same := d.passed && bytes.Equal(data, d.last) && d.uid == string(live.GetUID())
+	same := d.passed && bytes.Equal(data, d.data) && d.uid == string(live.GetUID())
 	if same && !full {
-		switch {
-		case live.GetResourceVersion() == d.resourceVersion:
-			return outcome{}, nil
-		case d.observe(all, live) == nil:
-			d.resourceVersion = live.GetResourceVersion()
-			return outcome{}, nil
-		case !repair:
-			return outcome{deferred: true}, nil
+		if out, done := d.settled(live, repair, func() error { return d.observe(all, live) }); done {
+			return out, nil
 		}
 	}
 
@@ -106,26 +94,24 @@ func (d *definition) pass(ctx context.Context, all wanted, live metav1.Object, f
 	case err != nil:
 		return outcome{called: true}, fmt.Errorf("spec.conversion of %s %s: %w", definitionKind, d.objectName, err)
 	}
-	d.passed, d.last, d.uid, d.resourceVersion = true, data, string(left.GetUID()), left.GetResourceVersion()
+	d.last, d.uid = last{true, data, left.GetResourceVersion()}, string(left.GetUID())
 	return outcome{called: true, written: written, repaired: written && same}, nil
 }
 
 // put applies the stanza to the definition as it is, and never creates one: with
 // the UID of what is there, an apply cannot.
 func (d *definition) put(ctx context.Context, wanted *apiextensionsac.CustomResourceDefinitionApplyConfiguration) (left *apiextensionsv1.CustomResourceDefinition, written bool, err error) {
-	for range maxConflicts {
-		var live *apiextensionsv1.CustomResourceDefinition
-		if live, err = d.client.Get(ctx, d.objectName, metav1.GetOptions{}); err != nil {
-			return nil, false, fmt.Errorf("reading it before writing: %w", err)
+	err = retry.RetryOnConflict(atOnce, func() error {
+		live, err := d.client.Get(ctx, d.objectName, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("reading it before writing: %w", err)
 		}
 		wanted.WithUID(live.GetUID()).WithResourceVersion(live.GetResourceVersion())
-		left, err = d.client.Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: d.manager, Force: true})
-		if err == nil {
-			return left, left.GetResourceVersion() != live.GetResourceVersion(), nil
+		if left, err = d.client.Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: d.manager, Force: true}); err != nil {
+			return fmt.Errorf("server-side apply: %w", err)
 		}
-		if !apierrors.IsConflict(err) {
-			return nil, false, fmt.Errorf("server-side apply: %w", err)
-		}
-	}
-	return nil, false, err
+		written = left.GetResourceVersion() != live.GetResourceVersion()
+		return nil
+	})
+	return left, written, err
 }

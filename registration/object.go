@@ -3,9 +3,7 @@
 package registration
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -14,9 +12,7 @@ import (
 	apiextensionsac "k8s.io/apiextensions-apiserver/pkg/client/applyconfiguration/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	admissionregistrationac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	"k8s.io/client-go/tools/cache"
 )
@@ -28,19 +24,6 @@ const (
 
 // callTimeout is for one call of the API server.
 const callTimeout = 30 * time.Second
-
-// maxConflicts is how often a repair begins anew because the object changed
-// under its hands.
-const maxConflicts = 5
-
-// client is the part of client-go's typed clients that keeping an object needs.
-type client[Object metav1.Object, List runtime.Object, Wanted any] interface {
-	Apply(ctx context.Context, wanted Wanted, opts metav1.ApplyOptions) (Object, error)
-	Get(ctx context.Context, name string, opts metav1.GetOptions) (Object, error)
-	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
-	List(ctx context.Context, opts metav1.ListOptions) (List, error)
-	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
-}
 
 // kept is an object of a Keeper. It belongs to one goroutine, save for the
 // informer's store and for bundles.
@@ -82,26 +65,14 @@ type outcome struct {
 	waiting  error // why it cannot be right before something else changes
 }
 
-// object is the state of one kept configuration.
-type object[Object interface {
-	metav1.Object
-	comparable
-}, List runtime.Object, Wanted comparable] struct {
-	objectName, kindName, manager string
-	client                        client[Object, List, Wanted]
-	new                           func() runtime.Object
-	wanted                        func(wanted) Wanted  // zero if there should be none
-	empty                         func() Wanted        // without webhooks
-	at                            func(Wanted, string) // applies only to that resource version
-	webhooks                      func(Object) []liveWebhook
-	selectors                     func(Wanted) []selectorField
-	wait                          func(context.Context) error // before calls of the API server
+// object is a kept configuration of webhooks, which others may have webhooks in too.
+type object[Object metav1.Object, List runtime.Object, Wanted comparable] struct {
+	applied[Object, List, Wanted]
+	empty     func() Wanted // without webhooks
+	webhooks  func(Object) []liveWebhook
+	selectors func(Wanted) []selectorField
 
-	// What the last successful pass wanted (nil: no object) and left.
-	passed          bool
-	last            []byte
-	before          map[string]*metav1.LabelSelector
-	resourceVersion string // empty: no object
+	before map[string]*metav1.LabelSelector // what the last successful pass wanted
 }
 
 // liveWebhook is what has to be known of a webhook in the cluster.
@@ -116,16 +87,12 @@ var selectorFields = [2]string{"namespaceSelector", "objectSelector"}
 func mutatingObject(o Options, wait func(context.Context) error) kept {
 	return &object[*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.MutatingWebhookConfigurationList,
 		*admissionregistrationac.MutatingWebhookConfigurationApplyConfiguration]{
-		objectName: o.Config.Name, kindName: mutatingKind, manager: o.FieldManager, wait: wait,
-		client: o.Client.MutatingWebhookConfigurations(),
-		new:    func() runtime.Object { return &admissionregistrationv1.MutatingWebhookConfiguration{} },
-		wanted: func(c wanted) *admissionregistrationac.MutatingWebhookConfigurationApplyConfiguration {
-			return c.Mutating
-		},
+		applied: newApplied(o, wait, mutatingKind, &admissionregistrationv1.MutatingWebhookConfiguration{}, o.Client.MutatingWebhookConfigurations(),
+			func(w wanted) *admissionregistrationac.MutatingWebhookConfigurationApplyConfiguration {
+				return w.Mutating
+			},
+			(*admissionregistrationac.MutatingWebhookConfigurationApplyConfiguration).WithResourceVersion),
 		empty: o.Config.mutating,
-		at: func(c *admissionregistrationac.MutatingWebhookConfigurationApplyConfiguration, version string) {
-			c.WithResourceVersion(version)
-		},
 		webhooks: func(c *admissionregistrationv1.MutatingWebhookConfiguration) []liveWebhook {
 			var out []liveWebhook
 			for _, w := range c.Webhooks {
@@ -147,16 +114,12 @@ func mutatingObject(o Options, wait func(context.Context) error) kept {
 func validatingObject(o Options, wait func(context.Context) error) kept {
 	return &object[*admissionregistrationv1.ValidatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfigurationList,
 		*admissionregistrationac.ValidatingWebhookConfigurationApplyConfiguration]{
-		objectName: o.Config.Name, kindName: validatingKind, manager: o.FieldManager, wait: wait,
-		client: o.Client.ValidatingWebhookConfigurations(),
-		new:    func() runtime.Object { return &admissionregistrationv1.ValidatingWebhookConfiguration{} },
-		wanted: func(c wanted) *admissionregistrationac.ValidatingWebhookConfigurationApplyConfiguration {
-			return c.Validating
-		},
+		applied: newApplied(o, wait, validatingKind, &admissionregistrationv1.ValidatingWebhookConfiguration{}, o.Client.ValidatingWebhookConfigurations(),
+			func(w wanted) *admissionregistrationac.ValidatingWebhookConfigurationApplyConfiguration {
+				return w.Validating
+			},
+			(*admissionregistrationac.ValidatingWebhookConfigurationApplyConfiguration).WithResourceVersion),
 		empty: o.Config.validating,
-		at: func(c *admissionregistrationac.ValidatingWebhookConfigurationApplyConfiguration, version string) {
-			c.WithResourceVersion(version)
-		},
 		webhooks: func(c *admissionregistrationv1.ValidatingWebhookConfiguration) []liveWebhook {
 			var out []liveWebhook
 			for _, w := range c.Webhooks {
@@ -175,33 +138,7 @@ func validatingObject(o Options, wait func(context.Context) error) kept {
 	}
 }
 
-func (o *object[Object, List, Wanted]) kind() string              { return o.kindName }
-func (o *object[Object, List, Wanted]) name() string              { return o.objectName }
-func (o *object[Object, List, Wanted]) prototype() runtime.Object { return o.new() }
-func (o *object[Object, List, Wanted]) forget()                   { o.passed, o.before = false, nil }
-
-// listerWatcher selects by name: that is all that the rights allow.
-func (o *object[Object, List, Wanted]) listerWatcher() cache.ListerWatcher {
-	return oneByName(o.objectName, o.client.List, o.client.Watch)
-}
-
-// oneByName lists and watches the object with that name alone: more the rights do not
-// allow.
-func oneByName[List runtime.Object](
-	name string, list func(context.Context, metav1.ListOptions) (List, error), follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
-) cache.ListerWatcher {
-	selector := fields.OneTermEqualSelector("metadata.name", name).String()
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			opts.FieldSelector = selector
-			return list(ctx, opts)
-		},
-		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			opts.FieldSelector = selector
-			return follow(ctx, opts)
-		},
-	}
-}
+func (o *object[Object, List, Wanted]) forget() { o.passed, o.before = false, nil }
 
 func (o *object[Object, List, Wanted]) observe(all wanted, live metav1.Object) error {
 	wanted := o.wanted(all)
@@ -216,11 +153,7 @@ func (o *object[Object, List, Wanted]) observe(all wanted, live metav1.Object) e
 		return fmt.Errorf("%s %s does not exist", o.kindName, o.objectName)
 	}
 	defer o.adopt(wanted, live.(Object))()
-	same, err := holds(wanted, live)
-	if err == nil && !same {
-		err = fmt.Errorf("%s %s is not as it should be; %s changed it last", o.kindName, o.objectName, lastManager(live, o.manager))
-	}
-	return err
+	return asWanted(o.kindName+" "+o.objectName, wanted, live, o.manager)
 }
 
 // ours tells whether webhooks in the object are ours.
@@ -252,101 +185,17 @@ func (o *object[Object, List, Wanted]) bundles(names map[string]bool, live metav
 
 func (o *object[Object, List, Wanted]) pass(ctx context.Context, all wanted, live metav1.Object, full, repair bool) (outcome, error) {
 	var none Wanted
-	wanted := o.wanted(all)
-	var data []byte
 	before := map[string]*metav1.LabelSelector{}
-	if wanted != none {
-		var err error
-		if data, err = json.Marshal(wanted); err != nil {
-			return outcome{}, err
-		}
+	if wanted := o.wanted(all); wanted != none {
 		for _, s := range o.selectors(wanted) {
 			before[s.key()] = plain(*s.value)
 		}
 	}
-	liveVersion := ""
-	if live != nil {
-		liveVersion = live.GetResourceVersion()
+	out, err := o.reconcile(ctx, o, all, live, full, repair)
+	if err == nil {
+		o.before = before
 	}
-	same := o.passed && bytes.Equal(data, o.last)
-	if same && !full {
-		switch {
-		case liveVersion == o.resourceVersion:
-			return outcome{}, nil
-		case o.observe(all, live) == nil:
-			o.resourceVersion = liveVersion
-			return outcome{}, nil
-		case !repair:
-			return outcome{deferred: true}, nil
-		}
-	}
-
-	if err := o.wait(ctx); err != nil {
-		return outcome{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	out := outcome{called: true}
-	var left string
-	var drifted bool
-	var err error
-	if wanted == none {
-		left, out.written, err = o.remove(ctx, nil)
-		drifted = out.written
-	} else {
-		left, drifted, err = o.put(ctx, wanted)
-		out.written = left != o.resourceVersion
-	}
-	if err != nil {
-		return outcome{called: true}, fmt.Errorf("%s %s: %w", o.kindName, o.objectName, err)
-	}
-	out.repaired = drifted && same
-	o.passed, o.last, o.before, o.resourceVersion = true, data, before, left
-	return out, nil
-}
-
-// apply returns the resource version that the object has now. Force takes over
-// the fields in wanted from other managers, and only those. The API server does
-// not write an object that is right already.
-func (o *object[Object, List, Wanted]) apply(ctx context.Context, wanted Wanted) (string, error) {
-	applied, err := o.client.Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: o.manager, Force: true})
-	if err != nil {
-		return "", fmt.Errorf("server-side apply: %w", err)
-	}
-	return applied.GetResourceVersion(), nil
-}
-
-// put applies what is wanted. It reads the object first and applies to that
-// version of it, so that the selectors of others are kept, and so that it is known
-// whether others have changed something of ours, and not only something of their
-// own. It returns the resource version that the object has now, and whether it
-// was not what is wanted.
-func (o *object[Object, List, Wanted]) put(ctx context.Context, wanted Wanted) (left string, drifted bool, err error) {
-	var conflict error
-	for range maxConflicts {
-		live, err := o.client.Get(ctx, o.objectName, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			o.at(wanted, "")
-			left, err := o.apply(ctx, wanted)
-			return left, true, err
-		}
-		if err != nil {
-			return "", false, fmt.Errorf("reading it before writing: %w", err)
-		}
-		restore := o.adopt(wanted, live)
-		same, err := holds(wanted, live)
-		if err != nil {
-			return "", false, err
-		}
-		o.at(wanted, live.GetResourceVersion())
-		left, err := o.apply(ctx, wanted)
-		restore()
-		if !apierrors.IsConflict(err) {
-			return left, !same, err
-		}
-		conflict = err
-	}
-	return "", false, conflict
+	return out, err
 }
 
 // remove takes the own webhooks out of the object, and then deletes it if it is
