@@ -63,6 +63,7 @@ func (f *clusterFlags) complete(cmd *cobra.Command, path string) []string {
 
 // cluster is read from, and never written to.
 type cluster struct {
+	config    *rest.Config
 	client    rest.Interface
 	namespace string
 }
@@ -81,12 +82,20 @@ func (f *clusterFlags) open() (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{client: clients.Discovery().RESTClient(), namespace: cmp.Or(f.namespace, namespace)}, nil
+	return &cluster{config: config, client: clients.Discovery().RESTClient(), namespace: cmp.Or(f.namespace, namespace)}, nil
+}
+
+// answer is what was answered. The error has the API server's words.
+func answer(result rest.Result) ([]byte, error) {
+	if err := result.Error(); err != nil { // that of Raw would be "unknown"
+		return nil, err
+	}
+	return result.Raw()
 }
 
 // get reads one object.
 func (c *cluster) get(ctx context.Context, path string) (*object, error) {
-	raw, err := c.client.Get().AbsPath(path).Do(ctx).Raw()
+	raw, err := answer(c.client.Get().AbsPath(path).Do(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +125,7 @@ func (c *cluster) getNamed(ctx context.Context, collection, kind, name string) (
 func (c *cluster) list(ctx context.Context, path string) ([]*object, error) {
 	var all []*object
 	for next := ""; ; {
-		raw, err := c.client.Get().AbsPath(path).Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Do(ctx).Raw()
+		raw, err := answer(c.client.Get().AbsPath(path).Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Do(ctx))
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -78,6 +79,8 @@ type clusterDefaults struct {
 	all       []*clusterDefault
 }
 
+var errNoPodDefaults = errors.New("the cluster has no PodDefaults: install their CustomResourceDefinition, see 'sallyport manifests --part crd'")
+
 // defaults reads those of a namespace. A ClusterPodDefault may be hidden from the user,
 // as may the labels of the namespace: that is said on notes.
 func (c *cluster) defaults(ctx context.Context, namespace string, notes io.Writer) (*clusterDefaults, error) {
@@ -86,7 +89,7 @@ func (c *cluster) defaults(ctx context.Context, namespace string, notes io.Write
 	objects, err := c.list(ctx, path(kubeflowv1alpha1.GroupName, kubeflowv1alpha1.Version, "namespaces/"+namespace+"/"+kubeflowv1alpha1.PodDefaultResource))
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("the cluster has no PodDefaults: install their CustomResourceDefinition, see 'sallyport manifests --part crd'")
+		return nil, errNoPodDefaults
 	case err != nil:
 		return nil, fmt.Errorf("list PodDefaults of the namespace %s: %w", namespace, err)
 	}
@@ -111,16 +114,24 @@ func (c *cluster) defaults(ctx context.Context, namespace string, notes io.Write
 }
 
 func (c *cluster) readNamespaceLabels(ctx context.Context, into *clusterDefaults, notes io.Writer) error {
-	ns, err := c.get(ctx, "/api/v1/namespaces/"+into.namespace)
+	set, err := c.namespaceLabels(ctx, into.namespace)
 	switch {
 	case apierrors.IsForbidden(err):
 		note(notes, "note: you may not read the namespace %s: which ClusterPodDefaults are for it is a guess", into.namespace)
 	case err != nil:
-		return fmt.Errorf("read the namespace %s: %w", into.namespace, err)
-	case ns.Labels != nil:
-		into.labels = ns.Labels
+		return err
+	case set != nil:
+		into.labels = set
 	}
 	return nil
+}
+
+func (c *cluster) namespaceLabels(ctx context.Context, namespace string) (labels.Set, error) {
+	ns, err := c.get(ctx, "/api/v1/namespaces/"+namespace)
+	if err != nil {
+		return nil, fmt.Errorf("read the namespace %s: %w", namespace, err)
+	}
+	return ns.Labels, nil
 }
 
 // sort puts them into the order in which they are applied.

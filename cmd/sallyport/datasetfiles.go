@@ -3,13 +3,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -66,37 +63,8 @@ func (f *datasetFiles) rank(ctx context.Context, out *outcome, settings dataset.
 	if len(reasons) == 0 {
 		return nil
 	}
-	type ranked struct {
-		name   string
-		weight int
-		text   string
-	}
-	var list []ranked
-	for _, node := range f.nodes {
-		weight, sources, missing := 0, []string{}, []string{}
-		for _, reason := range reasons {
-			switch meets := reason.Meets(node.Labels); {
-			case meets:
-				weight += reason.Weight
-				sources = append(sources, reason.Source())
-			case reason.Weight == 0:
-				missing = append(missing, reason.Source())
-			}
-		}
-		switch {
-		case len(missing) > 0:
-			list = append(list, ranked{node.Name, -1, "cannot run the pod: " + strings.Join(missing, "; ")})
-		case len(sources) == 0:
-			list = append(list, ranked{node.Name, 0, "0: nothing draws the pod there"})
-		default:
-			list = append(list, ranked{node.Name, weight, fmt.Sprintf("%d: %s", weight, strings.Join(sources, "; "))})
-		}
-	}
-	slices.SortStableFunc(list, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.name, b.name))
-	})
-	for _, node := range list {
-		note(notes, "note: %s on node %s: %s", out.object.title(), node.name, node.text)
+	for _, node := range rankNodes(reasons, f.nodes) {
+		note(notes, "note: %s on node %s: %s", out.object.title(), node.Node, node.describe("; ", func(i int) string { return reasons[i].Source() }))
 	}
 	return nil
 }

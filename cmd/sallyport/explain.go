@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -82,11 +84,14 @@ func newExplainCommand() *cobra.Command {
 	o, output := defaultsOptions{settings: defaultBuiltinSettings()}, explainOutputs[0]
 	cmd := &cobra.Command{
 		Use:   "explain TYPE/NAME | -f FILE",
-		Short: "Say which PodDefaults of a cluster are for a pod, and which are not, and why",
+		Short: "Say which PodDefaults of a cluster are for a pod, which nodes its datasets want, and why",
 		Long: "Explain shows, for a pod or for what makes pods, which PodDefaults and ClusterPodDefaults of the cluster\n" +
 			"match, what each of them adds, which do not match and by which label, and what conflicts. Nothing is\n" +
 			"written. Of a pod that runs it tells what was applied when it was created; what each added is found\n" +
 			"out by the template of what made it, with the PodDefaults as they are now.\n\n" +
+			"For a pod that asks to be placed by its Fluid datasets it shows which nodes they require or prefer, and\n" +
+			"what draws the pod to each node; --config says how the server's webhook dataset is set up, if not by\n" +
+			"default.\n\n" +
 			"Exit status: 0 if the pod would be admitted, 3 if it would be denied, 1 anything else.",
 		Example: "  sallyport explain pod/web-0\n\n" +
 			"  sallyport explain deployment/web -n team-a\n\n" +
@@ -116,10 +121,14 @@ func (o *defaultsOptions) explain(cmd *cobra.Command, args []string, output stri
 	if err != nil {
 		return err
 	}
-	known := map[string]*clusterDefaults{}
+	datasets, err := newDatasetExplainer(c, o.settings.dataset, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	x := explainer{defaultsOptions: o, cluster: c, datasets: datasets, notes: cmd.ErrOrStderr(), known: map[string]*clusterDefaults{}}
 	denied := false
 	for _, object := range objects {
-		e, err := o.explainOne(cmd, c, object, known)
+		e, err := x.explain(cmd.Context(), object)
 		if err != nil {
 			return err
 		}
@@ -148,6 +157,7 @@ type explanation struct {
 	Note        string        `json:"note,omitempty"`
 	Matching    []explained   `json:"matching"`
 	NotMatching []notMatching `json:"notMatching"`
+	Datasets    *placement    `json:"datasets,omitempty"`
 	// Denied is the message of the denial.
 	Denied   string   `json:"denied,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
@@ -167,18 +177,28 @@ type notMatching struct {
 	Reason string `json:"reason"`
 }
 
-func (o *defaultsOptions) explainOne(cmd *cobra.Command, c *cluster, given *object, cache map[string]*clusterDefaults) (*explanation, error) {
-	namespace := given.Namespace
-	if namespace == "" {
-		namespace = c.namespace
-	}
-	known := cache[namespace]
+// explainer explains pods of a cluster.
+type explainer struct {
+	*defaultsOptions
+	cluster  *cluster
+	datasets *datasetExplainer
+	notes    io.Writer
+	known    map[string]*clusterDefaults // by namespace
+}
+
+func (x *explainer) explain(ctx context.Context, given *object) (*explanation, error) {
+	namespace := cmp.Or(given.Namespace, x.cluster.namespace)
+	known, missing := x.known[namespace], error(nil)
 	if known == nil {
 		var err error
-		if known, err = c.defaults(cmd.Context(), namespace, cmd.ErrOrStderr()); err != nil {
+		switch known, err = x.cluster.defaults(ctx, namespace, x.notes); {
+		case errors.Is(err, errNoPodDefaults):
+			known, missing = &clusterDefaults{namespace: namespace}, err
+		case err != nil:
 			return nil, err
+		default:
+			x.known[namespace] = known
 		}
-		cache[namespace] = known
 	}
 	e := &explanation{Object: given.title(), Namespace: namespace}
 	pod, err := template(given)
@@ -188,11 +208,11 @@ func (o *defaultsOptions) explainOne(cmd *cobra.Command, c *cluster, given *obje
 	var stored *object // as it was admitted
 	if pod == given && given.UID != "" {
 		stored = given
-		if pod, e.Basis, err = asItCame(cmd.Context(), c, given, known); err != nil {
+		if pod, e.Basis, err = asItCame(ctx, x.cluster, given, known); err != nil {
 			return nil, err
 		}
 	}
-	out, err := o.try(cmd.Context(), pod, known)
+	out, err := x.try(ctx, pod, known)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", given.at(), given.title(), err)
 	}
@@ -201,7 +221,34 @@ func (o *defaultsOptions) explainOne(cmd *cobra.Command, c *cluster, given *obje
 		e.Denied = out.denied.Message
 	}
 	e.match(known, pod, stored, out)
+	if err := x.place(ctx, e, stored, out); err != nil {
+		return nil, fmt.Errorf("%s: %s: datasets: %w", given.at(), given.title(), err)
+	}
+	if missing != nil && e.Datasets == nil && e.Denied == "" {
+		return nil, missing
+	}
 	return e, nil
+}
+
+// place adds what the pod's datasets want.
+func (x *explainer) place(ctx context.Context, e *explanation, stored *object, out *outcome) error {
+	pod := out.after
+	if stored != nil {
+		pod = stored.raw
+	} else if out.denied != nil {
+		return nil
+	}
+	var err error
+	e.Datasets, err = x.datasets.explain(ctx, e.Namespace, pod)
+	switch {
+	case err == nil || !dataset.IsRefusal(err):
+		return err
+	case stored != nil:
+		e.Datasets = &placement{Problem: err.Error()}
+	default:
+		e.Denied = err.Error()
+	}
+	return nil
 }
 
 // asItCame is what a pod that runs was made from, as far as that is known: the template
@@ -515,6 +562,9 @@ func (e *explanation) printText(out io.Writer) error {
 	}
 	for _, m := range e.NotMatching {
 		line("  %s: %s", m.Name, m.Reason)
+	}
+	if e.Datasets != nil {
+		e.Datasets.print(line)
 	}
 	if e.Denied != "" {
 		line("\nDenied: %s", e.Denied)

@@ -51,3 +51,7 @@ func Explain(ctx context.Context, source Source, settings Settings, namespace st
 }
 
 var errNoPod = errors.New("it is no pod")
+
+// IsRefusal tells whether an error of [Explain] is a decision about the pod, with a message
+// for its author, and no fault.
+func IsRefusal(err error) bool { return asRefusal(err) != nil }

@@ -84,7 +84,7 @@ func (w *Watcher) createScripts(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	err = w.core.Post().Namespace(namespace).Resource("configmaps").SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx).Error()
+	err = w.reader.core.Post().Namespace(namespace).Resource("configmaps").SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx).Error()
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

@@ -12,11 +12,9 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
@@ -35,11 +33,9 @@ const absentInterval = 5 * time.Second
 // installed is followed as soon as it is. What is asked for afresh, DaemonSets and
 // PersistentVolumes, is read from the API server at the time. See [Watch].
 type Watcher struct {
+	reader   *Reader
 	index    *Index
 	follows  map[Kind]*follow
-	core     *rest.RESTClient
-	apps     *rest.RESTClient
-	fluid    *rest.RESTClient
 	logger   *slog.Logger
 	sidecars atomic.Bool
 	changed  chan struct{} // Datasets have changed
@@ -63,29 +59,16 @@ type follow struct {
 // config must be allowed to get, list and watch claims, Datasets and runtimes and, for
 // sidecars, to get DaemonSets and PersistentVolumes and to create ConfigMaps.
 func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
-	w := &Watcher{index: NewIndex(), follows: map[Kind]*follow{}, logger: logger, changed: make(chan struct{}, 1)}
 	config = rest.CopyConfig(config)
 	config.RateLimiter, config.QPS, config.Burst = nil, 100, 200
+	reader, err := NewReader(config)
+	if err != nil {
+		return nil, err
+	}
+	w := &Watcher{reader: reader, index: NewIndex(), follows: map[Kind]*follow{}, logger: logger, changed: make(chan struct{}, 1)}
 	claims, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("client for claims: %w", err)
-	}
-	codecs := serializer.NewCodecFactory(leanScheme()).WithoutConversion()
-	for _, c := range []struct {
-		client  **rest.RESTClient
-		api     string
-		version schema.GroupVersion
-	}{
-		{&w.core, "/api", schema.GroupVersion{Version: "v1"}},
-		{&w.apps, "/apis", schema.GroupVersion{Group: "apps", Version: "v1"}},
-		{&w.fluid, "/apis", schema.GroupVersion{Group: Group, Version: Version}},
-	} {
-		config := rest.CopyConfig(config)
-		config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &c.version, c.api, codecs
-		config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-		if *c.client, err = rest.RESTClientFor(config); err != nil {
-			return nil, fmt.Errorf("client for %s: %w", c.version, err)
-		}
 	}
 	resource := claims.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"})
 	w.follow(ClaimKind, &metav1.PartialObjectMetadata{}, &cache.ListWatch{
@@ -107,11 +90,11 @@ func (w *Watcher) lister(resource string) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			out := &leanList{}
-			return out, w.fluid.Get().Resource(resource).VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(out)
+			return out, w.reader.fluid.Get().Resource(resource).VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(out)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.Watch = true
-			return w.fluid.Get().Resource(resource).VersionedParams(&options, metav1.ParameterCodec).Watch(ctx)
+			return w.reader.fluid.Get().Resource(resource).VersionedParams(&options, metav1.ParameterCodec).Watch(ctx)
 		},
 	}
 }
@@ -210,57 +193,11 @@ func (w *Watcher) Find(ctx context.Context, ref Ref, fresh bool) (*Object, error
 	f := w.follows[ref.Kind]
 	switch {
 	case fresh || f == nil:
-		return w.read(ctx, ref)
+		return w.reader.Find(ctx, ref, true)
 	case f.absent.Load():
 		return nil, ErrNotInstalled
 	}
 	return w.index.Find(ctx, ref, false)
-}
-
-// read asks the API server.
-func (w *Watcher) read(ctx context.Context, ref Ref) (*Object, error) {
-	// A claim is what the author of a pod has written, and nobody has checked it yet.
-	if len(content.IsPathSegmentName(ref.Name)) > 0 {
-		return nil, nil
-	}
-	client, resource := w.fluid, ""
-	switch ref.Kind {
-	case ClaimKind:
-		client, resource = w.core, "persistentvolumeclaims"
-	case VolumeKind:
-		client, resource = w.core, "persistentvolumes"
-	case DaemonSetKind:
-		client, resource = w.apps, "daemonsets"
-	case DatasetKind:
-		resource = datasetResource.resource
-	default:
-		resource = runtimeKinds[typeOf(ref.Kind)].resource
-	}
-	get := client.Get().Resource(resource).Name(ref.Name)
-	if ref.Namespace != "" {
-		get = get.Namespace(ref.Namespace)
-	}
-	result := get.Do(ctx)
-	raw, _ := result.Raw()
-	err := result.Error() // which looks for a Status in the answer
-	switch {
-	case apierrors.IsNotFound(err):
-		// Where there is no such API, the answer is no Status of the API.
-		if apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
-			return nil, ErrNotInstalled
-		}
-		return nil, nil
-	case err != nil && (apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)):
-		return nil, admission.Unavailable(err, time.Second)
-	case err != nil:
-		return nil, err
-	}
-	_, object, err := Parse(ref.Kind, raw)
-	if err != nil {
-		return nil, err
-	}
-	object.prepare(ref)
-	return object, nil
 }
 
 // objectOf is what is kept of an object that was listed or watched.

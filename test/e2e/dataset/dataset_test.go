@@ -49,6 +49,7 @@ func TestDatasets(t *testing.T) {
 	}{
 		{"pods land where their dataset is cached", testPreferred},
 		{"pods without a dataset avoid nodes with cache", testAvoid},
+		{"why a pod is where it is can be asked", testExplained},
 		{"with the cache full, pods land in its zone, its region, and elsewhere", testTiers},
 		{"a pod that requires its dataset waits for nodes with cache", testRequired},
 		{"a pod that requires two datasets lands where both are cached", testBoth},
