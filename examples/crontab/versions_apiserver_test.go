@@ -30,7 +30,6 @@ import (
 	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
 	"github.com/sallyport-io/sallyport/examples/crontab/api/v1alpha1"
 	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -172,15 +171,6 @@ func TestVersionsOnARealAPIServer(t *testing.T) {
 		}
 		return nil
 	})
-	// Nobody acts on it here, where no kube-controller-manager runs; but it is served.
-	out, err := kubectl(ctx, t, config, "create", "--dry-run=server", "--validate=strict", "-f", "config/migration/storageversionmigration.yaml")
-	if processtest.KubernetesMinor(t) < 37 { // by default it is served since then
-		if err == nil || !strings.Contains(out, `no matches for kind "StorageVersionMigration"`) {
-			t.Errorf("kubectl: %s, %v", out, err)
-		}
-	} else if err != nil {
-		t.Errorf("kubectl: %s, %v", out, err)
-	}
 	migrate(ctx, t, cluster)
 
 	// What is stored as v1 is read as v1 without anybody's help, and not as v1beta1.
@@ -190,7 +180,7 @@ func TestVersionsOnARealAPIServer(t *testing.T) {
 			t.Errorf("%s was not migrated: %v", name, err)
 		}
 	}
-	out, err = kubectl(ctx, t, config, "get", "crontabs.v1beta1.stable.example.com", "old", "-n", "default")
+	out, err := kubectl(ctx, t, config, "get", "crontabs.v1beta1.stable.example.com", "old", "-n", "default")
 	if err == nil || !strings.Contains(out, "conversion webhook for stable.example.com/v1, Kind=CronTab failed") {
 		t.Errorf("without a converter kubectl says %q", out)
 	}
