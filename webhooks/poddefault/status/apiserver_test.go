@@ -196,6 +196,7 @@ func TestStatusesOnAnAPIServer(t *testing.T) {
 	const many = 1000
 	name := func(i int) string { return fmt.Sprintf("number-%04d", i) }
 	numbers := make(chan int)
+	began := time.Now()
 	var writers sync.WaitGroup
 	for range 8 {
 		writers.Go(func() {
@@ -231,7 +232,7 @@ func TestStatusesOnAnAPIServer(t *testing.T) {
 	if name, times := seen.most(); times >= 3 {
 		t.Errorf("the status of %s was written %d times", name, times)
 	}
-	t.Logf("%v writes for %d objects", testutil.ToFloat64(first.metrics.writes.WithLabelValues("success")), many)
+	t.Logf("%s from the first object to the last status, %v writes for %d objects", time.Since(began).Round(time.Millisecond), testutil.ToFloat64(first.metrics.writes.WithLabelValues("success")), many)
 	if failed := testutil.ToFloat64(first.metrics.writes.WithLabelValues("failure")); failed > 0 {
 		t.Errorf("%v writes have failed", failed)
 	}
