@@ -61,7 +61,10 @@ func (x *datasetExplainer) explain(ctx context.Context, namespace string, pod []
 	settings := x.settings
 	if settings.NamespaceLabel { // counts for all pods of namespaces that ask
 		labels, err := x.cluster.namespaceLabels(ctx, namespace)
-		if err != nil && !apierrors.IsForbidden(err) {
+		switch {
+		case apierrors.IsForbidden(err):
+			note(x.notes, "note: you may not read the namespace %s: whether all of its pods ask to be placed by datasets is not known", namespace)
+		case err != nil:
 			return nil, err
 		}
 		settings.NamespaceLabel = labels[dataset.InjectionLabel] == "true"

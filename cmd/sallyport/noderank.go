@@ -27,13 +27,13 @@ func rankNodes(reasons []dataset.Reason, nodes []*object) []nodeRank {
 	ranks := make([]nodeRank, len(nodes))
 	for i, node := range nodes {
 		rank := nodeRank{Node: node.Name}
-		for i, reason := range reasons {
+		for n, reason := range reasons {
 			switch meets := reason.Meets(node.Labels); {
 			case meets:
 				rank.Weight += reason.Weight
-				rank.Draws = append(rank.Draws, i)
+				rank.Draws = append(rank.Draws, n)
 			case reason.Weight == 0:
-				rank.Lacks = append(rank.Lacks, i)
+				rank.Lacks = append(rank.Lacks, n)
 			}
 		}
 		ranks[i] = rank
