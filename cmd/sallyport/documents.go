@@ -161,7 +161,13 @@ func (d *document) lineOf(pointer jsontext.Pointer) int {
 		return d.line
 	}
 	line, _ := lineOf(d.node(), tokens)
-	return max(d.line, d.before+line)
+	return max(d.line, min(d.before+line, d.lastLine()))
+}
+
+// lastLine is the last line of the file that the document has. Lines end where editors
+// have them end; for YAML some other characters end lines as well.
+func (d *document) lastLine() int {
+	return d.before + bytes.Count(bytes.TrimRight(d.text, "\r\n"), []byte("\n")) + 1
 }
 
 func (d *document) node() *yamlv3.Node {

@@ -219,6 +219,7 @@ func FuzzParseObjects(f *testing.F) {
 		`{"apiVersion":"v1","kind":"Pod"}` + "\n" + `{"apiVersion":"v1","kind":"Pod","kind":1}`, "{a: b}\r\n{c: d}\r\n", "[\n1,\n", "\xff\xfea\x00", "\xff\xfe", "\ufeff{",
 		"a: &a [*a]\n", "a: &a {b: 1}\nc: {<<: *a}\n", "? a\n: b\n", "a: |\n  ---\n---\n--- x\n---\t#\n", "a: 1\na: 2\nb: 1\nb: 2\n", "--- |\n{\n", "{\"a\":\n\n\"\\ud800\"}",
 		"apiVersion: a/b/c\nkind: \"\\n\"\n", "kind: List\napiVersion: v1\nitems: {}\n", "'\n'", "\x00", ".nan", "!!binary x", "<<: x", "metadata: {ownerReferences: [{controller: 1}]}",
+		"0: 0\n1: 0\n2: 0\r\r\rmetadata: 000", "kind: a\u2028\u0085metadata: 0",
 	} {
 		f.Add([]byte(seed))
 	}

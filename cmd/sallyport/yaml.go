@@ -79,7 +79,6 @@ func outsideDocument(text string) bool {
 // into errors that know those of the file.
 func (d *document) yamlErrors(err error) error {
 	var errs []error
-	last := d.before + bytes.Count(bytes.TrimRight(d.text, "\r\n"), []byte("\n")) + 1
 	for text := range strings.SplitSeq(err.Error(), "\n") {
 		text = strings.TrimPrefix(text, "error converting YAML to JSON: ")
 		if text == "yaml: unmarshal errors:" {
@@ -88,7 +87,7 @@ func (d *document) yamlErrors(err error) error {
 		line := d.line
 		if m := yamlLine.FindStringSubmatch(text); m != nil {
 			// What is missing at the end is missing behind the last line.
-			line, text = min(d.before+yamlErrorLine(m), last), m[2]
+			line, text = min(d.before+yamlErrorLine(m), d.lastLine()), m[2]
 		}
 		text = "not YAML: " + strings.TrimPrefix(text, "yaml: ")
 		if d.indentedByTab(line) {
