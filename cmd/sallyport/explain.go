@@ -184,21 +184,21 @@ type explainer struct {
 	datasets *datasetExplainer
 	notes    io.Writer
 	known    map[string]*clusterDefaults // by namespace
+
+	noPodDefaults bool // the cluster does not know the kind
 }
 
 func (x *explainer) explain(ctx context.Context, given *object) (*explanation, error) {
 	namespace := cmp.Or(given.Namespace, x.cluster.namespace)
-	known, missing := x.known[namespace], error(nil)
+	known := x.known[namespace]
 	if known == nil {
 		var err error
-		switch known, err = x.cluster.defaults(ctx, namespace, x.notes); {
-		case errors.Is(err, errNoPodDefaults):
-			known, missing = &clusterDefaults{namespace: namespace}, err
-		case err != nil:
+		if known, err = x.cluster.defaults(ctx, namespace, x.notes); errors.Is(err, errNoPodDefaults) {
+			x.noPodDefaults, known = true, &clusterDefaults{namespace: namespace}
+		} else if err != nil {
 			return nil, err
-		default:
-			x.known[namespace] = known
 		}
+		x.known[namespace] = known
 	}
 	e := &explanation{Object: given.title(), Namespace: namespace}
 	pod, err := template(given)
@@ -224,8 +224,8 @@ func (x *explainer) explain(ctx context.Context, given *object) (*explanation, e
 	if err := x.place(ctx, e, stored, out); err != nil {
 		return nil, fmt.Errorf("%s: %s: datasets: %w", given.at(), given.title(), err)
 	}
-	if missing != nil && e.Datasets == nil && e.Denied == "" {
-		return nil, missing
+	if x.noPodDefaults && e.Datasets == nil && e.Denied == "" {
+		return nil, errNoPodDefaults // there is nothing to explain
 	}
 	return e, nil
 }
