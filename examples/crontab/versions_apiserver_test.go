@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,12 +51,27 @@ func clientFor(t *testing.T, config *rest.Config) client.Client {
 	return cluster
 }
 
+// definitionOf is the one of CronTabs in the cluster.
+func definitionOf(ctx context.Context, cluster client.Client) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	return crd, cluster.Get(ctx, client.ObjectKey{Name: "crontabs.stable.example.com"}, crd)
+}
+
+// stores is an error if the definition has other stored versions.
+func stores(ctx context.Context, cluster client.Client, versions ...string) error {
+	crd, err := definitionOf(ctx, cluster)
+	if err == nil && !slices.Equal(crd.Status.StoredVersions, versions) {
+		err = fmt.Errorf("stored versions are %v", crd.Status.StoredVersions)
+	}
+	return err
+}
+
 // edit changes the definition, and returns when the API server has accepted it.
 func edit(ctx context.Context, t *testing.T, cluster client.Client, change func(*apiextensionsv1.CustomResourceDefinition)) {
 	t.Helper()
-	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if err := cluster.Get(ctx, client.ObjectKey{Name: "crontabs.stable.example.com"}, crd); err != nil {
+		crd, err := definitionOf(ctx, cluster)
+		if err != nil {
 			return err
 		}
 		change(crd)
@@ -165,11 +181,7 @@ func TestVersionsOnARealAPIServer(t *testing.T) {
 		if err == nil {
 			return errors.New(out)
 		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := cluster.Get(ctx, client.ObjectKey{Name: "crontabs.stable.example.com"}, crd); err != nil || len(crd.Status.StoredVersions) != 2 {
-			return fmt.Errorf("stored versions are %v, %w", crd.Status.StoredVersions, err)
-		}
-		return nil
+		return stores(ctx, cluster, "v1beta1", "v1")
 	})
 	migrate(ctx, t, cluster)
 
@@ -211,9 +223,9 @@ func migrate(ctx context.Context, t *testing.T, cluster client.Client) {
 			t.Fatal(err)
 		}
 	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if err := cluster.Get(ctx, client.ObjectKey{Name: "crontabs.stable.example.com"}, crd); err != nil {
+		crd, err := definitionOf(ctx, cluster)
+		if err != nil {
 			return err
 		}
 		crd.Status.StoredVersions = []string{"v1"}
