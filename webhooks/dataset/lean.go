@@ -84,9 +84,8 @@ func (l *leanList) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// leanScheme knows Fluid's kinds as lean ones.
-func leanScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
+// addLean has a scheme know Fluid's kinds as lean ones.
+func addLean(scheme *runtime.Scheme) error {
 	version := schema.GroupVersion{Group: Group, Version: Version}
 	for _, kind := range append([]runtimeKind{datasetResource}, sortedRuntimeKinds()...) {
 		scheme.AddKnownTypeWithName(version.WithKind(string(kind.kind)), &lean{})
@@ -94,7 +93,7 @@ func leanScheme() *runtime.Scheme {
 	}
 	metav1.AddToGroupVersion(scheme, version)
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	return scheme
+	return nil
 }
 
 var datasetResource = runtimeKind{kind: DatasetKind, resource: "datasets"}

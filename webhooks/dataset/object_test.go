@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
@@ -41,7 +42,11 @@ func TestAListIsReadLean(t *testing.T) {
 		{"apiVersion":"data.fluid.io/v1alpha1","kind":"AlluxioRuntime","metadata":{"name":"a","namespace":"n","resourceVersion":"5","annotations":{"big":"gone"},"managedFields":[{}]},
 		 "spec":{"fuse":{"nodeSelector":{"b":"2","a":"1"}}},"status":{"cacheAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"Exists"}]}]}}}},
 		{"apiVersion":"data.fluid.io/v1alpha1","kind":"AlluxioRuntime","metadata":{"name":"odd","namespace":"n"},"spec":{"fuse":[1]},"status":"none"}]}`
-	decoder := serializer.NewCodecFactory(leanScheme()).WithoutConversion()
+	scheme := runtime.NewScheme()
+	if err := addLean(scheme); err != nil {
+		t.Fatal(err)
+	}
+	decoder := serializer.NewCodecFactory(scheme).WithoutConversion()
 	info := decoder.SupportedMediaTypes()[0] // JSON
 	out := &leanList{}
 	if _, _, err := info.Serializer.Decode([]byte(list), nil, out); err != nil {

@@ -10,12 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cluster"
 )
 
 // Reader is a [Source] that asks the API server for each object, each time: for a look at
@@ -26,21 +25,16 @@ type Reader struct{ core, apps, fluid *rest.RESTClient }
 // for: claims, Datasets and runtimes, and for sidecars DaemonSets and PersistentVolumes.
 func NewReader(config *rest.Config) (*Reader, error) {
 	r := &Reader{}
-	codecs := serializer.NewCodecFactory(leanScheme()).WithoutConversion()
 	for _, c := range []struct {
 		client  **rest.RESTClient
-		api     string
 		version schema.GroupVersion
 	}{
-		{&r.core, "/api", schema.GroupVersion{Version: "v1"}},
-		{&r.apps, "/apis", schema.GroupVersion{Group: "apps", Version: "v1"}},
-		{&r.fluid, "/apis", schema.GroupVersion{Group: Group, Version: Version}},
+		{&r.core, schema.GroupVersion{Version: "v1"}},
+		{&r.apps, schema.GroupVersion{Group: "apps", Version: "v1"}},
+		{&r.fluid, schema.GroupVersion{Group: Group, Version: Version}},
 	} {
-		config := rest.CopyConfig(config)
-		config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &c.version, c.api, codecs
-		config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 		var err error
-		if *c.client, err = rest.RESTClientFor(config); err != nil {
+		if *c.client, err = cluster.Client(config, c.version, addLean); err != nil {
 			return nil, fmt.Errorf("client for %s: %w", c.version, err)
 		}
 	}

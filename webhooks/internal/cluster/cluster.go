@@ -30,6 +30,9 @@ func Client(config *rest.Config, version schema.GroupVersion, add func(*runtime.
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &version
 	config.APIPath = "/apis"
+	if version.Group == "" {
+		config.APIPath = "/api"
+	}
 	config.ContentType = runtime.ContentTypeJSON
 	config.AcceptContentTypes = runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
