@@ -66,7 +66,7 @@ func (c *callerManifests) validate() error {
 // rights let the server ask the API server who calls, and are what a caller needs:
 // the ClusterRole ending in "-caller" is for the user as whom the API server calls,
 // and is bound by whoever has said which one that is.
-func (c *callerManifests) rights(config registration.Config, serviceAccount string, webhooks builtinSelection) ([]runtime.Object, error) {
+func (c *callerManifests) rights(config registration.Config, serviceAccount string, webhooks builtinSelection, settings *builtinSettings) ([]runtime.Object, error) {
 	if c.authentication != authenticationDelegated {
 		return nil, nil
 	}
@@ -79,7 +79,7 @@ func (c *callerManifests) rights(config registration.Config, serviceAccount stri
 			Labels: map[string]string{registration.ManagedByLabel: registration.ManagedByValue},
 		}
 	}
-	paths, err := webhooks.paths()
+	paths, err := webhooks.paths(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -102,9 +102,10 @@ func (c *callerManifests) rights(config registration.Config, serviceAccount stri
 		}), nil
 }
 
-// paths are those of the webhooks that serve has, with any settings.
-func (s builtinSelection) paths() ([]string, error) {
+// paths are those of the webhooks that serve has, whatever settings of their own they have.
+func (s builtinSelection) paths(configured *builtinSettings) ([]string, error) {
 	settings := defaultBuiltinSettings()
+	settings.entries = configured.entries
 	for _, b := range s.enabled() {
 		if b.widen != nil {
 			b.widen(&settings)

@@ -20,13 +20,13 @@ import (
 func newConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check and print the file that configures serve",
+		Short: "Check, print and describe the file that configures serve",
 		Long: "Config is about the file of 'sallyport serve --config', a SallyportConfiguration of\n" +
 			configv1alpha1.APIVersion + ". A field that is absent has the default of its flag.",
 		Args: noArguments("choose a command"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newConfigCheckCommand(), newConfigPrintCommand())
+	cmd.AddCommand(newConfigCheckCommand(), newConfigPrintCommand(), newConfigSchemaCommand())
 	return cmd
 }
 

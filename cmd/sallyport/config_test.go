@@ -231,6 +231,93 @@ func TestReviewTakesSettingsFromTheFile(t *testing.T) {
 	sallyportWith(t, pod, "review", "-f", "-", "--config", "not-there.yaml").wantError(t, "not-there.yaml")
 }
 
+func TestAWebhookIsWhereTheFileSays(t *testing.T) {
+	path := file(t, "sallyport.yaml", configHead+`webhooks:
+- {name: poddefault, path: /add-cred, reinvocationPolicy: Never, matchPolicy: Exact}
+- {name: imagepull, path: /images, reinvocationPolicy: Never}
+`)
+	out := sallyport(t, "manifests", "--part", "rbac,configurations", "--config", path, "--url", "https://127.0.0.1:9443", "--authentication", "delegated").wantOK(t)
+	webhooks := map[string]string{}
+	for _, part := range strings.Split(out, "\n- ")[1:] {
+		for line := range strings.Lines(part) {
+			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "name: "); ok && strings.HasSuffix(name, ".sallyport.io") {
+				webhooks[name] = part
+			}
+		}
+	}
+	for name, wants := range map[string][]string{
+		"poddefault.sallyport.io":          {"/add-cred\n", "matchPolicy: Exact", "reinvocationPolicy: Never"},
+		"excluded.poddefault.sallyport.io": {"/apply-poddefault/excluded\n", "matchPolicy: Exact", "reinvocationPolicy: Never"},
+		"author.poddefault.sallyport.io":   {"/validate-poddefault\n", "matchPolicy: Equivalent"},
+		"imagepull.sallyport.io":           {"/images\n", "matchPolicy: Equivalent", "reinvocationPolicy: Never"},
+		"validate.imagepull.sallyport.io":  {"/validate-imagepull\n"},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(webhooks[name], want) {
+				t.Errorf("%s: %q is missing in\n%s", name, want, webhooks[name])
+			}
+		}
+	}
+	if !strings.Contains(out, "- /add-cred\n") {
+		t.Errorf("a caller has no right for the path:\n%s", out)
+	}
+
+	sallyport(t, "config", "check", file(t, "bad.yaml", configHead+`webhooks:
+- {name: poddefault, path: "add cred"}
+- {name: imagepull, path: /apply-poddefault, reinvocationPolicy: Always, matchPolicy: exact}
+- {name: servicetype, reinvocationPolicy: Never}
+`)).wantError(t, `:5: webhooks[1].reinvocationPolicy: "Always": choose Never or IfNeeded`, `:5: webhooks[1].matchPolicy: "exact": choose Exact or Equivalent`)
+	for text, want := range map[string]string{
+		`{name: poddefault, path: "add cred"}`:           `path: "add cred" must begin with a slash`,
+		`{name: servicetype, reinvocationPolicy: Never}`: "reinvocationPolicy is for mutating webhooks",
+	} {
+		sallyport(t, "config", "check", file(t, "bad.yaml", configHead+"webhooks:\n- "+text+"\n")).wantError(t, ":4: webhooks[0]", want)
+	}
+}
+
+// The chart holds its value config to the schema, and its variants are tests of that. Here
+// every field that is printed must be in it.
+func TestTheSchemaKnowsEveryField(t *testing.T) {
+	var schema, printed map[string]any
+	for into, text := range map[*map[string]any]string{
+		&schema: sallyport(t, "config", "schema").wantOK(t), &printed: sallyport(t, "config", "print").wantOK(t),
+	} {
+		if err := yaml.Unmarshal([]byte(text), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var walk func(path string, schema map[string]any, value any)
+	walk = func(path string, schema map[string]any, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			properties, _ := schema["properties"].(map[string]any)
+			for field, below := range value {
+				if next, ok := properties[field].(map[string]any); ok {
+					walk(path+"."+field, next, below)
+				} else if path != ".webhooks.settings" {
+					t.Errorf("%s.%s is not in the schema", path, field)
+				}
+			}
+		case []any:
+			items, _ := schema["items"].(map[string]any)
+			for _, below := range value {
+				walk(path, items, below)
+			}
+		}
+	}
+	walk("", schema, printed)
+	webhook := schema["properties"].(map[string]any)["webhooks"].(map[string]any)["items"].(map[string]any)
+	settings := map[string]map[string]any{}
+	for _, rule := range webhook["allOf"].([]any) {
+		name := rule.(map[string]any)["if"].(map[string]any)["properties"].(map[string]any)["name"].(map[string]any)["const"].(string)
+		settings[name] = rule.(map[string]any)["then"].(map[string]any)["properties"].(map[string]any)["settings"].(map[string]any)
+	}
+	for _, entry := range printed["webhooks"].([]any) {
+		name := entry.(map[string]any)["name"].(string)
+		walk(".webhooks."+name, settings[name], entry.(map[string]any)["settings"])
+	}
+}
+
 // FuzzConfig reads any text as a configuration. It must not panic; what is good is
 // printed and good again.
 func FuzzConfig(f *testing.F) {

@@ -145,9 +145,10 @@ func (c *configFile) validateWebhooks() []error {
 		if slices.ContainsFunc(c.Webhooks[:i], func(other configv1alpha1.Webhook) bool { return other.Name == w.Name }) {
 			mistake("name", "%q stands there twice", w.Name)
 		}
-		policies := []string{string(admissionregistrationv1.Fail), string(admissionregistrationv1.Ignore)}
-		if w.FailurePolicy != nil && !slices.Contains(policies, *w.FailurePolicy) {
-			mistake("failurePolicy", "%q: choose %s", *w.FailurePolicy, cli.OneOf(policies))
+		for _, choice := range webhookChoices(&w) {
+			if choice.value != nil && !slices.Contains(choice.choices, *choice.value) {
+				mistake(choice.field, "%q: choose %s", *choice.value, cli.OneOf(choice.choices))
+			}
 		}
 		if w.TimeoutSeconds != nil && (*w.TimeoutSeconds < 1 || *w.TimeoutSeconds > 30) {
 			mistake("timeoutSeconds", "%d: the API server allows 1 to 30 seconds", *w.TimeoutSeconds)
@@ -159,6 +160,21 @@ func (c *configFile) validateWebhooks() []error {
 		}
 	}
 	return errs
+}
+
+// webhookChoice is a field of an entry that has one of a few values.
+type webhookChoice struct {
+	field   string
+	value   *string
+	choices []string
+}
+
+func webhookChoices(w *configv1alpha1.Webhook) []webhookChoice {
+	return []webhookChoice{
+		{"failurePolicy", w.FailurePolicy, []string{string(admissionregistrationv1.Fail), string(admissionregistrationv1.Ignore)}},
+		{"matchPolicy", w.MatchPolicy, []string{string(admissionregistrationv1.Exact), string(admissionregistrationv1.Equivalent)}},
+		{"reinvocationPolicy", w.ReinvocationPolicy, []string{string(admissionregistrationv1.NeverReinvocationPolicy), string(admissionregistrationv1.IfNeededReinvocationPolicy)}},
+	}
 }
 
 // apply makes the flags of a command, as far as they were not given, and the choice
@@ -356,10 +372,19 @@ func (b *builtin) define(settings *builtinSettings, from builtinSources) ([]admi
 	if err != nil || entry == nil {
 		return webhooks, err
 	}
+	if err := settings.place(b.name, webhooks); err != nil {
+		return nil, err
+	}
 	for i := range webhooks {
 		w := &webhooks[i]
 		if w.Name == author.Name {
 			continue // it is not about pods, and what is not asked about would be admitted
+		}
+		if entry.MatchPolicy != nil {
+			w.MatchPolicy = admissionregistrationv1.MatchPolicyType(*entry.MatchPolicy)
+		}
+		if entry.ReinvocationPolicy != nil && w.Type == admission.TypeMutating {
+			w.ReinvocationPolicy = admissionregistrationv1.ReinvocationPolicyType(*entry.ReinvocationPolicy)
 		}
 		w.NamespaceSelector = narrowed(w.NamespaceSelector, entry.NamespaceSelector)
 		w.ObjectSelector = narrowed(w.ObjectSelector, entry.ObjectSelector)
@@ -371,6 +396,22 @@ func (b *builtin) define(settings *builtinSettings, from builtinSources) ([]admi
 		}
 	}
 	return webhooks, nil
+}
+
+// place moves the first of the webhooks of an entry to the path of the configuration: the
+// mutating one, where there are both.
+func (s *builtinSettings) place(name string, webhooks []admission.Webhook) error {
+	entry := s.entry(name)
+	if entry == nil || len(webhooks) == 0 {
+		return nil
+	}
+	if entry.ReinvocationPolicy != nil && !slices.ContainsFunc(webhooks, func(w admission.Webhook) bool { return w.Type == admission.TypeMutating }) {
+		return fmt.Errorf("%s: reinvocationPolicy is for mutating webhooks, and this one validates: remove it", webhooks[0].Name)
+	}
+	if entry.Path != nil {
+		webhooks[0].Path = *entry.Path
+	}
+	return nil
 }
 
 // narrowed selects what both select; nil selects all.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -135,7 +136,7 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 	for _, b := range builtins() {
 		selection := builtinSelection{b.name}
 		rights.Webhooks[b.name] = append([]rbacv1.PolicyRule{}, distinct(selection.rights(&settings), controllers.rights(selection))...)
-		paths, err := selection.paths()
+		paths, err := selection.paths(&settings)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,8 +198,22 @@ func TestEveryValueOfTheChartIsExplainedAndGenerated(t *testing.T) {
 		t.Fatal("values.schema.json has no names of webhooks")
 	}
 	schema = names.ReplaceAll(schema, []byte(`"webhook": {"enum": ["`+strings.Join(allBuiltinNames(), `", "`)+`"]}`))
+	// So is what config may hold, without what the template writes itself.
+	before, _, ok = strings.Cut(string(schema), `"configuration": `)
+	if !ok {
+		t.Fatal("values.schema.json says nothing of config")
+	}
+	config := configSchema()
+	delete(config, "required")
+	delete(config["properties"].(jsonSchema), "apiVersion")
+	delete(config["properties"].(jsonSchema), "kind")
+	written, err := json.MarshalIndent(config, "    ", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema = []byte(before + `"configuration": ` + string(written) + "\n  }\n}\n")
 	generated(t, "charts/sallyport/values.schema.json", string(schema))
-	var tree jsonSchema
+	var tree valuesSchema
 	if err := yaml.Unmarshal(schema, &tree); err != nil {
 		t.Fatal(err)
 	}
@@ -209,14 +224,14 @@ func TestEveryValueOfTheChartIsExplainedAndGenerated(t *testing.T) {
 	}
 }
 
-// jsonSchema is what is looked at of one.
-type jsonSchema struct {
-	Ref         string                `json:"$ref"`
-	Properties  map[string]jsonSchema `json:"properties"`
-	Definitions map[string]jsonSchema `json:"definitions"`
+// valuesSchema is what is looked at of the chart's.
+type valuesSchema struct {
+	Ref         string                  `json:"$ref"`
+	Properties  map[string]valuesSchema `json:"properties"`
+	Definitions map[string]valuesSchema `json:"definitions"`
 }
 
-func (s jsonSchema) knows(path []string, definitions map[string]jsonSchema) bool {
+func (s valuesSchema) knows(path []string, definitions map[string]valuesSchema) bool {
 	if name, ok := strings.CutPrefix(s.Ref, "#/definitions/"); ok {
 		s = definitions[name]
 	}

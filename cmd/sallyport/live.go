@@ -60,6 +60,7 @@ type liveBuiltin struct {
 	start   sync.Once
 	started chan struct{} // closed when it is wanted for the first time
 	state   atomic.Pointer[builtinState]
+	paths   map[string]string // that are served since the start, by the webhooks' names
 }
 
 // builtinState is what a ready-made webhook is for now.
@@ -144,8 +145,11 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 		b.widen(&defaults)
 	}
 	all, err := b.webhooks(&defaults, noSources())
+	err = errors.Join(err, o.builtin.place(b.name, all))
+	b.paths = map[string]string{}
 	for i := range all {
 		all[i].Handler = liveHandler{b, all[i].Name}
+		b.paths[all[i].Name] = all[i].Path
 	}
 	out.Webhooks = all
 	b.narrow(env, &out)
@@ -204,8 +208,12 @@ func (b *liveBuiltin) next(selection builtinSelection, settings *builtinSettings
 	if state.webhooks, err = b.define(settings, b.from); err != nil {
 		return nil, fmt.Errorf("webhook %s: %w", b.name, err)
 	}
-	for _, webhook := range state.webhooks {
+	for i := range state.webhooks {
+		webhook := &state.webhooks[i]
 		state.handlers[webhook.Name] = webhook.Handler
+		if path, served := b.paths[webhook.Name]; served {
+			webhook.Path = path
+		}
 	}
 	b.start.Do(func() { close(b.started) }) // what it reads from
 	return state, nil
@@ -308,7 +316,7 @@ func (l *liveConfig) load() (next *serveOptions, count func() bool, err error) {
 	if err := o.prepare(cmd, app); err != nil {
 		return o, nil, err
 	}
-	later, err := l.later(cmd.Flags())
+	later, err := l.later(cmd.Flags(), &o.builtin)
 	if err != nil {
 		return o, nil, err
 	}
@@ -348,7 +356,7 @@ func (l *liveConfig) load() (next *serveOptions, count func() bool, err error) {
 }
 
 // later says which sections have changed that count from the next start on.
-func (l *liveConfig) later(now *pflag.FlagSet) (string, error) {
+func (l *liveConfig) later(now *pflag.FlagSet, settings *builtinSettings) (string, error) {
 	var was, is configv1alpha1.SallyportConfiguration
 	if err := errors.Join(fromFlags(l.options.cmd.Flags(), reflect.ValueOf(&was).Elem()), fromFlags(now, reflect.ValueOf(&is).Elem())); err != nil {
 		return "", err
@@ -358,6 +366,17 @@ func (l *liveConfig) later(now *pflag.FlagSet) (string, error) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if !reflect.DeepEqual(reflect.ValueOf(was).FieldByIndex(field.Index).Interface(), reflect.ValueOf(is).FieldByIndex(field.Index).Interface()) {
 			sections = append(sections, name)
+		}
+	}
+	for _, name := range allBuiltinNames() {
+		path := func(s *builtinSettings) string {
+			if entry := s.entry(name); entry != nil && entry.Path != nil {
+				return *entry.Path
+			}
+			return ""
+		}
+		if path(settings) != path(&l.options.builtin) {
+			sections = append(sections, "the path of "+name)
 		}
 	}
 	if len(sections) == 0 {

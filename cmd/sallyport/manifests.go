@@ -175,7 +175,7 @@ func (o *manifestsOptions) run(out io.Writer, given *pflag.FlagSet) error {
 	}
 	if slices.Contains(o.parts, partRBAC) {
 		objects = append(objects, o.rights().Objects()...)
-		rights, err := o.callers.rights(o.registration.Config(), o.serviceAccount, o.webhooks)
+		rights, err := o.callers.rights(o.registration.Config(), o.serviceAccount, o.webhooks, &o.builtin)
 		if err != nil {
 			return err
 		}

@@ -126,6 +126,13 @@ type Webhook struct {
 	// FailurePolicy and TimeoutSeconds count before those of registration.
 	FailurePolicy  *string `json:"failurePolicy,omitempty"`
 	TimeoutSeconds *int32  `json:"timeoutSeconds,omitempty"`
+	// Path is where the webhook answers, in place of its own: that of the mutating one,
+	// where the entry has a validating one too. It counts from the next start on.
+	Path *string `json:"path,omitempty"`
+	// MatchPolicy is Exact or Equivalent, which is the default.
+	MatchPolicy *string `json:"matchPolicy,omitempty"`
+	// ReinvocationPolicy is Never or IfNeeded, which is the default; for mutating webhooks.
+	ReinvocationPolicy *string `json:"reinvocationPolicy,omitempty"`
 	// NamespaceSelector, ObjectSelector and MatchConditions narrow what the webhook is
 	// for; its own and those of registration hold all the same.
 	NamespaceSelector *metav1.LabelSelector                    `json:"namespaceSelector,omitempty"`

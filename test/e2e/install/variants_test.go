@@ -119,6 +119,10 @@ var variants = map[string]variant{
 	"whatever else":         {values: "{extraArgs: [--max-connections=100], extraEnv: [{name: A, value: b}], extraVolumes: [{name: v, emptyDir: {}}], extraVolumeMounts: [{name: v, mountPath: /v}]}"},
 
 	"a value that is not known":         {values: "replica: 3", refused: "replica"},
+	"a section that is not known":       {values: "config: {servng: {idleTimeout: 10s}}", refused: "servng"},
+	"a field of a webhook misspelt":     {values: "config: {webhooks: [{name: imagepull, failurePolcy: Ignore}]}", refused: "failurePolcy"},
+	"a setting of another webhook":      {values: "config: {webhooks: [{name: imagepull, settings: {limit: 3}}]}", refused: "limit"},
+	"a choice that is none":             {values: "config: {log: {level: loud}}", refused: "level"},
 	"no image":                          {values: "image: {repository: ''}", refused: "image.repository is needed"},
 	"a webhook that does not exist":     {values: "webhooks: [poddefaults]", refused: "webhooks"},
 	"no webhook":                        {values: "webhooks: []", refused: "webhooks"},
