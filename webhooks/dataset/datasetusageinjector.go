@@ -9,7 +9,7 @@ import (
 )
 
 // datasetUsageInjector notes the names of the pod's Datasets in an annotation, beside
-// those that stand there.
+// those that stand there. What sidecars mount themselves is not the pod's.
 func datasetUsageInjector(_ context.Context, d *draft) (stop bool, err error) {
 	if len(d.mounted) == 0 {
 		return false, nil
@@ -22,7 +22,9 @@ func datasetUsageInjector(_ context.Context, d *draft) (stop bool, err error) {
 		}
 	}
 	for _, m := range d.mounted {
-		names = append(names, m.Name)
+		if !m.nested {
+			names = append(names, m.Name)
+		}
 	}
 	slices.Sort(names)
 	d.annotate(InUseAnnotation, strings.Join(slices.Compact(names), ","), datasetUsageInjectorName+": the datasets of the pod")

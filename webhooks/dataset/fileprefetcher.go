@@ -131,7 +131,7 @@ func (d *draft) prefetched(list string) (mounts []corev1.VolumeMount, globs []st
 			}
 			at := "/data/" + v.name
 			// Cleaned as an absolute path, it does not lead out of the volume.
-			if glob := at + path.Clean("/"+glob); !slices.Contains(globs, glob) {
+			if glob := path.Join(at, path.Clean("/"+glob)); !slices.Contains(globs, glob) {
 				globs = append(globs, glob)
 			}
 			if !slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.Name == v.name }) {

@@ -42,18 +42,23 @@ func fuseSidecar(ctx context.Context, d *draft) (stop bool, err error) {
 		if round == maxRounds {
 			return false, refusef("the sidecars of datasets mount datasets more than %d levels deep: correct what their runtimes mount", maxRounds)
 		}
-		d.mountChecks(todo)
-		for _, m := range todo {
-			t, err := d.template(ctx, m)
-			if err != nil {
+		templates := make([]*template, len(todo))
+		for i, m := range todo {
+			if templates[i], err = d.template(ctx, m); err != nil {
 				return false, err
 			}
+		}
+		d.mountChecks(templates)
+		for _, t := range templates {
 			if err := d.inject(t, platform); err != nil {
 				return false, err
 			}
 		}
 		if todo, err = d.moreDatasets(); err != nil {
 			return false, err
+		}
+		for _, m := range todo {
+			m.nested = true
 		}
 		d.mounted = append(slices.Clip(d.mounted), todo...)
 	}
@@ -70,7 +75,6 @@ const (
 // platform says what sidecars may do.
 func (d *draft) platform() (string, error) {
 	labels := d.pod.labels
-	old := labels.get(SidecarLabel) != ""
 	if key := d.settings.PlatformLabel; key != "" {
 		if value, ok := labels.lookup(key); ok {
 			if labels.is(ServerlessLabel) {
@@ -79,23 +83,23 @@ func (d *draft) platform() (string, error) {
 			return knownPlatform(value)
 		}
 	}
-	if old && labels.is(ServerlessLabel) {
-		return "", refusef("label %s is deprecated and cannot stand beside %s: leave it out", SidecarLabel, ServerlessLabel)
-	}
 	if labels.is(UnprivilegedLabel) {
 		return platformUnprivileged, nil
 	}
-	if value, ok := d.pod.annotations.lookup(platformAnnotation); ok {
+	// The deprecated label is older than the annotation.
+	if value, ok := d.pod.annotations.lookup(platformAnnotation); ok && !labels.is(SidecarLabel) {
 		return knownPlatform(value)
 	}
 	return platformDefault, nil
 }
 
 func knownPlatform(name string) (string, error) {
-	if name != platformDefault && name != platformUnprivileged {
-		return "", refusef("the serverless platform of the pod is not known: choose %s or %s", platformDefault, platformUnprivileged)
+	for _, known := range []string{platformDefault, platformUnprivileged} {
+		if strings.EqualFold(name, known) {
+			return known, nil
+		}
 	}
-	return name, nil
+	return "", refusef("the serverless platform of the pod is not known: choose %s or %s", platformDefault, platformUnprivileged)
 }
 
 // moreDatasets are those that sidecars mount, and that were not there before.
@@ -111,7 +115,11 @@ func (d *draft) moreDatasets() ([]*Mounted, error) {
 	if len(claims) == 0 {
 		return nil, nil
 	}
-	return d.resolve(claims)
+	more, err := d.resolve(claims)
+	// What a Dataset is made of may be labelled as its own: it is no Dataset below it.
+	return slices.DeleteFunc(more, func(m *Mounted) bool {
+		return slices.ContainsFunc(d.mounted, func(other *Mounted) bool { return other.Name == m.Name })
+	}), err
 }
 
 // A template is what a sidecar is made of.
@@ -122,28 +130,24 @@ type template struct {
 	// hostPath is where the fuse mounts on the host, kind what the mount is of there, and
 	// subPath the folder below it that is the Dataset's.
 	hostPath, kind, subPath string
+	// mountPath is where the container has the folder that it mounts in.
+	mountPath string
 }
 
-// template reads the fuse's DaemonSet and the attributes of the volume. They are read at
-// the time: there are few such pods, and many DaemonSets and volumes.
+// template reads the fuse's DaemonSet and the attributes of the volume that Fluid has made
+// for the Dataset. A claim that is labelled as the Dataset's may be bound to another: it is
+// what the Dataset is of. They are read at the time: there are few such pods, and many
+// DaemonSets and volumes.
 func (d *draft) template(ctx context.Context, m *Mounted) (*template, error) {
 	t := &template{mounted: m}
-	volumeName := m.volume
-	if volumeName == "" {
-		claim, err := d.source.Find(ctx, Ref{ClaimKind, m.Namespace, m.Claim}, true)
-		if err != nil {
-			return nil, fmt.Errorf("claim %s/%s: %w", m.Namespace, m.Claim, err)
-		}
-		if claim != nil {
-			volumeName = claim.Claim.Volume
-		}
-	}
-	if volumeName == "" {
-		return nil, refusef("dataset %s: its claim %s is bound to no volume yet: wait until it is", m.Title(), m.Claim)
-	}
+	volumeName := m.Namespace + "-" + m.Name
 	volume := corev1.PersistentVolume{}
 	if err := d.read(ctx, m, Ref{VolumeKind, "", volumeName}, &volume); err != nil {
 		return nil, err
+	}
+	// Namespace and name in one do not tell a/b-c from a-b/c.
+	if claim := volume.Spec.ClaimRef; claim != nil && (claim.Namespace != m.Namespace || claim.Name != m.Name) {
+		return nil, refusef("dataset %s: its volume %s is bound to the claim of another dataset: rename one of them", m.Title(), volumeName)
 	}
 	if volume.Spec.CSI == nil || volume.Spec.CSI.VolumeAttributes["fluid_path"] == "" {
 		return nil, refusef("dataset %s: its volume %s has no attribute fluid_path: it is none of Fluid's", m.Title(), volumeName)
@@ -159,7 +163,15 @@ func (d *draft) template(ctx context.Context, m *Mounted) (*template, error) {
 		return nil, refusef("dataset %s: %s has no container to make a sidecar of", m.Title(), ref)
 	}
 	t.container = fuse.Spec.Template.Spec.Containers[0]
-	t.volumes = fuse.Spec.Template.Spec.Volumes
+	t.volumes = slices.DeleteFunc(fuse.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
+		return !slices.ContainsFunc(t.container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name }) &&
+			!slices.ContainsFunc(t.container.VolumeDevices, func(d corev1.VolumeDevice) bool { return d.Name == v.Name })
+	})
+	for _, mount := range t.container.VolumeMounts {
+		if strings.HasSuffix(mount.Name, "-fuse-mount") {
+			t.mountPath = mount.MountPath
+		}
+	}
 	return t, nil
 }
 

@@ -128,7 +128,7 @@ func TestACacheThatLagsIsPassedByOnce(t *testing.T) {
 		t.Errorf("allowed: %v after %d reads", resp.Allowed, source.reads)
 	}
 	source = &laggingSource{cached: NewIndex(), fresh: newIndex(t, []byte(unbound))}
-	if resp := cases.Handle(t, webhookOver(t, source, nil), request(onePod)); resp.Allowed || !strings.Contains(resp.Status.Message, "dataset team-a/data not bound") {
+	if resp := cases.Handle(t, webhookOver(t, source, nil), request(onePod)); resp.Allowed || !strings.Contains(resp.Status.Message, "dataset \"team-a/data\" not bound") {
 		t.Errorf("got %+v", resp.Status)
 	}
 }

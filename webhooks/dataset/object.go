@@ -108,8 +108,6 @@ func (o *Object) prepare(ref Ref) {
 type Claim struct {
 	// Dataset is the name of the Dataset that it is of, empty if it is of none.
 	Dataset string
-	// Volume is the PersistentVolume it is bound to. Who follows claims does not know it.
-	Volume string
 }
 
 // Dataset is what counts of a Dataset.
@@ -212,9 +210,7 @@ func Parse(kind Kind, raw []byte) (Ref, *Object, error) {
 	}
 	switch kind {
 	case ClaimKind:
-		claim := ParseClaim(ref.Name, labels)
-		claim.Volume = textAt(spec, "volumeName")
-		return ref, &Object{Claim: claim}, nil
+		return ref, &Object{Claim: ParseClaim(ref.Name, labels)}, nil
 	case DatasetKind:
 		return ref, &Object{Dataset: parseDataset(uid, status)}, nil
 	case DaemonSetKind, VolumeKind:

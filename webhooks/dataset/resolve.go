@@ -17,8 +17,8 @@ type Mounted struct {
 	Type    string
 	Runtime *Runtime
 	dataset *Dataset
-	// volume is the claim's, known if it was read afresh.
-	volume string
+	// nested is set if it is mounted by a sidecar of another Dataset, and not by the pod.
+	nested bool
 }
 
 // Title names the Dataset, for people.
@@ -60,7 +60,7 @@ func resolveOnce(ctx context.Context, source Source, namespace string, claims []
 		if err != nil {
 			return nil, err
 		}
-		m.Claim, m.volume = name, claim.Claim.Volume
+		m.Claim = name
 		mounted = append(mounted, m)
 	}
 	if len(missing) > 0 {
@@ -86,9 +86,9 @@ func resolveDataset(ctx context.Context, source Source, namespace, name string, 
 	}
 	if precheck && !d.bound() {
 		if d.NotReady != "" {
-			return nil, refusef("dataset %s/%s not ready because %s", namespace, name, d.NotReady)
+			return nil, refusef("dataset \"%s/%s\" not ready because %s", namespace, name, d.NotReady)
 		}
-		return nil, refusef("dataset %s/%s not bound", namespace, name)
+		return nil, refusef("dataset \"%s/%s\" not bound", namespace, name)
 	}
 	kind, known := runtimeKinds[d.RuntimeType]
 	switch {

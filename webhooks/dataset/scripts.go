@@ -24,16 +24,37 @@ const (
 	scriptsTriesMax = "30"
 )
 
-// appScriptText waits until each of the paths of its first argument, separated by colons,
-// is a mount of something.
+// mountedText is a shell function that tells whether a fuse, or a file system of a kind, is
+// mounted at a folder, or below it. A line of mountinfo has the folder fifth, and the type
+// behind a dash (proc_pid_mountinfo(5)): a name in a path proves nothing.
+const mountedText = `mounted() { # FOLDER KIND [below]
+  while read -r _ _ _ _ place rest; do
+    case "$place" in
+    "$1") ;;
+    "$1"/*) [ "$3" = below ] || continue ;;
+    *) continue ;;
+    esac
+    rest="${rest#* - }"
+    type="${rest%% *}"
+    case "$type" in fuse* | *"${2:-fuse}"*) return 0 ;; esac
+  done </proc/self/mountinfo
+  return 1
+}
+`
+
+// appScriptText waits until at each of the paths of its first argument, separated by
+// colons, something is mounted that is of the kind that its second argument has there.
 const appScriptText = `#!/bin/sh
-# Waits until the folders "a:b:c" are mounted.
-rest="$1:"
-while [ -n "$rest" ]; do
-  folder="${rest%%:*}"
-  rest="${rest#*:}"
+# Waits until the folders "a:b:c" are mounted, of the kinds "x:y:z".
+` + mountedText + `folders="$1:"
+kinds="$2:"
+while [ -n "$folders" ]; do
+  folder="${folders%%:*}"
+  kind="${kinds%%:*}"
+  folders="${folders#*:}"
+  kinds="${kinds#*:}"
   tries=0
-  until grep -F " $folder " /proc/self/mountinfo | grep -q -F fuse; do
+  until mounted "$folder" "$kind"; do
     tries=$((tries + 1))
     if [ "$tries" -ge ` + scriptsTriesMax + ` ]; then
       echo "$folder is not mounted"
@@ -44,26 +65,25 @@ while [ -n "$rest" ]; do
 done
 `
 
-// fuseScriptText waits until something is mounted below the path of its first argument,
-// and looks for the folder of the second there.
+// fuseScriptText waits until something of the kind of its second argument is mounted at
+// or below the path of its first, and the folder of its third is in there.
 const fuseScriptText = `#!/bin/sh
-# Waits until something is mounted below the folder "$1", with "$2" in it.
+# Waits until something of the kind "$2" is mounted at or below the folder "$1", with "$3" in it.
+` + mountedText + `found() { # FOLDER NAME
+  for folder in "$1" "$1"/*; do
+    if [ -e "$folder/$2" ]; then return 0; fi
+  done
+  return 1
+}
 tries=0
-until grep -F "$1" /proc/self/mountinfo | grep -q -F fuse; do
+until mounted "$1" "$2" below && found "$1" "$3"; do
   tries=$((tries + 1))
   if [ "$tries" -ge ` + scriptsTriesMax + ` ]; then
-    echo "nothing is mounted below $1"
+    echo "nothing is mounted below $1, or there is no $3 in it"
     exit 1
   fi
   sleep 1
 done
-for folder in "$1"/*; do
-  if [ -e "$folder/$2" ]; then
-    exit 0
-  fi
-done
-echo "$2 is not there"
-exit 2
 `
 
 // ScriptsName is the name of the ConfigMap.
@@ -98,13 +118,7 @@ func scriptMount(name string) corev1.VolumeMount {
 
 // checkMount makes the fuse wait until it has mounted.
 func (t *template) checkMount() {
-	at := ""
-	for _, mount := range t.container.VolumeMounts {
-		if strings.HasSuffix(mount.Name, "-fuse-mount") {
-			at = mount.MountPath
-		}
-	}
-	if at == "" {
+	if t.mountPath == "" {
 		return
 	}
 	t.volumes = append(t.volumes, *scriptsVolumeSource())
@@ -112,16 +126,20 @@ func (t *template) checkMount() {
 	if t.container.Lifecycle == nil {
 		t.container.Lifecycle = &corev1.Lifecycle{}
 	}
-	t.container.Lifecycle.PostStart = &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "/" + fuseScript, at, t.subPath}}}
+	t.container.Lifecycle.PostStart = &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "/" + fuseScript, t.mountPath, t.kind, t.subPath}}}
 }
 
 // mountChecks gives containers that mount one of the Datasets the script that waits for
 // it, and has those run it that a label of the pod asks for.
-func (d *draft) mountChecks(of []*Mounted) {
+func (d *draft) mountChecks(templates []*template) {
 	const why = fuseSidecarName + ": waits until datasets are mounted"
-	onlyVineyard := len(of) == 1 && of[0].Type == "vineyard"
+	onlyVineyard := len(templates) == 1 && templates[0].mounted.Type == "vineyard"
 	if onlyVineyard {
 		return
+	}
+	kinds, of := map[*Mounted]string{}, make([]*Mounted, len(templates))
+	for i, t := range templates {
+		of[i], kinds[t.mounted] = t.mounted, t.kind
 	}
 	run := d.pod.labels.is(appPostStartLabel)
 	added := false
@@ -131,18 +149,19 @@ func (d *draft) mountChecks(of []*Mounted) {
 	}{{d.containers, run}, {d.init, false}} {
 		for i := range list.containers {
 			c := &list.containers[i]
-			var folders []string
+			var folders, kindsOf []string
+			wait := func(volume, path string) {
+				if m := d.behind(volume, of); m != nil {
+					folders, kindsOf = append(folders, path), append(kindsOf, kinds[m])
+				}
+			}
 			if c.container != nil {
 				for j := range c.container.mounts {
-					if mount := &c.container.mounts[j]; d.behind(mount.volume, of) != nil {
-						folders = append(folders, mount.path)
-					}
+					wait(c.container.mounts[j].volume, c.container.mounts[j].path)
 				}
 			} else {
 				for j := range c.made.VolumeMounts {
-					if mount := &c.made.VolumeMounts[j]; d.behind(mount.Name, of) != nil {
-						folders = append(folders, mount.MountPath)
-					}
+					wait(c.made.VolumeMounts[j].Name, c.made.VolumeMounts[j].MountPath)
 				}
 			}
 			if len(folders) == 0 {
@@ -151,7 +170,7 @@ func (d *draft) mountChecks(of []*Mounted) {
 			added = true
 			d.mount(c, scriptMount(appScript), why)
 			if list.run && c.container != nil && c.postStart == nil && !hasPostStart(c.lifecycle) {
-				c.postStart = &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "/" + appScript, strings.Join(folders, ":")}}}
+				c.postStart = &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "/" + appScript, mountinfoEscapes.Replace(strings.Join(folders, ":")), strings.Join(kindsOf, ":")}}}
 				c.whyMore = why
 				d.changes++
 			}
@@ -167,3 +186,6 @@ func hasPostStart(lifecycle jsontext.Value) bool {
 	found, _ := jsonpatch.Lookup(lifecycle, "postStart")
 	return len(found) > 0 && found.Kind() != 'n'
 }
+
+// mountinfoEscapes are how the kernel writes paths there (proc_pid_mountinfo(5)).
+var mountinfoEscapes = strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`)

@@ -68,7 +68,11 @@ func (s *Settings) FromEnvironment(getenv func(string) string) {
 	if image := getenv("FILE_PREFETCHER_IMAGE"); image != "" {
 		s.FilePrefetcherImage = image
 	}
-	if mode := getenv("FUSE_SIDECAR_INJECTION_MODE"); mode != "" {
+	switch mode := getenv("FUSE_SIDECAR_INJECTION_MODE"); mode {
+	case "":
+	case "default", "legacy": // the values of Fluid's chart
+		s.SidecarMode = PlainSidecar
+	default:
 		s.SidecarMode = SidecarMode(mode)
 	}
 	if key := getenv("KEY_SERVERLESS_PLATFORM"); key != "" {

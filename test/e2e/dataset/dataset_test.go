@@ -179,7 +179,7 @@ func testRefusals(t *testing.T, c *cluster) {
 	c.create(t, fluid.Object(dataset.DatasetKind, "team-a", "cached", nil, fluid.Bound("team-a", "cached", "cache")))
 	c.claim(t, "team-a", "cached")
 	for claim, want := range map[string]string{
-		"unbound":      "dataset team-a/unbound not bound",
+		"unbound":      `dataset "team-a/unbound" not bound`,
 		"cached":       "the CustomResourceDefinition cacheruntimes.data.fluid.io is not installed",
 		"gone":         "failed to get the following PVCs [gone] in namespace team-a",
 		"../../secret": "failed to get the following PVCs [../../secret]",
