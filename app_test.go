@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http/httptest"
@@ -120,7 +121,40 @@ type (
 	noPointers struct{}
 )
 
-func (oldStyle) Default() {}
+func (oldStyle) Default() {} // which is no API type
+
+// Legacy defaults and validates itself as API types did before controller-runtime v0.20.
+type Legacy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              struct {
+		Schedule string `json:"schedule,omitempty"`
+	} `json:"spec,omitempty"`
+}
+
+func (l *Legacy) DeepCopyObject() runtime.Object { d := *l; return &d }
+
+func (l *Legacy) Default() { l.Spec.Schedule += "!" }
+
+func (l *Legacy) ValidateCreate() error {
+	if l.Spec.Schedule == "" {
+		return errors.New("no schedule")
+	}
+	return nil
+}
+
+func (l *Legacy) ValidateUpdate(old runtime.Object) (ctrladmission.Warnings, error) {
+	return ctrladmission.Warnings{old.(*Legacy).Spec.Schedule + " to " + l.Spec.Schedule}, nil
+}
+
+func (l *Legacy) ValidateDelete() ([]string, error) {
+	return []string{"gone: " + l.Spec.Schedule}, nil
+}
+
+// badLegacy has an old method with a result that none had.
+type badLegacy struct{ Legacy }
+
+func (*badLegacy) Default() error { return nil }
 
 func (mixedUp) ValidateCreate(context.Context, *corev1.Secret) ([]string, error) { return nil, nil }
 
@@ -181,6 +215,41 @@ func TestWithTypesRegistersExactlyWhatIsImplemented(t *testing.T) {
 	}
 }
 
+func TestTypesThatValidateThemselvesTheOldWay(t *testing.T) {
+	s := runtime.NewScheme()
+	s.AddKnownTypes(schema.GroupVersion{Group: "stable.example.com", Version: "v1"}, &Legacy{})
+	app, err := sallyport.New("a", sallyport.WithTypes(s, &Legacy{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	webhooks := app.Webhooks()
+	if len(webhooks) != 2 {
+		t.Fatalf("%d webhooks", len(webhooks))
+	}
+	call := func(webhook int, operation admissionv1.Operation, object, old string) (*admission.Response, error) {
+		req := &admissionv1.AdmissionRequest{Operation: operation, Kind: metav1.GroupVersionKind{Group: "stable.example.com", Version: "v1", Kind: "Legacy"}}
+		req.Object.Raw, req.OldObject.Raw = []byte(object), []byte(old)
+		return webhooks[webhook].Handler.Handle(t.Context(), req)
+	}
+	for range 2 { // what one object is told is not told the next one
+		if resp, err := call(0, admissionv1.Create, `{"spec":{"schedule":"a"}}`, ""); err != nil || len(resp.Patch) != 1 || string(resp.Patch[0].Value) != `"a!"` {
+			t.Errorf("default: %+v, %v", resp, err)
+		}
+	}
+	if resp, err := call(1, admissionv1.Create, `{}`, ""); err != nil || resp.Allowed || resp.Status.Message != "no schedule" {
+		t.Errorf("create: %+v, %v", resp, err)
+	}
+	if resp, err := call(1, admissionv1.Create, `{"spec":{"schedule":"a"}}`, ""); err != nil || !resp.Allowed {
+		t.Errorf("create: %+v, %v", resp, err)
+	}
+	if resp, err := call(1, admissionv1.Update, `{"spec":{"schedule":"b"}}`, `{"spec":{"schedule":"a"}}`); err != nil || !resp.Allowed || !slices.Equal(resp.Warnings, []string{"a to b"}) {
+		t.Errorf("update: %+v, %v", resp, err)
+	}
+	if resp, err := call(1, admissionv1.Delete, "", `{"spec":{"schedule":"c"}}`); err != nil || !resp.Allowed || !slices.Equal(resp.Warnings, []string{"gone: c"}) {
+		t.Errorf("delete: %+v, %v", resp, err)
+	}
+}
+
 func TestWithTypesReportsWhatDoesNotFit(t *testing.T) {
 	for _, tc := range []struct {
 		name           string
@@ -188,6 +257,7 @@ func TestWithTypesReportsWhatDoesNotFit(t *testing.T) {
 		want           string
 	}{
 		{"a method of another signature", oldStyle{}, "method Default: it is a func(); make it a func(context.Context, T) error"},
+		{"an old method with a result that none had", &badLegacy{}, "method Default: it is a func() error; make it a func(context.Context, T) error"},
 		{"a method without warnings", noPointers{}, "make it a func(context.Context, T) (warnings []string, err error)"},
 		{"methods for several types", mixedUp{}, "method ValidateCreate is for *v1.Secret, another one for *v1.Pod"},
 		{"any object", anyObject{}, "it takes any object"},

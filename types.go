@@ -30,6 +30,14 @@ import (
 //	ValidateUpdate(ctx context.Context, old, object T) (W, error)
 //	ValidateDelete(ctx context.Context, object T) (W, error)
 //
+// So are the older ones, with which an API type defaults or validates itself
+// (webhook.Defaulter and webhook.Validator, which controller-runtime had until v0.19):
+//
+//	Default()
+//	ValidateCreate() error                   or (W, error)
+//	ValidateUpdate(old runtime.Object) error or (W, error)
+//	ValidateDelete() error                   or (W, error)
+//
 // Exactly what is there is registered, at the paths that controller-runtime
 // generates: the first for CREATE and UPDATE at /mutate-<group>-<version>-<kind>, the
 // others each for their operation at /validate-<group>-<version>-<kind>. An API type that
@@ -96,8 +104,8 @@ func webhooksOf(scheme *runtime.Scheme, implementation any) ([]admission.Webhook
 
 	var webhooks []admission.Webhook
 	options := []admission.HandlerOption{admission.As(m.object), admission.ForKind(gvk)}
-	if m.mutate.IsValid() {
-		handler := admission.Mutate(m.call1(m.mutate), options...)
+	if m.mutate != nil {
+		handler := admission.Mutate(m.mutate.ofOne(), options...)
 		webhooks = append(webhooks, admission.Mutating(webhookName("default", gvk), admission.Rules(resource),
 			admission.Named(fmt.Sprintf("%T", t.Implementation), handler), t.options(generatedPath("mutate", gvk))...))
 	}
@@ -146,8 +154,11 @@ func kindOf(scheme *runtime.Scheme, object runtime.Object) (schema.GroupVersionK
 // methods are what a value implements, for objects of one type.
 type methods struct {
 	object                         runtime.Object // a prototype
-	mutate, create, update, remove reflect.Value
+	mutate, create, update, remove method         // nil if it does not have it
 }
+
+// A method is called with the objects of a request: the old one first, if there is one.
+type method func(ctx context.Context, objects ...runtime.Object) error
 
 var (
 	contextType  = reflect.TypeFor[context.Context]()
@@ -161,31 +172,41 @@ var errImplementsNothing = errors.New("implements none of Default, ValidateCreat
 func methodsOf(value reflect.Value) (methods, error) {
 	var m methods
 	var errs []error
-	for _, method := range []struct {
-		name     string
-		found    reflect.Value // by a constant: for any other name the linker keeps all methods of all types
+	for _, wanted := range []struct {
+		name string
+		// by finds the method by a constant: for any other name the linker keeps all methods
+		// of all types.
+		by       func(reflect.Value) reflect.Value
 		objects  int
 		warnings bool
-		to       *reflect.Value
+		to       *method
 	}{
-		{"Default", value.MethodByName("Default"), 1, false, &m.mutate},
-		{"ValidateCreate", value.MethodByName("ValidateCreate"), 1, true, &m.create},
-		{"ValidateUpdate", value.MethodByName("ValidateUpdate"), 2, true, &m.update},
-		{"ValidateDelete", value.MethodByName("ValidateDelete"), 1, true, &m.remove},
+		{"Default", func(v reflect.Value) reflect.Value { return v.MethodByName("Default") }, 1, false, &m.mutate},
+		{"ValidateCreate", func(v reflect.Value) reflect.Value { return v.MethodByName("ValidateCreate") }, 1, true, &m.create},
+		{"ValidateUpdate", func(v reflect.Value) reflect.Value { return v.MethodByName("ValidateUpdate") }, 2, true, &m.update},
+		{"ValidateDelete", func(v reflect.Value) reflect.Value { return v.MethodByName("ValidateDelete") }, 1, true, &m.remove},
 	} {
-		found := method.found
+		found := wanted.by(value)
 		if !found.IsValid() {
 			continue
 		}
-		object, err := prototype(value, found.Type(), method.objects, method.warnings)
-		switch {
-		case err != nil:
-			errs = append(errs, fmt.Errorf("method %s: %w", method.name, err))
-		case m.object != nil && reflect.TypeOf(m.object) != reflect.TypeOf(object):
-			errs = append(errs, fmt.Errorf("method %s is for %T, another one for %T", method.name, object, m.object))
-		default:
-			m.object, *method.to = object, found
+		object, call := value.Interface(), method(nil)
+		self, ok := object.(runtime.Object)
+		if ok && value.Kind() == reflect.Pointer && ofItself(found.Type(), wanted.objects, wanted.warnings) {
+			call = callItself(wanted.by)
+		} else {
+			var err error
+			if self, err = prototype(value, found.Type(), wanted.objects, wanted.warnings); err != nil {
+				errs = append(errs, fmt.Errorf("method %s: %w", wanted.name, err))
+				continue
+			}
+			call = callWith(found)
 		}
+		if m.object != nil && reflect.TypeOf(m.object) != reflect.TypeOf(self) {
+			errs = append(errs, fmt.Errorf("method %s is for %T, another one for %T", wanted.name, self, m.object))
+			continue
+		}
+		m.object, *wanted.to = self, call
 	}
 	if len(errs) == 0 && m.object == nil {
 		errs = append(errs, errImplementsNothing)
@@ -193,12 +214,33 @@ func methodsOf(value reflect.Value) (methods, error) {
 	return m, errors.Join(errs...)
 }
 
+// ofItself tells whether a method is one with which an API type defaults or validates
+// itself, as webhook.Defaulter and webhook.Validator of controller-runtime had them before
+// v0.20: the object is the receiver, and Default has no result.
+func ofItself(method reflect.Type, objects int, warnings bool) bool {
+	if method.IsVariadic() || method.NumIn() != objects-1 || objects == 2 && method.In(0) != objectType {
+		return false
+	}
+	switch results := method.NumOut(); {
+	case !warnings:
+		return results == 0
+	case results == 1:
+		return method.Out(0) == errorType
+	default:
+		return results == 2 && isWarnings(method.Out(0)) && method.Out(1) == errorType
+	}
+}
+
+func isWarnings(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.ConvertibleTo(warningsType)
+}
+
 // prototype returns an object of the type that a method is for.
 func prototype(receiver reflect.Value, method reflect.Type, objects int, warnings bool) (runtime.Object, error) {
 	results := []bool{method.NumOut() > 0 && method.Out(method.NumOut()-1) == errorType}
 	want := "func(context.Context" + strings.Repeat(", T", objects) + ") error"
 	if warnings {
-		results = append(results, method.NumOut() == 2 && method.Out(0).ConvertibleTo(warningsType) && method.Out(0).Kind() == reflect.Slice)
+		results = append(results, method.NumOut() == 2 && isWarnings(method.Out(0)))
 		want = "func(context.Context" + strings.Repeat(", T", objects) + ") (warnings []string, err error)"
 	} else {
 		results = append(results, method.NumOut() == 1)
@@ -227,12 +269,12 @@ func prototype(receiver reflect.Value, method reflect.Type, objects int, warning
 func (m methods) operations() []admissionregistrationv1.OperationType {
 	var operations []admissionregistrationv1.OperationType
 	for _, o := range []struct {
-		method    reflect.Value
+		method    method
 		operation admissionregistrationv1.OperationType
 	}{
 		{m.create, admissionregistrationv1.Create}, {m.update, admissionregistrationv1.Update}, {m.remove, admissionregistrationv1.Delete},
 	} {
-		if o.method.IsValid() {
+		if o.method != nil {
 			operations = append(operations, o.operation)
 		}
 	}
@@ -240,30 +282,49 @@ func (m methods) operations() []admissionregistrationv1.OperationType {
 }
 
 func (m methods) checks() admission.Checks[runtime.Object] {
-	checks := admission.Checks[runtime.Object]{}
-	if m.create.IsValid() {
-		checks.Create = m.call1(m.create)
-	}
-	if m.update.IsValid() {
-		checks.Update = func(ctx context.Context, old, object runtime.Object) error { return m.call(ctx, m.update, old, object) }
-	}
-	if m.remove.IsValid() {
-		checks.Delete = m.call1(m.remove)
+	checks := admission.Checks[runtime.Object]{Create: m.create.ofOne(), Delete: m.remove.ofOne()}
+	if m.update != nil {
+		checks.Update = func(ctx context.Context, old, object runtime.Object) error { return m.update(ctx, old, object) }
 	}
 	return checks
 }
 
-func (m methods) call1(method reflect.Value) func(context.Context, runtime.Object) error {
-	return func(ctx context.Context, object runtime.Object) error { return m.call(ctx, method, object) }
+// ofOne is a method for one object; nil if there is none.
+func (m method) ofOne() func(context.Context, runtime.Object) error {
+	if m == nil {
+		return nil
+	}
+	return func(ctx context.Context, object runtime.Object) error { return m(ctx, object) }
 }
 
-// call calls a method, and passes its warnings on.
-func (m methods) call(ctx context.Context, method reflect.Value, objects ...runtime.Object) error {
-	in := []reflect.Value{reflect.ValueOf(ctx)}
-	for _, object := range objects {
-		in = append(in, reflect.ValueOf(object))
+// callWith calls a method of a defaulter or validator.
+func callWith(found reflect.Value) method {
+	return func(ctx context.Context, objects ...runtime.Object) error {
+		in := []reflect.Value{reflect.ValueOf(ctx)}
+		for _, object := range objects {
+			in = append(in, reflect.ValueOf(object))
+		}
+		return results(ctx, found.Call(in))
 	}
-	out := method.Call(in)
+}
+
+// callItself calls a method of the object, with the old one if there is one.
+func callItself(by func(reflect.Value) reflect.Value) method {
+	return func(ctx context.Context, objects ...runtime.Object) error {
+		last := len(objects) - 1
+		var in []reflect.Value
+		for _, old := range objects[:last] {
+			in = append(in, reflect.ValueOf(old))
+		}
+		return results(ctx, by(reflect.ValueOf(objects[last])).Call(in))
+	}
+}
+
+// results passes warnings on, and returns the error.
+func results(ctx context.Context, out []reflect.Value) error {
+	if len(out) == 0 {
+		return nil
+	}
 	if len(out) == 2 {
 		admission.Warn(ctx, out[0].Convert(warningsType).Interface().([]string)...)
 	}
