@@ -83,7 +83,7 @@ func TestPodDefaultKeepsTheContractOfKubeflow(t *testing.T) {
 
 		// Beyond Kubeflow's, all optional.
 		"affinity": "object", "conflictPolicy": "string", "containerSecurityContext": "object", "containerSelector": "object",
-		"dnsConfig": "object", "hostAliases": "array", "lifecycle": "object", "mode": "string", "nodeSelector": "object",
+		"dnsConfig": "object", "exclusiveGroup": "string", "hostAliases": "array", "lifecycle": "object", "mode": "string", "nodeSelector": "object",
 		"podSecurityContext": "object", "ports": "array", "positions": "array", "priority": "integer",
 		"priorityClassName": "string", "resources": "object", "runtimeClassName": "string", "substitute": "boolean",
 		"terminationGracePeriodSeconds": "integer", "topologySpreadConstraints": "array", "volumeDevices": "array",

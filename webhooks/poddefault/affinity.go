@@ -94,7 +94,7 @@ func (m *merge) narrow(c *Compiled) {
 		}
 	}
 	if n := len(narrowed) + len(more); n > maxNodeTerms {
-		m.conflicts = append(m.conflicts, conflict{c, nil, true, fmt.Sprintf("%s: required node affinity would have %d terms; at most %d are made", c, n, maxNodeTerms)})
+		m.conflicts = append(m.conflicts, conflict{object: c, alone: true, text: fmt.Sprintf("%s: required node affinity would have %d terms; at most %d are made", c, n, maxNodeTerms)})
 		return
 	}
 	h.terms.terms = slices.Concat(narrowed, more)

@@ -248,10 +248,14 @@ func (c *checker) oneOf(path *field.Path, value string, choices ...string) {
 func (c *checker) choices(path *field.Path) {
 	c.oneOf(path.Child("conflictPolicy"), string(c.spec.ConflictPolicy), "Deny", "KeepPod", "Override", "Skip")
 	c.oneOf(path.Child("mode"), string(c.spec.Mode), "Enforce", "Audit")
+	c.invalidEach(path.Child("exclusiveGroup"), c.spec.ExclusiveGroup, validation.IsValidLabelValue(c.spec.ExclusiveGroup))
 	if selector := c.spec.ContainerSelector; selector != nil {
 		at := path.Child("containerSelector")
 		for i, t := range selector.Types {
 			c.oneOf(at.Child("types").Index(i), string(t), "Container", "InitContainer", "Injected")
+			if selector.First && t != kubeflowv1alpha1.TypeContainer {
+				c.invalid(at.Child("types").Index(i), string(t), "the first container is of type Container; leave this one out, or first")
+			}
 		}
 		for i, name := range selector.Names {
 			if slices.Contains(selector.ExcludeNames, name) {

@@ -43,6 +43,8 @@ func TestCheckNamesEveryMistakeByItsField(t *testing.T) {
 			"spec.conflictPolicy", "spec.containerSelector.names[0]", "spec.containerSelector.types[0]", "spec.mode"},
 		`{serviceAccountName: A_, priorityClassName: B_, runtimeClassName: C_, terminationGracePeriodSeconds: -1}`: {
 			"spec.priorityClassName", "spec.runtimeClassName", "spec.serviceAccountName", "spec.terminationGracePeriodSeconds"},
+		`{exclusiveGroup: "not/a value", containerSelector: {first: true, types: [Container, Injected]}}`: {
+			"spec.containerSelector.types[1]", "spec.exclusiveGroup"},
 		`{resources: {requests: {cpu: "2", memory: "-1"}, limits: {cpu: "1"}}}`: {"spec.resources.requests[cpu]", "spec.resources.requests[memory]"},
 		`{hostAliases: [{ip: x, hostnames: ["a b"]}, {ip: 10.0.0.1}, {ip: 10.0.0.1}]}`: {
 			"spec.hostAliases[0].hostnames[0]", "spec.hostAliases[0].ip", "spec.hostAliases[2].ip"},

@@ -37,6 +37,7 @@ type Compiled struct {
 	priority     int32
 	policy       kubeflowv1alpha1.ConflictPolicy // as it is written
 	audit        bool
+	group        string // of alternatives; empty: none
 
 	env, envFrom, volumeMounts        []item
 	volumes, tolerations, pullSecrets []item
@@ -97,6 +98,7 @@ func CompileCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
 func (c *Compiled) compile(meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, mistakes field.ErrorList) {
 	c.name, c.resourceVersion, c.uid, c.generation = meta.Name, meta.ResourceVersion, meta.UID, meta.Generation
 	c.priority, c.policy, c.audit = spec.Priority, spec.ConflictPolicy, spec.Mode == kubeflowv1alpha1.ModeAudit
+	c.group = spec.ExclusiveGroup
 	c.labels, c.annotations = entries(spec.Labels), entries(spec.Annotations)
 	if selector, err := metav1.LabelSelectorAsSelector(&spec.Selector); err == nil {
 		c.selector = selector

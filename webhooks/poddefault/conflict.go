@@ -25,6 +25,8 @@ type conflict struct {
 	// alone is set if there is nothing to keep, as where a label is missing: to keep
 	// what the pod has is to skip the object.
 	alone bool
+	// final is set if no policy settles it.
+	final bool
 	text  string
 }
 
@@ -69,7 +71,11 @@ func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPo
 		m.warn("%s: %s: replaced what the pod has", c, place)
 		return true
 	default:
-		m.conflicts = append(m.conflicts, conflict{c, opponent, false, fmt.Sprintf("%s: %s: %s (values hidden)", c, place, detail)})
+		text := fmt.Sprintf("%s: %s: %s (values hidden)", c, place, detail)
+		if opponent != nil {
+			text = fmt.Sprintf("%s: %s", bothSet(opponent, c, place), detail)
+		}
+		m.conflicts = append(m.conflicts, conflict{object: c, opponent: opponent, text: text})
 	}
 	return false
 }
@@ -94,17 +100,29 @@ func (m *merge) disagree(l *list, wanted item, other *item, differences []string
 		m.stuck(c, opponent, at, "")
 		return
 	}
-	detail := "it differs from that of " + holderName(opponent) + " in " + strings.Join(differences, ", ")
-	if l.kind == envKind {
+	detail := "they differ in " + strings.Join(differences, ", ")
+	switch {
+	case opponent != nil:
+	case l.kind == envKind:
 		have, want := envSource(other.value), envSource(wanted.value)
 		if have == want {
 			want = "another"
 		}
-		detail = fmt.Sprintf("%s has %s, wanted is %s", holderName(opponent), have, want)
+		detail = fmt.Sprintf("the pod has %s, wanted is %s", have, want)
+	default:
+		detail = "it differs from that of the pod in " + strings.Join(differences, ", ")
 	}
 	if m.settle(c, opponent, c.policy, at, detail) {
 		l.replace(wanted)
 	}
+}
+
+// another is the detail of a disagreement over what has a value alone.
+func another(opponent *Compiled) string {
+	if opponent == nil {
+		return "the pod has another value"
+	}
+	return "the values differ"
 }
 
 // place names an element of a list, for people.
@@ -141,7 +159,7 @@ func member(object jsontext.Value, name string) jsontext.Value {
 // one of them, which may be gone when they are looked at again.
 func (m *merge) skips(all bool) []skip {
 	skippable := func(c conflict) bool {
-		return c.object.policy == kubeflowv1alpha1.ConflictSkip || c.alone && c.object.policy == kubeflowv1alpha1.ConflictKeepPod
+		return !c.final && (c.object.policy == kubeflowv1alpha1.ConflictSkip || c.alone && c.object.policy == kubeflowv1alpha1.ConflictKeepPod)
 	}
 	candidate := func(c *Compiled) bool {
 		return slices.ContainsFunc(m.conflicts, func(other conflict) bool { return skippable(other) && other.object == c })
@@ -163,17 +181,41 @@ func (m *merge) denial() *admission.Response {
 		texts[i] = c.text
 	}
 	resp := admission.BadRequest(
-		"conflict occurred while applying poddefaults: %s on pod: %s err: %s. Change the pod or a PodDefault%s",
+		"conflict occurred while applying poddefaults: %s on pod: %s err: %s. %s",
 		names(m.applied), m.pod.name, strings.Join(texts, "; "), m.remedy())
 	resp.AuditAnnotations = m.deniedBy()
 	return resp.Warn(m.warnings...)
 }
 
-// remedy is how the author of the pod can do without the objects, if all of them
-// allow it.
+// remedy says who can do what about the conflicts. The author of the pod can do without
+// the objects if all of them allow it.
 func (m *merge) remedy() string {
-	if slices.ContainsFunc(m.conflicts, func(c conflict) bool { return !c.object.allowExclude }) {
-		return ""
+	var choose, change, pair bool
+	exclude := true
+	for _, c := range m.conflicts {
+		switch {
+		case c.final:
+			choose = true
+		case c.opponent == nil:
+			change = true
+		default:
+			pair = true
+		}
+		exclude = exclude && c.object.allowExclude
 	}
-	return ", or exclude the pod with the annotation " + ExcludeAnnotation + `: "true"`
+	var ways []string
+	if choose {
+		ways = append(ways, "choose one of the alternatives")
+	}
+	if change {
+		ways = append(ways, "change the pod or a PodDefault")
+	}
+	if pair {
+		ways = append(ways, "change one selector, or set spec.conflictPolicy")
+	}
+	if exclude {
+		ways = append(ways, "exclude the pod with the annotation "+ExcludeAnnotation+`: "true"`)
+	}
+	text := strings.Join(ways, ", or ")
+	return strings.ToUpper(text[:1]) + text[1:]
 }

@@ -15,6 +15,33 @@ import (
 // brings is left alone: it could become what that object wants. What is excluded, such
 // as the proxies of a mesh, must be asked for by name.
 func (m *merge) picks(c *Compiled, t *container, excluded []string) bool {
+	if c.target != nil && c.target.First {
+		return t == m.first(c)
+	}
+	return m.selects(c, t, excluded)
+}
+
+// first is the container that an object for the first one picks; nil if there is none. No
+// excluded one is, whatever is asked for: commands and variables are for one container.
+func (m *merge) first(c *Compiled) *container {
+	if known, ok := m.firsts[c]; ok {
+		return known
+	}
+	if m.firsts == nil {
+		m.firsts = map[*Compiled]*container{}
+	}
+	m.firsts[c] = nil
+	excluded := slices.Concat(m.settings.MeshContainers, m.settings.CommandExcluded)
+	for i := range m.pod.app {
+		if t := &m.pod.app[i]; !m.isInjected(t.name) && m.selects(c, t, excluded) {
+			m.firsts[c] = t
+			break
+		}
+	}
+	return m.firsts[c]
+}
+
+func (m *merge) selects(c *Compiled, t *container, excluded []string) bool {
 	if slices.Contains(m.leftOut, t.name) {
 		return false
 	}
@@ -38,9 +65,11 @@ func (m *merge) picks(c *Compiled, t *container, excluded []string) bool {
 	return !slices.Contains(excluded, t.name)
 }
 
+// hasType tells whether containers of a kind are meant. A name says which one is meant,
+// of whichever kind.
 func hasType(selector *kubeflowv1alpha1.ContainerSelector, t kubeflowv1alpha1.ContainerType) bool {
 	if len(selector.Types) == 0 {
-		return t == kubeflowv1alpha1.TypeContainer
+		return t == kubeflowv1alpha1.TypeContainer || len(selector.Names) > 0
 	}
 	return slices.Contains(selector.Types, t)
 }

@@ -37,6 +37,7 @@ type merge struct {
 	injected  []string     // names of the containers that PodDefaults bring
 	fresh     []*container // those of them that the pod does not have
 	leftOut   []string     // names of the containers of objects that are skipped
+	firsts    map[*Compiled]*container
 	conflicts []conflict
 	warnings  []string
 }
@@ -82,6 +83,7 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 		}
 	}
 	m.applied, m.invalid = usable(p, candidates)
+	m.alternatives()
 	for i, c := range m.applied {
 		if c.template != nil {
 			m.applied[i] = m.fill(c, chosen)
@@ -362,7 +364,7 @@ func (m *merge) setLabel(wanted entry, c *Compiled) {
 		value, there, opponent = added.entry.value, true, added.origin
 	}
 	if there && value != wanted.value {
-		m.stuck(c, opponent, "label "+wanted.key, holderName(opponent)+" has another value")
+		m.stuck(c, opponent, "label "+wanted.key, another(opponent))
 		return
 	}
 	if there && opponent == nil || m.labels[wanted.key] {
@@ -393,12 +395,12 @@ func (m *merge) setAnnotation(wanted entry, c *Compiled) {
 	}
 	if earlier, ok := m.annotations[wanted.key]; ok {
 		if earlier.entry.value != wanted.value {
-			m.settle(c, earlier.origin, c.policy, "annotation "+wanted.key, earlier.origin.String()+" has another value")
+			m.settle(c, earlier.origin, c.policy, "annotation "+wanted.key, another(earlier.origin))
 		}
 		return
 	}
 	if value, ok := m.pod.metadata.annotations.Lookup(wanted.key); ok {
-		if value == wanted.value || agreed || !m.settle(c, nil, c.policy, "annotation "+wanted.key, "the pod has another value") {
+		if value == wanted.value || agreed || !m.settle(c, nil, c.policy, "annotation "+wanted.key, another(nil)) {
 			return
 		}
 	}

@@ -127,7 +127,7 @@ func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
 			}
 			if value == "" || len(validation.IsValidLabelValue(value)) > 0 {
 				ok = false
-				m.conflicts = append(m.conflicts, conflict{c, nil, true, fmt.Sprintf(
+				m.conflicts = append(m.conflicts, conflict{object: c, alone: true, text: fmt.Sprintf(
 					"%s: %s needs %s, which the pod does not have, or which is empty or illegal", c, path, what)})
 			}
 			out.WriteString((*text)[end:p.start])

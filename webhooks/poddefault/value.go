@@ -123,7 +123,7 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 		case f.rule.command && c.policy == "":
 			m.warn("%s did not set %s: %s did before", c, place, earlier.origin)
 		default:
-			m.settle(c, earlier.origin, f.rule.policy(c), place, holderName(earlier.origin)+" has another value")
+			m.settle(c, earlier.origin, f.rule.policy(c), place, another(earlier.origin))
 		}
 		return
 	}
@@ -143,9 +143,9 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 	case (t == nil || !m.isInjected(t.name)) && m.overrider(t, f, satisfied, true) != nil:
 		return
 	case t != nil && m.isInjected(t.name):
-		m.stuck(c, t.origin, place, holderName(t.origin)+" has another value")
+		m.stuck(c, t.origin, place, another(t.origin))
 		return
-	case m.settle(c, nil, f.rule.policy(c), place, "the pod has another value"):
+	case m.settle(c, nil, f.rule.policy(c), place, another(nil)):
 		set.removes = f.rule.removes
 	default:
 		return

@@ -58,8 +58,8 @@ type PodDefaultSpec struct {
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
 	// EnvFrom goes to every container, after the sources that are there.
-	// Merge key: prefix, configMapRef.name and secretRef.name together.
-	// Conflict: a different "optional" of the same source.
+	// Merge key: prefix, configMapRef.name or secretRef.name, and optional together.
+	// They cannot conflict.
 	// +optional
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
@@ -150,6 +150,15 @@ type PodDefaultSpec struct {
 	// object is applied, and a warning says what would come of it.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
+
+	// ExclusiveGroup names alternatives, such as the kinds of GPUs: a pod is denied
+	// that selects two objects of one group. They are not reported as conflicting with
+	// each other, since a pod is not meant to have both. It has the form of a label's
+	// value.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+	ExclusiveGroup string `json:"exclusiveGroup,omitempty"`
 
 	// Substitute replaces ${namespace} and ${pod.labels['key']} in env values, args
 	// and subPaths of this object, and of the containers that it brings, by what the
@@ -278,9 +287,15 @@ const (
 
 // ContainerSelector picks containers by what they are and what they are called.
 type ContainerSelector struct {
-	// Types are the kinds of containers; without any: Container.
+	// Types are the kinds of containers; without any: Container, or where names are
+	// given every kind.
 	// +optional
 	Types []ContainerType `json:"types,omitempty"`
+
+	// First picks one container alone: of those that would be picked, the first that
+	// the pod itself has in spec.containers. Notebooks have theirs there.
+	// +optional
+	First bool `json:"first,omitempty"`
 
 	// Names are those of the containers that are picked; without any: all of
 	// these types, but no proxy of a service mesh. One that is named here is picked

@@ -4,8 +4,6 @@ package author
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,11 +38,7 @@ func (h *handler) disagreements(ctx context.Context, req *admissionv1.AdmissionR
 			continue
 		}
 		if places := poddefault.OverlapOfCompiled(object, other); len(places) > 0 {
-			more := ""
-			if len(places) > mostTold {
-				places, more = places[:mostTold], ", …"
-			}
-			warnings = append(warnings, fmt.Sprintf("a pod that %s selects too cannot have what both want: %s%s", other, strings.Join(places, ", "), more))
+			warnings = append(warnings, poddefault.Disagreement(object, other, places, mostTold))
 		}
 	}
 	return warnings

@@ -276,8 +276,8 @@ func TestNeighboursThatDisagreeAreNamed(t *testing.T) {
 	if err != nil || !resp.Allowed {
 		t.Fatalf("%+v, %v", resp, err)
 	}
-	want := "a pod that ClusterPodDefault here selects too cannot have what both want: env A\n" +
-		"a pod that PodDefault team-a/other selects too cannot have what both want: env A"
+	want := "ClusterPodDefault here and PodDefault team-a/proxy both set env A; pods selected by both are denied. Change one selector, or set spec.conflictPolicy of proxy\n" +
+		"PodDefaults other and proxy both set env A; pods selected by both are denied. Change one selector, or set spec.conflictPolicy of proxy"
 	if got := strings.Join(resp.Warnings, "\n"); got != want {
 		t.Errorf("warnings\n%s\nwant\n%s", got, want)
 	}

@@ -241,10 +241,10 @@ func TestStatusesOnAnAPIServer(t *testing.T) {
 	seen.mu.Lock()
 	message := meta.FindStatusCondition(seen.latest[name(100)].Status.Conditions, kubeflowv1alpha1.ConditionConflicting).Message
 	seen.mu.Unlock()
-	if !strings.Contains(message, "PodDefault default/"+name(101)+" on env NUMBER_100") {
+	if !strings.Contains(message, "PodDefaults "+name(100)+" and "+name(101)+" both set env NUMBER_100;") {
 		t.Errorf("message: %s", message)
 	}
-	awaitEvent(t, clients, name(100), "Conflict", "PodDefault default/"+name(101))
+	awaitEvent(t, clients, name(100), "Conflict", " and "+name(101)+" both set")
 
 	// One side gives in.
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"env": []corev1.EnvVar{{Name: "NUMBER_100", Value: "1"}}}})

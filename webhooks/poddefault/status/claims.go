@@ -15,7 +15,7 @@ import (
 )
 
 // unclaimed are fields of a spec that add nothing to a pod.
-var unclaimed = []string{"selector", "desc", "priority", "conflictPolicy", "mode", "substitute", "allowExclude", "namespaceSelector", "freshness"}
+var unclaimed = []string{"selector", "desc", "priority", "conflictPolicy", "mode", "exclusiveGroup", "substitute", "allowExclude", "namespaceSelector", "freshness"}
 
 // elementKeys are the names of the members by which an element of a list may be told
 // from others, in the order in which they are looked for.

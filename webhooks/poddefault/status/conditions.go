@@ -52,7 +52,9 @@ func (e *epoch) conflicting(o *object) metav1.Condition {
 	}
 	var parts []string
 	for _, other := range slices.SortedFunc(maps.Keys(others), compareKeys) {
-		parts = append(parts, fmt.Sprintf("with %s on %s", other, listed(others[other], namedPaths)))
+		if there := e.objects[other]; there != nil { // else its deletion is about to be compared
+			parts = append(parts, poddefault.Disagreement(o.compiled, there.compiled, others[other], namedPaths))
+		}
 	}
 	text := listed(parts, namedOthers)
 	if e.crowded[o.key] {
@@ -60,7 +62,7 @@ func (e *epoch) conflicting(o *object) metav1.Condition {
 	}
 	return metav1.Condition{
 		Type: kubeflowv1alpha1.ConditionConflicting, Status: metav1.ConditionTrue, Reason: "Disagreement",
-		Message: "a pod that both select cannot have what both want: " + text,
+		Message: text,
 	}
 }
 

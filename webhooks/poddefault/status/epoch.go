@@ -249,8 +249,8 @@ func (e *epoch) compare(k key) {
 			e.crowded[other] = true
 		} else if !there || !slices.Equal(known, places) {
 			theirs[k] = places
-			e.plan(other)
 		}
+		e.plan(other) // what becomes of pods may have changed
 	}
 	delete(e.crowded, k)
 	if len(found) > mostKept {

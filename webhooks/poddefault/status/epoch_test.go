@@ -152,7 +152,7 @@ func TestConditionsSayWhatIsWrong(t *testing.T) {
 		e.set(podDefault("team-a", fmt.Sprintf("other-%d", i), "q", "secret-2"))
 	}
 	c := e.conditionsOf(t, key{"team-a", "good"})[kubeflowv1alpha1.ConditionConflicting]
-	if c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "with PodDefault team-a/other-0 on env HTTP_PROXY") ||
+	if c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "PodDefaults good and other-0 both set env HTTP_PROXY; pods selected by both are denied. Change one selector, ") ||
 		!strings.HasSuffix(c.Message, "; and 3 more") || strings.Contains(c.Message, "secret") {
 		t.Errorf("conflicting: %+v", c)
 	}
@@ -169,6 +169,34 @@ func TestConditionsSayWhatIsWrong(t *testing.T) {
 	e.set(clusterPodDefault("all", "secret-1", nil))
 	if c := e.conditionsOf(t, key{"", "all"})[kubeflowv1alpha1.ConditionUISelectable]; c.Status != metav1.ConditionFalse || c.Reason != "ClusterScoped" {
 		t.Errorf("selectable: %+v", c)
+	}
+}
+
+func TestConflictingTellsWhatBecomesOfPods(t *testing.T) {
+	e := newTestEpoch(t)
+	e.set(podDefault("team-a", "a", "p", "1"))
+	set := func(policy kubeflowv1alpha1.ConflictPolicy, group string) string {
+		b := podDefault("team-a", "b", "q", "2")
+		b.spec.ConflictPolicy, b.spec.ExclusiveGroup = policy, group
+		e.set(fromPodDefault(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "b", Generation: 2}, Spec: *b.spec}))
+		c := e.conditionsOf(t, key{"team-a", "a"})[kubeflowv1alpha1.ConditionConflicting]
+		return string(c.Status) + c.Message
+	}
+	set("", "")
+	now := e.now().Add(e.pace.longest)
+	e.now = func() time.Time { return now }
+	e.plans[key{"team-a", "a"}].since = time.Time{} // it was written
+	if got := set(kubeflowv1alpha1.ConflictSkip, ""); !strings.Contains(got, "conflictPolicy Skip of b") {
+		t.Error(got)
+	}
+	if e.plans[key{"team-a", "a"}].since.IsZero() {
+		t.Error("the other policy is no reason to write the status of the other object")
+	}
+	a := podDefault("team-a", "a", "p", "1")
+	a.spec.ExclusiveGroup = "proxies"
+	e.set(fromPodDefault(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "a", Generation: 2}, Spec: *a.spec}))
+	if got := set("", "proxies"); !strings.HasPrefix(got, "False") {
+		t.Error("alternatives are reported:", got)
 	}
 }
 

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+)
+
+// alternative tells whether the objects are of one exclusive group.
+func (c *Compiled) alternative(other *Compiled) bool {
+	return c.group != "" && c.group == other.group
+}
+
+// alternatives makes a conflict of each object that is of the same exclusive group as an
+// earlier one. No policy settles it: who asks for two alternatives has to choose.
+func (m *merge) alternatives() {
+	groups := map[string]*Compiled{}
+	for _, c := range m.applied {
+		if c.group == "" {
+			continue
+		}
+		if first := groups[c.group]; first != nil {
+			m.conflicts = append(m.conflicts, conflict{object: c, opponent: first, final: true, text: fmt.Sprintf(
+				"%s are alternatives of the exclusive group %s, and the pod selects both", both(first, c), c.group)})
+			continue
+		}
+		groups[c.group] = c
+	}
+}
+
+// exclusive tells whether it is certain that no pod gets both objects: no labels match
+// both selectors, or a label that one adds rules the other out. A label that one adds may
+// also be what picks the other. Those that others add do not count.
+func exclusive(a, b *Compiled) bool {
+	return unsatisfiable(demandsOf(a.selector, a), demandsOf(b.selector, b))
+}
+
+// unsatisfiable tells whether no labels meet both. Each label is free of the others, so
+// that one that cannot be is enough.
+func unsatisfiable(a, b demands) bool {
+	for key := range a {
+		if !possible(a.of(key), b.of(key)) {
+			return true
+		}
+	}
+	for key := range b {
+		if _, seen := a[key]; !seen && !possible(a.of(key), b.of(key)) {
+			return true
+		}
+	}
+	return false
+}
+
+// A demand is what a selector asks of one label, and what its object does to it.
+type demand struct {
+	needed, refused bool             // it must be there; it must not
+	among           sets.Set[string] // if it is there, one of these; nil: any value
+	not             sets.Set[string] // if it is there, none of these
+	adds            *string          // the value that the object adds
+	insists         bool             // a pod with another value does not get the object
+}
+
+// demands are those of one object, by the keys of labels.
+type demands map[string]*demand
+
+func (d demands) of(key string) *demand {
+	if known := d[key]; known != nil {
+		return known
+	}
+	return &demand{}
+}
+
+// demandsOf are what a selector asks for, with the labels that an object adds, which may
+// be nil. A pod that has another value is denied, or the object is skipped, unless its
+// policy is to keep the label.
+func demandsOf(selector labels.Selector, c *Compiled) demands {
+	all := demands{}
+	at := func(key string) *demand {
+		if all[key] == nil {
+			all[key] = &demand{}
+		}
+		return all[key]
+	}
+	requirements, _ := selector.Requirements()
+	for i := range requirements {
+		d, values := at(requirements[i].Key()), sets.New(requirements[i].ValuesUnsorted()...)
+		switch requirements[i].Operator() {
+		case selection.In, selection.Equals, selection.DoubleEquals:
+			d.needed, d.among = true, common(d.among, values)
+		case selection.NotIn, selection.NotEquals:
+			d.not = d.not.Union(values)
+		case selection.Exists:
+			d.needed = true
+		case selection.DoesNotExist:
+			d.refused = true
+		}
+	}
+	if c != nil {
+		for _, e := range c.labels {
+			d := at(e.key)
+			d.adds, d.insists = &e.value, c.policy != kubeflowv1alpha1.ConflictKeepPod && c.policy != kubeflowv1alpha1.ConflictOverride
+		}
+	}
+	return all
+}
+
+// allows tells whether the label may have the value.
+func (d *demand) allows(value *string) bool {
+	return value != nil && !d.refused && !d.not.Has(*value) && (d.among == nil || d.among.Has(*value))
+}
+
+// possible tells whether a label can be so that both demands are met.
+func possible(a, b *demand) bool {
+	// The pod comes without it: one of them matches then, the other also once the first
+	// has added it.
+	if !a.needed && (!b.needed || b.allows(a.adds)) || !b.needed && a.allows(b.adds) {
+		return true
+	}
+	if a.refused || b.refused {
+		return false
+	}
+	values := common(a.among, b.among)
+	for _, d := range []*demand{a, b} {
+		if d.adds != nil && d.insists {
+			values = common(values, sets.New(*d.adds))
+		}
+	}
+	return values == nil || values.Difference(a.not).Difference(b.not).Len() > 0
+}
+
+// common are the values in both sets, of which a nil one has all.
+func common(a, b sets.Set[string]) sets.Set[string] {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return a.Intersection(b)
+}
