@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -124,15 +125,21 @@ func (c *checker) maps(path *field.Path) {
 	}
 }
 
-// unique reports elements whose key another one before them has.
+// unique reports elements whose key another one before them has. One that is the same
+// as that one adds nothing, and is only warned of.
 func unique[T any](c *checker, path *field.Path, keyField string, list []T, key func(*T) string) {
-	seen := map[string]bool{}
+	seen := make(map[string]int, len(list))
 	for i := range list {
 		k := key(&list[i])
-		if seen[k] {
-			c.mistakes = append(c.mistakes, field.Duplicate(path.Index(i).Child(keyField), k))
+		first, twice := seen[k]
+		switch at := path.Index(i); {
+		case !twice:
+			seen[k] = i
+		case equality.Semantic.DeepEqual(list[first], list[i]):
+			c.warn(at, "it is the same as %s, and counts once", path.Index(first))
+		default:
+			c.mistakes = append(c.mistakes, field.Duplicate(at.Child(keyField), k))
 		}
-		seen[k] = true
 	}
 }
 

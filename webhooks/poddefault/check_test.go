@@ -27,14 +27,14 @@ func TestCheckNamesEveryMistakeByItsField(t *testing.T) {
 		`selector: {matchLabels: {use: "true"}}`:                                                         nil,
 		`selector: {matchExpressions: [{key: a, operator: Like}]}`:                                       {"spec.selector.matchExpressions[0].operator"},
 		`selector: {matchLabels: {"a b": "c d"}}`:                                                        {"spec.selector.matchLabels", "spec.selector.matchLabels"},
-		`{env: [{name: A}, {name: A}, {name: ""}, {name: "a=b"}]}`:                                       {"spec.env[1].name", "spec.env[2].name", "spec.env[3].name"},
-		`{volumes: [{name: a}, {name: a}, {name: A_}]}`:                                                  {"spec.volumes[1].name", "spec.volumes[2].name"},
+		`{env: [{name: A}, {name: A, value: b}, {name: ""}, {name: "a=b"}]}`:                             {"spec.env[1].name", "spec.env[2].name", "spec.env[3].name"},
+		`{volumes: [{name: a}, {name: a, secret: {}}, {name: A_}]}`:                                      {"spec.volumes[1].name", "spec.volumes[2].name"},
 		`{volumeMounts: [{name: a, mountPath: /a}, {name: b, mountPath: /a}, {name: c, mountPath: ""}]}`: {"spec.volumeMounts[1].mountPath", "spec.volumeMounts[2].mountPath"},
 		`{volumeMounts: [{name: a, mountPath: /a}], volumeDevices: [{name: a, devicePath: /a}]}`:         {"spec.volumeDevices[0].devicePath"},
 		`{labels: {"a b": x, c: "d e"}, nodeSelector: {"a b": x}, annotations: {"a/b/c": x}}`:            {"spec.annotations", "spec.labels", "spec.labels[c]", "spec.nodeSelector"},
 		`{annotations: {sallyport.io/poddefaults: x, poddefault.admission.kubeflow.org/poddefault-x: x}}`: {
 			"spec.annotations[poddefault.admission.kubeflow.org/poddefault-x]", "spec.annotations[sallyport.io/poddefaults]"},
-		`{sidecars: [{name: a}, {name: a}], initContainers: [{name: a}, {name: B_}]}`:            {"spec.initContainers[1].name", "spec.sidecars[0].name", "spec.sidecars[1].name", "spec.sidecars[1].name"},
+		`{sidecars: [{name: a}, {name: a, image: b}], initContainers: [{name: a}, {name: B_}]}`:  {"spec.initContainers[1].name", "spec.sidecars[0].name", "spec.sidecars[1].name", "spec.sidecars[1].name"},
 		`{sidecars: [{name: a}], positions: [{name: a, place: Last}, {name: a, place: Beside}]}`: {"spec.positions[1].name", "spec.positions[1].place"},
 		`{sidecars: [{name: a}], positions: [{name: a, place: Before, container: a}]}`:           {"spec.positions[0].container"},
 		`{sidecars: [{name: a}], positions: [{name: a, place: First, container: b}]}`:            {"spec.positions[0].container"},
@@ -46,9 +46,9 @@ func TestCheckNamesEveryMistakeByItsField(t *testing.T) {
 		`{exclusiveGroup: "not/a value", containerSelector: {first: true, types: [Container, Injected]}}`: {
 			"spec.containerSelector.types[1]", "spec.exclusiveGroup"},
 		`{resources: {requests: {cpu: "2", memory: "-1"}, limits: {cpu: "1"}}}`: {"spec.resources.requests[cpu]", "spec.resources.requests[memory]"},
-		`{hostAliases: [{ip: x, hostnames: ["a b"]}, {ip: 10.0.0.1}, {ip: 10.0.0.1}]}`: {
+		`{hostAliases: [{ip: x, hostnames: ["a b"]}, {ip: 10.0.0.1}, {ip: 10.0.0.1, hostnames: [a]}]}`: {
 			"spec.hostAliases[0].hostnames[0]", "spec.hostAliases[0].ip", "spec.hostAliases[2].ip"},
-		`{dnsConfig: {nameservers: [a, 10.0.0.1, 10.0.0.2, 10.0.0.3], options: [{name: a}, {name: a}, {}]}}`: {
+		`{dnsConfig: {nameservers: [a, 10.0.0.1, 10.0.0.2, 10.0.0.3], options: [{name: a}, {name: a, value: b}, {}]}}`: {
 			"spec.dnsConfig.nameservers", "spec.dnsConfig.nameservers[0]", "spec.dnsConfig.options[1].name", "spec.dnsConfig.options[2].name"},
 		`{ports: [{containerPort: 0}, {containerPort: 1, protocol: ICMP}, {containerPort: 2}, {containerPort: 2, protocol: TCP, name: A_}]}`: {
 			"spec.ports[0].containerPort", "spec.ports[1].protocol", "spec.ports[3].containerPort", "spec.ports[3].name", "spec.ports[3].name"},
@@ -90,6 +90,8 @@ func TestCheckWarnsOfWhatIsSuspicious(t *testing.T) {
 		`{selector: {matchLabels: {use: "yes"}}}`:                                                         `another value of the label use than "true"`,
 		`{selector: {matchLabels: {a: "true", b: "true"}}}`:                                               "several matchLabels",
 		`{selector: {matchExpressions: [{key: a, operator: Exists}]}}`:                                    "no matchLabels",
+		`{selector: {matchLabels: {use: "true"}}, env: [{name: A, value: x}, {name: A, value: x}]}`:       "spec.env[1]: it is the same as spec.env[0], and counts once",
+		`{selector: {matchLabels: {use: "true"}}, sidecars: [{name: a}, {name: b}, {name: a}]}`:           "spec.sidecars[2]: it is the same as spec.sidecars[0], and counts once",
 		`{selector: {matchLabels: {use: "true"}}, volumeMounts: [{name: v, mountPath: /v}]}`:              "spec.volumes: the volume v is mounted but not brought along",
 		`{selector: {matchLabels: {use: "true"}}, env: [{name: A, value: "${namespace}"}]}`:               "spec.env[0].value: the placeholder stays as it is",
 		`{selector: {matchLabels: {use: "true"}}, substitute: true, args: ["${pod.name}"]}`:               "spec.args[0]: ${pod.name} stays as it is",

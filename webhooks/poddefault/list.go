@@ -30,7 +30,7 @@ var (
 	}
 	envFromKind = &listKind{
 		name: "envFrom", keyName: "source", key: envFromKey,
-		differences: exactly[corev1.EnvFromSource](dropOptionalFalse),
+		differences: never, // the key is all
 	}
 	mountKind = &listKind{
 		name: "volumeMount", keyName: "mountPath", key: memberText("mountPath"),
@@ -68,19 +68,25 @@ func memberText(name string) func(jsontext.Value) []byte {
 	}
 }
 
-// envFromKey is PodPreset's: prefix and the names of the two sources. The list is
-// atomic in Kubernetes.
+// envFromKey is all that a source is made of: prefix, the names of the two sources, and
+// whether it is optional. Kubernetes takes one that is optional and one that is not beside
+// each other, with the effect of the latter. The list is atomic in Kubernetes.
 func envFromKey(element jsontext.Value) []byte {
 	var prefix, configMap, secret []byte
+	optional := false
+	name := func(source jsontext.Value) []byte {
+		optional = optional || string(member(source, "optional")) == "true"
+		return memberText("name")(source)
+	}
 	r := jsonpatch.NewReader(element)
 	r.Object(func(member []byte) {
 		switch string(member) {
 		case "prefix":
 			prefix, _ = r.String()
 		case "configMapRef":
-			configMap = memberText("name")(r.Value())
+			configMap = name(r.Value())
 		case "secretRef":
-			secret = memberText("name")(r.Value())
+			secret = name(r.Value())
 		}
 	})
 	var key []byte
@@ -95,6 +101,9 @@ func envFromKey(element jsontext.Value) []byte {
 			key = append(key, ", "...)
 		}
 		key = append(append(key, part.name...), part.value...)
+	}
+	if optional {
+		key = append(key, ", optional"...)
 	}
 	return key
 }

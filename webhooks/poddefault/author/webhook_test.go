@@ -243,7 +243,7 @@ func TestWhatIsJudged(t *testing.T) {
 }
 
 func TestAnOldMistakeDoesNotKeepAnObjectFromBeingCorrected(t *testing.T) {
-	two := `spec: {selector: {matchLabels: {a: "true"}}, env: [{name: A}, {name: A}], labels: {pod-template-hash: x}}`
+	two := `spec: {selector: {matchLabels: {a: "true"}}, env: [{name: A}, {name: A, value: b}], labels: {pod-template-hash: x}}`
 	one := `spec: {selector: {matchLabels: {a: "true"}}, env: [{name: A}], labels: {pod-template-hash: x}}`
 	all := &rights{namespaces: []string{"team-a"}}
 	if resp := handle(t, all, Enforce, request(t, admissionv1.Update, podDefaults, one, two)); !resp.Allowed || len(resp.Warnings) != 1 || !strings.HasPrefix(resp.Warnings[0], "as before: ") {

@@ -106,7 +106,7 @@ func ownLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
 	lists := []list{
 		newList("env", "env", spec.Env, func(e *corev1.EnvVar) string { return e.Name },
 			func(e *corev1.EnvVar) string { return text("name", e.Name) }, satisfiesExactly[corev1.EnvVar](envDefaults)),
-		newList("envFrom", "envFrom", spec.EnvFrom, envFromSources, sameEnvFrom, satisfiesExactly[corev1.EnvFromSource](nil)),
+		newList("envFrom", "envFrom", spec.EnvFrom, envFromSources, sameEnvFrom, always),
 		newList("volumeMounts", "volumeMount", spec.VolumeMounts, func(m *corev1.VolumeMount) string { return m.MountPath },
 			func(m *corev1.VolumeMount) string { return text("mountPath", m.MountPath) }, satisfiesExactly[corev1.VolumeMount](mountDefaults)),
 	}
@@ -124,16 +124,17 @@ func envFromSources(e *corev1.EnvFromSource) string {
 	return e.Prefix
 }
 
-// sameEnvFrom compares prefix and the names of both sources.
+// sameEnvFrom compares prefix, the names of both sources, and whether they are optional.
 func sameEnvFrom(e *corev1.EnvFromSource) string {
-	configMap, secret := "", ""
+	configMap, secret, optional := "", "", false
 	if e.ConfigMapRef != nil {
-		configMap = e.ConfigMapRef.Name
+		configMap, optional = e.ConfigMapRef.Name, e.ConfigMapRef.Optional != nil && *e.ConfigMapRef.Optional
 	}
 	if e.SecretRef != nil {
-		secret = e.SecretRef.Name
+		secret, optional = e.SecretRef.Name, optional || e.SecretRef.Optional != nil && *e.SecretRef.Optional
 	}
-	return text("prefix", e.Prefix) + " && " + text("configMapRef.?name", configMap) + " && " + text("secretRef.?name", secret)
+	return text("prefix", e.Prefix) + " && " + text("configMapRef.?name", configMap) + " && " + text("secretRef.?name", secret) +
+		" && (e.?configMapRef.?optional.orValue(false) || e.?secretRef.?optional.orValue(false)) == " + literal(optional)
 }
 
 // tolerationsOf are those of the object, told apart by all but their tolerationSeconds.
