@@ -80,12 +80,18 @@ func blocks(t *testing.T, path string) []block {
 // its own.
 var elsewhere = map[string]string{"docs/kubeflow-migration.md": "test/e2e/install/kubeflow_test.go"}
 
-// guides are the documents whose blocks are tested: README.md and all in docs.
+// guides are the documents whose blocks are tested: README.md, all in docs, and those of the
+// examples that are applied.
 func guides(t *testing.T) []string {
 	t.Helper()
 	var out []string
 	for _, document := range documents(t) {
-		if path, err := filepath.Rel(root, document); err == nil && (path == "README.md" || strings.HasPrefix(path, "docs"+string(filepath.Separator))) {
+		path, err := filepath.Rel(root, document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = filepath.ToSlash(path)
+		if path == "README.md" || strings.HasPrefix(path, "docs/") || path == "examples/sidecars/README.md" || path == "examples/poddefaults/README.md" {
 			out = append(out, document)
 		}
 	}

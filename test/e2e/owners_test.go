@@ -4,17 +4,22 @@ package e2e
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
@@ -40,6 +45,7 @@ func TestOwners(t *testing.T) {
 			eventuallyWithin(t, soon, "pods of "+app+" to run", func(ctx context.Context) (bool, error) { return e.running(ctx, name, app, 2) })
 		}
 	})
+	t.Run("a Service leads to the port of an injected proxy", func(t *testing.T) { testProxyService(t, e, name) })
 	t.Run("a denied pod shows its reason in the event of its owner", func(t *testing.T) {
 		e.create(t, deployment(name, "fights", "1", "another"))
 		e.create(t, statefulSet(name, "fights-too", "another"))
@@ -62,6 +68,52 @@ func TestOwners(t *testing.T) {
 		e.awaitEvent(t, name, "ReplicaSet", "waits-", "FailedCreate", "Sallyport did not answer: env.")
 		e.serve(t, name, "--guard", "Backstop", "--controllers", "poddefault-index")
 		eventuallyWithin(t, soon, "pods that waited to run", func(ctx context.Context) (bool, error) { return e.running(ctx, name, "waits", 2) })
+	})
+}
+
+// testProxyService applies examples/sidecars/oauth-proxy, and looks where its Service leads:
+// to the port on which the flags of the proxy have it listen, and to no other of the pod.
+func testProxyService(t *testing.T, e *env, namespace string) {
+	folder := "../../examples/sidecars/oauth-proxy/"
+	pd, service, app := &kubeflowv1alpha1.PodDefault{}, &corev1.Service{}, &corev1.Pod{}
+	for file, into := range map[string]client.Object{"poddefault.yaml": pd, "service.yaml": service, "app.yaml": app} {
+		text, err := os.ReadFile(folder + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.UnmarshalStrict(text, into); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		into.SetNamespace(namespace)
+	}
+	e.create(t, service)
+	app.Spec.NodeName = playedNode
+	probe := app.DeepCopy()
+	probe.Name = "probe-proxy"
+	e.createSoon(t, pd, probe, poddefault.Mark(pd.Name))
+	e.create(t, app)
+
+	args := strings.Join(pd.Spec.Sidecars[0].Args, " ")
+	if !strings.Contains(args, "--http-address=0.0.0.0:4180 ") || !strings.Contains(args, "--upstream=http://127.0.0.1:8080 ") {
+		t.Fatalf("the proxy listens, or asks, elsewhere: %s", args)
+	}
+	eventuallyWithin(t, soon, "the Service to lead to the proxy", func(ctx context.Context) (bool, error) {
+		var slices discoveryv1.EndpointSliceList
+		if err := e.client.List(ctx, &slices, client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name}); err != nil {
+			return false, err
+		}
+		for _, slice := range slices.Items {
+			for _, endpoint := range slice.Endpoints {
+				if endpoint.TargetRef == nil || endpoint.TargetRef.Name != app.Name || endpoint.Conditions.Ready == nil || !*endpoint.Conditions.Ready {
+					continue
+				}
+				if len(slice.Ports) != 1 || *slice.Ports[0].Port != 4180 {
+					return false, fmt.Errorf("the Service leads to %v", slice.Ports)
+				}
+				return true, nil
+			}
+		}
+		return false, nil
 	})
 }
 
@@ -150,7 +202,7 @@ const (
 func startNode(t *testing.T, e *env) {
 	t.Helper()
 	processtest.StartBinary(t, controlPlane, "kube-controller-manager", "--kubeconfig", e.kubeconfig, "--leader-elect=false", "--secure-port", "0",
-		"--controllers", "deployment-controller,replicaset-controller,statefulset-controller,serviceaccount-controller")
+		"--controllers", "deployment-controller,replicaset-controller,statefulset-controller,serviceaccount-controller,endpointslice-controller")
 	processtest.StartBinary(t, controlPlane, "kwok", "--kubeconfig", e.kubeconfig, "--manage-all-nodes=true")
 	e.create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: playedNode}})
 	eventuallyWithin(t, soon, "the node to be ready", func(ctx context.Context) (bool, error) {
