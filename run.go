@@ -202,7 +202,7 @@ func routes(webhooks []admission.Webhook, converters []conversion.Converter, log
 		if err != nil {
 			return nil, err
 		}
-		routes = append(routes, serving.Route{Path: webhook.Path, Handler: handler})
+		routes = append(routes, serving.Route{Path: webhook.Path, Handler: handler, Flow: wire.AdmissionFlow})
 	}
 	return routes, nil
 }

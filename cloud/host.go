@@ -143,7 +143,7 @@ func (h *host) newServer() error {
 		if err != nil {
 			return err
 		}
-		o.Routes = append(o.Routes, serving.Route{Path: w.Definition.Path, Handler: handler})
+		o.Routes = append(o.Routes, serving.Route{Path: w.Definition.Path, Handler: handler, Flow: wire.AdmissionFlow})
 		o.Checks = append(o.Checks, serving.Check{Name: w.Name, Ready: w.Definition.Handler.(*slot).ready})
 	}
 	h.server, err = serving.New(o)

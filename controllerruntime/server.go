@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/wire"
 )
 
 // Server is a webhook.Server for a manager of controller-runtime. Make one with [New]
@@ -103,7 +104,7 @@ func (s *Server) Register(path string, hook http.Handler) {
 		s.paths = append(s.paths, path)
 		return
 	}
-	if err := s.listener.Handle(serving.Route{Path: path, Handler: s.mux}); err != nil {
+	if err := s.listener.Handle(serving.Route{Path: path, Handler: s.mux, Flow: wire.AdmissionFlow}); err != nil {
 		s.unserved = errors.Join(s.unserved, err)
 		s.plan.serving.Logger.Error("a webhook that is registered cannot be served", slog.Any("error", err))
 	}
@@ -157,7 +158,7 @@ func (s *Server) build(source certificate.Source) (server *serving.Server, done 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, path := range s.paths {
-		options.Routes = append(options.Routes, serving.Route{Path: path, Handler: s.mux})
+		options.Routes = append(options.Routes, serving.Route{Path: path, Handler: s.mux, Flow: wire.AdmissionFlow})
 	}
 	if source != nil {
 		options.GetCertificate, options.CertificateNotAfter = source.GetCertificate, source.NotAfter

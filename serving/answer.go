@@ -18,27 +18,33 @@ import (
 type answer struct {
 	http.ResponseWriter
 	server *Server
+	// connection is a context that knows it.
+	connection context.Context
 	// status is 0 until the header is written.
 	status int
 	span   trace.Span // nil if there is none
 
+	to   *route
+	body arrival
+	data []byte // of the body
+
 	mu sync.Mutex
-	// slot says that the request occupies one of the slots for reviews.
-	slot bool
+	// place is the request's place among those at work, if it has one.
+	place place
 	// done says that it needs none any more.
 	done bool
 }
 
 var _ aside.Place = (*answer)(nil)
 
-// WriteHeader writes the header. The slot is given back here, since the work is
+// WriteHeader writes the header. The place is given back here, since the work is
 // done: a caller who is slow to read the answer holds up nobody else. The
 // connection is closed if the server is draining by now, even if it was not when
 // the request came.
 func (a *answer) WriteHeader(status int) {
 	if status >= http.StatusOK && a.status == 0 {
 		a.status = status
-		a.giveSlot()
+		a.givePlace()
 		if a.server.draining.Load() {
 			a.Header().Set("Connection", "close")
 		}
@@ -53,42 +59,54 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
-// takeSlot waits for a slot. See slots.
-func (a *answer) takeSlot(ctx context.Context, until time.Time) bool {
-	if !a.server.slots.take(ctx, until) {
-		return false
+// flow is the name of the flow that the request is one of.
+func (a *answer) flow() string {
+	if a.to.Flow != nil {
+		if name := a.to.Flow(a.data); name != "" {
+			return name
+		}
+	}
+	return a.to.Path
+}
+
+// takePlace waits for a place. See places.
+func (a *answer) takePlace(ctx context.Context, until time.Time, before bool) *refusal {
+	taken, refused := a.server.places.take(ctx, until, a.flow, before)
+	if refused != nil {
+		return refused
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.slot = !a.done
 	if a.done {
-		a.server.slots.give()
+		taken.give()
+	} else {
+		a.place = taken
 	}
-	return true
+	return nil
 }
 
-// giveSlot gives the slot back for good if the request has one.
-func (a *answer) giveSlot() {
+// givePlace gives the place back for good if the request has one.
+func (a *answer) givePlace() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.done = true
-	a.lendSlot()
+	a.lendPlace()
 }
 
-// lendSlot gives the slot back and tells whether the request had one.
-func (a *answer) lendSlot() bool {
-	had := a.slot
-	if had {
-		a.slot = false
-		a.server.slots.give()
+// lendPlace gives the place back and tells whether the request had one.
+func (a *answer) lendPlace() bool {
+	lent := a.place
+	a.place = place{}
+	if lent.places != nil {
+		lent.give()
 	}
-	return had
+	return lent.places != nil
 }
 
 // Leave implements [aside.Place].
 func (a *answer) Leave(ctx context.Context, wait func()) bool {
 	a.mu.Lock()
-	had := a.lendSlot()
+	had := a.lendPlace()
 	a.mu.Unlock()
 	wait()
 	if !had { // the handler waits for several at once, and another one takes care of it
@@ -98,5 +116,5 @@ func (a *answer) Leave(ctx context.Context, wait func()) bool {
 	if !limited {
 		until = time.Now().Add(longestTimeout)
 	}
-	return a.takeSlot(ctx, until)
+	return a.takePlace(ctx, until, true) == nil
 }

@@ -44,23 +44,24 @@ func TestWhoWaitsAsideHoldsUpNobody(t *testing.T) {
 		c.reply().expect(t, 200, "back")
 	}
 	h.post("/echo", "hello").expect(t, 200, "hello")
-	if n := len(h.slots.taken); n != 0 {
+	if n := h.places.atWork(); n != 0 {
 		t.Errorf("%d places are taken for good", n)
 	}
 }
 
 func TestWhoFindsNoPlaceAfterwardsIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Server{slots: newSlots(1)}
-		a := &answer{server: s}
+		s := &Server{places: newPlaces(1, 1)}
+		a := &answer{server: s, to: &route{}}
 		ctx := withDeadline(t.Context(), time.Now().Add(time.Minute))
 		defer ctx.end()
-		a.takeSlot(ctx, time.Now())
-		if a.Leave(ctx, func() { s.slots.take(ctx, time.Now()) }) {
+		a.takePlace(ctx, time.Now(), false)
+		var other place
+		if a.Leave(ctx, func() { other, _ = s.places.take(ctx, time.Now(), a.flow, false) }) {
 			t.Error("two have the one place")
 		}
-		s.slots.give()
-		if a.giveSlot(); len(s.slots.taken) != 0 {
+		other.give()
+		if a.givePlace(); s.places.atWork() != 0 {
 			t.Error("a place was given back that was not its own, or not given")
 		}
 	})
@@ -68,25 +69,25 @@ func TestWhoFindsNoPlaceAfterwardsIsTold(t *testing.T) {
 
 func TestSeveralWaitAsideForOneReview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Server{slots: newSlots(2)}
-		a := &answer{server: s}
-		a.takeSlot(t.Context(), time.Now())
+		s := &Server{places: newPlaces(2, 1)}
+		a := &answer{server: s, to: &route{}}
+		a.takePlace(t.Context(), time.Now(), false)
 		for range 3 {
 			go a.Leave(context.WithoutCancel(t.Context()), func() { time.Sleep(time.Second) })
 		}
 		synctest.Wait()
-		if n := len(s.slots.taken); n != 0 {
+		if n := s.places.atWork(); n != 0 {
 			t.Errorf("%d places are taken while all wait", n)
 		}
 		time.Sleep(2 * time.Second)
-		if n := len(s.slots.taken); n != 1 {
+		if n := s.places.atWork(); n != 1 {
 			t.Errorf("%d places are taken afterwards, want the review's one", n)
 		}
 		go a.Leave(t.Context(), func() { time.Sleep(time.Second) })
 		synctest.Wait()
-		a.giveSlot() // the answer goes out, and nobody waits for who is aside
+		a.givePlace() // the answer goes out, and nobody waits for who is aside
 		time.Sleep(2 * time.Second)
-		if n := len(s.slots.taken); n != 0 {
+		if n := s.places.atWork(); n != 0 {
 			t.Errorf("%d places are taken when all is over", n)
 		}
 	})

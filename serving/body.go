@@ -34,15 +34,13 @@ func (b *body) Bytes() []byte { return b.data }
 func (b *body) Close() error { return nil }
 
 // readBody reads the body of r into memory. It is read before the request takes
-// one of the slots for reviews, so that a slow caller occupies nothing but its
-// connection and the bytes it has sent.
-//
-// held is what the body takes of the bytes in flight; the caller gives it back,
-// also if the request was refused.
-func (s *Server) readBody(r *http.Request) (data []byte, held int64, refused *refusal) {
+// one of the places for reviews, so that a slow caller occupies nothing but its
+// connection and the bytes it has sent. The caller gives back what the arrival
+// takes of the bytes in memory, also if the request was refused.
+func (s *Server) readBody(r *http.Request, a *arrival) ([]byte, *refusal) {
 	limit := s.options.MaxBodyBytes
 	if r.ContentLength > limit {
-		return nil, 0, tooLarge(limit)
+		return nil, tooLarge(limit)
 	}
 	// One byte above the limit tells a body of unknown length that fits from one
 	// that does not.
@@ -50,36 +48,37 @@ func (s *Server) readBody(r *http.Request) (data []byte, held int64, refused *re
 	if r.ContentLength >= 0 {
 		longest = r.ContentLength
 	}
-
-	for size := min(longest, firstBuffer); ; size = min(longest, 2*size) {
-		if !s.bytes.take(size - held) {
-			return nil, held, busyBytes
-		}
-		held = size
-		grown := make([]byte, len(data), size)
-		copy(grown, data)
-		data = grown
-
-		for len(data) < cap(data) {
-			n, err := r.Body.Read(data[len(data):cap(data)])
-			data = data[:len(data)+n]
-			switch {
-			case err == io.EOF:
-				if int64(len(data)) > limit {
-					return nil, held, tooLarge(limit)
-				}
-				return data, held, nil
-			case errors.Is(err, os.ErrDeadlineExceeded):
-				return nil, held, slowBody
-			case err != nil:
-				return nil, held, brokenBody
+	size := min(longest, firstBuffer)
+	if refused := s.bodies.begin(a, size); refused != nil {
+		return nil, refused
+	}
+	data, err := make([]byte, 0, size), error(nil)
+	for int64(len(data)) < longest && err == nil {
+		if len(data) == cap(data) {
+			size := min(longest, 2*int64(len(data)))
+			if refused := s.bodies.grow(a, size-int64(len(data))); refused != nil {
+				return nil, refused
 			}
+			grown := make([]byte, len(data), size)
+			copy(grown, data)
+			data = grown
 		}
-		if size == longest {
-			if r.ContentLength < 0 {
-				return nil, held, tooLarge(limit)
-			}
-			return data, held, nil
-		}
+		var n int
+		n, err = r.Body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		a.received.Store(int64(len(data)))
+	}
+	if refused := s.bodies.arrived(a); refused != nil {
+		return nil, refused
+	}
+	switch {
+	case int64(len(data)) > limit:
+		return nil, tooLarge(limit)
+	case err == nil || err == io.EOF:
+		return data, nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, slowBody
+	default:
+		return nil, brokenBody
 	}
 }

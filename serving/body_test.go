@@ -53,7 +53,7 @@ func TestBodyLimit(t *testing.T) {
 			}
 		})
 	}
-	if held := h.bytes.held.Load(); held != 0 {
+	if held := h.bodies.inMemory(); held != 0 {
 		t.Errorf("%d bytes are still held", held)
 	}
 }
@@ -104,13 +104,13 @@ func TestBrokenBodies(t *testing.T) {
 		t.Error("a handler was called")
 	default:
 	}
-	if held := h.bytes.held.Load(); held != 0 {
+	if held := h.bodies.inMemory(); held != 0 {
 		t.Errorf("%d bytes are still held", held)
 	}
 }
 
 func TestSlowBodyEndsAtTheReadTimeout(t *testing.T) {
-	bubble(t, unchanged, func(t *testing.T, h *harness) {
+	bubble(t, func(o *Options) { o.MinBodyRate = 0 }, func(t *testing.T, h *harness) {
 		began := time.Now()
 		c := h.dial()
 		c.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabc")
@@ -123,7 +123,7 @@ func TestSlowBodyEndsAtTheReadTimeout(t *testing.T) {
 			t.Errorf("took %s, want 15s", took)
 		}
 		c.awaitClosed()
-		if held := h.bytes.held.Load(); held != 0 {
+		if held := h.bodies.inMemory(); held != 0 {
 			t.Errorf("%d bytes are still held", held)
 		}
 	})
@@ -175,15 +175,18 @@ func FuzzReadBody(f *testing.F) {
 		if declared < -1 {
 			return // net/http has refused these
 		}
-		s := &Server{options: Options{MaxBodyBytes: limit}, bytes: quantity{limit: 2 * limit}}
+		options := Options{MaxBodyBytes: limit, MaxBytesInFlight: 2 * limit, MaxConnections: 1}
+		s := &Server{options: options, bodies: newBodies(&options)}
+		a := &arrival{}
 		r := &http.Request{ContentLength: declared, Body: io.NopCloser(bytes.NewReader(sent))}
 		if declared >= 0 {
 			r.Body = io.NopCloser(io.LimitReader(r.Body, declared)) // as net/http does
 		}
-		data, held, refused := s.readBody(r)
-		s.bytes.give(held)
-		if s.bytes.held.Load() != 0 {
-			t.Errorf("%d bytes are held", s.bytes.held.Load())
+		data, refused := s.readBody(r, a)
+		held := a.held
+		s.bodies.give(a)
+		if s.bodies.inMemory() != 0 {
+			t.Errorf("%d bytes are held", s.bodies.inMemory())
 		}
 		if int64(cap(data)) > held {
 			t.Errorf("%d bytes are in memory, %d are accounted for", cap(data), held)

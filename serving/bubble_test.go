@@ -62,6 +62,12 @@ func (c hasty) SetWriteDeadline(time.Time) error { return c.Conn.SetWriteDeadlin
 
 // bubble runs test against a server with the default times, on a fake clock.
 func bubble(t *testing.T, change func(*Options), test func(t *testing.T, h *harness)) {
+	bubbleBehind(t, func(l net.Listener) net.Listener { return l }, change, test)
+}
+
+// bubbleBehind is bubble with something between the server and its listener.
+func bubbleBehind(t *testing.T, between func(net.Listener) net.Listener, change func(*Options), test func(t *testing.T, h *harness)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		options, pool := testOptions(t)
 		options.MetricsBindAddress = ""
@@ -73,7 +79,7 @@ func bubble(t *testing.T, change func(*Options), test func(t *testing.T, h *harn
 			t.Fatal(err)
 		}
 		listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-		server.listener = listener
+		server.listener = between(listener)
 
 		transport := &http.Transport{
 			DialContext:       listener.dial,
@@ -86,9 +92,13 @@ func bubble(t *testing.T, change func(*Options), test func(t *testing.T, h *harn
 		go func() { h.ended <- server.Run(ctx) }()
 		synctest.Wait()
 		test(t, h)
+		for _, conn := range h.dialled { // the server would wait until they take the end of TLS
+			_ = conn.Close()
+		}
 		stop()
 		transport.CloseIdleConnections()
 		server.Close()
+		time.Sleep(time.Second) // after an early answer net/http keeps the connection half open for 500 ms
 		synctest.Wait()
 	})
 }

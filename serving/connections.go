@@ -4,45 +4,76 @@ package serving
 
 import (
 	"container/list"
+	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// connections knows the open connections and bounds their number.
+// connections knows the open connections of a port and bounds their number.
 //
-// When one too many comes, the one that has waited longest for a request is
-// closed, be it between two requests or before its first. Callers that only hold
-// connections grow old and go first; the API server's are used all the time.
+// When one too many comes, another one is closed: one that sends a body slowly, or else one
+// that waits for a request, be it between two, before its first, or in its handshake, or for
+// its end. Of these it is the one that has waited longest, from the address that has most.
+// Callers that only hold connections have many, and old ones; the API server's are used
+// all the time.
 type connections struct {
 	limit   int
 	evicted prometheus.Counter
+	// slow cuts the body that arrives slowest, if one has arrived for so long, and returns its
+	// connection, for the caller to close. Nil where no bodies are read.
+	slow func(time.Duration) net.Conn
 	// emptied gets a value when the last connection has gone.
 	emptied chan struct{}
 
 	mu   sync.Mutex
 	open map[net.Conn]*list.Element
-	// byAge holds a *connection for each open one. Among those that wait, the
-	// first has waited longest.
-	byAge *list.List
+	// peers are who has connections, by address.
+	peers map[string]*peer
+	// now counts how often a connection has begun to wait.
+	now uint64
+}
+
+// A peer has connections. The list holds a *connection for each; among those that
+// wait, the first has waited longest.
+type peer struct {
+	address string
+	byAge   list.List
+	waiting int
 }
 
 type connection struct {
 	conn    net.Conn
+	peer    *peer
 	waiting bool
+	since   uint64 // when it began to wait: greater is later
 }
 
-func newConnections(limit int, evicted prometheus.Counter) *connections {
+func newConnections(limit int, evicted prometheus.Counter, slow func(time.Duration) net.Conn) *connections {
 	return &connections{
 		limit:   limit,
 		evicted: evicted,
+		slow:    slow,
 		emptied: make(chan struct{}, 1),
 		open:    map[net.Conn]*list.Element{},
-		byAge:   list.New(),
+		peers:   map[string]*peer{},
 	}
+}
+
+// connKey finds the net.Conn of a request in its context.
+type connKey struct{}
+
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+func connOf(ctx context.Context) net.Conn {
+	conn, _ := ctx.Value(connKey{}).(net.Conn)
+	return conn
 }
 
 // stateChanged is the ConnState hook of http.Server. It sees StateActive when a
@@ -54,39 +85,116 @@ func (c *connections) stateChanged(conn net.Conn, state http.ConnState) {
 	element, known := c.open[conn]
 	switch {
 	case state == http.StateNew:
-		if len(c.open) >= c.limit && !c.evictOldest() {
+		if len(c.open) >= c.limit && !c.evict() {
 			c.evicted.Inc()
 			cut(conn)
 			return
 		}
-		c.open[conn] = c.byAge.PushBack(&connection{conn: conn, waiting: true})
+		c.add(conn)
 	case !known: // evicted, and about to notice
 	case state == http.StateActive:
-		element.Value.(*connection).waiting = false
+		element.Value.(*connection).setWaiting(false)
 	case state == http.StateIdle:
-		element.Value.(*connection).waiting = true
-		c.byAge.MoveToBack(element)
+		c.waits(element)
 	default: // closed
 		c.forget(element)
 	}
 }
 
-// evictOldest closes the connection that has waited longest, and reports whether
-// there was one.
-func (c *connections) evictOldest() bool {
-	for element := c.byAge.Front(); element != nil; element = element.Next() {
-		if oldest := element.Value.(*connection); oldest.waiting {
-			c.evicted.Inc()
-			cut(oldest.conn)
-			c.forget(element)
-			return true
+// refused says that a connection will carry no more requests. Its end may take a while,
+// for which net/http waits for a caller that has not sent its whole body.
+func (c *connections) refused(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element, known := c.open[conn]; known {
+		c.waits(element)
+	}
+}
+
+func (c *connections) add(conn net.Conn) {
+	address := addressOf(conn)
+	p := c.peers[address]
+	if p == nil {
+		p = &peer{address: address}
+		c.peers[address] = p
+	}
+	c.open[conn] = p.byAge.PushBack(&connection{conn: conn, peer: p})
+	c.waits(c.open[conn])
+}
+
+// waits says that a connection begins to wait.
+func (c *connections) waits(element *list.Element) {
+	waiting := element.Value.(*connection)
+	waiting.setWaiting(true)
+	c.now++
+	waiting.since = c.now
+	waiting.peer.byAge.MoveToBack(element)
+}
+
+func (c *connection) setWaiting(waiting bool) {
+	switch {
+	case waiting && !c.waiting:
+		c.peer.waiting++
+	case !waiting && c.waiting:
+		c.peer.waiting--
+	}
+	c.waiting = waiting
+}
+
+// evict closes a connection, and reports whether there was one to close.
+func (c *connections) evict() bool {
+	return c.evictSlow(youngBody) || c.evictWaiting() || c.evictSlow(0)
+}
+
+func (c *connections) evictSlow(age time.Duration) bool {
+	if c.slow == nil {
+		return false
+	}
+	conn := c.slow(age)
+	if conn == nil {
+		return false
+	}
+	element, known := c.open[conn]
+	if known {
+		c.evicted.Inc()
+		cut(conn)
+		c.forget(element)
+	}
+	return known
+}
+
+func (c *connections) evictWaiting() bool {
+	var oldest *list.Element
+	most := 0
+	for _, p := range c.peers {
+		if p.waiting == 0 || p.waiting < most {
+			continue
+		}
+		first := p.byAge.Front()
+		for !first.Value.(*connection).waiting {
+			first = first.Next()
+		}
+		if p.waiting > most || first.Value.(*connection).since < oldest.Value.(*connection).since {
+			oldest, most = first, p.waiting
 		}
 	}
-	return false
+	if oldest == nil {
+		return false
+	}
+	c.evicted.Inc()
+	cut(oldest.Value.(*connection).conn)
+	c.forget(oldest)
+	return true
 }
 
 func (c *connections) forget(element *list.Element) {
-	delete(c.open, c.byAge.Remove(element).(*connection).conn)
+	gone := element.Value.(*connection)
+	gone.setWaiting(false)
+	gone.peer.byAge.Remove(element)
+	if gone.peer.byAge.Len() == 0 {
+		delete(c.peers, gone.peer.address)
+	}
+	delete(c.open, gone.conn)
 	if len(c.open) == 0 {
 		select {
 		case c.emptied <- struct{}{}:
@@ -99,6 +207,15 @@ func (c *connections) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.open)
+}
+
+// addressOf is the address that a connection comes from, without the port.
+func addressOf(conn net.Conn) string {
+	address := conn.RemoteAddr().String()
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
 }
 
 // cut closes the connection below TLS: closing TLS would wait until the other

@@ -14,8 +14,11 @@ import (
 // fakeConn is a connection that knows whether it was closed.
 type fakeConn struct {
 	net.Conn
+	from   string
 	closed bool
 }
+
+func (c *fakeConn) RemoteAddr() net.Addr { return &net.UnixAddr{Name: c.from} }
 
 func (c *fakeConn) Close() error {
 	c.closed = true
@@ -57,7 +60,7 @@ func TestEviction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			evicted := prometheus.NewCounter(prometheus.CounterOpts{})
-			table := newConnections(3, evicted)
+			table := newConnections(3, evicted, nil)
 			conns := make([]fakeConn, 5)
 			for _, step := range test.steps {
 				table.stateChanged(&conns[step.conn], step.state)
@@ -78,6 +81,30 @@ func TestEviction(t *testing.T) {
 				t.Errorf("counted %v, want %d", got, len(test.closed))
 			}
 		})
+	}
+}
+
+func TestWhoHasMostConnectionsLosesOne(t *testing.T) {
+	table := newConnections(5, prometheus.NewCounter(prometheus.CounterOpts{}), nil)
+	server := fakeConn{from: "10.0.0.1"}
+	table.stateChanged(&server, http.StateNew)
+	table.stateChanged(&server, http.StateActive)
+	table.stateChanged(&server, http.StateIdle) // for ever
+	others := make([]fakeConn, 100)
+	for i := range others {
+		others[i].from = "10.0.0.66"
+		table.stateChanged(&others[i], http.StateNew)
+	}
+	if server.closed {
+		t.Error("the one connection of an address is closed for those of another")
+	}
+	for i := range others {
+		if closed := i < 96; others[i].closed != closed {
+			t.Errorf("connection %d closed: %t, want %t", i, others[i].closed, closed)
+		}
+	}
+	if table.count() != 5 || len(table.peers) != 2 {
+		t.Errorf("%d connections of %d addresses", table.count(), len(table.peers))
 	}
 }
 

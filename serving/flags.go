@@ -37,11 +37,17 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.Int64Var(&o.MaxBodyBytes, "max-body-bytes", o.MaxBodyBytes,
 		"largest body of a request, in `bytes`; more is answered with 413")
 	flags.Int64Var(&o.MaxBytesInFlight, "max-bytes-in-flight", o.MaxBytesInFlight,
-		"most `bytes` of request bodies in memory at one time; more is answered with 429")
+		"most `bytes` of request bodies in memory at one time; one more cuts the body that arrives slowest, or is answered with 429; 0 means an eighth of GOMEMLIMIT, at most 64 MiB")
+	flags.Int64Var(&o.MinBodyRate, "min-body-rate", o.MinBodyRate,
+		"`bytes` of a body that must arrive in each second after --read-header-timeout; fewer are answered with 408; 0 for no such limit")
 	flags.IntVar(&o.MaxConcurrentReviews, "max-concurrent-reviews", o.MaxConcurrentReviews,
-		"most reviews at work at one time; more queue for up to half of their timeout and are then answered with 429; 0 means 4 for each CPU")
+		"most reviews at work at one time, half of them of one namespace; more queue for up to half of their timeout and are then answered with 429; 0 means 4 for each CPU")
+	flags.IntVar(&o.MaxWaitingReviews, "max-waiting-reviews", o.MaxWaitingReviews,
+		"most reviews that queue; one more sends away the last one of the namespace that has most, with 429; 0 means 128 for each of --max-concurrent-reviews")
 	flags.IntVar(&o.MaxConnections, "max-connections", o.MaxConnections,
-		"most open connections; one more closes the one that has waited longest for a request")
+		"most open connections; one more closes the one whose body arrives slowest, or that has waited longest for a request; 0 means one for each 256 KiB of GOMEMLIMIT, at most 4096")
+	flags.IntVar(&o.MaxMetricsConnections, "max-metrics-connections", o.MaxMetricsConnections,
+		"most open connections to --metrics-bind-address; 0 means a sixteenth of --max-connections, 16 to 256")
 
 	flags.DurationVar(&o.DrainMin, "drain-min", o.DrainMin,
 		"how long to go on answering after SIGTERM, even if nobody is connected")

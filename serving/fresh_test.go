@@ -31,7 +31,7 @@ func TestFreshConnections(t *testing.T) {
 		"a connection that never says anything is closed":          {options.IdleTimeout + time.Second, 0, split, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(*Options) {}, func(t *testing.T, h *harness) {
+			bubble(t, func(o *Options) { o.MinBodyRate = 0 }, func(t *testing.T, h *harness) {
 				raw, err := h.dialer(t.Context(), "tcp", "")
 				if err != nil {
 					t.Fatal(err)

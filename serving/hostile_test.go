@@ -165,7 +165,7 @@ func TestBadRequestsAreRefusedOrCutAndTheServerGoesOn(t *testing.T) {
 	if called != 0 {
 		t.Errorf("a handler was called %d times", called)
 	}
-	if held := h.bytes.held.Load(); held != 0 {
+	if held := h.bodies.inMemory(); held != 0 {
 		t.Errorf("%d bytes are still held", held)
 	}
 	if panics := testutil.ToFloat64(h.metrics.panics); panics != 0 {

@@ -3,59 +3,39 @@
 package serving
 
 import (
-	"context"
-	"sync/atomic"
-	"time"
+	"runtime"
+	"runtime/debug"
 )
 
-// slots bound how many handlers are at work. Whoever finds none waits in line,
-// first come first served.
-type slots struct {
-	taken   chan struct{}
-	waiting atomic.Int64
-}
+const (
+	// connectionBytes is what a connection takes in memory, whatever its caller does: a
+	// goroutine, buffers of TLS and HTTP, and the first buffer of a body.
+	connectionBytes = 64 << 10
 
-func newSlots(n int) *slots {
-	return &slots{taken: make(chan struct{}, n)}
-}
+	leastConnections, mostConnections               = 64, 4096
+	leastMetricsConnections, mostMetricsConnections = 16, 256
+	mostBytesInFlight                               = 64 << 20
+)
 
-// take takes a slot. It waits for one until the given time at most, and no longer
-// than ctx lasts, and reports whether it got one.
-func (s *slots) take(ctx context.Context, until time.Time) bool {
-	select {
-	case s.taken <- struct{}{}:
-		return true
-	default:
+// memoryLimit is what the process may take (GOMEMLIMIT): math.MaxInt64 if nobody has said it.
+func memoryLimit() int64 { return debug.SetMemoryLimit(-1) }
+
+// derive sets the limits that are 0, as their comments say, for a process that may take
+// so much memory.
+func (o *Options) derive(memory int64) {
+	if o.MaxConnections == 0 {
+		o.MaxConnections = int(min(max(memory/4/connectionBytes, leastConnections), mostConnections))
 	}
-	s.waiting.Add(1)
-	defer s.waiting.Add(-1)
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case s.taken <- struct{}{}:
-		return true
-	case <-timer.C:
-		return false
-	case <-ctx.Done():
-		return false
+	if o.MaxMetricsConnections == 0 {
+		o.MaxMetricsConnections = min(max(o.MaxConnections/16, leastMetricsConnections), mostMetricsConnections)
+	}
+	if o.MaxBytesInFlight == 0 {
+		o.MaxBytesInFlight = max(min(memory/8, mostBytesInFlight), o.MaxBodyBytes+o.MaxBodyBytes/2*3)
+	}
+	if o.MaxConcurrentReviews == 0 {
+		o.MaxConcurrentReviews = 4 * runtime.GOMAXPROCS(0)
+	}
+	if o.MaxWaitingReviews == 0 {
+		o.MaxWaitingReviews = 128 * o.MaxConcurrentReviews
 	}
 }
-
-func (s *slots) give() { <-s.taken }
-
-// quantity bounds the bytes that are held at one time.
-type quantity struct {
-	limit int64
-	held  atomic.Int64
-}
-
-// take takes n and reports whether there was room.
-func (q *quantity) take(n int64) bool {
-	if q.held.Add(n) <= q.limit {
-		return true
-	}
-	q.held.Add(-n)
-	return false
-}
-
-func (q *quantity) give(n int64) { q.held.Add(-n) }

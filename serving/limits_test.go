@@ -3,68 +3,13 @@
 package serving
 
 import (
-	"context"
+	"math"
 	"net/http"
 	"runtime"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
-
-func TestSlots(t *testing.T) {
-	t.Run("who waits gets a slot when one is given back, in order", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := newSlots(1)
-			until := time.Now().Add(time.Minute)
-			s.take(t.Context(), until)
-			got := make(chan int, 3)
-			for i := range 3 {
-				go func() {
-					if s.take(t.Context(), until) {
-						got <- i
-					}
-				}()
-				synctest.Wait()
-			}
-			if n := s.waiting.Load(); n != 3 {
-				t.Errorf("%d wait, want 3", n)
-			}
-			for want := range 3 {
-				s.give()
-				if i := <-got; i != want {
-					t.Errorf("%d got the slot, want %d", i, want)
-				}
-			}
-			if n := s.waiting.Load(); n != 0 {
-				t.Errorf("%d wait, want none", n)
-			}
-		})
-	})
-	t.Run("who waits gives up at the given time", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := newSlots(1)
-			began := time.Now()
-			s.take(t.Context(), began)
-			if s.take(t.Context(), began.Add(time.Second)) {
-				t.Error("two have the one slot")
-			}
-			if waited := time.Since(began); waited != time.Second {
-				t.Errorf("waited %s, want 1s", waited)
-			}
-		})
-	})
-	t.Run("who waits gives up with its context", func(t *testing.T) {
-		s := newSlots(1)
-		ctx, cancel := context.WithCancel(t.Context())
-		s.take(ctx, time.Now())
-		cancel()
-		if s.take(ctx, time.Now().Add(time.Hour)) {
-			t.Error("two have the one slot")
-		}
-	})
-}
 
 func TestShedding(t *testing.T) {
 	waiting := newHeld()
@@ -111,13 +56,40 @@ func TestSlowReadersOfAnswersHoldUpNobody(t *testing.T) {
 	h.post("/echo", "hello").expect(t, 200, "hello")
 }
 
-func TestConcurrencyFollowsTheProcessors(t *testing.T) {
-	options := DefaultOptions()
-	if got, want := options.concurrency(), 4*runtime.GOMAXPROCS(0); got != want {
-		t.Errorf("got %d, want %d", got, want)
+func TestLimitsFollowTheMachine(t *testing.T) {
+	of := func(memory int64, change func(*Options)) Options {
+		options := DefaultOptions()
+		change(&options)
+		options.derive(memory)
+		return options
 	}
-	options.MaxConcurrentReviews = 3
-	if got := options.concurrency(); got != 3 {
-		t.Errorf("got %d, want 3", got)
+	for name, test := range map[string]struct {
+		memory                        int64
+		connections, metrics, waiting int
+		bytes                         int64
+	}{
+		"no limit":             {math.MaxInt64, 4096, 256, 128 * 4 * runtime.GOMAXPROCS(0), 64 << 20},
+		"a container of 1 GiB": {1 << 30, 4096, 256, 128 * 4 * runtime.GOMAXPROCS(0), 64 << 20},
+		"256 MiB":              {256 << 20, 1024, 64, 128 * 4 * runtime.GOMAXPROCS(0), 32 << 20},
+		"128 MiB":              {128 << 20, 512, 32, 128 * 4 * runtime.GOMAXPROCS(0), 20 << 20},
+		"hardly any":           {8 << 20, 64, 16, 128 * 4 * runtime.GOMAXPROCS(0), 20 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := of(test.memory, unchanged)
+			if got.MaxConnections != test.connections || got.MaxMetricsConnections != test.metrics ||
+				got.MaxWaitingReviews != test.waiting || got.MaxBytesInFlight != test.bytes || got.MaxConcurrentReviews != 4*runtime.GOMAXPROCS(0) {
+				t.Errorf("%d and %d connections, %d bytes, %d reviews, %d wait", got.MaxConnections, got.MaxMetricsConnections,
+					got.MaxBytesInFlight, got.MaxConcurrentReviews, got.MaxWaitingReviews)
+			}
+			if err := got.ValidateFlags(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	set := of(8<<20, func(o *Options) {
+		o.MaxConnections, o.MaxMetricsConnections, o.MaxConcurrentReviews, o.MaxWaitingReviews, o.MaxBytesInFlight = 5000, 7, 3, 9, 100<<20
+	})
+	if set.MaxConnections != 5000 || set.MaxMetricsConnections != 7 || set.MaxConcurrentReviews != 3 || set.MaxWaitingReviews != 9 || set.MaxBytesInFlight != 100<<20 {
+		t.Error("a limit that was set is not what it was set to")
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -88,15 +87,29 @@ type Options struct {
 	// object and the old object, 3 MiB each at most.
 	MaxBodyBytes int64
 	// MaxBytesInFlight bounds the bodies held in memory at one time, over all
-	// requests; it must exceed MaxBodyBytes. Default 64 MiB.
+	// requests; it must exceed MaxBodyBytes. A quarter is kept for bodies of at most
+	// 64 KiB; where there is no room, the body that arrives slowest is cut. Default 0: an
+	// eighth of the memory limit of the Go runtime (GOMEMLIMIT), at least two and a half
+	// bodies and at most 64 MiB.
 	MaxBytesInFlight int64
-	// MaxConcurrentReviews bounds the handlers at work at one time. Requests
-	// beyond it queue for at most half of their time. Default 0: four for each
-	// CPU that Go uses (GOMAXPROCS).
+	// MinBodyRate is how many bytes of a body must arrive in each second after
+	// ReadHeaderTimeout; who is slower is cut off. Default 64 KiB; 0 for no such limit.
+	MinBodyRate int64
+	// MaxConcurrentReviews bounds the handlers at work at one time. One flow (see
+	// [Route]) has at most half of them. Requests beyond it queue for at most half of
+	// their time. Default 0: four for each CPU that Go uses (GOMAXPROCS).
 	MaxConcurrentReviews int
-	// MaxConnections bounds the open connections. One more closes the connection
-	// that has waited longest for a request. Default 4096.
+	// MaxWaitingReviews bounds the requests that queue. One more sends away the last
+	// one of the flow that has most. Default 0: 128 for each that may be at work.
+	MaxWaitingReviews int
+	// MaxConnections bounds the open connections, and the bodies that arrive at one time.
+	// One more closes the connection whose body arrives slowest, or that has waited longest
+	// for a request, from the address that has most. Default 0: a quarter of the memory
+	// limit of the Go runtime (GOMEMLIMIT), 64 KiB each, but 64 to 4096.
 	MaxConnections int
+	// MaxMetricsConnections bounds the open connections to MetricsBindAddress, as
+	// MaxConnections does. Default 0: a sixteenth of MaxConnections, but 16 to 256.
+	MaxMetricsConnections int
 
 	// DrainMin is how long requests are answered after the context of Run has
 	// ended, even if nobody is connected: it takes that long until everybody has
@@ -160,19 +173,10 @@ func DefaultOptions() Options {
 		IdleTimeout:        130 * time.Second,
 		MaxHeaderBytes:     16 << 10,
 		MaxBodyBytes:       8 << 20,
-		MaxBytesInFlight:   64 << 20,
-		MaxConnections:     4096,
+		MinBodyRate:        64 << 10,
 		DrainMin:           15 * time.Second,
 		DrainMax:           95 * time.Second,
 	}
-}
-
-// concurrency resolves the default of MaxConcurrentReviews.
-func (o *Options) concurrency() int {
-	if o.MaxConcurrentReviews == 0 {
-		return 4 * runtime.GOMAXPROCS(0)
-	}
-	return o.MaxConcurrentReviews
 }
 
 // validate returns every mistake at once.
@@ -196,10 +200,13 @@ func (o *Options) validate() error {
 
 	require(o.MaxHeaderBytes > 0, "header limit %d must be positive", o.MaxHeaderBytes)
 	require(o.MaxBodyBytes > 0, "body limit %d must be positive", o.MaxBodyBytes)
-	require(o.MaxBytesInFlight > o.MaxBodyBytes, "limit of %d bytes in flight must be above the body limit of %d",
+	require(o.MaxBytesInFlight == 0 || o.MaxBytesInFlight > o.MaxBodyBytes, "limit of %d bytes in flight must be above the body limit of %d",
 		o.MaxBytesInFlight, o.MaxBodyBytes)
+	require(o.MinBodyRate >= 0, "body rate %d must not be negative", o.MinBodyRate)
 	require(o.MaxConcurrentReviews >= 0, "limit of %d concurrent reviews must not be negative", o.MaxConcurrentReviews)
-	require(o.MaxConnections > 0, "connection limit %d must be positive", o.MaxConnections)
+	require(o.MaxWaitingReviews >= 0, "limit of %d waiting reviews must not be negative", o.MaxWaitingReviews)
+	require(o.MaxConnections >= 0, "connection limit %d must not be negative", o.MaxConnections)
+	require(o.MaxMetricsConnections >= 0, "metrics connection limit %d must not be negative", o.MaxMetricsConnections)
 
 	require(o.DrainMin >= 0, "shortest drain %s must not be negative", o.DrainMin)
 	require(o.DrainMax >= o.DrainMin, "longest drain %s must not be below the shortest, %s", o.DrainMax, o.DrainMin)

@@ -18,12 +18,14 @@ func TestOptions(t *testing.T) {
 		"the defaults are in order": {func(*Options) {}, nil},
 		"nothing set is refused limit by limit": {func(o *Options) { *o = Options{} }, []string{
 			"GetCertificate is required", "read header timeout 0s", "read timeout 0s", "write timeout 0s", "idle timeout 0s",
-			"header limit 0", "body limit 0", "bytes in flight", "connection limit 0"}},
+			"header limit 0", "body limit 0"}},
 		"a port beyond the last":                            {func(o *Options) { o.Port = 65536 }, []string{"port 65536"}},
 		"a write timeout below the longest webhook timeout": {func(o *Options) { o.WriteTimeout = 29 * time.Second }, []string{"write timeout 29s must be at least 30s"}},
 		"an idle timeout that races with kube-apiserver":    {func(o *Options) { o.IdleTimeout = 90 * time.Second }, []string{"idle timeout 1m30s must be above 1m30s"}},
 		"fewer bytes in flight than one body may have":      {func(o *Options) { o.MaxBytesInFlight = o.MaxBodyBytes }, []string{"bytes in flight must be above the body limit"}},
-		"a negative number of reviews":                      {func(o *Options) { o.MaxConcurrentReviews = -1 }, []string{"-1 concurrent reviews"}},
+		"negative limits": {func(o *Options) {
+			o.MaxConcurrentReviews, o.MaxWaitingReviews, o.MinBodyRate, o.MaxConnections, o.MaxMetricsConnections = -1, -2, -3, -4, -5
+		}, []string{"-1 concurrent reviews", "-2 waiting reviews", "body rate -3", "connection limit -4", "metrics connection limit -5"}},
 		"a longest drain below the shortest":                {func(o *Options) { o.DrainMin, o.DrainMax = 2, 1 }, []string{"longest drain 1ns"}},
 		"a negative drain":                                  {func(o *Options) { o.DrainMin = -1 }, []string{"shortest drain -1ns"}},
 		"a path without a slash, and one without a handler": {func(o *Options) { o.Routes = []Route{{Path: "a", Handler: echo}, {Path: "/b"}} }, []string{`path "a" must start`, `path "/b" has no handler`}},
@@ -55,6 +57,7 @@ func TestFlagsSetEveryLimit(t *testing.T) {
 		"--bind-address=::1", "--secure-port=1", "--metrics-bind-address=0", "--http2",
 		"--read-header-timeout=1s", "--read-timeout=2s", "--write-timeout=31s", "--idle-timeout=100s",
 		"--max-header-bytes=2", "--max-body-bytes=3", "--max-bytes-in-flight=4", "--max-concurrent-reviews=5", "--max-connections=6",
+		"--max-waiting-reviews=9", "--min-body-rate=10", "--max-metrics-connections=11",
 		"--drain-min=7s", "--drain-timeout=8s",
 	})
 	if err != nil {
@@ -64,12 +67,14 @@ func TestFlagsSetEveryLimit(t *testing.T) {
 		options.BindAddress, options.Port, options.MetricsBindAddress, options.HTTP2,
 		options.ReadHeaderTimeout, options.ReadTimeout, options.WriteTimeout, options.IdleTimeout,
 		options.MaxHeaderBytes, options.MaxBodyBytes, options.MaxBytesInFlight, options.MaxConcurrentReviews, options.MaxConnections,
+		options.MaxWaitingReviews, options.MinBodyRate, options.MaxMetricsConnections,
 		options.DrainMin, options.DrainMax,
 	}
 	want := []any{
 		"::1", 1, "0", true,
 		1 * time.Second, 2 * time.Second, 31 * time.Second, 100 * time.Second,
 		2, int64(3), int64(4), 5, 6,
+		9, int64(10), 11,
 		7 * time.Second, 8 * time.Second,
 	}
 	for i := range want {

@@ -30,6 +30,8 @@ var (
 		text: "not ready yet: /readyz says what is missing"}
 	busyReviews = &refusal{status: http.StatusTooManyRequests, reason: "concurrency", again: true,
 		text: "too many reviews at work"}
+	fullLine = &refusal{status: http.StatusTooManyRequests, reason: "waiting", again: true,
+		text: "too many reviews wait"}
 	busyBytes = &refusal{status: http.StatusTooManyRequests, reason: "bytes_in_flight", again: true,
 		text: "too many bytes of request bodies in memory"}
 	unknownPath = &refusal{status: http.StatusNotFound, reason: "path",
@@ -38,6 +40,9 @@ var (
 		text: "webhooks are called with POST"}
 	slowBody = &refusal{status: http.StatusRequestTimeout, reason: "slow_body",
 		text: "the body did not arrive in time"}
+	// evictedBody may be one of a good caller, over a bad line: it may try again.
+	evictedBody = &refusal{status: http.StatusServiceUnavailable, reason: "evicted_body", again: true,
+		text: "the body arrived more slowly than those of others, for whom there was no room"}
 	brokenBody = &refusal{status: http.StatusBadRequest, reason: "broken_body",
 		text: "the body could not be read to its end"}
 	unauthenticated = &refusal{status: http.StatusUnauthorized, reason: "unauthenticated", ends: true,
@@ -77,6 +82,7 @@ func (s *Server) refuse(a *answer, refused *refusal) {
 	}
 	if refused.again || refused.ends || status == http.StatusRequestTimeout {
 		header.Set("Connection", "close")
+		defer s.connections.refused(connOf(a.connection))
 	}
 	if status == http.StatusMethodNotAllowed {
 		header.Set("Allow", http.MethodPost)

@@ -15,7 +15,7 @@ import (
 // serveHTTP finds who answers a path. Everything that is answered over TLS
 // passes here.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	a := &answer{ResponseWriter: w, server: s}
+	a := &answer{ResponseWriter: w, server: s, connection: r.Context()}
 	switch path := r.URL.Path; path {
 	case livezPath:
 		s.health.livez(a, r)
@@ -59,21 +59,23 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 		r = s.beginSpan(a, r, to, arrived)
 	}
 
-	data, held, refused := s.readBody(r)
-	defer s.bytes.give(held)
+	a.body.w, a.body.request = a.ResponseWriter, r
+	data, refused := s.readBody(r, &a.body)
+	defer s.bodies.give(&a.body)
 	if refused != nil {
 		s.refuse(a, refused)
 		return
 	}
 
 	a.note("body read")
+	a.to, a.data = to, data
 	// Half of the time is for the queue, the other half for the handler, or for
 	// another replica.
-	if !a.takeSlot(ctx, arrived.Add(budget/2)) {
-		s.refuse(a, busyReviews)
+	if refused := a.takePlace(ctx, arrived.Add(budget/2), false); refused != nil {
+		s.refuse(a, refused)
 		return
 	}
-	defer a.giveSlot()
+	defer a.givePlace()
 	a.note("place taken")
 
 	r.Body, r.ContentLength = newBody(data), int64(len(data))

@@ -24,6 +24,12 @@ type Route struct {
 	// context ends at the caller's deadline less a margin.
 	Handler http.Handler
 
+	// Flow names the flow that a review is one of, by its body, for example its namespace.
+	// Flows share the places for reviews, so that none waits for many slow ones of another;
+	// one name is one flow on all routes. It is called only when places are scarce, and must
+	// be fast, whatever the body holds. Nil, or no name: what is sent to Path is one flow.
+	Flow func(body []byte) string
+
 	// Ungated routes are answered before the Gate checks have passed. For
 	// handlers that need no cache: conversion, without which custom resources
 	// cannot even be read.

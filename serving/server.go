@@ -25,7 +25,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// What a connection of HTTP/2 may hold. Frames that nobody has read yet are in no
+// account: a connection must not be worth many of HTTP/1.1.
+const (
+	maxStreams    = 100
+	receiveBuffer = 64 << 10
 )
 
 // lastRequests is what requests still at work get once draining has ended.
@@ -39,9 +45,11 @@ type Server struct {
 	metrics     *metrics
 	routes      routes
 	health      *health
-	slots       *slots
-	bytes       quantity
+	places      *places
+	bodies      *bodies
 	connections *connections
+	// plainConnections are those to the port of metrics and probes.
+	plainConnections *connections
 
 	webhooks *http.Server
 	plain    *http.Server
@@ -62,13 +70,14 @@ func New(options Options) (*Server, error) {
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("serving: %w", err)
 	}
+	options.derive(memoryLimit())
 	s := &Server{
 		options:  options,
 		log:      options.Logger,
 		registry: options.Registry,
 		metrics:  newMetrics(),
-		slots:    newSlots(options.concurrency()),
-		bytes:    quantity{limit: options.MaxBytesInFlight},
+		places:   newPlaces(options.MaxConcurrentReviews, options.MaxWaitingReviews),
+		bodies:   newBodies(&options),
 	}
 	s.closed, s.close = context.WithCancel(context.Background())
 	if s.log == nil {
@@ -78,7 +87,8 @@ func New(options Options) (*Server, error) {
 		s.registry = prometheus.NewRegistry()
 	}
 	s.health = newHealth(options.Checks, &s.draining)
-	s.connections = newConnections(options.MaxConnections, s.metrics.evicted)
+	s.connections = newConnections(options.MaxConnections, s.metrics.evicted, s.bodies.cutConnection)
+	s.plainConnections = newConnections(options.MaxMetricsConnections, s.metrics.evicted, nil)
 	s.routes.table.Store(&map[string]*route{})
 	for _, given := range options.Routes {
 		if err := s.Handle(given); err != nil {
@@ -90,12 +100,14 @@ func New(options Options) (*Server, error) {
 	}
 
 	s.webhooks = s.httpServer(http.HandlerFunc(s.serveHTTP))
-	s.webhooks.ConnState = s.connections.stateChanged
+	s.webhooks.ConnState, s.webhooks.ConnContext = s.connections.stateChanged, withConn
+	s.webhooks.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer}
 	s.webhooks.Protocols = new(http.Protocols)
 	s.webhooks.Protocols.SetHTTP1(true)
 	s.webhooks.Protocols.SetHTTP2(options.HTTP2)
 	s.webhooks.TLSConfig = &tls.Config{
 		MinVersion:     tls.VersionTLS12,
+		CipherSuites:   authenticatedSuites(),
 		GetCertificate: options.GetCertificate,
 		// kube-apiserver never resumes a session: tickets would be made in vain.
 		SessionTicketsDisabled: true,
@@ -108,11 +120,8 @@ func New(options Options) (*Server, error) {
 		options.ConfigureTLS(s.webhooks.TLSConfig)
 	}
 
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc(livezPath, s.health.livez)
-	mux.HandleFunc(readyzPath, s.health.readyz)
-	s.plain = s.httpServer(mux)
+	s.plain = s.httpServer(s.plainHandler())
+	s.plain.ConnState, s.plain.ConnContext = s.plainConnections.stateChanged, withConn
 	return s, nil
 }
 

@@ -75,6 +75,8 @@ type harness struct {
 	client *http.Client
 	tls    *tls.Config
 	dialer func(ctx context.Context, network, address string) (net.Conn, error)
+	// dialled are the connections below TLS for requests written by hand.
+	dialled []net.Conn
 	// stop ends the context of Run, ended gets what Run returned.
 	stop  context.CancelFunc
 	ended chan error
@@ -170,6 +172,7 @@ func (h *harness) dial() *rawConn {
 	if err := conn.HandshakeContext(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
+	h.dialled = append(h.dialled, plain)
 	return &rawConn{Conn: conn, t: h.t, reader: bufio.NewReader(conn)}
 }
 

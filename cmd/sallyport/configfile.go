@@ -329,7 +329,8 @@ var limitsOfServing = []struct{ words, flag string }{
 	{"port ", "secure-port"},
 	{"read header timeout", "read-header-timeout"}, {"read timeout", "read-timeout"}, {"write timeout", "write-timeout"}, {"idle timeout", "idle-timeout"},
 	{"header limit", "max-header-bytes"}, {"body limit", "max-body-bytes"}, {"in flight", "max-bytes-in-flight"},
-	{"concurrent reviews", "max-concurrent-reviews"}, {"connection limit", "max-connections"},
+	{"concurrent reviews", "max-concurrent-reviews"}, {"waiting reviews", "max-waiting-reviews"}, {"body rate", "min-body-rate"},
+	{"metrics connection limit", "max-metrics-connections"}, {"connection limit", "max-connections"},
 	{"shortest drain", "drain-min"}, {"longest drain", "drain-timeout"},
 }
 

@@ -42,7 +42,7 @@ func TestMistakesInFlagsOfServeAreAllNamed(t *testing.T) {
 				"--certificate-source", "vault", "--authority-secret", "x",
 				"--secure-port", "65536", "--metrics-bind-address", "8080", "--idle-timeout", "90s", "--write-timeout", "5s", "--read-timeout", "0s",
 				"--read-header-timeout", "-1s", "--max-header-bytes", "0", "--max-body-bytes", "-1", "--max-bytes-in-flight", "-1",
-				"--max-concurrent-reviews", "-1", "--max-connections", "0", "--drain-min", "-1s", "--drain-timeout", "-2s",
+				"--max-concurrent-reviews", "-1", "--max-connections", "-1", "--drain-min", "-1s", "--drain-timeout", "-2s",
 			},
 			[]string{
 				"--kubeconfig: ", "not-there", `--log-level "loud": choose debug, info, warn or error`, `--log-format "xml": choose text or json`, "--verbosity -1",
@@ -50,7 +50,7 @@ func TestMistakesInFlagsOfServeAreAllNamed(t *testing.T) {
 				`--failure-policy "fail": choose Fail or Ignore`, "--webhook-timeout 0", `--review-versions "v2": choose v1 or v1beta1`, "v1 stands there twice",
 				`--certificate-source "vault": choose authority or files`, `--authority-secret "x"`,
 				"port 65536", `--metrics-bind-address "8080"`, "idle timeout 1m30s must be above", "write timeout 5s", "read timeout 0s",
-				"read header timeout -1s", "header limit 0", "body limit -1", "in flight", "concurrent reviews", "connection limit 0", "shortest drain", "longest drain",
+				"read header timeout -1s", "header limit 0", "body limit -1", "in flight", "concurrent reviews", "connection limit -1", "shortest drain", "longest drain",
 			},
 		},
 		"a service and a URL": {

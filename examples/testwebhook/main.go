@@ -42,7 +42,7 @@ func command() *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			routes = append(routes, serving.Route{Path: webhook.Path, Handler: handler})
+			routes = append(routes, serving.Route{Path: webhook.Path, Handler: handler, Flow: wire.AdmissionFlow})
 		}
 		return routes, nil
 	})

@@ -85,21 +85,24 @@ type Authentication struct {
 
 // Serving has addresses, limits and times.
 type Serving struct {
-	BindAddress          *string          `json:"bindAddress,omitempty" flag:"bind-address"`
-	SecurePort           *int             `json:"securePort,omitempty" flag:"secure-port"`
-	MetricsBindAddress   *string          `json:"metricsBindAddress,omitempty" flag:"metrics-bind-address"`
-	HTTP2                *bool            `json:"http2,omitempty" flag:"http2"`
-	ReadHeaderTimeout    *metav1.Duration `json:"readHeaderTimeout,omitempty" flag:"read-header-timeout"`
-	ReadTimeout          *metav1.Duration `json:"readTimeout,omitempty" flag:"read-timeout"`
-	WriteTimeout         *metav1.Duration `json:"writeTimeout,omitempty" flag:"write-timeout"`
-	IdleTimeout          *metav1.Duration `json:"idleTimeout,omitempty" flag:"idle-timeout"`
-	MaxHeaderBytes       *int             `json:"maxHeaderBytes,omitempty" flag:"max-header-bytes"`
-	MaxBodyBytes         *int64           `json:"maxBodyBytes,omitempty" flag:"max-body-bytes"`
-	MaxBytesInFlight     *int64           `json:"maxBytesInFlight,omitempty" flag:"max-bytes-in-flight"`
-	MaxConcurrentReviews *int             `json:"maxConcurrentReviews,omitempty" flag:"max-concurrent-reviews"`
-	MaxConnections       *int             `json:"maxConnections,omitempty" flag:"max-connections"`
-	DrainMin             *metav1.Duration `json:"drainMin,omitempty" flag:"drain-min"`
-	DrainTimeout         *metav1.Duration `json:"drainTimeout,omitempty" flag:"drain-timeout"`
+	BindAddress           *string          `json:"bindAddress,omitempty" flag:"bind-address"`
+	SecurePort            *int             `json:"securePort,omitempty" flag:"secure-port"`
+	MetricsBindAddress    *string          `json:"metricsBindAddress,omitempty" flag:"metrics-bind-address"`
+	HTTP2                 *bool            `json:"http2,omitempty" flag:"http2"`
+	ReadHeaderTimeout     *metav1.Duration `json:"readHeaderTimeout,omitempty" flag:"read-header-timeout"`
+	ReadTimeout           *metav1.Duration `json:"readTimeout,omitempty" flag:"read-timeout"`
+	WriteTimeout          *metav1.Duration `json:"writeTimeout,omitempty" flag:"write-timeout"`
+	IdleTimeout           *metav1.Duration `json:"idleTimeout,omitempty" flag:"idle-timeout"`
+	MaxHeaderBytes        *int             `json:"maxHeaderBytes,omitempty" flag:"max-header-bytes"`
+	MaxBodyBytes          *int64           `json:"maxBodyBytes,omitempty" flag:"max-body-bytes"`
+	MaxBytesInFlight      *int64           `json:"maxBytesInFlight,omitempty" flag:"max-bytes-in-flight"`
+	MinBodyRate           *int64           `json:"minBodyRate,omitempty" flag:"min-body-rate"`
+	MaxConcurrentReviews  *int             `json:"maxConcurrentReviews,omitempty" flag:"max-concurrent-reviews"`
+	MaxWaitingReviews     *int             `json:"maxWaitingReviews,omitempty" flag:"max-waiting-reviews"`
+	MaxConnections        *int             `json:"maxConnections,omitempty" flag:"max-connections"`
+	MaxMetricsConnections *int             `json:"maxMetricsConnections,omitempty" flag:"max-metrics-connections"`
+	DrainMin              *metav1.Duration `json:"drainMin,omitempty" flag:"drain-min"`
+	DrainTimeout          *metav1.Duration `json:"drainTimeout,omitempty" flag:"drain-timeout"`
 }
 
 // Log says what is logged, and how.

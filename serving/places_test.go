@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// of is the name of a flow.
+func of(name string) func() string { return func() string { return name } }
+
+// lines are places, and who waits for them.
+type lines struct {
+	*places
+	t *testing.T
+	// got are who has got a place, in that order.
+	got []string
+}
+
+// wants has somebody of a flow want a place, for a minute.
+func (l *lines) wants(flow, who string) (given *place) {
+	given = &place{}
+	go func() {
+		var refused *refusal
+		if *given, refused = l.take(l.t.Context(), time.Now().Add(time.Minute), of(flow), false); refused == nil {
+			l.got = append(l.got, who)
+		} else {
+			l.got = append(l.got, who+": "+refused.reason)
+		}
+	}()
+	synctest.Wait()
+	return given
+}
+
+func (l *lines) expect(want ...string) {
+	l.t.Helper()
+	synctest.Wait()
+	if len(l.got) != len(want) {
+		l.t.Fatalf("got a place: %v, want %v", l.got, want)
+	}
+	for i := range want {
+		if l.got[i] != want[i] {
+			l.t.Fatalf("got a place: %v, want %v", l.got, want)
+		}
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	for name, test := range map[string]struct {
+		places, line int
+		run          func(l *lines)
+	}{
+		"who waits gets a place when one is given back, in order": {1, 10, func(l *lines) {
+			first := l.wants("a", "1")
+			second := l.wants("a", "2")
+			l.wants("a", "3")
+			l.expect("1")
+			first.give()
+			l.expect("1", "2")
+			second.give()
+			l.expect("1", "2", "3")
+		}},
+		"flows take turns, however long their lines are": {1, 10, func(l *lines) {
+			held := l.wants("a", "a0")
+			a1 := l.wants("a", "a1")
+			l.wants("a", "a2")
+			l.wants("a", "a3")
+			b1 := l.wants("b", "b1")
+			c1 := l.wants("c", "c1")
+			for _, given := range []*place{held, a1, b1, c1} {
+				given.give()
+				synctest.Wait()
+			}
+			l.expect("a0", "a1", "b1", "c1", "a2")
+		}},
+		"a flow has half of the places, and others need not wait for it": {8, 10, func(l *lines) {
+			for i := range 6 {
+				l.wants("a", "a"+strconv.Itoa(i))
+			}
+			l.expect("a0", "a1", "a2", "a3")
+			l.wants("b", "b0")
+			l.wants("b", "b1")
+			l.wants("c", "c0")
+			l.wants("c", "c1")
+			l.expect("a0", "a1", "a2", "a3", "b0", "b1", "c0", "c1")
+		}},
+		"who has half of them gets one only for one that it gives back": {8, 10, func(l *lines) {
+			var given []*place
+			for i := range 6 {
+				given = append(given, l.wants("a", "a"+strconv.Itoa(i)))
+			}
+			b := l.wants("b", "b0")
+			b.give()
+			l.expect("a0", "a1", "a2", "a3", "b0")
+			given[0].give() // was not asked for its flow
+			l.expect("a0", "a1", "a2", "a3", "b0", "a4")
+			given[3].give() // was
+			l.expect("a0", "a1", "a2", "a3", "b0", "a4", "a5")
+		}},
+		"a full line has no room for one more of its flow": {1, 2, func(l *lines) {
+			l.wants("a", "a0")
+			l.wants("a", "a1")
+			l.wants("a", "a2")
+			l.wants("a", "a3")
+			l.expect("a0", "a3: waiting")
+		}},
+		"where lines are full, who came last in the longest one makes room for another flow": {1, 4, func(l *lines) {
+			held := l.wants("a", "a0")
+			l.wants("b", "b1")
+			for i := 1; i < 4; i++ {
+				l.wants("a", "a"+strconv.Itoa(i))
+			}
+			l.wants("c", "c1")
+			l.expect("a0", "a3: waiting")
+			l.wants("d", "d1")
+			l.expect("a0", "a3: waiting", "a2: waiting")
+			l.wants("e", "e1")
+			l.expect("a0", "a3: waiting", "a2: waiting", "e1: waiting") // nobody has more than one
+			held.give()
+			l.expect("a0", "a3: waiting", "a2: waiting", "e1: waiting", "b1")
+		}},
+		"who waits gives up in time, and its place in line is gone": {1, 1, func(l *lines) {
+			l.wants("a", "a0")
+			l.wants("a", "a1")
+			time.Sleep(time.Minute)
+			l.expect("a0", "a1: concurrency")
+			l.wants("a", "a2")
+			l.expect("a0", "a1: concurrency")
+		}},
+		"who was at work before comes first, in a line that is full too": {1, 1, func(l *lines) {
+			held := l.wants("a", "a0")
+			l.wants("a", "a1")
+			go func() {
+				if _, refused := l.take(l.t.Context(), time.Now().Add(time.Minute), of("a"), true); refused == nil {
+					l.got = append(l.got, "back")
+				}
+			}()
+			synctest.Wait()
+			held.give()
+			l.expect("a0", "back")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &lines{newPlaces(test.places, test.line), t, nil}
+				test.run(l)
+				time.Sleep(time.Hour) // all who wait give up
+				synctest.Wait()
+				if n := l.inLine(); n != 0 {
+					t.Errorf("%d wait for ever", n)
+				}
+			})
+		})
+	}
+}
+
+func TestWhoWaitsForAPlaceGivesUpWithItsContext(t *testing.T) {
+	p := newPlaces(1, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	held, _ := p.take(ctx, time.Now(), of("a"), false)
+	cancel()
+	if _, refused := p.take(ctx, time.Now().Add(time.Hour), of("a"), false); refused == nil {
+		t.Error("two have the one place")
+	}
+	held.give()
+	if len(p.flows) != 0 || p.atWork() != 0 || p.inLine() != 0 {
+		t.Errorf("%d flows are not forgotten, %d at work, %d in line", len(p.flows), p.atWork(), p.inLine())
+	}
+}
+
+func TestNobodyIsAskedForItsFlowWhileThereIsRoom(t *testing.T) {
+	p := newPlaces(8, 1)
+	for range 2 {
+		if _, refused := p.take(t.Context(), time.Now(), func() string { t.Error("asked"); return "" }, false); refused != nil {
+			t.Error(refused.text)
+		}
+	}
+	asked := false
+	if _, refused := p.take(t.Context(), time.Now(), func() string { asked = true; return "" }, false); refused != nil || !asked {
+		t.Error("was not asked though a quarter is taken")
+	}
+}
+
+// Ten tenants' slow reviews in one namespace do not hold up a review of another.
+func TestSlowReviewsOfOneFlowHoldUpNoOther(t *testing.T) {
+	bubble(t, func(o *Options) {
+		o.MaxConcurrentReviews, o.MaxWaitingReviews = 8, 1000
+		o.Routes = []Route{{
+			Path: "/",
+			Flow: func(body []byte) string { return string(body[:1]) },
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if body[0] == 'a' {
+					select {
+					case <-time.After(5 * time.Second):
+					case <-r.Context().Done():
+					}
+				}
+				_, _ = w.Write(body)
+			}),
+		}}
+	}, func(t *testing.T, h *harness) {
+		const request = "POST /?timeout=30s HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n"
+		for range 100 {
+			h.dial().send(request + "a")
+		}
+		synctest.Wait()
+		began := time.Now()
+		for range 50 {
+			h.post("/", "b").expect(t, 200, "b")
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("50 reviews of another flow took %s of waiting", took)
+		}
+	})
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+)
+
+func (h *harness) plainURL(path string) string { return "http://" + h.MetricsAddr().String() + path }
+
+// probe asks the port of metrics and probes on a connection of its own, as the kubelet does.
+func (h *harness) probe(path string) reply {
+	h.t.Helper()
+	transport := &http.Transport{DisableKeepAlives: true}
+	response, err := (&http.Client{Transport: transport}).Get(h.plainURL(path))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return readReply(h.t, response)
+}
+
+func TestConnectionsToTheMetricsPortAreLimited(t *testing.T) {
+	for name, says := range map[string]string{
+		"that say nothing":              "",
+		"that wait for another request": "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n",
+		"with a header without an end":  "GET /metrics HTTP/1.1\r\n",
+		"with a body that nobody reads": "GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx",
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, func(o *Options) { o.MaxMetricsConnections = 10 })
+			for i := range 200 {
+				conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", h.MetricsAddr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = conn.Close() })
+				_, _ = io.WriteString(conn, says) // may be cut by then
+				if i%20 == 0 {
+					h.probe("/livez").expect(t, 200, "ok")
+					h.probe("/readyz").expect(t, 200, "ok")
+				}
+			}
+			if n := h.plainConnections.count(); n > 10 {
+				t.Errorf("%d connections are open", n)
+			}
+		})
+	}
+}
+
+func TestFloodsOfTheMetricsPortDoNotReachTheOther(t *testing.T) {
+	h := start(t, func(o *Options) { o.Routes = []Route{{Path: "/echo", Handler: echo}} })
+	for i := range 2000 {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", h.MetricsAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if i%200 == 0 {
+			h.post("/echo", fmt.Sprint(i)).expect(t, 200, fmt.Sprint(i))
+		}
+	}
+	if n := h.plainConnections.count(); n > mostMetricsConnections {
+		t.Errorf("%d connections are open", n)
+	}
+}
