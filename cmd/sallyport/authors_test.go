@@ -68,7 +68,7 @@ func TestRightsFollowFromWhatRuns(t *testing.T) {
 }
 
 func TestReviewJudgesPodDefaults(t *testing.T) {
-	got := sallyportWith(t, "apiVersion: kubeflow.org/v1alpha1\nkind: PodDefault\nmetadata: {name: x, namespace: team-a}\nspec: {selector: {}, env: [{name: A}, {name: A}]}\n", "review", "-f", "-")
+	got := sallyportWith(t, "apiVersion: kubeflow.org/v1alpha1\nkind: PodDefault\nmetadata: {name: x, namespace: team-a}\nspec: {selector: {}, env: [{name: A}, {name: A, value: b}]}\n", "review", "-f", "-")
 	if got.status != exitDenied || !strings.Contains(got.stderr, "spec.env[1].name: Duplicate value") {
 		t.Errorf("status %d, stderr:\n%s", got.status, got.stderr)
 	}

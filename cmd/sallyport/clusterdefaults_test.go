@@ -155,7 +155,7 @@ func TestAnExplanationSortsOutWhoIsForThePod(t *testing.T) {
 	known := defaultsOf(t, labels.Set{"tier": "web"},
 		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: second, namespace: team-a}, spec: {selector: {matchLabels: {added: 'true'}}, env: [{name: B, value: x}]}}",
 		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: first, namespace: team-a}, spec: {selector: {matchLabels: {use: 'true'}}, labels: {added: 'true'}}}",
-		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: bad, namespace: team-a}, spec: {selector: {}, env: [{name: A}, {name: A}]}}",
+		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: bad, namespace: team-a}, spec: {selector: {}, env: [{name: A}, {name: A, value: b}]}}",
 		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: looks, namespace: team-a}, spec: {selector: {}, mode: Audit, env: [{name: C, value: x}]}}",
 		"{apiVersion: sallyport.io/v1alpha1, kind: ClusterPodDefault, metadata: {name: all}, spec: {selector: {}, namespaceSelector: {matchLabels: {tier: web}}, env: [{name: D, value: x}]}}",
 		"{apiVersion: sallyport.io/v1alpha1, kind: ClusterPodDefault, metadata: {name: others}, spec: {selector: {}, namespaceSelector: {matchLabels: {tier: data}}, env: [{name: E, value: x}]}}")

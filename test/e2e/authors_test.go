@@ -281,7 +281,7 @@ func testAuthorModes(t *testing.T, e *env) {
 			t.Errorf("%v", err)
 		}
 		twice := envPodDefault(name, "twice")
-		twice.Spec.Env = append(twice.Spec.Env, twice.Spec.Env[0])
+		twice.Spec.Env = append(twice.Spec.Env, corev1.EnvVar{Name: twice.Spec.Env[0].Name, Value: "2"})
 		if err := user.Create(t.Context(), twice); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.env[1].name: Duplicate value") {
 			t.Errorf("%v", err)
 		}
@@ -313,7 +313,7 @@ func testAuthorModes(t *testing.T, e *env) {
 func (e *env) awaitJudge(t *testing.T, namespace string) {
 	t.Helper()
 	twice := envPodDefault(namespace, "judged")
-	twice.Spec.Env = append(twice.Spec.Env, twice.Spec.Env[0])
+	twice.Spec.Env = append(twice.Spec.Env, corev1.EnvVar{Name: twice.Spec.Env[0].Name, Value: "2"})
 	eventually(t, "PodDefaults to be judged", func(ctx context.Context) (bool, error) {
 		return apierrors.IsInvalid(e.client.Create(ctx, twice.DeepCopy(), client.DryRunAll)), nil
 	})

@@ -60,6 +60,14 @@ func testPolicyMode(t *testing.T, e *env) {
 				corev1.Container{Name: "istio-proxy", Image: "istio"}, corev1.Container{Name: "logs", Image: "fluentbit"})
 			p.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "x"}}
 		},
+		// What differs was put there by an earlier version of both, and stays.
+		"from-a-backup": func(p *corev1.Pod) {
+			p.Annotations = map[string]string{poddefault.Mark("every-field"): "1", poddefault.Mark("a-second"): "1"}
+			p.Labels["team"] = "another"
+			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LITERAL", Value: "s3cret"}, {Name: "SECOND", Value: "s3cret"}}
+			p.Spec.Volumes = []corev1.Volume{{Name: "conf", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			p.Spec.NodeSelector = map[string]string{"example.com/pool": "b"}
+		},
 		"conflicting-env":       func(p *corev1.Pod) { p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LITERAL", Value: "s3cret"}} },
 		"conflicting-label":     func(p *corev1.Pod) { p.Labels["team"] = "another" },
 		"conflicting-container": func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "logs", Image: "x"}} },

@@ -60,6 +60,14 @@ func isSkipped(skipped []skip, c *Compiled) bool {
 // settle does what the policy of c says about a disagreement: it tells whether what
 // c wants takes the place of what the opponent has, nil being the pod.
 func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPolicy, place, detail string) bool {
+	if opponent == nil && refuses(policy) && m.changedSince(c) {
+		if !c.allowExclude {
+			m.warn("%s: %s: replaced what the pod has from an earlier version of it", c, place)
+			return true
+		}
+		m.warn("%s: %s: kept what the pod has from an earlier version of it", c, place)
+		return false
+	}
 	switch policy {
 	case kubeflowv1alpha1.ConflictKeepPod:
 		m.warn("%s: %s: kept what %s has", c, place, holderName(opponent))
@@ -71,23 +79,45 @@ func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPo
 		m.warn("%s: %s: replaced what the pod has", c, place)
 		return true
 	default:
-		text := fmt.Sprintf("%s: %s: %s (values hidden)", c, place, detail)
-		if opponent != nil {
-			text = fmt.Sprintf("%s: %s", bothSet(opponent, c, place), detail)
-		}
-		m.conflicts = append(m.conflicts, conflict{object: c, opponent: opponent, text: text})
+		m.deny(c, opponent, place, detail)
 	}
 	return false
 }
 
+func (m *merge) deny(c, opponent *Compiled, place, detail string) {
+	text := fmt.Sprintf("%s: %s: %s (values hidden)", c, place, detail)
+	if opponent != nil {
+		text = fmt.Sprintf("%s: %s", bothSet(opponent, c, place), detail)
+	}
+	m.conflicts = append(m.conflicts, conflict{object: c, opponent: opponent, text: text})
+}
+
 // stuck is [merge.settle] where nothing can be replaced: those who would override keep
-// what is there.
+// what is there, unless only a mark makes them do so.
 func (m *merge) stuck(c, opponent *Compiled, place, detail string) {
 	policy := c.policy
 	if policy == kubeflowv1alpha1.ConflictOverride {
 		policy = kubeflowv1alpha1.ConflictKeepPod
 	}
+	if opponent == nil && refuses(policy) && !c.allowExclude {
+		m.deny(c, nil, place, detail)
+		return
+	}
 	m.settle(c, opponent, policy, place, detail)
+}
+
+// refuses tells whether a conflict keeps the pod, or the object, from getting through.
+func refuses(policy kubeflowv1alpha1.ConflictPolicy) bool {
+	return policy != kubeflowv1alpha1.ConflictKeepPod && policy != kubeflowv1alpha1.ConflictOverride
+}
+
+// changedSince tells whether the pod was injected by another version of the object: a
+// backup is restored, or a pod is copied. What differs then was put there by that version.
+// Anybody can write a mark. Who can exclude the pod anyway gains nothing by it; where that
+// is not allowed, what the object wants now takes the place, so that nothing else gets in.
+func (m *merge) changedSince(c *Compiled) bool {
+	mark, marked := m.pod.annotations.Lookup(c.mark)
+	return marked && mark != c.resourceVersion
 }
 
 // disagree settles that other stands in the way of wanted.
@@ -95,10 +125,6 @@ func (m *merge) disagree(l *list, wanted item, other *item, differences []string
 	c, opponent, at := wanted.origin, other.origin, place(l.kind, wanted.key, t)
 	if opponent == nil && t != nil {
 		opponent = t.origin
-	}
-	if t != nil && m.isInjected(t.name) && c.policy == kubeflowv1alpha1.ConflictOverride {
-		m.stuck(c, opponent, at, "")
-		return
 	}
 	detail := "they differ in " + strings.Join(differences, ", ")
 	switch {
@@ -112,7 +138,9 @@ func (m *merge) disagree(l *list, wanted item, other *item, differences []string
 	default:
 		detail = "it differs from that of the pod in " + strings.Join(differences, ", ")
 	}
-	if m.settle(c, opponent, c.policy, at, detail) {
+	if t != nil && m.isInjected(t.name) {
+		m.stuck(c, opponent, at, detail)
+	} else if m.settle(c, opponent, c.policy, at, detail) {
 		l.replace(wanted)
 	}
 }

@@ -89,8 +89,9 @@ func TestExclusiveObjectsAreNeverAppliedTogether(t *testing.T) {
 			pds = append(pds, pd)
 		}
 		together := ""
-		for _, x := range values {
-			for _, y := range values {
+		all := append(values, "other")
+		for _, x := range all {
+			for _, y := range all {
 				labels := map[string]string{}
 				for key, value := range map[string]string{"x": x, "y": y} {
 					if value != "" {

@@ -43,10 +43,15 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 			brought = append(brought, container.Name)
 		}
 	}
-	o := oracle{chosen: chosen}
+	o := oracle{chosen: chosen, marked: func(pd *kubeflowv1alpha1.PodDefault) bool {
+		mark, marked := before.Annotations[Mark(pd.Name)]
+		return marked && mark != pd.ResourceVersion
+	}}
 	for _, pd := range chosen {
 		for key, value := range pd.Spec.Labels {
-			o.conflict = o.conflict || labels[key] != value && (pd.Spec.ConflictPolicy == "" || pd.Spec.ConflictPolicy == kubeflowv1alpha1.ConflictDeny)
+			_, there := before.Labels[key]
+			kept := there && o.marked(pd)
+			o.conflict = o.conflict || labels[key] != value && !kept && (pd.Spec.ConflictPolicy == "" || pd.Spec.ConflictPolicy == kubeflowv1alpha1.ConflictDeny)
 		}
 		if pod.Labels == nil && len(pd.Spec.Labels) > 0 {
 			pod.Labels = map[string]string{}
@@ -61,7 +66,9 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 		if pod.Annotations == nil {
 			pod.Annotations = map[string]string{}
 		}
-		pod.Annotations[Mark(pd.Name)] = pd.ResourceVersion
+		if _, marked := pod.Annotations[Mark(pd.Name)]; !marked {
+			pod.Annotations[Mark(pd.Name)] = pd.ResourceVersion
+		}
 		for _, toleration := range pd.Spec.Tolerations {
 			if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return taint(t) == taint(toleration) }) {
 				pod.Spec.Tolerations = append(pod.Spec.Tolerations, toleration)
@@ -88,6 +95,7 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 // oracle settles what several objects and the pod want for one place.
 type oracle struct {
 	chosen   []*kubeflowv1alpha1.PodDefault
+	marked   func(*kubeflowv1alpha1.PodDefault) bool // by another version of it
 	conflict bool
 }
 
@@ -98,12 +106,15 @@ func settle[T any](o *oracle, there T, unwritten kubeflowv1alpha1.ConflictPolicy
 	type wish struct {
 		value  T
 		policy kubeflowv1alpha1.ConflictPolicy
+		marked bool
 	}
+	own := !reflect.ValueOf(there).IsZero() // it is what the pod came with
 	fold := func(wishes []wish) {
 		for _, w := range wishes {
 			switch {
 			case reflect.ValueOf(there).IsZero():
 				there = w.value
+			case own && w.marked:
 			case !satisfied(there, w.value) && w.policy != kubeflowv1alpha1.ConflictKeepPod:
 				o.conflict = true
 			}
@@ -111,7 +122,7 @@ func settle[T any](o *oracle, there T, unwritten kubeflowv1alpha1.ConflictPolicy
 	}
 	var wishes []wish
 	for _, pd := range o.chosen {
-		w := wish{of(&pd.Spec), pd.Spec.ConflictPolicy}
+		w := wish{of(&pd.Spec), pd.Spec.ConflictPolicy, o.marked(pd)}
 		if w.policy == "" {
 			w.policy = unwritten
 		}
@@ -124,7 +135,7 @@ func settle[T any](o *oracle, there T, unwritten kubeflowv1alpha1.ConflictPolicy
 				fold(slices.DeleteFunc(wishes, func(earlier wish) bool { return !satisfied(earlier.value, w.value) }))
 			}
 			if reflect.ValueOf(there).IsZero() || !satisfied(there, w.value) {
-				there = w.value
+				there, own = w.value, false
 			}
 			wishes = nil
 		default:

@@ -107,6 +107,14 @@ func drawPod(t *rapid.T) *corev1.Pod {
 	}
 	pod.Spec.Volumes = drawList(t, "pod volumes", drawVolume, volumeName)
 	pod.Spec.Tolerations = drawList(t, "pod tolerations", drawToleration, taint)
+	for _, mark := range []string{Mark("pd-0"), Mark("pd-1"), ClusterMark("pd-0")} {
+		if sometimes(t, "was injected before") {
+			if pod.Annotations == nil {
+				pod.Annotations = map[string]string{}
+			}
+			pod.Annotations[mark] = rapid.SampledFrom([]string{"1", "7", "8"}).Draw(t, "version that injected it")
+		}
+	}
 	return pod
 }
 
@@ -241,6 +249,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 			if c.policy == kubeflowv1alpha1.ConflictOverride {
 				c.policy = kubeflowv1alpha1.ConflictKeepPod
 			}
+			c.allowExclude = true // or it overrides in a pod with its mark
 		}
 		index := indexOfCompiled(objects)
 		plain := encodeJSON(tb, pod)

@@ -80,7 +80,9 @@ func (n *namespace) disagreements(o *object) string {
 	if len(out) == 0 {
 		return noText
 	}
-	return "variables." + o.selected + " ? " + flatten(out) + " : []"
+	// A pod that comes with the mark of another version keeps what that version gave it.
+	mark := "object.metadata.?annotations[?" + quote(poddefault.Mark(o.Name)) + "] == optional.of(" + quote(o.ResourceVersion) + ")"
+	return "variables." + o.selected + " && " + mark + " ? " + flatten(out) + " : []"
 }
 
 // saysOfContainer is an expression for a text about the container c.
