@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -147,61 +146,19 @@ func (c *cluster) list(ctx context.Context, path string) ([]*object, error) {
 }
 
 // listIfAllowed is [cluster.list] for what may be left out: that the user must not read,
-// or the cluster does not have. It says so.
-func (c *cluster) listIfAllowed(ctx context.Context, what, path string, notes io.Writer) ([]*object, error) {
-	objects, err := c.list(ctx, path)
+// or the cluster does not have. It says so; hidden is set for the former.
+func (c *cluster) listIfAllowed(ctx context.Context, what, path string, notes io.Writer) (objects []*object, hidden bool, err error) {
+	objects, err = c.list(ctx, path)
 	switch {
 	case apierrors.IsForbidden(err):
 		note(notes, "note: you may not list %s: they are left out", what)
-		return nil, nil
+		return nil, true, nil
 	case apierrors.IsNotFound(err):
-		return nil, nil
+		return nil, false, nil
 	case err != nil:
-		return nil, fmt.Errorf("list %s: %w", what, err)
+		return nil, false, fmt.Errorf("list %s: %w", what, err)
 	}
-	return objects, nil
-}
-
-// A workloadKind is one that makes pods, or the pod itself.
-type workloadKind struct {
-	kind, group, resource string // group is "v1" or "apps/v1"
-	short                 []string
-}
-
-// workloadKinds are those whose templates are known.
-var workloadKinds = []workloadKind{
-	{"Pod", "v1", "pods", []string{"po"}},
-	{"Deployment", "apps/v1", "deployments", []string{"deploy"}},
-	{"StatefulSet", "apps/v1", "statefulsets", []string{"sts"}},
-	{"DaemonSet", "apps/v1", "daemonsets", []string{"ds"}},
-	{"ReplicaSet", "apps/v1", "replicasets", []string{"rs"}},
-	{"ReplicationController", "v1", "replicationcontrollers", []string{"rc"}},
-	{"Job", "batch/v1", "jobs", nil},
-	{"CronJob", "batch/v1", "cronjobs", []string{"cj"}},
-}
-
-func (k workloadKind) path(namespace string) string {
-	prefix := "/apis/" + k.group
-	if k.group == "v1" {
-		prefix = "/api/v1"
-	}
-	if namespace == "" {
-		return prefix + "/" + k.resource
-	}
-	return prefix + "/namespaces/" + namespace + "/" + k.resource
-}
-
-func (k workloadKind) named(word string) bool {
-	word = strings.ToLower(word)
-	if word == strings.ToLower(k.kind) || word == k.resource {
-		return true
-	}
-	for _, short := range k.short {
-		if word == short {
-			return true
-		}
-	}
-	return false
+	return objects, false, nil
 }
 
 // parseNamed reads TYPE/NAME, or TYPE and NAME.
@@ -263,56 +220,28 @@ func (f *clusterFlags) completeWorkloads(cmd *cobra.Command, args []string, type
 	return offered, directive
 }
 
-// template is the pod that an object makes: the object itself if it is a pod, otherwise
-// its spec.template, or that of the jobs of a CronJob. The pod has the name of what
-// makes it.
-func template(o *object) (*object, error) {
-	if o.Kind == "Pod" && o.APIVersion == "v1" {
-		return o, nil
+// podsOf are the pods that an object makes, at least one.
+func (c *cluster) podsOf(ctx context.Context, o *object) ([]*object, error) {
+	pods, err := podsOf(o, c.namespace, c.find(ctx))
+	if err == nil && len(pods) == 0 {
+		err = fmt.Errorf("%s: %s: it makes no pods: it has no pod template", o.at(), o.title())
 	}
-	var outer struct {
-		Spec struct {
-			Template    *podTemplate `json:"template"`
-			JobTemplate struct {
-				Spec struct {
-					Template *podTemplate `json:"template"`
-				} `json:"spec"`
-			} `json:"jobTemplate"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(o.raw, &outer); err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", o.at(), o.title(), err)
-	}
-	t := cmp.Or(outer.Spec.Template, outer.Spec.JobTemplate.Spec.Template)
-	if t == nil || len(t.Spec) == 0 {
-		return nil, fmt.Errorf("%s: %s: it makes no pods: it has neither spec.template nor spec.jobTemplate", o.at(), o.title())
-	}
-	return podFrom(o, t)
+	return pods, err
 }
 
-type podTemplate struct {
-	Metadata metav1.ObjectMeta `json:"metadata"`
-	Spec     jsontext.Value    `json:"spec"`
-}
-
-func podFrom(owner *object, t *podTemplate) (*object, error) {
-	pod := &object{document: owner.document, pointer: owner.pointer, TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
-	pod.ObjectMeta = metav1.ObjectMeta{
-		GenerateName: owner.Name + "-", Namespace: owner.Namespace, Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations,
+// find implements [finder] for what is in the cluster. What may not be read is not there.
+func (c *cluster) find(ctx context.Context) finder {
+	return func(apiVersion, kind, namespace, name string) (*object, error) {
+		path := "/apis/" + apiVersion + "/"
+		if namespace != "" {
+			path += "namespaces/" + namespace + "/"
+		}
+		o, err := c.get(ctx, path+strings.ToLower(kind)+"s/"+name)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		return o, err
 	}
-	meta := map[string]any{"generateName": pod.GenerateName}
-	if pod.Namespace != "" {
-		meta["namespace"] = pod.Namespace
-	}
-	if len(pod.Labels) > 0 {
-		meta["labels"] = pod.Labels
-	}
-	if len(pod.Annotations) > 0 {
-		meta["annotations"] = pod.Annotations
-	}
-	var err error
-	pod.raw, err = json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": t.Spec}, json.Deterministic(true))
-	return pod, err
 }
 
 // controllerOf is who makes a pod; nil if nobody does.

@@ -77,6 +77,8 @@ type clusterDefaults struct {
 	namespace string
 	labels    labels.Set // of the namespace
 	all       []*clusterDefault
+	// clusterHidden is set if ClusterPodDefaults may not be read.
+	clusterHidden bool
 }
 
 var errNoPodDefaults = errors.New("the cluster has no PodDefaults: install their CustomResourceDefinition, see 'sallyport manifests --part crd'")
@@ -93,10 +95,11 @@ func (c *cluster) defaults(ctx context.Context, namespace string, notes io.Write
 	case err != nil:
 		return nil, fmt.Errorf("list PodDefaults of the namespace %s: %w", namespace, err)
 	}
-	more, err := c.listIfAllowed(ctx, "ClusterPodDefaults", path(sallyportv1alpha1.GroupName, sallyportv1alpha1.Version, sallyportv1alpha1.ClusterPodDefaultResource), notes)
+	more, hidden, err := c.listIfAllowed(ctx, "ClusterPodDefaults", path(sallyportv1alpha1.GroupName, sallyportv1alpha1.Version, sallyportv1alpha1.ClusterPodDefaultResource), notes)
 	if err != nil {
 		return nil, err
 	}
+	out.clusterHidden = hidden
 	for _, o := range append(more, objects...) {
 		d, err := readDefault(o)
 		if err != nil {

@@ -101,29 +101,6 @@ func TestPlacesAreNamedAsPeopleDo(t *testing.T) {
 	}
 }
 
-func TestTemplatesAreThePodsThatAreMade(t *testing.T) {
-	for name, tc := range map[string]struct{ text, want string }{
-		"a pod is itself":   {"{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {a: b}}, spec: {x: 1}}", "p/a=b"},
-		"a Deployment":      {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: team-a}, spec: {template: {metadata: {labels: {a: b}}, spec: {x: 1}}}}", "d-/a=b"},
-		"a CronJob":         {"{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {jobTemplate: {spec: {template: {metadata: {labels: {a: b}}, spec: {x: 1}}}}}}", "c-/a=b"},
-		"what nobody knows": {"{apiVersion: kubeflow.org/v1, kind: Notebook, metadata: {name: lab}, spec: {template: {spec: {x: 1}}}}", "lab-/"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pod, err := template(one(t, tc.text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			again := one(t, string(pod.raw))
-			if got := again.Name + again.GenerateName + "/" + labels.Set(again.Labels).String(); got != tc.want || again.Kind != "Pod" || !strings.Contains(string(again.raw), `"x":1`) {
-				t.Errorf("got %s of %s", got, again.raw)
-			}
-		})
-	}
-	if _, err := template(one(t, "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {}}")); err == nil || !strings.Contains(err.Error(), "it makes no pods") {
-		t.Errorf("%v", err)
-	}
-}
-
 func TestNamesOfObjects(t *testing.T) {
 	for _, tc := range []struct{ args, want []string }{
 		{[]string{"pod/web"}, []string{"pod", "web"}}, {[]string{"pod", "web"}, []string{"pod", "web"}},

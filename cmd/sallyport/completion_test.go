@@ -41,6 +41,8 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"review", "--operation=D"}, []string{"DELETE"}},
 		{[]string{"review", "-f", "pod.yaml", "-o", ""}, []string{"diff", "yaml", "json", "patch", "review"}},
 		{[]string{"review", "--output", "p"}, []string{"patch"}},
+		{[]string{"review", "--validate", ""}, []string{"strict", "warn", "ignore"}},
+		{[]string{"preview", "--validate", "w"}, []string{"warn"}},
 		{[]string{"review", "--color", ""}, []string{"auto", "always", "never"}},
 		{[]string{"review", "--webhook", "v"}, []string{"validate.imagepull.sallyport.io"}},
 		{[]string{"serve", "--webhooks", ""}, []string{"poddefault", "imagepull", "servicetype", "projectlimit", "dataset"}},
@@ -85,14 +87,14 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 }
 
 func TestFilesAreOfferedWhereAFileIsWanted(t *testing.T) {
-	for _, flag := range []string{"-f", "--filename", "--with"} {
+	for _, flag := range []string{"-f", "--filename", "--with", "--old"} {
 		if got, directive := complete(t, "review", flag, ""); directive != cobra.ShellCompDirectiveFilterFileExt || !cmp.Equal(got, manifestExtensions) {
 			t.Errorf("%s: %v, directive %d", flag, got, directive)
 		}
 	}
 	wantsFile := map[string]bool{"kubeconfig": true, "tls-cert-file": true, "tls-private-key-file": true, "tls-ca-file": true, "ca-file": true, "client-ca-file": true}
 	everyFlag(func(cmd *cobra.Command, flag *pflag.Flag) {
-		if flag.NoOptDefVal != "" || flag.Name == "filename" || flag.Name == "with" || flag.Name == "config" {
+		if flag.NoOptDefVal != "" || flag.Name == "filename" || flag.Name == "with" || flag.Name == "old" || flag.Name == "config" {
 			return
 		}
 		_, directive := complete(t, append(strings.Fields(cmd.CommandPath())[1:], "--"+flag.Name, "")...)

@@ -157,3 +157,52 @@ func TestPluginsAreCountedByOutcome(t *testing.T) {
 		t.Errorf("%v pods were counted", total)
 	}
 }
+
+// ofRuntime are the objects of a bound Dataset with a runtime of that type, and its fuse.
+func ofRuntime(kind, runtimeType, fuse string) map[string]string {
+	return map[string]string{
+		"PersistentVolumeClaim team-a/data": `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: team-a, labels: {fluid.io/s-team-a-data: "true"}}, spec: {volumeName: team-a-data}}`,
+		"PersistentVolume team-a-data":      `{apiVersion: v1, kind: PersistentVolume, metadata: {name: team-a-data}, spec: {csi: {driver: fuse.csi.fluid.io, volumeHandle: x, volumeAttributes: {fluid_path: /runtime-mnt/x/team-a/data/fuse, mount_type: fuse.x}}}}`,
+		"Dataset team-a/data":               `{apiVersion: data.fluid.io/v1alpha1, kind: Dataset, metadata: {name: data, namespace: team-a, uid: 6f1c}, status: {phase: Bound, runtimes: [{type: ` + runtimeType + `, name: data, namespace: team-a}]}}`,
+		kind + " team-a/data":               `{apiVersion: data.fluid.io/v1alpha1, kind: ` + kind + `, metadata: {name: data, namespace: team-a}}`,
+		"DaemonSet team-a/" + fuse:          `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: ` + fuse + `, namespace: team-a}, spec: {template: {spec: {containers: [{name: fuse, image: fuse:1}]}}}}`,
+	}
+}
+
+// TestReviewOfAServerlessPodNamesWhatItLacks is that with the objects that review names the
+// pod gets its sidecar, whatever the runtime.
+func TestReviewOfAServerlessPodNamesWhatItLacks(t *testing.T) {
+	pod := strings.Replace(datasetPod, "fuse.serverful.fluid.io/inject", "serverless.fluid.io/inject", 1)
+	pod = strings.Replace(pod, "claimName: imagenet", "claimName: data", 1)
+	pod = strings.Replace(pod, "image: app:1}", "image: app:1, volumeMounts: [{name: data, mountPath: /data}]}", 1)
+	for kind, of := range map[string]struct{ runtimeType, fuse string }{
+		"AlluxioRuntime": {"alluxio", "data-fuse"}, "JindoRuntime": {"jindo", "data-jindofs-fuse"}, "JuiceFSRuntime": {"juicefs", "data-fuse"},
+		"ThinRuntime": {"thin", "data-fuse"}, "EFCRuntime": {"efc", "data-fuse"}, "VineyardRuntime": {"vineyard", "data-fuse"}, "CacheRuntime": {"cache", "data-client"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			objects := ofRuntime(kind, of.runtimeType, of.fuse)
+			folder := t.TempDir()
+			for range len(objects) {
+				args := []string{"review", "-n", "team-a", "-f", "-", "--webhooks", "dataset"}
+				if names, _ := os.ReadDir(folder); len(names) > 0 {
+					args = append(args, "--with", folder)
+				}
+				got := sallyportWith(t, pod, args...)
+				_, named, _ := strings.Cut(got.stderr, "note: Pod train: ")
+				named, command, _ := strings.Cut(named, " was not given: if the cluster has it, add to --with what 'kubectl get ")
+				if got.status != exitDenied || objects[named] == "" || !strings.Contains(command, " -o yaml' prints") {
+					t.Fatalf("status %d, it names %q:\n%s", got.status, named, got.stderr)
+				}
+				name := filepath.Join(folder, strings.NewReplacer(" ", "-", "/", "-").Replace(named)+".yaml")
+				if err := os.WriteFile(name, []byte(objects[named]), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				delete(objects, named)
+			}
+			out := sallyportWith(t, pod, "review", "-n", "team-a", "-f", "-", "--webhooks", "dataset", "--with", folder)
+			if out.status != exitOK || !strings.Contains(out.stdout, "FuseSidecar") || strings.Contains(out.stderr, "was not given") {
+				t.Errorf("status %d:\n%s%s", out.status, out.stdout, out.stderr)
+			}
+		})
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -18,9 +20,41 @@ import (
 type datasetFiles struct {
 	index *dataset.Index
 	nodes []*object
+	// missing are what was asked for since the last outcome and not given.
+	missing []dataset.Ref
 }
 
 func newDatasetFiles() *datasetFiles { return &datasetFiles{index: dataset.NewIndex()} }
+
+// Find implements [dataset.Source].
+func (f *datasetFiles) Find(ctx context.Context, ref dataset.Ref, fresh bool) (*dataset.Object, error) {
+	found, err := f.index.Find(ctx, ref, fresh)
+	if err == nil && found == nil && !slices.Contains(f.missing, ref) {
+		f.missing = append(f.missing, ref)
+	}
+	return found, err
+}
+
+// tellMissing says of a pod that was denied which objects the webhook has looked for and
+// nobody has given.
+func (f *datasetFiles) tellMissing(out *outcome, notes io.Writer) {
+	missing := f.missing
+	f.missing = nil
+	if out.denied == nil {
+		return
+	}
+	for _, ref := range missing {
+		where := " -n " + ref.Namespace
+		if ref.Namespace == "" {
+			where = ""
+		}
+		resource := strings.ToLower(string(ref.Kind))
+		if group, _, ok := strings.Cut(dataset.Kinds()[ref.Kind], "/"); ok {
+			resource += "." + group
+		}
+		note(notes, "note: %s: %s was not given: if the cluster has it, add to --with what 'kubectl get %s %s%s -o yaml' prints", out.object.title(), ref, resource, ref.Name, where)
+	}
+}
 
 // load takes what the webhook reads out of the objects; those that name no namespace are
 // of the given one. The error has every mistake.
@@ -53,10 +87,10 @@ func (f *datasetFiles) load(objects []*object, namespace string) (rest []*object
 // rank says of each node that was given what draws the pod there, or keeps it away: the
 // best first.
 func (f *datasetFiles) rank(ctx context.Context, out *outcome, settings dataset.Settings, notes io.Writer) error {
-	if len(f.nodes) == 0 || out.denied != nil || out.object.gvk() != (schema.GroupVersionKind{Version: "v1", Kind: "Pod"}) {
+	if len(f.nodes) == 0 || out.denied != nil || out.object.gvk() != gvkPod || len(out.req.Object.Raw) == 0 {
 		return nil
 	}
-	reasons, err := dataset.Explain(ctx, f.index, settings, out.namespace, out.after)
+	reasons, err := dataset.Explain(ctx, f.index, settings, out.req.Namespace, out.after)
 	if err != nil {
 		return fmt.Errorf("why nodes are preferred: %w", err)
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -71,18 +70,23 @@ func (o *defaultsOptions) diff(cmd *cobra.Command, args []string, printer *revie
 				return err
 			}
 		}
-		pod, err := template(given)
+		pods, err := c.podsOf(cmd.Context(), given)
 		if err != nil {
 			return err
 		}
-		out, err := o.try(cmd.Context(), pod, known[namespace])
-		if err != nil {
-			return fmt.Errorf("%s: %s: %w", given.at(), given.title(), err)
+		for _, pod := range pods {
+			if err := o.checker.checkMade(cmd.Context(), pod); err != nil {
+				return err
+			}
+			out, err := o.try(cmd.Context(), pod, known[namespace])
+			if err != nil {
+				return err
+			}
+			if err := printer.print(out); err != nil {
+				return err
+			}
+			denied = denied || out.denied != nil
 		}
-		if err := printer.print(out); err != nil {
-			return err
-		}
-		denied = denied || out.denied != nil
 	}
 	if denied {
 		return exitStatus(exitDenied)

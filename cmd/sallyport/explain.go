@@ -31,9 +31,11 @@ var explainOutputs = []string{"text", "json"}
 // cluster.
 type defaultsOptions struct {
 	clusterFlags
-	files    []string
-	settings builtinSettings
-	config   string
+	files      []string
+	settings   builtinSettings
+	config     string
+	validation string
+	checker    *fieldChecker
 }
 
 func (o *defaultsOptions) addFlags(cmd *cobra.Command, what string) {
@@ -41,6 +43,7 @@ func (o *defaultsOptions) addFlags(cmd *cobra.Command, what string) {
 	addFlagGroup(cmd, "What is looked at", func() {
 		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with "+what+", YAML or JSON; - for stdin; may be repeated")
 		cli.CompleteFiles(cmd, "filename", manifestExtensions...)
+		addValidateFlag(cmd, &o.validation)
 	})
 	o.clusterFlags.addFlags(cmd)
 	addFlagGroup(cmd, "As the server is set up", func() {
@@ -51,7 +54,17 @@ func (o *defaultsOptions) addFlags(cmd *cobra.Command, what string) {
 
 func (o *defaultsOptions) prepare(cmd *cobra.Command, args []string) error {
 	var selection builtinSelection
-	return errors.Join(errWhat(o.files, args), useConfig(cmd, o.config, &selection, &o.settings))
+	o.checker = newFieldChecker(o.validation, cmd.ErrOrStderr(), &definitions{})
+	return errors.Join(errWhat(o.files, args), cli.Choice("validate", o.validation, validateModes), useConfig(cmd, o.config, &selection, &o.settings))
+}
+
+// given are the objects of the files, checked.
+func (o *defaultsOptions) given(cmd *cobra.Command, use string) ([]*object, error) {
+	objects, err := readPaths(o.files, cmd.InOrStdin())
+	if err == nil && len(objects) == 0 {
+		err = fmt.Errorf("%s: there is nothing to %s: the lists are empty", strings.Join(o.files, ", "), use)
+	}
+	return objects, errors.Join(err, o.checker.check(cmd.Context(), objects...))
 }
 
 // objects are those of the files, or the one that is named.
@@ -63,21 +76,17 @@ func (o *defaultsOptions) objects(cmd *cobra.Command, c *cluster, args []string)
 		}
 		return []*object{one}, nil
 	}
-	objects, err := readPaths(o.files, cmd.InOrStdin())
-	if err == nil && len(objects) == 0 {
-		err = fmt.Errorf("%s: there is nothing to look at: the lists are empty", strings.Join(o.files, ", "))
-	}
-	return objects, err
+	return o.given(cmd, "look at")
 }
 
-// try sends a pod through injection with these PodDefaults.
-func (o *defaultsOptions) try(ctx context.Context, pod *object, known *clusterDefaults) (*outcome, error) {
+// try sends a new object through the webhooks of PodDefaults, where there are these.
+func (o *defaultsOptions) try(ctx context.Context, object *object, known *clusterDefaults) (*outcome, error) {
 	selection := builtinSelection{"poddefault"}
 	webhooks, err := selection.define(&o.settings, builtinSources{podDefaults: known.source(), authors: anybody{}})
 	if err != nil {
 		return nil, err
 	}
-	return decide(ctx, pod, admissionv1.Create, known.namespace, reviewer, webhooks)
+	return decide(ctx, asker{operation: admissionv1.Create, namespace: known.namespace, user: reviewer}.ask(object, nil), webhooks)
 }
 
 func newExplainCommand() *cobra.Command {
@@ -127,8 +136,21 @@ func (o *defaultsOptions) explain(cmd *cobra.Command, args []string, output stri
 	}
 	x := explainer{defaultsOptions: o, cluster: c, datasets: datasets, notes: cmd.ErrOrStderr(), known: map[string]*clusterDefaults{}}
 	denied := false
+	var pods []*object
 	for _, object := range objects {
-		e, err := x.explain(cmd.Context(), object)
+		made, err := c.podsOf(cmd.Context(), object)
+		if err != nil {
+			return err
+		}
+		pods = append(pods, made...)
+	}
+	for _, pod := range pods {
+		if pod.maker != nil {
+			if err := o.checker.checkMade(cmd.Context(), pod); err != nil {
+				return err
+			}
+		}
+		e, err := x.explain(cmd.Context(), pod)
 		if err != nil {
 			return err
 		}
@@ -157,7 +179,10 @@ type explanation struct {
 	Note        string        `json:"note,omitempty"`
 	Matching    []explained   `json:"matching"`
 	NotMatching []notMatching `json:"notMatching"`
-	Datasets    *placement    `json:"datasets,omitempty"`
+	// Carried is what was decided when the pod was admitted by objects that are not for it
+	// now.
+	Carried  []explained `json:"carried,omitempty"`
+	Datasets *placement  `json:"datasets,omitempty"`
 	// Denied is the message of the denial.
 	Denied   string   `json:"denied,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
@@ -201,12 +226,10 @@ func (x *explainer) explain(ctx context.Context, given *object) (*explanation, e
 		x.known[namespace] = known
 	}
 	e := &explanation{Object: given.title(), Namespace: namespace}
-	pod, err := template(given)
-	if err != nil {
-		return nil, err
-	}
+	var err error
+	pod := given
 	var stored *object // as it was admitted
-	if pod == given && given.UID != "" {
+	if given.UID != "" {
 		stored = given
 		if pod, e.Basis, err = asItCame(ctx, x.cluster, given, known); err != nil {
 			return nil, err
@@ -214,7 +237,7 @@ func (x *explainer) explain(ctx context.Context, given *object) (*explanation, e
 	}
 	out, err := x.try(ctx, pod, known)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", given.at(), given.title(), err)
+		return nil, err
 	}
 	e.Warnings = out.warnings
 	if out.denied != nil {
@@ -224,7 +247,7 @@ func (x *explainer) explain(ctx context.Context, given *object) (*explanation, e
 	if err := x.place(ctx, e, stored, out); err != nil {
 		return nil, fmt.Errorf("%s: %s: datasets: %w", given.at(), given.title(), err)
 	}
-	if x.noPodDefaults && e.Datasets == nil && e.Denied == "" {
+	if x.noPodDefaults && e.Datasets == nil && e.Denied == "" && len(e.Carried) == 0 {
 		return nil, errNoPodDefaults // there is nothing to explain
 	}
 	return e, nil
@@ -260,8 +283,10 @@ func asItCame(ctx context.Context, c *cluster, stored *object, known *clusterDef
 		return nil, "", err
 	}
 	if owner != nil {
-		pod, err = template(owner)
-		basis = "the template of " + owner.title()
+		var pods []*object
+		if pods, err = c.podsOf(ctx, owner); err == nil {
+			pod, basis = pods[0], "the template of "+owner.title()
+		}
 	} else if applied := stored.Annotations[corev1.LastAppliedConfigAnnotation]; applied != "" {
 		var found []*object
 		if found, err = asObjects(&document{json: true, raw: []byte(applied)}, "", []byte(applied), metav1.TypeMeta{}); err == nil && len(found) == 1 {
@@ -275,10 +300,12 @@ func asItCame(ctx context.Context, c *cluster, stored *object, known *clusterDef
 		pod, err = skeleton(stored, known)
 		return pod, "its containers alone: what else it came with is not known", err
 	}
-	// A controller adds labels of its own, such as a hash of the template.
 	own := maps.Clone(pod.Labels)
 	if own == nil {
 		own = map[string]string{}
+	}
+	if pod.maker != nil { // some of those are stand-ins
+		maps.DeleteFunc(own, func(key, _ string) bool { _, given := pod.maker.labels[key]; return given })
 	}
 	for key, value := range stored.Labels {
 		if _, there := own[key]; !there && !known.adds(stored, key) {
@@ -385,11 +412,14 @@ func (e *explanation) match(known *clusterDefaults, pod, stored *object, out *ou
 		}
 	}
 	added := addedBy(out)
+	whyNot := map[string]string{}
 	after := annotationsOf(out.after)
 	for i, d := range known.all {
 		name := d.compiled.String()
 		if reasons[i] != "" {
-			e.NotMatching = append(e.NotMatching, notMatching{name, reasons[i]})
+			if whyNot[name] = reasons[i]; stored == nil || !d.wasDecided(stored) {
+				e.NotMatching = append(e.NotMatching, notMatching{name, reasons[i]})
+			}
 			continue
 		}
 		x := explained{Name: name, Adds: added[name]}
@@ -402,6 +432,9 @@ func (e *explanation) match(known *clusterDefaults, pod, stored *object, out *ou
 			x.Detail = strings.TrimPrefix(x.Detail+"; "+via, "; ")
 		}
 		e.Matching = append(e.Matching, x)
+	}
+	if stored != nil {
+		e.carry(known, stored, whyNot)
 	}
 	if slices.ContainsFunc(known.all, func(d *clusterDefault) bool {
 		return pod.Annotations[poddefault.ExcludeAnnotation] == "true" && d.allowExclude
@@ -440,6 +473,12 @@ func (d *clusterDefault) selectedBy(pod *object, by map[string]string) string {
 	return strings.Join(via, "; ")
 }
 
+// wasDecided tells whether a pod that was admitted says anything of it.
+func (d *clusterDefault) wasDecided(stored *object) bool {
+	_, applied := stored.Annotations[d.mark()]
+	return applied || decidedOn(stored.Annotations, d)
+}
+
 // wasApplied tells of a pod that was admitted.
 func (d *clusterDefault) wasApplied(stored *object) (applied bool, detail string) {
 	version, applied := stored.Annotations[d.mark()]
@@ -448,7 +487,7 @@ func (d *clusterDefault) wasApplied(stored *object) (applied bool, detail string
 	case applied && version == d.ResourceVersion:
 		return true, "as it is now"
 	case applied:
-		return true, "as it was at resourceVersion " + version + "; it is at " + d.ResourceVersion + " now"
+		return true, "as it was at resourceVersion " + version + "; it has changed since, and is at " + d.ResourceVersion + " now"
 	case stored.Annotations[poddefault.ExcludeAnnotation] == "true" && d.allowExclude:
 		return false, "the pod excludes itself"
 	case decided && d.spec.Mode == kubeflowv1alpha1.ModeAudit:
@@ -538,25 +577,29 @@ func (e *explanation) printText(out io.Writer) error {
 	if e.Note != "" {
 		line("Note: %s.", e.Note)
 	}
-	if len(e.Matching)+len(e.NotMatching) == 0 {
+	if len(e.Matching)+len(e.NotMatching)+len(e.Carried) == 0 {
 		line("There is no PodDefault for it.")
 	}
-	if len(e.Matching) > 0 {
-		line("\nMatching:")
+	list := func(title string, all []explained) {
+		if len(all) > 0 {
+			line("\n%s:", title)
+		}
+		for _, m := range all {
+			state := "applied"
+			if !m.Applied {
+				state = "not applied"
+			}
+			if m.Detail != "" {
+				state += ", " + m.Detail
+			}
+			line("  %s: %s", m.Name, state)
+			for _, added := range m.Adds {
+				line("    + %s", added)
+			}
+		}
 	}
-	for _, m := range e.Matching {
-		state := "applied"
-		if !m.Applied {
-			state = "not applied"
-		}
-		if m.Detail != "" {
-			state += ", " + m.Detail
-		}
-		line("  %s: %s", m.Name, state)
-		for _, added := range m.Adds {
-			line("    + %s", added)
-		}
-	}
+	list("Matching", e.Matching)
+	list("Decided when the pod was created, and not for it now", e.Carried)
 	if len(e.NotMatching) > 0 {
 		line("\nNot matching:")
 	}

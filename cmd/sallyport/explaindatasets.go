@@ -90,7 +90,7 @@ func (x *datasetExplainer) explain(ctx context.Context, namespace string, pod []
 		p.Wants = append(p.Wants, wantedNode{r.Plugin, r.Dataset, r.Weight, r.Why, r.Term(), r.Source()})
 	}
 	if !x.nodesRead {
-		if x.nodes, err = x.cluster.listIfAllowed(ctx, "nodes", "/api/v1/nodes", x.notes); err != nil {
+		if x.nodes, _, err = x.cluster.listIfAllowed(ctx, "nodes", "/api/v1/nodes", x.notes); err != nil {
 			return nil, err
 		}
 		x.nodesRead = true

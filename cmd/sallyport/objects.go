@@ -22,6 +22,8 @@ type object struct {
 	document *document
 	pointer  jsontext.Pointer // where it stands in its document: elsewhere than at the top in a list
 	raw      jsontext.Value
+	// maker is set for a pod that a workload would make.
+	maker *maker
 	metav1.TypeMeta
 	metav1.ObjectMeta
 }
@@ -49,6 +51,9 @@ func (o *object) title() string {
 	}
 	if o.Namespace != "" {
 		name = o.Namespace + "/" + name
+	}
+	if o.maker != nil {
+		name += " of " + o.maker.title()
 	}
 	return printable(o.Kind + " " + name)
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -18,26 +19,30 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiserveradmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/wire"
 )
 
-// An outcome is what became of one object.
+// An outcome is what became of one request.
 type outcome struct {
-	object    *object
-	operation admissionv1.Operation
-	namespace string // of the request
-	user      authenticationv1.UserInfo
-	before    jsontext.Value
-	after     jsontext.Value
-	called    []string // names of webhooks
-	changed   []string // those of them that sent a patch
-	denied    *metav1.Status
-	deniedBy  string
-	warnings  []string
-	origins   []admission.Origin
+	object *object
+	// version is of the AdmissionReview, req what it asks for at first.
+	version string
+	req     *admissionv1.AdmissionRequest
+	before  jsontext.Value
+	after   jsontext.Value
+	called  []string // names of webhooks
+	changed []string // those of them that sent a patch
+	denied  *metav1.Status
+	// deniedBy is the webhook that denied it.
+	deniedBy string
+	warnings []string
+	origins  []admission.Origin
 	// originsBefore are those of what is in before; nil if nothing is of theirs.
 	originsBefore []admission.Origin
 	// verdict is said of an object that was changed; empty for the usual.
@@ -46,13 +51,61 @@ type outcome struct {
 	answers []jsontext.Value
 }
 
-// decide sends one object through the webhooks whose rules cover the request, one
-// after the other, each on what the one before left, until one denies it.
-func decide(ctx context.Context, object *object, operation admissionv1.Operation, namespace string, user authenticationv1.UserInfo, webhooks []admission.Webhook) (*outcome, error) {
-	if object.Namespace != "" {
-		namespace = object.Namespace
+// reviewVersion is of the reviews that are not recorded ones.
+const reviewVersion = "admission.k8s.io/v1"
+
+// A question is a request about an object, as the API server would send it to webhooks.
+type question struct {
+	object  *object
+	version string // of the AdmissionReview
+	req     *admissionv1.AdmissionRequest
+}
+
+// asker knows what requests about objects have in common.
+type asker struct {
+	operation admissionv1.Operation
+	namespace string // of objects that name none
+	user      authenticationv1.UserInfo
+	kinds     *resources // nil: resources are guessed by their kinds
+}
+
+// ask is the question about an object. The old one is nil if there is none.
+func (a asker) ask(o, old *object) question {
+	gvk := o.gvk()
+	resource, _ := meta.UnsafeGuessKindToResource(gvk)
+	namespace := cmp.Or(o.Namespace, a.namespace)
+	if known := a.kinds.ofKind(gvk); known != nil {
+		resource = known.resource
+		switch {
+		case resource.Group == "" && resource.Resource == "namespaces":
+			namespace = o.Name // as the API server has it
+		case !known.namespaced:
+			namespace = ""
+		}
 	}
-	out := &outcome{object: object, operation: operation, namespace: namespace, user: user, before: object.raw, after: object.raw}
+	req := &admissionv1.AdmissionRequest{
+		Kind:      metav1.GroupVersionKind(gvk),
+		Resource:  metav1.GroupVersionResource(resource),
+		Name:      o.Name,
+		Namespace: namespace,
+		Operation: a.operation,
+		DryRun:    new(true),
+		UserInfo:  a.user,
+	}
+	req.RequestKind, req.RequestResource = &req.Kind, &req.Resource
+	if req.Operation != admissionv1.Delete {
+		req.Object = runtime.RawExtension{Raw: o.raw}
+	}
+	if old != nil {
+		req.OldObject = runtime.RawExtension{Raw: old.raw}
+	}
+	return question{object: o, version: reviewVersion, req: req}
+}
+
+// decide sends a request through the webhooks whose rules cover it, one after the other,
+// each on what the one before left, until one denies it.
+func decide(ctx context.Context, q question, webhooks []admission.Webhook) (*outcome, error) {
+	out := &outcome{object: q.object, version: q.version, req: q.req, before: q.object.raw, after: q.object.raw}
 	for _, webhook := range webhooks {
 		req := out.request()
 		if !concerns(webhook.Rules, req) {
@@ -60,7 +113,7 @@ func decide(ctx context.Context, object *object, operation admissionv1.Operation
 		}
 		out.called = append(out.called, webhook.Name)
 		if err := out.call(ctx, webhook, req); err != nil {
-			return nil, fmt.Errorf("webhook %s: %w", webhook.Name, err)
+			return nil, fmt.Errorf("%s: %s: webhook %s: %w", q.object.at(), q.object.title(), webhook.Name, err)
 		}
 		if out.denied != nil {
 			break
@@ -69,36 +122,24 @@ func decide(ctx context.Context, object *object, operation admissionv1.Operation
 	return out, nil
 }
 
-// request is what the API server would send for the object. Its UID follows from
-// the object, so that the same input gives the same output.
+// request is what the next webhook is asked. A UID that was not recorded follows from the
+// object, so that the same input gives the same output.
 func (out *outcome) request() *admissionv1.AdmissionRequest {
-	gvk := out.object.gvk()
-	resource, _ := meta.UnsafeGuessKindToResource(gvk)
-	sum := sha256.Sum256(out.after)
-	req := &admissionv1.AdmissionRequest{
-		UID:       types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])),
-		Kind:      metav1.GroupVersionKind(gvk),
-		Resource:  metav1.GroupVersionResource(resource),
-		Name:      out.object.Name,
-		Namespace: out.namespace,
-		Operation: out.operation,
-		DryRun:    new(true),
-		UserInfo:  out.user,
-	}
-	req.RequestKind, req.RequestResource = &req.Kind, &req.Resource
-	if out.operation != admissionv1.Delete {
+	req := *out.req
+	if len(req.Object.Raw) > 0 {
 		req.Object = runtime.RawExtension{Raw: out.after}
 	}
-	if out.operation != admissionv1.Create {
-		req.OldObject = runtime.RawExtension{Raw: out.before}
+	if req.UID == "" {
+		sum := sha256.Sum256(out.after)
+		req.UID = types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 	}
-	return req
+	return &req
 }
 
 // call walks the way of a call in serve, from the bytes of the review on.
 func (out *outcome) call(ctx context.Context, webhook admission.Webhook, req *admissionv1.AdmissionRequest) error {
 	body, err := json.Marshal(&admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		TypeMeta: metav1.TypeMeta{APIVersion: out.version, Kind: "AdmissionReview"},
 		Request:  req,
 	})
 	if err != nil {
@@ -143,17 +184,11 @@ func (out *outcome) call(ctx context.Context, webhook admission.Webhook, req *ad
 
 // concerns tells whether one of the rules covers the request. Selectors and match
 // conditions belong to a cluster's configuration; the handlers see to the rest.
-func concerns(rules []admissionregistrationv1.RuleWithOperations, req *admissionv1.AdmissionRequest) bool {
-	covers := func(list []string, value string) bool {
-		return slices.Contains(list, "*") || slices.Contains(list, value)
-	}
-	for _, rule := range rules {
-		operation := slices.Contains(rule.Operations, admissionregistrationv1.OperationAll) ||
-			slices.Contains(rule.Operations, admissionregistrationv1.OperationType(req.Operation))
-		if operation && covers(rule.APIGroups, req.Resource.Group) && covers(rule.APIVersions, req.Resource.Version) &&
-			(covers(rule.Resources, req.Resource.Resource) || slices.Contains(rule.Resources, "*/*")) {
-			return true
-		}
-	}
-	return false
+func concerns(of []admissionregistrationv1.RuleWithOperations, req *admissionv1.AdmissionRequest) bool {
+	attributes := apiserveradmission.NewAttributesRecord(nil, nil, schema.GroupVersionKind(req.Kind), req.Namespace, req.Name,
+		schema.GroupVersionResource(req.Resource), req.SubResource, apiserveradmission.Operation(req.Operation), nil, false, nil)
+	return slices.ContainsFunc(of, func(rule admissionregistrationv1.RuleWithOperations) bool {
+		matcher := rules.Matcher{Rule: rule, Attr: attributes}
+		return matcher.Matches()
+	})
 }

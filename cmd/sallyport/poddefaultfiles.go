@@ -77,6 +77,16 @@ func (p *podDefaultFiles) load(objects []*object, namespace string, notes io.Wri
 	return errors.Join(errs...)
 }
 
+// isPodDefault tells whether an object is a PodDefault or ClusterPodDefault.
+func isPodDefault(o *object) bool {
+	return o.gvk() == kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind) || o.gvk() == sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind)
+}
+
+// podDefaultsAmong are those among objects.
+func podDefaultsAmong(objects []*object) []*object {
+	return slices.DeleteFunc(slices.Clone(objects), func(o *object) bool { return !isPodDefault(o) })
+}
+
 // compilePodDefault compiles an object of either kind; nil if it is of another one.
 func compilePodDefault(object *object, namespace string) (*poddefault.Compiled, error) {
 	nameless := func() error {
@@ -85,7 +95,7 @@ func compilePodDefault(object *object, namespace string) (*poddefault.Compiled, 
 	switch object.gvk() {
 	case kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind):
 		pd := &kubeflowv1alpha1.PodDefault{}
-		if err := object.decode(pd); err != nil {
+		if err := decode(object.document, object.pointer, object.raw, pd); err != nil {
 			return nil, err
 		}
 		if pd.Name == "" {
@@ -97,7 +107,7 @@ func compilePodDefault(object *object, namespace string) (*poddefault.Compiled, 
 		return poddefault.Compile(pd), nil
 	case sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind):
 		cpd := &sallyportv1alpha1.ClusterPodDefault{}
-		if err := object.decode(cpd); err != nil {
+		if err := decode(object.document, object.pointer, object.raw, cpd); err != nil {
 			return nil, err
 		}
 		if cpd.Name == "" {

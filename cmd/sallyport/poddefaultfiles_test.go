@@ -19,9 +19,9 @@ func TestPodDefaultsAreDecodedStrictly(t *testing.T) {
 		"a text instead of a number":      {head + "  tolerations:\n  - key: k\n    tolerationSeconds: soon\n", ":11: spec.tolerations[0].tolerationSeconds: want a number, got a string"},
 		"a text instead of a mapping":     {head + "  labels: a=b\n", ":9: spec.labels: want a mapping, got a string"},
 		"a quantity that is none":         {head + "  sidecars:\n  - name: s\n    resources:\n      limits:\n        cpu: much\n", ":13: spec.sidecars[0].resources.limits.cpu: quantities must match"},
-		"no name":                         {strings.Replace(head, "name: a", "labels: {}", 1), ":5: the PodDefault has no metadata.name"},
-		"an unknown field in a List":      {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: kubeflow.org/v1alpha1\n  kind: PodDefault\n  metadata: {name: a}\n  spec:\n    selectr: {}\n", `:8: unknown field "items[0].spec.selectr"`},
-		"an unknown field in JSON":        {"{\"apiVersion\": \"kubeflow.org/v1alpha1\", \"kind\": \"PodDefault\", \"metadata\": {\"name\": \"a\"},\n\n\"spec\": {\n\"selectr\": {}}}", `:4: unknown field "spec.selectr"`},
+		"no name":                         {strings.Replace(head, "name: a", "labels: {}", 1), ":5: metadata.name: Required value: name or generateName is required"},
+		"an unknown field in a List":      {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: kubeflow.org/v1alpha1\n  kind: PodDefault\n  metadata: {name: a}\n  spec:\n    selector: {}\n    selectr: {}\n", `:9: unknown field "items[0].spec.selectr"`},
+		"an unknown field in JSON":        {"{\"apiVersion\": \"kubeflow.org/v1alpha1\", \"kind\": \"PodDefault\", \"metadata\": {\"name\": \"a\"},\n\n\"spec\": {\"selector\": {},\n\"selectr\": {}}}", `:4: unknown field "spec.selectr"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := file(t, "with.yaml", tc.text)

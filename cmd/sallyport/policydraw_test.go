@@ -189,7 +189,7 @@ func drawnPodDefault(t *rapid.T, name string) *kubeflowv1alpha1.PodDefault {
 	s.ImagePullSecrets = drawnList(t, "pull secrets", 2, drawnSecret, func(r corev1.LocalObjectReference) string { return r.Name })
 	s.HostAliases = drawnList(t, "host aliases", 1, drawnAlias, func(a corev1.HostAlias) string { return a.IP })
 	s.Labels = drawnMap(t, "labels", "team", "example.com/tier", "use-a")
-	s.Annotations = drawnMap(t, "annotations", "a", "example.com/b~c", "c")
+	s.Annotations = drawnMap(t, "annotations", "a", "example.com/b_c", "c")
 	s.NodeSelector = drawnMap(t, "node selector", "a", "b")
 	s.ServiceAccountName = rapid.SampledFrom([]string{"", "", "x", "y"}).Draw(t, "service account")
 	s.AutomountServiceAccountToken = drawnFlag(t)
@@ -226,7 +226,7 @@ func drawnPod(t *rapid.T, pds []*kubeflowv1alpha1.PodDefault) *corev1.Pod {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "p", Namespace: "team-a", Labels: drawnMap(t, "pod labels", "team"),
-			Annotations: drawnMap(t, "pod annotations", "a", "example.com/b~c", "z"),
+			Annotations: drawnMap(t, "pod annotations", "a", "example.com/b_c", "z"),
 		},
 	}
 	for _, key := range []string{"use-a", "use-b"} {

@@ -40,8 +40,10 @@ func newPreviewCommand() *cobra.Command {
 			"the PodDefaults or ClusterPodDefaults of the files were there, or were changed to that. For one that is\n" +
 			"named it shows what it does: the comparison is with a cluster without it. Workloads are what makes\n" +
 			"pods: Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs and CronJobs by their templates, and\n" +
-			"pods that nobody known makes. Pods that run do not change; nothing is written.\n\n" +
-			"Exit status: 0 if all pods would be admitted, 3 if some would be denied that are not now, 1 anything else.",
+			"pods that nobody known makes. Pods that run do not change; nothing is written. What is in a file is checked\n" +
+			"first: its fields, its schema, and what the webhook for authors would refuse.\n\n" +
+			"Exit status: 0 if all pods would be admitted, 3 if some would be denied that are not now, or the object\n" +
+			"itself would be, 1 anything else.",
 		Example: "  # before it is applied\n" +
 			"  sallyport preview -f poddefault.yaml\n\n" +
 			"  # what one does, and what its deletion would undo\n" +
@@ -116,13 +118,10 @@ func (o *previewOptions) given(cmd *cobra.Command, c *cluster, args []string) ([
 			objects = []*object{found}
 		}
 	} else {
-		objects, err = readPaths(o.files, cmd.InOrStdin())
+		objects, err = o.defaultsOptions.given(cmd, "preview")
 	}
 	if err != nil {
 		return nil, err
-	}
-	if len(objects) == 0 {
-		return nil, fmt.Errorf("%s: there is nothing to preview: the lists are empty", strings.Join(o.files, ", "))
 	}
 	var out []*clusterDefault
 	for _, object := range objects {
@@ -141,9 +140,23 @@ func (o *previewOptions) given(cmd *cobra.Command, c *cluster, args []string) ([
 			return nil, err
 		}
 		out = append(out, d)
-		if problem := d.compiled.Problem(); problem != nil {
-			note(cmd.ErrOrStderr(), "warning: %s can never work and would be left out: %s", d.compiled, strings.ReplaceAll(problem.Error(), "\n", "; "))
+	}
+	if len(args) > 0 {
+		return out, nil
+	}
+	refused := false
+	for _, object := range objects {
+		result, err := o.try(cmd.Context(), object, &clusterDefaults{namespace: c.namespace})
+		if err != nil {
+			return nil, err
 		}
+		if result.denied != nil {
+			refused = true
+			note(cmd.ErrOrStderr(), "denied: %s: it would be refused when it is written: %s", object.title(), strings.ReplaceAll(result.denied.Message, "\n", "; "))
+		}
+	}
+	if refused {
+		return nil, exitStatus(exitDenied)
 	}
 	return out, nil
 }
@@ -262,19 +275,22 @@ func (o *previewOptions) previewNamespace(cmd *cobra.Command, c *cluster, namesp
 		return err
 	}
 	for _, workload := range workloads {
-		pod, err := template(workload)
+		pods, err := podsOf(workload, namespace, c.find(cmd.Context()))
 		if err != nil {
-			continue // it has no template, and so makes no pods
+			return err
 		}
-		was, err := o.try(cmd.Context(), pod, before)
-		if err == nil {
-			var is *outcome
-			if is, err = o.try(cmd.Context(), pod, after); err == nil {
-				err = p.print(workload, was, is)
+		for _, pod := range pods {
+			was, err := o.try(cmd.Context(), pod, before)
+			if err != nil {
+				return err
 			}
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", workload.title(), err)
+			is, err := o.try(cmd.Context(), pod, after)
+			if err != nil {
+				return err
+			}
+			if err := p.print(workload, was, is); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -285,7 +301,11 @@ func (o *previewOptions) previewNamespace(cmd *cobra.Command, c *cluster, namesp
 func (c *cluster) workloads(ctx context.Context, namespace string, notes io.Writer) ([]*object, error) {
 	var all, out []*object
 	for _, kind := range slices.Concat(workloadKinds[1:], workloadKinds[:1]) { // pods last
-		objects, err := c.listIfAllowed(ctx, kind.resource, kind.path(namespace), notes)
+		// Those of others are seen by what they make, and nothing makes pods of a PodTemplate.
+		if !kind.builtIn() || kind.kind == "PodTemplate" {
+			continue
+		}
+		objects, _, err := c.listIfAllowed(ctx, kind.resource, kind.path(namespace), notes)
 		if err != nil {
 			return nil, err
 		}

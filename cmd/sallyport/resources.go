@@ -72,6 +72,17 @@ func (r *resources) find(argument string) (foundResource, error) {
 	return found, nil
 }
 
+// ofKind finds the resource of a kind; nil if it is not known.
+func (r *resources) ofKind(gvk schema.GroupVersionKind) *foundResource {
+	if r == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(r.all, func(f foundResource) bool { return f.kind == gvk }); i >= 0 {
+		return &r.all[i]
+	}
+	return nil
+}
+
 // twins tells whether two resources of different groups are stored as one.
 func twins(a, b schema.GroupVersionResource) bool {
 	ofEvents := func(r schema.GroupVersionResource) bool {

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/admission"
@@ -42,7 +41,7 @@ metadata:
   labels:
     proxy: "true"
 spec:
-  exact: 9007199254740993
+  activeDeadlineSeconds: 9007199254740993
   containers:
   - name: main
     image: registry.example.com/main:1
@@ -206,13 +205,13 @@ func TestReviewOutputIsTheAnswerOnTheWire(t *testing.T) {
 }
 
 func TestOnlyOperationsThatAWebhookHasRulesForReachIt(t *testing.T) {
-	with := file(t, "with.yaml", podDefaultYAML)
-	for _, operation := range []string{"UPDATE", "DELETE"} {
-		sallyportWith(t, matchingYAML, "review", "-f", "-", "--with", with, "--operation", operation).want(t, exitOK,
+	with, old := file(t, "with.yaml", podDefaultYAML), file(t, "old.yaml", matchingYAML)
+	for operation, more := range map[string][]string{"UPDATE": {"--old", old}, "DELETE": nil} {
+		sallyportWith(t, matchingYAML, append([]string{"review", "-f", "-", "--with", with, "--operation", operation}, more...)...).want(t, exitOK,
 			"Pod matching: allowed, unchanged\n", "note: stdin:1: no webhook is called for "+operation+" of Pod matching\n")
 	}
-	sallyportWith(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n", "review", "-f", "-").want(t, exitOK,
-		"Deployment web: allowed, unchanged\n", "note: stdin:1: no webhook is called for CREATE of Deployment web\n")
+	sallyportWith(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n", "review", "-f", "-").want(t, exitOK,
+		"ConfigMap settings: allowed, unchanged\n", "note: stdin:1: no webhook is called for CREATE of ConfigMap settings\n")
 }
 
 func TestWebhooksAreChosenByName(t *testing.T) {
@@ -331,7 +330,7 @@ func TestWebhooksSeeWhatTheOneBeforeThemLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second, third := annotate("first", ""), annotate("second", `"first"`), annotate("third", `"not there"`)
-	out, err := decide(t.Context(), objects[0], admissionv1.Create, "default", authenticationv1.UserInfo{}, []admission.Webhook{first, second})
+	out, err := decide(t.Context(), asker{operation: admissionv1.Create, namespace: "default"}.ask(objects[0], nil), []admission.Webhook{first, second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +338,7 @@ func TestWebhooksSeeWhatTheOneBeforeThemLeft(t *testing.T) {
 		t.Errorf("changed by %v, %d answers", out.changed, len(out.answers))
 	}
 	wantJSON(t, string(out.after), applyPatch(t, matchingYAML, joinPatches(out.patches)))
-	out, err = decide(t.Context(), objects[0], admissionv1.Create, "default", authenticationv1.UserInfo{}, []admission.Webhook{first, third, second})
+	out, err = decide(t.Context(), asker{operation: admissionv1.Create, namespace: "default"}.ask(objects[0], nil), []admission.Webhook{first, third, second})
 	if err != nil || out.denied == nil || out.deniedBy != third.Name || len(out.called) != 2 {
 		t.Errorf("got %+v, %v", out, err)
 	}
@@ -348,7 +347,7 @@ func TestWebhooksSeeWhatTheOneBeforeThemLeft(t *testing.T) {
 	fault.Handler = admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		return nil, errors.New("the cache is lost")
 	})
-	if _, err := decide(t.Context(), objects[0], admissionv1.Create, "default", authenticationv1.UserInfo{}, []admission.Webhook{fault}); err == nil ||
+	if _, err := decide(t.Context(), asker{operation: admissionv1.Create, namespace: "default"}.ask(objects[0], nil), []admission.Webhook{fault}); err == nil ||
 		!strings.Contains(err.Error(), fault.Name+": the cache is lost") {
 		t.Errorf("a fault gives %v", err)
 	}

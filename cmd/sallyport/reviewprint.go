@@ -34,7 +34,7 @@ func (p *reviewPrinter) print(o *outcome) error {
 		note(p.notes, "warning: %s: %s", o.object.title(), warning)
 	}
 	if len(o.called) == 0 {
-		note(p.notes, "note: %s: no webhook is called for %s of %s", o.object.at(), o.operation, o.object.title())
+		note(p.notes, "note: %s: no webhook is called for %s of %s", o.object.at(), o.req.Operation, o.object.title())
 	}
 	if o.denied != nil {
 		note(p.notes, "denied: %s: %s: %s", o.object.title(), o.deniedBy, o.denied.Message)

@@ -143,6 +143,27 @@ func testPlugin(t *testing.T, e *env) {
 			t.Errorf("it gives a value away:\n%s", out)
 		}
 	})
+	t.Run("a pod that carries what is gone", func(t *testing.T) {
+		gone := podDefault(name, "gone", kubeflowv1alpha1.PodDefaultSpec{
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"gone": "true"}}, Env: []corev1.EnvVar{{Name: "GONE", Value: "1"}},
+		})
+		carrier := simplePod(name, "carrier")
+		carrier.Labels["gone"] = "true"
+		e.createSoon(t, gone, carrier, poddefault.Mark("gone"))
+		e.create(t, carrier)
+		if err := e.client.Delete(t.Context(), gone); err != nil {
+			t.Fatal(err)
+		}
+		p.says(t, 0, []string{"explain", "pod/carrier", "-n", name}, "", "PodDefault plugin/gone: applied, as it was at resourceVersion ", "; there is no such object now")
+		if err := e.client.Delete(t.Context(), carrier); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("what another kind's pods get", func(t *testing.T) {
+		notebook := "apiVersion: kubeflow.org/v1\nkind: Notebook\nmetadata: {name: lab, labels: {use: 'true'}}\nspec: {template: {spec: {containers: [{name: lab, image: x}]}}}\n"
+		p.says(t, 0, []string{"explain", "-n", name, "-f", "-"}, notebook, "Pod lab-0 of Notebook lab, in the namespace plugin", "PodDefault plugin/proxy: applied", "+ spec.containers[lab].env[HTTP_PROXY]")
+		p.says(t, 0, []string{"diff", "-n", name, "-f", "-"}, notebook, "Pod lab-0 of Notebook lab: allowed, changed by poddefault.sallyport.io")
+	})
 	t.Run("a pod that does not run yet, and conflicts", func(t *testing.T) {
 		pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: new, labels: {use: 'true'}}\nspec: {containers: [{name: main, image: x, env: [{name: HTTP_PROXY, value: mine}]}]}\n"
 		out := p.says(t, 3, []string{"explain", "-n", name, "-f", "-"}, pod,
@@ -184,7 +205,12 @@ func testPlugin(t *testing.T, e *env) {
 	})
 	t.Run("mistakes say what to do", func(t *testing.T) {
 		p.says(t, 1, []string{"explain", "-n", name}, "", "name an object, for example pod/web-0, or give files with -f")
-		p.says(t, 1, []string{"explain", "notebook/x", "-n", name}, "", "choose pod, deployment")
+		p.says(t, 1, []string{"explain", "service/x", "-n", name}, "", "choose pod, deployment")
+		p.says(t, 1, []string{"explain", "notebook/x", "-n", name}, "", "there is no notebook x in the namespace plugin")
+		misspelt := "apiVersion: kubeflow.org/v1alpha1\nkind: PodDefault\nmetadata: {name: next}\nspec: {selector: {}, evn: [{name: NEXT, value: '1'}]}\n"
+		p.says(t, 1, []string{"preview", "-n", name, "-f", "-"}, misspelt, `unknown field "spec.evn": did you mean env?`)
+		never := strings.Replace(misspelt, "evn: [{name: NEXT, value: '1'}]", "env: [{name: A, value: s3cret}, {name: A}]", 1)
+		p.says(t, 3, []string{"preview", "-n", name, "-f", "-"}, never, "denied: PodDefault plugin/next: it would be refused when it is written: ", "spec.env[1].name")
 		p.says(t, 1, []string{"explain", "pod/absent", "-n", name}, "", "there is no pod absent in the namespace plugin")
 		p.says(t, 1, []string{"preview", "pod/web"}, "", "choose poddefault or clusterpoddefault")
 	})

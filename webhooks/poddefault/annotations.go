@@ -56,12 +56,18 @@ func annotation(prefix, name string) string {
 	return prefix + name[:longest-9] + "-" + hex.EncodeToString(sum[:4])
 }
 
+// SkipMark is the annotation that says why the PodDefault of that name was skipped.
+func SkipMark(name string) string { return annotation(SkipPrefix, name) }
+
+// ClusterSkipMark is [SkipMark] for a ClusterPodDefault.
+func ClusterSkipMark(name string) string { return annotation(ClusterSkipPrefix, name) }
+
 // skipMark is the annotation that says why an object was skipped.
 func (c *Compiled) skipMark() string {
 	if c.Cluster() {
-		return annotation(ClusterSkipPrefix, c.name)
+		return ClusterSkipMark(c.name)
 	}
-	return annotation(SkipPrefix, c.name)
+	return SkipMark(c.name)
 }
 
 // skipValue is the value of that annotation.

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A workloadKind is one whose controller makes pods, or the pod itself.
+type workloadKind struct {
+	kind, group, resource string // group is "v1" or "apps/v1"
+	short                 []string
+	// template is the path of the pod template; "*" is each member, or each element. It is
+	// nil for the pod itself.
+	template []string
+	// finish gives a pod the name and the labels that the controller gives it.
+	finish func(*unfinishedPod) error
+}
+
+// workloadKinds are those whose templates are known. The pod is the first.
+var workloadKinds = []workloadKind{
+	{"Pod", "v1", "pods", []string{"po"}, nil, nil},
+	{"Deployment", "apps/v1", "deployments", []string{"deploy"}, []string{"spec", "template"}, finishDeployment},
+	{"StatefulSet", "apps/v1", "statefulsets", []string{"sts"}, []string{"spec", "template"}, finishStatefulSet},
+	{"DaemonSet", "apps/v1", "daemonsets", []string{"ds"}, []string{"spec", "template"}, finishDaemonSet},
+	{"ReplicaSet", "apps/v1", "replicasets", []string{"rs"}, []string{"spec", "template"}, finishGenerated},
+	{"ReplicationController", "v1", "replicationcontrollers", []string{"rc"}, []string{"spec", "template"}, finishGenerated},
+	{"Job", "batch/v1", "jobs", nil, []string{"spec", "template"}, finishJob},
+	{"CronJob", "batch/v1", "cronjobs", []string{"cj"}, []string{"spec", "jobTemplate", "spec", "template"}, finishCronJob},
+	{"PodTemplate", "v1", "podtemplates", nil, []string{"template"}, finishGenerated},
+
+	{"Notebook", "kubeflow.org/v1", "notebooks", nil, []string{"spec", "template"}, finishNotebook},
+	{"PyTorchJob", "kubeflow.org/v1", "pytorchjobs", nil, []string{"spec", "pytorchReplicaSpecs", "*", "template"}, finishTrainingReplica},
+	{"TFJob", "kubeflow.org/v1", "tfjobs", nil, []string{"spec", "tfReplicaSpecs", "*", "template"}, finishTrainingReplica},
+	{"MPIJob", "kubeflow.org/v1", "mpijobs", nil, []string{"spec", "mpiReplicaSpecs", "*", "template"}, finishTrainingReplica},
+	{"XGBoostJob", "kubeflow.org/v1", "xgboostjobs", nil, []string{"spec", "xgbReplicaSpecs", "*", "template"}, finishTrainingReplica},
+	{"PaddleJob", "kubeflow.org/v1", "paddlejobs", nil, []string{"spec", "paddleReplicaSpecs", "*", "template"}, finishTrainingReplica},
+	{"JAXJob", "kubeflow.org/v1", "jaxjobs", nil, []string{"spec", "jaxReplicaSpecs", "*", "template"}, finishTrainingReplica},
+	{"JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", nil, []string{"spec", "replicatedJobs", "*", "template", "spec", "template"}, finishJobSet},
+	{"TrainJob", trainerVersion, "trainjobs", nil, runtimeTemplate, finishJobSet}, // of its runtime: see trainjob.go
+}
+
+// builtIn tells whether Kubernetes itself has the kind.
+func (k workloadKind) builtIn() bool { return !strings.Contains(k.group, ".") }
+
+// workloadKindOf finds an object's kind, in whatever version; nil if it is not known.
+func workloadKindOf(gvk schema.GroupVersionKind) *workloadKind {
+	for i := range workloadKinds {
+		known := &workloadKinds[i]
+		if group, err := schema.ParseGroupVersion(known.group); err == nil && known.kind == gvk.Kind && group.Group == gvk.Group {
+			return known
+		}
+	}
+	return nil
+}
+
+func (k workloadKind) path(namespace string) string {
+	prefix := "/apis/" + k.group
+	if k.group == "v1" {
+		prefix = "/api/v1"
+	}
+	if namespace == "" {
+		return prefix + "/" + k.resource
+	}
+	return prefix + "/namespaces/" + namespace + "/" + k.resource
+}
+
+func (k workloadKind) named(word string) bool {
+	word = strings.ToLower(word)
+	if word == strings.ToLower(k.kind) || word == k.resource {
+		return true
+	}
+	for _, short := range k.short {
+		if word == short {
+			return true
+		}
+	}
+	return false
+}
