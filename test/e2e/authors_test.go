@@ -35,6 +35,7 @@ func TestPodDefaultsUnderControl(t *testing.T) {
 		{"what authors are asked can be a warning or nothing", testAuthorModes},
 		{"statuses say what becomes of PodDefaults", testStatuses},
 		{"kubectl sallyport explains, shows and previews", testPlugin},
+		{"what may be written makes pods that may be created", testWritten},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, e) })
 	}
@@ -137,15 +138,28 @@ var escalations = []escalation{
 		spec:  "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]}]}}}",
 		write: "chooses nodes that run the cluster",
 	},
+	{
+		what: "a node of the control plane by its name", user: member,
+		spec:  "nodeSelector: {kubernetes.io/hostname: control-plane-0}, tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]",
+		write: "chooses nodes by name and tolerates the taints",
+	},
+	{
+		what: "a node of the control plane by its name and every taint", user: member,
+		spec: "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [control-plane-0]}]}]}}}, " +
+			"tolerations: [{operator: Exists}]",
+		write: "chooses nodes by name and tolerates the taints",
+	},
 	{what: "pods that the kubelet does not run", user: member, spec: "annotations: {kubernetes.io/config.mirror: x}", write: "only the kubelet says so"},
 	{what: "a mark that was not made", user: member, spec: "annotations: {sallyport.io/poddefaults: all}", write: "only the webhook itself writes it"},
 	{what: "pods that exclude themselves", user: member, spec: `annotations: {poddefault.admission.kubeflow.org/exclude: "true"}`, write: "only the webhook itself writes it"},
 	{what: "a mark in other letters", user: member, spec: "annotations: {SALLYPORT.io/clusterpoddefault-x: '1'}", write: "only the webhook itself writes it"},
 	{what: "pods of another controller", user: member, spec: "labels: {batch.kubernetes.io/controller-uid: x}", write: "a controller knows its pods by it"},
 	{what: "pods that a ReplicaSet takes for its own", user: member, spec: "labels: {pod-template-hash: x}", write: "a controller knows its pods by it"},
-	{what: "the Secret that a label names", user: member, spec: "substitute: true, volumes: [{name: s, secret: {secretName: \"${pod.labels['s']}\"}}]", write: "spec.volumes[0].secret.secretName: Forbidden: names are never substituted"},
-	{what: "the service account that a label names", user: member, spec: "substitute: true, serviceAccountName: \"${pod.labels['s']}\"", write: "spec.serviceAccountName: Forbidden: names are never substituted"},
-	{what: "a path out of the volume", user: member, spec: "volumes: [{name: e, emptyDir: {}}], volumeMounts: [{name: e, mountPath: /e, subPath: ../..}]", pod: "must not contain '..'"},
+	{what: "the Secret that a label names", user: member, spec: "substitute: true, volumes: [{name: s, secret: {secretName: \"${pod.labels['s']}\"}}]", write: "spec.volumes[0].secret.secretName: Forbidden: placeholders are replaced in env values, args and subPaths alone"},
+	{what: "the service account that a label names", user: member, spec: "substitute: true, serviceAccountName: \"${pod.labels['s']}\"", write: "spec.serviceAccountName: Forbidden: placeholders are replaced in env values, args and subPaths alone"},
+	{what: "the image that a label names", user: member, spec: "substitute: true, sidecars: [{name: x, image: \"${pod.labels['i']}\"}]", write: "spec.sidecars[0].image: Forbidden: placeholders are replaced"},
+	{what: "a place in the container that a label names", user: member, spec: "substitute: true, volumes: [{name: e, emptyDir: {}}], volumeMounts: [{name: e, mountPath: \"/${pod.labels['p']}\"}]", write: "spec.volumeMounts[0].mountPath: Forbidden: placeholders are replaced"},
+	{what: "a path out of the volume", user: member, spec: "volumes: [{name: e, emptyDir: {}}], volumeMounts: [{name: e, mountPath: /e, subPath: ../..}]", write: "must not contain '..'"},
 	{what: "a selector that costs everybody", user: member, spec: "desc: dear", labels: 20_000, write: "spec.selector: Too many"},
 	{what: "a selector of a million labels", user: member, spec: "desc: dearer", labels: 1_000_000, write: "too large"},
 }

@@ -3,9 +3,10 @@
 package poddefault
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
-	"net/netip"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,14 +28,13 @@ import (
 // variables or annotations.
 func Check(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (mistakes field.ErrorList, warnings []string) {
 	c := checker{spec: spec}
-	c.selector(path.Child("selector"))
+	c.fields(specPlan(), reflect.ValueOf(spec).Elem(), path)
 	c.maps(path)
 	c.lists(path)
 	c.containers(path)
 	c.choices(path)
 	c.scheduling(path)
 	c.podFields(path)
-	c.resources(path.Child("resources"))
 	c.placeholders(path)
 	c.suspicions(path)
 	return c.mistakes, c.warnings
@@ -95,11 +95,54 @@ func (c *checker) warn(path *field.Path, format string, args ...any) {
 	c.warnings = append(c.warnings, path.String()+": "+fmt.Sprintf(format, args...))
 }
 
-func (c *checker) selector(path *field.Path) {
-	known := len(c.mistakes)
-	c.mistakes = append(c.mistakes, metav1validation.ValidateLabelSelector(&c.spec.Selector, metav1validation.LabelSelectorValidationOptions{}, path)...)
-	if _, err := metav1.LabelSelectorAsSelector(&c.spec.Selector); err != nil && len(c.mistakes) == known {
-		c.invalid(path, "", "%v", err)
+// container checks what depends on the list that a container goes to, or on the volumes
+// that come along.
+func (c *checker) container(path *field.Path, init bool, t *corev1.Container, at *field.Path) {
+	if init && (t.RestartPolicy == nil || *t.RestartPolicy != corev1.ContainerRestartPolicyAlways) {
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{
+			{"lifecycle", t.Lifecycle != nil}, {"livenessProbe", t.LivenessProbe != nil},
+			{"readinessProbe", t.ReadinessProbe != nil}, {"startupProbe", t.StartupProbe != nil},
+		} {
+			if f.set {
+				c.invalid(at.Child(f.name), field.OmitValueType{}, "an init container may have it with restartPolicy: Always alone")
+			}
+		}
+		for i, policy := range t.ResizePolicy {
+			if policy.RestartPolicy == corev1.RestartContainer {
+				c.invalid(at.Child("resizePolicy").Index(i).Child("restartPolicy"), policy.RestartPolicy, "an init container may have it with restartPolicy: Always alone")
+			}
+		}
+	}
+	c.volumesOf(path, at, t.Env, t.VolumeMounts, t.VolumeDevices)
+}
+
+// volumesOf checks what is asked of volumes that come along. Others may be in the pod.
+func (c *checker) volumesOf(path, at *field.Path, env []corev1.EnvVar, mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
+	volume := func(name string, ok func(*corev1.Volume) bool, at *field.Path, want string) {
+		for i := range c.spec.Volumes {
+			if v := &c.spec.Volumes[i]; v.Name == name && !ok(v) {
+				c.invalid(at, name, "%s must be %s", path.Child("volumes").Index(i), want)
+			}
+		}
+	}
+	for i, device := range devices {
+		volume(device.Name, func(v *corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil },
+			at.Child("volumeDevices").Index(i).Child("name"), "a persistentVolumeClaim or ephemeral")
+	}
+	for i, e := range env {
+		if e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil {
+			volume(e.ValueFrom.FileKeyRef.VolumeName, func(v *corev1.Volume) bool { return v.EmptyDir != nil || v.VolumeSource == (corev1.VolumeSource{}) },
+				at.Child("env").Index(i).Child("valueFrom", "fileKeyRef", "volumeName"), "an emptyDir")
+		}
+	}
+	for i, mount := range mounts {
+		if len(mount.BindMountOptions) > 0 {
+			volume(mount.Name, func(v *corev1.Volume) bool { return v.Image == nil },
+				at.Child("volumeMounts").Index(i).Child("bindMountOptions"), "no image")
+		}
 	}
 }
 
@@ -114,6 +157,7 @@ func (c *checker) maps(path *field.Path) {
 			c.invalidEach(path.Child(m.field).Key(key), field.OmitValueType{}, validation.IsValidLabelValue(m.values[key]))
 		}
 	}
+	c.readAnnotations(path.Child("annotations"), c.spec.Annotations)
 	for _, key := range slices.Sorted(maps.Keys(c.spec.Annotations)) {
 		// The API server compares without regard to case.
 		c.invalidEach(path.Child("annotations"), key, validation.IsQualifiedName(strings.ToLower(key)))
@@ -146,33 +190,12 @@ func unique[T any](c *checker, path *field.Path, keyField string, list []T, key 
 func (c *checker) lists(path *field.Path) {
 	s := c.spec
 	unique(c, path.Child("env"), "name", s.Env, func(e *corev1.EnvVar) string { return e.Name })
-	for i, env := range s.Env {
-		if at := path.Child("env").Index(i).Child("name"); env.Name == "" {
-			c.required(at, "a variable has a name")
-		} else {
-			c.invalidEach(at, env.Name, validation.IsRelaxedEnvVarName(env.Name))
-		}
-	}
 	unique(c, path.Child("volumes"), "name", s.Volumes, func(v *corev1.Volume) string { return v.Name })
-	for i, volume := range s.Volumes {
-		c.invalidEach(path.Child("volumes").Index(i).Child("name"), volume.Name, validation.IsDNS1123Label(volume.Name))
-	}
 	unique(c, path.Child("volumeMounts"), "mountPath", s.VolumeMounts, func(m *corev1.VolumeMount) string { return m.MountPath })
-	for i, mount := range s.VolumeMounts {
-		if mount.MountPath == "" {
-			c.required(path.Child("volumeMounts").Index(i).Child("mountPath"), "a mount has a path")
-		}
-	}
 	unique(c, path.Child("volumeDevices"), "devicePath", s.VolumeDevices, func(d *corev1.VolumeDevice) string { return d.DevicePath })
-	for i, device := range s.VolumeDevices {
-		at := path.Child("volumeDevices").Index(i).Child("devicePath")
-		if device.DevicePath == "" {
-			c.required(at, "a device has a path")
-		}
-		if slices.ContainsFunc(s.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == device.DevicePath }) {
-			c.invalid(at, device.DevicePath, "it is a mountPath in volumeMounts too")
-		}
-	}
+	unique(c, path.Child("volumeDevices"), "name", s.VolumeDevices, func(d *corev1.VolumeDevice) string { return d.Name })
+	c.mountsAndDevices(path, s.VolumeMounts, s.VolumeDevices)
+	c.volumesOf(path, path, s.Env, s.VolumeMounts, s.VolumeDevices)
 	unique(c, path.Child("ports"), "containerPort", s.Ports, func(p *corev1.ContainerPort) string {
 		protocol := p.Protocol
 		if protocol == "" {
@@ -180,26 +203,41 @@ func (c *checker) lists(path *field.Path) {
 		}
 		return strconv.Itoa(int(p.ContainerPort)) + "/" + string(protocol)
 	})
-	for i, port := range s.Ports {
-		at := path.Child("ports").Index(i)
-		c.invalidEach(at.Child("containerPort"), port.ContainerPort, validation.IsValidPortNum(int(port.ContainerPort)))
-		if port.HostPort != 0 {
-			c.invalidEach(at.Child("hostPort"), port.HostPort, validation.IsValidPortNum(int(port.HostPort)))
-		}
-		if port.Name != "" {
-			c.invalidEach(at.Child("name"), port.Name, validation.IsValidPortName(port.Name))
-		}
-		c.oneOf(at.Child("protocol"), string(port.Protocol), "TCP", "UDP", "SCTP")
-	}
+	c.portsOfPod(path)
 	unique(c, path.Child("hostAliases"), "ip", s.HostAliases, func(a *corev1.HostAlias) string { return a.IP })
-	for i, alias := range s.HostAliases {
-		at := path.Child("hostAliases").Index(i)
-		if _, err := netip.ParseAddr(alias.IP); err != nil {
-			c.invalid(at.Child("ip"), alias.IP, "no IP address")
+}
+
+// portsOfPod checks what ports share: their names those of one container, the ports of the
+// node those of all containers, but of each init container by itself.
+func (c *checker) portsOfPod(path *field.Path) {
+	names := map[string]string{}
+	taken := map[string]bool{}
+	take := func(at *field.Path, ports []corev1.ContainerPort, taken map[string]bool) {
+		for i, port := range ports {
+			key := fmt.Sprintf("%s/%s/%d", cmp.Or(port.Protocol, corev1.ProtocolTCP), port.HostIP, port.HostPort)
+			if port.HostPort != 0 && taken[key] {
+				c.mistakes = append(c.mistakes, field.Duplicate(at.Index(i).Child("hostPort"), port.HostPort))
+			}
+			taken[key] = true
 		}
-		for j, name := range alias.Hostnames {
-			c.invalidEach(at.Child("hostnames").Index(j), name, validation.IsDNS1123Subdomain(name))
+	}
+	twins := map[corev1.ContainerPort]bool{} // they count once
+	for i, port := range c.spec.Ports {
+		key := strconv.Itoa(int(port.ContainerPort)) + string(cmp.Or(port.Protocol, corev1.ProtocolTCP))
+		if other, there := names[port.Name]; there && port.Name != "" && other != key {
+			c.mistakes = append(c.mistakes, field.Duplicate(path.Child("ports").Index(i).Child("name"), port.Name))
 		}
+		names[port.Name] = key
+		if !twins[port] {
+			take(path.Child("ports"), c.spec.Ports[i:i+1], taken)
+		}
+		twins[port] = true
+	}
+	for i := range c.spec.Sidecars {
+		take(path.Child("sidecars").Index(i).Child("ports"), c.spec.Sidecars[i].Ports, taken)
+	}
+	for i := range c.spec.InitContainers {
+		take(path.Child("initContainers").Index(i).Child("ports"), c.spec.InitContainers[i].Ports, map[string]bool{})
 	}
 }
 
@@ -212,8 +250,8 @@ func (c *checker) containers(path *field.Path) {
 		containers []corev1.Container
 	}{{"initContainers", c.spec.InitContainers}, {"sidecars", c.spec.Sidecars}} {
 		for i := range list.containers {
+			c.container(path, list.field == "initContainers", &list.containers[i], path.Child(list.field).Index(i))
 			at := path.Child(list.field).Index(i).Child("name")
-			c.invalidEach(at, list.containers[i].Name, validation.IsDNS1123Label(list.containers[i].Name))
 			if list.field == "sidecars" && slices.ContainsFunc(c.spec.InitContainers, func(other corev1.Container) bool { return other.Name == list.containers[i].Name }) {
 				c.invalid(at, list.containers[i].Name, "the name stands in initContainers too; choose another for one of them")
 			}
@@ -273,35 +311,26 @@ func (c *checker) choices(path *field.Path) {
 }
 
 func (c *checker) podFields(path *field.Path) {
-	for _, name := range []struct {
-		field, value string
-	}{{"serviceAccountName", c.spec.ServiceAccountName}, {"priorityClassName", c.spec.PriorityClassName}, {"runtimeClassName", deref(c.spec.RuntimeClassName)}} {
-		if name.value != "" {
-			c.invalidEach(path.Child(name.field), name.value, validation.IsDNS1123Subdomain(name.value))
-		}
-	}
-	if seconds := c.spec.TerminationGracePeriodSeconds; seconds != nil && *seconds < 0 {
-		c.invalid(path.Child("terminationGracePeriodSeconds"), *seconds, "must not be negative")
-	}
 	if dns := c.spec.DNSConfig; dns != nil {
 		at := path.Child("dnsConfig")
 		if len(dns.Nameservers) > 3 {
 			c.mistakes = append(c.mistakes, field.TooMany(at.Child("nameservers"), len(dns.Nameservers), 3))
 		}
 		for i, server := range dns.Nameservers {
-			if _, err := netip.ParseAddr(server); err != nil {
-				c.invalid(at.Child("nameservers").Index(i), server, "no IP address")
+			c.ip(at.Child("nameservers").Index(i), server)
+		}
+		for i, search := range dns.Searches {
+			if search != "." {
+				c.invalidEach(at.Child("searches").Index(i), search, validation.IsDNS1123SubdomainWithUnderscore(strings.TrimSuffix(search, ".")))
 			}
+		}
+		if length := len(strings.Join(dns.Searches, " ")); length > 2048 {
+			c.mistakes = append(c.mistakes, field.TooLong(at.Child("searches"), "", 2048))
 		}
 		if len(dns.Searches) > 32 {
 			c.mistakes = append(c.mistakes, field.TooMany(at.Child("searches"), len(dns.Searches), 32))
 		}
 		unique(c, at.Child("options"), "name", dns.Options, func(o *corev1.PodDNSConfigOption) string { return o.Name })
-		for i, option := range dns.Options {
-			if option.Name == "" {
-				c.required(at.Child("options").Index(i).Child("name"), "an option has a name")
-			}
-		}
 	}
 	if security := c.spec.PodSecurityContext; security != nil {
 		unique(c, path.Child("podSecurityContext", "sysctls"), "name", security.Sysctls, func(s *corev1.Sysctl) string { return s.Name })
@@ -315,36 +344,76 @@ func (c *checker) podFields(path *field.Path) {
 	}
 }
 
-func (c *checker) resources(path *field.Path) {
-	if c.spec.Resources == nil {
-		return
-	}
-	for _, list := range []struct {
-		field  string
-		values corev1.ResourceList
-	}{{"requests", c.spec.Resources.Requests}, {"limits", c.spec.Resources.Limits}} {
-		for _, name := range slices.Sorted(maps.Keys(list.values)) {
-			at := path.Child(list.field).Key(string(name))
-			quantity := list.values[name]
-			c.invalidEach(at, string(name), validation.IsQualifiedName(string(name)))
-			if quantity.Sign() < 0 {
-				c.invalid(at, quantity.String(), "must not be negative")
-			}
-			limit, limited := c.spec.Resources.Limits[name]
-			if list.field == "requests" && limited && quantity.Cmp(limit) > 0 {
-				c.invalid(at, quantity.String(), "must not be larger than the limit %s", limit.String())
-			}
-		}
-	}
-}
-
 // suspicions warns of what may well be meant.
 func (c *checker) suspicions(path *field.Path) {
 	if reason := UISelectable(&c.spec.Selector); reason != "" {
 		c.warn(path.Child("selector"), "%s", reason)
 	}
+	c.unlikely(path)
 	for _, volume := range strayMounts(c.spec) {
 		c.warn(path.Child("volumes"), "the volume %s is mounted but not brought along: it must come from the pod or another object, or this one does nothing", volume)
+	}
+}
+
+// unlikely warns of what the API server takes from few pods alone: those that have what
+// no PodDefault can bring.
+func (c *checker) unlikely(path *field.Path) {
+	lifecycle := func(at *field.Path, l *corev1.Lifecycle) {
+		if l == nil {
+			return
+		}
+		if l.StopSignal != nil {
+			c.warn(at.Child("stopSignal"), "pods without spec.os.name are refused")
+		}
+		grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
+		if c.spec.TerminationGracePeriodSeconds != nil {
+			grace = *c.spec.TerminationGracePeriodSeconds
+		}
+		for _, hook := range []struct {
+			name    string
+			handler *corev1.LifecycleHandler
+		}{{"postStart", l.PostStart}, {"preStop", l.PreStop}} {
+			if hook.handler != nil && hook.handler.Sleep != nil && hook.handler.Sleep.Seconds > grace {
+				c.warn(at.Child(hook.name, "sleep", "seconds"), "pods whose terminationGracePeriodSeconds are less are refused")
+			}
+		}
+	}
+	security := func(at *field.Path, s *corev1.SecurityContext) {
+		if s != nil && s.ProcMount != nil && *s.ProcMount == corev1.UnmaskedProcMount {
+			c.warn(at.Child("procMount"), "pods without hostUsers: false are refused")
+		}
+		if s != nil && s.WindowsOptions != nil && s.WindowsOptions.HostProcess != nil && *s.WindowsOptions.HostProcess {
+			c.warn(at.Child("windowsOptions", "hostProcess"), "pods without hostNetwork are refused")
+		}
+	}
+	claims := func(at *field.Path, r *corev1.ResourceRequirements) {
+		if r != nil && len(r.Claims) > 0 {
+			c.warn(at.Child("claims"), "pods without these spec.resourceClaims are refused")
+		}
+	}
+	lifecycle(path.Child("lifecycle"), c.spec.Lifecycle)
+	security(path.Child("containerSecurityContext"), c.spec.ContainerSecurityContext)
+	claims(path.Child("resources"), c.spec.Resources)
+	for i, mount := range c.spec.VolumeMounts {
+		if p := mount.MountPropagation; p != nil && *p == corev1.MountPropagationBidirectional {
+			c.warn(path.Child("volumeMounts").Index(i).Child("mountPropagation"), "pods whose containers are not privileged are refused")
+		}
+	}
+	for i, toleration := range c.spec.Tolerations {
+		if toleration.Operator == corev1.TolerationOpLt || toleration.Operator == corev1.TolerationOpGt {
+			c.warn(path.Child("tolerations").Index(i).Child("operator"), "clusters without the feature TaintTolerationComparisonOperators refuse it in pods")
+		}
+	}
+	for _, list := range []struct {
+		field      string
+		containers []corev1.Container
+	}{{"initContainers", c.spec.InitContainers}, {"sidecars", c.spec.Sidecars}} {
+		for i := range list.containers {
+			at, t := path.Child(list.field).Index(i), &list.containers[i]
+			lifecycle(at.Child("lifecycle"), t.Lifecycle)
+			security(at.Child("securityContext"), t.SecurityContext)
+			claims(at.Child("resources"), &t.Resources)
+		}
 	}
 }
 

@@ -28,17 +28,17 @@ func TestCheckNamesEveryMistakeByItsField(t *testing.T) {
 		`selector: {matchExpressions: [{key: a, operator: Like}]}`:                                       {"spec.selector.matchExpressions[0].operator"},
 		`selector: {matchLabels: {"a b": "c d"}}`:                                                        {"spec.selector.matchLabels", "spec.selector.matchLabels"},
 		`{env: [{name: A}, {name: A, value: b}, {name: ""}, {name: "a=b"}]}`:                             {"spec.env[1].name", "spec.env[2].name", "spec.env[3].name"},
-		`{volumes: [{name: a}, {name: a, secret: {}}, {name: A_}]}`:                                      {"spec.volumes[1].name", "spec.volumes[2].name"},
+		`{volumes: [{name: a}, {name: a, secret: {secretName: s}}, {name: A_}]}`:                         {"spec.volumes[1].name", "spec.volumes[2].name"},
 		`{volumeMounts: [{name: a, mountPath: /a}, {name: b, mountPath: /a}, {name: c, mountPath: ""}]}`: {"spec.volumeMounts[1].mountPath", "spec.volumeMounts[2].mountPath"},
-		`{volumeMounts: [{name: a, mountPath: /a}], volumeDevices: [{name: a, devicePath: /a}]}`:         {"spec.volumeDevices[0].devicePath"},
+		`{volumeMounts: [{name: a, mountPath: /a}], volumeDevices: [{name: b, devicePath: /a}]}`:         {"spec.volumeDevices[0].devicePath"},
 		`{labels: {"a b": x, c: "d e"}, nodeSelector: {"a b": x}, annotations: {"a/b/c": x}}`:            {"spec.annotations", "spec.labels", "spec.labels[c]", "spec.nodeSelector"},
 		`{annotations: {sallyport.io/poddefaults: x, poddefault.admission.kubeflow.org/poddefault-x: x}}`: {
 			"spec.annotations[poddefault.admission.kubeflow.org/poddefault-x]", "spec.annotations[sallyport.io/poddefaults]"},
-		`{sidecars: [{name: a}, {name: a, image: b}], initContainers: [{name: a}, {name: B_}]}`:  {"spec.initContainers[1].name", "spec.sidecars[0].name", "spec.sidecars[1].name", "spec.sidecars[1].name"},
-		`{sidecars: [{name: a}], positions: [{name: a, place: Last}, {name: a, place: Beside}]}`: {"spec.positions[1].name", "spec.positions[1].place"},
-		`{sidecars: [{name: a}], positions: [{name: a, place: Before, container: a}]}`:           {"spec.positions[0].container"},
-		`{sidecars: [{name: a}], positions: [{name: a, place: First, container: b}]}`:            {"spec.positions[0].container"},
-		`{positions: [{name: a, place: ""}]}`:                                                    {"spec.positions[0].name", "spec.positions[0].place"},
+		`{sidecars: [{name: a, image: a}, {name: a, image: b}], initContainers: [{name: a, image: a}, {name: B_, image: a}]}`: {"spec.initContainers[1].name", "spec.sidecars[0].name", "spec.sidecars[1].name", "spec.sidecars[1].name"},
+		`{sidecars: [{name: a, image: a}], positions: [{name: a, place: Last}, {name: a, place: Beside}]}`:                    {"spec.positions[1].name", "spec.positions[1].place"},
+		`{sidecars: [{name: a, image: a}], positions: [{name: a, place: Before, container: a}]}`:                              {"spec.positions[0].container"},
+		`{sidecars: [{name: a, image: a}], positions: [{name: a, place: First, container: b}]}`:                               {"spec.positions[0].container"},
+		`{positions: [{name: a, place: ""}]}`: {"spec.positions[0].name", "spec.positions[0].place"},
 		`{conflictPolicy: Ask, mode: Off, containerSelector: {types: [All], names: [a], excludeNames: [a]}}`: {
 			"spec.conflictPolicy", "spec.containerSelector.names[0]", "spec.containerSelector.types[0]", "spec.mode"},
 		`{serviceAccountName: A_, priorityClassName: B_, runtimeClassName: C_, terminationGracePeriodSeconds: -1}`: {
@@ -87,15 +87,15 @@ func TestCheckWarnsOfWhatIsSuspicious(t *testing.T) {
 	for data, want := range map[string]string{
 		`{selector: {matchLabels: {use: "true"}}}`: "",
 		`{selector: {}}`: "spec.selector: the selector is empty",
-		`{selector: {matchLabels: {use: "yes"}}}`:                                                         `another value of the label use than "true"`,
-		`{selector: {matchLabels: {a: "true", b: "true"}}}`:                                               "several matchLabels",
-		`{selector: {matchExpressions: [{key: a, operator: Exists}]}}`:                                    "no matchLabels",
-		`{selector: {matchLabels: {use: "true"}}, env: [{name: A, value: x}, {name: A, value: x}]}`:       "spec.env[1]: it is the same as spec.env[0], and counts once",
-		`{selector: {matchLabels: {use: "true"}}, sidecars: [{name: a}, {name: b}, {name: a}]}`:           "spec.sidecars[2]: it is the same as spec.sidecars[0], and counts once",
-		`{selector: {matchLabels: {use: "true"}}, volumeMounts: [{name: v, mountPath: /v}]}`:              "spec.volumes: the volume v is mounted but not brought along",
-		`{selector: {matchLabels: {use: "true"}}, env: [{name: A, value: "${namespace}"}]}`:               "spec.env[0].value: the placeholder stays as it is",
-		`{selector: {matchLabels: {use: "true"}}, substitute: true, args: ["${pod.name}"]}`:               "spec.args[0]: ${pod.name} stays as it is",
-		`{selector: {matchLabels: {use: "true"}}, substitute: true, args: ["$${pod.name} ${HOME} $(A)"]}`: "",
+		`{selector: {matchLabels: {use: "yes"}}}`:                                                                             `another value of the label use than "true"`,
+		`{selector: {matchLabels: {a: "true", b: "true"}}}`:                                                                   "several matchLabels",
+		`{selector: {matchExpressions: [{key: a, operator: Exists}]}}`:                                                        "no matchLabels",
+		`{selector: {matchLabels: {use: "true"}}, env: [{name: A, value: x}, {name: A, value: x}]}`:                           "spec.env[1]: it is the same as spec.env[0], and counts once",
+		`{selector: {matchLabels: {use: "true"}}, sidecars: [{name: a, image: a}, {name: b, image: b}, {name: a, image: a}]}`: "spec.sidecars[2]: it is the same as spec.sidecars[0], and counts once",
+		`{selector: {matchLabels: {use: "true"}}, volumeMounts: [{name: v, mountPath: /v}]}`:                                  "spec.volumes: the volume v is mounted but not brought along",
+		`{selector: {matchLabels: {use: "true"}}, env: [{name: A, value: "${namespace}"}]}`:                                   "spec.env[0].value: the placeholder stays as it is",
+		`{selector: {matchLabels: {use: "true"}}, substitute: true, args: ["${pod.name}"]}`:                                   "spec.args[0]: ${pod.name} stays as it is",
+		`{selector: {matchLabels: {use: "true"}}, substitute: true, args: ["$${pod.name} ${HOME} $(A)"]}`:                     "",
 	} {
 		mistakes, warnings := Check(parseSpec(t, data), field.NewPath("spec"))
 		if len(mistakes) > 0 {
@@ -129,9 +129,9 @@ func TestOverlapNamesThePlacesOfDisagreement(t *testing.T) {
 			`{selector: {matchLabels: {a: "1"}}, env: [{name: A, value: "1"}]}`, `{selector: {matchLabels: {b: "2"}}, env: [{name: A, value: "2"}]}`, []string{"env A"}},
 		"fields of every kind": {
 			`{selector: {}, serviceAccountName: a, labels: {l: a}, annotations: {note: a}, nodeSelector: {p: a}, ports: [{containerPort: 1, name: a}],
-			  podSecurityContext: {runAsUser: 1}, sidecars: [{name: s, image: a}], initContainers: [{name: t}], volumes: [{name: v, secret: {secretName: a}}]}`,
+			  podSecurityContext: {runAsUser: 1}, sidecars: [{name: s, image: a}], initContainers: [{name: t, image: t}], volumes: [{name: v, secret: {secretName: a}}]}`,
 			`{selector: {}, serviceAccountName: b, labels: {l: b}, annotations: {note: b}, nodeSelector: {p: b}, ports: [{containerPort: 1, name: b}],
-			  podSecurityContext: {runAsUser: 2}, sidecars: [{name: s, image: b}, {name: t}], volumes: [{name: v, emptyDir: {}}]}`,
+			  podSecurityContext: {runAsUser: 2}, sidecars: [{name: s, image: b}, {name: t, image: u}], volumes: [{name: v, emptyDir: {}}]}`,
 			[]string{"annotation note", "container s", "container t", "label l", "nodeSelector p", "port 1/TCP", "securityContext.runAsUser", "serviceAccountName", "volume v"}},
 		"one that can never work": {`{selector: {}, env: [{name: A, value: "1"}]}`, `{selector: {}, env: [{name: A, value: "2"}, {name: A, value: "3"}]}`, nil},
 	} {

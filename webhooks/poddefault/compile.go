@@ -192,12 +192,18 @@ func entries(m map[string]string) []entry {
 	return out
 }
 
-// strayMounts names the volumes that the object mounts and does not bring along.
+// strayMounts names the volumes that the object mounts, or reads variables from, and does
+// not bring along.
 // They may come from the pod or from another PodDefault.
 func strayMounts(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
 	var stray []string
-	look := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
+	look := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice, env []corev1.EnvVar) {
 		var names []string
+		for i := range env {
+			if source := env[i].ValueFrom; source != nil && source.FileKeyRef != nil {
+				names = append(names, source.FileKeyRef.VolumeName)
+			}
+		}
 		for i := range mounts {
 			names = append(names, mounts[i].Name)
 		}
@@ -211,10 +217,10 @@ func strayMounts(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
 			}
 		}
 	}
-	look(spec.VolumeMounts, spec.VolumeDevices)
+	look(spec.VolumeMounts, spec.VolumeDevices, spec.Env)
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Sidecars} {
 		for i := range list {
-			look(list[i].VolumeMounts, list[i].VolumeDevices)
+			look(list[i].VolumeMounts, list[i].VolumeDevices, list[i].Env)
 		}
 	}
 	return stray

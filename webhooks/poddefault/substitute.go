@@ -98,6 +98,14 @@ func texts(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path, visit func(p
 	}
 }
 
+// Substituted is where placeholders are replaced in a spec that stands at path. What
+// stands elsewhere stays as it is.
+func Substituted(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) map[string]bool {
+	places := map[string]bool{}
+	texts(spec, path, func(path *field.Path, _ *string) { places[path.String()] = true })
+	return places
+}
+
 func hasPlaceholders(spec *kubeflowv1alpha1.PodDefaultSpec) bool {
 	has := false
 	texts(spec, nil, func(_ *field.Path, text *string) {

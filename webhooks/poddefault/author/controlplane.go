@@ -28,6 +28,19 @@ func controlPlane(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path, clust
 			warnings = append(warnings, at+": it tolerates the taint of nodes that run the cluster: is that meant?")
 		}
 	}
+	toleratesThem := slices.ContainsFunc(spec.Tolerations, func(t corev1.Toleration) bool {
+		return t.Key == "" || slices.Contains(controlPlaneKeys, t.Key)
+	})
+	// Names do not tell which nodes run the cluster. Their taints keep pods away, unless
+	// they are tolerated too.
+	byName := func(at *field.Path) {
+		if toleratesThem && !cluster {
+			errs = append(errs, field.Forbidden(at, "it chooses nodes by name and tolerates the taints of those that run the cluster, "+
+				"which is not for a namespace to say: remove one of them, or have it said by a ClusterPodDefault"))
+		} else {
+			warnings = append(warnings, at.String()+": it chooses single nodes by name: is that meant?")
+		}
+	}
 	choose := func(at *field.Path, key string) {
 		if cluster {
 			warnings = append(warnings, at.String()+": it chooses nodes that run the cluster: is that meant?")
@@ -39,6 +52,9 @@ func controlPlane(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path, clust
 		if slices.Contains(controlPlaneKeys, key) {
 			choose(path.Child("nodeSelector").Key(key), key)
 		}
+		if key == corev1.LabelHostname {
+			byName(path.Child("nodeSelector").Key(key))
+		}
 	}
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
 		return errs, warnings
@@ -48,9 +64,14 @@ func controlPlane(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path, clust
 			if slices.Contains(controlPlaneKeys, r.Key) && r.Operator != corev1.NodeSelectorOpDoesNotExist && r.Operator != corev1.NodeSelectorOpNotIn {
 				choose(at.Child("matchExpressions").Index(i), r.Key)
 			}
+			if r.Key == corev1.LabelHostname && r.Operator == corev1.NodeSelectorOpIn {
+				byName(at.Child("matchExpressions").Index(i))
+			}
 		}
-		if len(term.MatchFields) > 0 {
-			warnings = append(warnings, at.Child("matchFields").String()+": it chooses single nodes by name: is that meant?")
+		for i, r := range term.MatchFields {
+			if r.Operator == corev1.NodeSelectorOpIn {
+				byName(at.Child("matchFields").Index(i))
+			}
 		}
 	}
 	at := path.Child("affinity", "nodeAffinity")

@@ -41,7 +41,7 @@ func judge(resource metav1.GroupVersionResource, raw []byte) (errs field.ErrorLi
 	add(trustedKeys(spec.Labels, path.Child("labels")))
 	add(trustedKeys(spec.Annotations, path.Child("annotations")))
 	add(controlPlane(spec, path, cluster))
-	add(substitutedNames(raw, spec, path), nil)
+	add(strayPlaceholders(raw, spec, path), nil)
 	return errs, warnings, nil
 }
 

@@ -3,7 +3,6 @@
 package author
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,18 +10,17 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
-// named are the fields of a spec that name what a pod may use. They are never
-// substituted: who labels a pod would choose its Secrets.
-var named = []string{"envFrom", "volumes", "imagePullSecrets", "serviceAccountName", "priorityClassName", "runtimeClassName"}
-
-// substitutedNames reports placeholders in names, which their author has most likely
-// taken for what they are not.
-func substitutedNames(raw []byte, spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (errs field.ErrorList) {
+// strayPlaceholders reports placeholders where none are replaced, which their author has
+// taken for what they are not. Names of what a pod may use are never substituted: who
+// labels a pod would choose its Secrets.
+func strayPlaceholders(raw []byte, spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (errs field.ErrorList) {
 	if !spec.Substitute {
 		return nil
 	}
+	replaced := poddefault.Substituted(spec, path)
 	var look func(value jsontext.Value, at *field.Path)
 	look = func(value jsontext.Value, at *field.Path) {
 		r := jsonpatch.NewReader(value)
@@ -32,20 +30,19 @@ func substitutedNames(raw []byte, spec *kubeflowv1alpha1.PodDefaultSpec, path *f
 		case '[':
 			r.Array(func(i int) { look(r.Value(), at.Index(i)) })
 		case '"':
-			if text, ok := r.String(); ok && (strings.Contains(string(text), "${namespace}") || strings.Contains(string(text), "${pod.")) {
-				errs = append(errs, field.Forbidden(at, "names are never substituted: whoever labels a pod would choose what it may use; write the name"))
+			text, ok := r.String()
+			plain := strings.ReplaceAll(string(text), "$$", "")
+			if ok && (strings.Contains(plain, "${namespace}") || strings.Contains(plain, "${pod.")) && !replaced[at.String()] {
+				errs = append(errs, field.Forbidden(at, "placeholders are replaced in env values, args and subPaths alone, and never in names, "+
+					"which whoever labels a pod would choose: write what you mean"))
 			}
 		}
 	}
-	for _, name := range named {
-		if value, there := jsonpatch.Lookup(raw, name); there {
-			look(value, path.Child(name))
+	r := jsonpatch.NewReader(raw)
+	r.Object(func(name []byte) {
+		if value := r.Value(); string(name) != "desc" {
+			look(value, path.Child(string(name)))
 		}
-	}
-	for i := range spec.Env {
-		if value, there := jsonpatch.Lookup(raw, "env", strconv.Itoa(i), "valueFrom"); there {
-			look(value, path.Child("env").Index(i).Child("valueFrom"))
-		}
-	}
+	})
 	return errs
 }
