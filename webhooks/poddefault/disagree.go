@@ -2,7 +2,10 @@
 
 package poddefault
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // disagreements names the places of a pod for which c and other want different
 // things.
@@ -26,11 +29,9 @@ func (c *Compiled) disagreements(other *Compiled) []string {
 		name        string
 		mine, other []entry
 	}{{"label", c.labels, other.labels}, {"annotation", c.annotations, other.annotations}} {
-		for _, mine := range map_.mine {
-			for _, theirs := range map_.other {
-				if mine.key == theirs.key && mine.value != theirs.value {
-					places = append(places, map_.name+" "+mine.key)
-				}
+		for mine, theirs := range sameKey(map_.mine, map_.other, func(e entry) string { return e.key }) {
+			if mine.value != theirs.value {
+				places = append(places, map_.name+" "+mine.key)
 			}
 		}
 	}
@@ -53,10 +54,8 @@ func (c *Compiled) disagreements(other *Compiled) []string {
 		}
 	}
 	for _, lists := range [][2][]item{{c.initContainers, other.containers}, {c.containers, other.initContainers}} {
-		for _, mine := range lists[0] {
-			if slices.ContainsFunc(lists[1], func(theirs item) bool { return theirs.key == mine.key }) {
-				places = append(places, "container "+mine.key)
-			}
+		for mine := range sameKey(lists[0], lists[1], itemKey) {
+			places = append(places, "container "+mine.key)
 		}
 	}
 	return places
@@ -64,12 +63,31 @@ func (c *Compiled) disagreements(other *Compiled) []string {
 
 // differing names the elements of which both lists have another one.
 func differing(kind *listKind, mine, theirs []item) (places []string) {
-	for _, m := range mine {
-		for _, t := range theirs {
-			if m.key == t.key && len(kind.differences(m.value, t.value)) > 0 {
-				places = append(places, place(kind, m.key, nil))
-			}
+	for m, t := range sameKey(mine, theirs, itemKey) {
+		if len(kind.differences(m.value, t.value)) > 0 {
+			places = append(places, place(kind, m.key, nil))
 		}
 	}
 	return places
+}
+
+func itemKey(i item) string { return i.key }
+
+// sameKey yields the pairs of elements that have the same key, in the order of the lists.
+func sameKey[T any](mine, theirs []T, key func(T) string) iter.Seq2[T, T] {
+	return func(yield func(T, T) bool) {
+		byKey := make(map[string][]T, len(theirs))
+		if len(mine) > 0 {
+			for _, t := range theirs {
+				byKey[key(t)] = append(byKey[key(t)], t)
+			}
+		}
+		for _, m := range mine {
+			for _, t := range byKey[key(m)] {
+				if !yield(m, t) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -21,11 +21,17 @@ var unclaimed = []string{"selector", "desc", "priority", "conflictPolicy", "mode
 // from others, in the order in which they are looked for.
 var elementKeys = []string{"mountPath", "devicePath", "name", "ip", "containerPort", "topologyKey", "key"}
 
-// claims are the places of a pod that a spec speaks about, "env/HTTP_PROXY", and a
-// digest of what it says. Two objects cannot disagree if they share no place, or say the
+// A claim is a place of a pod that a spec speaks about, "env/HTTP_PROXY", and a digest of
+// what it says.
+type claim struct {
+	place string
+	says  uint64
+}
+
+// claims are those of a spec, in the order of their places. Two objects cannot disagree if they share no place, or say the
 // same at all that they share, so that of many objects only few pairs need be compared.
 // They are made from the JSON, so that a field which is new to the API is a claim too.
-func claims(spec *kubeflowv1alpha1.PodDefaultSpec) map[string]uint64 {
+func claims(spec *kubeflowv1alpha1.PodDefaultSpec) []claim {
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		return nil
@@ -34,12 +40,12 @@ func claims(spec *kubeflowv1alpha1.PodDefaultSpec) map[string]uint64 {
 	if json.Unmarshal(raw, &fields) != nil {
 		return nil
 	}
-	out := map[string]uint64{}
+	said := map[string]uint64{}
 	add := func(place string, value any) {
 		text, _ := json.Marshal(value) // it came from JSON
 		h := fnv.New64a()
 		_, _ = h.Write(text)
-		out[place] += h.Sum64() // of several at one place
+		said[place] += h.Sum64() // of several at one place
 	}
 	for name, value := range fields {
 		if slices.Contains(unclaimed, name) {
@@ -50,8 +56,8 @@ func claims(spec *kubeflowv1alpha1.PodDefaultSpec) map[string]uint64 {
 		}
 		switch value := value.(type) {
 		case map[string]any:
-			for member, said := range value {
-				add(name+"/"+member, said)
+			for member, of := range value {
+				add(name+"/"+member, of)
 			}
 		case []any:
 			for _, element := range value {
@@ -60,6 +66,10 @@ func claims(spec *kubeflowv1alpha1.PodDefaultSpec) map[string]uint64 {
 		default:
 			add(name, value)
 		}
+	}
+	out := make([]claim, 0, len(said))
+	for _, place := range slices.Sorted(maps.Keys(said)) {
+		out = append(out, claim{place, said[place]})
 	}
 	return out
 }
@@ -86,18 +96,21 @@ type requirement struct {
 	values []string
 }
 
-// required are those of a selector that name values.
+// mostRequired are the requirements, and the values of one, that are compared at first.
+const mostRequired = 16
+
+// required are those of a selector that name values, and few.
 func required(selector *metav1.LabelSelector) []requirement {
 	var out []requirement
 	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
 		out = append(out, requirement{key, []string{selector.MatchLabels[key]}})
 	}
 	for _, expression := range selector.MatchExpressions {
-		if expression.Operator == metav1.LabelSelectorOpIn {
+		if expression.Operator == metav1.LabelSelectorOpIn && len(expression.Values) <= mostRequired {
 			out = append(out, requirement{expression.Key, expression.Values})
 		}
 	}
-	return out
+	return out[:min(len(out), mostRequired)]
 }
 
 // apart tells whether two objects want different values of one label, so that no pod is

@@ -4,7 +4,6 @@ package status
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -23,8 +22,8 @@ const (
 )
 
 // desired are the conditions that an object is to have.
-func (e *epoch) desired(o *object) []metav1.Condition {
-	conditions := []metav1.Condition{e.accepted(o), e.conflicting(o), uiSelectable(o)}
+func (e *epoch) desired(o *node) []metav1.Condition {
+	conditions := []metav1.Condition{e.accepted(o.object), conflicting(o), uiSelectable(o.object)}
 	for i := range conditions {
 		conditions[i].ObservedGeneration = o.generation
 		conditions[i].Message = cut(conditions[i].Message)
@@ -45,25 +44,37 @@ func (e *epoch) accepted(o *object) metav1.Condition {
 	return c
 }
 
-func (e *epoch) conflicting(o *object) metav1.Condition {
-	others := e.conflicts[o.key]
+func conflicting(n *node) metav1.Condition {
+	c := metav1.Condition{Type: kubeflowv1alpha1.ConditionConflicting, Status: metav1.ConditionFalse, Reason: "NoConflict", Message: n.text}
+	switch {
+	case len(n.others) > 0:
+		c.Status, c.Reason = metav1.ConditionTrue, "Disagreement"
+	case n.more:
+		c.Status, c.Reason = metav1.ConditionUnknown, "TooManyToCompare"
+	}
+	return c
+}
+
+// conflictText is the message about those others with which an object disagrees.
+func conflictText(n *node, others []*node, places map[*node][]string, more bool) string {
 	if len(others) == 0 {
-		return metav1.Condition{Type: kubeflowv1alpha1.ConditionConflicting, Status: metav1.ConditionFalse, Reason: "NoConflict"}
+		if more {
+			return fmt.Sprintf("it was compared with %d objects that speak about the same fields of a pod, and there are more", mostCompared)
+		}
+		return ""
 	}
 	var parts []string
-	for _, other := range slices.SortedFunc(maps.Keys(others), compareKeys) {
-		if there := e.objects[other]; there != nil { // else its deletion is about to be compared
-			parts = append(parts, poddefault.Disagreement(o.compiled, there.compiled, others[other], namedPaths))
-		}
+	for _, other := range others[:min(len(others), namedOthers)] {
+		parts = append(parts, poddefault.Disagreement(n.compiled, other.compiled, places[other], namedPaths))
 	}
-	text := listed(parts, namedOthers)
-	if e.crowded[o.key] {
+	text := strings.Join(parts, "; ")
+	if unnamed := len(others) - namedOthers; unnamed > 0 {
+		text += fmt.Sprintf("; and %d more", unnamed)
+	}
+	if more {
 		text += " at least"
 	}
-	return metav1.Condition{
-		Type: kubeflowv1alpha1.ConditionConflicting, Status: metav1.ConditionTrue, Reason: "Disagreement",
-		Message: text,
-	}
+	return cut(text)
 }
 
 // listed joins the first of the texts, and tells how many more there are.

@@ -75,11 +75,16 @@ type pace struct {
 	// again is how long the second write for a generation waits after the first; each
 	// further one waits four times as long, at most longest.
 	again, longest time.Duration
+	// compare is how long objects are compared before others get three times as long.
+	compare time.Duration
 	// writers are how many writes are under way at once.
 	writers int
 }
 
-var defaultPace = pace{quiet: time.Second, patience: 10 * time.Second, again: 15 * time.Second, longest: 10 * time.Minute, writers: 4}
+var defaultPace = pace{
+	quiet: time.Second, patience: 10 * time.Second, again: 15 * time.Second, longest: 10 * time.Minute,
+	compare: 10 * time.Millisecond, writers: 4,
+}
 
 // New prepares a controller; [Controller.Run] runs it. The credentials in config must
 // be allowed to list and watch PodDefaults, ClusterPodDefaults and namespaces, to patch

@@ -4,11 +4,13 @@ package status
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,22 +29,35 @@ type epoch struct {
 	queue    workqueue.TypedDelayingInterface[key]
 	now      func() time.Time
 
-	mu         sync.Mutex
-	loading    map[string]bool // kinds that were not read yet
-	objects    map[key]*object
-	claimed    map[string]map[key]claimant // who says something at a place
-	namespaces map[string]labels.Set
-	conflicts  map[key]map[key][]string // places, by both sides
-	crowded    map[key]bool             // those that conflict with more than are kept
-	changed    map[key]bool             // not compared yet
-	wake       chan struct{}
-	plans      map[key]*plan
+	mu          sync.Mutex
+	loading     map[string]bool // kinds that were not read yet
+	objects     map[key]*node
+	claimed     map[place][]claimant // who says something at a place, in the order of their keys
+	namespaces  map[string]labels.Set
+	conflicting int              // objects that disagree with others
+	changed     map[key]struct{} // not compared yet
+	wake        chan struct{}
+	plans       map[key]*plan
+	told        *rate.Limiter // of events
 }
+
+// A node is an object, and what is known of those with which it disagrees.
+type node struct {
+	*object
+	others []*node // the first ones, in the order of their keys; at most mostKept
+	more   bool    // there are more, or may be
+	text   string  // what the condition says of them
+	waits  bool    // it is to be compared
+}
+
+// A place is one of the pods of a namespace about which specs speak. ClusterPodDefaults
+// claim it in the namespace without a name.
+type place struct{ namespace, claim string }
 
 // A claimant says something at a place.
 type claimant struct {
-	says   uint64
-	object *object
+	says uint64
+	node *node
 }
 
 // A plan is when a status was written, and whether it is to be.
@@ -59,8 +74,9 @@ func newEpoch(c *Controller) *epoch {
 		Controller: c, now: time.Now,
 		queue:   workqueue.NewTypedDelayingQueue[key](),
 		loading: map[string]bool{"poddefaults": true, "clusterpoddefaults": true, "namespaces": true},
-		objects: map[key]*object{}, claimed: map[string]map[key]claimant{}, namespaces: map[string]labels.Set{},
-		conflicts: map[key]map[key][]string{}, crowded: map[key]bool{}, changed: map[key]bool{}, wake: make(chan struct{}, 1), plans: map[key]*plan{},
+		objects: map[key]*node{}, claimed: map[place][]claimant{}, namespaces: map[string]labels.Set{},
+		changed: map[key]struct{}{}, wake: make(chan struct{}, 1), plans: map[key]*plan{},
+		told: rate.NewLimiter(eventsPerSecond, eventsBurst),
 	}
 }
 
@@ -80,26 +96,95 @@ func (e *epoch) set(o *object) {
 }
 
 func (e *epoch) put(o *object) {
-	old := e.objects[o.key]
-	e.objects[o.key] = o
-	if old != nil && old.uid == o.uid && old.sameSpec(o) {
-		e.claim(o)
-		if !e.changed[o.key] && outdated(&o.status, o.generation, e.desired(o)) {
+	n := e.objects[o.key]
+	if n != nil && n.uid == o.uid && n.sameSpec(o) {
+		n.object = o
+		if !n.waits && outdated(&o.status, o.generation, e.desired(n)) {
 			e.plan(o.key)
 		}
 		return
 	}
-	e.unclaim(old)
-	e.claim(o)
-	e.compareLater(o.key)
+	if n == nil {
+		n = &node{}
+		e.objects[o.key] = n
+	} else {
+		e.unclaim(n)
+	}
+	n.object = o
+	e.claim(n)
+	e.compareLater(n)
 }
 
-func (e *epoch) claim(o *object) {
-	for claim, says := range o.claims {
-		if e.claimed[claim] == nil {
-			e.claimed[claim] = map[key]claimant{}
+// claim files an object under what it says, and has those compared again that may
+// disagree with it now.
+func (e *epoch) claim(n *node) {
+	for namespace := range e.meeting(n) {
+		e.lookAgain(n, namespace)
+	}
+	for _, c := range n.claims {
+		at := place{n.namespace, c.place}
+		i, _ := slices.BinarySearchFunc(e.claimed[at], n, compareClaimants)
+		e.claimed[at] = slices.Insert(e.claimed[at], i, claimant{c.says, n})
+	}
+}
+
+// unclaim is the reverse of claim.
+func (e *epoch) unclaim(n *node) {
+	for _, c := range n.claims {
+		at := place{n.namespace, c.place}
+		if i, there := slices.BinarySearchFunc(e.claimed[at], n, compareClaimants); there {
+			e.claimed[at] = slices.Delete(e.claimed[at], i, i+1)
 		}
-		e.claimed[claim][o.key] = claimant{says, o}
+		if len(e.claimed[at]) == 0 {
+			delete(e.claimed, at)
+		}
+	}
+	for namespace := range e.meeting(n) {
+		for _, c := range n.claims {
+			for _, other := range e.claimed[place{namespace, c.place}] {
+				if other.node.mayName(n) && slices.Contains(other.node.others, n) {
+					e.compareLater(other.node)
+				}
+			}
+		}
+	}
+}
+
+// lookAgain has the objects of a namespace compared again that know of this one, or may
+// have to.
+func (e *epoch) lookAgain(n *node, namespace string) {
+	for _, c := range n.claims {
+		for _, other := range e.claimed[place{namespace, c.place}] {
+			if other.says != c.says && other.node.mayName(n) && (!n.apart(other.node.object) || slices.Contains(other.node.others, n)) {
+				e.compareLater(other.node)
+			}
+		}
+	}
+}
+
+func compareClaimants(c claimant, n *node) int { return compareKeys(c.node.key, n.key) }
+
+// mayName tells whether another object is among those that are kept, or could be, and this
+// one is not going to be compared anyway.
+func (n *node) mayName(other *node) bool {
+	return !n.waits && (len(n.others) < mostKept || compareKeys(other.key, n.others[mostKept-1].key) <= 0)
+}
+
+// meeting yields the namespaces whose claims concern an object.
+func (e *epoch) meeting(n *node) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !yield("") {
+			return
+		}
+		if n.namespace != "" {
+			yield(n.namespace)
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(e.namespaces)) {
+			if selects(n.namespaces, e.namespaces[name]) && !yield(name) {
+				return
+			}
+		}
 	}
 }
 
@@ -111,14 +196,15 @@ func (e *epoch) remove(k key) {
 }
 
 func (e *epoch) drop(k key) {
-	old := e.objects[k]
-	if old == nil {
+	n := e.objects[k]
+	if n == nil {
 		return
 	}
+	e.unclaim(n)
+	e.disagrees(n, nil, false, "")
 	delete(e.objects, k)
 	delete(e.plans, k)
-	e.unclaim(old)
-	e.compareLater(k)
+	delete(e.changed, k)
 }
 
 // replace makes the objects of a kind these and no others.
@@ -137,18 +223,6 @@ func (e *epoch) replace(all []*object, cluster bool) {
 	}
 }
 
-func (e *epoch) unclaim(o *object) {
-	if o == nil {
-		return
-	}
-	for claim := range o.claims {
-		delete(e.claimed[claim], o.key)
-		if len(e.claimed[claim]) == 0 {
-			delete(e.claimed, claim)
-		}
-	}
-}
-
 // setNamespace notes the labels of a namespace, nil if it is gone. Which
 // ClusterPodDefaults are for it may change.
 func (e *epoch) setNamespace(name string, now labels.Set) {
@@ -160,9 +234,11 @@ func (e *epoch) setNamespace(name string, now labels.Set) {
 	} else if e.namespaces[name] = now; before != nil && labels.Equals(before, now) {
 		return
 	}
-	for k, o := range e.objects {
-		if k.namespace == "" && selects(o.namespaces, before) != selects(o.namespaces, now) {
-			e.compareLater(k)
+	for k, n := range e.objects {
+		if k.namespace == "" && selects(n.namespaces, before) != selects(n.namespaces, now) {
+			e.lookAgain(n, name)
+			e.lookAgain(n, "")
+			e.compareLater(n)
 		}
 	}
 }
@@ -179,15 +255,20 @@ func (e *epoch) namespaceNames() []string {
 	return slices.Collect(maps.Keys(e.namespaces))
 }
 
-func (e *epoch) compareLater(k key) {
-	e.changed[k] = true
+func (e *epoch) compareLater(n *node) {
+	if n.waits {
+		return
+	}
+	n.waits = true
+	e.changed[n.key] = struct{}{}
 	select {
 	case e.wake <- struct{}{}:
 	default:
 	}
 }
 
-// compareAll compares what has changed with the others, one object after the other.
+// compareAll compares what has changed with the others, one object after the other. For
+// most of the time it lets others work: statuses can wait, reviews cannot.
 func (e *epoch) compareAll(ctx context.Context) {
 	for {
 		select {
@@ -195,8 +276,24 @@ func (e *epoch) compareAll(ctx context.Context) {
 			return
 		case <-e.wake:
 		}
-		for ctx.Err() == nil && e.compareNext() {
+		for again := true; again && ctx.Err() == nil; {
+			began := time.Now()
+			for again = true; again && time.Since(began) < e.pace.compare; {
+				again = e.compareNext()
+			}
+			if again {
+				pause(ctx, 3*time.Since(began))
+			}
 		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }
 
@@ -205,88 +302,83 @@ func (e *epoch) compareNext() bool {
 	defer e.mu.Unlock()
 	for k := range e.changed {
 		delete(e.changed, k)
-		e.compare(k)
-		e.metrics.count(e)
+		n := e.objects[k]
+		n.waits = false
+		e.compare(n)
+		e.metrics.conflicting.Set(float64(e.conflicting))
 		return true
 	}
 	return false
 }
 
-// mostKept is how many of those with which an object conflicts are known: a message
-// names few of them.
-const mostKept = 50
+const (
+	// mostKept is how many of those with which an object disagrees are known: a message
+	// names few of them. It is as many as are looked for, too.
+	mostKept = 50
+	// mostCompared is with how many objects one is compared in full, at most.
+	mostCompared = 500
+)
 
-// compare finds out with which others an object disagrees, and plans to write the
-// statuses that change.
-func (e *epoch) compare(k key) {
-	found := e.disagreements(k)
-	before := e.conflicts[k]
-	if e.crowded[k] { // others know of it, and it does not know of them
-		before = map[key][]string{}
-		for other, theirs := range e.conflicts {
-			if places, there := theirs[k]; there {
-				before[other] = places
-			}
-		}
+// compare finds out with which others an object disagrees, and plans to write its status.
+// What others know of it is for them to find out; see [epoch.claim].
+func (e *epoch) compare(n *node) {
+	found, more := e.disagreements(n)
+	others := slices.SortedFunc(maps.Keys(found), func(a, b *node) int { return compareKeys(a.key, b.key) })
+	if len(others) > mostKept {
+		others, more = others[:mostKept:mostKept], true
 	}
-	for other := range before {
-		if _, still := found[other]; still {
-			continue
-		}
-		if delete(e.conflicts[other], k); len(e.conflicts[other]) == 0 {
-			delete(e.conflicts, other)
-		}
-		if e.plan(other); e.crowded[other] {
-			e.compareLater(other) // there is place for one more
-		}
-	}
-	for other, places := range found {
-		if e.conflicts[other] == nil {
-			e.conflicts[other] = map[key][]string{}
-		}
-		theirs := e.conflicts[other]
-		if known, there := theirs[k]; !there && len(theirs) >= mostKept {
-			e.crowded[other] = true
-		} else if !there || !slices.Equal(known, places) {
-			theirs[k] = places
-		}
-		e.plan(other) // what becomes of pods may have changed
-	}
-	delete(e.crowded, k)
-	if len(found) > mostKept {
-		e.crowded[k] = true
-		for _, other := range slices.SortedFunc(maps.Keys(found), compareKeys)[mostKept:] {
-			delete(found, other)
-		}
-	}
-	if delete(e.conflicts, k); len(found) > 0 {
-		e.conflicts[k] = found
-	}
-	e.plan(k)
+	e.disagrees(n, others, more, conflictText(n, others, found, more))
+	e.plan(n.key)
 }
 
-// disagreements are the places where an object disagrees with others, by those.
-func (e *epoch) disagreements(k key) map[key][]string {
-	o, found := e.objects[k], map[key][]string{}
-	if o == nil {
-		return found
+// disagrees notes the result of a comparison.
+func (e *epoch) disagrees(n *node, others []*node, more bool, text string) {
+	if len(n.others) > 0 {
+		e.conflicting--
 	}
-	seen := map[key]bool{}
-	for claim, says := range o.claims {
-		for other, they := range e.claimed[claim] {
-			if says == they.says || o.apart(they.object) || seen[other] { // it says the same as itself
-				continue
-			}
-			seen[other] = true
-			if !e.meet(o, they.object) {
-				continue
-			}
-			if places := e.rules.overlap(o, they.object); len(places) > 0 {
-				found[other] = places
+	if len(others) > 0 {
+		e.conflicting++
+	}
+	n.others, n.more, n.text = others, more, text
+}
+
+// disagreements are the first of the others with which an object disagrees, with the
+// places, and whether there are, or may be, more. Those first at any place are the first
+// of all.
+func (e *epoch) disagreements(n *node) (found map[*node][]string, more bool) {
+	found = map[*node][]string{}
+	seen := map[*node]bool{} // whether they disagree
+	for namespace := range e.meeting(n) {
+		for _, c := range n.claims {
+			here := 0
+			for _, other := range e.claimed[place{namespace, c.place}] {
+				if c.says == other.says || n.apart(other.node.object) { // it says the same as itself
+					continue
+				}
+				disagree, known := seen[other.node]
+				if !known {
+					if len(seen) == mostCompared {
+						return found, true
+					}
+					if e.meet(n.object, other.node.object) {
+						places := e.rules.overlap(n.object, other.node.object)
+						if disagree = len(places) > 0; disagree {
+							found[other.node] = places
+						}
+					}
+					seen[other.node] = disagree
+				}
+				if !disagree {
+					continue
+				}
+				if here++; here > mostKept {
+					more = true
+					break
+				}
 			}
 		}
 	}
-	return found
+	return found, more
 }
 
 // meet tells whether there is a namespace for whose pods both objects are.
@@ -373,16 +465,17 @@ func (e *epoch) writeOne(ctx context.Context, k key) {
 func (e *epoch) next(k key) (*object, *kubeflowv1alpha1.PodDefaultStatus) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	o, p := e.objects[k], e.plans[k]
-	if o == nil || p == nil {
+	n, p := e.objects[k], e.plans[k]
+	if n == nil || p == nil {
 		return nil, nil
 	}
+	o := n.object
 	if wait := e.due(p, o.generation); wait > 0 {
 		e.queue.AddAfter(k, wait)
 		return nil, nil
 	}
 	p.since = time.Time{}
-	conditions := e.desired(o)
+	conditions := e.desired(n)
 	if !outdated(&o.status, o.generation, conditions) {
 		return nil, nil
 	}
@@ -406,10 +499,10 @@ func (e *epoch) written(k key, o *object, next *kubeflowv1alpha1.PodDefaultStatu
 		p.failures = 0
 		p.writes++
 		p.last = e.now()
-		if now := e.objects[k]; now == o || now != nil && now.resourceVersion == o.resourceVersion {
+		if now := e.objects[k]; now != nil && (now.object == o || now.resourceVersion == o.resourceVersion) {
 			written := *o
 			written.status, written.resourceVersion = *next, version
-			e.objects[k] = &written
+			now.object = &written
 		}
 		return
 	}
@@ -422,6 +515,9 @@ func (e *epoch) written(k key, o *object, next *kubeflowv1alpha1.PodDefaultStatu
 	}
 	e.queue.AddAfter(k, e.pace.quiet<<(p.failures-1))
 }
+
+// Events are for people: who has more than these at once reads statuses.
+const eventsPerSecond, eventsBurst = 5, 100
 
 // tell records events about what has changed, for those who look at the object.
 func (e *epoch) tell(o *object, next *kubeflowv1alpha1.PodDefaultStatus) {
@@ -444,6 +540,7 @@ func (e *epoch) tell(o *object, next *kubeflowv1alpha1.PodDefaultStatus) {
 		before := was(event.condition)
 		switch {
 		case c == nil || c.Status == before:
+		case c.Status != event.bad && before != event.bad || !e.told.Allow():
 		case c.Status == event.bad:
 			e.recorder.Eventf(o.reference(), nil, corev1.EventTypeWarning, event.reason, "Judge", "%s", c.Message)
 		case before == event.bad:

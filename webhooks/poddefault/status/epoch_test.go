@@ -5,7 +5,7 @@ package status
 import (
 	"fmt"
 	"log/slog"
-	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
@@ -25,12 +26,17 @@ import (
 // newTestEpoch has read everything, and its clock stands still.
 func newTestEpoch(t *testing.T) *epoch {
 	t.Helper()
+	e := bareEpoch()
+	t.Cleanup(e.queue.ShutDown)
+	return e
+}
+
+func bareEpoch() *epoch {
 	m, err := newMetrics(prometheus.NewRegistry())
 	if err != nil {
-		t.Fatal(err)
+		panic(err) // the registry is new
 	}
 	e := newEpoch(&Controller{log: slog.New(slog.DiscardHandler), rules: webhookRules(), pace: defaultPace, metrics: m})
-	t.Cleanup(e.queue.ShutDown)
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	e.now = func() time.Time { return at }
 	clear(e.loading)
@@ -70,8 +76,8 @@ func (e *epoch) compareNow() {
 // pairs are all pairs, "a with b", in order.
 func (e *epoch) pairs() []string {
 	var out []string
-	for k, others := range e.conflicts {
-		for other := range others {
+	for k, n := range e.objects {
+		for _, other := range n.others {
 			out = append(out, k.String()+" with "+other.String())
 		}
 	}
@@ -117,7 +123,11 @@ func TestWhoDisagreesWithWhom(t *testing.T) {
 			if got := e.pairs(); !slices.Equal(got, tc.want) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if got, want := testutil.ToFloat64(e.metrics.conflicting), float64(len(e.conflicts)); got != want {
+			conflicting := map[string]bool{}
+			for _, pair := range tc.want {
+				conflicting[strings.Split(pair, " with ")[0]] = true
+			}
+			if got, want := testutil.ToFloat64(e.metrics.conflicting), float64(len(conflicting)); got != want {
 				t.Errorf("the metric says %v, not %v", got, want)
 			}
 		})
@@ -246,7 +256,7 @@ func TestWritesForOneGenerationComeEverMoreSeldom(t *testing.T) {
 	if got := e.due(p, 2); got != 0 {
 		t.Errorf("after a long time it waits %s", got)
 	}
-	e.changed[key{"team-a", "x"}] = true
+	e.changed[key{"team-a", "x"}] = struct{}{}
 	if got := e.due(p, 2); got != defaultPace.quiet {
 		t.Errorf("while others change it waits %s", got)
 	}
@@ -267,9 +277,9 @@ func TestACrowdIsKeptInBounds(t *testing.T) {
 		e.set(podDefault("team-a", fmt.Sprintf("object-%03d", i), fmt.Sprintf("label-%d", i), fmt.Sprint(i)))
 	}
 	e.compareNow()
-	for k, others := range e.conflicts {
-		if len(others) > mostKept || !e.crowded[k] {
-			t.Fatalf("%s keeps %d others", k, len(others))
+	for k, n := range e.objects {
+		if len(n.others) > mostKept || !n.more {
+			t.Fatalf("%s keeps %d others", k, len(n.others))
 		}
 	}
 	if c := e.conditionsOf(t, key{"team-a", "object-000"})[kubeflowv1alpha1.ConditionConflicting]; !strings.HasSuffix(c.Message, fmt.Sprintf("; and %d more at least", mostKept-namedOthers)) {
@@ -289,8 +299,127 @@ func TestACrowdIsKeptInBounds(t *testing.T) {
 			}
 		}
 	}
-	if got := e.pairs(); !slices.Equal(got, want) || len(e.crowded) > 0 {
-		t.Errorf("got %q, crowded %v", got, e.crowded)
+	if got := e.pairs(); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	for k, n := range e.objects {
+		if n.more {
+			t.Errorf("%s thinks that there are more", k)
+		}
+	}
+}
+
+// TestWhoIsKeptFollowsFromWhatIsThere compares statuses that came about by many changes
+// with those of a controller that begins with the result.
+func TestWhoIsKeptFollowsFromWhatIsThere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := bareEpoch()
+		defer e.queue.ShutDown()
+		there := map[key]*object{}
+		for range rapid.IntRange(1, 150).Draw(t, "changes") {
+			name := fmt.Sprintf("object-%02d", rapid.IntRange(0, 90).Draw(t, "name"))
+			k := key{rapid.SampledFrom([]string{"team-a", "team-b", ""}).Draw(t, "namespace"), name}
+			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			case 0:
+				delete(there, k)
+				e.remove(k)
+			case 1:
+				e.compareNow()
+			case 2:
+				e.setNamespace("team-b", labels.Set{"team": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "team")})
+			default:
+				label, value := rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "label"), fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "value"))
+				o := podDefault(k.namespace, k.name, label, value)
+				if k.namespace == "" {
+					o = clusterPodDefault(k.name, value, &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}})
+				}
+				there[k] = o
+				e.set(o)
+			}
+		}
+		e.compareNow()
+		fresh := bareEpoch()
+		defer fresh.queue.ShutDown()
+		fresh.setNamespace("team-b", e.namespaces["team-b"])
+		for _, o := range there {
+			fresh.set(o)
+		}
+		fresh.compareNow()
+		for k := range there {
+			if got, want := conflicting(e.objects[k]), conflicting(fresh.objects[k]); got != want {
+				t.Fatalf("%s: %+v, anew %+v", k, got, want)
+			}
+		}
+		if e.conflicting != fresh.conflicting || len(e.claimed) != len(fresh.claimed) {
+			t.Fatalf("%d conflicts at %d places, anew %d at %d", e.conflicting, len(e.claimed), fresh.conflicting, len(fresh.claimed))
+		}
+	})
+}
+
+// TestConflictsTakeLittleMemory has every object disagree with every other one, in three
+// places: what is known of that grows with the number of objects, not of pairs.
+func TestConflictsTakeLittleMemory(t *testing.T) {
+	const most = 8 << 10 // bytes an object
+	for _, many := range []int{1_000, 10_000} {
+		e := bareEpoch()
+		e.rules.overlap = func(_, b *object) []string { // what it takes to find out is not kept
+			return []string{"env HTTPS_PROXY of " + b.name, "env HTTP_PROXY of " + b.name, "env NO_PROXY of " + b.name}
+		}
+		objects := make([]*object, many)
+		for i := range objects {
+			spec := envSpec(fmt.Sprintf("label-%d", i), fmt.Sprint(i))
+			for _, name := range []string{"HTTPS_PROXY", "NO_PROXY"} {
+				spec.Env = append(spec.Env, corev1.EnvVar{Name: name, Value: fmt.Sprint(i)})
+			}
+			objects[i] = fromPodDefault(&kubeflowv1alpha1.PodDefault{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprintf("object-%05d", i), UID: "1", Generation: 1}, Spec: spec,
+			})
+		}
+		before := heap()
+		peak := before
+		for i, o := range objects {
+			e.set(o)
+			if i%1_000 == 0 {
+				e.compareNow()
+				peak = max(peak, heap())
+			}
+		}
+		e.compareNow()
+		peak = max(peak, heap())
+		t.Logf("%d objects: %d KiB", many, (peak-before)>>10)
+		if peak-before > uint64(many)*most {
+			t.Errorf("%d objects that conflict take %d MiB", many, (peak-before)>>20)
+		}
+		if e.conflicting != many {
+			t.Errorf("%d of %d conflict", e.conflicting, many)
+		}
+		e.queue.ShutDown()
+		runtime.KeepAlive(objects)
+	}
+}
+
+// heap is what is in use.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func TestComparisonsAreBounded(t *testing.T) {
+	e := newTestEpoch(t)
+	compared := 0
+	e.rules.overlap = func(_, _ *object) []string { compared++; return nil }
+	const many = mostCompared + 100
+	for i := range many {
+		e.set(podDefault("team-a", fmt.Sprint(i), fmt.Sprintf("label-%d", i), fmt.Sprint(i)))
+	}
+	e.compareNow()
+	if compared > many*mostCompared {
+		t.Errorf("%d comparisons of %d objects", compared, many)
+	}
+	if c := e.conditionsOf(t, key{"team-a", "0"})[kubeflowv1alpha1.ConditionConflicting]; c.Status != metav1.ConditionUnknown || c.Message == "" {
+		t.Errorf("of what was not looked at it says %+v", c)
 	}
 }
 
@@ -307,7 +436,11 @@ func TestClaimsFollowFromTheFieldsThatAreSet(t *testing.T) {
 		ServiceAccountName: "robot",
 	}
 	want := []string{"command/", "containers/c", "containers/d", "env/A", "imagePullSecrets/s", "labels/l", "serviceAccountName", "volumeMounts//m"}
-	if got := slices.Sorted(maps.Keys(claims(spec))); !slices.Equal(got, want) {
+	var got []string
+	for _, c := range claims(spec) {
+		got = append(got, c.place)
+	}
+	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -36,8 +36,6 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-func (m *metrics) count(e *epoch) { m.conflicting.Set(float64(len(e.conflicts))) }
-
 func (m *metrics) reset() { m.conflicting.Set(0) }
 
 // result is how a write ended, in the metric.

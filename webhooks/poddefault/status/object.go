@@ -3,7 +3,7 @@
 package status
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"strings"
 
@@ -44,25 +44,25 @@ type object struct {
 	generation      int64
 	spec            *kubeflowv1alpha1.PodDefaultSpec
 	status          kubeflowv1alpha1.PodDefaultStatus
-	// encoded is the spec's JSON, to tell whether it has changed.
-	encoded []byte
+	// digest is that of the spec, to tell whether it has changed.
+	digest [sha256.Size]byte
 	// namespaces selects those for which a ClusterPodDefault is; nil for a PodDefault.
 	namespaces labels.Selector
-	claims     map[string]uint64
+	claims     []claim // in the order of their places
 	required   []requirement
 	compiled   *poddefault.Compiled
 }
 
 func fromPodDefault(pd *kubeflowv1alpha1.PodDefault) *object {
 	o := newObject(&pd.ObjectMeta, &pd.Spec, &pd.Status)
-	o.encoded = encode(&pd.Spec)
+	o.digest = digest(&pd.Spec)
 	o.compiled = poddefault.Compile(pd)
 	return o
 }
 
 func fromClusterPodDefault(pd *sallyportv1alpha1.ClusterPodDefault) *object {
 	o := newObject(&pd.ObjectMeta, &pd.Spec.PodDefaultSpec, &pd.Status)
-	o.encoded = encode(&pd.Spec)
+	o.digest = digest(&pd.Spec)
 	o.compiled = poddefault.CompileCluster(pd)
 	o.namespaces = labels.Everything()
 	if pd.Spec.NamespaceSelector != nil {
@@ -83,13 +83,13 @@ func newObject(meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, s
 	}
 }
 
-func encode(spec any) []byte {
+func digest(spec any) [sha256.Size]byte {
 	out, _ := json.Marshal(spec) // what was decoded from JSON can be encoded
-	return out
+	return sha256.Sum256(out)
 }
 
 // sameSpec tells whether nothing has changed that conditions are about.
-func (o *object) sameSpec(other *object) bool { return bytes.Equal(o.encoded, other.encoded) }
+func (o *object) sameSpec(other *object) bool { return o.digest == other.digest }
 
 // reference is what an event is about.
 func (o *object) reference() *corev1.ObjectReference {
