@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/sallyport-io/sallyport/admission"
@@ -33,33 +32,30 @@ func (s *RegistrationSettings) validateOwnPods() error {
 	return nil
 }
 
-// excludeOwnPods keeps a webhook for pods away from those of its own server, which
-// could not start again otherwise.
+// excludeOwnPods keeps a webhook for pods, and the policy that stands in for it, away
+// from the pods of its own server, which could not start again otherwise. Where the
+// namespace itself is excluded there is nothing left to do.
 //
-// For a mutating webhook an object selector does, which costs nothing. A label that
-// anybody can set must not get a pod past a validating one: there a match condition
-// asks for the namespace too, and only where the namespace itself is not excluded.
+// A label that anybody can set must not get a pod past a webhook: a match condition asks
+// for the namespace too, which an object selector cannot.
 func (s *RegistrationSettings) excludeOwnPods(w *admission.Webhook) {
 	key, value, ok := strings.Cut(s.OwnPods, "=")
 	namespace, _, inCluster := strings.Cut(s.Service, "/")
-	if !ok || !inCluster || !slices.ContainsFunc(w.Rules, isForPods) {
-		return
-	}
-	if w.Type == admission.TypeMutating {
-		w.ObjectSelector = both(w.ObjectSelector, &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{value}},
-		}})
-		return
-	}
-	if !s.SharedNamespace {
+	if !ok || !inCluster || !s.SharedNamespace || !slices.ContainsFunc(w.Rules, isForPods) {
 		return
 	}
 	labels := "(object == null ? oldObject : object).metadata.labels"
-	w.MatchConditions = append(slices.Clone(w.MatchConditions), admissionregistrationv1.MatchCondition{
+	notOwn := admissionregistrationv1.MatchCondition{
 		Name: registration.OwnPodsCondition,
 		Expression: fmt.Sprintf("request.namespace != '%s' || !has(%s) || !('%s' in %s) || %s['%s'] != '%s'",
 			namespace, labels, key, labels, labels, key, value),
-	})
+	}
+	w.MatchConditions = append(slices.Clone(w.MatchConditions), notOwn)
+	if w.Backstop != nil {
+		narrower := *w.Backstop
+		narrower.MatchConditions = append(slices.Clone(narrower.MatchConditions), notOwn)
+		w.Backstop = &narrower
+	}
 }
 
 func isForPods(rule admissionregistrationv1.RuleWithOperations) bool {

@@ -20,9 +20,10 @@ import (
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
-// The API server evaluates the condition that keeps a validating webhook for pods away
-// from the server's own ones, in a namespace that others use too. Nobody answers the
-// webhook, which fails closed: what it is asked about is refused.
+// The API server evaluates the condition that keeps a webhook for pods away from the
+// server's own ones, in a namespace that others use too. Nobody answers the webhook, which
+// fails closed: what it is asked about is refused. The label alone gets no pod of another
+// namespace past it.
 func TestOwnPodsAreLeftAloneInASharedNamespace(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(sallyporttest.StartAPIServer(t))
 	for _, name := range []string{"shared", "elsewhere"} {
@@ -34,16 +35,19 @@ func TestOwnPodsAreLeftAloneInASharedNamespace(t *testing.T) {
 	neverCalled := admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		return nil, errors.New("never called")
 	})
-	pods := corev1.SchemeGroupVersion.WithResource("pods")
-	webhooks, err := settings.Apply([]admission.Webhook{admission.Validating("pods.example.com",
-		admission.Rules(pods, admissionregistrationv1.Create, admissionregistrationv1.Delete), neverCalled)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), admissionregistrationv1.Create, admissionregistrationv1.Delete)
 	// The endpoint of the test: a port of its own that nobody listens on.
-	objects, err := registration.Manifests(registration.Config{Name: "pods", Endpoint: registration.Endpoint{URL: "https://127.0.0.1:1"}}, webhooks, nil)
-	if err != nil || len(objects) != 1 {
-		t.Fatalf("%v, %v", objects, err)
+	manifests := func(w admission.Webhook) any {
+		t.Helper()
+		webhooks, err := settings.Apply([]admission.Webhook{w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := registration.Manifests(registration.Config{Name: "pods", Endpoint: registration.Endpoint{URL: "https://127.0.0.1:1"}}, webhooks, nil)
+		if err != nil || len(objects) != 1 {
+			t.Fatalf("%v, %v", objects, err)
+		}
+		return objects[0]
 	}
 	pod := func(name, label string) *corev1.Pod {
 		pod := &corev1.Pod{
@@ -59,7 +63,7 @@ func TestOwnPodsAreLeftAloneInASharedNamespace(t *testing.T) {
 	if _, err := client.CoreV1().Pods("shared").Create(t.Context(), before, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	configuration := objects[0].(*admissionregistrationv1.ValidatingWebhookConfiguration)
+	configuration := manifests(admission.Validating("pods.example.com", pods, neverCalled)).(*admissionregistrationv1.ValidatingWebhookConfiguration)
 	if _, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), configuration, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +77,7 @@ func TestOwnPodsAreLeftAloneInASharedNamespace(t *testing.T) {
 			t.Fatal("the webhook is not asked")
 		}
 	}
-	for _, tc := range []struct {
+	table := []struct {
 		name, namespace, label string
 		asked                  bool
 	}{
@@ -81,7 +85,8 @@ func TestOwnPodsAreLeftAloneInASharedNamespace(t *testing.T) {
 		{"another's pod", "shared", "other", true},
 		{"pod without labels", "shared", "", true},
 		{"pod of another namespace with the label", "elsewhere", "webhooks", true},
-	} {
+	}
+	for _, tc := range table {
 		t.Run(tc.name, func(t *testing.T) {
 			if err := create(t.Context(), tc.namespace, pod("created", tc.label)); refused(err) != tc.asked || (err != nil && !refused(err)) {
 				t.Errorf("asked should be %v: %v", tc.asked, err)
@@ -94,5 +99,51 @@ func TestOwnPodsAreLeftAloneInASharedNamespace(t *testing.T) {
 	}
 	if err := client.CoreV1().Pods("shared").Delete(t.Context(), "not-ours", now); !refused(err) {
 		t.Errorf("deletion of another's pod: %v", err)
+	}
+
+	mutating := manifests(admission.Mutating("pods.example.com", pods, neverCalled)).(*admissionregistrationv1.MutatingWebhookConfiguration)
+	api := client.AdmissionregistrationV1()
+	if err := api.ValidatingWebhookConfigurations().Delete(t.Context(), configuration.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for refused(create(t.Context(), "elsewhere", pod("probe", ""), metav1.DryRunAll)) {
+		if t.Context().Err() != nil {
+			t.Fatal("the webhook is still asked")
+		}
+	}
+	if _, err := api.MutatingWebhookConfigurations().Create(t.Context(), mutating, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for !refused(create(t.Context(), "elsewhere", pod("probe", ""), metav1.DryRunAll)) {
+		if t.Context().Err() != nil {
+			t.Fatal("the mutating webhook is not asked")
+		}
+	}
+	for _, tc := range table {
+		t.Run("mutating: "+tc.name, func(t *testing.T) {
+			if err := create(t.Context(), tc.namespace, pod("mutated", tc.label), metav1.DryRunAll); refused(err) != tc.asked || (err != nil && !refused(err)) {
+				t.Errorf("asked should be %v: %v", tc.asked, err)
+			}
+		})
+	}
+}
+
+// The policy that stands in for a webhook leaves out the same pods.
+func TestOwnPodsAreLeftAloneByThePolicy(t *testing.T) {
+	pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), admissionregistrationv1.Create)
+	for _, shared := range []bool{false, true} {
+		settings := sallyport.RegistrationSettings{Service: "home/webhooks", SharedNamespace: shared, OwnPods: "app=webhooks", AllowWedge: "a test"}
+		w := admission.Mutating("pods.example.com", pods, admission.HandlerFunc(nil))
+		w.Backstop = &admission.Backstop{Disabled: true}
+		applied, err := settings.Apply([]admission.Webhook{w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := applied[0]; got.ObjectSelector != nil || len(got.MatchConditions) != len(got.Backstop.MatchConditions) || (len(got.MatchConditions) == 1) != shared {
+			t.Errorf("namespace shared: %t: %+v, %+v, %+v", shared, got.ObjectSelector, got.MatchConditions, got.Backstop.MatchConditions)
+		}
+		if len(w.Backstop.MatchConditions) > 0 {
+			t.Error("the definition was changed")
+		}
 	}
 }

@@ -46,8 +46,8 @@ type RegistrationSettings struct {
 	// ExcludedNamespaces are names of namespaces that the webhooks are never called
 	// for, and nor is the one of Service, unless it is shared.
 	ExcludedNamespaces []string
-	// OwnPods is the label of the pods of this server, "key=value": webhooks for pods
-	// are not called for them. Empty if there is none.
+	// OwnPods is the label of the pods of this server, "key=value": in a SharedNamespace
+	// webhooks for pods are not called for them. Empty if there is none.
 	OwnPods string
 	// SharedNamespace is set if others use the namespace of Service too, as
 	// Kubeflow's: it is not excluded then.
@@ -106,7 +106,7 @@ func (s *RegistrationSettings) AddFlags(cmd *cobra.Command) {
 	flags.StringSliceVar(&s.ExcludedNamespaces, "excluded-namespaces", s.ExcludedNamespaces,
 		"`namespaces` that the webhooks are never called for; that of --service is excluded as well, unless it is shared")
 	flags.StringVar(&s.OwnPods, "own-pods", s.OwnPods,
-		"`label` of the pods of this server, key=value, which webhooks for pods are not called for; empty if they have none")
+		"`label` of the pods of this server, key=value, which webhooks for pods are not called for in the namespace of --service, if that is shared; empty if they have none")
 	flags.BoolVar(&s.SharedNamespace, "shared-namespace", s.SharedNamespace,
 		"others use the namespace of --service too: do not exclude it, only the pods of --own-pods")
 	flags.StringVar(&s.AllowWedge, "allow-wedge", s.AllowWedge,
