@@ -5,10 +5,9 @@ package admission
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Backstop is a ValidatingAdmissionPolicy that refuses what a mutating webhook should
@@ -16,15 +15,15 @@ import (
 // blocks only what would have been changed, and nothing passes as it is that should not.
 // It has the webhook's rules and selectors.
 //
-// What the policy reads is one object in each namespace, whose kind is defined by a
-// CustomResourceDefinition. Without the definition the API server refuses everything that
-// the policy is for; so the policy is registered after the definition and the objects, and
-// goes before them. An object that is missing in a namespace refuses nothing there.
+// What the policy reads is one object in each namespace. Its policy is registered after
+// the objects, and goes before them. An object that is missing in a namespace refuses
+// nothing there.
 type Backstop struct {
-	// CRD is the name of the definition, for example "poddefaultindexes.sallyport.io".
-	CRD string
-	// Param is the kind that it defines, and ParamName the name of the object in each
-	// namespace.
+	// Param is the kind of the objects, one of the core group: a policy refuses everything
+	// that it is for while the API server does not know the kind, and after a start an API
+	// server knows no kinds of CustomResourceDefinitions for up to 30 seconds. It follows all
+	// objects of the kind, so take one of which there are few. ParamName is the name of the
+	// object in each namespace.
 	Param     admissionregistrationv1.ParamKind
 	ParamName string
 	// MatchConditions, Variables and Validations are those of the policy.
@@ -45,11 +44,11 @@ func (b *Backstop) Validate() error {
 		return nil
 	}
 	var errs []error
-	if problems := validation.IsDNS1123Subdomain(b.CRD); len(problems) > 0 || !strings.Contains(b.CRD, ".") {
-		errs = append(errs, fmt.Errorf("CRD: %q: write <plural>.<group>", b.CRD))
-	}
 	if b.Param.APIVersion == "" || b.Param.Kind == "" || b.ParamName == "" {
 		errs = append(errs, errors.New("param: apiVersion, kind and name are needed"))
+	} else if b.Param.APIVersion != corev1.SchemeGroupVersion.String() {
+		errs = append(errs, fmt.Errorf("param: %s is not of the core group, %s: while an API server starts, such a policy refuses everything",
+			b.Param.APIVersion, corev1.SchemeGroupVersion))
 	}
 	if len(b.Validations) == 0 {
 		errs = append(errs, errors.New("validations are missing"))

@@ -6,14 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissionregistrationac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
@@ -30,11 +28,6 @@ const (
 // backstopSettle is how long API servers are given to act on a policy that is new, before
 // the webhook fails open: they read policies once a second, and compile them.
 const backstopSettle = 5 * time.Second
-
-// definitionSettle is how long API servers are given to find a kind that is new, before a
-// policy refers to it: where they find none they refuse everything, and they look again
-// every 30 seconds (kube-apiserver resets the REST mapper of admission that often).
-const definitionSettle = 45 * time.Second
 
 // BackstopOf returns the one webhook that has a backstop, nil if none has. A second one
 // is a mistake: the policy has the name of the configurations.
@@ -144,35 +137,12 @@ func failOpen(webhooks []admission.Webhook) []admission.Webhook {
 	return out
 }
 
-// established is since when the API server serves what a definition defines, by its
-// clock and never later than now; the zero time if it does not.
-func established(crd *apiextensionsv1.CustomResourceDefinition) time.Time {
-	if crd == nil || crd.DeletionTimestamp != nil {
-		return time.Time{}
-	}
-	for _, c := range crd.Status.Conditions {
-		if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-			return notLater(c.LastTransitionTime.Time)
-		}
-	}
-	return time.Time{}
-}
-
 // notLater is at, or now if that is earlier: clocks differ.
 func notLater(at time.Time) time.Time {
 	if now := time.Now(); at.After(now) {
 		return now
 	}
 	return at
-}
-
-// errNoDefinition is what [missingDefinition] is about.
-var errNoDefinition = errors.New("without it a policy refuses every object that it is for: " +
-	"install it again, with 'sallyport manifests --part crd' or what printed it, and the rest comes by itself")
-
-// missingDefinition says what to do about it.
-func missingDefinition(name string) error {
-	return fmt.Errorf("the CustomResourceDefinition %s is not there; %w", name, errNoDefinition)
 }
 
 // backstop is how far the backstop of a [Keeper] is.
@@ -193,11 +163,6 @@ func (k *Keeper) watchBackstop(ctx context.Context, watches *sync.WaitGroup, web
 		errs = append(errs, k.watch(ctx, watches, policyObject(k.options, k.limiter.Wait), &k.policies),
 			k.watch(ctx, watches, bindingObject(k.options, k.limiter.Wait), &k.policies))
 	}
-	if !w.Backstop.Disabled && k.options.CRDs != nil && k.find(definitionKind+" "+w.Backstop.CRD) == nil {
-		errs = append(errs, k.watch(ctx, watches, &watchedDefinition{definition{
-			objectName: w.Backstop.CRD, manager: k.options.FieldManager, client: k.options.CRDs, wait: k.limiter.Wait,
-		}}, nil))
-	}
 	return errors.Join(errs...)
 }
 
@@ -210,14 +175,10 @@ func (k *Keeper) passBackstop(ctx context.Context, full bool, policies Policies,
 		told = waiting.Error()
 	}
 	if told != k.backstop.told && told != "" {
-		level := slog.LevelInfo
-		if errors.Is(waiting, errNoDefinition) {
-			level = slog.LevelError
-		}
-		k.options.Logger.Log(ctx, level, "no policy stands in for the webhook, which fails closed", "why", waiting)
+		k.options.Logger.Info("no policy stands in for the webhook, which fails closed", "why", waiting)
 	}
 	k.backstop.told = told
-	if k.find(policyKind) == nil || policies.Policy == nil && failed != nil && !errors.Is(waiting, errNoDefinition) {
+	if k.find(policyKind) == nil || policies.Policy == nil && failed != nil {
 		return result{}
 	}
 	return k.passHalf(ctx, &k.policies, full, func([]byte) (wanted, error) { return wantedOf(policies), nil })
@@ -227,9 +188,10 @@ func (k *Keeper) passBackstop(ctx context.Context, full bool, policies Policies,
 // definitions want, and returns the definitions as they are to be registered now:
 // failing open only while the policy is in force. The error is what is waited for.
 //
-// On the way up: the definition and the objects are there, then policy and binding, then
-// the webhook fails open. On the way down it is the reverse; but a definition that is
-// gone takes binding and policy with it at once.
+// On the way up: the objects are there, then policy and binding, then the webhook fails
+// open. On the way down it is the reverse. A policy that reads something else, as one of
+// an earlier version does, goes all the way down first: while there is no policy the
+// webhook fails closed, and no pod passes it.
 func (k *Keeper) backstopState(webhooks []admission.Webhook) (registered []admission.Webhook, wanted Policies, again time.Time, waiting error) {
 	defer func() {
 		w, _ := BackstopOf(registered)
@@ -239,38 +201,26 @@ func (k *Keeper) backstopState(webhooks []admission.Webhook) (registered []admis
 	if err != nil || w == nil {
 		return webhooks, Policies{}, again, err
 	}
-	policy, binding, crd := k.find(policyKind), k.find(bindingKind), k.find(definitionKind+" "+w.Backstop.CRD)
+	policy, binding := k.find(policyKind), k.find(bindingKind)
 	if w.Backstop.Disabled || policy == nil {
 		return webhooks, Policies{}, again, nil
-	}
-	if crd == nil {
-		return webhooks, Policies{}, again, errors.New("the backstop waits: there is no client for CustomResourceDefinitions")
 	}
 	adopted := k.asRegistered(*w)
 	wanted, err = BuildPolicies(k.options.Config, []admission.Webhook{adopted})
 	if err != nil {
 		return webhooks, Policies{}, again, err
 	}
-	liveCRD, known := crd.live()
-	if !known {
-		return webhooks, wanted, again, errors.New("the backstop waits: its CustomResourceDefinition is not seen yet")
-	}
-	definition, _ := liveCRD.(*apiextensionsv1.CustomResourceDefinition)
-	served := established(definition)
-	if served.IsZero() {
-		k.backstop.since = time.Time{}
-		return webhooks, Policies{}, again, missingDefinition(w.Backstop.CRD)
-	}
 	livePolicy, policySeen := policy.live()
 	liveBinding, bindingSeen := binding.live()
 	if !policySeen || !bindingSeen {
 		return webhooks, wanted, again, fmt.Errorf("the backstop waits: %s and %s are not seen yet (is this Kubernetes 1.30 or later, and may this server list them?)", policyKind, bindingKind)
 	}
+	if kind := paramKind(livePolicy); kind != nil && *kind != w.Backstop.Param {
+		k.backstop.since = time.Time{}
+		return webhooks, Policies{}, again, fmt.Errorf("the backstop waits: the policy of an earlier version, which reads a %s, goes first", kind.Kind)
+	}
 	if liveBinding == nil || livePolicy == nil {
 		k.backstop.since = time.Time{}
-		if at := served.Add(definitionSettle); time.Now().Before(at) {
-			return webhooks, Policies{}, at, fmt.Errorf("the backstop waits %s: not every API server may know %s yet", definitionSettle, w.Backstop.CRD)
-		}
 		if ready := w.Backstop.Ready; ready != nil {
 			if err := ready(); err != nil {
 				return webhooks, Policies{}, again, fmt.Errorf("the backstop waits: %w", err)
@@ -289,6 +239,15 @@ func (k *Keeper) backstopState(webhooks []admission.Webhook) (registered []admis
 		return webhooks, wanted, at, errors.New("the backstop is about to take force")
 	}
 	return failOpen(webhooks), wanted, again, nil
+}
+
+// paramKind is that of a policy as it is; nil if there is no policy, or it reads nothing.
+func paramKind(live metav1.Object) *admissionregistrationv1.ParamKind {
+	policy, ok := live.(*admissionregistrationv1.ValidatingAdmissionPolicy)
+	if !ok {
+		return nil
+	}
+	return policy.Spec.ParamKind
 }
 
 func (k *Keeper) whileSettled(webhooks []admission.Webhook) []admission.Webhook {
@@ -353,7 +312,7 @@ func (k *Keeper) find(what string) *watched {
 }
 
 // RemovePolicies removes the binding and then the policy that a [Keeper] of that name
-// wrote, which goes before their definition and what they read.
+// wrote, which goes before what they read.
 func RemovePolicies(ctx context.Context, client admissionregistrationclient.AdmissionregistrationV1Interface, o RemoveOptions) ([]Removal, error) {
 	options := Options{Config: Config{Name: o.Name}, Client: client, FieldManager: o.manager()}
 	never := func(context.Context) error { return nil }

@@ -22,8 +22,8 @@ func guarded(name string) admission.Webhook {
 	w.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 	w.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "own", Operator: metav1.LabelSelectorOpDoesNotExist}}}
 	w.Backstop = &admission.Backstop{
-		CRD: "indexes.example.com", ParamName: "index",
-		Param:           admissionregistrationv1.ParamKind{APIVersion: "example.com/v1", Kind: "Index"},
+		ParamName:       "index",
+		Param:           admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "PodTemplate"},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "not-mirror", Expression: "true"}},
 		Variables:       []admissionregistrationv1.Variable{{Name: "x", Expression: "1"}},
 		Validations:     []admissionregistrationv1.Validation{{Expression: "variables.x == 1", Message: "no"}},
@@ -104,15 +104,17 @@ func TestWithoutAPolicyTheWebhookFailsClosed(t *testing.T) {
 }
 
 func TestMistakesOfABackstopAreNamed(t *testing.T) {
-	validating, empty := webhook(admission.TypeValidating, "check.pods.example.com"), guarded("inject.pods.example.com")
+	validating, empty, wedging := webhook(admission.TypeValidating, "check.pods.example.com"), guarded("inject.pods.example.com"), guarded("inject.pods.example.com")
 	validating.Backstop, empty.Backstop = guarded("x.pods.example.com").Backstop, &admission.Backstop{}
+	wedging.Backstop.Param = admissionregistrationv1.ParamKind{APIVersion: "example.com/v1", Kind: "Index"}
 	for name, test := range map[string]struct {
 		webhooks []admission.Webhook
 		want     []string
 	}{
 		"two of them":             {[]admission.Webhook{guarded("a.pods.example.com"), guarded("b.pods.example.com")}, []string{`"a.pods.example.com" and "b.pods.example.com" both have a backstop`}},
 		"of a validating webhook": {[]admission.Webhook{validating}, []string{"is for mutating webhooks only"}},
-		"an empty one":            {[]admission.Webhook{empty}, []string{"write <plural>.<group>", "apiVersion, kind and name are needed", "validations are missing"}},
+		"one of a CRD's kind":     {[]admission.Webhook{wedging}, []string{"example.com/v1 is not of the core group"}},
+		"an empty one":            {[]admission.Webhook{empty}, []string{"apiVersion, kind and name are needed", "validations are missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := registration.BuildPolicies(outside("hooks"), test.webhooks)

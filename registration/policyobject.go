@@ -4,7 +4,6 @@ package registration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -112,15 +111,4 @@ func (o *policyPart[Object, List, Wanted]) uninstall(ctx context.Context, dryRun
 		o.resource + ".admissionregistration.k8s.io/" + o.objectName, Left,
 		fmt.Sprintf("it does not carry the label %s=%s, or the field manager %s owns nothing of it", ManagedByLabel, ManagedByValue, o.manager),
 	}, nil
-}
-
-// watchedDefinition is a definition that is looked at, and never written.
-type watchedDefinition struct{ definition }
-
-func (*watchedDefinition) observe(wanted, metav1.Object) error { return nil }
-
-func (*watchedDefinition) bundles(map[string]bool, metav1.Object) [][]byte { return nil }
-
-func (*watchedDefinition) pass(context.Context, wanted, metav1.Object, bool, bool) (outcome, error) {
-	return outcome{}, errors.New("a definition that is only watched is not written")
 }

@@ -25,22 +25,15 @@ func PolicyRules(name string) []rbacv1.PolicyRule {
 }
 
 // BackstopPolicyRules are the rights that a [Keeper] needs, in addition to [PolicyRules],
-// if a webhook has a backstop whose policy reads what this definition defines.
-func BackstopPolicyRules(name, crd string) []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		{
-			APIGroups:     []string{"admissionregistration.k8s.io"},
-			Resources:     []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
-			ResourceNames: []string{name},
-			Verbs:         []string{"create", "delete", "get", "list", "patch", "watch"},
-		},
-		{
-			APIGroups:     []string{"apiextensions.k8s.io"},
-			Resources:     []string{"customresourcedefinitions"},
-			ResourceNames: []string{crd},
-			Verbs:         []string{"list", "watch"},
-		},
-	}
+// if a webhook has a backstop. Who writes a policy must be allowed to get what it reads
+// too.
+func BackstopPolicyRules(name string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups:     []string{"admissionregistration.k8s.io"},
+		Resources:     []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+		ResourceNames: []string{name},
+		Verbs:         []string{"create", "delete", "get", "list", "patch", "watch"},
+	}}
 }
 
 // ConversionPolicyRules are the rights that a [Keeper] needs to keep

@@ -140,7 +140,7 @@ func builtins() []builtin {
 					injects.Handler, excluded.Handler = from.counts.Count(injects.Handler), from.counts.Count(excluded.Handler)
 				}
 				judges, errAuthor := author.New(from.authors, from.neighbours, s.podDefault.Authorize)
-				return []admission.Webhook{guarded(injects, &s.podDefault, from.indexes), excluded, judges}, errors.Join(err, errAuthor)
+				return []admission.Webhook{guarded(injects, &s.podDefault, from), excluded, judges}, errors.Join(err, errAuthor)
 			},
 			watch: func(env frontdoor.Environment) (watcher, error) {
 				w, err := poddefault.Watch(env.Client, env.Logger)

@@ -16,7 +16,6 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
 const (
@@ -130,7 +129,7 @@ type chartRights struct {
 func TestRightsInTheChartAreGenerated(t *testing.T) {
 	rights := chartRights{
 		Webhooks: map[string][]rbacv1.PolicyRule{}, Paths: map[string][]string{},
-		Registration: registration.PolicyRules("NAME"), Backstop: registration.BackstopPolicyRules("NAME", backstop.CRD), Owner: registration.OwnerPolicyRules("NAME"), Events: registration.EventPolicyRules(),
+		Registration: registration.PolicyRules("NAME"), Backstop: registration.BackstopPolicyRules("NAME"), Owner: registration.OwnerPolicyRules("NAME"), Events: registration.EventPolicyRules(),
 	}
 	settings, controllers := defaultBuiltinSettings(), controllerSelection{"*"}
 	for _, b := range builtins() {

@@ -6,13 +6,11 @@ import (
 	"context"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
 // checkGuard looks whether what stands in for PodDefault injection is whole.
@@ -32,9 +30,10 @@ func (d *doctor) checkGuard(ctx context.Context) {
 		}
 	}
 	opens := injects != nil && injects.FailurePolicy != nil && *injects.FailurePolicy == admissionregistrationv1.Ignore
+	var policy *admissionregistrationv1.ValidatingAdmissionPolicy
 	binding, err := api.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
-		_, err = api.ValidatingAdmissionPolicies().Get(ctx, binding.Spec.PolicyName, metav1.GetOptions{})
+		policy, err = api.ValidatingAdmissionPolicies().Get(ctx, binding.Spec.PolicyName, metav1.GetOptions{})
 	}
 	switch {
 	case apierrors.IsNotFound(err) && opens:
@@ -50,19 +49,11 @@ func (d *doctor) checkGuard(ctx context.Context) {
 		d.cannot(check, "get validatingadmissionpolicies and their bindings", err)
 		return
 	}
-	clients, err := apiextensionsclient.NewForConfig(d.config)
-	if err != nil {
-		d.cannot(check, "get customresourcedefinitions", err)
-		return
-	}
-	definition, err := clients.CustomResourceDefinitions().Get(ctx, backstop.CRD, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err) || err == nil && !established(definition):
-		d.fix(check, "install it: sallyport manifests --part crd | kubectl apply --server-side -f -; "+
-			"or, to let pods through at once, delete the policy: kubectl delete validatingadmissionpolicybindings "+name,
-			"the CustomResourceDefinition %s is missing, and without it the policy %s refuses every pod of the namespaces that it is for", backstop.CRD, name)
-	case err != nil:
-		d.cannot(check, "get customresourcedefinitions", err)
+	case readsEarlierIndexes(policy):
+		d.fix(check, "let a server of this version lead, which replaces it; or, to let pods through at once, delete it: kubectl delete validatingadmissionpolicybindings "+name,
+			"the policy %s is of an earlier version: after a start of kube-apiserver it refuses every pod of the namespaces that it is for, for 30 seconds or until the CustomResourceDefinition %s is there",
+			name, earlierIndexes.GroupResource())
 	case injects == nil:
 		d.fix(check, "start a server, or remove what is left: sallyport uninstall",
 			"the policy %s stands in for a webhook that is not registered: pods that a PodDefault selects are refused", name)
@@ -70,14 +61,27 @@ func (d *doctor) checkGuard(ctx context.Context) {
 		d.ok(check, "the policy %s is there, and webhook %s fails closed until it is known to be in force", name, poddefault.Name)
 	default:
 		d.ok(check, "webhook %s fails open, and the policy %s stands in for it", poddefault.Name, name)
+		d.checkEarlierIndexes(ctx, check)
 	}
 }
 
-func established(definition *apiextensionsv1.CustomResourceDefinition) bool {
-	for _, c := range definition.Status.Conditions {
-		if c.Type == apiextensionsv1.Established {
-			return c.Status == apiextensionsv1.ConditionTrue && definition.DeletionTimestamp == nil
-		}
+// readsEarlierIndexes tells whether the policy reads what this version does not write.
+func readsEarlierIndexes(policy *admissionregistrationv1.ValidatingAdmissionPolicy) bool {
+	kind := policy.Spec.ParamKind
+	return kind != nil && kind.APIVersion == earlierIndexes.GroupVersion().String()
+}
+
+// checkEarlierIndexes looks for what an earlier version has left.
+func (d *doctor) checkEarlierIndexes(ctx context.Context, check string) {
+	clients, err := apiextensionsclient.NewForConfig(d.config)
+	if err == nil {
+		_, err = clients.CustomResourceDefinitions().Get(ctx, earlierIndexes.GroupResource().String(), metav1.GetOptions{})
 	}
-	return false
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		d.cannot(check, "get customresourcedefinitions", err)
+	default:
+		d.ok(check, "nothing reads %s any more, which an earlier version wrote: kubectl delete crd %[1]s", earlierIndexes.GroupResource())
+	}
 }

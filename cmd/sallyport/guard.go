@@ -83,9 +83,12 @@ func (x *indexes) Ready() error {
 }
 
 // guarded gives the webhook its backstop.
-func guarded(w admission.Webhook, settings *podDefaultSettings, from *indexes) admission.Webhook {
-	w.Backstop = backstop.New(from.Ready)
+func guarded(w admission.Webhook, settings *podDefaultSettings, from builtinSources) admission.Webhook {
+	w.Backstop = backstop.New(from.indexes.Ready)
 	w.Backstop.Disabled = settings.Guard == guardFail
+	if watcher, ok := from.podDefaults.(*poddefault.Watcher); ok && !w.Backstop.Disabled {
+		w.Handler = watcher.TellGone(w.Handler)
+	}
 	return w
 }
 

@@ -114,7 +114,7 @@ func TestPartsAreThoseThatWereAskedFor(t *testing.T) {
 	}
 	rights := []string{"ClusterRole", "ClusterRoleBinding", "ServiceAccount", "Role", "RoleBinding", "Role", "RoleBinding"}
 	configurations := []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
-	definitions := []string{"CustomResourceDefinition", "CustomResourceDefinition", "CustomResourceDefinition"}
+	definitions := []string{"CustomResourceDefinition", "CustomResourceDefinition"}
 	for _, tc := range []struct {
 		args, want []string
 	}{

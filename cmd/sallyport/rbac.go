@@ -10,7 +10,6 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
 // rights are those of the server with these settings, and no more.
@@ -20,7 +19,7 @@ func (o *manifestsOptions) rights() frontdoor.Rights {
 		Rules: distinct(o.webhooks.rights(&o.builtin), o.controllers.rights(o.webhooks)),
 	}
 	if o.webhooks.has("poddefault") && o.registration.Mode == registration.ModeAPI {
-		rights.Rules = append(rights.Rules, registration.BackstopPolicyRules(o.registration.Name, backstop.CRD)...)
+		rights.Rules = append(rights.Rules, registration.BackstopPolicyRules(o.registration.Name)...)
 	}
 	if len(o.controllers.enabled(o.webhooks)) > 0 {
 		rights.ComponentsOf = applicationName

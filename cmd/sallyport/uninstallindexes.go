@@ -6,30 +6,58 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
+// earlierIndexes is where the backstop's indexes were before they were PodTemplates. A
+// policy that reads them refuses every pod after each start of an API server, for up to
+// 30 seconds.
+var earlierIndexes = sallyportv1alpha1.Resource("poddefaultindexes")
+
 // removeIndexes removes the indexes of all namespaces, which were made from PodDefaults.
-// It comes after the policy that reads them, and before anybody removes their
-// definition. Another server that needs them writes them again.
+// It comes after the policy that reads them. Another server that needs them writes them
+// again.
 func (u *uninstaller) removeIndexes(ctx context.Context, dryRun bool) ([]registration.Removal, error) {
 	if u.metadata == nil {
 		return nil, nil
 	}
-	indexes := u.metadata.Resource(sallyportv1alpha1.Resource(sallyportv1alpha1.PodDefaultIndexResource))
-	ours := metav1.ListOptions{LabelSelector: registration.ManagedByLabel + "=" + registration.ManagedByValue}
-	list, err := indexes.List(ctx, ours)
+	var out []registration.Removal
+	for resource, name := range map[schema.GroupVersionResource]string{
+		corev1.SchemeGroupVersion.WithResource(backstop.TemplateResource): backstop.TemplateName,
+		earlierIndexes: "poddefaults",
+	} {
+		removal, err := u.removeIndexesOf(ctx, resource, name, dryRun)
+		if err != nil {
+			return out, err
+		}
+		if removal != nil {
+			out = append(out, *removal)
+		}
+	}
+	return out, nil
+}
+
+func (u *uninstaller) removeIndexesOf(ctx context.Context, resource schema.GroupVersionResource, name string, dryRun bool) (*registration.Removal, error) {
+	indexes := u.metadata.Resource(resource)
+	list, err := indexes.List(ctx, metav1.ListOptions{
+		LabelSelector: registration.ManagedByLabel + "=" + registration.ManagedByValue,
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String(),
+	})
 	if apierrors.IsNotFound(err) || err == nil && len(list.Items) == 0 {
 		return nil, nil
 	}
-	removal := registration.Removal{Object: sallyportv1alpha1.PodDefaultIndexResource + "." + sallyportv1alpha1.GroupName, Action: registration.Deleted}
+	removal := &registration.Removal{Object: resource.GroupResource().String(), Action: registration.Deleted}
 	if apierrors.IsForbidden(err) { // nobody reads them any more
 		removal.Action, removal.Why = registration.Left, "no permission to list them; nothing reads them any more"
-		return []registration.Removal{removal}, nil
+		return removal, nil
 	}
 	if err != nil {
 		return nil, err
@@ -44,5 +72,5 @@ func (u *uninstaller) removeIndexes(ctx context.Context, dryRun bool) ([]registr
 		}
 	}
 	removal.Object += fmt.Sprintf(" of %d namespaces", len(list.Items))
-	return []registration.Removal{removal}, nil
+	return removal, nil
 }

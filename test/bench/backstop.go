@@ -16,10 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/sallyport-io/sallyport/admission"
-	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	registrations "github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
@@ -93,21 +91,13 @@ func (cp *controlPlane) installBackstop(ctx context.Context, podDefaults int, re
 	for _, pd := range all {
 		entries = append(entries, backstop.FromPodDefault(pd))
 	}
-	index := sallyportv1alpha1.PodDefaultIndex{
-		TypeMeta:   metav1.TypeMeta{APIVersion: sallyportv1alpha1.GroupVersion.String(), Kind: sallyportv1alpha1.PodDefaultIndexKind},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: sallyportv1alpha1.PodDefaultIndexName},
-		Spec:       backstop.Compile(entries),
-	}
-	body, err := json.Marshal(&index)
+	index := backstop.Compile(entries)
+	body, err := json.Marshal(index.Template(namespace))
 	if err != nil {
 		return nil, err
 	}
-	objects, err := dynamic.NewForConfig(cp.config)
-	if err != nil {
-		return nil, err
-	}
-	_, err = objects.Resource(sallyportv1alpha1.Resource(sallyportv1alpha1.PodDefaultIndexResource)).Namespace(namespace).
-		Patch(ctx, index.Name, types.ApplyYAMLPatchType, body, metav1.PatchOptions{FieldManager: "bench", Force: new(true)})
+	_, err = cp.clients.CoreV1().PodTemplates(namespace).
+		Patch(ctx, backstop.TemplateName, types.ApplyYAMLPatchType, body, metav1.PatchOptions{FieldManager: "bench", Force: new(true)})
 	if err != nil {
 		return nil, err
 	}

@@ -200,7 +200,7 @@ func (w *world) be(t *testing.T, state string) {
 	// and tries again with pauses of up to 1,000 s. Each change of the definition has it try
 	// at once.
 	w.sh(t, `kubectl delete mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicybindings,validatingadmissionpolicies --all
-		crds="poddefaults.kubeflow.org clusterpoddefaults.sallyport.io poddefaultindexes.sallyport.io"
+		crds="poddefaults.kubeflow.org clusterpoddefaults.sallyport.io"
 		crds=$(kubectl get customresourcedefinitions --ignore-not-found -o name $crds)
 		for crd in $crds; do
 			kubectl get --all-namespaces ${crd#*/} || true

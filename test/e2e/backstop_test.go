@@ -15,15 +15,13 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
@@ -68,6 +66,9 @@ func (e *env) createAll(t *testing.T, pods []*corev1.Pod) []error {
 	return errs
 }
 
+// ownLabel is that of the server's own pods, by default.
+const ownLabel = "app.kubernetes.io/name"
+
 // testBackstop is the life of the policy that stands in for injection, with the rights
 // that manifests prints.
 func testBackstop(t *testing.T, e *env) {
@@ -93,6 +94,7 @@ func testBackstop(t *testing.T, e *env) {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
 	injected := simplePod(name, "while-it-runs")
+	injected.Labels[ownLabel] = "sallyport"
 	e.create(t, injected)
 	if len(injected.Spec.Containers[0].Env) != 1 {
 		t.Error("a pod is not injected while the policy is in force")
@@ -114,6 +116,9 @@ func testBackstop(t *testing.T, e *env) {
 		pod := simplePod(name, fmt.Sprintf("matching-%d", i))
 		if i%2 == 1 {
 			pod.Labels = map[string]string{"tier": []string{"a", "b"}[i/2%2]}
+		}
+		if i%5 == 0 { // that of the server's own pods, which means nothing here
+			pod.Labels[ownLabel] = "sallyport"
 		}
 		matching = append(matching, pod)
 		other := simplePod(name, fmt.Sprintf("other-%d", i))
@@ -140,40 +145,39 @@ func testBackstop(t *testing.T, e *env) {
 	mirror.Spec.AutomountServiceAccountToken = nil
 	e.create(t, mirror)
 
-	// A definition that somebody deletes while nobody serves: kube-apiserver finds out when
-	// it begins to follow the kind anew, and then refuses every pod. Doctor says before
-	// that what to do.
-	definitions, err := apiextensionsclient.NewForConfig(e.config)
-	if err != nil {
+	// A policy of an earlier version reads a kind of a CustomResourceDefinition. Where the API
+	// server does not know it, as after each start, it refuses every pod.
+	earlier := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	kind := `{"spec": {"paramKind": {"apiVersion": "sallyport.io/v1alpha1", "kind": "PodDefaultIndex"}}}`
+	if err := e.client.Patch(t.Context(), earlier, client.RawPatch(types.MergePatchType, []byte(kind))); err != nil {
 		t.Fatal(err)
 	}
-	remove := func() {
-		t.Helper()
-		if err := definitions.CustomResourceDefinitions().Delete(t.Context(), backstop.CRD, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	remove()
+	unselected := simplePod(name, "unselected")
+	unselected.Labels = nil
+	eventually(t, "every pod to be refused", func(ctx context.Context) (bool, error) {
+		err := e.client.Create(ctx, unselected.DeepCopy(), client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "failed to find resource referenced by paramKind"), nil
+	})
 	out, err = e.command(t, "doctor", "--kubeconfig", e.kubeconfig, "--configuration-name", name)
-	if err == nil || !strings.Contains(out, backstop.CRD+" is missing") || !strings.Contains(out, "sallyport manifests --part crd") {
+	if err == nil || !strings.Contains(out, "the policy "+name+" is of an earlier version") {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
 
-	// A server heals it: it takes the policy away, and fails closed.
+	// A server heals it: the webhook fails closed, the policy goes, and the new one comes.
 	s = serve()
-	e.awaitPolicy(t, name, admissionregistrationv1.Fail)
 	eventuallyWithin(t, 2*time.Minute, "other pods to be admitted again", func(ctx context.Context) (bool, error) {
-		pod := simplePod(name, "healed")
-		pod.Labels = nil
-		err := e.client.Create(ctx, pod, client.DryRunAll)
+		err := e.client.Create(ctx, unselected.DeepCopy(), client.DryRunAll)
 		return err == nil, err
 	})
-	eventually(t, "the log to say what to do", func(context.Context) (bool, error) {
-		return strings.Contains(s.log.String(), "install it again"), nil
+	eventually(t, "the log to say what happens", func(context.Context) (bool, error) {
+		return strings.Contains(s.log.String(), "the policy of an earlier version, which reads a PodDefaultIndex, goes first"), nil
 	})
-	e.installIndexes(t, definitions)
+	eventuallyWithin(t, 2*time.Minute, "the policy of this version", func(ctx context.Context) (bool, error) {
+		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+		err := e.client.Get(ctx, client.ObjectKey{Name: name}, policy)
+		return err == nil && policy.Spec.ParamKind.Kind == "PodTemplate", client.IgnoreNotFound(err)
+	})
 	e.awaitPolicy(t, name, admissionregistrationv1.Ignore)
-	eventuallyWithin(t, time.Minute, "the index to be back", func(ctx context.Context) (bool, error) { return e.indexed(ctx, name, 2) })
 	again := simplePod(name, "again")
 	e.create(t, again)
 	if len(again.Spec.Containers[0].Env) != 1 {
@@ -198,7 +202,7 @@ func testBackstop(t *testing.T, e *env) {
 	out, err = e.command(t, "uninstall", "--kubeconfig", e.kubeconfig, "--configuration-name", name, "--force", "--yes")
 	want := []string{"validatingadmissionpolicybinding.admissionregistration.k8s.io/" + name + " deleted", "validatingadmissionpolicy.admissionregistration.k8s.io/" + name + " deleted",
 		"mutatingwebhookconfiguration.admissionregistration.k8s.io/" + name + " deleted"}
-	if err != nil || !strings.HasPrefix(out, strings.Join(want, "\n")+"\n") || !strings.Contains(out, "poddefaultindexes.sallyport.io of ") {
+	if err != nil || !strings.HasPrefix(out, strings.Join(want, "\n")+"\n") || !strings.Contains(out, "podtemplates of ") {
 		t.Errorf("uninstall: %v\n%s", err, out)
 	}
 }
@@ -206,30 +210,11 @@ func testBackstop(t *testing.T, e *env) {
 // indexed tells whether a namespace has an index of so many objects.
 func (e *env) indexed(ctx context.Context, namespace string, objects int) (bool, error) {
 	out, err := exec.CommandContext(ctx, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "--kubeconfig", e.kubeconfig,
-		"--namespace", namespace, "get", "poddefaultindexes", "poddefaults", "--output", "jsonpath={.spec.objects}").CombinedOutput()
+		"--namespace", namespace, "get", "podtemplates", backstop.TemplateName, "--output", `jsonpath={.metadata.annotations.sallyport\.io/objects}`).CombinedOutput()
 	if err != nil {
 		return false, fmt.Errorf("%w: %s", err, out)
 	}
 	return string(out) == fmt.Sprint(objects), nil
-}
-
-// installIndexes creates the definition of indexes.
-func (e *env) installIndexes(t *testing.T, definitions apiextensionsclient.CustomResourceDefinitionsGetter) {
-	t.Helper()
-	all, err := crd.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var index *apiextensionsv1.CustomResourceDefinition
-	for _, definition := range all {
-		if definition.Name == backstop.CRD {
-			index = definition
-		}
-	}
-	eventuallyWithin(t, 2*time.Minute, "the definition to be gone, and there again", func(ctx context.Context) (bool, error) {
-		_, err := definitions.CustomResourceDefinitions().Create(ctx, index, metav1.CreateOptions{})
-		return err == nil, err
-	})
 }
 
 // serviceAccount applies the rights that manifests prints, and returns a kubeconfig with

@@ -31,7 +31,6 @@ type section struct {
 var sections = []section{
 	{"PodDefault", "Group `kubeflow.org`, version `v1alpha1`, namespaced. What each field does in detail, and examples, are in [poddefault.md](poddefault.md).", "api/kubeflow/v1alpha1", []string{"PodDefault"}},
 	{"ClusterPodDefault", "Group `sallyport.io`, version `v1alpha1`, for the whole cluster.", "api/sallyport/v1alpha1", []string{"ClusterPodDefault"}},
-	{"PodDefaultIndex", "Group `sallyport.io`, version `v1alpha1`, namespaced. Written by the server and by nobody else: see [poddefault-outage.md](poddefault-outage.md#the-index).", "api/sallyport/v1alpha1", []string{"PodDefaultIndex"}},
 	{"SallyportConfiguration", "The file of `serve --config`, `config.sallyport.io/v1alpha1`. How it is read is in [configuration.md](configuration.md). Defaults are those of the flags, which a cell names.", "api/config/v1alpha1", []string{"SallyportConfiguration"}},
 	{"Settings of poddefault", "`webhooks[].settings` of the webhook `poddefault`: the fields of both tables.", "cmd/sallyport", []string{"podDefaultSettings"}},
 	{"More settings of poddefault", "", "webhooks/poddefault", []string{"Settings"}},

@@ -29,6 +29,7 @@ type Compiled struct {
 	title                            string // for people, and unlike that of any other object
 	decision                         string // its name in [DecisionsAnnotation]
 	mark                             string // the annotation that says it was applied
+	version                          string // see Version
 
 	selector     labels.Selector // nil if it cannot be parsed
 	namespaces   labels.Selector // of a ClusterPodDefault; nil: all
@@ -74,6 +75,7 @@ func Compile(pd *kubeflowv1alpha1.PodDefault) *Compiled {
 		namespace: pd.Namespace, allowExclude: true,
 	}
 	c.compile(&pd.ObjectMeta, &pd.Spec, nil)
+	c.version = versionOf(pd.UID, &pd.Spec.Selector, nil)
 	return c
 }
 
@@ -84,6 +86,7 @@ func CompileCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
 		allowExclude: cpd.Spec.AllowExclude,
 	}
 	c.compile(&cpd.ObjectMeta, &cpd.Spec.PodDefaultSpec, CheckCluster(&cpd.Spec, field.NewPath("spec")))
+	c.version = versionOf(cpd.UID, &cpd.Spec.Selector, cpd.Spec.NamespaceSelector)
 	if selector := cpd.Spec.NamespaceSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
 		// A mistake is among the problems.
 		if c.namespaces, _ = metav1.LabelSelectorAsSelector(selector); c.namespaces == nil {

@@ -111,6 +111,41 @@ func (x *Index) ReplaceCluster(all []*Compiled) {
 	}
 }
 
+// get returns the object of that name, nil if there is none.
+func (x *Index) get(namespace, name string) *Compiled {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if ns := x.namespaces[namespace]; ns != nil {
+		return ns.objects[name].Compiled
+	}
+	return nil
+}
+
+// everything are all objects of one kind, in no order.
+func (x *Index) everything(cluster bool) (all []*Compiled) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for namespace, ns := range x.namespaces {
+		if (namespace == "") != cluster {
+			continue
+		}
+		for _, f := range ns.objects {
+			all = append(all, f.Compiled)
+		}
+	}
+	return all
+}
+
+// labelsOf are those of a namespace, as far as they are known.
+func (x *Index) labelsOf(namespace string) labels.Set {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if set, known := x.labels[namespace]; known {
+		return set
+	}
+	return labels.Set{corev1.LabelMetadataName: namespace}
+}
+
 func indexed(all []*Compiled) map[string]*namespaceIndex {
 	fresh := NewIndex()
 	for _, c := range all {

@@ -39,6 +39,7 @@ type Watcher struct {
 	logger     *slog.Logger
 	synced     [3]atomic.Bool // PodDefaults, ClusterPodDefaults, namespaces
 	contact    contact
+	gone       gone
 	lists      *lists
 }
 
@@ -53,7 +54,7 @@ const (
 // credentials in config must be allowed to list and watch poddefaults.kubeflow.org,
 // clusterpoddefaults.sallyport.io and namespaces.
 func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
-	w := &Watcher{index: NewIndex(), logger: logger}
+	w := &Watcher{index: NewIndex(), logger: logger, gone: gone{now: time.Now, objects: map[string][]goneObject{}}}
 	w.index.strict = true
 	config = rest.CopyConfig(config)
 	config.Wrap(w.contact.wrap)
@@ -130,6 +131,17 @@ func (w *Watcher) Len() int { return w.index.Len() }
 // change, or, about once a minute, that there was none. The zero time means never.
 func (w *Watcher) LastContact() time.Time { return w.contact.last() }
 
+// set adds an object, or replaces the one of the same name.
+func (w *Watcher) set(c *Compiled) {
+	w.gone.changed(w.index.get(c.namespace, c.name), c)
+	w.index.Set(c)
+}
+
+func (w *Watcher) delete(namespace, name string) {
+	w.gone.changed(w.index.get(namespace, name), nil)
+	w.index.Delete(namespace, name)
+}
+
 func (w *Watcher) add(c *Compiled) *Compiled {
 	if problem := c.Problem(); problem != nil {
 		w.logger.Warn("object can never work and is left out", "object", c.String(), "problem", problem)
@@ -146,13 +158,13 @@ type (
 )
 
 func (s podDefaultStore) Add(obj any) error {
-	return of(obj, func(pd *kubeflowv1alpha1.PodDefault) { s.index.Set(s.add(Compile(pd))) })
+	return of(obj, func(pd *kubeflowv1alpha1.PodDefault) { s.set(s.add(Compile(pd))) })
 }
 
 func (s podDefaultStore) Update(obj any) error { return s.Add(obj) }
 
 func (s podDefaultStore) Delete(obj any) error {
-	return of(obj, func(pd *kubeflowv1alpha1.PodDefault) { s.index.Delete(pd.Namespace, pd.Name) })
+	return of(obj, func(pd *kubeflowv1alpha1.PodDefault) { s.delete(pd.Namespace, pd.Name) })
 }
 
 func (s podDefaultStore) Replace(objects []any, _ string) error {
@@ -162,6 +174,7 @@ func (s podDefaultStore) Replace(objects []any, _ string) error {
 			return err
 		}
 	}
+	s.goneSince(all, false)
 	s.index.Replace(all)
 	s.synced[followsPodDefaults].Store(true)
 	return nil
@@ -170,13 +183,13 @@ func (s podDefaultStore) Replace(objects []any, _ string) error {
 func (s podDefaultStore) Resync() error { return nil }
 
 func (s clusterPodDefaultStore) Add(obj any) error {
-	return of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { s.index.Set(s.add(CompileCluster(cpd))) })
+	return of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { s.set(s.add(CompileCluster(cpd))) })
 }
 
 func (s clusterPodDefaultStore) Update(obj any) error { return s.Add(obj) }
 
 func (s clusterPodDefaultStore) Delete(obj any) error {
-	return of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { s.index.Delete("", cpd.Name) })
+	return of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { s.delete("", cpd.Name) })
 }
 
 func (s clusterPodDefaultStore) Replace(objects []any, _ string) error {
@@ -186,6 +199,7 @@ func (s clusterPodDefaultStore) Replace(objects []any, _ string) error {
 			return err
 		}
 	}
+	s.goneSince(all, true)
 	s.index.ReplaceCluster(all)
 	s.synced[followsClusterPodDefaults].Store(true)
 	return nil

@@ -4,8 +4,7 @@
 // add to the pods of many namespaces that a label selector picks.
 //
 // It has the fields of a PodDefault, and they mean the same; see package
-// github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1. PodDefaultIndex is what is made
-// of both kinds for a policy to read.
+// github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1.
 //
 // +kubebuilder:object:generate=true
 // +groupName=sallyport.io

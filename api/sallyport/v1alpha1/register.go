@@ -30,7 +30,7 @@ func Resource(resource string) schema.GroupVersionResource {
 // AddToScheme makes the kinds of this package and their lists known to a scheme. It
 // never returns an error; the signature is the one that scheme builders take.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &ClusterPodDefault{}, &ClusterPodDefaultList{}, &PodDefaultIndex{}, &PodDefaultIndexList{})
+	scheme.AddKnownTypes(GroupVersion, &ClusterPodDefault{}, &ClusterPodDefaultList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -69,6 +69,7 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 type build struct {
 	binary string
 	knows  map[string]bool
+	memory int // bytes that it has; 0 for any
 }
 
 var flagInHelp = regexp.MustCompile(`--([a-z][a-z0-9-]*)`)

@@ -23,6 +23,11 @@ type process struct {
 }
 
 func startProcess(dir, name, binary string, args ...string) (*process, error) {
+	return startProcessLimited(dir, name, binary, 0, args...)
+}
+
+// startProcessLimited is startProcess with as many bytes of memory; 0 for any.
+func startProcessLimited(dir, name, binary string, memory int, args ...string) (*process, error) {
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
 	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -32,11 +37,17 @@ func startProcess(dir, name, binary string, args ...string) (*process, error) {
 	p.cmd = exec.Command(binary, args...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the run to handle
+	ended := func() {}
+	if memory > 0 {
+		ended = limitMemory(p.cmd, name, memory)
+	}
 	if err := p.cmd.Start(); err != nil {
+		ended()
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	go func() {
 		p.err = p.cmd.Wait()
+		ended()
 		close(p.ended)
 	}()
 	return p, nil

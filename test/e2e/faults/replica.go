@@ -61,7 +61,7 @@ func (l *lab) startReplicaOf(b build, args ...string) (*replica, error) {
 		all = b.known(all)
 	}
 	var err error
-	r.process, err = startProcess(l.dir, fmt.Sprintf("replica-%04d", n), b.binary, all...)
+	r.process, err = startProcessLimited(l.dir, fmt.Sprintf("replica-%04d", n), b.binary, b.memory, all...)
 	if err == nil {
 		l.running = append(l.running, r)
 	}

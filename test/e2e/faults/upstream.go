@@ -7,6 +7,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -17,54 +19,82 @@ const recovery = 5 * time.Second
 // apiServerRestart ends kube-apiserver, by turns with SIGKILL and SIGTERM, and starts
 // it again.
 func apiServerRestart(ctx context.Context, l *lab, rounds int, out *result) error {
-	return l.upstream(ctx, rounds, out, func(round int) error {
+	fault := func(round int) error {
 		with := syscall.SIGKILL
 		if round%2 == 1 {
 			with = syscall.SIGTERM
 		}
 		return l.cp.restartAPIServer(ctx, with)
-	})
+	}
+	// Clients that do not wait for /readyz are asked, too: no policy may refuse what it is
+	// not about.
+	failures, err := l.upstream(ctx, rounds, out, fault, "--guard", "Backstop")
+	wedged := slices.DeleteFunc(failures, func(f attempt) bool { return !strings.Contains(f.err.Error(), "paramKind") })
+	out.requireNoFailure(wedged, " because the API server did not know yet what the policy reads")
+	return err
 }
 
 // etcdPause stops etcd for 10 s.
 func etcdPause(ctx context.Context, l *lab, rounds int, out *result) error {
-	return l.upstream(ctx, rounds, out, func(int) error {
+	_, err := l.upstream(ctx, rounds, out, func(int) error {
 		l.cp.etcd.signal(syscall.SIGSTOP)
 		sleep(ctx, l.pause())
 		l.cp.etcd.signal(syscall.SIGCONT)
 		return ctx.Err()
 	})
+	return err
 }
 
-// upstream makes a fault of what is above the replicas, in each round. A PodDefault
-// that is changed afterwards shows that the replicas follow again.
-func (l *lab) upstream(ctx context.Context, rounds int, out *result, fault func(round int) error) error {
-	live, err := l.deploy(ctx, 3)
+// awaitBackstop returns when a policy stands in for the webhook of these replicas.
+func awaitBackstop(ctx context.Context, live []*replica) error {
+	return await(ctx, time.Minute, "the policy that stands in", func(ctx context.Context) error {
+		for _, r := range live {
+			value, err := r.metric(ctx, "sallyport_registration_backstop_in_force")
+			if err != nil {
+				return err
+			}
+			if value != 1 {
+				return fmt.Errorf("%s knows of none", r.name)
+			}
+		}
+		return nil
+	})
+}
+
+// upstream makes a fault of what is above the replicas, in each round, and returns all
+// failures.
+func (l *lab) upstream(ctx context.Context, rounds int, out *result, fault func(round int) error, args ...string) ([]attempt, error) {
+	live, err := l.deploy(ctx, 3, args...)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if slices.Contains(args, "Backstop") {
+		if err := awaitBackstop(ctx, live); err != nil {
+			return nil, err
+		}
 	}
 	stop := l.watchReadiness(ctx, live)
 	defer stop()
 	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var periods []period
 	var slowest time.Duration
 	for round := range rounds {
 		from := time.Now()
 		if err := fault(round); err != nil {
-			return err
+			return nil, err
 		}
 		ended := time.Now()
 		first, err := s.awaitSuccess(ctx, ended, time.Minute)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		slowest = max(slowest, first.Sub(ended))
 		periods = append(periods, period{from: from, to: ended.Add(recovery)})
 		if !sleep(ctx, time.Until(ended.Add(recovery+3*time.Second))) {
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 	t := s.stop(ctx, out)
@@ -77,5 +107,5 @@ func (l *lab) upstream(ctx context.Context, rounds int, out *result, fault func(
 			out.problemf("%s ended: %v", r.name, r.err)
 		}
 	}
-	return l.withdraw(ctx, live)
+	return t.failures, l.withdraw(ctx, live)
 }

@@ -519,7 +519,7 @@ func (w *watch) end(t *testing.T, tolerated string) {
 func (c *cluster) component(t *testing.T) []string {
 	t.Helper()
 	u := &newUser{apiServer: c.apiServer}
-	derived := regexp.MustCompile(`^(pods|replicasets|endpointslices|endpoints|controllerrevisions|poddefaults|poddefaultindexes|leases|namespaces) `)
+	derived := regexp.MustCompile(`^(pods|replicasets|endpointslices|endpoints|controllerrevisions|poddefaults|podtemplates|leases|namespaces) `)
 	ours := regexp.MustCompile(`sallyport|poddefault|admission-webhook|webhook-certs`)
 	var out []string
 	for _, object := range u.everything(t) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
@@ -46,7 +47,8 @@ type Controller struct {
 	options    Options
 	log        *slog.Logger
 	client     rest.Interface // of PodDefaults
-	cluster    rest.Interface // of ClusterPodDefaults and indexes
+	cluster    rest.Interface // of ClusterPodDefaults
+	core       rest.Interface // of PodTemplates
 	namespaces metadata.Getter
 	metrics    *metrics
 	pace       pace
@@ -90,7 +92,10 @@ func NewController(config *rest.Config, options Options) (*Controller, error) {
 		return nil, fmt.Errorf("client for PodDefaults: %w", err)
 	}
 	if c.cluster, err = cluster.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
-		return nil, fmt.Errorf("client for ClusterPodDefaults and indexes: %w", err)
+		return nil, fmt.Errorf("client for ClusterPodDefaults: %w", err)
+	}
+	if c.core, err = cluster.Client(config, corev1.SchemeGroupVersion, corev1.AddToScheme); err != nil {
+		return nil, fmt.Errorf("client for PodTemplates: %w", err)
 	}
 	metadataClient, err := metadata.NewForConfig(config)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -124,16 +125,22 @@ func (c *testCluster) podDefault(t *testing.T, namespace, name, key string) {
 	}
 }
 
+// seen is what people see of an index.
+type seen struct{ objects, omitted, rest string }
+
 // await waits until the index of a namespace is as it should be.
-func (c *testCluster) await(t *testing.T, namespace, what string, holds func(sallyportv1alpha1.PodDefaultIndexSpec) bool) {
+func (c *testCluster) await(t *testing.T, namespace, what string, want seen) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	var index sallyportv1alpha1.PodDefaultIndex
+	var got seen
 	for {
-		index = sallyportv1alpha1.PodDefaultIndex{}
-		err := c.others.Get().Namespace(namespace).Resource(sallyportv1alpha1.PodDefaultIndexResource).Name(sallyportv1alpha1.PodDefaultIndexName).Do(ctx).Into(&index)
-		if err == nil && holds(index.Spec) {
+		index, err := c.CoreV1().PodTemplates(namespace).Get(ctx, TemplateName, metav1.GetOptions{})
+		if err == nil {
+			rest := index.Template.Spec.Containers[0]
+			got = seen{index.Annotations[ObjectsAnnotation], index.Annotations[OmittedAnnotation], strings.Join(rest.Args, ",")}
+		}
+		if err == nil && got == want {
 			return
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -141,7 +148,7 @@ func (c *testCluster) await(t *testing.T, namespace, what string, holds func(sal
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s: %+v", what, index.Spec)
+			t.Fatalf("waited in vain for %s: %+v", what, got)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -161,7 +168,7 @@ func TestIndexesOnAnAPIServer(t *testing.T) {
 	if err := c.controller.Ready(); err != nil {
 		t.Errorf("it says that it has become ready, and is not: %v", err)
 	}
-	c.await(t, "team-b", "an empty index", func(s sallyportv1alpha1.PodDefaultIndexSpec) bool { return s.Objects == 0 && s.Pages == nil })
+	c.await(t, "team-b", "an empty index", seen{"0", "0", ""})
 
 	// A thousand objects that come one after the other are few writes.
 	const many = 1000
@@ -169,7 +176,7 @@ func TestIndexesOnAnAPIServer(t *testing.T) {
 	for i := range many {
 		c.podDefault(t, "team-a", fmt.Sprintf("pd-%04d", i), fmt.Sprintf("key-%d", i))
 	}
-	c.await(t, "team-a", "all objects", func(s sallyportv1alpha1.PodDefaultIndexSpec) bool { return s.Objects == many && s.Omitted == 0 })
+	c.await(t, "team-a", "all objects", seen{fmt.Sprint(many), "0", ""})
 	writes := testutil.ToFloat64(c.controller.metrics.writes.WithLabelValues("success")) - before
 	t.Logf("%v writes for %d objects", writes, many)
 	if writes > many/4 {
@@ -182,17 +189,20 @@ func TestIndexesOnAnAPIServer(t *testing.T) {
 	if err := c.others.Post().Resource(sallyportv1alpha1.ClusterPodDefaultResource).Body(everywhere).Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)
 	}
-	listed := func(s sallyportv1alpha1.PodDefaultIndexSpec) bool {
-		return slices.Equal(s.Rest, []string{"cluster/everywhere"})
-	}
+	listed := seen{"1", "0", "cluster/everywhere"}
 	c.await(t, "team-b", "the ClusterPodDefault", listed)
 
 	// What somebody deletes or changes is put right.
-	one := c.others.Delete().Namespace("team-b").Resource(sallyportv1alpha1.PodDefaultIndexResource).Name(sallyportv1alpha1.PodDefaultIndexName)
-	if err := one.Do(t.Context()).Error(); err != nil {
+	templates := c.CoreV1().PodTemplates("team-b")
+	if err := templates.Delete(t.Context(), TemplateName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c.await(t, "team-b", "the index that was deleted", listed)
+	spoil := []byte(`[{"op": "replace", "path": "/template/spec/containers/0/args", "value": ["other"]}]`)
+	if _, err := templates.Patch(t.Context(), TemplateName, types.JSONPatchType, spoil, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.await(t, "team-b", "the index that was changed", listed)
 
 	// A namespace that comes later, and one that becomes the webhook's.
 	c.namespace(t, "team-c", map[string]string{"team": "b"})
@@ -205,14 +215,14 @@ func TestIndexesOnAnAPIServer(t *testing.T) {
 	if _, err := c.CoreV1().Namespaces().Update(t.Context(), nobody, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c.await(t, "nobody", "the index of a namespace that was relabelled", func(s sallyportv1alpha1.PodDefaultIndexSpec) bool { return s.Objects == 0 })
+	c.await(t, "nobody", "the index of a namespace that was relabelled", seen{"0", "0", ""})
 
 	// What goes is gone from the index.
 	gone := c.podDefaults.Delete().Namespace("team-a").Resource(kubeflowv1alpha1.PodDefaultResource)
 	if err := gone.Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)
 	}
-	c.await(t, "team-a", "an empty index", func(s sallyportv1alpha1.PodDefaultIndexSpec) bool { return s.Objects == 0 })
+	c.await(t, "team-a", "an empty index", seen{"0", "0", ""})
 	if failures := testutil.ToFloat64(c.controller.metrics.writes.WithLabelValues("failure")); failures > 0 {
 		t.Errorf("%v writes have failed", failures)
 	}

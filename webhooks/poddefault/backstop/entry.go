@@ -24,6 +24,7 @@ const clusterPrefix = "cluster/"
 // Entry is what an index has to know of an object that injects. It never changes.
 type Entry struct {
 	decision     string // its name in [poddefault.DecisionsAnnotation]
+	version      string // see [poddefault.Compiled.Version]
 	requirements []metav1.LabelSelectorRequirement
 	namespaces   labels.Selector // of a ClusterPodDefault
 	size         int             // of the JSON, at most
@@ -32,18 +33,20 @@ type Entry struct {
 // FromPodDefault returns nil for an object that changes no pod: one that can never
 // work, or is in mode Audit. Nothing is lost if a pod passes without it.
 func FromPodDefault(pd *kubeflowv1alpha1.PodDefault) *Entry {
-	if poddefault.Compile(pd).Problem() != nil {
+	compiled := poddefault.Compile(pd)
+	if compiled.Problem() != nil {
 		return nil
 	}
-	return newEntry(pd.Name, &pd.Spec)
+	return newEntry(pd.Name, compiled.Version(), &pd.Spec)
 }
 
 // FromClusterPodDefault is [FromPodDefault] for the other kind.
 func FromClusterPodDefault(cpd *sallyportv1alpha1.ClusterPodDefault) *Entry {
-	if poddefault.CompileCluster(cpd).Problem() != nil {
+	compiled := poddefault.CompileCluster(cpd)
+	if compiled.Problem() != nil {
 		return nil
 	}
-	e := newEntry(clusterPrefix+cpd.Name, &cpd.Spec.PodDefaultSpec)
+	e := newEntry(clusterPrefix+cpd.Name, compiled.Version(), &cpd.Spec.PodDefaultSpec)
 	if e == nil {
 		return nil
 	}
@@ -57,11 +60,11 @@ func FromClusterPodDefault(cpd *sallyportv1alpha1.ClusterPodDefault) *Entry {
 	return e
 }
 
-func newEntry(decision string, spec *kubeflowv1alpha1.PodDefaultSpec) *Entry {
+func newEntry(decision, version string, spec *kubeflowv1alpha1.PodDefaultSpec) *Entry {
 	if spec.Mode == kubeflowv1alpha1.ModeAudit {
 		return nil
 	}
-	e := &Entry{decision: decision, requirements: requirements(&spec.Selector)}
+	e := &Entry{decision: decision, version: version, requirements: requirements(&spec.Selector)}
 	text := len(e.text(-1))
 	e.size = text + len(`"",`)
 	for _, r := range e.requirements {

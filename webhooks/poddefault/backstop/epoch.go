@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -15,12 +16,10 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-
-	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
 
 // fieldManager owns the indexes. All installations write the same.
@@ -32,12 +31,13 @@ const writeTimeout = 15 * time.Second
 // digest tells indexes apart.
 type digest [sha256.Size]byte
 
-func digestOf(spec *sallyportv1alpha1.PodDefaultIndexSpec) (digest, int) {
-	encoded, err := json.Marshal(spec) // maps are sorted
-	if err != nil {
-		return digest{}, 0
+func sum(texts iter.Seq[string]) (out digest) {
+	h := sha256.New()
+	for text := range texts {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(text), text)
 	}
-	return sha256.Sum256(encoded), len(encoded)
+	h.Sum(out[:0])
+	return out
 }
 
 // epoch is what a replica knows from when it begins to lead until it ends.
@@ -61,7 +61,7 @@ type epoch struct {
 type plan struct {
 	next     time.Time // when it may be written again
 	failures int
-	omitted  int32
+	omitted  int
 }
 
 func newEpoch(c *Controller) *epoch {
@@ -165,7 +165,7 @@ func (e *Entry) identity() any {
 	if e.namespaces != nil {
 		namespaces = e.namespaces.String()
 	}
-	return []any{e.decision, e.requirements, namespaces}
+	return []any{e.decision, e.version, e.requirements, namespaces}
 }
 
 // replace makes the objects of a kind these and no others.
@@ -209,15 +209,15 @@ func (e *epoch) namespaceNames() []string {
 }
 
 // setLive tells of an index as it is in the cluster; nil if there is none.
-func (e *epoch) setLive(namespace string, spec *sallyportv1alpha1.PodDefaultIndexSpec) {
+func (e *epoch) setLive(namespace string, template *corev1.PodTemplate) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if spec == nil {
+	if template == nil {
 		delete(e.live, namespace)
 		e.complete = false
 		e.later(namespace, 0)
 	} else {
-		live, _ := digestOf(spec)
+		live, _ := digestOf(template)
 		if e.live[namespace] != live {
 			e.live[namespace] = live
 			e.later(namespace, 0)
@@ -278,11 +278,12 @@ func (e *epoch) write(ctx context.Context) {
 }
 
 func (e *epoch) writeOne(ctx context.Context, namespace string) {
-	spec, wanted, ok := e.wanted(namespace)
+	index, wanted, ok := e.wanted(namespace)
 	if !ok {
 		return
 	}
-	digest, size := digestOf(&spec)
+	template := index.Template(namespace)
+	digest, size := digestOf(template)
 	e.mu.Lock()
 	live, there := e.live[namespace]
 	right := there && live == digest
@@ -298,7 +299,7 @@ func (e *epoch) writeOne(ctx context.Context, namespace string) {
 	if e.limiter.Wait(ctx) != nil {
 		return
 	}
-	err := e.apply(ctx, namespace, spec)
+	err := e.apply(ctx, template)
 	if ctx.Err() != nil {
 		return
 	}
@@ -316,14 +317,14 @@ func (e *epoch) writeOne(ctx context.Context, namespace string) {
 	wanted.failures = 0
 	wanted.next = e.now().Add(max(e.pace.again, time.Duration(size)*2*time.Microsecond)) // half a megabyte a second
 	e.live[namespace] = digest
-	if spec.Omitted != wanted.omitted {
-		wanted.omitted = spec.Omitted
-		if spec.Omitted > 0 {
+	if index.Omitted != wanted.omitted {
+		wanted.omitted = index.Omitted
+		if index.Omitted > 0 {
 			e.log.Error("there is no room in the index for all objects: pods pass without them while no server answers",
-				"namespace", namespace, "objects", spec.Objects, "omitted", spec.Omitted)
+				"namespace", namespace, "objects", index.Objects, "omitted", index.Omitted)
 		}
 	}
-	var omitted int32
+	omitted := 0
 	for _, p := range e.plans {
 		omitted += p.omitted
 	}
@@ -332,12 +333,12 @@ func (e *epoch) writeOne(ctx context.Context, namespace string) {
 }
 
 // wanted is the index that a namespace is to have; false if it needs none.
-func (e *epoch) wanted(namespace string) (sallyportv1alpha1.PodDefaultIndexSpec, *plan, bool) {
+func (e *epoch) wanted(namespace string) (Index, *plan, bool) {
 	e.mu.Lock()
 	set, known := e.namespaces[namespace]
 	if !known || !e.selector.Matches(set) || len(e.loading) > 0 {
 		e.mu.Unlock()
-		return sallyportv1alpha1.PodDefaultIndexSpec{}, nil, false
+		return Index{}, nil, false
 	}
 	wanted := e.plans[namespace]
 	if wanted == nil {
@@ -356,20 +357,13 @@ func (e *epoch) wanted(namespace string) (sallyportv1alpha1.PodDefaultIndexSpec,
 	return Compile(entries), wanted, true
 }
 
-func (e *epoch) apply(ctx context.Context, namespace string, spec sallyportv1alpha1.PodDefaultIndexSpec) error {
+func (e *epoch) apply(ctx context.Context, template *corev1.PodTemplate) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	index := sallyportv1alpha1.PodDefaultIndex{
-		TypeMeta: metav1.TypeMeta{APIVersion: sallyportv1alpha1.GroupVersion.String(), Kind: sallyportv1alpha1.PodDefaultIndexKind},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: sallyportv1alpha1.PodDefaultIndexName, Labels: map[string]string{"app.kubernetes.io/managed-by": "sallyport"},
-		},
-		Spec: spec,
-	}
-	body, err := json.Marshal(&index)
+	body, err := json.Marshal(template)
 	if err != nil {
 		return err
 	}
-	return e.cluster.Patch(types.ApplyYAMLPatchType).Namespace(namespace).Resource(sallyportv1alpha1.PodDefaultIndexResource).Name(index.Name).
+	return e.core.Patch(types.ApplyYAMLPatchType).Namespace(template.Namespace).Resource(TemplateResource).Name(template.Name).
 		Param("fieldManager", fieldManager).Param("force", "true").Body(body).Do(ctx).Error()
 }

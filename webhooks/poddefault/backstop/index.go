@@ -9,9 +9,36 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
+
+// An Index files each object that injects into pods of a namespace: PodDefaults by their
+// name, ClusterPodDefaults as cluster/NAME, as the annotation of pods lists them. How it is
+// stored is in [Template].
+type Index struct {
+	// Objects is how many are filed; Omitted is how many are not, because there is no
+	// room: for them the policy does not stand in.
+	Objects, Omitted int
+	// Pages file objects by a label that a pod must have to be selected, in the order of
+	// the label's key.
+	Pages []Page
+	// Rest are the objects that no label can file, because pods without any may be
+	// selected; each as in a page.
+	Rest []string
+}
+
+// A Page is a part of an index. It is text and not a tree, and short: what a policy reads
+// costs something for each pod.
+type Page struct {
+	// From is the first key in the page, and Prefix what all keys begin with.
+	From, Prefix string
+	// Terms are labels with the objects that are filed under them, each as
+	// ";key=value:objects", or ";key:objects" if any value will do; the prefix of the key
+	// is left out. Objects are separated by commas. Each is NAME#VERSION and, separated by
+	// spaces, what else a pod must meet: "=key|value|value" for In, "!key|value|value" for
+	// NotIn, "+key" for Exists and "-key" for DoesNotExist. The name is "@N" if it is the key
+	// without its first N characters.
+	Terms string
+}
 
 const (
 	// maxIndexBytes is the JSON that an index may take, about; etcd takes 1.5 MiB.
@@ -29,10 +56,10 @@ const (
 // Compile makes the index of a namespace. The order of the entries does not matter:
 // equal ones give equal indexes. What there is no room for is counted, and left out: first
 // objects that are large by themselves, then the last ones by name.
-func Compile(entries []*Entry) sallyportv1alpha1.PodDefaultIndexSpec {
+func Compile(entries []*Entry) Index {
 	entries = slices.Clone(entries)
 	slices.SortFunc(entries, func(a, b *Entry) int { return strings.Compare(a.decision, b.decision) })
-	var index sallyportv1alpha1.PodDefaultIndexSpec
+	var index Index
 	total := 0
 	kept := entries[:0]
 	for _, e := range entries {
@@ -43,7 +70,7 @@ func Compile(entries []*Entry) sallyportv1alpha1.PodDefaultIndexSpec {
 		total += e.size
 		kept = append(kept, e)
 	}
-	index.Objects = int32(len(kept)) //nolint:gosec // an entry has several bytes, so there are fewer than maxIndexBytes
+	index.Objects = len(kept)
 	popularity := map[string]int{}
 	for _, e := range kept {
 		for _, r := range e.requirements {
@@ -78,8 +105,8 @@ func Compile(entries []*Entry) sallyportv1alpha1.PodDefaultIndexSpec {
 // pages keeps the terms of a key together, and gives pages of their own to keys that
 // have so much in common that leaving it out saves more than the page costs. The keys are
 // sorted.
-func pages(keys []string, byKey map[string]map[string][]string) []sallyportv1alpha1.PodDefaultIndexPage {
-	var out []sallyportv1alpha1.PodDefaultIndexPage
+func pages(keys []string, byKey map[string]map[string][]string) []Page {
+	var out []Page
 	var page []string
 	size := 0
 	flush := func() {
@@ -112,7 +139,7 @@ func pages(keys []string, byKey map[string]map[string][]string) []sallyportv1alp
 	return out
 }
 
-func newPage(keys []string, byKey map[string]map[string][]string) sallyportv1alpha1.PodDefaultIndexPage {
+func newPage(keys []string, byKey map[string]map[string][]string) Page {
 	prefix := commonPrefix(keys)
 	var text strings.Builder
 	for _, key := range keys {
@@ -120,7 +147,7 @@ func newPage(keys []string, byKey map[string]map[string][]string) sallyportv1alp
 			text.WriteString(";" + strings.TrimPrefix(term, prefix) + ":" + strings.Join(byKey[key][term], ","))
 		}
 	}
-	return sallyportv1alpha1.PodDefaultIndexPage{From: keys[0], Prefix: prefix, Terms: text.String()}
+	return Page{From: keys[0], Prefix: prefix, Terms: text.String()}
 }
 
 func termBytes(terms map[string][]string) (n int) {
@@ -164,9 +191,9 @@ func (e *Entry) filedBy(popularity map[string]int) int {
 }
 
 // text is the name of an object and what a pod must meet that was found by the
-// requirement; see [sallyportv1alpha1.PodDefaultIndexPage].
+// requirement; see [Page].
 func (e *Entry) text(by int) string {
-	out := []string{e.decision}
+	out := []string{e.decision + "#" + e.version}
 	for i, r := range e.requirements {
 		if i == by && covered(r) {
 			continue

@@ -20,10 +20,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sallyport_poddefault_index_writes_total",
-			Help: "PodDefaultIndexes that were written, by result: success or failure.",
+			Help: "Indexes of PodDefaults, which the backstop reads, that were written, by result: success or failure.",
 		}, []string{"result"}),
 		indexes: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sallyport_poddefault_indexes", Help: "PodDefaultIndexes in the cluster; 0 where another replica leads.",
+			Name: "sallyport_poddefault_indexes", Help: "Indexes of PodDefaults in the cluster, which the backstop reads; 0 where another replica leads.",
 		}),
 		omitted: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sallyport_poddefault_index_omitted",

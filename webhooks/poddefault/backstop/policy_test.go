@@ -14,7 +14,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -66,15 +65,8 @@ func policy(t testing.TB) validating.Validator {
 }
 
 // verdict is the policy's; refused with a message, or empty.
-func verdict(t interface{ Fatalf(string, ...any) }, p validating.Validator, index sallyportv1alpha1.PodDefaultIndexSpec, pod *corev1.Pod) string {
-	raw, err := json.Marshal(&sallyportv1alpha1.PodDefaultIndex{Spec: index})
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	param := &unstructured.Unstructured{}
-	if err := json.Unmarshal(raw, &param.Object); err != nil {
-		t.Fatalf("%v", err)
-	}
+func verdict(t interface{ Fatalf(string, ...any) }, p validating.Validator, index Index, pod *corev1.Pod) string {
+	param := index.Template(testNamespace)
 	kind, resource := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	attributes := apiserveradmission.NewAttributesRecord(pod, nil, kind, testNamespace, pod.Name, resource, "", apiserveradmission.Create, nil, false, nil)
 	versioned := &apiserveradmission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: apiserveradmission.NewLazyObject(pod)}
@@ -177,7 +169,7 @@ func drawWorld(t *rapid.T) *world {
 }
 
 // index is that of the policy, inject runs the webhook.
-func (w *world) index() sallyportv1alpha1.PodDefaultIndexSpec {
+func (w *world) index() Index {
 	var entries []*Entry
 	for _, pd := range w.podDefaults {
 		if e := FromPodDefault(pd); e != nil && e.selects(w.namespace) {
@@ -271,6 +263,7 @@ func TestARefusalNamesTheObjects(t *testing.T) {
 	gpu.Spec.Selector.MatchLabels = map[string]string{"gpu": "true"}
 	proxy := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "proxy"}}
 	index := Compile([]*Entry{FromPodDefault(gpu), FromClusterPodDefault(proxy)})
+	goneNow := "gpu#" + poddefault.Compile(gpu).Version()
 	for name, test := range map[string]struct {
 		labels, annotations map[string]string
 		message             string
@@ -279,6 +272,9 @@ func TestARefusalNamesTheObjects(t *testing.T) {
 		"one is missing":                         {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy"}, "kubectl sallyport explain"},
 		"all are listed":                         {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy,gpu,other"}, ""},
 		"a name that begins like another one":    {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy,gpu2"}, "kubectl sallyport explain"},
+		"one is gone, the other is listed":       {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy", poddefault.GoneAnnotation: goneNow}, ""},
+		"both are gone":                          {map[string]string{"gpu": "true"}, map[string]string{poddefault.GoneAnnotation: "cluster/proxy#" + poddefault.CompileCluster(proxy).Version() + "," + goneNow}, ""},
+		"an older one of that name is gone":      {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy", poddefault.GoneAnnotation: "gpu#older0"}, "kubectl sallyport explain"},
 		"a pod that excludes itself is admitted": {map[string]string{"gpu": "true"}, map[string]string{poddefault.ExcludeAnnotation: "true"}, ""},
 		"a pod that excludes itself by halves":   {map[string]string{"gpu": "true"}, map[string]string{poddefault.ExcludeAnnotation: "yes"}, "did not answer: cluster/proxy, gpu. Create"},
 		"a mirror pod is for nobody":             {map[string]string{"gpu": "true"}, map[string]string{poddefault.MirrorAnnotation: ""}, ""},
@@ -364,7 +360,7 @@ func TestWhatHasNoRoomIsCounted(t *testing.T) {
 	small := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Name: "small"}}
 	small.Spec.Selector.MatchLabels = map[string]string{"a": "1"}
 	index := Compile([]*Entry{FromPodDefault(huge), FromPodDefault(small)})
-	if index.Omitted != 1 || index.Objects != 1 || len(index.Pages) != 1 || index.Pages[0].Terms != ";=1:small" {
+	if index.Omitted != 1 || index.Objects != 1 || len(index.Pages) != 1 || index.Pages[0].Terms != ";=1:small#"+poddefault.Compile(small).Version() {
 		t.Errorf("the index: %+v", index)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -91,17 +92,17 @@ func (e *epoch) kinds() []kind {
 			},
 		},
 		{
-			name: sallyportv1alpha1.PodDefaultIndexResource, example: &sallyportv1alpha1.PodDefaultIndex{},
-			from: cache.NewListWatchFromClient(e.cluster, sallyportv1alpha1.PodDefaultIndexResource, metav1.NamespaceAll,
-				fields.OneTermEqualSelector("metadata.name", sallyportv1alpha1.PodDefaultIndexName)),
-			to: store[*sallyportv1alpha1.PodDefaultIndex]{
-				set:  func(index *sallyportv1alpha1.PodDefaultIndex) { e.setLive(index.Namespace, &index.Spec) },
-				gone: func(index *sallyportv1alpha1.PodDefaultIndex) { e.setLive(index.Namespace, nil) },
-				replace: func(list []*sallyportv1alpha1.PodDefaultIndex) {
+			name: TemplateResource, example: &corev1.PodTemplate{},
+			from: cache.NewListWatchFromClient(e.core, TemplateResource, metav1.NamespaceAll,
+				fields.OneTermEqualSelector("metadata.name", TemplateName)),
+			to: store[*corev1.PodTemplate]{
+				set:  func(index *corev1.PodTemplate) { e.setLive(index.Namespace, index) },
+				gone: func(index *corev1.PodTemplate) { e.setLive(index.Namespace, nil) },
+				replace: func(list []*corev1.PodTemplate) {
 					there := make(map[string]bool, len(list))
 					for _, index := range list {
 						there[index.Namespace] = true
-						e.setLive(index.Namespace, &index.Spec)
+						e.setLive(index.Namespace, index)
 					}
 					for _, namespace := range e.liveNames() {
 						if !there[namespace] {

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// GoneAnnotation lists objects that would have selected the pod until a moment ago, and
+// were deleted since, or select other pods: each as NAME#VERSION, with the name as in
+// [DecisionsAnnotation], sorted, with commas between them. Whoever has an older list of
+// what selects which pods learns from it that nothing is missing from the pod. See
+// [Watcher.TellGone].
+const GoneAnnotation = "sallyport.io/poddefaults-gone"
+
+const (
+	// keptGone is how long it is remembered: longer than until another replica leads, and
+	// has written what it knows.
+	keptGone = 2 * time.Minute
+	// mostGone are those that are remembered of a namespace.
+	mostGone = 1000
+)
+
+// Version tells apart what of an object says which pods it is for. It changes with the
+// selectors, and with the object if it is deleted and created again.
+func (c *Compiled) Version() string { return c.version }
+
+func versionOf(uid types.UID, selector, namespaces *metav1.LabelSelector) string {
+	encoded, _ := json.Marshal([]any{uid, selector, namespaces}) // maps are sorted
+	sum := sha256.Sum256(encoded)
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:6]
+}
+
+// gone remembers objects that a watch has seen go.
+type gone struct {
+	now  func() time.Time
+	last atomic.Int64 // when the last one went, in nanoseconds
+
+	mu      sync.Mutex
+	objects map[string][]goneObject // by namespace, the oldest first
+	swept   time.Time
+}
+
+type goneObject struct {
+	text                 string
+	selector, namespaces labels.Selector
+	at                   time.Time
+}
+
+// changed notes that an object is another one now, or nil.
+func (g *gone) changed(before, now *Compiled) {
+	if before == nil || !before.injects() || now != nil && now.injects() && now.version == before.version {
+		return
+	}
+	at := g.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if at.Sub(g.swept) > keptGone {
+		for namespace := range g.objects {
+			g.sweep(namespace, at)
+		}
+		g.swept = at
+	}
+	g.objects[before.namespace] = append(g.objects[before.namespace],
+		goneObject{before.decision + "#" + before.version, before.selector, before.namespaces, at})
+	g.sweep(before.namespace, at)
+	g.last.Store(at.UnixNano())
+}
+
+func (g *gone) sweep(namespace string, now time.Time) {
+	list := g.objects[namespace]
+	for len(list) > mostGone || len(list) > 0 && now.Sub(list[0].at) > keptGone {
+		list = list[1:]
+	}
+	if g.objects[namespace] = list; len(list) == 0 {
+		delete(g.objects, namespace)
+	}
+}
+
+// injects tells whether pods may get something from the object.
+func (c *Compiled) injects() bool { return c.problem == nil && !c.audit && c.selector != nil }
+
+// selected are those that would have selected a pod.
+func (g *gone) selected(namespace string, set labels.Set, pod labels.Labels) (texts []string) {
+	now := g.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, of := range []string{namespace, ""} {
+		for _, o := range g.objects[of] {
+			if now.Sub(o.at) <= keptGone && (o.namespaces == nil || o.namespaces.Matches(set)) && o.selector.Matches(pod) {
+				texts = append(texts, o.text)
+			}
+		}
+	}
+	return texts
+}
+
+// none is true if nothing went lately. It costs next to nothing.
+func (g *gone) none() bool { return g.now().UnixNano()-g.last.Load() > int64(keptGone) }
+
+// TellGone has pods that are admitted carry [GoneAnnotation] where there is something to
+// tell. It is for webhooks with a backstop: what its policy reads is written by one replica,
+// and there may be none for a while.
+func (w *Watcher) TellGone(next admission.Handler) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
+		response, err := next.Handle(ctx, req)
+		if err != nil || !response.Allowed || w.gone.none() || req.Operation != admissionv1.Create || req.SubResource != "" {
+			return response, err
+		}
+		meta, ok := readMetadata(req.Object.Raw)
+		if !ok || meta.annotations.Has(MirrorAnnotation) || meta.annotations.Get(ExcludeAnnotation) == "true" {
+			return response, nil
+		}
+		namespace := meta.namespace
+		if namespace == "" {
+			namespace = req.Namespace
+		}
+		pod := labels.Set{}
+		for _, l := range meta.labels.list {
+			pod[string(l.key)] = string(l.value)
+		}
+		addedLabels(response.Patch, pod)
+		texts := w.gone.selected(namespace, w.index.labelsOf(namespace), pod)
+		told := meta.annotations.Get(GoneAnnotation)
+		if told != "" {
+			texts = append(texts, strings.Split(told, ",")...)
+		}
+		slices.Sort(texts)
+		value := strings.Join(slices.Compact(texts), ",")
+		if value == told {
+			return response, nil
+		}
+		out := *response
+		out.Patch = append(slices.Clip(response.Patch), tellGone(response.Patch, meta.rawAnnotations, value))
+		return &out, nil
+	})
+}
+
+const annotationsPath, labelsPath = "/metadata/annotations", "/metadata/labels"
+
+// tellGone is the operation that comes after those of a patch.
+func tellGone(patch jsonpatch.Patch, annotations jsontext.Value, value string) jsonpatch.Operation {
+	there := len(annotations) > 0 && annotations.Kind() == '{' || slices.ContainsFunc(patch, func(op jsonpatch.Operation) bool {
+		return strings.HasPrefix(op.Path, annotationsPath)
+	})
+	if there {
+		return jsonpatch.Operation{Op: "add", Path: annotationsPath + "/" + strings.ReplaceAll(GoneAnnotation, "/", "~1"), Value: quote(value)}
+	}
+	return jsonpatch.Operation{Op: "add", Path: annotationsPath, Value: encode(map[string]string{GoneAnnotation: value})}
+}
+
+// addedLabels adds to the labels of a pod those that a patch does.
+func addedLabels(patch jsonpatch.Patch, to labels.Set) {
+	for _, op := range patch {
+		rest, ok := strings.CutPrefix(op.Path, labelsPath)
+		if !ok {
+			continue
+		}
+		if rest == "" {
+			var all map[string]string
+			if json.Unmarshal(op.Value, &all) == nil {
+				for key, value := range all {
+					to[key] = value
+				}
+			}
+			continue
+		}
+		var value string
+		if json.Unmarshal(op.Value, &value) == nil {
+			to[strings.NewReplacer("~1", "/", "~0", "~").Replace(rest[1:])] = value
+		}
+	}
+}
+
+// goneSince compares what was known with what a list says.
+func (w *Watcher) goneSince(now []*Compiled, cluster bool) {
+	there := make(map[types.NamespacedName]*Compiled, len(now))
+	for _, c := range now {
+		there[types.NamespacedName{Namespace: c.namespace, Name: c.name}] = c
+	}
+	for _, before := range w.index.everything(cluster) {
+		w.gone.changed(before, there[types.NamespacedName{Namespace: before.namespace, Name: before.name}])
+	}
+}
