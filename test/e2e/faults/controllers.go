@@ -33,6 +33,7 @@ func conflicting(ctx context.Context, l *lab, rounds int, out *result) error {
 	}
 	l.progress.sayf("  %d PodDefaults after %s", many, time.Since(began).Round(time.Second))
 	for round := range rounds {
+		began := time.Now()
 		live := make([]*replica, 2)
 		for i := range live {
 			var err error
@@ -55,11 +56,13 @@ func conflicting(ctx context.Context, l *lab, rounds int, out *result) error {
 		if err != nil {
 			return err
 		}
-		began := time.Now()
 		if _, err := awaitOne(ctx, 5*time.Minute, live, "sallyport_poddefaults_conflicting", float64(many)); err != nil {
 			out.problemf("%v", err)
 		}
 		out.notef("%d conflicts known after %.0f s", many, time.Since(began).Seconds())
+		if !sleep(ctx, 10*time.Second) { // the statuses are written
+			return ctx.Err()
+		}
 		out.requireNothingLost(s.stop(ctx, out))
 		for _, r := range live {
 			r.checkMemory(out, memoryLimit)
