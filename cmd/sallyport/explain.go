@@ -145,10 +145,8 @@ func (o *defaultsOptions) explain(cmd *cobra.Command, args []string, output stri
 		pods = append(pods, made...)
 	}
 	for _, pod := range pods {
-		if pod.maker != nil {
-			if err := o.checker.checkMade(cmd.Context(), pod); err != nil {
-				return err
-			}
+		if err := o.checker.checkMade(cmd.Context(), pod); err != nil {
+			return err
 		}
 		e, err := x.explain(cmd.Context(), pod)
 		if err != nil {

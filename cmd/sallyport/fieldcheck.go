@@ -88,10 +88,13 @@ func (c *fieldChecker) check(ctx context.Context, objects ...*object) error {
 	return errors.Join(errs...)
 }
 
-// checkMade checks a pod of a kind of which nothing else is known; others were checked with
-// what makes them. It says so if the pod's template was found by its shape alone.
+// checkMade checks a pod that is made by a kind of which nothing else is known; others were
+// checked with what makes them, or by themselves. It says so if the pod's template was found by its shape alone.
 func (c *fieldChecker) checkMade(ctx context.Context, pod *object) error {
 	of := pod.maker
+	if of == nil {
+		return nil
+	}
 	if of.guessed {
 		note(c.notes, "note: %s: the kind %s is not known: a pod template was found at %s; labels and names that its controller gives are left out",
 			of.at(), of.gvk().GroupKind(), of.template)

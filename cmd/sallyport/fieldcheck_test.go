@@ -150,3 +150,11 @@ func FuzzFieldCheck(f *testing.F) {
 		}
 	})
 }
+
+func TestPodsThatNobodyMakesAreNotCheckedTwice(t *testing.T) {
+	var notes strings.Builder
+	checker := newFieldChecker(validateStrict, &notes, &definitions{})
+	if err := checker.checkMade(t.Context(), one(t, otherYAML+"  newer: {}\n")); err != nil || notes.Len() > 0 {
+		t.Errorf("%v, %s", err, notes.String())
+	}
+}

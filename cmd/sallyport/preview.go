@@ -124,7 +124,7 @@ func (o *previewOptions) given(cmd *cobra.Command, c *cluster, args []string) ([
 		return nil, err
 	}
 	var out []*clusterDefault
-	for _, object := range objects {
+	for i, object := range objects {
 		if object.Namespace == "" && object.Kind == kubeflowv1alpha1.PodDefaultKind {
 			if object, err = inNamespace(object, c.namespace); err != nil {
 				return nil, err
@@ -135,6 +135,7 @@ func (o *previewOptions) given(cmd *cobra.Command, c *cluster, args []string) ([
 				return nil, err
 			}
 		}
+		objects[i] = object
 		d, err := readDefault(object)
 		if err != nil {
 			return nil, err
@@ -270,9 +271,12 @@ func (o *previewOptions) previewNamespace(cmd *cobra.Command, c *cluster, namesp
 			after = after.with(d)
 		}
 	}
-	workloads, err := c.workloads(cmd.Context(), namespace, cmd.ErrOrStderr())
+	workloads, unseen, err := c.workloads(cmd.Context(), namespace, cmd.ErrOrStderr())
 	if err != nil {
 		return err
+	}
+	for _, what := range unseen {
+		p.unseen = append(p.unseen, what+" of "+namespace)
 	}
 	for _, workload := range workloads {
 		pods, err := podsOf(workload, namespace, c.find(cmd.Context()))
@@ -297,17 +301,20 @@ func (o *previewOptions) previewNamespace(cmd *cobra.Command, c *cluster, namesp
 }
 
 // workloads are what makes pods in a namespace, in the order of kinds and names: those
-// that nobody else of them makes.
-func (c *cluster) workloads(ctx context.Context, namespace string, notes io.Writer) ([]*object, error) {
-	var all, out []*object
+// that nobody else of them makes. Unseen are the kinds that may not be listed.
+func (c *cluster) workloads(ctx context.Context, namespace string, notes io.Writer) (out []*object, unseen []string, err error) {
+	var all []*object
 	for _, kind := range slices.Concat(workloadKinds[1:], workloadKinds[:1]) { // pods last
 		// Those of others are seen by what they make, and nothing makes pods of a PodTemplate.
 		if !kind.builtIn() || kind.kind == "PodTemplate" {
 			continue
 		}
-		objects, _, err := c.listIfAllowed(ctx, kind.resource, kind.path(namespace), notes)
+		objects, hidden, err := c.listIfAllowed(ctx, kind.resource, kind.path(namespace), notes)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if hidden {
+			unseen = append(unseen, kind.resource)
 		}
 		all = append(all, objects...)
 	}
@@ -329,7 +336,7 @@ func (c *cluster) workloads(ctx context.Context, namespace string, notes io.Writ
 		}
 		out = append(out, o)
 	}
-	return out, nil
+	return out, unseen, nil
 }
 
 // finished tells whether a Job or pod makes no pod any more.
@@ -351,6 +358,7 @@ type previewPrinter struct {
 	out                             io.Writer
 	color, names                    bool
 	looked, changed, denied, spared int
+	unseen                          []string
 }
 
 func (p *previewPrinter) print(workload *object, was, is *outcome) error {
@@ -392,8 +400,13 @@ func (p *previewPrinter) print(workload *object, was, is *outcome) error {
 // summary ends the output, and says how it went.
 func (p *previewPrinter) summary() error {
 	_, err := fmt.Fprintf(p.out, "%d of %d workloads would change, %d would be denied, %d would be denied no more\n", p.changed, p.looked, p.denied, p.spared)
-	if err == nil && p.denied > 0 {
-		err = exitStatus(exitDenied)
+	switch {
+	case err != nil:
+		return err
+	case p.denied > 0:
+		return exitStatus(exitDenied)
+	case len(p.unseen) > 0:
+		return fmt.Errorf("not all was looked at: you may not list %s; ask somebody who may", strings.Join(p.unseen, ", "))
 	}
-	return err
+	return nil
 }
