@@ -166,6 +166,10 @@ func (k *Keeper) watchBackstop(ctx context.Context, watches *sync.WaitGroup, web
 	return errors.Join(errs...)
 }
 
+// errUnseen is what is waited for before anything of a backstop is written: what is there
+// may have to go first.
+var errUnseen = fmt.Errorf("the backstop waits: %s and %s are not seen yet (is this Kubernetes 1.30 or later, and may this server list them?)", policyKind, bindingKind)
+
 // passBackstop makes the policy and its binding what they should be, and says what they
 // wait for. If the configurations could not be written, the webhook may still fail open:
 // then nothing is taken away.
@@ -178,7 +182,7 @@ func (k *Keeper) passBackstop(ctx context.Context, full bool, policies Policies,
 		k.options.Logger.Info("no policy stands in for the webhook, which fails closed", "why", waiting)
 	}
 	k.backstop.told = told
-	if k.find(policyKind) == nil || policies.Policy == nil && failed != nil {
+	if k.find(policyKind) == nil || errors.Is(waiting, errUnseen) || policies.Policy == nil && failed != nil {
 		return result{}
 	}
 	return k.passHalf(ctx, &k.policies, full, func([]byte) (wanted, error) { return wantedOf(policies), nil })
@@ -213,7 +217,7 @@ func (k *Keeper) backstopState(webhooks []admission.Webhook) (registered []admis
 	livePolicy, policySeen := policy.live()
 	liveBinding, bindingSeen := binding.live()
 	if !policySeen || !bindingSeen {
-		return webhooks, wanted, again, fmt.Errorf("the backstop waits: %s and %s are not seen yet (is this Kubernetes 1.30 or later, and may this server list them?)", policyKind, bindingKind)
+		return webhooks, wanted, again, errUnseen
 	}
 	if kind := paramKind(livePolicy); kind != nil && *kind != w.Backstop.Param {
 		k.backstop.since = time.Time{}

@@ -51,7 +51,7 @@ func versionOf(uid types.UID, selector, namespaces *metav1.LabelSelector) string
 // gone remembers objects that a watch has seen go.
 type gone struct {
 	now  func() time.Time
-	last atomic.Int64 // when the last one went, in nanoseconds
+	last atomic.Pointer[time.Time] // when the last one went; nil: never
 
 	mu      sync.Mutex
 	objects map[string][]goneObject // by namespace, the oldest first
@@ -81,7 +81,7 @@ func (g *gone) changed(before, now *Compiled) {
 	g.objects[before.namespace] = append(g.objects[before.namespace],
 		goneObject{before.decision + "#" + before.version, before.selector, before.namespaces, at})
 	g.sweep(before.namespace, at)
-	g.last.Store(at.UnixNano())
+	g.last.Store(&at)
 }
 
 func (g *gone) sweep(namespace string, now time.Time) {
@@ -113,7 +113,10 @@ func (g *gone) selected(namespace string, set labels.Set, pod labels.Labels) (te
 }
 
 // none is true if nothing went lately. It costs next to nothing.
-func (g *gone) none() bool { return g.now().UnixNano()-g.last.Load() > int64(keptGone) }
+func (g *gone) none() bool {
+	last := g.last.Load()
+	return last == nil || g.now().Sub(*last) > keptGone // clocks may be set meanwhile
+}
 
 // TellGone has pods that are admitted carry [GoneAnnotation] where there is something to
 // tell. It is for webhooks with a backstop: what its policy reads is written by one replica,

@@ -40,6 +40,7 @@ type Watcher struct {
 	synced     [3]atomic.Bool // PodDefaults, ClusterPodDefaults, namespaces
 	contact    contact
 	gone       gone
+	trouble    trouble
 	lists      *lists
 }
 
@@ -93,7 +94,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 }
 
 func (w *Watcher) follow(name string, example any, store cache.ReflectorStore, from cache.ListerWatcher) {
-	w.reflectors = append(w.reflectors, cluster.Reflector(name, w.logger, cluster.Soon, from, example, store))
+	w.reflectors = append(w.reflectors, cluster.Reflector(name, w.logger, cluster.Soon, w.trouble.noting(name, from), example, store))
 }
 
 // Run follows all of them until the context ends.

@@ -56,6 +56,9 @@ type Neighbours interface {
 	Neighbours(namespace string) []*poddefault.Compiled
 }
 
+// A reader is a [Neighbours] that may lose the right to read. Its error says which.
+type reader interface{ Trouble() error }
+
 // New defines the webhook. With [Enforce] it fails closed, otherwise open: a mistake
 // in an object is found again when it would be applied, a missing right is not. With
 // which neighbours an object disagrees is told to its author, unless they are nil.
@@ -171,6 +174,11 @@ func (h *handler) check(ctx context.Context, req *admissionv1.AdmissionRequest, 
 				}
 				return known
 			})
+		}
+	}
+	if reader, ok := h.neighbours.(reader); ok {
+		if err := reader.Trouble(); err != nil {
+			resp.Warn("it has no effect on pods for now, because the server may not read such objects any more, see 'sallyport doctor': " + err.Error())
 		}
 	}
 	resp.Warn(warnings...)

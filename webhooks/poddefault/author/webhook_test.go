@@ -290,6 +290,23 @@ func TestNeighboursThatDisagreeAreNamed(t *testing.T) {
 	}
 }
 
+// blind is an index whose server may not read any more.
+type blind struct{ *poddefault.Index }
+
+func (blind) Trouble() error { return errors.New("poddefaults.kubeflow.org is forbidden") }
+
+func TestAuthorsAreToldThatTheServerMayNotRead(t *testing.T) {
+	webhook, err := New(&rights{namespaces: []string{"team-a"}}, blind{poddefault.NewIndex()}, Enforce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := webhook.Handler.Handle(t.Context(), request(t, admissionv1.Create, podDefaults, good, ""))
+	if err != nil || !resp.Allowed || len(resp.Warnings) != 1 || !strings.Contains(resp.Warnings[0], "no effect on pods for now") ||
+		!strings.Contains(resp.Warnings[0], "poddefaults.kubeflow.org is forbidden") {
+		t.Errorf("%+v, %v", resp, err)
+	}
+}
+
 func FuzzJudge(f *testing.F) {
 	f.Add([]byte(`{"selector":{"matchLabels":{"a":"true"}},"env":[{"name":"A","value":"b"}]}`))
 	f.Add([]byte(`{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":null}}}`))

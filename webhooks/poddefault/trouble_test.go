@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+)
+
+func TestRightsThatWereWithdrawnAreTold(t *testing.T) {
+	var failure error
+	w := &Watcher{}
+	from := cache.ToListerWatcherWithContext(w.trouble.noting("poddefaults", &cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			return &kubeflowv1alpha1.PodDefaultList{}, failure
+		},
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			return watch.NewFake(), failure
+		},
+	}))
+	resource := kubeflowv1alpha1.Resource(kubeflowv1alpha1.PodDefaultResource).GroupResource()
+	for _, step := range []struct {
+		what    string
+		failure error
+		watch   bool
+		want    string
+	}{
+		{"all is well", nil, false, ""},
+		{"the API server is away", errors.New("connection refused"), false, ""},
+		{"the watch is forbidden", apierrors.NewForbidden(resource, "", errors.New("RBAC")), true, "poddefaults.kubeflow.org is forbidden"},
+		{"the API server is away then", errors.New("connection refused"), false, "poddefaults.kubeflow.org is forbidden"},
+		{"the right is back", nil, false, ""},
+		{"the credentials are not", apierrors.NewUnauthorized("expired"), false, "expired"},
+	} {
+		failure = step.failure
+		var err error
+		if step.watch {
+			_, err = from.WatchWithContext(t.Context(), metav1.ListOptions{})
+		} else {
+			_, err = from.ListWithContext(t.Context(), metav1.ListOptions{})
+		}
+		if !errors.Is(err, step.failure) {
+			t.Fatalf("%s: %v", step.what, err)
+		}
+		if got := w.Trouble(); (got == nil) != (step.want == "") || got != nil && !strings.Contains(got.Error(), step.want) {
+			t.Errorf("%s: %v", step.what, got)
+		}
+	}
+}
