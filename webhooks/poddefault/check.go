@@ -346,6 +346,13 @@ func (c *checker) podFields(path *field.Path) {
 
 // suspicions warns of what may well be meant.
 func (c *checker) suspicions(path *field.Path) {
+	if wanted, to := c.spec.Resources, c.spec.ContainerSelector; wanted != nil && (to == nil || !to.First && len(to.Names) != 1) {
+		for _, name := range slices.Sorted(maps.Keys(wanted.Limits)) {
+			if extended(name) {
+				c.warn(path.Child("resources", "limits").Key(string(name)), "each container that gets it has its own; with containerSelector.first the first one of the pod alone does")
+			}
+		}
+	}
 	if reason := UISelectable(&c.spec.Selector); reason != "" {
 		c.warn(path.Child("selector"), "%s", reason)
 	}

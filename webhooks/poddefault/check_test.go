@@ -87,15 +87,17 @@ func TestCheckWarnsOfWhatIsSuspicious(t *testing.T) {
 	for data, want := range map[string]string{
 		`{selector: {matchLabels: {use: "true"}}}`: "",
 		`{selector: {}}`: "spec.selector: the selector is empty",
-		`{selector: {matchLabels: {use: "yes"}}}`:                                                                             `another value of the label use than "true"`,
-		`{selector: {matchLabels: {a: "true", b: "true"}}}`:                                                                   "several matchLabels",
-		`{selector: {matchExpressions: [{key: a, operator: Exists}]}}`:                                                        "no matchLabels",
-		`{selector: {matchLabels: {use: "true"}}, env: [{name: A, value: x}, {name: A, value: x}]}`:                           "spec.env[1]: it is the same as spec.env[0], and counts once",
-		`{selector: {matchLabels: {use: "true"}}, sidecars: [{name: a, image: a}, {name: b, image: b}, {name: a, image: a}]}`: "spec.sidecars[2]: it is the same as spec.sidecars[0], and counts once",
-		`{selector: {matchLabels: {use: "true"}}, volumeMounts: [{name: v, mountPath: /v}]}`:                                  "spec.volumes: the volume v is mounted but not brought along",
-		`{selector: {matchLabels: {use: "true"}}, env: [{name: A, value: "${namespace}"}]}`:                                   "spec.env[0].value: the placeholder stays as it is",
-		`{selector: {matchLabels: {use: "true"}}, substitute: true, args: ["${pod.name}"]}`:                                   "spec.args[0]: ${pod.name} stays as it is",
-		`{selector: {matchLabels: {use: "true"}}, substitute: true, args: ["$${pod.name} ${HOME} $(A)"]}`:                     "",
+		`{selector: {matchLabels: {use: "yes"}}}`:                                                                                          `another value of the label use than "true"`,
+		`{selector: {matchLabels: {a: "true", b: "true"}}}`:                                                                                "several matchLabels",
+		`{selector: {matchExpressions: [{key: a, operator: Exists}]}}`:                                                                     "no matchLabels",
+		`{selector: {matchLabels: {use: "true"}}, env: [{name: A, value: x}, {name: A, value: x}]}`:                                        "spec.env[1]: it is the same as spec.env[0], and counts once",
+		`{selector: {matchLabels: {use: "true"}}, sidecars: [{name: a, image: a}, {name: b, image: b}, {name: a, image: a}]}`:              "spec.sidecars[2]: it is the same as spec.sidecars[0], and counts once",
+		`{selector: {matchLabels: {use: "true"}}, volumeMounts: [{name: v, mountPath: /v}]}`:                                               "spec.volumes: the volume v is mounted but not brought along",
+		`{selector: {matchLabels: {use: "true"}}, env: [{name: A, value: "${namespace}"}]}`:                                                "spec.env[0].value: the placeholder stays as it is",
+		`{selector: {matchLabels: {use: "true"}}, substitute: true, args: ["${pod.name}"]}`:                                                "spec.args[0]: ${pod.name} stays as it is",
+		`{selector: {matchLabels: {use: "true"}}, substitute: true, args: ["$${pod.name} ${HOME} $(A)"]}`:                                  "",
+		`{selector: {matchLabels: {use: "true"}}, resources: {limits: {nvidia.com/gpu: "1"}}}`:                                             "spec.resources.limits[nvidia.com/gpu]: each container that gets it has its own",
+		`{selector: {matchLabels: {use: "true"}}, resources: {limits: {nvidia.com/gpu: "1", cpu: "1"}}, containerSelector: {first: true}}`: "",
 	} {
 		mistakes, warnings := Check(parseSpec(t, data), field.NewPath("spec"))
 		if len(mistakes) > 0 {

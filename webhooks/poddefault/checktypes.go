@@ -514,6 +514,8 @@ func checkResources(c *checker, at *field.Path, r *corev1.ResourceRequirements) 
 	}
 }
 
+// extended tells whether a resource is one that Kubernetes does not know, such as a GPU:
+// each container has its own, which no other one gets.
 func extended(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }

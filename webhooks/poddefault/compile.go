@@ -54,6 +54,7 @@ type Compiled struct {
 	nodeTerms                  []jsontext.Value
 	resources                  []quantity
 	overwrites                 bool                             // a field of it overwrites without a policy
+	clashes                    bool                             // see foresee.go
 	template                   *kubeflowv1alpha1.PodDefaultSpec // to be filled in for each pod
 }
 
@@ -134,6 +135,7 @@ func (c *Compiled) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	c.containers = compileList(c, containerKind, spec.Sidecars)
 	c.positions = spec.Positions
 	c.compileFields(spec)
+	c.clashes = c.mayClash()
 }
 
 // Problem says why the object can never work, nil if it can.

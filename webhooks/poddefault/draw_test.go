@@ -206,7 +206,10 @@ func enrich(t *rapid.T, spec *kubeflowv1alpha1.PodDefaultSpec) {
 		spec.Ports = drawList(t, "ports", drawPort, func(p corev1.ContainerPort) string { return fmt.Sprint(p.ContainerPort) })
 	}
 	if sometimes(t, "has a device") {
-		spec.VolumeDevices = []corev1.VolumeDevice{{Name: drawName.Draw(t, "device volume"), DevicePath: "/dev/" + drawName.Draw(t, "device")}}
+		device := drawName.Draw(t, "device")
+		spec.VolumeDevices = []corev1.VolumeDevice{{Name: "block-" + device, DevicePath: "/dev/" + device}}
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "block-" + device, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "block"}}})
 	}
 	if sometimes(t, "has a spread constraint") {
 		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{

@@ -118,6 +118,11 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 		m.index = i
 		m.apply(c)
 	}
+	m.foresee()
+	for _, c := range m.applied {
+		m.warnOfSeveral(c)
+	}
+	m.warnOfWithheld()
 	for _, c := range m.invalid {
 		reason := "a volume that it mounts exists neither there nor in the pod"
 		if c.problem != nil {

@@ -78,6 +78,25 @@ func (m *merge) addResources(t *container, c *Compiled) {
 	}
 }
 
+// warnOfSeveral warns of a resource that is not shared and that several containers of the
+// pod get now. Init containers give theirs back, unless they go on running.
+func (m *merge) warnOfSeveral(c *Compiled) {
+	for _, q := range c.resources {
+		if q.list != "limits" || !extended(corev1.ResourceName(q.name)) {
+			continue
+		}
+		var takers []string
+		m.pickedFrom(c, func(t *container) {
+			if v := t.value([]string{"resources", q.list, q.name}); v != nil && v.origin == c && (!t.init || t.native()) {
+				takers = append(takers, t.name)
+			}
+		})
+		if len(takers) > 1 {
+			m.warn("%s: each of the containers %s gets its own %s; with containerSelector.first the first one alone does", c, strings.Join(takers, ", "), q.name)
+		}
+	}
+}
+
 // quantity is the request or limit that the container has, or gets from a PodDefault
 // before.
 func (h *holder) quantity(list, name string) (q resource.Quantity, ok bool) {

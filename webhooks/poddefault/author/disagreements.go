@@ -31,7 +31,7 @@ func (h *handler) disagreements(ctx context.Context, req *admissionv1.AdmissionR
 		return nil
 	}
 	for i, other := range h.neighbours.Neighbours(req.Namespace) {
-		if i == mostCompared || len(warnings) == mostTold || ctx.Err() != nil {
+		if i == mostCompared || len(warnings) >= mostTold || ctx.Err() != nil {
 			break
 		}
 		if other.String() == object.String() {
@@ -40,6 +40,7 @@ func (h *handler) disagreements(ctx context.Context, req *admissionv1.AdmissionR
 		if places := poddefault.OverlapOfCompiled(object, other); len(places) > 0 {
 			warnings = append(warnings, poddefault.Disagreement(object, other, places, mostTold))
 		}
+		warnings = append(warnings, poddefault.Withheld(object, other)...)
 	}
 	return warnings
 }

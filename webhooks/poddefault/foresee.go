@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// The API server validates a pod after the webhooks have changed it, and its error tells
+// of a field, not of who set it. An object that could never pass is left out; what only
+// together with this pod cannot pass is denied here, with the names of the objects. These
+// are rules of k8s.io/kubernetes, pkg/apis/core/validation, that the pod and what objects
+// add can break together. What is wrong with the pod alone is left to the API server.
+
+// mayClash tells whether the object has something that those rules are about.
+func (c *Compiled) mayClash() bool {
+	for _, lists := range [][]fieldList{c.podLists, c.containerLists} {
+		for i := range lists {
+			if slices.Contains([]*listKind{portKind, deviceKind, claimKind, nameserverKind, searchKind}, lists[i].kind) {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(c.containerValues, func(f fieldValue) bool { return f.tokens[0] == "securityContext" }) ||
+		slices.ContainsFunc(c.resources, func(q quantity) bool { return whole(q.name) }) ||
+		slices.ContainsFunc(c.containers, func(w item) bool { return bytes.Contains(w.value, []byte(`"ports"`)) })
+}
+
+// foresee denies what the API server would refuse.
+func (m *merge) foresee() {
+	if !slices.ContainsFunc(m.applied, func(c *Compiled) bool { return c.clashes }) {
+		return
+	}
+	var running []*container // those of spec.containers
+	look := func(t *container) {
+		m.portNames(t)
+		m.devices(t)
+		m.escalation(t)
+		m.figures(t)
+		m.claims(t)
+		if !t.init {
+			running = append(running, t)
+		}
+	}
+	for _, containers := range [][]container{m.pod.app, m.pod.init} {
+		for i := range containers {
+			if containers[i].origin == nil { // else it is replaced
+				look(&containers[i])
+			}
+		}
+	}
+	for _, fresh := range m.fresh {
+		look(fresh)
+	}
+	m.hostPorts(running)
+	m.atMost(3, nameserverKind, "dnsConfig", "nameservers")
+	m.atMost(32, searchKind, "dnsConfig", "searches")
+}
+
+// impossible denies what two elements make together, of which those without an object are
+// the pod's own. To keep what the pod has is to skip the object.
+func (m *merge) impossible(a, b *Compiled, what string) {
+	if a == nil || b != nil && inOrder(a, b) < 0 {
+		a, b = b, a // the later one, or the only one
+	}
+	switch {
+	case a == nil:
+		return
+	case b == nil || a.title == b.title:
+		m.conflicts = append(m.conflicts, conflict{object: a, alone: true, text: fmt.Sprintf("%s: %s, which the API server refuses", a, what)})
+	default:
+		m.conflicts = append(m.conflicts, conflict{object: a, opponent: b, alone: true, text: fmt.Sprintf("%s: %s, which the API server refuses", both(a, b), what)})
+	}
+}
+
+// all are the elements of a list as they will be.
+func (l *list) all() []item {
+	out := make([]item, 0, len(l.elements())+len(l.added))
+	for i := range l.elements() {
+		out = append(out, *l.at(i))
+	}
+	return append(out, l.added...)
+}
+
+// all are the elements of a list of the holder as they will be.
+func (h *holder) all(kind *listKind, tokens ...string) []item {
+	for _, known := range h.lists {
+		if known.kind == kind && slices.Equal(known.tokens, tokens) {
+			return known.all()
+		}
+	}
+	raw, _ := jsonpatch.Lookup(h.raw, tokens...)
+	return (&list{kind: kind, raw: raw}).all()
+}
+
+// of is who brings an element of the container.
+func (t *container) of(w item) *Compiled {
+	if w.origin == nil {
+		return t.origin
+	}
+	return w.origin
+}
+
+// hostPorts of all containers beside each other are unique by protocol and address.
+func (m *merge) hostPorts(running []*container) {
+	hostNetwork := string(member(m.pod.spec.raw, "hostNetwork")) == "true"
+	type taker struct {
+		container string
+		by        *Compiled
+		told      bool
+	}
+	takers := map[string]*taker{}
+	for _, t := range running {
+		for _, port := range t.all(portKind, "ports") {
+			number := string(member(port.value, "hostPort"))
+			if hostNetwork && (number == "" || number == "0") { // so it is defaulted
+				number = string(member(port.value, "containerPort"))
+			}
+			if number == "" || number == "0" {
+				continue
+			}
+			_, protocol, _ := strings.Cut(port.key, "/")
+			key := protocol + "/" + string(memberText("hostIP")(port.value)) + "/" + number
+			if first := takers[key]; first == nil {
+				takers[key] = &taker{t.name, t.of(port), false}
+			} else if !first.told {
+				first.told = first.by != nil || t.of(port) != nil
+				m.impossible(first.by, t.of(port), fmt.Sprintf("hostPort %s is taken by the containers %s and %s", number, first.container, t.name))
+			}
+		}
+	}
+}
+
+// portNames are unique within a container.
+func (m *merge) portNames(t *container) {
+	var named []item
+	for _, port := range t.all(portKind, "ports") {
+		name := memberText("name")(port.value)
+		if len(name) == 0 {
+			continue
+		}
+		for _, other := range named {
+			if bytes.Equal(memberText("name")(other.value), name) {
+				m.impossible(t.of(other), t.of(port), fmt.Sprintf("the ports %s and %s of container %s have the same name", other.key, port.key, t.name))
+				return
+			}
+		}
+		named = append(named, port)
+	}
+}
+
+// devices are volumes of claims that are not mounted, at paths of their own.
+func (m *merge) devices(t *container) {
+	devices := t.all(deviceKind, "volumeDevices")
+	if len(devices) == 0 {
+		return
+	}
+	mounts := t.volumeMounts.all()
+	for i, device := range devices {
+		name := memberText("name")(device.value)
+		for _, other := range devices[:i] {
+			if bytes.Equal(memberText("name")(other.value), name) {
+				m.impossible(t.of(other), t.of(device), fmt.Sprintf("the volume %s has two device paths in container %s", name, t.name))
+			}
+		}
+		for _, mount := range mounts {
+			if mount.key == device.key || bytes.Equal(memberText("name")(mount.value), name) {
+				m.impossible(t.of(mount), t.of(device), fmt.Sprintf("the device %s of container %s is a mount too, by its path or by its volume", device.key, t.name))
+				break
+			}
+		}
+		volume, _ := m.pod.volumes.find(string(name))
+		if volume != nil && member(volume.value, "persistentVolumeClaim") == nil && member(volume.value, "ephemeral") == nil {
+			m.impossible(volume.origin, t.of(device), fmt.Sprintf("the volume %s of the device %s of container %s is of no claim", name, device.key, t.name))
+		}
+	}
+}
+
+// escalation: a privileged container cannot be kept from gaining privileges.
+func (m *merge) escalation(t *container) {
+	field := func(name string) (value jsontext.Value, by *Compiled) {
+		tokens := []string{"securityContext", name}
+		if set := t.value(tokens); set != nil && !set.there {
+			return set.value, set.origin
+		}
+		value, _ = jsonpatch.Lookup(t.raw, tokens...)
+		return value, t.origin
+	}
+	privileged, a := field("privileged")
+	escalation, b := field("allowPrivilegeEscalation")
+	if string(privileged) == "true" && string(escalation) == "false" {
+		m.impossible(a, b, fmt.Sprintf("container %s is privileged, and allowPrivilegeEscalation is false", t.name))
+	}
+}
+
+// whole tells whether the request of a resource must be its limit.
+func whole(name string) bool {
+	return extended(corev1.ResourceName(name)) || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
+}
+
+// figures: of a resource that cannot be overcommitted the request is the limit.
+func (m *merge) figures(t *container) {
+	var told []string
+	for _, set := range t.values {
+		if set.tokens[0] != "resources" || set.there || !whole(set.tokens[2]) || slices.Contains(told, set.tokens[2]) {
+			continue
+		}
+		request, requested := t.quantity("requests", set.tokens[2])
+		limit, limited := t.quantity("limits", set.tokens[2])
+		if requested && (!limited || request.Cmp(limit) != 0) {
+			told = append(told, set.tokens[2])
+			m.impossible(nil, set.origin, fmt.Sprintf("request and limit of %s of container %s are not the same", set.tokens[2], t.name))
+		}
+	}
+}
+
+// claims are those of the pod.
+func (m *merge) claims(t *container) {
+	claims := t.all(claimKind, "resources", "claims")
+	if len(claims) == 0 {
+		return
+	}
+	pods := list{kind: claimKind, raw: member(m.pod.spec.raw, "resourceClaims")}
+	for _, claim := range claims {
+		if there, _ := pods.find(claim.key); there == nil {
+			m.impossible(nil, t.of(claim), fmt.Sprintf("the pod has no resource claim %s, which container %s gets", claim.key, t.name))
+		}
+	}
+}
+
+// atMost holds the number of elements of a list of the pod.
+func (m *merge) atMost(most int, kind *listKind, tokens ...string) {
+	all := m.pod.spec.all(kind, tokens...)
+	if len(all) <= most {
+		return
+	}
+	var first, last *Compiled
+	for _, w := range all {
+		if last = w.origin; first == nil {
+			first = w.origin
+		}
+	}
+	m.impossible(first, last, fmt.Sprintf("%s has %d elements, and at most %d are allowed", strings.Join(tokens, "."), len(all), most))
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Containers that PodDefaults bring get nothing from the others unless those ask for it by
+// a containerSelector: so it was before there was one. Where that is most likely not meant,
+// somebody should hear of it.
+
+// proxies are variables that are for every process. Programs read them in either case.
+var proxies = []string{
+	"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "all_proxy", "http_proxy", "https_proxy", "no_proxy",
+}
+
+var reference = regexp.MustCompile(`\$\(([^()"\\]+)\)`)
+
+// asked are the variables that a container most likely wants, sorted: those by which proxies
+// are found, and those to which it refers.
+func asked(container jsontext.Value) []string {
+	names := slices.Clone(proxies)
+	for _, m := range reference.FindAllSubmatch(container, -1) {
+		names = append(names, string(m[1]))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// givers are, by the name of a variable, the objects that give it to the pod's own
+// containers, without having said that it is for those alone.
+func givers(objects []*Compiled) map[string][]*Compiled {
+	out := map[string][]*Compiled{}
+	for _, c := range objects {
+		if c.target == nil {
+			for i := range c.env {
+				out[c.env[i].key] = append(out[c.env[i].key], c)
+			}
+		}
+	}
+	return out
+}
+
+// withheld are the warnings of variables that a container does not get: by the objects
+// which it is not of, in their order.
+func withheld(givers map[string][]*Compiled, name string, raw jsontext.Value, env *list) (warnings []string) {
+	var from []*Compiled
+	lacks := map[*Compiled][]string{}
+	for _, variable := range asked(raw) {
+		if there, _ := env.find(variable); there != nil {
+			continue
+		}
+		for _, c := range givers[variable] {
+			if c.brings(name) {
+				continue
+			}
+			if lacks[c] == nil {
+				from = append(from, c)
+			}
+			lacks[c] = append(lacks[c], variable)
+		}
+	}
+	slices.SortFunc(from, inOrder)
+	for _, c := range from {
+		warnings = append(warnings, fmt.Sprintf("%s does not give %s to container %s, which another PodDefault brings; "+
+			"with containerSelector.types [Container, Injected] it does, with [Container] that is meant", c, strings.Join(lacks[c], ", "), name))
+	}
+	return warnings
+}
+
+func (c *Compiled) brings(container string) bool {
+	named := func(w item) bool { return w.key == container }
+	return slices.ContainsFunc(c.containers, named) || slices.ContainsFunc(c.initContainers, named)
+}
+
+// Withheld are warnings of variables that one of two objects does not give to the
+// containers that the other brings, though these most likely want them.
+func Withheld(a, b *Compiled) (warnings []string) {
+	if a.problem != nil || b.problem != nil || a.audit || b.audit || a.alternative(b) || exclusive(a, b) {
+		return nil
+	}
+	for _, pair := range [][2]*Compiled{{a, b}, {b, a}} {
+		brought := slices.Concat(pair[1].initContainers, pair[1].containers)
+		if len(brought) == 0 {
+			continue
+		}
+		from := givers(pair[:1])
+		for _, w := range brought {
+			warnings = append(warnings, withheld(from, w.key, w.value, &list{kind: envKind, raw: member(w.value, "env")})...)
+		}
+	}
+	return warnings
+}
+
+// warnOfWithheld warns of variables that containers lack which PodDefaults bring.
+func (m *merge) warnOfWithheld() {
+	if len(m.injected) == 0 {
+		return
+	}
+	from := givers(m.applied)
+	look := func(t *container) {
+		if m.isInjected(t.name) && !slices.Contains(m.settings.MeshContainers, t.name) {
+			for _, warning := range withheld(from, t.name, t.raw, &t.env) {
+				m.warn("%s", warning)
+			}
+		}
+	}
+	for _, containers := range [][]container{m.pod.app, m.pod.init} {
+		for i := range containers {
+			if containers[i].origin == nil { // else it is replaced
+				look(&containers[i])
+			}
+		}
+	}
+	for _, fresh := range m.fresh {
+		look(fresh)
+	}
+}
