@@ -87,14 +87,26 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Validate reports every mistake of the definition at once, each with the field
-// it is in. What it accepts, the API server accepts too, save for the syntax of
-// CEL expressions.
+// FieldError is a mistake in a field of a [Webhook].
+type FieldError struct {
+	Webhook string // its name
+	Field   string // as a webhook configuration has it: "rules[0].operations"
+	Err     error
+}
+
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("webhook %q: %s: %v", e.Webhook, e.Field, e.Err)
+}
+
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// Validate reports every mistake of the definition at once, each a [FieldError]. What it
+// accepts, the API server accepts too, save for the syntax of CEL expressions.
 func (w Webhook) Validate() error {
 	w = w.Defaulted()
 	var errs []error
 	add := func(field, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("webhook %q: %s: %w", w.Name, field, fmt.Errorf(format, args...)))
+		errs = append(errs, &FieldError{Webhook: w.Name, Field: field, Err: fmt.Errorf(format, args...)})
 	}
 
 	if problems := validation.IsDNS1123Subdomain(w.Name); len(problems) > 0 {

@@ -17,7 +17,7 @@ func crdClientConfig() Rule {
 				}
 				if client.URL != nil {
 					for _, problem := range urlProblems(*client.URL) {
-						c.object(d.Object, Error, conversionPath+"/clientConfig/url", "conversion webhook: %s", problem)
+						c.fixing(problem.fix).object(d.Object, Error, conversionPath+"/clientConfig/url", "conversion webhook: %s", problem.text)
 					}
 					continue
 				}

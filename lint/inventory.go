@@ -35,6 +35,8 @@ type Object struct {
 	// Static is set for an object in a directory of static admission manifests
 	// (KEP-5793).
 	Static bool
+
+	mistakes []error // fields that are not known, or stand there twice
 }
 
 // title names the object: "Kind/namespace/name".
@@ -74,6 +76,7 @@ type Inventory struct {
 	checked  map[string]int
 	unread   []Skipped
 
+	misspelt       []*Object // with fields that are not known
 	configurations []*configuration
 	webhooks       []*webhook // of all configurations
 	policies       []*policy
@@ -157,12 +160,14 @@ func adder[T any](list func(*Inventory) *[]*typed[T]) func(*Inventory, *Object) 
 }
 
 // read decodes an object as the API server does: names are case-sensitive, unknown
-// ones are passed over.
+// ones are passed over, and noted.
 func read[T any](o *Object) (*typed[T], error) {
 	t := &typed[T]{Object: o}
-	if err := kubejson.UnmarshalCaseSensitivePreserveInts(o.Raw, &t.value); err != nil {
+	mistakes, err := kubejson.UnmarshalStrict(o.Raw, &t.value)
+	if err != nil {
 		return nil, o.errorf(err)
 	}
+	o.mistakes = mistakes
 	return t, nil
 }
 
@@ -231,6 +236,9 @@ func (in *Inventory) add(o *Object) error {
 		return err
 	}
 	in.checked[o.Kind]++
+	if len(o.mistakes) > 0 {
+		in.misspelt = append(in.misspelt, o)
+	}
 	return nil
 }
 

@@ -16,7 +16,7 @@ func matchConditions() Rule {
 		ID: "match-conditions", Group: groupMatching, Severities: []Severity{Error, Warning, Info}, Source: fromBoth,
 		What: "Match conditions compile, have qualified names that are unique, are at most 64, do not read object on DELETE, and have no loop within a loop. A webhook for what is written all the time has some.",
 		Why:  "With failurePolicy Fail, an evaluation that fails refuses the request; with Ignore it skips the call. A call that is not made costs nothing.",
-		Fix:  "Guard object by request.operation != \"DELETE\" or object != null; test with a condition what every object that the webhook cares about has.",
+		Fix:  "Guard object by request.operation != \"DELETE\" or object != null.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				c.lookAtConditions(w)
@@ -27,29 +27,29 @@ func matchConditions() Rule {
 
 func (c *checker) lookAtConditions(w *webhook) {
 	if len(w.MatchConditions) > 64 {
-		c.webhook(w, Error, "matchConditions", "matchConditions are %d; the API server allows 64", len(w.MatchConditions))
+		c.fixing("Join conditions with &&, or look at the rest in the handler.").webhook(w, Error, "matchConditions", "matchConditions are %d; the API server allows 64", len(w.MatchConditions))
 	}
 	seen, compile := map[string]bool{}, true
 	for i, m := range w.MatchConditions {
 		if len(validation.IsQualifiedName(m.Name)) > 0 {
-			c.webhook(w, Error, "matchConditions", "matchConditions[%d] has the name %q, which is not a qualified name", i, m.Name)
+			c.fixing("Name it by letters, digits, dashes, underscores and dots, such as not-excluded.").webhook(w, Error, "matchConditions", "matchConditions[%d] has the name %q, which is not a qualified name", i, m.Name)
 		}
 		if seen[m.Name] {
-			c.webhook(w, Error, "matchConditions", "matchConditions[%d]: the name %s is used twice", i, m.Name)
+			c.fixing("Give each condition a name of its own.").webhook(w, Error, "matchConditions", "matchConditions[%d]: the name %s is used twice", i, m.Name)
 		}
 		seen[m.Name] = true
 		if cause := c.conditions.mistake(m); cause != "" {
 			compile = false
-			c.webhook(w, Error, "matchConditions", "matchConditions[%d] does not compile: %s", i, cause)
+			c.fixing("Correct the expression: it is CEL over object, oldObject, request and authorizer, and is a bool.").webhook(w, Error, "matchConditions", "matchConditions[%d] does not compile: %s", i, cause)
 		} else if nestedLoops(m.Expression) {
-			c.webhook(w, Warning, "matchConditions", "matchConditions[%d] has a loop within a loop; it may exceed the cost that the API server allows", i)
+			c.fixing("Look at one list for each condition, or leave it to the handler.").webhook(w, Warning, "matchConditions", "matchConditions[%d] has a loop within a loop; it may exceed the cost that the API server allows", i)
 		}
 	}
 	if compile {
 		c.lookAtDelete(w)
 	}
 	if frequent := w.frequent(); frequent != "" && !w.narrowed() {
-		c.webhook(w, Info, "rules", "a matchCondition or selector would avoid most calls: %s are written all the time", frequent)
+		c.fixing("Test with a condition, or select by a label, what every object that the webhook cares about has.").webhook(w, Info, "rules", "a matchCondition or selector would avoid most calls: %s are written all the time", frequent)
 	}
 }
 

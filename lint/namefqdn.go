@@ -24,7 +24,7 @@ func nameFQDN() Rule {
 						c.webhook(w, Error, "name", "webhook name %s needs at least three segments separated by dots", w.Name)
 					}
 					if seen[w.Name] {
-						c.webhook(w, Error, "name", "webhook name %s is used twice", w.Name)
+						c.fixing("Give each webhook of a configuration a name of its own.").webhook(w, Error, "name", "webhook name %s is used twice", w.Name)
 					}
 					seen[w.Name] = true
 				}

@@ -24,7 +24,7 @@ func reviewVersions() Rule {
 					c.webhook(w, Warning, "admissionReviewVersions", "admissionReviewVersions %s does not contain v1", list)
 				}
 				if len(slices.Compact(slices.Sorted(slices.Values(w.AdmissionReviewVersions)))) < len(w.AdmissionReviewVersions) {
-					c.webhook(w, Error, "admissionReviewVersions", "admissionReviewVersions %s names a version twice", list)
+					c.fixing("Name each version once.").webhook(w, Error, "admissionReviewVersions", "admissionReviewVersions %s names a version twice", list)
 				}
 			}
 		},

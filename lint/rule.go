@@ -34,6 +34,7 @@ const (
 
 // Groups of rules.
 const (
+	groupObjects   = "Every object"
 	groupIdentity  = "Webhook entries: identity and contract"
 	groupReach     = "Webhook entries: reaching the server"
 	groupTime      = "Webhook entries: time and failure"
@@ -49,11 +50,12 @@ const (
 // Rules are all rules in the order of the catalogue.
 func Rules() []Rule {
 	rules := []Rule{
-		nameFQDN(), sideEffects(), reviewVersions(),
+		unknownField(),
+		nameFQDN(), sideEffects(), reviewVersions(), invalid(),
 		clientConfig(), serviceExists(), caBundle(),
 		timeout(), sumTimeout(), failPolicyMutating(), failPolicyUnset(),
 		wedgeWildcard(), wedgeSelf(), wedgeSystem(), wedgeNode(), wedgeConfig(), virtualResources(), leases(), crdAdmission(), loop(), olm(),
-		matchPolicy(), scope(), subresourceStar(), deleteOp(), connect(), emptySelectorObj(), matchConditions(), reinvocation(), order(), overlap(),
+		unknownResource(), wildcards(), matchPolicy(), scope(), subresourceStar(), deleteOp(), connect(), emptySelectorObj(), matchConditions(), reinvocation(), order(), overlap(),
 		preferCEL(), consolidate(),
 		static(),
 		crdReviewVersions(), crdStorageVersion(), crdStoredVersions(), crdClientConfig(), crdCABundle(), crdAvailability(), crdPreserveUnknown(),

@@ -92,7 +92,9 @@ func TestEveryRuleHasAnExampleThatItIsAbout(t *testing.T) {
 		}
 		t.Run(rule.ID, func(t *testing.T) {
 			folder := filepath.Join("testdata", "rules", rule.ID)
-			options := Options{Now: then, Rules: []string{rule.ID}, Known: known(t, folder)}
+			options := Options{Now: then, Rules: []string{rule.ID}, Known: known(t, folder), Resources: &Resources{ByGroup: map[string][]string{
+				"": {"pods", "services"}, "apps": {"deployments"},
+			}}}
 			report := Run(inventory(t, filepath.Join(folder, "fail.yaml")), options)
 			var got strings.Builder
 			seen := map[Severity]bool{}

@@ -3,6 +3,7 @@
 package lint
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
@@ -22,6 +23,8 @@ type Options struct {
 	Ignore []Ignore
 	// Known is what only code tells about webhooks.
 	Known []Known
+	// Resources are those that webhooks can be for; nil if that is not known.
+	Resources *Resources
 	// Leaves are the certificates that servers show, with their chain, by the key that
 	// [Endpoints] has. A server that is not among them was not asked.
 	Leaves map[string][]*x509.Certificate
@@ -73,6 +76,7 @@ type checker struct {
 	rule       *Rule
 	report     *Report
 	conditions *conditions
+	fix        string            // of the findings, in place of the rule's; see [checker.fixing]
 	skipped    map[[2]string]int // index in report.Skipped by rule and reason
 }
 
@@ -86,10 +90,17 @@ func (c *checker) webhook(w *webhook, severity Severity, field, format string, a
 	c.find(w.config.Object, w.Name, severity, w.pointer(field), format, args...)
 }
 
+// fixing is the checker for findings with another remedy than that of the rule.
+func (c *checker) fixing(fix string) *checker {
+	other := *c
+	other.fix = fix
+	return &other
+}
+
 func (c *checker) find(o *Object, webhook string, severity Severity, pointer, format string, args ...any) {
 	f := Finding{
 		Rule: c.rule.ID, Severity: severity, Object: o.title(), Webhook: webhook,
-		Message: fmt.Sprintf(format, args...), Fix: c.rule.Fix,
+		Message: fmt.Sprintf(format, args...), Fix: cmp.Or(c.fix, c.rule.Fix),
 	}
 	f.File, f.Line = o.at(pointer)
 	if f.Ignored = c.ignored(o, webhook); f.Ignored != "" {

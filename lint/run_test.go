@@ -3,6 +3,8 @@
 package lint
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,6 +164,28 @@ func TestTheSameInputGivesTheSameReport(t *testing.T) {
 			first = text.String()
 		} else if first != text.String() {
 			t.Fatal("the second report differs from the first")
+		}
+	}
+}
+
+// A finding says what to do about itself, not about what else the rule looks for.
+func TestRemediesFitTheFindings(t *testing.T) {
+	for rule, wants := range map[string]map[string]string{
+		"client-config":    {"url must use https": "https://", "exactly one of": "clientConfig.service", "a loopback address": "static manifest"},
+		"match-conditions": {"which is not a qualified name": "letters, digits", "is used twice": "a name of its own", "does not compile": "Correct the expression", "reads object": "DELETE"},
+		"name-fqdn":        {"is used twice": "a name of its own"},
+		"review-versions":  {"names a version twice": "once"},
+		"static":           {"must use clientConfig.url": "127.0.0.1"},
+	} {
+		folder := filepath.Join("testdata", "rules", rule)
+		report := Run(inventory(t, filepath.Join(folder, "fail.yaml")), Options{Now: then, Rules: []string{rule}, Known: known(t, folder)})
+		for text, want := range wants {
+			i := slices.IndexFunc(report.Findings, func(f Finding) bool { return strings.Contains(f.Message, text) })
+			if i < 0 {
+				t.Errorf("%s finds nothing that says %q", rule, text)
+			} else if !strings.Contains(report.Findings[i].Fix, want) {
+				t.Errorf("%s: the remedy of %q is %q", rule, report.Findings[i].Message, report.Findings[i].Fix)
+			}
 		}
 	}
 }

@@ -9,7 +9,7 @@ func static() Rule {
 		ID: "static", Group: groupStatic, Severities: []Severity{Error}, Source: "KEP-5793; " + fromAPI,
 		What: "A static admission manifest has a name that ends in .static.k8s.io and is unique in its directory, and url, never service; nothing else has such a name.",
 		Why:  "kube-apiserver refuses the file, and the last good set of files stays active.",
-		Fix:  "Rename it, or move it; a server on the host is reached by a url of 127.0.0.1.",
+		Fix:  "Rename it, or move it to where its name belongs.",
 		check: func(c *checker) {
 			names := map[string]*configuration{}
 			for _, config := range c.configurations {
@@ -30,7 +30,7 @@ func static() Rule {
 				names[config.Kind+"/"+config.Name] = config
 				for _, w := range config.webhooks {
 					if w.ClientConfig.Service != nil {
-						c.webhook(w, Error, "clientConfig", "static configuration %s must use clientConfig.url", config.Name)
+						c.fixing("Use clientConfig.url with 127.0.0.1, for a server on the host: Services may not be there yet.").webhook(w, Error, "clientConfig", "static configuration %s must use clientConfig.url", config.Name)
 					}
 				}
 			}

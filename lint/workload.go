@@ -247,7 +247,7 @@ func (b *backend) targetPort() (*corev1.Container, int32) {
 		}
 	}
 	if target.Type == intstr.Int {
-		if len(containers) == 1 { // a port need not be declared to be listened on
+		if len(containers) == 1 && len(containers[0].Ports) == 0 { // a port need not be declared to be listened on
 			return &containers[0], target.IntVal
 		}
 		return nil, target.IntVal

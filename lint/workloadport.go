@@ -18,7 +18,7 @@ func workloadPort() Rule {
 				_, port := b.targetPort()
 				switch {
 				case b.workload.template.Spec.HostNetwork && slices.Contains(hostPorts, port):
-					c.object(b.workload.Object, Info, b.workload.path, "port %d collides with one that a node uses itself", port)
+					c.fixing("Listen on another port, such as 8443, or leave the host's network.").object(b.workload.Object, Info, b.workload.path, "port %d collides with one that a node uses itself", port)
 				case !slices.Contains([]int32{443, 8443, 10250}, port):
 					c.object(b.workload.Object, Info, b.workload.path, "port %d may need a firewall rule on private clusters", port)
 				}

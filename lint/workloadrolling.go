@@ -15,7 +15,7 @@ func workloadRolling() Rule {
 		check: func(c *checker) {
 			for _, w := range c.servers() {
 				if w.recreate {
-					c.object(w.Object, Warning, "/spec/strategy", "strategy Recreate leaves the service without endpoints during each update")
+					c.fixing("Set strategy.type: RollingUpdate, with maxUnavailable: 0 and maxSurge: 1.").object(w.Object, Warning, "/spec/strategy", "strategy Recreate leaves the service without endpoints during each update")
 					continue
 				}
 				if w.strategy == nil {

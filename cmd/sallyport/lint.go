@@ -198,6 +198,11 @@ func lintFiles(paths, static []string, stdin io.Reader, options lint.Options) (*
 			objects = append(objects, converted)
 		}
 	}
+	ofKubernetes, err := resourcesOfFiles(nil)
+	if err != nil {
+		return nil, err
+	}
+	options.Resources = ofKubernetes.forLint()
 	inventory, err := lint.ReadFiles(objects)
 	report := lint.Run(inventory, options)
 	report.Skipped = append(report.Skipped, mergeSkipped(others)...)

@@ -160,3 +160,38 @@ func resourcesOfFiles(objects []*object) (*resources, error) {
 	}
 	return out, nil
 }
+
+// forLint are the resources of Kubernetes itself, for rules over files.
+func (r *resources) forLint() *lint.Resources {
+	out := &lint.Resources{ByGroup: map[string][]string{}}
+	for _, found := range r.all {
+		out.ByGroup[found.resource.Group] = append(out.ByGroup[found.resource.Group], found.resource.Resource)
+	}
+	return out
+}
+
+// lintResourcesOfCluster are all that the API server has, with sub-resources. Of a group
+// whose own server does not answer it knows nothing.
+func lintResourcesOfCluster(client discovery.DiscoveryInterface) (*lint.Resources, error) {
+	_, lists, err := client.ServerGroupsAndResources()
+	var partial *discovery.ErrGroupDiscoveryFailed
+	if err != nil && !errors.As(err, &partial) {
+		return nil, err
+	}
+	out := &lint.Resources{ByGroup: map[string][]string{}, Complete: true}
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, resource := range list.APIResources {
+			out.ByGroup[version.Group] = append(out.ByGroup[version.Group], resource.Name)
+		}
+	}
+	if partial != nil {
+		for version := range partial.Groups {
+			out.ByGroup[version.Group] = nil
+		}
+	}
+	return out, nil
+}

@@ -27,6 +27,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -52,6 +54,7 @@ func TestLook(t *testing.T) {
 		{"doctor looks through the Service", testDoctorService},
 		{"doctor sees a certificate through a pod", testDoctorForwards},
 		{"lint looks at a cluster and says what it may not see", testLintOfCluster},
+		{"lint refuses what the API server refuses, and knows its resources", testLintAgrees},
 		{"chain names who is called, in the order of the calls", testChain},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, e) })
@@ -419,13 +422,13 @@ func testLintOfCluster(t *testing.T, e *env) {
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name:                    "bad.hooks.example.com",
 			ClientConfig:            admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "lint-away", Name: "away"}},
-			Rules:                   rules("example.com", "things", admissionregistrationv1.Create),
+			Rules:                   append(rules("example.com", "things", admissionregistrationv1.Create), rules("", "pods/exce", admissionregistrationv1.Connect)...),
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
 			AdmissionReviewVersions: []string{"v1"}, MatchPolicy: new(admissionregistrationv1.Exact),
 		}},
 	})
 	status, stdout, stderr := e.look(t, "lint", "--cluster", "--kubeconfig", e.kubeconfig)
-	for _, want := range []string{"ValidatingWebhookConfiguration/lint-bad", "service lint-away/away not found", "caBundle is empty", "match-policy: bad.hooks.example.com"} {
+	for _, want := range []string{"ValidatingWebhookConfiguration/lint-bad", "service lint-away/away not found", "there is no group example.com", "the core group has no sub-resource pods/exce", "caBundle is empty", "match-policy: bad.hooks.example.com"} {
 		if status != 2 || !strings.Contains(stdout, want) {
 			t.Errorf("status %d, nothing of %q in\n%s%s", status, want, stdout, stderr)
 		}
@@ -446,6 +449,61 @@ func testLintOfCluster(t *testing.T, e *env) {
 	}
 	if err := e.client.Delete(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "lint-bad"}}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// testLintAgrees holds the rule that says what the API server refuses to the API server.
+func testLintAgrees(t *testing.T, e *env) {
+	for file, refused := range map[string]bool{"fail.yaml": true, "pass.yaml": false} {
+		text, err := os.ReadFile("../../lint/testdata/rules/invalid/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, document := range strings.Split(string(text), "---\n") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.client.Create(t.Context(), object, client.DryRunAll); (err != nil) != refused {
+				t.Errorf("%s, document %d: %v", file, i+1, err)
+			}
+		}
+	}
+	// What lint knows of Kubernetes' own resources without a cluster is there.
+	lists, err := kubernetes.NewForConfigOrDie(e.config).Discovery().ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if version.Group != "" && strings.Contains(version.Group, ".") && !strings.HasSuffix(version.Group, ".k8s.io") || version.Group == "apiextensions.k8s.io" || version.Group == "apiregistration.k8s.io" {
+			continue // defined here, or by those who extend the API server
+		}
+		var names []string
+		for _, resource := range list.APIResources {
+			names = append(names, resource.Name)
+		}
+		hooks, err := yaml.Marshal(&admissionregistrationv1.ValidatingWebhookConfiguration{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
+			ObjectMeta: metav1.ObjectMeta{Name: "all"},
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{{Name: "all.hooks.example.com", Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{version.Group}, APIVersions: []string{version.Version}, Resources: names},
+			}}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "hooks.yaml")
+		if err := os.WriteFile(file, hooks, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if status, stdout, stderr := e.look(t, "lint", "-f", file, "--rule", "unknown-resource"); status != 0 {
+			t.Errorf("%s: status %d: %s%s", list.GroupVersion, status, stdout, stderr)
+		}
 	}
 }
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+func invalid() Rule {
+	return Rule{
+		ID: "invalid", Group: groupIdentity, Severities: []Severity{Error}, Source: fromAPI,
+		What: "Policies are Fail or Ignore, Exact or Equivalent, Never or IfNeeded; operations are in capitals; selectors parse; rules name operations, groups, versions and resources that do not overlap.",
+		Why:  "The API server refuses the whole configuration.",
+		Fix:  "Correct the field.",
+		check: func(c *checker) {
+			for _, w := range c.webhooks {
+				for _, mistake := range w.mistakes() {
+					field := strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(mistake.Field)
+					c.webhook(w, Error, field, "%s: %v", mistake.Field, mistake.Err)
+				}
+			}
+		},
+	}
+}
+
+// ofOtherRules are fields that rules of their own are about, and those of which a
+// configuration says nothing.
+var ofOtherRules = []string{"name", "path", "handler", "timeoutSeconds", "sideEffects", "reviewVersions", "backstop"}
+
+// mistakes are what the API server finds wrong in the fields of an entry.
+func (w *webhook) mistakes() []*admission.FieldError {
+	definition := admission.Webhook{
+		Name: w.Name, Type: admission.TypeValidating, Rules: w.Rules,
+		NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector,
+		MatchPolicy: ptr.Deref(w.MatchPolicy, ""), FailurePolicy: ptr.Deref(w.FailurePolicy, ""), ReinvocationPolicy: ptr.Deref(w.ReinvocationPolicy, ""),
+	}
+	if w.config.mutating {
+		definition.Type = admission.TypeMutating
+	}
+	var out []*admission.FieldError
+	add := func(err error) {
+		var mistake *admission.FieldError
+		if errors.As(err, &mistake) && !slices.Contains(ofOtherRules, mistake.Field) {
+			out = append(out, mistake)
+		}
+	}
+	if joined, ok := definition.Validate().(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			add(err)
+		}
+	}
+	// What is given and empty is no default.
+	for field, empty := range map[string]bool{
+		"failurePolicy":      w.FailurePolicy != nil && *w.FailurePolicy == "",
+		"matchPolicy":        w.MatchPolicy != nil && *w.MatchPolicy == "",
+		"reinvocationPolicy": w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == "",
+	} {
+		if empty {
+			add(&admission.FieldError{Webhook: w.Name, Field: field, Err: errors.New("is empty: leave it out for the default")})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *admission.FieldError) int { return strings.Compare(a.Field, b.Field) })
+	return out
+}

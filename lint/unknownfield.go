@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"regexp"
+	"strings"
+)
+
+func unknownField() Rule {
+	return Rule{
+		ID: "unknown-field", Group: groupObjects, Severities: []Severity{Error}, Source: fromAPI,
+		What: "Every field is one that the kind has, by its exact name, and stands there once.",
+		Why:  "kubectl has the API server refuse the object. Other clients do not, and then the field is dropped, and the default holds in its place.",
+		Fix:  "Correct the name, capitals included ('kubectl explain' lists them all), or remove the field.",
+		check: func(c *checker) {
+			if c.cluster {
+				return // what an API server stores has passed it, and may be newer than what is known here
+			}
+			for _, o := range c.misspelt {
+				for _, mistake := range o.mistakes {
+					text := mistake.Error()
+					pointer := ""
+					if field := quoted.FindStringSubmatch(text); field != nil {
+						pointer = "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(field[1])
+					}
+					c.object(o, Error, pointer, "%s", text)
+				}
+			}
+		},
+	}
+}
+
+// quoted is the path of a field in an error of sigs.k8s.io/json.
+var quoted = regexp.MustCompile(`"([^"]*)"`)

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"slices"
+	"strings"
+)
+
+// Resources are those that an API server has.
+type Resources struct {
+	// ByGroup has their plural names by group, "" for the core group, with sub-resources
+	// ("pods/binding") if any of the group are known. A group without names is one of which
+	// nothing is known.
+	ByGroup map[string][]string
+	// Complete is set if there are no other groups.
+	Complete bool
+}
+
+func unknownResource() Rule {
+	return Rule{
+		ID: "unknown-resource", Group: groupMatching, Severities: []Severity{Error}, Source: "practice",
+		What: "The resources of rules exist, by their plural names and in the group that is named: those of Kubernetes, of CustomResourceDefinitions that were read, and with --cluster all.",
+		Why:  "The API server takes any name. Nothing is ever sent, and nobody notices.",
+		Fix:  "Write apiGroups and resources as 'kubectl api-resources' prints them, the core group as \"\".",
+		check: func(c *checker) {
+			if c.options.Resources == nil {
+				c.skip("", "which resources the API server has is not known")
+				return
+			}
+			known := c.options.Resources.with(c.Inventory)
+			for _, w := range c.webhooks {
+				for _, rule := range w.Rules {
+					for _, group := range rule.APIGroups {
+						for _, resource := range rule.Resources {
+							if problem := known.lacks(group, resource); problem != "" {
+								c.webhook(w, Error, "rules", "%s", problem)
+							}
+						}
+					}
+				}
+			}
+		},
+	}
+}
+
+// with are also those of the definitions that were read.
+func (r *Resources) with(in *Inventory) *Resources {
+	out := &Resources{ByGroup: map[string][]string{}, Complete: r.Complete}
+	for group, names := range r.ByGroup {
+		out.ByGroup[group] = slices.Clone(names)
+	}
+	if r.Complete {
+		return out // they are among them
+	}
+	for _, d := range in.definitions {
+		group, names := d.value.Spec.Group, d.value.Spec.Names
+		if _, partly := out.ByGroup[group]; !partly {
+			out.ByGroup[group] = nil // others of the group may be elsewhere
+		}
+		if len(out.ByGroup[group]) > 0 {
+			out.ByGroup[group] = append(out.ByGroup[group], names.Plural)
+		}
+	}
+	return out
+}
+
+// lacks says what is wrong with a resource of a rule; empty if nothing, or if it cannot
+// be known.
+func (r *Resources) lacks(group, resource string) string {
+	base, sub, _ := strings.Cut(resource, "/")
+	if base == "*" || base == "" {
+		return ""
+	}
+	if group == "*" {
+		if !r.Complete {
+			return ""
+		}
+		for _, names := range r.ByGroup {
+			if len(names) == 0 || slices.Contains(names, base) {
+				return ""
+			}
+		}
+		return "no group has the resource " + base
+	}
+	title := group
+	if group == "" {
+		title = "the core group"
+	} else {
+		title = "group " + group
+	}
+	names, there := r.ByGroup[group]
+	switch {
+	case !there && r.Complete:
+		return "there is no " + title
+	case len(names) == 0:
+		return ""
+	case !slices.Contains(names, base):
+		problem := title + " has no resource " + base
+		if similar := r.similar(group, base); similar != "" {
+			problem += "; did you mean " + similar + "?"
+		}
+		return problem
+	case sub != "" && sub != "*" && hasSubresources(names) && !slices.Contains(names, resource):
+		return title + " has no sub-resource " + resource
+	}
+	return ""
+}
+
+func hasSubresources(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "/") })
+}
+
+// similar is the resource that was meant, maybe: another number or other capitals, or
+// another group.
+func (r *Resources) similar(group, resource string) string {
+	lower := strings.ToLower(resource)
+	for _, guess := range []string{lower, lower + "s", lower + "es", strings.TrimSuffix(lower, "y") + "ies"} {
+		if slices.Contains(r.ByGroup[group], guess) {
+			return guess
+		}
+	}
+	var groups []string
+	for other, names := range r.ByGroup {
+		if slices.Contains(names, resource) {
+			groups = append(groups, other)
+		}
+	}
+	slices.Sort(groups)
+	if len(groups) == 0 {
+		return ""
+	}
+	if groups[0] == "" {
+		return resource + ` of the core group ("")`
+	}
+	return resource + " of " + groups[0]
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"slices"
+	"strings"
+)
+
+func wildcards() Rule {
+	return Rule{
+		ID: "wildcard", Group: groupMatching, Severities: []Severity{Warning}, Source: fromGP,
+		What: "Rules name groups, versions and resources, and no *.",
+		Why:  "Resources that are installed later are sent too, in versions that the handler has never seen; every write of the cluster waits for the webhook, whatever its failurePolicy is.",
+		Fix:  "Name what the handler reads; matchPolicy Equivalent, the default, brings the other versions of it.",
+		check: func(c *checker) {
+			for _, w := range c.webhooks {
+				for _, rule := range w.Rules {
+					var fields []string
+					for _, list := range []struct {
+						field  string
+						values []string
+					}{{"apiGroups", rule.APIGroups}, {"apiVersions", rule.APIVersions}} {
+						if slices.Contains(list.values, "*") {
+							fields = append(fields, list.field)
+						}
+					}
+					if slices.ContainsFunc(rule.Resources, func(r string) bool { return strings.HasPrefix(r, "*") }) {
+						fields = append(fields, "resources")
+					}
+					if len(fields) > 0 {
+						c.webhook(w, Warning, "rules", "rule %s has * in %s", ruleText(rule), strings.Join(fields, " and "))
+						break
+					}
+				}
+			}
+		},
+	}
+}
