@@ -30,11 +30,13 @@ func (u *uninstaller) removeIndexes(ctx context.Context, dryRun bool) ([]registr
 		return nil, nil
 	}
 	var out []registration.Removal
-	for resource, name := range map[schema.GroupVersionResource]string{
-		corev1.SchemeGroupVersion.WithResource(backstop.TemplateResource): backstop.TemplateName,
-		earlierIndexes: "poddefaults",
+	for _, indexes := range []struct {
+		resource schema.GroupVersionResource
+		name     string
+	}{
+		{corev1.SchemeGroupVersion.WithResource(backstop.TemplateResource), backstop.TemplateName}, {earlierIndexes, "poddefaults"},
 	} {
-		removal, err := u.removeIndexesOf(ctx, resource, name, dryRun)
+		removal, err := u.removeIndexesOf(ctx, indexes.resource, indexes.name, dryRun)
 		if err != nil {
 			return out, err
 		}
