@@ -55,6 +55,7 @@ type Compiled struct {
 	resources                  []quantity
 	overwrites                 bool                             // a field of it overwrites without a policy
 	clashes                    bool                             // see foresee.go
+	proxies                    bool                             // see withheld.go
 	template                   *kubeflowv1alpha1.PodDefaultSpec // to be filled in for each pod
 }
 
@@ -135,7 +136,7 @@ func (c *Compiled) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	c.containers = compileList(c, containerKind, spec.Sidecars)
 	c.positions = spec.Positions
 	c.compileFields(spec)
-	c.clashes = c.mayClash()
+	c.clashes, c.proxies = c.mayClash(), c.hasProxies()
 }
 
 // Problem says why the object can never work, nil if it can.

@@ -3,6 +3,7 @@
 package poddefault
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -26,11 +27,21 @@ var reference = regexp.MustCompile(`\$\(([^()"\\]+)\)`)
 // are found, and those to which it refers.
 func asked(container jsontext.Value) []string {
 	names := slices.Clone(proxies)
+	if !refers(container) {
+		return names
+	}
 	for _, m := range reference.FindAllSubmatch(container, -1) {
 		names = append(names, string(m[1]))
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+func refers(container jsontext.Value) bool { return bytes.Contains(container, []byte("$(")) }
+
+// hasProxies tells whether the object gives proxies to containers.
+func (c *Compiled) hasProxies() bool {
+	return slices.ContainsFunc(c.env, func(w item) bool { return slices.Contains(proxies, w.key) })
 }
 
 // givers are, by the name of a variable, the objects that give it to the pod's own
@@ -103,9 +114,13 @@ func (m *merge) warnOfWithheld() {
 	if len(m.injected) == 0 {
 		return
 	}
-	from := givers(m.applied)
+	proxied := slices.ContainsFunc(m.applied, func(c *Compiled) bool { return c.proxies && c.target == nil })
+	var from map[string][]*Compiled
 	look := func(t *container) {
-		if m.isInjected(t.name) && !slices.Contains(m.settings.MeshContainers, t.name) {
+		if (proxied || refers(t.raw)) && m.isInjected(t.name) && !slices.Contains(m.settings.MeshContainers, t.name) {
+			if from == nil {
+				from = givers(m.applied)
+			}
 			for _, warning := range withheld(from, t.name, t.raw, &t.env) {
 				m.warn("%s", warning)
 			}
