@@ -24,7 +24,10 @@ func TestNothingButTheirFlagOpensTheWebhookForAuthors(t *testing.T) {
   matchConditions: [{name: x, expression: object.spec.hostNetwork}]
 `)
 	printed := sallyport(t, "manifests", "--part", "configurations", "--service", service, "--config", config, "--failure-policy", "Ignore").wantOK(t)
-	_, judging, _ := strings.Cut(printed, "kind: ValidatingWebhookConfiguration")
+	asking, judging, _ := strings.Cut(printed, "kind: ValidatingWebhookConfiguration")
+	if n := strings.Count(asking, "expression: object.spec.hostNetwork"); n != strings.Count(asking, "clientConfig:") {
+		t.Errorf("the conditions of the entry are in %d of the webhooks that change pods:\n%s", n, asking)
+	}
 	if !strings.Contains(judging, "failurePolicy: Fail") || strings.Contains(judging, "hostNetwork") || strings.Contains(judging, "a: b") || strings.Contains(judging, "c: d") ||
 		!strings.Contains(judging, "name: "+author.Name) {
 		t.Errorf("printed%s", judging)

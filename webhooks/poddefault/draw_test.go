@@ -171,6 +171,9 @@ func enrich(t *rapid.T, spec *kubeflowv1alpha1.PodDefaultSpec) {
 	if rapid.IntRange(0, 7).Draw(t, "mode") == 0 {
 		spec.Mode = kubeflowv1alpha1.ModeAudit
 	}
+	if sometimes(t, "is an alternative") {
+		spec.ExclusiveGroup = drawName.Draw(t, "group")
+	}
 	if sometimes(t, "has a node selector") {
 		spec.NodeSelector = drawMap(t, "node selector")
 	}
@@ -225,6 +228,12 @@ func enrich(t *rapid.T, spec *kubeflowv1alpha1.PodDefaultSpec) {
 		all := []kubeflowv1alpha1.ContainerType{kubeflowv1alpha1.TypeContainer, kubeflowv1alpha1.TypeInitContainer, kubeflowv1alpha1.TypeInjected}
 		spec.ContainerSelector = &kubeflowv1alpha1.ContainerSelector{
 			Types: rapid.Permutation(all).Draw(t, "types")[:rapid.IntRange(0, 3).Draw(t, "how many")],
+		}
+		if sometimes(t, "picks the first") {
+			spec.ContainerSelector.First, spec.ContainerSelector.Types = true, nil
+		}
+		if sometimes(t, "picks by name") {
+			spec.ContainerSelector.Names = []string{"main-1", "side-a", "init-b"}
 		}
 		if sometimes(t, "excludes") {
 			spec.ContainerSelector.ExcludeNames = []string{"main-0"}

@@ -47,6 +47,11 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 		mark, marked := before.Annotations[Mark(pd.Name)]
 		return marked && mark != pd.ResourceVersion
 	}}
+	groups := map[string]int{}
+	for _, pd := range chosen {
+		groups[pd.Spec.ExclusiveGroup]++
+		o.conflict = o.conflict || pd.Spec.ExclusiveGroup != "" && groups[pd.Spec.ExclusiveGroup] > 1
+	}
 	for _, pd := range chosen {
 		for key, value := range pd.Spec.Labels {
 			_, there := before.Labels[key]

@@ -171,6 +171,7 @@ func TestPatchedPodIsTheIntendedOne(t *testing.T) {
 		for _, pd := range pds {
 			pd.Spec.Priority = int32(rapid.IntRange(0, 1).Draw(rt, "priority"))
 			pd.Spec.NodeSelector = drawMap(rt, "node selector")
+			pd.Spec.ExclusiveGroup = rapid.SampledFrom([]string{"", "", "", "x", "y"}).Draw(rt, "group")
 			pd.Spec.ConflictPolicy = rapid.SampledFrom([]kubeflowv1alpha1.ConflictPolicy{
 				"", kubeflowv1alpha1.ConflictDeny, kubeflowv1alpha1.ConflictKeepPod, kubeflowv1alpha1.ConflictOverride,
 			}).Draw(rt, "policy")
