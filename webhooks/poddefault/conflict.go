@@ -86,6 +86,9 @@ func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPo
 
 func (m *merge) deny(c, opponent *Compiled, place, detail string) {
 	text := fmt.Sprintf("%s: %s: %s (values hidden)", c, place, detail)
+	if opponent != nil && opponent.title != c.title && opponent.alternative(c) {
+		return // that the pod selects both says it all
+	}
 	if opponent != nil {
 		text = fmt.Sprintf("%s: %s", bothSet(opponent, c, place), detail)
 	}

@@ -72,7 +72,7 @@ func (m *merge) impossible(a, b *Compiled, what string) {
 		a, b = b, a // the later one, or the only one
 	}
 	switch {
-	case a == nil:
+	case a == nil, b != nil && a.title != b.title && a.alternative(b): // it is denied for that
 		return
 	case b == nil || a.title == b.title:
 		m.conflicts = append(m.conflicts, conflict{object: a, alone: true, text: fmt.Sprintf("%s: %s, which the API server refuses", a, what)})
