@@ -155,7 +155,8 @@ conformance: ## Run Kubernetes' own webhook suites against sallyport, in 2 minut
 	@$(with_control_plane); exec bin/conformance -testwebhook bin/testwebhook -out bin/conformance-results $(CONFORMANCE)
 
 .PHONY: nightly
-nightly: ## What takes too long for every change: conformance three times, then all faults; needs root and haproxy
+nightly: ## What takes too long for every change: 10,000 changed PodDefaults, conformance three times, then all faults; needs root and haproxy
+	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestPodDefaultsUnderControl/what_may_be_written' -v -changes 10000
 	@$(MAKE) --no-print-directory conformance CONFORMANCE="-runs 3 $(CONFORMANCE)"
 	@$(MAKE) --no-print-directory faults
 
@@ -177,6 +178,7 @@ generate: ## Generate deep copies, CustomResourceDefinitions, what config/ and c
 		object:headerFile=tools/boilerplate.go.txt crd webhook paths=./examples/kubebuilder/... \
 		output:crd:dir=examples/kubebuilder/config/crd output:webhook:dir=examples/kubebuilder/config/webhook
 	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*_*.yaml
+	@$(GO) test ./webhooks/poddefault -run GeneratedSchemas -update >/dev/null
 	@$(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn|WhatTheChartHas' -update >/dev/null || { \
 		echo "run: $(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn|WhatTheChartHas' -update"; exit 1; }
 	@$(GO) run ./cmd/sallyport serve --help | $(GO) -C tools run ./apireference $(CURDIR) > docs/api.md

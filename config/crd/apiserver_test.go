@@ -3,9 +3,11 @@
 package crd_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -42,27 +45,24 @@ func TestPodDefaultOnTheAPIServer(t *testing.T) {
 		return client.Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	}
 
-	t.Run("an object with every field is stored as it is", func(t *testing.T) {
-		want := &v1alpha1.PodDefault{
-			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.PodDefaultKind},
-			ObjectMeta: metav1.ObjectMeta{Name: "everything"},
-		}
-		filler().Fill(&want.Spec)
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stored, err := create(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := &v1alpha1.PodDefault{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(stored.Object, got, true); err != nil {
-			t.Fatal(err)
-		}
-		wantJSON, gotJSON := asMap(t, want.Spec), asMap(t, got.Spec)
-		if diff := cmp.Diff(wantJSON, gotJSON); diff != "" {
-			t.Errorf("spec (-sent +stored):\n%s", diff)
+	t.Run("every field that there is is stored as it is", func(t *testing.T) {
+		for _, want := range valid(t) {
+			object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored, err := create(object)
+			if err != nil {
+				t.Errorf("%s: %v", want.Name, err)
+				continue
+			}
+			got := &v1alpha1.PodDefault{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(stored.Object, got, true); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(asMap(t, want.Spec), asMap(t, got.Spec)); diff != "" {
+				t.Errorf("%s: spec (-sent +stored):\n%s", want.Name, diff)
+			}
 		}
 	})
 
@@ -72,20 +72,35 @@ func TestPodDefaultOnTheAPIServer(t *testing.T) {
 			object: `{metadata: {name: mount}, spec: {selector: {}, volumeMounts: [{name: a, mountPath: /a}]}}`,
 		},
 		"a variable twice in a sidecar is accepted": {
-			object: `{metadata: {name: twice}, spec: {selector: {}, sidecars: [{name: a, env: [{name: x}, {name: x}]}]}}`,
+			object: `{metadata: {name: twice}, spec: {selector: {}, sidecars: [{name: a, image: a, env: [{name: x}, {name: x}]}]}}`,
 		},
-		"an unknown operator in the selector is accepted": {
-			object: `{metadata: {name: operator}, spec: {selector: {matchExpressions: [{key: a, operator: Like}]}}}`,
+		"an unknown operator in the selector is refused": {
+			object:  `{metadata: {name: operator}, spec: {selector: {matchExpressions: [{key: a, operator: Like}]}}}`,
+			refusal: "spec.selector.matchExpressions[0].operator",
+		},
+		"a sidecar without an image is refused": {
+			object: `{metadata: {name: imageless}, spec: {selector: {}, sidecars: [{name: a}]}}`, refusal: "spec.sidecars[0].image",
+		},
+		"a variable with two sources is refused": {
+			object:  `{metadata: {name: two}, spec: {selector: {}, env: [{name: a, valueFrom: {fieldRef: {fieldPath: a}, resourceFieldRef: {resource: a}}}]}}`,
+			refusal: "spec.env[0].valueFrom",
+		},
+		"a hook that does two things is refused": {
+			object:  `{metadata: {name: hook}, spec: {selector: {}, lifecycle: {preStop: {exec: {command: [a]}, sleep: {seconds: 1}}}}}`,
+			refusal: "spec.lifecycle.preStop",
+		},
+		"an effect that no taint has is refused": {
+			object: `{metadata: {name: effect}, spec: {selector: {}, tolerations: [{operator: Exists, effect: Never}]}}`, refusal: "spec.tolerations[0].effect",
+		},
+		"a port twice in a sidecar is refused by its key": {
+			object:  `{metadata: {name: ports}, spec: {selector: {}, sidecars: [{name: a, image: a, ports: [{containerPort: 1}, {containerPort: 1}]}]}}`,
+			refusal: "Duplicate",
 		},
 		"a spec without selector is refused": {
 			object: `{metadata: {name: selectorless}, spec: {desc: x}}`, refusal: "spec.selector",
 		},
 		"a misspelt field is refused in strict mode": {
 			object: `{metadata: {name: misspelt}, spec: {selector: {}, volumeMount: []}}`, refusal: "volumeMount",
-		},
-		"a port twice in a sidecar is refused": {
-			object:  `{metadata: {name: ports}, spec: {selector: {}, sidecars: [{name: a, ports: [{containerPort: 1}, {containerPort: 1}]}]}}`,
-			refusal: "Duplicate",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,6 +120,8 @@ func TestPodDefaultOnTheAPIServer(t *testing.T) {
 			}
 		})
 	}
+
+	t.Run("an object from before the rules can be changed", func(t *testing.T) { testBefore(t, extensions, client) })
 
 	t.Run("status is written through its subresource only", func(t *testing.T) {
 		object := &unstructured.Unstructured{Object: map[string]any{
@@ -128,6 +145,78 @@ func TestPodDefaultOnTheAPIServer(t *testing.T) {
 			t.Errorf("observedGeneration is %d", got)
 		}
 	})
+}
+
+// testBefore stores an object by a definition without rules, brings the rules, and changes
+// the object in other places: what has not changed is not judged again.
+func testBefore(t *testing.T, extensions apiextensionsclient.Interface, client dynamic.ResourceInterface) {
+	definitions := extensions.ApiextensionsV1().CustomResourceDefinitions()
+	write := func(change func(*apiextensionsv1.CustomResourceDefinition)) {
+		t.Helper()
+		definition, err := definitions.Get(t.Context(), "poddefaults.kubeflow.org", metav1.GetOptions{})
+		if err == nil {
+			change(definition)
+			_, err = definitions.Update(t.Context(), definition, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	object := func(name string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.PodDefaultKind, "metadata": map[string]any{"name": name},
+			"spec": map[string]any{
+				"selector":    map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "Like"}}},
+				"sidecars":    []any{map[string]any{"name": "a"}},
+				"tolerations": []any{map[string]any{"operator": "Exists", "effect": "Never"}},
+			},
+		}}
+	}
+	// The API server takes a moment to go by another definition.
+	until := func(refused bool) {
+		t.Helper()
+		processtest.Eventually(t.Context(), t, 30*time.Second, "the definition to count", func(ctx context.Context) (bool, error) {
+			_, err := client.Create(ctx, object("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return (err != nil) == refused, nil
+		})
+	}
+	strict := podDefault(t).Spec.Versions
+	write(func(definition *apiextensionsv1.CustomResourceDefinition) {
+		yes := true
+		definition.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"spec": {Type: "object", XPreserveUnknownFields: &yes}, "status": {Type: "object", XPreserveUnknownFields: &yes},
+		}}
+	})
+	until(false)
+	stored, err := client.Create(t.Context(), object("before"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(func(definition *apiextensionsv1.CustomResourceDefinition) { definition.Spec.Versions = strict })
+	until(true)
+
+	stored.SetLabels(map[string]string{"a": "b"})
+	if stored, err = client.Update(t.Context(), stored, metav1.UpdateOptions{}); err != nil {
+		t.Fatalf("metadata: %v", err)
+	}
+	stored.Object["status"] = map[string]any{"observedGeneration": int64(1)}
+	if stored, err = client.UpdateStatus(t.Context(), stored, metav1.UpdateOptions{}); err != nil {
+		t.Fatalf("status: %v", err)
+	}
+	spec := stored.Object["spec"].(map[string]any)
+	spec["desc"] = "another field"
+	if stored, err = client.Update(t.Context(), stored, metav1.UpdateOptions{}); err != nil {
+		t.Fatalf("another field: %v", err)
+	}
+	spec = stored.Object["spec"].(map[string]any)
+	spec["tolerations"] = []any{map[string]any{"operator": "Exists"}}
+	if stored, err = client.Update(t.Context(), stored, metav1.UpdateOptions{}); err != nil {
+		t.Fatalf("a correction: %v", err)
+	}
+	stored.Object["spec"].(map[string]any)["sidecars"] = []any{map[string]any{"name": "b"}}
+	if _, err = client.Update(t.Context(), stored, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
+		t.Errorf("another mistake: %v", err)
+	}
 }
 
 func TestSchemeKnowsPodDefault(t *testing.T) {

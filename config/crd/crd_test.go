@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,10 +19,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/randfill"
+	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
@@ -161,6 +165,63 @@ func TestPodDefaultSchemaPrunesNoFieldOfTheTypes(t *testing.T) {
 			t.Errorf("%s was never filled", path)
 		}
 	}
+}
+
+// The objects that tests take for valid are, and set every field that there is.
+func TestTheSchemaTakesEveryField(t *testing.T) {
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(podDefault(t).Spec.Versions[0].Schema.OpenAPIV3Schema, internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	validator, _, err := validation.NewSchemaValidator(internal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filled := &v1alpha1.PodDefault{}
+	filler().Fill(&filled.Spec)
+	want, seen := map[string]bool{}, map[string]bool{}
+	leaves("", asMap(t, filled.Spec), want)
+	for _, pd := range valid(t) {
+		if errs := validation.ValidateCustomResource(nil, asMap(t, pd), validator); len(errs) > 0 {
+			t.Errorf("%s: %v", pd.Name, errs.ToAggregate())
+		}
+		leaves("", asMap(t, pd.Spec), seen)
+	}
+	// What is of one type is looked at once, and keys of maps are their authors'.
+	alike := strings.NewReplacer(".sidecars[]", "", ".initContainers[]", "", ".containerSecurityContext", ".securityContext", "podAntiAffinity", "podAffinity",
+		"livenessProbe", "probe", "readinessProbe", "probe", "startupProbe", "probe", "postStart", "hook", "preStop", "hook")
+	keys := regexp.MustCompile(`\.(labels|annotations|matchLabels|nodeSelector|options|volumeAttributes|userAnnotations|requests|limits)\.[^\[]+$`)
+	plain := func(path string) string { return keys.ReplaceAllString(alike.Replace(path), ".$1") }
+	known := map[string]bool{
+		// Only some pods may have these.
+		".lifecycle.stopSignal": true, ".resources.claims[].name": true, ".resources.claims[].request": true,
+	}
+	for path := range seen {
+		known[plain(path)] = true
+	}
+	for _, path := range slices.Sorted(maps.Keys(want)) {
+		if !known[plain(path)] {
+			t.Errorf("webhooks/poddefault/testdata/valid.yaml sets no %s", path)
+		}
+	}
+}
+
+// valid are the objects that between them set every field.
+func valid(t *testing.T) (out []*v1alpha1.PodDefault) {
+	t.Helper()
+	data, err := os.ReadFile("../../webhooks/poddefault/testdata/valid.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document := range bytes.SplitSeq(data, []byte("\n---\n")) {
+		pd := &v1alpha1.PodDefault{}
+		if err := yaml.UnmarshalStrict(document, pd); err != nil {
+			t.Fatal(err)
+		}
+		pd.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.PodDefaultKind}
+		out = append(out, pd)
+	}
+	return out
 }
 
 func TestYAMLHoldsEachDefinition(t *testing.T) {

@@ -16,3 +16,67 @@ func TestWhatEveryFieldMayHoldIsNoMistake(t *testing.T) {
 		}
 	}
 }
+
+// The 51 that were accepted once, with the place that is named.
+func TestWhatBreaksEveryPodIsAMistake(t *testing.T) {
+	const sidecar = "sidecars[0]."
+	for spec, want := range map[string]string{
+		`tolerations: [{key: a, operator: Exist}]`:                                                                    "tolerations[0].operator",
+		`tolerations: [{key: a, effect: Never}]`:                                                                      "tolerations[0].effect",
+		`tolerations: [{key: a, operator: Exists, value: b}]`:                                                         "tolerations[0].value",
+		`tolerations: [{key: a, effect: NoSchedule, tolerationSeconds: 1}]`:                                           "tolerations[0].effect",
+		`tolerations: [{operator: Equal}]`:                                                                            "tolerations[0].operator",
+		`tolerations: [{key: a b}]`:                                                                                   "tolerations[0].key",
+		`env: [{name: a=b}]`:                                                                                          "env[0].name",
+		`env: [{value: a}]`:                                                                                           "env[0].name",
+		`env: [{name: A, valueFrom: {secretKeyRef: {key: k}}}]`:                                                       "env[0].valueFrom.secretKeyRef.name",
+		`env: [{name: A, valueFrom: {secretKeyRef: {name: A_B, key: k}}}]`:                                            "env[0].valueFrom.secretKeyRef.name",
+		`env: [{name: A, valueFrom: {secretKeyRef: {name: a, key: a/b}}}]`:                                            "env[0].valueFrom.secretKeyRef.key",
+		`env: [{name: A, valueFrom: {configMapKeyRef: {name: a}}}]`:                                                   "env[0].valueFrom.configMapKeyRef.key",
+		`env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.containers}}}]`:                                       "env[0].valueFrom.fieldRef.fieldPath",
+		`env: [{name: A, valueFrom: {resourceFieldRef: {resource: cpu}}}]`:                                            "env[0].valueFrom.resourceFieldRef.resource",
+		`env: [{name: A, valueFrom: {}}]`:                                                                             "env[0].valueFrom",
+		`env: [{name: A, value: b, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]`:                               "env[0].valueFrom",
+		`envFrom: [{prefix: P}]`:                                                                                      "envFrom[0]",
+		`envFrom: [{configMapRef: {name: a}, secretRef: {name: b}}]`:                                                  "envFrom[0]",
+		`envFrom: [{secretRef: {}}]`:                                                                                  "envFrom[0].secretRef.name",
+		`volumes: [{name: a, emptyDir: {}, secret: {secretName: b}}]`:                                                 "volumes[0]",
+		`volumes: [{name: a, secret: {}}]`:                                                                            "volumes[0].secret.secretName",
+		`volumes: [{name: a, secret: {secretName: b, defaultMode: 512}}]`:                                             "volumes[0].secret.defaultMode",
+		`volumes: [{name: a, configMap: {name: b, items: [{key: c, path: ../d}]}}]`:                                   "volumes[0].configMap.items[0].path",
+		`volumes: [{name: a, hostPath: {path: /a, type: Folder}}]`:                                                    "volumes[0].hostPath.type",
+		`volumes: [{name: a, hostPath: {path: /a/..}}]`:                                                               "volumes[0].hostPath.path",
+		`volumes: [{name: a, projected: {sources: [{secret: {name: b}, configMap: {name: c}}]}}]`:                     "volumes[0].projected.sources[0]",
+		`volumes: [{name: a, ephemeral: {}}]`:                                                                         "volumes[0].ephemeral.volumeClaimTemplate",
+		`volumes: [{name: a, emptyDir: {sizeLimit: "-1"}}]`:                                                           "volumes[0].emptyDir.sizeLimit",
+		`volumeMounts: [{name: a, mountPath: /a, subPath: ..}]`:                                                       "volumeMounts[0].subPath",
+		`volumeMounts: [{name: a, mountPath: /a, subPath: b, subPathExpr: c}]`:                                        "volumeMounts[0].subPathExpr",
+		`volumeMounts: [{name: a}]`:                                                                                   "volumeMounts[0].mountPath",
+		`volumeMounts: [{mountPath: /a}]`:                                                                             "volumeMounts[0].name",
+		`volumeMounts: [{name: a, mountPath: /a, mountPropagation: Both}]`:                                            "volumeMounts[0].mountPropagation",
+		`{volumes: [{name: a, emptyDir: {}}], volumeDevices: [{name: a, devicePath: /a}]}`:                            "volumeDevices[0].name",
+		`sidecars: [{name: a}]`:                                                                                       sidecar + "image",
+		`sidecars: [{name: a, image: a, imagePullPolicy: Sometimes}]`:                                                 sidecar + "imagePullPolicy",
+		`sidecars: [{name: a, image: a, ports: [{containerPort: 0}]}]`:                                                sidecar + "ports[0].containerPort",
+		`sidecars: [{name: a, image: a, livenessProbe: {}}]`:                                                          sidecar + "livenessProbe",
+		`sidecars: [{name: a, image: a, livenessProbe: {tcpSocket: {port: 0}}}]`:                                      sidecar + "livenessProbe.tcpSocket.port",
+		`sidecars: [{name: a, image: a, lifecycle: {preStop: {}}}]`:                                                   sidecar + "lifecycle.preStop",
+		`sidecars: [{name: a, image: a, resources: {requests: {gpu: 1}}}]`:                                            sidecar + "resources.requests[gpu]",
+		`initContainers: [{name: a, image: a, readinessProbe: {exec: {command: [b]}}}]`:                               "initContainers[0].readinessProbe",
+		`lifecycle: {postStart: {exec: {command: [a]}, sleep: {seconds: 1}}}`:                                         "lifecycle.postStart",
+		`containerSecurityContext: {runAsUser: -1}`:                                                                   "containerSecurityContext.runAsUser",
+		`containerSecurityContext: {seccompProfile: {type: Default}}`:                                                 "containerSecurityContext.seccompProfile.type",
+		`podSecurityContext: {fsGroup: -1}`:                                                                           "podSecurityContext.fsGroup",
+		`podSecurityContext: {seccompProfile: {type: Localhost}}`:                                                     "podSecurityContext.seccompProfile.localhostProfile",
+		`resources: {limits: {example.com/gpu: 500m}}`:                                                                "resources.limits[example.com/gpu]",
+		`hostAliases: [{ip: 10.0.0.256}]`:                                                                             "hostAliases[0].ip",
+		`dnsConfig: {searches: ["a b"]}`:                                                                              "dnsConfig.searches[0]",
+		`affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a b}]}}`:             "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey",
+		`topologySpreadConstraints: [{topologyKey: a, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, minDomains: 1}]`: "topologySpreadConstraints[0].minDomains",
+	} {
+		mistakes, _ := Check(parseSpec(t, spec), field.NewPath("spec"))
+		if len(mistakes) != 1 || mistakes[0].Field != "spec."+want {
+			t.Errorf("%s: %v, want one mistake at %s", spec, mistakes, want)
+		}
+	}
+}

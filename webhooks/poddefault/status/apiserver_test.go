@@ -263,7 +263,7 @@ func TestStatusesOnAnAPIServer(t *testing.T) {
 
 	// An object that can never work, from before the webhook.
 	bad := onServer("bad", "bad", "1")
-	bad.Spec.Selector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
+	bad.Spec.Selector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn}}}
 	create(t, client, bad)
 	seen.await(t, "the object that can never work", func(latest map[string]*kubeflowv1alpha1.PodDefault) bool {
 		return is(latest["bad"], kubeflowv1alpha1.ConditionAccepted, metav1.ConditionFalse)
