@@ -3,6 +3,9 @@
 package sallyport
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,8 +23,10 @@ type Rights struct {
 	// reached by a URL runs outside of the cluster, and its user is bound by whoever
 	// made it.
 	ServiceAccount string
-	// Rules are the rights of the webhooks and controllers themselves.
-	Rules []rbacv1.PolicyRule
+	// Rules are the rights of the webhooks and controllers themselves, RulesIn those that
+	// they have in single namespaces.
+	Rules   []rbacv1.PolicyRule
+	RulesIn map[string][]rbacv1.PolicyRule
 	// CRDs are the names of the CustomResourceDefinitions whose conversion is
 	// registered.
 	CRDs []string
@@ -73,6 +78,9 @@ func (r Rights) Objects() []runtime.Object {
 				TypeMeta: rbacKind("RoleBinding"), ObjectMeta: managed(namespace, name), Subjects: subjects, RoleRef: roleRef("Role", name),
 			})
 		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(r.RulesIn)) {
+		role(namespace, config.Name+"-webhooks", r.RulesIn[namespace])
 	}
 	if r.Registration.Mode == registration.ModeAPI {
 		role(metav1.NamespaceDefault, config.Name+"-events", registration.EventPolicyRules())

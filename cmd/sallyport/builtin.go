@@ -41,6 +41,11 @@ type builtin struct {
 	// settings only, nil for none.
 	rights     []rbacv1.PolicyRule
 	moreRights func(*builtinSettings) []rbacv1.PolicyRule
+	// rightsIn are those that it needs with some settings in some namespaces; nil for none.
+	rightsIn func(*builtinSettings) map[string][]rbacv1.PolicyRule
+	// needs tells what of that which some settings name is not read yet; nil if they name
+	// nothing.
+	needs func(*builtinSettings, builtinSources) error
 	// widen makes settings define all webhooks that any settings define; nil if the
 	// defaults do.
 	widen func(*builtinSettings)
@@ -267,6 +272,19 @@ func (s builtinSelection) rights(settings *builtinSettings) []rbacv1.PolicyRule 
 		rules = distinct(rules, b.rights)
 		if b.moreRights != nil {
 			rules = distinct(rules, b.moreRights(settings))
+		}
+	}
+	return rules
+}
+
+// rightsIn are those in single namespaces.
+func (s builtinSelection) rightsIn(settings *builtinSettings) map[string][]rbacv1.PolicyRule {
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, b := range s.enabled() {
+		if b.rightsIn != nil {
+			for namespace, more := range b.rightsIn(settings) {
+				rules[namespace] = distinct(rules[namespace], more)
+			}
 		}
 	}
 	return rules

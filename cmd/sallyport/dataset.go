@@ -22,7 +22,7 @@ func datasetBuiltin() builtin {
 		webhooks: func(s *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
 			webhooks, err := dataset.New(from.datasets, s.dataset, from.observePlugin)
 			if watcher, ok := from.datasets.(*dataset.Watcher); ok && err == nil {
-				watcher.WantSidecars(s.dataset.Sidecars())
+				watcher.Want(s.dataset)
 			}
 			return webhooks, err
 		},
@@ -46,14 +46,18 @@ func datasetBuiltin() builtin {
 			{APIGroups: []string{dataset.Group}, Resources: dataset.Resources(), Verbs: []string{"get", "list", "watch"}},
 		},
 		moreRights: func(s *builtinSettings) []rbacv1.PolicyRule {
-			if !s.dataset.Sidecars() {
-				return nil
+			rules, _ := s.dataset.PolicyRules()
+			return rules
+		},
+		rightsIn: func(s *builtinSettings) map[string][]rbacv1.PolicyRule {
+			_, rules := s.dataset.PolicyRules()
+			return rules
+		},
+		needs: func(s *builtinSettings, from builtinSources) error {
+			if watcher, ok := from.datasets.(*dataset.Watcher); ok {
+				return watcher.ReadyFor(s.dataset)
 			}
-			return []rbacv1.PolicyRule{
-				{APIGroups: []string{""}, Resources: []string{"persistentvolumes"}, Verbs: []string{"get"}},
-				{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"get"}},
-				{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
-			}
+			return nil
 		},
 	}
 }

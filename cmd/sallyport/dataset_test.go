@@ -5,12 +5,14 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
@@ -100,39 +102,69 @@ func TestAProfileThatIsWrongIsFoundWithItsPlace(t *testing.T) {
 	sallyport(t, "config", "check", config).wantError(t, "sallyport.yaml:6", `there is no plugin "Nope"`, `requiredSemantics: "xor": choose and or or`)
 }
 
-// TestAProfileInAFileOfItsOwnIsFollowed is that a change of the ConfigMap counts without
-// one of the configuration. It cannot count in the end, as no API server answers.
-func TestAProfileInAFileOfItsOwnIsFollowed(t *testing.T) {
-	profile := file(t, "plugins.profile", dataset.DefaultProfile)
-	r := startLive(t, "webhooks: [{name: dataset, settings: {pluginsProfileFile: '"+profile+"'}}]\n")
-	write := func(text string) {
-		t.Helper()
-		next := filepath.Join(filepath.Dir(profile), "next")
-		if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+// TestAConfigurationWaitsForItsProfile is that one which names a ConfigMap does not count
+// before that was read, which is never, as no API server answers.
+func TestAConfigurationWaitsForItsProfile(t *testing.T) {
+	r := startLive(t, "webhooks: [{name: imagepull}]\n")
+	settings := defaultBuiltinSettings()
+	settings.dataset.PluginsProfileConfigMap = "fluid-system/webhook-plugins"
+	for _, b := range r.builtins {
+		if b.name != "dataset" {
+			continue
+		}
+		state, err := b.next(builtinSelection{"dataset"}, &settings)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(next, profile); err != nil {
+		w := *b.watch
+		w.ready = func() error { return nil } // all else
+		b.watch = &w
+		if err := b.ready(state); err == nil || !strings.Contains(err.Error(), "ConfigMap fluid-system/webhook-plugins with the profile of plugins: it is not read yet") {
+			t.Errorf("it is ready: %v", err)
+		}
+		settings.dataset.Disabled = true
+		if err := b.ready(state); err != nil {
+			t.Errorf("a webhook that is disabled waits: %v", err)
+		}
+	}
+}
+
+// TestWhatIsPrintedForAProfileInAConfigMapIsEnough is that manifests needs no profile, grants
+// what any profile may need, and of the ConfigMap nothing but that one.
+func TestWhatIsPrintedForAProfileInAConfigMapIsEnough(t *testing.T) {
+	config := file(t, "sallyport.yaml", configHead+"webhooks:\n- name: dataset\n  settings:\n    pluginsProfileConfigMap: fluid-system/webhook-plugins\n")
+	out := sallyport(t, "manifests", "--config", config, "--service", "sallyport-system/sallyport", "--part", "rbac,workload,configurations", "--image", "i").wantOK(t)
+	rules := map[string][]rbacv1.PolicyRule{} // by kind and namespace
+	for document := range strings.SplitSeq(out, "\n---\n") {
+		var role rbacv1.Role
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
 			t.Fatal(err)
 		}
+		rules[role.Kind+" "+role.Namespace] = append(rules[role.Kind+" "+role.Namespace], role.Rules...)
 	}
-	write("plugins: {serverful: {withDataset: [Nope]}}")
-	r.failed(1)
-	write("plugins: {serverful: {withDataset: [DatasetUsageInjector]}}")
-	deadline := time.After(30 * time.Second)
-	for !strings.Contains(r.components["config"].Detail(), "waits for what it needs: not all of PersistentVolumeClaim, Dataset") {
-		select {
-		case <-deadline:
-			t.Fatalf("the detail is %q", r.components["config"].Detail())
-		case <-time.After(time.Millisecond):
+	if got := rules["Role fluid-system"]; len(got) != 1 || !slices.Equal(got[0].ResourceNames, []string{"webhook-plugins"}) || !slices.Equal(got[0].Verbs, []string{"list", "watch"}) {
+		t.Errorf("in the namespace of the ConfigMap it has %+v", got)
+	}
+	for _, resource := range []string{"persistentvolumes", "daemonsets", "configmaps"} {
+		if !slices.ContainsFunc(rules["ClusterRole "], func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, resource) }) {
+			t.Errorf("it has no right on %s, which sidecars need", resource)
 		}
 	}
-	if got := testutil.ToFloat64(r.reloads.WithLabelValues("failure")); got != 1 {
-		t.Errorf("%v changes were not good", got)
+	wrong := file(t, "wrong.yaml", configHead+"webhooks:\n- name: dataset\n  settings:\n    pluginsProfileConfigMap: webhook-plugins\n")
+	sallyport(t, "config", "check", wrong).wantError(t, "wrong.yaml:6", "write NAMESPACE/NAME, such as fluid-system/webhook-plugins")
+}
+
+// TestReviewReadsTheProfileOfAConfigMap is that it is given as all else is.
+func TestReviewReadsTheProfileOfAConfigMap(t *testing.T) {
+	config := file(t, "sallyport.yaml", configHead+"webhooks:\n- name: dataset\n  settings:\n    pluginsProfileConfigMap: fluid-system/webhook-plugins\n")
+	args := []string{"review", "-n", "team-a", "-f", "-", "--config", config, "--with", file(t, "cluster.yaml", datasetObjects)}
+	if got := sallyportWith(t, datasetPod, args...); got.status != exitError || !strings.Contains(got.stderr, "ConfigMap fluid-system/webhook-plugins is not there: create it, or give it with --with") {
+		t.Errorf("status %d, stderr:\n%s", got.status, got.stderr)
 	}
-	if err := os.Remove(profile); err != nil {
-		t.Fatal(err)
+	profile := file(t, "profile.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: webhook-plugins, namespace: fluid-system}\ndata: {pluginsProfile: 'plugins: {serverful: {withDataset: [DatasetUsageInjector]}}'}\n")
+	if got := sallyportWith(t, datasetPod, append(args, "--with", profile)...); got.status != exitOK || !strings.Contains(got.stdout, "datasets-in-use") || strings.Contains(got.stdout, "nodeAffinity") {
+		t.Errorf("status %d, stdout:\n%s\nstderr:\n%s", got.status, got.stdout, got.stderr)
 	}
-	r.failed(2)
 }
 
 func TestPluginsAreCountedByOutcome(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
 
 const (
@@ -124,6 +125,7 @@ type chartRights struct {
 	Owner        []rbacv1.PolicyRule            `json:"owner"`
 	Events       []rbacv1.PolicyRule            `json:"events"`
 	Authority    []rbacv1.PolicyRule            `json:"authority"`
+	Profile      []rbacv1.PolicyRule            `json:"profile"` // in the namespace of the ConfigMap
 }
 
 func TestRightsInTheChartAreGenerated(t *testing.T) {
@@ -152,6 +154,8 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 			rights.Authority = append(rights.Authority, role.Rules...)
 		}
 	}
+	_, in := dataset.Settings{PluginsProfileConfigMap: "NAMESPACE/NAME"}.PolicyRules()
+	rights.Profile = in["NAMESPACE"]
 	if len(rights.Authority) == 0 {
 		t.Fatal("there is no Role for the authority")
 	}

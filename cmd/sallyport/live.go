@@ -65,7 +65,8 @@ type liveBuiltin struct {
 
 // builtinState is what a ready-made webhook is for now.
 type builtinState struct {
-	enabled bool
+	enabled  bool
+	settings *builtinSettings
 	// webhooks are the definitions, while it is enabled.
 	webhooks []admission.Webhook
 	// handlers are by the webhooks' names. One that is not registered any more keeps its
@@ -179,10 +180,11 @@ func (b *liveBuiltin) prepareWatch(env frontdoor.Environment, out *frontdoor.Com
 	out.Name = w.what
 	out.Status = func() slog.Attr { return slog.Int(w.what, w.count()) }
 	out.Ready = func() error {
-		if !b.state.Load().enabled {
+		state := b.state.Load()
+		if !state.enabled {
 			return nil
 		}
-		return w.ready()
+		return b.ready(state)
 	}
 	out.Run = func(ctx context.Context) error {
 		select {
@@ -197,7 +199,7 @@ func (b *liveBuiltin) prepareWatch(env frontdoor.Environment, out *frontdoor.Com
 
 // next is what the webhook is to be with these settings.
 func (b *liveBuiltin) next(selection builtinSelection, settings *builtinSettings) (*builtinState, error) {
-	state := &builtinState{enabled: selection.has(b.name), handlers: map[string]admission.Handler{}}
+	state := &builtinState{enabled: selection.has(b.name), settings: settings, handlers: map[string]admission.Handler{}}
 	if now := b.state.Load(); now != nil {
 		maps.Copy(state.handlers, now.handlers)
 	}
@@ -219,12 +221,16 @@ func (b *liveBuiltin) next(selection builtinSelection, settings *builtinSettings
 	return state, nil
 }
 
-// ready tells whether what it reads from has been read.
-func (b *liveBuiltin) ready() error {
+// ready tells whether what it reads from in a state has been read.
+func (b *liveBuiltin) ready(state *builtinState) error {
 	if b.watch == nil {
 		return nil
 	}
-	return b.watch.ready()
+	err := b.watch.ready()
+	if err == nil && b.needs != nil {
+		err = b.needs(state.settings, b.from)
+	}
+	return err
 }
 
 // liveHandler answers by what a webhook is for now.
@@ -246,13 +252,10 @@ func (h liveHandler) Handle(ctx context.Context, req *admissionv1.AdmissionReque
 
 // follow reads the file whenever it may have changed.
 func (l *liveConfig) follow(ctx context.Context) error {
-	last, files := l.options.read, l.options.builtin.files()
+	last := l.options.read
 	var pending func() bool // a configuration that waits for what it needs
 	follow.Files(ctx, l.logger, "the configuration", l.interval, func() {
 		data, err := os.ReadFile(l.options.config)
-		if err == nil {
-			data = withFiles(data, files)
-		}
 		if err == nil && bytes.Equal(data, last) || err != nil && last == nil {
 			if pending != nil && pending() {
 				pending = nil
@@ -263,7 +266,7 @@ func (l *liveConfig) follow(ctx context.Context) error {
 		if err == nil {
 			var next *serveOptions
 			if next, pending, err = l.load(); next.read != nil {
-				last, files = next.read, next.builtin.files()
+				last = next.read
 			}
 		}
 		if err != nil {
@@ -271,25 +274,9 @@ func (l *liveConfig) follow(ctx context.Context) error {
 		} else if pending() {
 			pending = nil
 		}
-	}, append([]string{l.options.config}, files...)...)
+	}, l.options.config)
 	return nil
 }
-
-// withFiles is what a configuration file holds, with what the files hold that it names. One
-// that cannot be read is as good as one that holds the reason.
-func withFiles(data []byte, files []string) []byte {
-	for _, name := range files {
-		more, err := os.ReadFile(name)
-		if err != nil {
-			more = []byte(err.Error())
-		}
-		data = append(append(data, 0), more...)
-	}
-	return data
-}
-
-// files are those that the settings name.
-func (s *builtinSettings) files() []string { return s.dataset.Files() }
 
 // fail says that the configuration does not count.
 func (l *liveConfig) fail(err error) {
@@ -329,7 +316,7 @@ func (l *liveConfig) load() (next *serveOptions, count func() bool, err error) {
 	told := false
 	return o, func() bool {
 		for i, b := range l.builtins {
-			if err := b.ready(); states[i].enabled && err != nil {
+			if err := b.ready(states[i]); states[i].enabled && err != nil {
 				if !told {
 					l.say("the file waits for what it needs: " + err.Error())
 					l.logger.Info("the configuration waits for what it needs", "file", l.options.config, "webhook", b.name, "reason", err)

@@ -16,7 +16,7 @@ import (
 func (o *manifestsOptions) rights() frontdoor.Rights {
 	rights := frontdoor.Rights{
 		Registration: o.registration, Certificate: o.certificates, LeaderElection: o.election, ServiceAccount: o.serviceAccount,
-		Rules: distinct(o.webhooks.rights(&o.builtin), o.controllers.rights(o.webhooks)),
+		Rules: distinct(o.webhooks.rights(&o.builtin), o.controllers.rights(o.webhooks)), RulesIn: o.webhooks.rightsIn(&o.builtin),
 	}
 	if o.webhooks.has("poddefault") && o.registration.Mode == registration.ModeAPI {
 		rights.Rules = append(rights.Rules, registration.BackstopPolicyRules(o.registration.Name)...)

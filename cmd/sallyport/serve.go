@@ -29,7 +29,7 @@ type serveOptions struct {
 	builtin     builtinSettings
 	controllers controllerSelection
 	config      string
-	read        []byte // what the file, and those that it names, held when they were read
+	read        []byte // what the file held when it was read
 	live        *liveConfig
 	cmd         *cobra.Command // that was called
 	// endpointLater is set if neither Service nor URL need be known yet.
@@ -115,7 +115,7 @@ func (o *serveOptions) prepare(cmd *cobra.Command, app *frontdoor.App) error {
 			return err
 		}
 		errs = append(errs, err, config.apply(cmd.Flags(), &o.webhooks, &o.builtin))
-		o.read = withFiles(config.data, o.builtin.files()) // before anybody makes use of them
+		o.read = config.data
 	}
 	settings := o.settings
 	if o.endpointLater && settings.Registration.NoEndpoint() {

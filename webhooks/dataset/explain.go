@@ -25,26 +25,25 @@ func Explain(ctx context.Context, source Source, settings Settings, namespace st
 	if !ok {
 		return nil, errNoPod
 	}
-	var h *handler
-	var chains *chains
-	for i := range webhooks {
-		if h = webhooks[i].Handler.(*handler); chains == nil {
-			chains = h.chains(&meta)
-		}
-	}
-	if chains == nil || settings.Disabled || meta.labels.get(InjectionLabel) == "false" {
+	h := webhooks[0].Handler.(*handler) // which knows all modes
+	mode := h.mode(&meta)
+	if mode == nil || settings.Disabled || meta.labels.get(InjectionLabel) == "false" {
 		return nil, nil
 	}
 	p, ok := readPod(pod, meta)
 	if !ok {
 		return nil, errNoPod
 	}
+	profile, err := h.profileNow(ctx)
+	if err != nil {
+		return nil, err
+	}
 	d, err := h.draft(ctx, p, &admissionv1.AdmissionRequest{Namespace: namespace, Object: runtime.RawExtension{Raw: pod}})
 	if err != nil {
 		return nil, err
 	}
 	d.affinity.explain = true
-	if err := h.run(ctx, d, chains); err != nil {
+	if err := h.run(ctx, d, mode(profile)); err != nil {
 		return nil, err
 	}
 	return d.affinity.all, nil

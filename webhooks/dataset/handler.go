@@ -22,7 +22,7 @@ import (
 type handler struct {
 	source   Source
 	settings Settings
-	profile  *Profile
+	profile  *Profile // nil if it is in a ConfigMap
 	// all is for pods that do not ask, and no others: their namespace does.
 	all     bool
 	observe Observer
@@ -43,7 +43,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if len(req.Object.Raw) == 0 {
 		return admission.BadRequest("the request has no object; expected a pod"), nil
 	}
-	meta, ok := readMetadata(req.Object.Raw, h.all)
+	meta, ok := readMetadata(req.Object.Raw, h.all || h.settings.NamespaceLabel)
 	if !ok {
 		return admission.BadRequest("the request's object is no pod: it is no JSON object, or its metadata is none"), nil
 	}
@@ -54,8 +54,8 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if meta.namespace != "" && meta.namespace != req.Namespace {
 		return admission.Denied("the pod's metadata.namespace is another than the request's: leave it out"), nil
 	}
-	chains := h.chains(&meta)
-	if chains == nil {
+	mode := h.mode(&meta)
+	if mode == nil {
 		return admission.Allowed(), nil
 	}
 	if req.Namespace == "" {
@@ -65,33 +65,62 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if !ok {
 		return admission.BadRequest("the request's object is no pod: it has no spec, or a volume or container that is none"), nil
 	}
+	profile, err := h.profileNow(ctx)
+	if err != nil {
+		return nil, err
+	}
 	d, err := h.draft(ctx, p, req)
 	if err != nil {
 		return h.answer(p, err)
 	}
-	if err := h.run(ctx, d, chains); err != nil {
+	if err := h.run(ctx, d, mode(profile)); err != nil {
 		return h.answer(p, err)
 	}
 	return h.response(ctx, d)
 }
 
-// chains are those of the mode that a pod asks for; nil if it asks for none.
-func (h *handler) chains(meta *podMetadata) *chains {
-	serverful, serverless := false, false
+// A mode is what of a profile is for a pod.
+type mode func(*Profile) *chains
+
+func serverful(p *Profile) *chains  { return &p.serverful }
+func serverless(p *Profile) *chains { return &p.serverless }
+
+// mode is the one that a pod asks for; nil if it asks for none.
+func (h *handler) mode(meta *podMetadata) mode {
+	asks, sidecars := false, false
 	for i := range optInLabels {
 		if in := &optInLabels[i]; meta.labels.is(in.label) {
-			serverful, serverless = serverful || !in.serverless, serverless || in.serverless
+			asks, sidecars = true, sidecars || in.serverless
 		}
 	}
 	switch {
-	case h.all && (serverless || serverful):
+	case h.all && asks:
 		return nil // another webhook is asked
-	case serverless:
-		return &h.profile.serverless
-	case serverful, h.all:
-		return &h.profile.serverful
+	case sidecars:
+		return serverless
+	// A pod that does not ask is sent where its namespace does.
+	case asks, h.all, h.settings.NamespaceLabel:
+		return serverful
 	}
 	return nil
+}
+
+// profileNow is the profile that counts.
+func (h *handler) profileNow(ctx context.Context) (*Profile, error) {
+	if h.profile != nil {
+		return h.profile, nil
+	}
+	ref := h.settings.profileRef()
+	object, err := h.source.Find(ctx, ref, false)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the profile of plugins: %s: %w", ref, err)
+	case object == nil:
+		return nil, fmt.Errorf("the profile of plugins: %s is not there: create it, or give it with --with", ref)
+	case object.Profile == nil:
+		return nil, prefixed("the profile of plugins: "+ref.String()+": "+profileKey, object.problem)
+	}
+	return object.Profile, nil
 }
 
 // draft makes a draft of the pod, with the Datasets that it mounts.

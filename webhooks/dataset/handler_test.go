@@ -153,6 +153,27 @@ func TestAnEndOfTheContextIsNoDecision(t *testing.T) {
 	}
 }
 
+// TestTheNamespaceAsksAtFluidsPath is the older mode where somebody else's configuration, as
+// that of an early release of Fluid, sends all pods of a namespace.
+func TestTheNamespaceAsksAtFluidsPath(t *testing.T) {
+	bare := strings.Replace(onePod, `"labels":{"fuse.serverful.fluid.io/inject":"true"}`, `"annotations":{}`, 1)
+	for _, namespaceLabel := range []bool{false, true} {
+		settings := DefaultSettings()
+		settings.NamespaceLabel = namespaceLabel
+		webhooks, err := New(newIndex(t, []byte(oneDataset)), settings, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for pod, asks := range map[string]bool{
+			onePod: true, bare: namespaceLabel, strings.Replace(onePod, "fuse.serverful.fluid.io/inject\":\"true", InjectionLabel+"\":\"false", 1): false,
+		} {
+			if resp := cases.Handle(t, webhooks[0], request(pod)); !resp.Allowed || (len(resp.Patch) > 0) != asks {
+				t.Errorf("namespaceLabel %v: %d operations for %s", namespaceLabel, len(resp.Patch), pod)
+			}
+		}
+	}
+}
+
 func TestRuntimesWithoutDefinitionAreNamed(t *testing.T) {
 	index := newIndex(t, []byte(oneDataset))
 	source := sourceFunc(func(ctx context.Context, ref Ref, fresh bool) (*Object, error) {

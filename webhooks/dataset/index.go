@@ -12,8 +12,8 @@ import (
 // ErrNotInstalled is what [Source] says of a kind without CustomResourceDefinition.
 var ErrNotInstalled = errors.New("its CustomResourceDefinition is not installed")
 
-// Source knows claims, Datasets, runtimes, and, for sidecars, DaemonSets and
-// PersistentVolumes. Find returns nil if there is no such object, and [ErrNotInstalled]
+// Source knows claims, Datasets, runtimes, the ConfigMap with the profile and, for
+// sidecars, DaemonSets and PersistentVolumes. Find returns nil if there is no such object, and [ErrNotInstalled]
 // if there cannot be one. What it returns must not be changed. Fresh asks for the
 // object as it is now, and not as it was a moment ago.
 //

@@ -117,7 +117,7 @@ func Resources() []string {
 
 // Kinds are those that the webhook reads, and the API versions they are of.
 func Kinds() map[Kind]string {
-	out := map[Kind]string{ClaimKind: "v1", VolumeKind: "v1", DaemonSetKind: "apps/v1", DatasetKind: Group + "/" + Version}
+	out := map[Kind]string{ClaimKind: "v1", VolumeKind: "v1", ProfileKind: "v1", DaemonSetKind: "apps/v1", DatasetKind: Group + "/" + Version}
 	for _, kind := range runtimeKinds {
 		out[kind.kind] = fmt.Sprintf("%s/%s", Group, Version)
 	}

@@ -24,12 +24,14 @@ const (
 type Kind string
 
 // What the webhook reads beside the seven kinds of runtimes. DaemonSets and
-// PersistentVolumes are read for sidecars only, at the time they are made.
+// PersistentVolumes are read for sidecars only, at the time they are made, and of
+// ConfigMaps only the one with the profile.
 const (
 	ClaimKind     Kind = "PersistentVolumeClaim"
 	DatasetKind   Kind = "Dataset"
 	VolumeKind    Kind = "PersistentVolume"
 	DaemonSetKind Kind = "DaemonSet"
+	ProfileKind   Kind = "ConfigMap"
 )
 
 // runtimeKind is one of the runtimes.
@@ -94,6 +96,9 @@ type Object struct {
 	Runtime *Runtime
 	// Raw is the whole of a DaemonSet or PersistentVolume.
 	Raw jsontext.Value
+	// Profile is that of a ConfigMap; nil if there is none in it, for a reason.
+	Profile *Profile
+	problem error
 }
 
 // prepare works out what follows from the name of an object. Before, it is in nobody
@@ -215,6 +220,9 @@ func Parse(kind Kind, raw []byte) (Ref, *Object, error) {
 		return ref, &Object{Dataset: parseDataset(uid, status)}, nil
 	case DaemonSetKind, VolumeKind:
 		return ref, &Object{Raw: slices.Clone(raw)}, nil
+	case ProfileKind:
+		profile, err := ParseProfile(textAt(raw, "data", profileKey))
+		return ref, &Object{Profile: profile, problem: err}, nil
 	}
 	k, known := runtimeKinds[typeOf(kind)]
 	if !known {

@@ -18,20 +18,44 @@ const (
 	prepareRetry = 10 * time.Second
 )
 
-// WantSidecars says whether pods get sidecars. If so, the ConfigMap with the scripts that
-// they run is created in each namespace with a Dataset: here, ahead of time, because a
-// handler writes nothing.
-func (w *Watcher) WantSidecars(want bool) {
-	if w.sidecars.Swap(want) != want {
-		select {
-		case w.changed <- struct{}{}:
-		default:
+// Want says what the settings are. A profile that is in a ConfigMap is followed from now
+// on.
+func (w *Watcher) Want(settings Settings) {
+	profile, err := settings.profile()
+	w.sidecars.Store(err == nil && profile != nil && profile.sidecars() && !settings.Disabled)
+	if ref := settings.profileRef(); ref.Name != "" && !settings.Disabled {
+		w.followProfile(ref)
+	}
+	tell(w.changed)
+}
+
+// wantsSidecars tells whether pods get sidecars.
+func (w *Watcher) wantsSidecars() bool {
+	if w.sidecars.Load() {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.profiles {
+		if now := p.now.Load(); now != nil && now.sidecars() {
+			return true
 		}
+	}
+	return false
+}
+
+// tell wakes up who waits, unless that is done already.
+func tell(changed chan<- struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default:
 	}
 }
 
-// prepare creates ConfigMaps until the context ends. Every replica does: the ConfigMap is
-// the same, and one that is there already is as good.
+// prepare creates the ConfigMap with the scripts that sidecars run in each namespace with a
+// Dataset, if pods get any, until the context ends: here, ahead of time, because a handler
+// writes nothing. Every replica does: the ConfigMap is the same, and one that is there
+// already is as good.
 func (w *Watcher) prepare(ctx context.Context) {
 	prepared := map[string]time.Time{}
 	timer := time.NewTimer(prepareAgain)
@@ -44,7 +68,7 @@ func (w *Watcher) prepare(ctx context.Context) {
 		case <-timer.C:
 		}
 		next := prepareAgain
-		if w.sidecars.Load() {
+		if w.wantsSidecars() {
 			next = w.prepareAll(ctx, prepared)
 		}
 		timer.Reset(next)

@@ -13,6 +13,9 @@ import (
 	"github.com/sallyport-io/sallyport/webhooks/internal/chain"
 )
 
+// profileKey is where a ConfigMap has a profile.
+const profileKey = "pluginsProfile"
+
 // maxProfile bounds a profile, in bytes; a ConfigMap holds no more either.
 const maxProfile = 1 << 20
 

@@ -3,13 +3,18 @@
 package dataset
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/sallyport-io/sallyport/admission"
 )
 
 func TestProfilesThatAreWrong(t *testing.T) {
@@ -82,27 +87,60 @@ func TestTheConfigMapOfFluidIsTaken(t *testing.T) {
 	}
 }
 
-func TestAProfileFromAFileIsReadByNew(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "plugins.profile")
+// TestAnEarlierProfileGoesOnToCount changes what a ConfigMap holds, as the reflector tells.
+func TestAnEarlierProfileGoesOnToCount(t *testing.T) {
+	w, err := Watch(&rest.Config{Host: "https://127.0.0.1:1"}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
 	settings := DefaultSettings()
-	settings.PluginsProfileFile = file
-	if _, err := New(NewIndex(), settings, nil); err == nil || !strings.Contains(err.Error(), "pluginsProfileFile: open") {
-		t.Errorf("without the file: %v", err)
+	settings.PluginsProfileConfigMap = "fluid-system/webhook-plugins"
+	if err := w.ReadyFor(settings); err == nil {
+		t.Error("it is ready before it is wanted")
 	}
-	if err := os.WriteFile(file, []byte("plugins: {serverful: {withDataset: [Nope]}}"), 0o600); err != nil {
+	w.Want(settings)
+	p := w.profiles[Ref{ProfileKind, "fluid-system", "webhook-plugins"}]
+	configMap := func(profile string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{Data: map[string]string{profileKey: profile}}
+	}
+	missing := func(want string) {
+		t.Helper()
+		_, err := w.Find(t.Context(), p.ref, false)
+		if _, retry := admission.RetryAfter(err); !retry || !strings.Contains(err.Error(), want) || w.ReadyFor(settings) == nil {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	missing("it is not read yet")
+	if err := p.Replace(nil, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(NewIndex(), settings, nil); err == nil || !strings.Contains(err.Error(), `there is no plugin "Nope"`) {
-		t.Errorf("with a wrong one: %v", err)
-	}
-	if err := os.WriteFile(file, []byte(DefaultProfile), 0o600); err != nil {
+	missing("it is not there: create it")
+	if err := p.Add(configMap("plugins: {serverful: {withDataset: [Nope]}}")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(NewIndex(), settings, nil); err != nil {
-		t.Error(err)
+	missing(`pluginsProfile: plugins.serverful.withDataset: there is no plugin "Nope"`)
+	counts := func(sidecars bool) {
+		t.Helper()
+		object, err := w.Find(t.Context(), p.ref, false)
+		if err != nil || object.Profile == nil || w.wantsSidecars() != sidecars || w.ReadyFor(settings) != nil {
+			t.Errorf("%+v, %v, sidecars: %v", object, err, w.wantsSidecars())
+		}
 	}
-	if !slices.Equal(settings.Files(), []string{file}) {
-		t.Errorf("the files are %v", settings.Files())
+	if err := p.Replace([]any{configMap("plugins: {serverful: {withDataset: [DatasetUsageInjector]}}")}, ""); err != nil {
+		t.Fatal(err)
+	}
+	counts(false)
+	if err := p.Update(configMap(DefaultProfile)); err != nil {
+		t.Fatal(err)
+	}
+	counts(true)
+	for _, change := range []func() error{
+		func() error { return p.Update(configMap("plugins: [")) }, func() error { return p.Delete(nil) }, func() error { return p.Replace(nil, "") },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		counts(true)
 	}
 }
 

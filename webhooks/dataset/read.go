@@ -22,7 +22,8 @@ import (
 type Reader struct{ core, apps, fluid *rest.RESTClient }
 
 // NewReader makes a reader. The credentials in config must be allowed to get what is asked
-// for: claims, Datasets and runtimes, and for sidecars DaemonSets and PersistentVolumes.
+// for: claims, Datasets and runtimes, the ConfigMap with the profile if settings name one,
+// and for sidecars DaemonSets and PersistentVolumes.
 func NewReader(config *rest.Config) (*Reader, error) {
 	r := &Reader{}
 	for _, c := range []struct {
@@ -53,6 +54,8 @@ func (r *Reader) Find(ctx context.Context, ref Ref, _ bool) (*Object, error) {
 		client, resource = r.core, "persistentvolumeclaims"
 	case VolumeKind:
 		client, resource = r.core, "persistentvolumes"
+	case ProfileKind:
+		client, resource = r.core, "configmaps"
 	case DaemonSetKind:
 		client, resource = r.apps, "daemonsets"
 	case DatasetKind:

@@ -3,11 +3,13 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
+	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -35,14 +37,16 @@ const (
 // Settings are those of the webhook.
 type Settings struct {
 	// PluginsProfile is Fluid's profile of plugins, as the key pluginsProfile of its
-	// ConfigMap webhook-plugins has it. PluginsProfileFile is a file with one instead, which
-	// is followed. Without both it is [DefaultProfile].
-	PluginsProfile     string `json:"pluginsProfile,omitempty"`
-	PluginsProfileFile string `json:"pluginsProfileFile,omitempty"`
+	// ConfigMap webhook-plugins has it. PluginsProfileConfigMap is the namespace and name of
+	// that ConfigMap instead, "fluid-system/webhook-plugins", which is followed. Without both
+	// it is [DefaultProfile].
+	PluginsProfile          string `json:"pluginsProfile,omitempty"`
+	PluginsProfileConfigMap string `json:"pluginsProfileConfigMap,omitempty"`
 	// RequiredSemantics is "and" by default.
 	RequiredSemantics RequiredSemantics `json:"requiredSemantics"`
 	// NamespaceLabel is for the older mode, too: all pods of namespaces with the label
-	// fluid.io/enable-injection=true.
+	// fluid.io/enable-injection=true, also if somebody else's configuration sends them to
+	// Path.
 	NamespaceLabel bool `json:"namespaceLabel,omitempty"`
 	// Disabled admits all pods as they are.
 	Disabled bool `json:"disabled,omitempty"`
@@ -80,12 +84,15 @@ func (s *Settings) FromEnvironment(getenv func(string) string) {
 	}
 }
 
-// Validate reports every mistake, by the names that the fields have in a file. The file
-// of a profile is read by [New].
+// Validate reports every mistake, by the names that the fields have in a file. What a
+// ConfigMap holds is seen when it is read.
 func (s Settings) Validate() error {
 	var errs []error
-	if s.PluginsProfile != "" && s.PluginsProfileFile != "" {
-		errs = append(errs, errors.New("pluginsProfileFile: the profile stands in pluginsProfile already: leave one out"))
+	if s.PluginsProfile != "" && s.PluginsProfileConfigMap != "" {
+		errs = append(errs, errors.New("pluginsProfileConfigMap: the profile stands in pluginsProfile already: leave one out"))
+	}
+	if ref := s.profileRef(); s.PluginsProfileConfigMap != "" && (len(validation.IsDNS1123Label(ref.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(ref.Name)) > 0) {
+		errs = append(errs, fmt.Errorf("pluginsProfileConfigMap: %q: write NAMESPACE/NAME, such as fluid-system/webhook-plugins", s.PluginsProfileConfigMap))
 	}
 	if s.PluginsProfile != "" {
 		if _, err := ParseProfile(s.PluginsProfile); err != nil {
@@ -123,36 +130,41 @@ func prefixed(field string, err error) error {
 	return errors.Join(errs...)
 }
 
-// Files are those that the settings name: what they hold counts as if it stood here.
-func (s Settings) Files() []string {
-	if s.PluginsProfileFile == "" {
-		return nil
-	}
-	return []string{s.PluginsProfileFile}
+// profileRef names the ConfigMap with the profile; empty if it is in none.
+func (s Settings) profileRef() Ref {
+	namespace, name, _ := strings.Cut(s.PluginsProfileConfigMap, "/")
+	return Ref{ProfileKind, namespace, name}
 }
 
-// profile reads the profile.
+// profile is the one of the settings; nil if it is in a ConfigMap.
 func (s Settings) profile() (*Profile, error) {
-	switch {
-	case s.PluginsProfileFile != "":
-		data, err := os.ReadFile(s.PluginsProfileFile)
-		if err != nil {
-			return nil, fmt.Errorf("pluginsProfileFile: %w", err)
-		}
-		p, err := ParseProfile(string(data))
-		if err != nil {
-			return nil, prefixed("pluginsProfileFile: "+s.PluginsProfileFile, err)
-		}
-		return p, nil
-	case s.PluginsProfile != "":
-		return ParseProfile(s.PluginsProfile)
+	if s.PluginsProfileConfigMap != "" {
+		return nil, nil
 	}
-	return ParseProfile(DefaultProfile)
+	return ParseProfile(cmp.Or(s.PluginsProfile, DefaultProfile))
 }
 
-// Sidecars tells whether pods get sidecars by the profile. A profile that cannot be read
-// has none.
+// Sidecars tells whether pods may get sidecars: by the profile, or by one that is not
+// known here.
 func (s Settings) Sidecars() bool {
 	profile, err := s.profile()
-	return err == nil && !s.Disabled && profile.sidecars()
+	return !s.Disabled && (err != nil || profile == nil || profile.sidecars())
+}
+
+// PolicyRules are the rights that a [Watcher] needs for the settings: in the cluster, and
+// by namespace.
+func (s Settings) PolicyRules() (rules []rbacv1.PolicyRule, in map[string][]rbacv1.PolicyRule) {
+	if s.Sidecars() {
+		rules = []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"persistentvolumes"}, Verbs: []string{"get"}},
+			{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"get"}},
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
+		}
+	}
+	if ref := s.profileRef(); ref.Name != "" {
+		in = map[string][]rbacv1.PolicyRule{ref.Namespace: {
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{ref.Name}, Verbs: []string{"list", "watch"}},
+		}}
+	}
+	return rules, in
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,8 +38,13 @@ type Watcher struct {
 	index    *Index
 	follows  map[Kind]*follow
 	logger   *slog.Logger
-	sidecars atomic.Bool
-	changed  chan struct{} // Datasets have changed
+	changed  chan struct{} // Datasets have changed, or what is wanted
+	sidecars atomic.Bool   // are wanted by a profile of the settings
+
+	core     *rest.RESTClient // for typed objects
+	mu       sync.Mutex
+	profiles map[Ref]*profileStore
+	wanted   chan struct{} // another profile is
 }
 
 // follow follows one kind.
@@ -56,8 +62,8 @@ type follow struct {
 }
 
 // Watch prepares a watcher of all namespaces; [Watcher.Run] starts it. The credentials in
-// config must be allowed to get, list and watch claims, Datasets and runtimes and, for
-// sidecars, to get DaemonSets and PersistentVolumes and to create ConfigMaps.
+// config must be allowed to get, list and watch claims, Datasets and runtimes, and what
+// [Settings.PolicyRules] says.
 func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 	config = rest.CopyConfig(config)
 	config.RateLimiter, config.QPS, config.Burst = nil, 100, 200
@@ -65,7 +71,13 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Watcher{reader: reader, index: NewIndex(), follows: map[Kind]*follow{}, logger: logger, changed: make(chan struct{}, 1)}
+	w := &Watcher{
+		reader: reader, index: NewIndex(), follows: map[Kind]*follow{}, logger: logger,
+		changed: make(chan struct{}, 1), profiles: map[Ref]*profileStore{}, wanted: make(chan struct{}, 1),
+	}
+	if w.core, err = cluster.Client(config, corev1.SchemeGroupVersion, corev1.AddToScheme); err != nil {
+		return nil, fmt.Errorf("client for ConfigMaps: %w", err)
+	}
 	claims, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("client for claims: %w", err)
@@ -102,12 +114,7 @@ func (w *Watcher) lister(resource string) *cache.ListWatch {
 func (w *Watcher) follow(kind Kind, expected runtime.Object, source *cache.ListWatch) {
 	f := &follow{kind: kind, index: w.index, logger: w.logger, interval: absentInterval, changed: func() {}}
 	if kind == DatasetKind {
-		f.changed = func() {
-			select {
-			case w.changed <- struct{}{}:
-			default: // it is known already
-			}
-		}
+		f.changed = func() { tell(w.changed) }
 	}
 	f.reflector = cluster.Reflector("datasets: "+string(kind), w.logger, cluster.Soon, f.patient(source), expected, f)
 	w.follows[kind] = f
@@ -158,6 +165,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		wg.Go(func() { f.reflector.RunWithContext(ctx) })
 	}
 	wg.Go(func() { w.prepare(ctx) })
+	wg.Go(func() { w.followProfiles(ctx) })
 	wg.Wait()
 	return nil
 }
@@ -187,6 +195,9 @@ func (w *Watcher) Len() int { return w.index.Count(DatasetKind) }
 
 // Find implements [Source].
 func (w *Watcher) Find(ctx context.Context, ref Ref, fresh bool) (*Object, error) {
+	if ref.Kind == ProfileKind {
+		return w.profile(ref)
+	}
 	if err := w.Ready(); err != nil {
 		return nil, admission.Unavailable(err, time.Second)
 	}

@@ -47,7 +47,7 @@ func Outcomes() []string {
 }
 
 // New defines the webhooks over a source. Observe may be nil. The error has every mistake
-// in the settings and in the profile that they name.
+// in the settings.
 func New(source Source, settings Settings, observe Observer) ([]admission.Webhook, error) {
 	err := settings.Validate()
 	if source == nil {

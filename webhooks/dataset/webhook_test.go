@@ -54,7 +54,7 @@ func TestCases(t *testing.T) { cases.Run(t, podResource, newWebhooks) }
 
 func TestSettingsReportEveryMistake(t *testing.T) {
 	settings := Settings{
-		PluginsProfile: "plugins: {serverful: {withDataset: [NoSuch]}}\npluginConfig: [{name: NoSuchEither}]", PluginsProfileFile: "there",
+		PluginsProfile: "plugins: {serverful: {withDataset: [NoSuch]}}\npluginConfig: [{name: NoSuchEither}]", PluginsProfileConfigMap: "there",
 		RequiredSemantics: "xor", SidecarMode: "none", PlatformLabel: "a b",
 	}
 	err := settings.Validate()
@@ -62,7 +62,7 @@ func TestSettingsReportEveryMistake(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"pluginsProfileFile: the profile stands in pluginsProfile already", `pluginsProfile: plugins.serverful.withDataset: there is no plugin "NoSuch"`,
+		"pluginsProfileConfigMap: the profile stands in pluginsProfile already", `pluginsProfileConfigMap: "there": write NAMESPACE/NAME`, `pluginsProfile: plugins.serverful.withDataset: there is no plugin "NoSuch"`,
 		`pluginsProfile: pluginConfig[0].name: there is no plugin "NoSuchEither"`, `requiredSemantics: "xor"`, `sidecarMode: "none"`, `platformLabel: "a b"`,
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -26,7 +26,11 @@ func clientKey(object client.Object) client.ObjectKey { return client.ObjectKeyF
 func TestDatasets(t *testing.T) {
 	c := startCluster(t)
 	watcher := c.watch(t)
-	c.startServer(t, "webhooks: [{name: dataset, timeoutSeconds: 15}]\n")
+	c.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fluid-system"}})
+	c.create(t, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fluid-system", Name: "webhook-plugins"}, Data: map[string]string{"pluginsProfile": dataset.DefaultProfile},
+	})
+	c.startServer(t, "webhooks: [{name: dataset, timeoutSeconds: 15, settings: {pluginsProfileConfigMap: fluid-system/webhook-plugins}}]\n")
 	c.startScheduling(t)
 	zone := func(zone, region string, more ...string) map[string]string {
 		labels := map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: region}
