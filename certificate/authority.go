@@ -122,8 +122,8 @@ type Authority struct {
 	// state is what the last usable Secret said, live that Secret if it is the one
 	// that is there, and seen when its stage was first seen.
 	state *state
-	// keys is state for PathKeys, without the lock: whom Published asks may ask for it.
-	keys atomic.Pointer[state]
+	// keys are those of PathKeys, without the lock: whom Published asks may ask for them.
+	keys atomic.Pointer[[][]byte]
 	live *corev1.Secret
 	seen time.Time
 	// missing is when a replica that knows nothing first found no Secret.
@@ -323,6 +323,9 @@ func (a *Authority) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
 	return secret, wrap("create", err)
 }
 
+// errNotSeenYet is for a moment at each start.
+var errNotSeenYet = errors.New("whether clients trust an authority already is not known yet")
+
 // othersKnow is an error as long as a replica that knows nothing must leave it to
 // one that does to create a Secret that is not there: clients trust an authority,
 // or may, and a new one would not be it.
@@ -332,7 +335,8 @@ func (a *Authority) othersKnow() error {
 	if a.state != nil || a.options.Published == nil {
 		return nil
 	}
-	if published, err := a.options.Published(); err == nil && len(published) == 0 {
+	published, err := a.options.Published()
+	if err == nil && len(published) == 0 {
 		return nil
 	}
 	if a.missing.IsZero() {
@@ -340,6 +344,9 @@ func (a *Authority) othersKnow() error {
 	}
 	if time.Since(a.missing) >= min(a.options.Propagation, longestAbsence) {
 		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("it is not there, and %w: %w", errNotSeenYet, err)
 	}
 	return errors.New("it is not there, though clients may trust an authority already: a replica that knows it may write it again")
 }

@@ -56,7 +56,7 @@ func (a *Authority) note(found *state) {
 		a.log.Info("rotation of the certificate authority", slog.String("phase", string(found.phase)))
 	}
 	a.state = found
-	a.keys.Store(found)
+	a.keys.Store(pathKeys(found))
 	if found.phase != PhaseSteady {
 		a.announced = found.signer.bundle
 	}

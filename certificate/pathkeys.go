@@ -16,13 +16,17 @@ const pathKeyLabel = "sallyport.io/private-paths/v1"
 // of the signer first and, while a rotation is on, that of the next or the old one.
 // They are derived from the authorities' keys (HKDF-SHA256, RFC 5869), so that all
 // replicas have the same, and give nothing away about them. Nil as long as no
-// authority is known. [Authority.Changed] tells of changes. It takes no lock, so that
+// authority is known. They must not be changed. [Authority.Changed] tells of changes. It takes no lock, so that
 // [AuthorityOptions.Published] may depend on it.
 func (a *Authority) PathKeys() [][]byte {
-	known := a.keys.Load()
-	if known == nil {
-		return nil
+	if keys := a.keys.Load(); keys != nil {
+		return *keys
 	}
+	return nil
+}
+
+// pathKeys are those of a state: they are asked for with each call, and derived once.
+func pathKeys(known *state) *[][]byte {
 	var keys [][]byte
 	for _, authority := range []*issuer{known.signer, known.other} {
 		if authority == nil {
@@ -38,5 +42,5 @@ func (a *Authority) PathKeys() [][]byte {
 		}
 		keys = append(keys, key)
 	}
-	return keys
+	return &keys
 }

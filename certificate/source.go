@@ -152,7 +152,11 @@ func (c *current) set(certificate *tls.Certificate, bundle []byte) {
 func (c *current) report(problem error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if problem != nil && (c.problem == nil || c.problem.Error() != problem.Error()) {
+	switch {
+	case problem == nil || c.problem != nil && c.problem.Error() == problem.Error():
+	case errors.Is(problem, errNotSeenYet):
+		c.log.Info("there is no serving certificate yet", slog.Any("why", problem))
+	default:
 		c.log.Error("serving certificate cannot be renewed", slog.Any("error", problem),
 			slog.Bool("keepingTheOldOne", c.serving.Load() != nil))
 	}

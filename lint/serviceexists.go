@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
 )
 
 func serviceExists() Rule {
@@ -25,7 +27,7 @@ func serviceExists() Rule {
 				if s.Path != nil {
 					path = *s.Path
 				}
-				if known, ok := c.known(w); ok && len(known.Paths) > 0 && !slices.Contains(known.Paths, path) {
+				if known, ok := c.known(w); ok && len(known.Paths) > 0 && !known.answers(path) {
 					c.webhook(w, Error, "clientConfig/service", "path %q is not served; it is called by %s", path, strings.Join(known.Paths, ", "))
 				}
 				c.reach(w.title(), s.Namespace, s.Name, s.Port, path, func(format string, args ...any) {
@@ -38,7 +40,7 @@ func serviceExists() Rule {
 
 // reach reports what keeps calls from arriving.
 func (c *checker) reach(about, namespace, name string, port *int32, path string, report func(format string, args ...any)) {
-	if known, ok := c.server(namespace, name); ok && len(known.Paths) > 0 && !slices.Contains(known.Paths, path) {
+	if known, ok := c.server(namespace, name); ok && len(known.Paths) > 0 && !known.answers(path) {
 		report("path %q is not served; known paths: %s", path, strings.Join(known.Paths, ", "))
 	}
 	s := c.serviceOf(namespace, name)
@@ -87,4 +89,10 @@ func (in *Inventory) endpoints(namespace, name string) int {
 		}
 	}
 	return n
+}
+
+// answers tells whether a path is served, with or without the segment that makes it private.
+func (k *Known) answers(path string) bool {
+	public, _ := admission.PublicPath(path)
+	return slices.Contains(k.Paths, path) || slices.Contains(k.Paths, public)
 }

@@ -147,9 +147,9 @@ func notLater(at time.Time) time.Time {
 
 // backstop is how far the backstop of a [Keeper] is.
 type backstop struct {
-	since   time.Time // when what is registered was made; zero if it is not as it should be
-	told    string    // what was waited for when the log said so the last time
-	inForce atomic.Bool
+	since           time.Time // when what is registered was made; zero if it is not as it should be
+	told            string    // what was waited for when the log said so the last time
+	wanted, inForce atomic.Bool
 }
 
 // watchBackstop watches what a backstop is made of, from when a definition has one.
@@ -199,7 +199,9 @@ func (k *Keeper) passBackstop(ctx context.Context, full bool, policies Policies,
 func (k *Keeper) backstopState(webhooks []admission.Webhook) (registered []admission.Webhook, wanted Policies, again time.Time, waiting error) {
 	defer func() {
 		w, _ := BackstopOf(registered)
-		k.backstop.inForce.Store(w != nil && !w.Backstop.Disabled && w.FailurePolicy == admissionregistrationv1.Ignore && wanted.Policy != nil)
+		wants := w != nil && !w.Backstop.Disabled
+		k.backstop.wanted.Store(wants)
+		k.backstop.inForce.Store(wants && w.FailurePolicy == admissionregistrationv1.Ignore && wanted.Policy != nil)
 	}()
 	w, err := BackstopOf(webhooks)
 	if err != nil || w == nil {

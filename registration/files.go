@@ -128,7 +128,11 @@ func (f *Files) Run(ctx context.Context) error {
 		}
 		err := f.pass()
 		if err != nil && err.Error() != reported {
-			f.options.Logger.Warn("static manifests cannot be written, will try again", "error", err)
+			level := slog.LevelWarn
+			if _, starting := f.options.CABundle(); starting != nil {
+				level = slog.LevelInfo // as at each start
+			}
+			f.options.Logger.Log(ctx, level, "static manifests cannot be written, will try again", "error", err)
 		}
 		reported = ""
 		if err != nil {

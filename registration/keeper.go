@@ -106,7 +106,7 @@ func NewKeeper(options Options) (*Keeper, error) {
 		policies:       half{what: "the policy of the backstop and its binding", caBundle: options.CABundle, inUse: true},
 	}
 	var err error
-	if k.metrics, err = newMetrics(options.Registry, func() bool { return k.Registered() == nil }, k.backstop.inForce.Load); err != nil {
+	if k.metrics, err = newMetrics(options.Registry, func() bool { return k.Registered() == nil }, k.backstop.wanted.Load, k.backstop.inForce.Load); err != nil {
 		return nil, fmt.Errorf("registration metrics: %w", err)
 	}
 	return k, nil
@@ -225,14 +225,16 @@ func (k *Keeper) Run(ctx context.Context) error {
 			return nil
 		}
 		retry, failed = out.repairAt, out.failed
-		if out.err != nil {
+		if out.err != nil || out.starting {
 			if again := time.Now().Add(backoff.Step()); retry.IsZero() || again.Before(retry) || failed {
 				retry = again
 			}
-			k.options.Logger.Warn("webhooks cannot be registered, will try again",
-				"error", out.err, "in", time.Until(retry).Round(time.Millisecond))
 		} else {
 			full, backoff = false, failures()
+		}
+		if out.err != nil {
+			k.options.Logger.Warn("webhooks cannot be registered, will try again",
+				"error", out.err, "in", time.Until(retry).Round(time.Millisecond))
 		}
 		next := recheck
 		if !retry.IsZero() && retry.Before(next) {
@@ -246,12 +248,13 @@ func (k *Keeper) Run(ctx context.Context) error {
 type result struct {
 	err      error // what is to be tried again
 	failed   bool  // because the API server was called in vain
+	starting bool  // there is no CA bundle to register yet, as at each start
 	repairAt time.Time
 }
 
 func (r *result) add(other result) {
 	r.err = errors.Join(r.err, other.err)
-	r.failed = r.failed || other.failed
+	r.failed, r.starting = r.failed || other.failed, r.starting || other.starting
 	if r.repairAt.IsZero() || !other.repairAt.IsZero() && other.repairAt.Before(r.repairAt) {
 		r.repairAt = other.repairAt
 	}
@@ -259,16 +262,13 @@ func (r *result) add(other result) {
 
 // pass makes all objects what they should be, and notes how that went.
 func (k *Keeper) pass(ctx context.Context, watches *sync.WaitGroup, full bool) result {
-	webhooks, again := k.staging.next(time.Now(), k.options.Webhooks())
-	out := result{err: k.watchBackstop(ctx, watches, webhooks)}
-	webhooks, policies, settled, waiting := k.backstopState(webhooks)
-	out.add(k.passHalf(ctx, &k.configurations, full, func(caBundle []byte) (wanted, error) {
-		configurations, err := Build(k.options.Config, webhooks, caBundle)
-		return wanted{Configurations: configurations}, err
-	}))
-	out.add(result{repairAt: again})
-	out.add(k.passBackstop(ctx, full, policies, waiting, out.err))
-	out.add(result{repairAt: settled})
+	var out result
+	if _, err := k.options.CABundle(); err != nil { // what Webhooks returns may not count yet
+		out = k.notYet(&k.configurations, err)
+		out.add(result{err: k.watchBackstop(ctx, watches, k.options.Webhooks())}) // it is seen by the time it counts
+	} else {
+		out = k.passConfigurations(ctx, watches, full)
+	}
 	if k.options.Conversions == nil {
 		return out
 	}
@@ -289,12 +289,36 @@ func (k *Keeper) pass(ctx context.Context, watches *sync.WaitGroup, full bool) r
 	return out
 }
 
+func (k *Keeper) passConfigurations(ctx context.Context, watches *sync.WaitGroup, full bool) result {
+	webhooks, again := k.staging.next(time.Now(), k.options.Webhooks())
+	out := result{err: k.watchBackstop(ctx, watches, webhooks)}
+	webhooks, policies, settled, waiting := k.backstopState(webhooks)
+	out.add(k.passHalf(ctx, &k.configurations, full, func(caBundle []byte) (wanted, error) {
+		configurations, err := Build(k.options.Config, webhooks, caBundle)
+		return wanted{Configurations: configurations}, err
+	}))
+	out.add(result{repairAt: again})
+	if !out.starting {
+		out.add(k.passBackstop(ctx, full, policies, waiting, out.err))
+	}
+	out.add(result{repairAt: settled})
+	return out
+}
+
+// notYet notes that a half waits for its CA bundle.
+func (k *Keeper) notYet(h *half, err error) result {
+	err = fmt.Errorf("the CA bundle is not known yet: %w", err)
+	if h.news(err) {
+		k.options.Logger.Info("webhooks are not registered yet", "why", err)
+	}
+	h.note(nil, false, err)
+	return result{starting: true}
+}
+
 func (k *Keeper) passHalf(ctx context.Context, h *half, full bool, build func(caBundle []byte) (wanted, error)) result {
 	caBundle, err := h.caBundle()
 	if err != nil {
-		err = fmt.Errorf("the CA bundle is not known yet: %w", err)
-		h.note(nil, false, err)
-		return result{err: err}
+		return k.notYet(h, err)
 	}
 	wanted, err := build(caBundle)
 	if err != nil {

@@ -8,7 +8,7 @@ type metrics struct {
 	applies, repairs, conflicts *prometheus.CounterVec
 }
 
-func newMetrics(registry prometheus.Registerer, registered, backstop func() bool) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer, registered, wanted, backstop func() bool) (*metrics, error) {
 	m := &metrics{
 		applies: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sallyport_registration_applies_total",
@@ -33,25 +33,20 @@ func newMetrics(registry prometheus.Registerer, registered, backstop func() bool
 	if registry == nil {
 		return m, nil
 	}
-	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "sallyport_registration_registered",
-		Help: "1 if the webhook configurations and the conversion stanzas are there with the current CA bundle, else 0.",
-	}, func() float64 {
-		if registered() {
-			return 1
-		}
-		return 0
-	})
-	inForce := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "sallyport_registration_backstop_in_force",
-		Help: "1 if a policy stands in for a webhook that fails open, else 0: it fails closed, or has no backstop.",
-	}, func() float64 {
-		if backstop() {
-			return 1
-		}
-		return 0
-	})
-	for _, c := range []prometheus.Collector{m.applies, m.repairs, m.conflicts, gauge, inForce} {
+	gauge := func(name, help string, is func() bool) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+			if is() {
+				return 1
+			}
+			return 0
+		})
+	}
+	for _, c := range []prometheus.Collector{
+		m.applies, m.repairs, m.conflicts,
+		gauge("sallyport_registration_registered", "1 if the webhook configurations and the conversion stanzas are there with the current CA bundle, else 0.", registered),
+		gauge("sallyport_registration_backstop_wanted", "1 if a policy is to stand in for a webhook, by --guard or where the API server has such policies, else 0.", wanted),
+		gauge("sallyport_registration_backstop_in_force", "1 if a policy stands in for a webhook that fails open, else 0: it fails closed, or has no backstop.", backstop),
+	} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}

@@ -19,7 +19,8 @@ func newCommand() *cobra.Command {
 			"anybody's webhook configurations (lint), says who is asked about an object (chain), and why an\n" +
 			"installation does not work (doctor).\n\n" +
 			"For the PodDefaults of a cluster it says which of them are for a pod, and why not the others\n" +
-			"(explain), what they would change (diff), and whose pods a new one would change (preview). Under the\n" +
+			"(explain), what they would change (diff), whose pods a new one would change (preview), and which pods\n" +
+			"passed without them (missed). Under the\n" +
 			"name kubectl-sallyport the program is a plugin: kubectl sallyport explain pod/web-0.",
 		Version:       versionText(),
 		SilenceErrors: true,
@@ -32,6 +33,6 @@ func newCommand() *cobra.Command {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	cmd.AddCommand(newServeCommand(), newReviewCommand(), newExplainCommand(), newDiffCommand(), newPreviewCommand(), newManifestsCommand(), newWebhooksCommand(), newConfigCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
-	cmd.AddCommand(newLintCommand(), newChainCommand(), newDoctorCommand())
+	cmd.AddCommand(newLintCommand(), newChainCommand(), newDoctorCommand(), newMissedCommand())
 	return cmd
 }

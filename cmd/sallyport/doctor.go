@@ -51,6 +51,7 @@ type doctorOptions struct {
 	replicas       []string
 	dial           string
 	static         []string
+	window         time.Duration
 	output         string
 }
 
@@ -88,6 +89,7 @@ func newDoctorCommand() *cobra.Command {
 		flags.StringVar(&o.dial, "dial", "", "`host:port` where a replica is reached from here, to look at its certificate; empty for the Service, and where that does not answer for a pod of it, through the API server")
 		flags.StringArrayVar(&o.static, "static-manifests-dir", nil, "`directory` of static admission manifests on this host; may be repeated")
 		cli.CompleteFolders(cmd, "static-manifests-dir")
+		flags.DurationVar(&o.window, "window", 10*time.Second, "if the API server has counted calls that failed: how `long` to watch whether more do; 0 for as long as the other checks take")
 	})
 	addFlagGroup(cmd, "Output", func() {
 		flags.StringVarP(&o.output, "output", "o", doctorOutputs[0], "`format` of the output: "+cli.OneOf(doctorOutputs))
@@ -114,6 +116,9 @@ func (o *doctorOptions) validate() error {
 			errs = append(errs, fmt.Errorf("--replica %q: write a URL such as http://127.0.0.1:8080", replica))
 		}
 	}
+	if o.window < 0 || o.window > time.Hour {
+		errs = append(errs, fmt.Errorf("--window %s is outside 0 to 1h", o.window))
+	}
 	if o.dial != "" {
 		if _, _, err := net.SplitHostPort(o.dial); err != nil {
 			errs = append(errs, fmt.Errorf("--dial %q: write HOST:PORT", o.dial))
@@ -131,6 +136,8 @@ type doctor struct {
 	found  []diagnosis
 
 	webhooks []registeredWebhook // of the live configurations
+	calls    *callCounters       // as doctor began
+	callsErr error
 }
 
 // registeredWebhook is a webhook in a live configuration.
@@ -175,9 +182,10 @@ func (o *doctorOptions) run(ctx context.Context, out io.Writer) error {
 	if err := d.checkAPIServer(ctx); err != nil {
 		return err
 	}
+	d.calls, d.callsErr = d.readCalls(ctx)
 	for _, check := range []func(context.Context){
 		d.checkConfigurations, d.checkGuard, d.checkService, d.checkReachability, d.checkCertificate, d.checkAuthority, d.checkReplicas, d.checkLeader,
-		d.checkRights, d.checkCalls, d.checkStatic,
+		d.checkRights, d.checkCallers, d.checkCalls, d.checkStatic,
 	} {
 		if err := ctx.Err(); err != nil {
 			return err

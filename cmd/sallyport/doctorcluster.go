@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -227,61 +225,6 @@ func attributesOf(rules []rbacv1.PolicyRule, namespace string) []authorizationv1
 		}
 	}
 	return out
-}
-
-// checkCalls reads from the API server's metrics which calls have failed.
-func (d *doctor) checkCalls(ctx context.Context) {
-	const check = "calls"
-	body, err := d.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		d.cannot(check, "get /metrics of the API server", err)
-		return
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(body))
-	if err != nil {
-		d.skip(check, "the metrics of the API server cannot be read")
-		return
-	}
-	// count adds up a counter for a webhook, of series whose labels are as wanted.
-	count := func(metric, webhook string, wanted map[string]string) (sum float64) {
-		family := families[metric]
-		for _, m := range family.GetMetric() {
-			matches := false
-			for _, label := range m.GetLabel() {
-				if label.GetName() == "name" {
-					matches = label.GetValue() == webhook
-				}
-			}
-			for _, label := range m.GetLabel() {
-				if want, ok := wanted[label.GetName()]; ok && want != label.GetValue() {
-					matches = false
-				}
-			}
-			if matches {
-				sum += m.GetCounter().GetValue()
-			}
-		}
-		return sum
-	}
-	before := len(d.found)
-	calls := 0.0
-	for _, w := range d.webhooks {
-		calls += count("apiserver_admission_webhook_request_total", w.name, nil)
-		if n := count("apiserver_admission_webhook_fail_open_count", w.name, nil); n > 0 {
-			d.fix(check, "find out why calls fail: see reachability and certificate above; objects of that time were admitted without the webhook",
-				"%.0f calls of %s failed open since this API server started", n, w.name)
-		}
-		if n := count("apiserver_admission_webhook_rejection_count", w.name, map[string]string{"error_type": "calling_webhook_error"}); n > 0 {
-			d.fix(check, "find out why calls fail: see reachability and certificate above", "%.0f requests were refused since this API server started as %s did not answer", n, w.name)
-		}
-		if n := count("apiserver_admission_match_condition_evaluation_errors_total", w.name, nil); n > 0 {
-			d.fix(check, "see 'sallyport lint --cluster --rule match-conditions'", "%.0f match conditions of %s could not be evaluated", n, w.name)
-		}
-	}
-	if len(d.found) == before {
-		d.ok(check, "none of %.0f calls has failed since this API server started", calls)
-	}
 }
 
 // checkStatic looks at static admission manifests.

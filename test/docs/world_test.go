@@ -267,6 +267,9 @@ func (w *world) serve(t *testing.T) {
 		return resp.StatusCode == http.StatusOK, resp.Body.Close()
 	})
 	w.awaitRegistered(t)
+	if text := w.log.String(); strings.Contains(text, "level=WARN") || strings.Contains(text, "level=ERROR") {
+		t.Errorf("a normal start warns:\n%s", text)
+	}
 }
 
 func (w *world) awaitRegistered(t *testing.T) {

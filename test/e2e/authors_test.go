@@ -36,6 +36,7 @@ func TestPodDefaultsUnderControl(t *testing.T) {
 		{"statuses say what becomes of PodDefaults", testStatuses},
 		{"kubectl sallyport explains, shows and previews", testPlugin},
 		{"what may be written makes pods that may be created", testWritten},
+		{"the pods that an outage has left un-injected are listed, and no others", testMissed},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, e) })
 	}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+// checkCallers looks whether whoever reaches the port may ask the webhooks, and so reads
+// what PodDefaults hold: it asks as one who shows nothing, with a review that is none.
+func (d *doctor) checkCallers(ctx context.Context) {
+	const check = "callers"
+	var open *registeredWebhook
+	path := ""
+	for i, w := range d.webhooks {
+		at := pathOf(w.client)
+		if _, private := admission.PublicPath(at); !private {
+			open, path = &d.webhooks[i], at
+			break
+		}
+	}
+	switch {
+	case len(d.webhooks) == 0:
+		d.skip(check, "no webhook is registered")
+		return
+	case open == nil:
+		d.ok(check, "who cannot read the webhook configurations does not know the paths")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	status, err := d.askAnonymously(ctx, open.client, path)
+	switch {
+	case err != nil && apierrors.IsForbidden(err):
+		d.skip(check, "no permission to create services/proxy in %s", open.client.Service.Namespace)
+	case err != nil:
+		d.skip(check, "whether callers must show who they are is not seen from here: %v", err)
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		d.ok(check, "callers must show who they are")
+	case status >= http.StatusInternalServerError || status == http.StatusTooManyRequests:
+		d.skip(check, "the server is not ready to say who may call")
+	case open.client.URL != nil && loopbackHost(d.url().Hostname()):
+		d.ok(check, "callers need not show who they are; only what runs on the host of the API server reaches them")
+	default:
+		d.fix(check, "choose a fence: see who may call in docs/security.md; serve --private-paths=true needs nothing else, once every replica is of this version",
+			"whoever reaches the port may call %s, and reads in the answers what PodDefaults hold", open.name)
+	}
+}
+
+// pathOf is where a webhook is called.
+func pathOf(c admissionregistrationv1.WebhookClientConfig) string {
+	switch {
+	case c.Service != nil && c.Service.Path != nil:
+		return *c.Service.Path
+	case c.URL != nil:
+		if u, err := url.Parse(*c.URL); err == nil {
+			return u.Path
+		}
+	}
+	return "/"
+}
+
+// askAnonymously posts nothing, and returns the status of the answer.
+func (d *doctor) askAnonymously(ctx context.Context, at admissionregistrationv1.WebhookClientConfig, path string) (int, error) {
+	if s := at.Service; s != nil {
+		port := int32(443)
+		if s.Port != nil {
+			port = *s.Port
+		}
+		var status int
+		result := d.client.CoreV1().RESTClient().Post().Namespace(s.Namespace).Resource("services").SubResource("proxy").
+			Name("https:" + s.Name + ":" + strconv.Itoa(int(port))).Suffix(path).Body([]byte{}).Do(ctx).StatusCode(&status)
+		if err := result.Error(); status == 0 || apierrors.IsForbidden(err) && isOfTheAPIServer(err) {
+			return 0, err
+		}
+		return status, nil
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, *at.URL, bytes.NewReader(nil))
+	if err != nil {
+		return 0, err
+	}
+	client := &http.Client{Timeout: dialTimeout, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, //nolint:gosec // its certificate is looked at by another check
+	}}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+// isOfTheAPIServer tells an answer of the API server itself from one that it passes on: it
+// names what is forbidden.
+func isOfTheAPIServer(err error) bool {
+	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // it is made by the client itself
+	return ok && status.Status().Details != nil && status.Status().Details.Kind == "services" && len(status.Status().Details.Causes) == 0
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import "testing"
+
+func TestAPrivatePathIsServedWhereItsPublicPartIs(t *testing.T) {
+	known := Known{Paths: []string{"/check"}}
+	for path, want := range map[string]bool{
+		"/check": true, "/check/0123456789abcdef0123456789abcdef": true, "/chek/0123456789abcdef0123456789abcdef": false, "/check/x": false,
+	} {
+		if known.answers(path) != want {
+			t.Errorf("%s is served: %t", path, !want)
+		}
+	}
+}

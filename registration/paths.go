@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"net/url"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// Paths returns the paths at which the API server calls the webhooks of the live
+// configurations. It is not known before both have been seen. It calls no API server.
+func (k *Keeper) Paths() (paths []string, known bool) {
+	add := func(c admissionregistrationv1.WebhookClientConfig) {
+		switch {
+		case c.Service != nil && c.Service.Path != nil:
+			paths = append(paths, *c.Service.Path)
+		case c.URL != nil:
+			if u, err := url.Parse(*c.URL); err == nil {
+				paths = append(paths, u.Path)
+			}
+		}
+	}
+	for _, kind := range []string{mutatingKind, validatingKind} {
+		w := k.find(kind)
+		if w == nil {
+			return nil, false
+		}
+		live, synced := w.live()
+		if !synced {
+			return nil, false
+		}
+		switch c := live.(type) {
+		case *admissionregistrationv1.MutatingWebhookConfiguration:
+			for i := range c.Webhooks {
+				add(c.Webhooks[i].ClientConfig)
+			}
+		case *admissionregistrationv1.ValidatingWebhookConfiguration:
+			for i := range c.Webhooks {
+				add(c.Webhooks[i].ClientConfig)
+			}
+		}
+	}
+	return paths, true
+}
