@@ -26,6 +26,7 @@ type callerManifests struct {
 	authentication string
 	networkPolicy  bool
 	cidrs          []string
+	metricsFrom    string
 	podSelector    string
 }
 
@@ -35,22 +36,21 @@ func (c *callerManifests) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.authentication, "authentication", frontdoor.AuthenticationNone,
 		"`who` may call admission webhooks, as serve is told; delegated needs rights to ask the API server")
-	flags.BoolVar(&c.networkPolicy, "network-policy", false,
-		"print a NetworkPolicy too, that lets only the addresses of --api-server-cidrs reach the webhooks")
+	flags.BoolVar(&c.networkPolicy, "network-policy", true,
+		"print a NetworkPolicy with --part workload, and with any other part if this flag is given")
 	flags.StringSliceVar(&c.cidrs, "api-server-cidrs", nil,
-		"with --network-policy: `addresses` from which the API servers call, for example 10.0.0.1/32; may be repeated")
-	flags.StringVar(&c.podSelector, "pod-selector", "app.kubernetes.io/name=sallyport",
-		"with --network-policy: label `selector` of the server's pods")
+		"in the NetworkPolicy: `addresses` from which the API servers call, for example 10.0.0.1/32; may be repeated; empty admits any address to the webhooks")
+	flags.StringVar(&c.metricsFrom, "metrics-from", "kubernetes.io/metadata.name=monitoring",
+		"in the NetworkPolicy: label `selector` of the namespaces whose pods may read metrics; empty for none")
+	flags.StringVar(&c.podSelector, "pod-selector", "",
+		"in the NetworkPolicy: label `selector` of the server's pods; empty for those of --part workload")
 	cli.CompleteChoices(cmd, "authentication", authentications)
 }
 
 func (c *callerManifests) validate() error {
 	errs := []error{cli.Choice("authentication", c.authentication, authentications)}
-	if c.networkPolicy && len(c.cidrs) == 0 {
-		errs = append(errs, errors.New("--network-policy needs --api-server-cidrs: nobody else can know from where the API servers call"))
-	}
 	if !c.networkPolicy && len(c.cidrs) > 0 {
-		errs = append(errs, errors.New("--api-server-cidrs: of no use without --network-policy"))
+		errs = append(errs, errors.New("--api-server-cidrs: of no use with --network-policy=false"))
 	}
 	for _, cidr := range c.cidrs {
 		if prefix, err := netip.ParsePrefix(cidr); err != nil || prefix != prefix.Masked() {
@@ -59,6 +59,9 @@ func (c *callerManifests) validate() error {
 	}
 	if _, err := metav1.ParseToLabelSelector(c.podSelector); err != nil {
 		errs = append(errs, fmt.Errorf("--pod-selector: %w", err))
+	}
+	if _, err := metav1.ParseToLabelSelector(c.metricsFrom); err != nil {
+		errs = append(errs, fmt.Errorf("--metrics-from: %w", err))
 	}
 	return errors.Join(errs...)
 }
@@ -123,26 +126,41 @@ func (s builtinSelection) paths(configured *builtinSettings) ([]string, error) {
 	return paths, nil
 }
 
-// policy lets the API servers reach the webhooks, and everybody the port of metrics
-// and probes, on which nothing is decided.
-func (c *callerManifests) policy(config registration.Config) ([]runtime.Object, error) {
-	if !c.networkPolicy {
-		return nil, nil
-	}
+// policy lets the API servers reach the webhooks, or everybody if their addresses are
+// not known: peers cannot say "no pods" in a way that every network plugin reads alike,
+// and an ipBlock that matches no API server is an outage. The metrics are for whoever
+// scrapes them, and for the API servers, which proxy to them; kubelets always reach the
+// probes of their own node.
+func (c *callerManifests) policy(config registration.Config, pods map[string]string) ([]runtime.Object, error) {
 	if config.Endpoint.Service == nil {
 		return nil, errors.New("--network-policy is for a server in the cluster: give --service")
 	}
-	selector, err := metav1.ParseToLabelSelector(c.podSelector)
-	if err != nil {
-		return nil, fmt.Errorf("--pod-selector: %w", err)
+	selector := &metav1.LabelSelector{MatchLabels: pods}
+	if c.podSelector != "" {
+		var err error
+		if selector, err = metav1.ParseToLabelSelector(c.podSelector); err != nil {
+			return nil, fmt.Errorf("--pod-selector: %w", err)
+		}
 	}
-	var from []networkingv1.NetworkPolicyPeer
+	var servers []networkingv1.NetworkPolicyPeer
 	for _, cidr := range c.cidrs {
-		from = append(from, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr}})
+		servers = append(servers, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr}})
 	}
 	port := func(name string) []networkingv1.NetworkPolicyPort {
 		named := intstr.FromString(name)
 		return []networkingv1.NetworkPolicyPort{{Port: &named}}
+	}
+	ingress := []networkingv1.NetworkPolicyIngressRule{{From: servers, Ports: port(webhooksPort)}}
+	readers := slices.Clone(servers)
+	if c.metricsFrom != "" {
+		namespaces, err := metav1.ParseToLabelSelector(c.metricsFrom)
+		if err != nil {
+			return nil, fmt.Errorf("--metrics-from: %w", err)
+		}
+		readers = append(readers, networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaces})
+	}
+	if len(readers) > 0 { // none would be everybody
+		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{From: readers, Ports: port(metricsPort)})
 	}
 	return []runtime.Object{&networkingv1.NetworkPolicy{
 		TypeMeta: metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
@@ -153,7 +171,7 @@ func (c *callerManifests) policy(config registration.Config) ([]runtime.Object, 
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: *selector,
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: from, Ports: port("webhooks")}, {Ports: port("metrics")}},
+			Ingress:     ingress,
 		},
 	}}, nil
 }

@@ -65,7 +65,6 @@ func TestKustomizationsAreGenerated(t *testing.T) {
 		"config/base/flowcontrol.yaml": {"--service", baseService, "--part", "flowcontrol"},
 		"config/base/workload.yaml": {
 			"--service", baseService, "--part", "workload", "--image", "sallyport:dev",
-			"--network-policy", "--api-server-cidrs", "0.0.0.0/0,::/0",
 		},
 		"config/kubeflow/flowcontrol.yaml": append([]string{"--part", "flowcontrol"}, kubeflowFlags...),
 		"config/kubeflow/rbac.yaml":        append([]string{"--part", "rbac"}, kubeflowFlags...),

@@ -184,11 +184,13 @@ func (o *manifestsOptions) run(out io.Writer, given *pflag.FlagSet) error {
 	if slices.Contains(o.parts, partFlowControl) {
 		objects = append(objects, flowControl(o.registration.Config(), o.serviceAccount)...)
 	}
-	policies, err := o.callers.policy(o.registration.Config())
-	if err != nil {
-		return err
+	if o.callers.networkPolicy && (slices.Contains(o.parts, partWorkload) || given.Changed("network-policy") || len(o.callers.cidrs) > 0) {
+		policies, err := o.callers.policy(o.registration.Config(), o.workload.podLabels(o))
+		if err != nil {
+			return err
+		}
+		objects = append(objects, policies...)
 	}
-	objects = append(objects, policies...)
 	if slices.Contains(o.parts, partWorkload) {
 		workload, err := o.workload.objects(o, given)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -67,7 +68,7 @@ func (w *workloadManifests) addFlags(cmd *cobra.Command) {
 	flags.Int32Var(&w.securePort, "secure-port", 8443,
 		"with --part workload: `port` of the container; control planes outside of the cluster's network reach few others without a firewall rule")
 	flags.StringVar(&w.priorityClass, "priority-class", "system-cluster-critical",
-		"with --part workload: `name` of the pods' priority class; empty where a quota does not allow it")
+		"with --part workload: `name` of the pods' priority class; empty where a quota does not allow it, and by default where the failure policy is Ignore and so nothing waits for a server")
 	flags.StringVar(&w.tlsSecret, "tls-secret", "",
 		"with --part workload and --certificate-source files: `name` of the Secret with tls.crt, tls.key and ca.crt")
 }
@@ -169,6 +170,9 @@ func (w *workloadManifests) objects(o *manifestsOptions, given *pflag.FlagSet) (
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: pod, Annotations: map[string]string{drainAnnotation: settings.DrainMax.String()}},
 		Spec:       w.pod(o, settings, pod),
+	}
+	if !given.Changed("priority-class") && o.registration.FailurePolicy == string(admissionregistrationv1.Ignore) && o.builtin.podDefault.Guard != guardBackstop {
+		template.Spec.PriorityClassName = ""
 	}
 	container := &template.Spec.Containers[0]
 	mount := func(name, folder string, source corev1.VolumeSource) {

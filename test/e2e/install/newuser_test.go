@@ -66,7 +66,7 @@ func TestAsANewUser(t *testing.T) {
 	u.kubelet = kubelettest.Start(t, u.client, kubelettest.At(u.address))
 
 	chart := filepath.Join(top, "charts/sallyport")
-	values := file(t, "values.yaml", image+"crds: {keep: false}\nnetworkPolicy: {enabled: true}\n")
+	values := file(t, "values.yaml", image+"crds: {keep: false}\n")
 	release := []string{"--namespace", system, "--kubeconfig", u.kubeconfig}
 	notes := output(t, u.helm, append([]string{"install", "sallyport", chart, "--values", values}, release...)...)
 	if !strings.Contains(notes, "rollout status deployment sallyport") {

@@ -99,6 +99,8 @@ var variants = map[string]variant{
 		manifests: append([]string{"--authentication", "delegated", "--webhooks", "poddefault,imagepull"}, owned...),
 	},
 	"private paths":           {values: "authentication: {privatePaths: true}"},
+	"paths for everybody":     {values: "authentication: {privatePaths: false}"},
+	"paths for some":          {values: "authentication: {privatePaths: some}", refused: "privatePaths"},
 	"a log in JSON":           {values: "log: {level: debug, format: json}"},
 	"a shorter drain":         {values: "drain: {minSeconds: 5, maxSeconds: 30}"},
 	"ports":                   {values: "{port: 10250, service: {port: 8443, annotations: {a: b}}}", manifests: append([]string{"--secure-port", "10250", "--service", system + "/sallyport:8443"}, owned...)},
@@ -108,13 +110,17 @@ var variants = map[string]variant{
 	"definitions that go":     {values: "crds: {keep: false}", manifests: owned},
 	"other resources":         {values: "resources: {requests: {cpu: '1'}, limits: {memory: 1Gi}}"},
 	"no priority":             {values: "priorityClassName: ''", manifests: append([]string{"--priority-class", ""}, owned...)},
+	"another priority":        {values: "priorityClassName: high", manifests: append([]string{"--priority-class", "high"}, owned...)},
 	"certain nodes": {values: "{nodeSelector: {a: b}, tolerations: [{operator: Exists}], affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: " +
 		"[{weight: 1, podAffinityTerm: {topologyKey: rack, labelSelector: {matchLabels: {a: b}}}}]}}, topologySpreadConstraints: " +
 		"[{maxSkew: 2, topologyKey: rack, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {a: b}}}]}"},
 	"labels of pods":        {values: "{podAnnotations: {a: b}, podLabels: {c: d}}"},
 	"no disruption budget":  {values: "podDisruptionBudget: {enabled: false}", found: []string{"workload-pdb"}},
 	"a disruption budget":   {values: "podDisruptionBudget: {maxUnavailable: 50%}"},
-	"a network policy":      {values: "networkPolicy: {enabled: true, apiServerCIDRs: [10.0.0.1/32]}", manifests: append([]string{"--network-policy", "--api-server-cidrs", "10.0.0.1/32"}, owned...)},
+	"a network policy":      {values: "networkPolicy: {apiServerCIDRs: [10.0.0.1/32]}", manifests: append([]string{"--api-server-cidrs", "10.0.0.1/32"}, owned...)},
+	"metrics for nobody":    {values: "networkPolicy: {metricsFrom: []}", manifests: append([]string{"--metrics-from", ""}, owned...)},
+	"metrics for others":    {values: "networkPolicy: {metricsFrom: [{namespaceSelector: {matchLabels: {team: sre}}}]}", manifests: append([]string{"--metrics-from", "team=sre"}, owned...)},
+	"no network policy":     {values: "networkPolicy: {enabled: false}", manifests: append([]string{"--network-policy=false"}, owned...)},
 	"everything to look at": {values: "metrics: {serviceMonitor: {enabled: true, labels: {release: p}, interval: 1m}, prometheusRule: {enabled: true, labels: {release: p}}, dashboard: {enabled: true, labels: {g: d}}}"},
 	"whatever else":         {values: "{extraArgs: [--max-connections=100], extraEnv: [{name: A, value: b}], extraVolumes: [{name: v, emptyDir: {}}], extraVolumeMounts: [{name: v, mountPath: /v}]}"},
 
@@ -141,10 +147,8 @@ var kustomizations = map[string]struct {
 	components []string
 	manifests  []string
 }{
-	"base": {folder: "base", manifests: []string{"--network-policy", "--api-server-cidrs", "0.0.0.0/0,::/0"}},
-	"cert-manager": {folder: "cert-manager", manifests: []string{
-		"--network-policy", "--api-server-cidrs", "0.0.0.0/0,::/0", "--certificate-source", "files", "--tls-secret", "sallyport-tls",
-	}},
+	"base":                              {folder: "base", manifests: []string{}},
+	"cert-manager":                      {folder: "cert-manager", manifests: []string{"--certificate-source", "files", "--tls-secret", "sallyport-tls"}},
 	"kubeflow":                          {folder: "kubeflow"},
 	"static":                            {folder: "static"},
 	"base with autoscaling":             {folder: "base", components: []string{"autoscaling"}},
