@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,12 +44,23 @@ type AuthenticationSettings struct {
 	// ClientCommonNames are for AuthenticationClientCA: those who may call; empty for
 	// all whose certificate was signed.
 	ClientCommonNames []string
-	// PrivatePaths appends a segment that cannot be guessed to the paths that are
-	// registered, and answers at no others. It keeps out who cannot read the webhook
+	// PrivatePaths says whether a segment that cannot be guessed is appended to the
+	// paths that are registered, and no others are answered: "true", "false", or
+	// [PrivatePathsAuto]. Empty means "false". It keeps out who cannot read the webhook
 	// configurations; it is no authentication. It needs an authority, with whose keys
 	// the segments change.
-	PrivatePaths bool
+	//
+	// Other paths are answered as long as the API server still calls them, and for
+	// two minutes after, so that the setting can change while servers run.
+	PrivatePaths string
 }
+
+// PrivatePathsAuto makes paths private where all replicas share an authority and register
+// themselves, unless they are registered otherwise already: a server of before, which is
+// replaced one by one, would not know them.
+const PrivatePathsAuto = "auto"
+
+var privatePathsChoices = []string{PrivatePathsAuto, "true", "false"}
 
 // Authentication tells who may call. It is there until the last review is answered.
 type Authentication struct {
@@ -101,8 +114,11 @@ func (a *App) AddAuthenticationFlags(cmd *cobra.Command, s *AuthenticationSettin
 		"with --authentication client-ca: `file` with the CA of callers' certificates, PEM; read again when it changes")
 	flags.StringSliceVar(&s.ClientCommonNames, "client-common-names", s.ClientCommonNames,
 		"with --authentication client-ca: common `names` of those who may call; empty for all whom the CA has signed")
-	flags.BoolVar(&s.PrivatePaths, "private-paths", s.PrivatePaths,
-		"append a segment that cannot be guessed to the paths that are registered: a fence where the API server cannot be told to show who it is")
+	flags.StringVar(&s.PrivatePaths, "private-paths", cmp.Or(s.PrivatePaths, "false"),
+		"`whether` a segment that cannot be guessed is appended to the paths that are registered, a fence where the API server cannot be told to show who it is: "+
+			cli.OneOf(privatePathsChoices)+"; auto does where all replicas share an authority and register themselves, unless paths are registered without")
+	flags.Lookup("private-paths").NoOptDefVal = "true"
+	cli.CompleteChoices(cmd, "private-paths", privatePathsChoices)
 	cli.CompleteChoices(cmd, "authentication", modes)
 	cli.CompleteFiles(cmd, "client-ca-file")
 }
@@ -117,10 +133,11 @@ func (a *App) validateAuthentication(s *Settings) error {
 	case auth.Mode != AuthenticationClientCA && (auth.ClientCAFile != "" || len(auth.ClientCommonNames) > 0):
 		errs = append(errs, errors.New("--client-ca-file, --client-common-names: of no use without --authentication client-ca"))
 	}
-	if auth.PrivatePaths && s.Certificate.Source == SourceFiles {
+	errs = append(errs, cli.Choice("private-paths", cmp.Or(auth.PrivatePaths, "false"), privatePathsChoices))
+	if auth.PrivatePaths == "true" && s.Certificate.Source == SourceFiles {
 		errs = append(errs, errors.New("--private-paths needs --certificate-source authority, whose keys make the paths"))
 	}
-	if auth.PrivatePaths && s.Registration.Mode == registration.ModeNone {
+	if auth.PrivatePaths == "true" && s.Registration.Mode == registration.ModeNone {
 		errs = append(errs, errors.New("--private-paths needs --registration api: nobody else knows the paths"))
 	}
 	return errors.Join(errs...)
@@ -160,15 +177,89 @@ func (a *App) authenticate(s *AuthenticationSettings, env Environment) (*Authent
 // replicas have the same.
 type keyed interface{ PathKeys() [][]byte }
 
-// privatePaths make paths that only who can read the webhook configurations knows.
-type privatePaths struct{ keys keyed }
+// canFence tells whether private paths need nothing but to be chosen: all replicas have
+// the same keys, and the API server is told of the paths.
+func (s *Settings) canFence() bool {
+	_, _, shared := s.Certificate.AuthoritySecret(s.Registration.Config().Endpoint)
+	return shared && s.Registration.Mode == registration.ModeAPI
+}
 
-func newPrivatePaths(source certificate.Source) (*privatePaths, error) {
+// stillCalled is for how long a path is answered that is registered no more: API servers
+// hear of the change within a moment.
+const stillCalled = 2 * time.Minute
+
+// privatePaths make paths that only who can read the webhook configurations knows.
+type privatePaths struct {
+	keys keyed
+	mode string // of the setting
+	// live are the paths that are registered, if that is known. May be nil.
+	live func() (paths []string, known bool)
+
+	plainUntil atomic.Int64 // UnixNano; until then others are answered too
+	lookAt     atomic.Int64 // UnixNano; from then on live is asked again
+}
+
+// newPrivatePaths returns nil if nobody has to know the paths.
+func (s *Settings) newPrivatePaths(source certificate.Source, live func() ([]string, bool)) (*privatePaths, error) {
+	mode := cmp.Or(s.Authentication.PrivatePaths, "false")
+	if mode != "true" && !s.canFence() {
+		return nil, nil
+	}
 	keys, ok := source.(keyed)
 	if !ok {
 		return nil, errors.New("--private-paths: the source of the certificate has no keys to make them of: use --certificate-source authority")
 	}
-	return &privatePaths{keys}, nil
+	if s.Registration.Mode != registration.ModeAPI {
+		live = nil
+	}
+	return &privatePaths{keys: keys, mode: mode, live: live}, nil
+}
+
+func isPlain(path string) bool {
+	_, private := admission.PublicPath(path)
+	return !private
+}
+
+// chosen tells whether private paths are what is to be registered. For auto, what is
+// registered decides.
+func (p *privatePaths) chosen() bool {
+	if p.mode != PrivatePathsAuto {
+		return p.mode == "true"
+	}
+	paths, known := p.live()
+	return known && !slices.ContainsFunc(paths, isPlain)
+}
+
+// known is nil once it is known what to register.
+func (p *privatePaths) known() error {
+	if p.mode == PrivatePathsAuto {
+		if _, known := p.live(); !known {
+			return errors.New("the webhook configurations were not seen yet, whose paths decide about private ones")
+		}
+	}
+	return nil
+}
+
+// plain tells whether paths without a segment are answered too.
+func (p *privatePaths) plain() bool {
+	switch {
+	case p.mode == "false":
+		return true
+	case p.live == nil:
+		return false
+	}
+	now := time.Now()
+	if now.UnixNano() >= p.lookAt.Load() {
+		paths, known := p.live()
+		if !known {
+			return true
+		}
+		p.lookAt.Store(now.Add(time.Second).UnixNano())
+		if slices.ContainsFunc(paths, isPlain) {
+			p.plainUntil.Store(now.Add(stillCalled).UnixNano())
+		}
+	}
+	return now.UnixNano() < p.plainUntil.Load()
 }
 
 // segments are those at which a path is answered, the one that is registered first.
@@ -178,7 +269,7 @@ func (p *privatePaths) segments(path string) []string {
 	for _, key := range p.keys.PathKeys() {
 		mac := hmac.New(sha256.New, key)
 		mac.Write([]byte(path))
-		segments = append(segments, hex.EncodeToString(mac.Sum(nil)[:16]))
+		segments = append(segments, hex.EncodeToString(mac.Sum(nil)[:admission.PathSegmentBytes]))
 	}
 	return segments
 }
@@ -193,7 +284,7 @@ func (p *privatePaths) ready() error {
 
 // registered is the path that the API server is told, and answered from now on.
 func (p *privatePaths) registered(path string) string {
-	if segments := p.segments(path); len(segments) > 0 {
+	if segments := p.segments(path); p.chosen() && len(segments) > 0 {
 		return path + "/" + segments[0]
 	}
 	return path
@@ -208,8 +299,20 @@ func (p *process) guard(options *serving.Options) {
 		}
 	}
 	if p.private != nil {
-		options.PathSegments = p.private.segments
+		options.PathSegments, options.PlainPaths = p.private.segments, p.private.plain
 		options.Checks = append(options.Checks, serving.Check{Name: "private-paths", Ready: p.private.ready, Gate: true})
+	}
+}
+
+// tellWhoMayCall says once what stands between the webhooks and whoever reaches the port.
+func (p *process) tellWhoMayCall() {
+	switch {
+	case p.callers != nil:
+	case p.private == nil || p.private.mode == "false":
+		p.logger.Warn("anybody who reaches the port may call the webhooks, and sees in the answers what would be changed: " +
+			"see --private-paths, --authentication, and who may call in docs/security.md")
+	default:
+		p.logger.Info("callers need not show who they are; who cannot read the webhook configurations does not know the paths", "private-paths", p.private.mode)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/certificate"
@@ -23,9 +25,88 @@ type withKeys struct {
 
 func (w *withKeys) PathKeys() [][]byte { return w.keys }
 
+var always = &Settings{Authentication: AuthenticationSettings{PrivatePaths: "true"}}
+
+// TestPrivatePathsChangeWithoutACallThatFails: servers that know private paths and others
+// serve side by side while one replaces the other.
+func TestPrivatePathsChangeWithoutACallThatFails(t *testing.T) {
+	const private = "/a/0123456789abcdef0123456789abcdef"
+	for name, tc := range map[string]struct {
+		mode       string
+		registered []string
+		unknown    bool
+		// Whether private paths are registered, and whether others are answered.
+		chosen, plain bool
+	}{
+		"a new installation":                            {mode: PrivatePathsAuto, chosen: true},
+		"one that has them":                             {mode: PrivatePathsAuto, registered: []string{private}, chosen: true},
+		"one from before":                               {mode: PrivatePathsAuto, registered: []string{"/a"}, plain: true},
+		"one that is half of it":                        {mode: PrivatePathsAuto, registered: []string{private, "/b"}, plain: true},
+		"nobody has seen yet what is registered":        {mode: PrivatePathsAuto, unknown: true, plain: true},
+		"switched on while the API server calls others": {mode: "true", registered: []string{"/a"}, chosen: true, plain: true},
+		"switched on, and the API server knows":         {mode: "true", registered: []string{private}, chosen: true},
+		"switched off":                                  {mode: "false", registered: []string{private}, plain: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := &Settings{
+				Authentication: AuthenticationSettings{PrivatePaths: tc.mode},
+				Registration:   RegistrationSettings{Mode: registration.ModeAPI, Service: "a/b"}, Certificate: CertificateSettings{Source: SourceAuthority},
+			}
+			p, err := settings.newPrivatePaths(&withKeys{keys: [][]byte{[]byte("key")}}, func() ([]string, bool) { return tc.registered, !tc.unknown })
+			if err != nil || p == nil {
+				t.Fatalf("%v, %v", p, err)
+			}
+			if got := !isPlain(p.registered("/a")); got != tc.chosen {
+				t.Errorf("private paths are registered: %t", got)
+			}
+			if got := p.plain(); got != tc.plain {
+				t.Errorf("others are answered: %t", got)
+			}
+			if err := p.known(); (err != nil) != tc.unknown {
+				t.Errorf("known: %v", err)
+			}
+			if len(p.segments("/a")) != 1 {
+				t.Error("private paths are not answered")
+			}
+		})
+	}
+}
+
+func TestNobodyKnowsPrivatePathsOfAServerAlone(t *testing.T) {
+	for name, settings := range map[string]*Settings{
+		"no Secret":               {Registration: RegistrationSettings{Mode: registration.ModeAPI, URL: "https://127.0.0.1"}},
+		"others register":         {Registration: RegistrationSettings{Mode: registration.ModeNone, Service: "a/b"}},
+		"a certificate of others": {Registration: RegistrationSettings{Mode: registration.ModeAPI, Service: "a/b"}, Certificate: CertificateSettings{Source: SourceFiles}},
+	} {
+		settings.Authentication.PrivatePaths = PrivatePathsAuto
+		if p, err := settings.newPrivatePaths(&withKeys{}, nil); p != nil || err != nil {
+			t.Errorf("%s: %v, %v", name, p, err)
+		}
+	}
+}
+
+func TestPlainPathsAreAnsweredForAWhileAfterTheyWereRegistered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registered := []string{"/a"}
+		p := &privatePaths{keys: &withKeys{}, mode: "true", live: func() ([]string, bool) { return registered, true }}
+		if !p.plain() {
+			t.Error("the API server calls a path that nobody answers")
+		}
+		registered = nil
+		time.Sleep(stillCalled - time.Second)
+		if !p.plain() {
+			t.Error("an API server that has not heard of the change is refused")
+		}
+		time.Sleep(2 * time.Second)
+		if p.plain() {
+			t.Error("others are answered for ever")
+		}
+	})
+}
+
 func TestPrivatePathsFollowTheKeys(t *testing.T) {
 	source := &withKeys{}
-	private, err := newPrivatePaths(source)
+	private, err := always.newPrivatePaths(source, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +139,7 @@ func TestPrivatePathsFollowTheKeys(t *testing.T) {
 
 func TestPrivatePathsAreServedAndRegisteredAlike(t *testing.T) {
 	source := &withKeys{keys: [][]byte{[]byte("key")}}
-	private, err := newPrivatePaths(source)
+	private, err := always.newPrivatePaths(source, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +157,7 @@ func TestPrivatePathsAreServedAndRegisteredAlike(t *testing.T) {
 
 func TestASourceWithoutKeysHasNoPrivatePaths(t *testing.T) {
 	files := struct{ certificate.Source }{}
-	if _, err := newPrivatePaths(files); err == nil || !strings.Contains(err.Error(), "--private-paths") {
+	if _, err := always.newPrivatePaths(files, nil); err == nil || !strings.Contains(err.Error(), "--private-paths") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -91,13 +172,13 @@ func TestMistakesInTheSettingsOfCallersAreNamed(t *testing.T) {
 	}{
 		"none":                         {AuthenticationSettings{}, SourceFiles, nil},
 		"client CA":                    {AuthenticationSettings{Mode: "client-ca", ClientCAFile: "x", ClientCommonNames: []string{"y"}}, SourceFiles, nil},
-		"one that was added":           {AuthenticationSettings{Mode: "other", PrivatePaths: true}, SourceAuthority, nil},
+		"one that was added":           {AuthenticationSettings{Mode: "other", PrivatePaths: "true"}, SourceAuthority, nil},
 		"one that nobody knows":        {AuthenticationSettings{Mode: "x"}, SourceFiles, []string{`--authentication "x": choose none, client-ca or other`}},
 		"client CA without a file":     {AuthenticationSettings{Mode: "client-ca"}, SourceFiles, []string{"needs --client-ca-file"}},
 		"a file without client CA":     {AuthenticationSettings{ClientCAFile: "x"}, SourceFiles, []string{"of no use"}},
 		"names without client CA":      {AuthenticationSettings{Mode: "other", ClientCommonNames: []string{"x"}}, SourceFiles, []string{"of no use"}},
-		"private paths and files":      {AuthenticationSettings{PrivatePaths: true}, SourceFiles, []string{"--private-paths needs --certificate-source authority"}},
-		"all that is wrong is told of": {AuthenticationSettings{Mode: "x", ClientCAFile: "x", PrivatePaths: true}, SourceFiles, []string{"choose", "of no use", "--private-paths"}},
+		"private paths and files":      {AuthenticationSettings{PrivatePaths: "true"}, SourceFiles, []string{"--private-paths needs --certificate-source authority"}},
+		"all that is wrong is told of": {AuthenticationSettings{Mode: "x", ClientCAFile: "x", PrivatePaths: "true"}, SourceFiles, []string{"choose", "of no use", "--private-paths"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := a.validateAuthentication(&Settings{Authentication: tc.authentication, Certificate: CertificateSettings{Source: tc.source}})
@@ -149,7 +230,7 @@ func TestAuthenticationGuardsTheListener(t *testing.T) {
 	if callers, err := a.authenticate(&AuthenticationSettings{Mode: AuthenticationNone}, Environment{}); callers != nil || err != nil {
 		t.Errorf("everybody may call, and %v, %v", callers, err)
 	}
-	settings := &Settings{Authentication: AuthenticationSettings{PrivatePaths: true}, Registration: RegistrationSettings{Mode: registration.ModeNone}}
+	settings := &Settings{Authentication: AuthenticationSettings{PrivatePaths: "true"}, Registration: RegistrationSettings{Mode: registration.ModeNone}}
 	if err := a.validateAuthentication(settings); err == nil || !strings.Contains(err.Error(), "--registration api") {
 		t.Errorf("private paths that nobody registers: %v", err)
 	}

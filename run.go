@@ -143,10 +143,8 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 	if p.callers, err = a.authenticate(&s.Authentication, env); err != nil {
 		return nil, err
 	}
-	if s.Authentication.PrivatePaths {
-		if p.private, err = newPrivatePaths(p.source); err != nil {
-			return nil, err
-		}
+	if p.private, err = s.newPrivatePaths(p.source, p.paths); err != nil {
+		return nil, err
 	}
 	if p.listener, err = p.listen(s.Serving, webhooks, c.converters, registry); err != nil {
 		return nil, err
@@ -230,7 +228,20 @@ func (p *process) caBundle() ([]byte, error) {
 	if err := errors.Join(p.ready(), p.reach.err()); err != nil {
 		return nil, err
 	}
+	if p.private != nil {
+		if err := p.private.known(); err != nil {
+			return nil, err
+		}
+	}
 	return p.source.CABundle(), nil
+}
+
+// paths are those that the API server is told now, if that is known.
+func (p *process) paths() ([]string, bool) {
+	if keeper, ok := p.keeper.(interface{ Paths() ([]string, bool) }); ok {
+		return keeper.Paths()
+	}
+	return nil, false // it is made after the listener
 }
 
 // published are the CA bundles that clients are told now.
@@ -253,6 +264,7 @@ func (p *process) run(ctx context.Context) error {
 		log = log.With("metrics", address.String())
 	}
 	log.Info("starting")
+	p.tellWhoMayCall()
 	below, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	group, below := errgroup.WithContext(below)

@@ -46,6 +46,11 @@ func (s *Server) find(path string) *route {
 	if s.options.PathSegments == nil {
 		return s.routes.at(path)
 	}
+	if s.options.PlainPaths != nil {
+		if to := s.routes.at(path); to != nil && s.options.PlainPaths() {
+			return to
+		}
+	}
 	slash := strings.LastIndexByte(path, '/')
 	if slash <= 0 {
 		return nil

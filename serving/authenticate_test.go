@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -81,6 +82,7 @@ func TestTheBodyOfWhoMayNotCallIsNotRead(t *testing.T) {
 func TestPrivatePaths(t *testing.T) {
 	var log bytes.Buffer
 	var seen []string
+	var plain atomic.Bool
 	segments := map[string][]string{"/a": {"new-a", "old-a"}, "/a/b": {"new-b"}, "/none": nil, "/empty": {""}}
 	remember := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen = append(seen, r.URL.Path, r.RequestURI)
@@ -92,6 +94,7 @@ func TestPrivatePaths(t *testing.T) {
 	h := start(t, func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		o.PathSegments = func(path string) []string { return segments[path] }
+		o.PlainPaths = plain.Load
 		for path := range segments {
 			o.Routes = append(o.Routes, Route{Path: path, Handler: remember})
 		}
@@ -101,6 +104,10 @@ func TestPrivatePaths(t *testing.T) {
 		"/a": 404, "/a/": 404, "/a/new-b": 404, "/a/new-aa": 404, "/a/new-a/": 404, "/a/new-a/x": 404, "/a/b": 404, "//": 404, "/": 404,
 		"/none/": 404, "/none/x": 404, "/empty/": 404, "/empty": 404,
 	} {
+		h.post(path, "hello").expect(t, status, "")
+	}
+	plain.Store(true)
+	for path, status := range map[string]int{"/a": 200, "/a/b": 200, "/a/new-a": 200, "/a/x": 404, "/x": 404} {
 		h.post(path, "hello").expect(t, status, "")
 	}
 	h.get("/livez").expect(t, 200, "ok")

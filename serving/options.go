@@ -150,6 +150,9 @@ type Options struct {
 	// of the segments that the route's path has at the time follow it, and as 404
 	// otherwise. It is called for each call. Nil means that paths are as in Routes.
 	PathSegments func(path string) []string
+	// PlainPaths says, with PathSegments, whether the paths themselves are answered too,
+	// as while the API server still calls them. It is called for each call. Nil means no.
+	PlainPaths func() bool
 
 	// Tracer makes a span of each call that may be made, within the trace of the caller
 	// (W3C Trace Context). Handlers find it by trace.SpanFromContext. Nil makes none.

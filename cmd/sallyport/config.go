@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	frontdoor "github.com/sallyport-io/sallyport"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 )
 
@@ -176,6 +177,9 @@ func fromFlag(flag *pflag.Flag, into reflect.Value) error {
 		into.Set(reflect.ValueOf(&metav1.Duration{Duration: d}))
 		return err
 	default:
+		if text == frontdoor.PrivatePathsAuto { // what holds if the field is left out
+			return nil
+		}
 		pointer := reflect.New(reflect.TypeOf(v).Elem())
 		into.Set(pointer)
 		return json.Unmarshal([]byte(text), pointer.Interface())

@@ -75,6 +75,7 @@ func newServe() (*cobra.Command, *serveOptions, *frontdoor.App) {
 	o.settings = app.DefaultSettings()
 	o.settings.Registration = registrationSettings()
 	o.settings.Certificate = certificateSettings()
+	o.settings.Authentication.PrivatePaths = frontdoor.PrivatePathsAuto
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "Configuration", func() { addConfigFlag(cmd, &o.config) })
 	addFlagGroup(cmd, "API server", func() {

@@ -56,7 +56,7 @@ func testLostLease(t *testing.T, e *env) {
 // created one after the other.
 func testPrivatePaths(t *testing.T, e *env) {
 	name := e.namespace(t, "private-paths")
-	s := e.serve(t, name, "--authority-secret", name+"/ca", "--private-paths", "--ca-propagation", "2s")
+	s := e.serve(t, name, "--authority-secret", name+"/ca", "--ca-propagation", "2s") // private paths are the default
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 	path := func() string {
 		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
@@ -71,8 +71,14 @@ func testPrivatePaths(t *testing.T, e *env) {
 	}
 	before := path()
 	public := before[:strings.LastIndex(before, "/")]
-	if code, _ := s.post(t, http.MethodPost, public, "application/json", []byte("{}")); code != http.StatusNotFound {
-		t.Errorf("the path without its private segment answers %d", code)
+	forged := []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"x","operation":"CREATE","namespace":"` + name + `",
+		"kind":{"group":"","version":"v1","kind":"Pod"},"resource":{"group":"","version":"v1","resource":"pods"},
+		"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","labels":{"use":"true"}},"spec":{"containers":[{"name":"main","image":"x"}]}}}}`)
+	if code, body := s.post(t, http.MethodPost, public, "application/json", forged); code != http.StatusNotFound || strings.Contains(string(body), "FROM_PODDEFAULT") {
+		t.Errorf("to whoever does not know the path the server says %d: %s", code, body)
+	}
+	if code, body := s.post(t, http.MethodPost, before, "application/json", forged); code != http.StatusOK || !strings.Contains(string(body), "patch") {
+		t.Errorf("the review is no good as a test: %d, %s", code, body)
 	}
 
 	ctx, stop := context.WithCancel(t.Context())

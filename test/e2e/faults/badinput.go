@@ -39,7 +39,7 @@ func badInput(ctx context.Context, l *lab, _ int, out *result) error {
 	if err != nil {
 		return err
 	}
-	live, err := l.deploy(ctx, 2)
+	live, err := l.deploy(ctx, 2, "--private-paths=false") // the attacker knows the path
 	if err != nil {
 		return err
 	}

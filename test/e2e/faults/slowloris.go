@@ -26,7 +26,7 @@ func slowloris(ctx context.Context, l *lab, _ int, out *result) error {
 	if err := raiseFileLimit(uint64(sockets) + 4096); err != nil {
 		return err
 	}
-	live, err := l.deploy(ctx, 2)
+	live, err := l.deploy(ctx, 2, "--private-paths=false") // the attacker knows the path
 	if err != nil {
 		return err
 	}
