@@ -178,6 +178,7 @@ func (w *world) wrongCommands(t *testing.T) {
 		"kubectl rollout nothing",
 		"kubectl get pods | sallyport serve --no-such-flag",
 		"sallyport certificates nothing",
+		"kubectl sallyport nothing",
 		"sallyport serve --secure-port many",
 		"helm install --no-such-flag",
 		"make nothing",
