@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -149,6 +150,26 @@ func TestAnExplanationSortsOutWhoIsForThePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "explain.txt", text.String())
+}
+
+func TestAPreviewThatCouldNotSeeAllIsNoSuccess(t *testing.T) {
+	for name, tc := range map[string]struct {
+		printer previewPrinter
+		want    string
+	}{
+		"all was seen":                           {previewPrinter{looked: 2, changed: 1}, ""},
+		"some may not be listed":                 {previewPrinter{looked: 2, unseen: []string{"jobs of team-a"}}, "not all was looked at: you may not list jobs of team-a; ask somebody who may"},
+		"some would be denied, others not known": {previewPrinter{looked: 2, denied: 1, unseen: []string{"jobs of team-a"}}, "exit status 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			tc.printer.out = &out
+			err := tc.printer.summary()
+			if got := fmt.Sprint(err); got != tc.want && (err != nil || tc.want != "") || !strings.Contains(out.String(), "of 2 workloads would change") {
+				t.Errorf("%v, printed %s", err, out.String())
+			}
+		})
+	}
 }
 
 func TestThePluginKnowsItsNames(t *testing.T) {

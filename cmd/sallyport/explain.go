@@ -58,13 +58,27 @@ func (o *defaultsOptions) prepare(cmd *cobra.Command, args []string) error {
 	return errors.Join(errWhat(o.files, args), cli.Choice("validate", o.validation, validateModes), useConfig(cmd, o.config, &selection, &o.settings))
 }
 
-// given are the objects of the files, checked.
+// given are the objects of the files, checked; of an AdmissionReview it is the object in it.
 func (o *defaultsOptions) given(cmd *cobra.Command, use string) ([]*object, error) {
 	objects, err := readPaths(o.files, cmd.InOrStdin())
 	if err == nil && len(objects) == 0 {
 		err = fmt.Errorf("%s: there is nothing to %s: the lists are empty", strings.Join(o.files, ", "), use)
 	}
-	return objects, errors.Join(err, o.checker.check(cmd.Context(), objects...))
+	errs := []error{err, o.checker.check(cmd.Context(), objects...)}
+	for i, object := range objects {
+		if !isRecorded(object) {
+			continue
+		}
+		q, err := recorded(object)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if objects[i] = q.object; q.req.Operation == admissionv1.Create {
+			q.object.UID = "" // the API server gives one before it stores the object
+		}
+	}
+	return objects, errors.Join(errs...)
 }
 
 // objects are those of the files, or the one that is named.

@@ -140,3 +140,24 @@ func FuzzRecorded(f *testing.F) {
 		}
 	})
 }
+
+func TestFilesForAClusterMayBeAdmissionReviews(t *testing.T) {
+	o := defaultsOptions{files: []string{"-"}, checker: newFieldChecker(validateStrict, &strings.Builder{}, &definitions{})}
+	cmd := newExplainCommand()
+	cmd.SetContext(t.Context())
+	read := func(text string) ([]*object, error) {
+		cmd.SetIn(strings.NewReader(text))
+		return o.given(cmd, "look at")
+	}
+	text := review("v1", "pods", "Pod", "operation: CREATE, namespace: team-a, object: {metadata: {name: a, uid: u}, spec: {newer: 1}}")
+	objects, err := read(text)
+	if err != nil || len(objects) != 1 || objects[0].title() != "Pod team-a/a" || objects[0].UID != "" || objects[0].gvk() != gvkPod {
+		t.Errorf("%v, %v", objects, err)
+	}
+	if objects, err = read(strings.Replace(text, "CREATE", "UPDATE", 1)); err != nil || objects[0].UID != "u" {
+		t.Errorf("%v, %v", objects, err)
+	}
+	if _, err := read("{apiVersion: admission.k8s.io/v1, kind: AdmissionReview}"); err == nil {
+		t.Error("one without a request is accepted")
+	}
+}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
@@ -119,7 +121,8 @@ func resourcesOfCluster(config *rest.Config) (*resources, error) {
 	return out, nil
 }
 
-// resourcesOfFiles are those of Kubernetes, and of the definitions among the objects.
+// resourcesOfFiles are those of Kubernetes, the project's own, and those of the definitions
+// among the objects.
 func resourcesOfFiles(objects []*object) (*resources, error) {
 	out := &resources{short: map[string][]string{}}
 	for _, version := range scheme.Scheme.PrioritizedVersionsAllGroups() {
@@ -135,6 +138,12 @@ func resourcesOfFiles(objects []*object) (*resources, error) {
 			resource, singular := meta.UnsafeGuessKindToResource(version.WithKind(kind))
 			out.add(foundResource{resource: resource, kind: version.WithKind(kind), namespaced: !lint.ClusterScoped(resource.Group, resource.Resource)}, singular.Resource)
 		}
+	}
+	for _, own := range []foundResource{
+		{resource: kubeflowv1alpha1.GroupVersion.WithResource(kubeflowv1alpha1.PodDefaultResource), kind: kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind), namespaced: true},
+		{resource: sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.ClusterPodDefaultResource), kind: sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind)},
+	} {
+		out.add(own)
 	}
 	for short, resource := range map[string]string{
 		"po": "pods", "svc": "services", "cm": "configmaps", "ns": "namespaces", "no": "nodes", "sa": "serviceaccounts", "deploy": "deployments.apps",
