@@ -16,9 +16,9 @@ func TestChainPrintsWhoIsAskedInOrder(t *testing.T) {
 
 Mutating webhooks, one after the other:
    1  in      sallyport/poddefault.sallyport.io  (Fail, 5 s, webhooks.sallyport-system.svc:443)
-              rule ""/v1 pods; namespaceSelector matches namespace team-a; objectSelector matches; condition not-excluded is true; condition not-a-mirror-pod is true
+              rule ""/v1 pods; namespaceSelector matches namespace team-a; condition not-excluded is true; condition not-a-mirror-pod is true
    2  in      sallyport/imagepull.sallyport.io  (Fail, 5 s, webhooks.sallyport-system.svc:443)
-              rule ""/v1 pods; namespaceSelector matches namespace team-a; objectSelector matches; condition not-a-mirror-pod is true
+              rule ""/v1 pods; namespaceSelector matches namespace team-a; condition not-a-mirror-pod is true
 
 Validating webhooks, all at the same time:
    3  in      sallyport/validate.imagepull.sallyport.io  (Fail, 5 s, webhooks.sallyport-system.svc:443)
