@@ -3,7 +3,6 @@
 package poddefault
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,7 +16,8 @@ const (
 	preferred = "preferredDuringSchedulingIgnoredDuringExecution"
 )
 
-// maxNodeTerms bounds what several objects with several terms each can multiply to.
+// maxNodeTerms bounds what one object may have, and what several with several terms each
+// can multiply to.
 const maxNodeTerms = 100
 
 var nodeTermTokens = []string{"affinity", "nodeAffinity", required, "nodeSelectorTerms"}
@@ -56,6 +56,14 @@ type nodeTerm struct {
 	value  jsontext.Value
 	index  int       // in the pod; -1: it is new
 	origin *Compiled // who changed it last; nil: nobody
+	parsed *parsedTerm
+}
+
+func (t *nodeTerm) parse(b *bounds) *parsedTerm {
+	if t.parsed == nil {
+		t.parsed = parseTerm(t.value, b)
+	}
+	return t.parsed
 }
 
 // narrow has each term of the pod ask for what c wants too. Terms are alternatives, so
@@ -65,27 +73,72 @@ func (m *merge) narrow(c *Compiled) {
 	if len(c.nodeTerms) == 0 {
 		return
 	}
-	h := &m.pod.spec
+	h, b := &m.pod.spec, &m.pod.bounds
 	if h.terms == nil {
 		h.terms = &nodeTerms{}
-		raw, _ := jsonpatch.Lookup(h.raw, nodeTermTokens...)
+		raw, _ := h.lookup(nodeTermTokens...)
 		r := jsonpatch.NewReader(raw)
-		r.Array(func(i int) { h.terms.terms = append(h.terms.terms, nodeTerm{value: r.Value(), index: i}) })
+		r.Array(func(i int) {
+			if !b.reads() {
+				r.Stop()
+				return
+			}
+			h.terms.terms = append(h.terms.terms, nodeTerm{value: r.Value(), index: i})
+		})
 	}
-	var narrowed, more []nodeTerm
-	if len(h.terms.terms) == 0 {
-		for _, wanted := range c.nodeTerms {
-			more = append(more, nodeTerm{wanted, -1, c})
+	terms := h.terms.terms
+	wanted := make([]nodeTerm, len(c.nodeTerms))
+	for i, value := range c.nodeTerms {
+		wanted[i] = nodeTerm{value: value, index: -1, origin: c}
+		if len(terms) > 0 {
+			wanted[i].parse(b)
 		}
 	}
-	for _, term := range h.terms.terms {
-		if isEmptyTerm(term.value) || slices.ContainsFunc(c.nodeTerms, func(wanted jsontext.Value) bool { return len(missing(wanted, term.value)) == 0 }) {
+	// They are counted before any is made.
+	satisfied := make([]bool, len(terms))
+	n := len(terms)
+	if n == 0 {
+		n = len(wanted)
+	}
+	for i := range terms {
+		if n > maxNodeTerms || b.spent() {
+			break
+		}
+		term := terms[i].parse(b)
+		satisfied[i] = term.empty() || slices.ContainsFunc(wanted, func(w nodeTerm) bool { return len(term.missing(w.parse(b), b)) == 0 })
+		if !satisfied[i] {
+			n += len(wanted) - 1
+		}
+	}
+	if n > maxNodeTerms {
+		m.conflict(conflict{object: c, alone: true}, "%s: required node affinity would have more than %d terms", c, maxNodeTerms)
+		return
+	}
+	if b.spent() {
+		return
+	}
+	if len(terms) == 0 {
+		for _, w := range wanted {
+			b.grow(len(w.value))
+		}
+		h.terms.terms = wanted
+		return
+	}
+	narrowed, more := make([]nodeTerm, 0, n), []nodeTerm(nil)
+	for i := range terms {
+		term := terms[i]
+		if satisfied[i] {
 			narrowed = append(narrowed, term)
 			continue
 		}
-		for i, wanted := range c.nodeTerms {
-			both := nodeTerm{extend(term.value, missing(wanted, term.value)), -1, c}
-			if i == 0 {
+		for j := range wanted {
+			if b.spent() {
+				return
+			}
+			lacks := term.parse(b).missing(wanted[j].parse(b), b)
+			both := nodeTerm{value: extend(term.value, lacks), index: -1, origin: c}
+			b.grow(len(both.value))
+			if j == 0 {
 				both.index = term.index
 				narrowed = append(narrowed, both)
 			} else {
@@ -93,12 +146,11 @@ func (m *merge) narrow(c *Compiled) {
 			}
 		}
 	}
-	if n := len(narrowed) + len(more); n > maxNodeTerms {
-		m.conflicts = append(m.conflicts, conflict{object: c, alone: true, text: fmt.Sprintf("%s: required node affinity would have %d terms; at most %d are made", c, n, maxNodeTerms)})
-		return
-	}
-	h.terms.terms = slices.Concat(narrowed, more)
+	h.terms.terms = append(narrowed, more...)
 }
+
+// nodeTermFields are the two lists of a node term.
+var nodeTermFields = [2]string{"matchExpressions", "matchFields"}
 
 // A termList is one of the two lists of a node term, and elements to add to it.
 type termList struct {
@@ -106,15 +158,61 @@ type termList struct {
 	values []jsontext.Value
 }
 
-// missing are the expressions of a wanted term that another does not have.
-func missing(wanted, term jsontext.Value) []termList {
+// A parsedTerm has the expressions of a term, of each of the two lists.
+type parsedTerm [2]struct {
+	expressions []expression
+	byKey       map[string][]int // where those stand that have a key and an operator
+}
+
+type expression struct {
+	raw  jsontext.Value
+	tree any
+	key  string // with the operator
+}
+
+func parseTerm(raw jsontext.Value, b *bounds) *parsedTerm {
+	term := &parsedTerm{}
+	for i, field := range nodeTermFields {
+		list := &term[i]
+		list.byKey = map[string][]int{}
+		r := jsonpatch.NewReader(member(raw, field))
+		r.Array(func(at int) {
+			if b.did(workOfVisit); b.spent() {
+				r.Stop()
+				return
+			}
+			e := expression{raw: r.Value()}
+			b.did(len(e.raw) + workOfComparison)
+			e.tree = decode(e.raw)
+			if object, ok := e.tree.(map[string]any); ok {
+				key, _ := object["key"].(string)
+				operator, _ := object["operator"].(string)
+				e.key = operator + " " + key
+			}
+			list.expressions = append(list.expressions, e)
+			list.byKey[e.key] = append(list.byKey[e.key], at)
+		})
+	}
+	return term
+}
+
+func (t *parsedTerm) empty() bool { return len(t[0].expressions)+len(t[1].expressions) == 0 }
+
+// missing are the expressions of a wanted term that this one does not have.
+func (t *parsedTerm) missing(wanted *parsedTerm, b *bounds) []termList {
 	var out []termList
-	for _, field := range []string{"matchExpressions", "matchFields"} {
-		list := termList{field: field}
-		present := elementsOf(member(term, field))
-		for _, expression := range elementsOf(member(wanted, field)) {
-			if !slices.ContainsFunc(present, func(other jsontext.Value) bool { return len(subset(expression, other)) == 0 }) {
-				list.values = append(list.values, expression)
+	for i, field := range nodeTermFields {
+		present, list := &t[i], termList{field: field}
+		for _, w := range wanted[i].expressions {
+			has := func(at int) bool {
+				b.did(workOfVisit + len(w.raw)/8)
+				return len(unmet(nil, "", w.tree, present.expressions[at].tree)) == 0
+			}
+			if b.did(workOfVisit); b.spent() {
+				return nil
+			}
+			if !slices.ContainsFunc(present.byKey[w.key], has) {
+				list.values = append(list.values, w.raw)
 			}
 		}
 		if len(list.values) > 0 {
@@ -122,10 +220,6 @@ func missing(wanted, term jsontext.Value) []termList {
 		}
 	}
 	return out
-}
-
-func isEmptyTerm(term jsontext.Value) bool {
-	return len(elementsOf(member(term, "matchExpressions")))+len(elementsOf(member(term, "matchFields"))) == 0
 }
 
 func elementsOf(list jsontext.Value) (out []jsontext.Value) {

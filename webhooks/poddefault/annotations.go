@@ -75,6 +75,25 @@ func (c *Compiled) skipValue(reason string) string {
 	return "generation " + strconv.FormatInt(c.generation, 10) + ": " + reason
 }
 
+// listedAmong are those of the objects that the value of [DecisionsAnnotation] lists.
+func listedAmong(listed string, objects ...[]*Compiled) map[string]bool {
+	if listed == "" {
+		return nil
+	}
+	among := map[string]bool{}
+	for _, group := range objects {
+		for _, c := range group {
+			among[c.decision] = false
+		}
+	}
+	for name := range strings.SplitSeq(listed, ",") {
+		if _, ok := among[name]; ok {
+			among[name] = true
+		}
+	}
+	return among
+}
+
 // decisions is the value of [DecisionsAnnotation]. What is listed already stays, as
 // long as all that was decided on is among it: which objects select a pod may change
 // with the labels that they add to it.
@@ -86,8 +105,8 @@ func decisions(listed string, objects ...[]*Compiled) string {
 		}
 	}
 	if listed != "" {
-		known := strings.Split(listed, ",")
-		if !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(known, name) }) {
+		known := listedAmong(listed, objects...)
+		if !slices.ContainsFunc(names, func(name string) bool { return !known[name] }) {
 			return listed
 		}
 	}

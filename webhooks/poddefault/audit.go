@@ -17,15 +17,23 @@ func (m *merge) auditAll(p *pod, chosen choice, skipped []skip) {
 		enforced.objects = append(enforced.objects, c)
 	}
 	enforced.added = slices.Clone(chosen.added)
+	set := map[string]bool{}
+	for _, e := range enforced.added {
+		set[e.entry.key] = true
+	}
 	for _, c := range m.audited {
 		for _, l := range c.labels {
-			set := slices.ContainsFunc(enforced.added, func(e setEntry) bool { return e.entry.key == l.key })
-			if !set && !p.metadata.labels.Has(l.key) {
+			if !set[l.key] && !p.metadata.labels.Has(l.key) {
+				set[l.key] = true
 				enforced.added = append(enforced.added, setEntry{"labels", l, c})
 			}
 		}
 	}
 	trial := mergeAll(p, enforced, skipped, m.settings)
+	if trial.pod.bounds.spent() {
+		m.warn("%d PodDefaults are in mode Audit and were not applied: whether they could be was not found out, they are too large", len(m.audited))
+		return
+	}
 	for _, c := range m.audited {
 		would := "it would have been applied"
 		for _, conflict := range trial.conflicts {

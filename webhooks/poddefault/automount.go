@@ -2,10 +2,7 @@
 
 package poddefault
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // The names by which the API server's ServiceAccount plugin mounts a token
 // (k8s.io/kubernetes, plugin/pkg/admission/serviceaccount).
@@ -24,10 +21,10 @@ func (e *emitter) automount(p *pod, s *heldValue) {
 	if string(s.value) != "false" {
 		return
 	}
-	var tokens []string
+	var tokens nameSet
 	for i, volume := range p.volumes.elements() {
 		if strings.HasPrefix(string(volume.key), tokenVolumePrefix) && member(volume.value, "projected") != nil {
-			tokens = append(tokens, string(volume.key))
+			tokens.add(string(volume.key))
 			p.volumes.removed = append(p.volumes.removed, removal{i, s.origin})
 		}
 	}
@@ -35,7 +32,7 @@ func (e *emitter) automount(p *pod, s *heldValue) {
 		for i := range containers {
 			mounts := &containers[i].volumeMounts
 			for j, mount := range mounts.elements() {
-				if string(mount.key) == tokenMountPath && slices.Contains(tokens, string(memberText("name")(mount.value))) {
+				if string(mount.key) == tokenMountPath && tokens.has(string(memberText("name")(mount.value))) {
 					mounts.removed = append(mounts.removed, removal{j, s.origin})
 				}
 			}

@@ -50,7 +50,7 @@ func BenchmarkSteps(b *testing.B) {
 		b.Fatal(err)
 	}
 	pod := func() *pod {
-		p, _ := readPod(raw, meta)
+		p, _ := readPod(raw, meta, newBounds(b.Context()))
 		return p
 	}
 	b.Run("metadata", func(b *testing.B) {

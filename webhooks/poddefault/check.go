@@ -27,6 +27,9 @@ import (
 // is of what is allowed and most likely not meant. Neither holds values of env
 // variables or annotations.
 func Check(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (mistakes field.ErrorList, warnings []string) {
+	if mistakes = limits(spec, path); len(mistakes) > 0 {
+		return mistakes, nil
+	}
 	c := checker{spec: spec}
 	c.fields(specPlan(), reflect.ValueOf(spec).Elem(), path)
 	c.maps(path)

@@ -3,7 +3,7 @@
 package poddefault
 
 import (
-	"context"
+	"fmt"
 	"slices"
 )
 
@@ -20,11 +20,20 @@ type choice struct {
 // adds may select another, but none of those in mute. What was chosen once stays
 // chosen, and of those that want different values of a label the first one gives it.
 // From a pod that is excluded, only those are chosen that do not allow it.
-func choose(ctx context.Context, source Source, namespace string, pod Labels, excluded bool, mute []*Compiled) (choice, error) {
+//
+// An error that is an [*excess] is a decision.
+func choose(b *bounds, source Source, namespace string, pod Labels, excluded bool, mute []*Compiled) (choice, error) {
 	selectAll := func(pod Labels) ([]*Compiled, error) {
-		selected, err := source.Select(ctx, namespace, pod)
+		selected, err := source.Select(b.ctx, namespace, pod)
 		if excluded {
 			selected = slices.DeleteFunc(selected, func(c *Compiled) bool { return c.allowExclude })
+		}
+		if b.did(workOfVisit * len(selected)); b.fault != nil && err == nil {
+			err = b.fault
+		}
+		if err == nil && len(selected) > maxObjects {
+			err = &excess{all: selected, text: fmt.Sprintf("%d of them select it, and at most %d may", len(selected), maxObjects),
+				remedy: "Have fewer of them select the same pods"}
 		}
 		return selected, err
 	}
@@ -32,7 +41,7 @@ func choose(ctx context.Context, source Source, namespace string, pod Labels, ex
 	var keys map[string]bool // of the labels that are added
 	var err error
 	out.objects, err = selectAll(pod)
-	for err == nil {
+	for round := 1; err == nil; round++ {
 		known := len(out.added)
 		for _, c := range out.objects {
 			out.audits = out.audits || c.audit
@@ -53,11 +62,20 @@ func choose(ctx context.Context, source Source, namespace string, pod Labels, ex
 		if len(out.added) == known {
 			return out, nil
 		}
+		if round > maxLabelRounds {
+			last := out.added[len(out.added)-1].origin
+			return choice{}, &excess{object: last, text: fmt.Sprintf("its labels would select further PodDefaults, after %d times that labels of PodDefaults did", maxLabelRounds),
+				remedy: "Have fewer of them select by labels that others add"}
+		}
 		out.labels = out.labels.with(out.added[known:])
 		var more []*Compiled
 		if more, err = selectAll(out.labels); err == nil {
+			titles := make(map[string]bool, len(out.objects))
+			for _, c := range out.objects {
+				titles[c.title] = true
+			}
 			for _, c := range more {
-				if !isIn(out.objects, c) {
+				if !titles[c.title] {
 					out.objects = append(out.objects, c)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,7 @@ type Compiled struct {
 	podValues, containerValues []fieldValue
 	nodeTerms                  []jsontext.Value
 	resources                  []quantity
+	size                       int                              // bytes of its spec
 	overwrites                 bool                             // a field of it overwrites without a policy
 	clashes                    bool                             // see foresee.go
 	proxies                    bool                             // see withheld.go
@@ -108,20 +110,32 @@ func (c *Compiled) compile(meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDe
 	if selector, err := metav1.LabelSelectorAsSelector(&spec.Selector); err == nil {
 		c.selector = selector
 	}
+	more, _ := Check(spec, field.NewPath("spec"))
+	c.problem = problemOf(append(more, mistakes...))
+	if c.size = sizeOf(spec); len(limits(spec, nil)) > 0 {
+		return // what is too much for a pod is too much to keep
+	}
 	c.compileSpec(spec)
 	if spec.Substitute && hasPlaceholders(spec) {
 		c.template = spec.DeepCopy()
 	}
 	c.strayMounts = strayMounts(spec)
+}
 
-	more, _ := Check(spec, field.NewPath("spec"))
-	if mistakes = append(more, mistakes...); len(mistakes) > 0 {
-		problems := make([]error, len(mistakes))
-		for i, mistake := range mistakes {
-			problems[i] = mistake
+// longestMistake is how many bytes of a mistake are told: it may hold what is wrong.
+const longestMistake = 1 << 10
+
+// problemOf tells the first mistakes; nil if there are none.
+func problemOf(mistakes field.ErrorList) error {
+	problems := make([]error, 0, min(len(mistakes), maxTold))
+	for _, mistake := range mistakes[:cap(problems)] {
+		var problem error = mistake
+		if text := mistake.Error(); len(text) > longestMistake {
+			problem = errors.New(strings.ToValidUTF8(text[:longestMistake], "") + "...")
 		}
-		c.problem = errors.Join(problems...)
+		problems = append(problems, problem)
 	}
+	return errors.Join(problems...)
 }
 
 // compileSpec encodes what the object adds.
@@ -203,6 +217,10 @@ func entries(m map[string]string) []entry {
 // They may come from the pod or from another PodDefault.
 func strayMounts(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
 	var stray []string
+	known := make(map[string]bool, len(spec.Volumes)) // those that are brought, and those that are named already
+	for i := range spec.Volumes {
+		known[spec.Volumes[i].Name] = true
+	}
 	look := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice, env []corev1.EnvVar) {
 		var names []string
 		for i := range env {
@@ -217,8 +235,8 @@ func strayMounts(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
 			names = append(names, devices[i].Name)
 		}
 		for _, name := range names {
-			own := slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
-			if !own && !slices.Contains(stray, name) {
+			if !known[name] {
+				known[name] = true
 				stray = append(stray, name)
 			}
 		}

@@ -30,6 +30,16 @@ type conflict struct {
 	text  string
 }
 
+// skippable tells whether the policy of the object is to be left out.
+func (c *conflict) skippable() bool {
+	return !c.final && (c.object.policy == kubeflowv1alpha1.ConflictSkip || c.alone && c.object.policy == kubeflowv1alpha1.ConflictKeepPod)
+}
+
+// denies tells whether there is a conflict for which the pod is denied.
+func (m *merge) denies() bool {
+	return slices.ContainsFunc(m.conflicts, func(c conflict) bool { return !c.skippable() })
+}
+
 // A skip is an object that is left out because of a conflict.
 type skip struct {
 	object *Compiled
@@ -85,14 +95,14 @@ func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPo
 }
 
 func (m *merge) deny(c, opponent *Compiled, place, detail string) {
-	text := fmt.Sprintf("%s: %s: %s (values hidden)", c, place, detail)
 	if opponent != nil && opponent.title != c.title && opponent.alternative(c) {
 		return // that the pod selects both says it all
 	}
 	if opponent != nil {
-		text = fmt.Sprintf("%s: %s", bothSet(opponent, c, place), detail)
+		m.conflict(conflict{object: c, opponent: opponent}, "%s: %s", bothSet(opponent, c, place), detail)
+		return
 	}
-	m.conflicts = append(m.conflicts, conflict{object: c, opponent: opponent, text: text})
+	m.conflict(conflict{object: c}, "%s: %s: %s (values hidden)", c, place, detail)
 }
 
 // stuck is [merge.settle] where nothing can be replaced: those who would override keep
@@ -158,10 +168,15 @@ func another(opponent *Compiled) string {
 
 // place names an element of a list, for people.
 func place(kind *listKind, key string, t *container) string {
+	return placeOf(kind.name+" "+key, t)
+}
+
+// placeOf says in which container something is; nil if it is in none.
+func placeOf(what string, t *container) string {
 	if t != nil {
-		return kind.name + " " + key + " of container " + t.name
+		return what + " of container " + t.name
 	}
-	return kind.name + " " + key
+	return what
 }
 
 // envSource says where a variable's value comes from, not what it is.
@@ -185,19 +200,41 @@ func member(object jsontext.Value, name string) jsontext.Value {
 	return value
 }
 
+// conflict notes a conflict, with its text. Of more than are told one by one, only one is kept for
+// each two that do not agree: what becomes of the objects is decided by these.
+func (m *merge) conflict(c conflict, format string, args ...any) {
+	if len(m.conflicts) >= maxTold {
+		if m.atOdds == nil {
+			m.atOdds = map[[2]*Compiled]bool{}
+			for _, known := range m.conflicts {
+				m.atOdds[[2]*Compiled{known.object, known.opponent}] = true
+			}
+		}
+		two := [2]*Compiled{c.object, c.opponent}
+		if m.atOdds[two] {
+			m.moreConflicts++
+			return
+		}
+		m.atOdds[two] = true
+	}
+	m.pod.bounds.did(workOfRival)
+	c.text = fmt.Sprintf(format, args...)
+	m.conflicts = append(m.conflicts, c)
+}
+
 // skips are the objects that their policy leaves out because of the conflicts. All is
 // set to leave out every one; otherwise those wait that conflict only with another
 // one of them, which may be gone when they are looked at again.
 func (m *merge) skips(all bool) []skip {
-	skippable := func(c conflict) bool {
-		return !c.final && (c.object.policy == kubeflowv1alpha1.ConflictSkip || c.alone && c.object.policy == kubeflowv1alpha1.ConflictKeepPod)
-	}
-	candidate := func(c *Compiled) bool {
-		return slices.ContainsFunc(m.conflicts, func(other conflict) bool { return skippable(other) && other.object == c })
+	candidates := map[*Compiled]bool{}
+	for _, c := range m.conflicts {
+		if c.skippable() {
+			candidates[c.object] = true
+		}
 	}
 	var skipped []skip
 	for _, c := range m.conflicts {
-		if skippable(c) && !isSkipped(skipped, c.object) && (all || c.opponent == nil || !candidate(c.opponent)) {
+		if c.skippable() && !isSkipped(skipped, c.object) && (all || c.opponent == nil || !candidates[c.opponent]) {
 			skipped = append(skipped, skip{c.object, strings.TrimPrefix(c.text, c.object.title+": ")})
 		}
 	}
@@ -213,9 +250,9 @@ func (m *merge) denial() *admission.Response {
 	}
 	resp := admission.BadRequest(
 		"conflict occurred while applying poddefaults: %s on pod: %s err: %s. %s",
-		names(m.applied), m.pod.name, strings.Join(texts, "; "), m.remedy())
+		names(m.applied), m.pod.name, few(texts, "; ", m.moreConflicts), m.remedy())
 	resp.AuditAnnotations = m.deniedBy()
-	return resp.Warn(m.warnings...)
+	return resp.Warn(m.told()...)
 }
 
 // remedy says who can do what about the conflicts. The author of the pod can do without

@@ -42,13 +42,15 @@ func (m *merge) first(c *Compiled) *container {
 }
 
 func (m *merge) selects(c *Compiled, t *container, excluded []string) bool {
-	if slices.Contains(m.leftOut, t.name) {
+	m.pod.bounds.did(workOfVisit)
+	if m.leftOut.has(t.name) {
 		return false
 	}
 	selector := c.target
 	if selector == nil {
 		return !t.init && !m.isInjected(t.name) && !slices.Contains(excluded, t.name)
 	}
+	m.pod.bounds.did((len(selector.Names) + len(selector.ExcludeNames)) / 4)
 	of := kubeflowv1alpha1.TypeContainer
 	switch {
 	case m.isInjected(t.name):
@@ -74,12 +76,13 @@ func hasType(selector *kubeflowv1alpha1.ContainerSelector, t kubeflowv1alpha1.Co
 	return slices.Contains(selector.Types, t)
 }
 
-func (m *merge) isInjected(name string) bool { return slices.Contains(m.injected, name) }
+func (m *merge) isInjected(name string) bool { return m.injected.has(name) }
 
 // pickedFrom calls apply for each container that c may pick.
 func (m *merge) pickedFrom(c *Compiled, apply func(*container)) {
+	b := &m.pod.bounds
 	for i := range m.pod.app {
-		if t := &m.pod.app[i]; t.origin == nil { // else it is replaced
+		if t := &m.pod.app[i]; t.origin == nil && !b.spent() { // else it is replaced
 			apply(t)
 		}
 	}
@@ -87,11 +90,13 @@ func (m *merge) pickedFrom(c *Compiled, apply func(*container)) {
 		return
 	}
 	for i := range m.pod.init {
-		if t := &m.pod.init[i]; t.origin == nil {
+		if t := &m.pod.init[i]; t.origin == nil && !b.spent() {
 			apply(t)
 		}
 	}
 	for _, fresh := range m.fresh {
-		apply(fresh)
+		if !b.spent() {
+			apply(fresh)
+		}
 	}
 }

@@ -3,6 +3,7 @@
 package poddefault
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +61,14 @@ func (m *merge) response(explain bool) *admission.Response {
 	if e.err != nil {
 		return admission.BadRequest("the request's object is no pod: %v", e.err)
 	}
-	resp := admission.Patched(e.patch).Warn(m.warnings...)
+	size := 0
+	for i := range e.patch {
+		size += len(e.patch[i].Path) + len(e.patch[i].Value)
+	}
+	if size > maxPod {
+		p.bounds.exceed(fmt.Sprintf("the patch would have more than %d MiB", maxPod>>20))
+	}
+	resp := admission.Patched(e.patch).Warn(m.told()...)
 	resp.Origins = e.origins
 	resp.AuditAnnotations = m.auditAnnotations()
 	return resp
@@ -92,7 +100,7 @@ func (e *emitter) holder(h *holder) {
 		b.Set(v.value, v.tokens...)
 		e.originBelow(h.path, v.origin, v.tokens...)
 		for _, tokens := range v.removes {
-			if _, there := jsonpatch.Lookup(h.raw, tokens...); there {
+			if _, there := h.lookup(tokens...); there {
 				b.Remove(tokens...)
 				e.originBelow(h.path, v.origin, tokens...)
 			}
@@ -190,9 +198,10 @@ func (e *emitter) metadata(m *merge) {
 		}
 	}
 	listed := p.annotations.Get(DecisionsAnnotation)
+	before := listedAmong(listed, skippedObjects(m.skipped))
 	for _, s := range m.skipped {
 		// One that was decided on before may have been left out for another reason then.
-		if !p.annotations.Has(s.object.skipMark()) && !slices.Contains(strings.Split(listed, ","), s.object.decision) {
+		if !p.annotations.Has(s.object.skipMark()) && !before[s.object.decision] {
 			annotate(s.object.skipMark(), s.object.skipValue(s.reason), s.object.title)
 		}
 	}
@@ -307,7 +316,7 @@ func names(objects []*Compiled) string {
 	for i, c := range objects {
 		out[i] = c.decision
 	}
-	return strings.Join(out, ",")
+	return few(out, ",", 0)
 }
 
 // generations is "a@1,cluster/b@7".

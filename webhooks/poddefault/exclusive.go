@@ -3,8 +3,6 @@
 package poddefault
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -26,8 +24,8 @@ func (m *merge) alternatives() {
 			continue
 		}
 		if first := groups[c.group]; first != nil {
-			m.conflicts = append(m.conflicts, conflict{object: c, opponent: first, final: true, text: fmt.Sprintf(
-				"%s are alternatives of the exclusive group %s, and the pod selects both", both(first, c), c.group)})
+			m.conflict(conflict{object: c, opponent: first, final: true},
+				"%s are alternatives of the exclusive group %s, and the pod selects both", both(first, c), c.group)
 			continue
 		}
 		groups[c.group] = c

@@ -10,8 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // The API server validates a pod after the webhooks have changed it, and its error tells
@@ -75,15 +73,16 @@ func (m *merge) impossible(a, b *Compiled, what string) {
 	case a == nil, b != nil && a.title != b.title && a.alternative(b): // it is denied for that
 		return
 	case b == nil || a.title == b.title:
-		m.conflicts = append(m.conflicts, conflict{object: a, alone: true, text: fmt.Sprintf("%s: %s, which the API server refuses", a, what)})
+		m.conflict(conflict{object: a, alone: true}, "%s: %s, which the API server refuses", a, what)
 	default:
-		m.conflicts = append(m.conflicts, conflict{object: a, opponent: b, alone: true, text: fmt.Sprintf("%s: %s, which the API server refuses", both(a, b), what)})
+		m.conflict(conflict{object: a, opponent: b, alone: true}, "%s: %s, which the API server refuses", both(a, b), what)
 	}
 }
 
 // all are the elements of a list as they will be.
 func (l *list) all() []item {
 	out := make([]item, 0, len(l.elements())+len(l.added))
+	l.bounds.did(workOfVisit * cap(out))
 	for i := range l.elements() {
 		out = append(out, *l.at(i))
 	}
@@ -97,8 +96,8 @@ func (h *holder) all(kind *listKind, tokens ...string) []item {
 			return known.all()
 		}
 	}
-	raw, _ := jsonpatch.Lookup(h.raw, tokens...)
-	return (&list{kind: kind, raw: raw}).all()
+	raw, _ := h.lookup(tokens...)
+	return (&list{kind: kind, raw: raw, bounds: h.bounds}).all()
 }
 
 // of is who brings an element of the container.
@@ -111,7 +110,7 @@ func (t *container) of(w item) *Compiled {
 
 // hostPorts of all containers beside each other are unique by protocol and address.
 func (m *merge) hostPorts(running []*container) {
-	hostNetwork := string(member(m.pod.spec.raw, "hostNetwork")) == "true"
+	hostNetwork := string(m.pod.spec.member("hostNetwork")) == "true"
 	type taker struct {
 		container string
 		by        *Compiled
@@ -141,19 +140,17 @@ func (m *merge) hostPorts(running []*container) {
 
 // portNames are unique within a container.
 func (m *merge) portNames(t *container) {
-	var named []item
+	named := map[string]item{}
 	for _, port := range t.all(portKind, "ports") {
-		name := memberText("name")(port.value)
-		if len(name) == 0 {
+		name := string(memberText("name")(port.value))
+		if name == "" {
 			continue
 		}
-		for _, other := range named {
-			if bytes.Equal(memberText("name")(other.value), name) {
-				m.impossible(t.of(other), t.of(port), fmt.Sprintf("the ports %s and %s of container %s have the same name", other.key, port.key, t.name))
-				return
-			}
+		if other, taken := named[name]; taken {
+			m.impossible(t.of(other), t.of(port), fmt.Sprintf("the ports %s and %s of container %s have the same name", other.key, port.key, t.name))
+			return
 		}
-		named = append(named, port)
+		named[name] = port
 	}
 }
 
@@ -163,21 +160,26 @@ func (m *merge) devices(t *container) {
 	if len(devices) == 0 {
 		return
 	}
-	mounts := t.volumeMounts.all()
-	for i, device := range devices {
-		name := memberText("name")(device.value)
-		for _, other := range devices[:i] {
-			if bytes.Equal(memberText("name")(other.value), name) {
-				m.impossible(t.of(other), t.of(device), fmt.Sprintf("the volume %s has two device paths in container %s", name, t.name))
-			}
+	paths, mounted := map[string]item{}, map[string]item{} // mounts, by path and by volume
+	for _, mount := range t.volumeMounts.all() {
+		paths[mount.key], mounted[string(memberText("name")(mount.value))] = mount, mount
+	}
+	attached := map[string]item{}
+	for _, device := range devices {
+		name := string(memberText("name")(device.value))
+		if other, twice := attached[name]; twice {
+			m.impossible(t.of(other), t.of(device), fmt.Sprintf("the volume %s has two device paths in container %s", name, t.name))
+		} else {
+			attached[name] = device
 		}
-		for _, mount := range mounts {
-			if mount.key == device.key || bytes.Equal(memberText("name")(mount.value), name) {
-				m.impossible(t.of(mount), t.of(device), fmt.Sprintf("the device %s of container %s is a mount too, by its path or by its volume", device.key, t.name))
-				break
-			}
+		mount, too := paths[device.key]
+		if !too {
+			mount, too = mounted[name]
 		}
-		volume, _ := m.pod.volumes.find(string(name))
+		if too {
+			m.impossible(t.of(mount), t.of(device), fmt.Sprintf("the device %s of container %s is a mount too, by its path or by its volume", device.key, t.name))
+		}
+		volume, _ := m.pod.volumes.find(name)
 		if volume != nil && member(volume.value, "persistentVolumeClaim") == nil && member(volume.value, "ephemeral") == nil {
 			m.impossible(volume.origin, t.of(device), fmt.Sprintf("the volume %s of the device %s of container %s is of no claim", name, device.key, t.name))
 		}
@@ -191,7 +193,7 @@ func (m *merge) escalation(t *container) {
 		if set := t.value(tokens); set != nil && !set.there {
 			return set.value, set.origin
 		}
-		value, _ = jsonpatch.Lookup(t.raw, tokens...)
+		value, _ = t.lookup(tokens...)
 		return value, t.origin
 	}
 	privileged, a := field("privileged")
@@ -208,15 +210,15 @@ func whole(name string) bool {
 
 // figures: of a resource that cannot be overcommitted the request is the limit.
 func (m *merge) figures(t *container) {
-	var told []string
+	var told nameSet
 	for _, set := range t.values {
-		if set.tokens[0] != "resources" || set.there || !whole(set.tokens[2]) || slices.Contains(told, set.tokens[2]) {
+		if set.tokens[0] != "resources" || set.there || !whole(set.tokens[2]) || told.has(set.tokens[2]) {
 			continue
 		}
 		request, requested := t.quantity("requests", set.tokens[2])
 		limit, limited := t.quantity("limits", set.tokens[2])
 		if requested && (!limited || request.Cmp(limit) != 0) {
-			told = append(told, set.tokens[2])
+			told.add(set.tokens[2])
 			m.impossible(nil, set.origin, fmt.Sprintf("request and limit of %s of container %s are not the same", set.tokens[2], t.name))
 		}
 	}
@@ -228,7 +230,7 @@ func (m *merge) claims(t *container) {
 	if len(claims) == 0 {
 		return
 	}
-	pods := list{kind: claimKind, raw: member(m.pod.spec.raw, "resourceClaims")}
+	pods := list{kind: claimKind, raw: m.pod.spec.member("resourceClaims"), bounds: &m.pod.bounds}
 	for _, claim := range claims {
 		if there, _ := pods.find(claim.key); there == nil {
 			m.impossible(nil, t.of(claim), fmt.Sprintf("the pod has no resource claim %s, which container %s gets", claim.key, t.name))

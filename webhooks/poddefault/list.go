@@ -3,6 +3,7 @@
 package poddefault
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -53,6 +54,19 @@ var (
 		differences: subset,
 	}
 )
+
+// compare is differences, within bounds. Most elements that are there are those that were
+// added by an earlier call, and came back as they were.
+func (k *listKind) compare(b *bounds, want, have jsontext.Value) []string {
+	if bytes.Equal(want, have) {
+		b.scans(len(want))
+		return nil
+	}
+	if !b.compares(want, have) {
+		return nil
+	}
+	return k.differences(want, have)
+}
 
 // memberText returns the text of a member of an element; none if it has none.
 func memberText(name string) func(jsontext.Value) []byte {
@@ -152,6 +166,7 @@ type list struct {
 	parent string // pointer to what it is a field of
 	field  string
 	raw    jsontext.Value // as the pod came; nil if absent
+	bounds *bounds        // of the pod
 
 	read     bool
 	present  []element // what the pod came with, read when first asked for
@@ -161,6 +176,7 @@ type list struct {
 
 	keys    map[string]int // where the keys stand, made when the list is long
 	indexed int            // how many of the elements are in keys
+	swapped map[int]int    // where in replaced the element of an index is, once they are many
 }
 
 // A replacement is an element of the pod that another takes the place of.
@@ -192,6 +208,10 @@ func (l *list) elements() []element {
 		}
 		r := jsonpatch.NewReader(l.raw)
 		r.Array(func(int) {
+			if !l.bounds.reads() {
+				r.Stop()
+				return
+			}
 			value := r.Value()
 			l.present = append(l.present, element{key: l.kind.key(value), value: value})
 		})
@@ -227,9 +247,15 @@ func (l *list) at(index int) *item {
 	if i := index - len(l.present); i >= 0 {
 		return &l.added[i]
 	}
-	for i := range l.replaced {
-		if l.replaced[i].index == index {
+	if l.swapped != nil {
+		if i, ok := l.swapped[index]; ok {
 			return &l.replaced[i].item
+		}
+	} else {
+		for i := range l.replaced {
+			if l.replaced[i].index == index {
+				return &l.replaced[i].item
+			}
 		}
 	}
 	return &item{key: string(l.present[index].key), value: l.present[index].value}
@@ -254,7 +280,16 @@ func (l *list) positions() map[string]int {
 // replace puts the element in the place of the one of the pod that has its key.
 func (l *list) replace(wanted item) {
 	_, index := l.find(wanted.key)
+	l.bounds.grow(len(wanted.value))
 	l.replaced = append(l.replaced, replacement{index, wanted})
+	if l.swapped != nil {
+		l.swapped[index] = len(l.replaced) - 1
+	} else if len(l.replaced) > shortList {
+		l.swapped = make(map[int]int, 2*len(l.replaced))
+		for i, r := range l.replaced {
+			l.swapped[r.index] = i
+		}
+	}
 }
 
 // add appends the element unless it is there. What stands in its way is returned
@@ -262,10 +297,11 @@ func (l *list) replace(wanted item) {
 func (l *list) add(wanted item) (other *item, differences []string) {
 	other, _ = l.find(wanted.key)
 	if other == nil {
+		l.bounds.grow(len(wanted.value) + 1)
 		l.added = append(l.added, wanted)
 		return nil, nil
 	}
-	differences = l.kind.differences(wanted.value, other.value)
+	differences = l.kind.compare(l.bounds, wanted.value, other.value)
 	if len(differences) == 0 {
 		return nil, nil
 	}

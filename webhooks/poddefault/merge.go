@@ -32,14 +32,21 @@ type merge struct {
 	annotations map[string]setEntry
 	entries     []setEntry // labels and annotations that were added, in order
 
-	seconds []setSeconds
+	seconds     []setSeconds
+	setByNow    map[int]int     // where in seconds the toleration of an index is
+	overriding  *rivals         // made when somebody asks, see [merge.rivals]
+	limitRanges map[string]bool // see [merge.limitRanged]
 
-	injected  []string     // names of the containers that PodDefaults bring
-	fresh     []*container // those of them that the pod does not have
-	leftOut   []string     // names of the containers of objects that are skipped
-	firsts    map[*Compiled]*container
-	conflicts []conflict
-	warnings  []string
+	injected      nameSet      // names of the containers that PodDefaults bring
+	fresh         []*container // those of them that the pod does not have
+	leftOut       nameSet      // names of the containers of objects that are skipped
+	firsts        map[*Compiled]*container
+	conflicts     []conflict
+	atOdds        map[[2]*Compiled]bool // objects and opponents that have a conflict, once there are many
+	moreConflicts int
+	warnings      []string
+	untold        int // warnings beyond those that are told
+	excess        *excess
 }
 
 type setEntry struct {
@@ -84,8 +91,11 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 	}
 	m.applied, m.invalid = usable(p, candidates)
 	m.alternatives()
+	if m.exceedsItself() {
+		return m
+	}
 	for i, c := range m.applied {
-		if c.template != nil {
+		if c.template != nil && !p.bounds.spent() {
 			m.applied[i] = m.fill(c, chosen)
 		}
 	}
@@ -102,7 +112,7 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 		m.overwrites = m.overwrites || c.overwrites || c.policy == kubeflowv1alpha1.ConflictOverride
 		for _, list := range [][]item{c.containers, c.initContainers} {
 			for _, added := range list {
-				m.injected = append(m.injected, added.key)
+				m.injected.add(added.key)
 				brings = true
 			}
 		}
@@ -110,13 +120,22 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 	if brings {
 		for i, c := range m.applied {
 			m.index = i
-			m.addContainers(&p.initContainers, &p.containers, c.initContainers, initContainersOf)
-			m.addContainers(&p.containers, &p.initContainers, c.containers, containersOf)
+			m.addContainers(&p.initContainers, &p.containers, c.initContainers, initContainersList)
+			m.addContainers(&p.containers, &p.initContainers, c.containers, containersList)
+			if len(p.containers.added)+len(p.initContainers.added)+len(p.app)+len(p.init) > maxContainers {
+				p.bounds.exceed(fmt.Sprintf("with it the pod would have more than %d", maxContainers))
+			}
+			if m.exceeded(c, func() string { return "container" }) {
+				return m
+			}
 		}
 	}
 	for i, c := range m.applied {
 		m.index = i
 		m.apply(c)
+		if m.exceeded(c, func() string { return "the pod" }) {
+			return m
+		}
 	}
 	m.foresee()
 	for _, c := range m.applied {
@@ -140,7 +159,7 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 func (m *merge) leaveOut(c *Compiled) {
 	for _, list := range [][]item{c.containers, c.initContainers} {
 		for _, left := range list {
-			m.leftOut = append(m.leftOut, left.key)
+			m.leftOut.add(left.key)
 		}
 	}
 }
@@ -150,38 +169,77 @@ func (m *merge) leaveOut(c *Compiled) {
 // others has. The API server would refuse the pod because of them.
 func usable(p *pod, chosen []*Compiled) (applied, invalid []*Compiled) {
 	applied = slices.DeleteFunc(slices.Clone(chosen), func(c *Compiled) bool { return c.problem != nil })
-	for {
-		dangling := func(c *Compiled) bool {
-			return slices.ContainsFunc(c.strayMounts, func(volume string) bool {
-				if other, _ := p.volumes.find(volume); other != nil {
-					return false
-				}
-				return !slices.ContainsFunc(applied, func(c *Compiled) bool {
-					return slices.ContainsFunc(c.volumes, func(v item) bool { return v.key == volume })
-				})
-			})
-		}
-		i := slices.IndexFunc(applied, dangling)
-		if i < 0 {
-			break
-		}
-		applied = slices.Delete(applied, i, i+1)
+	if gone := dangling(p, applied); len(gone) > 0 {
+		applied = slices.DeleteFunc(applied, func(c *Compiled) bool { return gone[c] })
 	}
+	if len(applied) == len(chosen) {
+		return applied, nil
+	}
+	next := 0
 	for _, c := range chosen {
-		if !slices.Contains(applied, c) {
+		if next < len(applied) && applied[next] == c {
+			next++
+		} else {
 			invalid = append(invalid, c)
 		}
 	}
 	return applied, invalid
 }
 
-// later are the objects that are applied after the present one, if one of them may
-// take the place of what this one wants.
-func (m *merge) later() []*Compiled {
-	if !m.overwrites {
+// dangling are the objects that mount a volume which neither the pod nor an object that
+// is not among them has.
+func dangling(p *pod, objects []*Compiled) map[*Compiled]bool {
+	var wanted map[string][]*Compiled // volumes that the pod does not have, and who mounts them
+	for _, c := range objects {
+		for _, volume := range c.strayMounts {
+			p.bounds.did(workOfVisit)
+			if there, _ := p.volumes.find(volume); there != nil {
+				continue
+			}
+			if wanted == nil {
+				wanted = map[string][]*Compiled{}
+			}
+			wanted[volume] = append(wanted[volume], c)
+		}
+	}
+	if wanted == nil {
 		return nil
 	}
-	return m.applied[m.index+1:]
+	brings := map[string]int{} // how many objects bring a volume that is wanted
+	for _, c := range objects {
+		for _, v := range c.volumes {
+			if wanted[v.key] != nil {
+				brings[v.key]++
+			}
+		}
+		p.bounds.did(len(c.volumes))
+	}
+	gone := map[*Compiled]bool{}
+	var missing []string
+	for volume := range wanted {
+		if brings[volume] == 0 {
+			missing = append(missing, volume)
+		}
+	}
+	for len(missing) > 0 {
+		volume := missing[len(missing)-1]
+		missing = missing[:len(missing)-1]
+		for _, c := range wanted[volume] {
+			if gone[c] {
+				continue
+			}
+			gone[c] = true
+			for _, v := range c.volumes {
+				if wanted[v.key] == nil {
+					continue
+				}
+				if brings[v.key]--; brings[v.key] == 0 {
+					missing = append(missing, v.key)
+				}
+			}
+		}
+	}
+	return gone
 }
 
 func (m *merge) apply(c *Compiled) {
@@ -192,14 +250,16 @@ func (m *merge) apply(c *Compiled) {
 	for _, a := range c.annotations {
 		m.setAnnotation(a, c)
 	}
-	m.add(&p.volumes, c.volumes, volumesOf, nil)
+	m.add(&p.volumes, c.volumes, volumeList, nil)
 	for _, wanted := range c.tolerations {
-		m.addToleration(wanted)
+		if m.addToleration(wanted); m.exceeded(c, func() string { return place(tolerationKind, wanted.key, nil) }) {
+			return
+		}
 	}
-	m.add(&p.pullSecrets, c.pullSecrets, pullSecretsOf, nil)
+	m.add(&p.pullSecrets, c.pullSecrets, pullSecretList, nil)
 	for i := range c.podLists {
 		f := &c.podLists[i]
-		m.add(p.spec.list(f), f.items, f.of, nil)
+		m.add(p.spec.list(f), f.items, f.id, nil)
 	}
 	m.setValues(&p.spec, nil, c, c.podValues)
 	m.narrow(c)
@@ -209,12 +269,12 @@ func (m *merge) apply(c *Compiled) {
 // applyTo merges what goes into containers.
 func (m *merge) applyTo(t *container, c *Compiled) {
 	if m.picks(c, t, m.settings.MeshContainers) {
-		m.add(&t.env, c.env, envOf, t)
-		m.add(&t.envFrom, c.envFrom, envFromOf, t)
+		m.add(&t.env, c.env, envList, t)
+		m.add(&t.envFrom, c.envFrom, envFromList, t)
 		for _, mount := range c.volumeMounts {
 			m.warnOfSlash(t, mount)
 		}
-		m.add(&t.volumeMounts, c.volumeMounts, mountsOf, t)
+		m.add(&t.volumeMounts, c.volumeMounts, mountList, t)
 		for i := range c.containerLists {
 			f := &c.containerLists[i]
 			m.addField(t, f)
@@ -234,16 +294,18 @@ func (m *merge) addField(t *container, f *fieldList) {
 				m.holder(other, "the pod")+" has it the other way round")
 			continue
 		}
-		m.add(l, f.items[i:i+1], f.of, t)
+		m.add(l, f.items[i:i+1], f.id, t)
 	}
 }
 
-// add merges elements into a list. Of gives the elements that another object has for
-// the same list.
-func (m *merge) add(l *list, wanted []item, of func(*Compiled) []item, t *container) {
-	for _, w := range wanted {
+// add merges elements into the list of that id, see [Compiled.eachList].
+func (m *merge) add(l *list, wanted []item, id string, t *container) {
+	for i, w := range wanted {
+		if i > 0 && m.pod.bounds.spent() {
+			break
+		}
 		if m.overwrites {
-			if later := m.replacer(l.kind, w, of, t, false, nil); later != nil {
+			if later := m.replacer(l.kind, w, id, t, false, nil); later != nil {
 				m.warn("%s: %s: replaced by %s", w.origin, place(l.kind, w.key, t), later)
 				continue
 			}
@@ -253,10 +315,13 @@ func (m *merge) add(l *list, wanted []item, of func(*Compiled) []item, t *contai
 		if w.origin.policy != kubeflowv1alpha1.ConflictOverride { // it would not take the place itself
 			present = nil
 		}
-		if other == nil || other.origin == nil && m.overwrites && m.replacer(l.kind, w, of, t, true, present) != nil {
+		if other == nil || other.origin == nil && m.overwrites && m.replacer(l.kind, w, id, t, true, present) != nil {
 			continue
 		}
 		m.disagree(l, w, other, differences, t)
+	}
+	if len(wanted) > 0 {
+		m.exceeded(wanted[0].origin, func() string { return placeOf(l.kind.name, t) })
 	}
 }
 
@@ -264,21 +329,18 @@ func (m *merge) add(l *list, wanted []item, of func(*Compiled) []item, t *contai
 // same key takes its place; nil if there is none. With same it is one that wants
 // nothing else, and will put it in the place of what the pod has, unless it is content
 // with present.
-func (m *merge) replacer(kind *listKind, w item, of func(*Compiled) []item, t *container, same bool, present *item) *Compiled {
+func (m *merge) replacer(kind *listKind, w item, id string, t *container, same bool, present *item) *Compiled {
 	if same && t != nil && m.isInjected(t.name) {
 		return nil
 	}
-	for _, later := range m.later() {
-		if later.policy != kubeflowv1alpha1.ConflictOverride || t != nil && !m.picks(later, t, m.settings.MeshContainers) {
+	b := &m.pod.bounds
+	for _, r := range appliedLater(m, m.rivals().items[rivalKey{id, w.key}]) {
+		object, other := m.applied[r.index], r.wants
+		if t != nil && !m.picks(object, t, m.settings.MeshContainers) || (len(kind.compare(b, other.value, w.value)) == 0) != same {
 			continue
 		}
-		for _, other := range of(later) {
-			if other.key != w.key || (len(kind.differences(other.value, w.value)) == 0) != same {
-				continue
-			}
-			if present == nil || len(kind.differences(other.value, present.value)) > 0 {
-				return later
-			}
+		if present == nil || len(kind.compare(b, other.value, present.value)) > 0 {
+			return object
 		}
 	}
 	return nil
@@ -286,7 +348,7 @@ func (m *merge) replacer(kind *listKind, w item, of func(*Compiled) []item, t *c
 
 // addContainers merges init containers or sidecars; names are unique across both
 // lists of a pod.
-func (m *merge) addContainers(to, beside *list, wanted []item, of func(*Compiled) []item) {
+func (m *merge) addContainers(to, beside *list, wanted []item, id string) {
 	for i, w := range wanted {
 		if other, _ := beside.find(w.key); other != nil {
 			m.stuck(w.origin, other.origin, "container "+w.key, "it has the name of "+
@@ -294,7 +356,7 @@ func (m *merge) addContainers(to, beside *list, wanted []item, of func(*Compiled
 			continue
 		}
 		known, replaced := len(to.added), len(to.replaced)
-		m.add(to, wanted[i:i+1], of, nil)
+		m.add(to, wanted[i:i+1], id, nil)
 		if len(to.added) > known || len(to.replaced) > replaced {
 			m.brought(to, w)
 		}
@@ -305,7 +367,8 @@ func (m *merge) addContainers(to, beside *list, wanted []item, of func(*Compiled
 func (m *merge) brought(to *list, w item) {
 	t := &container{origin: w.origin, init: to.field == "initContainers"}
 	r := jsonpatch.NewReader(w.value)
-	t.read(&r, "")
+	t.read(&r, "", &m.pod.bounds)
+	m.pod.bounds.did(len(m.pod.app) + len(m.pod.init))
 	for _, containers := range [][]container{m.pod.app, m.pod.init} {
 		for i := range containers {
 			if containers[i].name == w.key { // it is replaced
@@ -323,7 +386,7 @@ func (m *merge) brought(to *list, w item) {
 func (m *merge) addToleration(w item) {
 	l, c := &m.pod.tolerations, w.origin
 	if m.overwrites {
-		if later := m.replacer(l.kind, w, tolerationsOf, nil, false, nil); later != nil {
+		if later := m.replacer(l.kind, w, tolerationList, nil, false, nil); later != nil {
 			m.warn("%s: %s: replaced by %s", c, place(l.kind, w.key, nil), later)
 			return
 		}
@@ -336,17 +399,15 @@ func (m *merge) addToleration(w item) {
 		return
 	}
 	seconds, have := member(w.value, "tolerationSeconds"), member(present.value, "tolerationSeconds")
-	for _, earlier := range m.seconds {
-		if earlier.index == index {
-			if string(earlier.value) != string(seconds) {
-				m.disagree(l, w, &item{origin: earlier.origin}, []string{"tolerationSeconds"}, nil)
-			}
-			return
+	if i, ok := m.setByNow[index]; ok {
+		if earlier := m.seconds[i]; string(earlier.value) != string(seconds) {
+			m.disagree(l, w, &item{origin: earlier.origin}, []string{"tolerationSeconds"}, nil)
 		}
+		return
 	}
 	there := string(have) == string(seconds)
 	if !there && string(have) != "300" {
-		if m.overwrites && m.replacer(l.kind, w, tolerationsOf, nil, true, nil) != nil {
+		if m.overwrites && m.replacer(l.kind, w, tolerationList, nil, true, nil) != nil {
 			return
 		}
 		if c.policy != "" && !m.settle(c, nil, c.policy, place(l.kind, w.key, nil), "the pod has other tolerationSeconds") {
@@ -356,6 +417,11 @@ func (m *merge) addToleration(w item) {
 			m.warn("%s set the tolerationSeconds of the pod's toleration %s", c, w.key)
 		}
 	}
+	if m.setByNow == nil {
+		m.setByNow = map[int]int{}
+	}
+	m.setByNow[index] = len(m.seconds)
+	m.pod.bounds.grow(len(seconds))
 	m.seconds = append(m.seconds, setSeconds{index, seconds, there, c})
 }
 
@@ -382,21 +448,20 @@ func (m *merge) setLabel(wanted entry, c *Compiled) {
 		m.picked[wanted.key] = setEntry{"labels", wanted, c}
 	}
 	m.labels[wanted.key] = true
+	m.pod.bounds.grow(len(wanted.key) + len(wanted.value))
 	m.entries = append(m.entries, setEntry{"labels", wanted, c})
 }
 
 func (m *merge) setAnnotation(wanted entry, c *Compiled) {
 	agreed := false // with one that will put it in the place of what the pod has
-	for _, later := range m.later() {
-		i := slices.IndexFunc(later.annotations, func(e entry) bool { return e.key == wanted.key })
-		if later.policy != kubeflowv1alpha1.ConflictOverride || i < 0 {
-			continue
+	if m.overwrites {
+		for _, r := range appliedLater(m, m.rivals().annotations[wanted.key]) {
+			if r.wants != wanted.value {
+				m.warn("%s: annotation %s: replaced by %s", c, wanted.key, m.applied[r.index])
+				return
+			}
+			agreed = true
 		}
-		if later.annotations[i].value != wanted.value {
-			m.warn("%s: annotation %s: replaced by %s", c, wanted.key, later)
-			return
-		}
-		agreed = true
 	}
 	if earlier, ok := m.annotations[wanted.key]; ok {
 		if earlier.entry.value != wanted.value {
@@ -414,6 +479,7 @@ func (m *merge) setAnnotation(wanted entry, c *Compiled) {
 	}
 	added := setEntry{"annotations", wanted, c}
 	m.annotations[wanted.key] = added
+	m.pod.bounds.grow(len(wanted.key) + len(wanted.value))
 	m.entries = append(m.entries, added)
 }
 
@@ -435,6 +501,10 @@ func (m *merge) warnOfSlash(target *container, mount item) {
 const maxWarning = 256
 
 func (m *merge) warn(format string, args ...any) {
+	if len(m.warnings) == maxTold {
+		m.untold++
+		return
+	}
 	text := fmt.Sprintf(format, args...)
 	if runes := []rune(text); len(runes) > maxWarning {
 		text = string(runes[:maxWarning-3]) + "..."
@@ -456,15 +526,6 @@ func holderName(c *Compiled) string {
 	}
 	return "the pod"
 }
-
-func envOf(c *Compiled) []item            { return c.env }
-func envFromOf(c *Compiled) []item        { return c.envFrom }
-func mountsOf(c *Compiled) []item         { return c.volumeMounts }
-func volumesOf(c *Compiled) []item        { return c.volumes }
-func tolerationsOf(c *Compiled) []item    { return c.tolerations }
-func pullSecretsOf(c *Compiled) []item    { return c.pullSecrets }
-func initContainersOf(c *Compiled) []item { return c.initContainers }
-func containersOf(c *Compiled) []item     { return c.containers }
 
 // of gives the elements that another object has for the same list.
 func (f *fieldList) of(c *Compiled) []item {

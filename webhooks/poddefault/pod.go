@@ -3,6 +3,7 @@
 package poddefault
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,6 +20,7 @@ type metadata struct {
 	annotations Labels
 	// What stands at the two places, nil if nothing does.
 	rawLabels, rawAnnotations jsontext.Value
+	crowded                   bool // there are more labels or annotations than are read
 
 	spec int // where the spec begins in the bytes, 0 if that is not known yet
 }
@@ -57,9 +59,9 @@ func readMetadata(raw []byte) (meta metadata, ok bool) {
 				namespace, _ := r.String()
 				meta.namespace = string(namespace)
 			case "labels":
-				meta.rawLabels, meta.labels = readLabels(&r)
+				meta.rawLabels, meta.labels = meta.readLabels(&r)
 			case "annotations":
-				meta.rawAnnotations, meta.annotations = readLabels(&r)
+				meta.rawAnnotations, meta.annotations = meta.readLabels(&r)
 			}
 		})
 		meta.raw = r.Since(start)
@@ -70,9 +72,14 @@ func readMetadata(raw []byte) (meta metadata, ok bool) {
 	return meta, ok && valid
 }
 
-func readLabels(r *jsonpatch.Reader) (raw jsontext.Value, l Labels) {
+func (meta *metadata) readLabels(r *jsonpatch.Reader) (raw jsontext.Value, l Labels) {
 	start := r.Offset()
 	r.Object(func(key []byte) {
+		if len(l.list) == maxElements {
+			meta.crowded = true
+			r.Stop()
+			return
+		}
 		if value, ok := r.String(); ok {
 			if l.list == nil {
 				l.list = make([]label, 0, 8)
@@ -93,6 +100,7 @@ type pod struct {
 	app                               []container // spec.containers
 	init                              []container // spec.initContainers
 	spec                              holder
+	bounds                            bounds
 }
 
 // container is what the merge knows of a container.
@@ -106,21 +114,25 @@ type container struct {
 	holder
 }
 
-// readPod reads the spec of a pod in one pass. It returns false if there is none,
-// or a container is no object.
-func readPod(raw []byte, meta metadata) (p *pod, ok bool) {
-	p = &pod{
-		metadata:       meta,
-		volumes:        list{kind: volumeKind, parent: "/spec", field: "volumes"},
-		tolerations:    list{kind: tolerationKind, parent: "/spec", field: "tolerations"},
-		pullSecrets:    list{kind: pullSecretKind, parent: "/spec", field: "imagePullSecrets"},
-		containers:     list{kind: containerKind, parent: "/spec", field: "containers"},
-		initContainers: list{kind: containerKind, parent: "/spec", field: "initContainers"},
-	}
+// readPod reads the spec of a pod in one pass, within bounds: of one that exceeds them
+// only a part. It returns false if there is none, or a container is no object.
+func readPod(raw []byte, meta metadata, within bounds) (p *pod, ok bool) {
+	p = &pod{metadata: meta, bounds: within}
+	b := &p.bounds
+	p.volumes = list{kind: volumeKind, parent: "/spec", field: "volumes", bounds: b}
+	p.tolerations = list{kind: tolerationKind, parent: "/spec", field: "tolerations", bounds: b}
+	p.pullSecrets = list{kind: pullSecretKind, parent: "/spec", field: "imagePullSecrets", bounds: b}
+	p.containers = list{kind: containerKind, parent: "/spec", field: "containers", bounds: b}
+	p.initContainers = list{kind: containerKind, parent: "/spec", field: "initContainers", bounds: b}
 	if meta.spec == 0 {
 		return p, false
 	}
-	p.spec.path = "/spec"
+	if b.bytes = len(raw); b.bytes > maxPod {
+		b.exceed(fmt.Sprintf("the pod has %d bytes of JSON; PodDefaults are merged into pods of at most %d", len(raw), maxPod))
+		return p, true
+	}
+	b.scans(len(raw))
+	p.spec.path, p.spec.bounds = "/spec", b
 	r := jsonpatch.NewReader(raw[meta.spec:])
 	valid := true
 	ok = r.Object(func(field []byte) {
@@ -132,22 +144,27 @@ func readPod(raw []byte, meta metadata) (p *pod, ok bool) {
 		case "imagePullSecrets":
 			p.pullSecrets.raw = r.Value()
 		case "containers":
-			p.containers.raw, p.app = readContainers(&r, "containers", &valid)
+			p.containers.raw, p.app = p.readContainers(&r, "containers", &valid)
 		case "initContainers":
-			p.initContainers.raw, p.init = readContainers(&r, "initContainers", &valid)
+			p.initContainers.raw, p.init = p.readContainers(&r, "initContainers", &valid)
 		}
 	})
 	p.spec.raw = r.Since(0)
 	return p, ok && valid
 }
 
-func readContainers(r *jsonpatch.Reader, listField string, valid *bool) (jsontext.Value, []container) {
+func (p *pod) readContainers(r *jsonpatch.Reader, listField string, valid *bool) (jsontext.Value, []container) {
 	containers := make([]container, 0, 2)
 	start := r.Offset()
 	r.Array(func(index int) {
+		if len(p.app)+len(p.init)+index == maxContainers {
+			p.bounds.exceed(fmt.Sprintf("the pod has more than %d containers", maxContainers))
+			r.Stop()
+			return
+		}
 		containers = append(containers, container{})
 		c := &containers[len(containers)-1]
-		object := c.read(r, "/spec/"+listField+"/"+strconv.Itoa(index))
+		object := c.read(r, "/spec/"+listField+"/"+strconv.Itoa(index), &p.bounds)
 		c.init = listField == "initContainers"
 		*valid = *valid && object
 	})
@@ -155,11 +172,11 @@ func readContainers(r *jsonpatch.Reader, listField string, valid *bool) (jsontex
 }
 
 // read reads a container in one pass. It returns false if it is no object.
-func (c *container) read(r *jsonpatch.Reader, path string) bool {
-	c.path = path
-	c.env = list{kind: envKind, parent: path, field: "env"}
-	c.envFrom = list{kind: envFromKind, parent: path, field: "envFrom"}
-	c.volumeMounts = list{kind: mountKind, parent: path, field: "volumeMounts"}
+func (c *container) read(r *jsonpatch.Reader, path string, b *bounds) bool {
+	c.path, c.bounds = path, b
+	c.env = list{kind: envKind, parent: path, field: "env", bounds: b}
+	c.envFrom = list{kind: envFromKind, parent: path, field: "envFrom", bounds: b}
+	c.volumeMounts = list{kind: mountKind, parent: path, field: "volumeMounts", bounds: b}
 	start := r.Offset()
 	object := r.Object(func(field []byte) {
 		switch string(field) {

@@ -10,8 +10,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // LimitRangerAnnotation is where the LimitRanger plugin says what it has set, in the
@@ -52,6 +50,10 @@ func (c *Compiled) compileResources(wanted *corev1.ResourceRequirements) {
 // for. The first PodDefault wins.
 func (m *merge) addResources(t *container, c *Compiled) {
 	for _, wanted := range c.resources {
+		t.bounds.did(workOfVisit)
+		if m.exceeded(c, func() string { return placeOf(wanted.list+" of "+wanted.name, t) }) {
+			return
+		}
 		tokens := []string{"resources", wanted.list, wanted.name}
 		if t.value(tokens) != nil {
 			continue
@@ -61,7 +63,7 @@ func (m *merge) addResources(t *container, c *Compiled) {
 			continue
 		}
 		if ok && have.Cmp(wanted.parsed) == 0 {
-			t.values = append(t.values, &heldValue{tokens: tokens, value: wanted.value, origin: c, there: true})
+			t.set(&heldValue{tokens: tokens, value: wanted.value, origin: c, there: true})
 			continue
 		}
 		opposite := "requests"
@@ -74,7 +76,7 @@ func (m *merge) addResources(t *container, c *Compiled) {
 				continue
 			}
 		}
-		t.values = append(t.values, &heldValue{tokens: tokens, value: wanted.value, origin: c})
+		t.set(&heldValue{tokens: tokens, value: wanted.value, origin: c})
 	}
 }
 
@@ -101,7 +103,7 @@ func (m *merge) warnOfSeveral(c *Compiled) {
 // before.
 func (h *holder) quantity(list, name string) (q resource.Quantity, ok bool) {
 	tokens := []string{"resources", list, name}
-	raw, ok := jsonpatch.Lookup(h.raw, tokens...)
+	raw, ok := h.lookup(tokens...)
 	if set := h.value(tokens); set != nil {
 		raw, ok = set.value, true
 	}
@@ -114,25 +116,50 @@ func (h *holder) quantity(list, name string) (q resource.Quantity, ok bool) {
 
 // replacedBy tells whether c is about to replace the figure.
 func (m *merge) replacedBy(t *container, c *Compiled, list, name string) bool {
+	m.pod.bounds.did(len(c.resources) / 4)
 	replaces := slices.ContainsFunc(c.resources, func(q quantity) bool { return q.list == list && q.name == name })
 	return replaces && t.value([]string{"resources", list, name}) == nil && m.limitRanged(t, list, name)
 }
 
+// longestAnnotation is how many bytes all annotations of a pod may have together
+// (k8s.io/apimachinery, TotalAnnotationSizeLimitB): a longer one is nobody's.
+const longestAnnotation = 256 << 10
+
 // limitRanged tells whether LimitRanger has set the figure.
 func (m *merge) limitRanged(t *container, list, name string) bool {
-	says, ok := strings.CutPrefix(m.pod.annotations.Get(limitRangerAnnotation), limitRangerPrefix)
-	if !ok {
+	if m.limitRanges == nil {
+		m.limitRanges = m.readLimitRanges()
+	}
+	if len(m.limitRanges) == 0 {
 		return false
 	}
 	of := " container "
 	if t.init {
 		of = " init container "
 	}
+	return m.limitRanges[name+" "+strings.TrimSuffix(list, "s")+" for"+of+t.name]
+}
+
+// readLimitRanges reads what LimitRanger says, as "cpu request for container a".
+func (m *merge) readLimitRanges() map[string]bool {
+	out := map[string]bool{}
+	says, ok := strings.CutPrefix(m.pod.annotations.Get(limitRangerAnnotation), limitRangerPrefix)
+	if !ok || len(says) > longestAnnotation {
+		return out
+	}
+	m.pod.bounds.did(len(says))
 	for sentence := range strings.SplitSeq(says, ";") {
-		names, found := strings.CutSuffix(strings.TrimSpace(sentence), " "+strings.TrimSuffix(list, "s")+" for"+of+t.name)
-		if found && slices.Contains(strings.Split(names, ", "), name) {
-			return true
+		names, of, found := strings.Cut(strings.TrimSpace(sentence), " for ")
+		space := strings.LastIndexByte(names, ' ')
+		if !found || space < 0 {
+			continue
+		}
+		for name := range strings.SplitSeq(names[:space], ", ") {
+			if m.pod.bounds.did(workOfVisit); m.pod.bounds.spent() {
+				return out
+			}
+			out[name+names[space:]+" for "+of] = true
 		}
 	}
-	return false
+	return out
 }

@@ -3,7 +3,6 @@
 package poddefault
 
 import (
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,10 @@ const (
 	placeholderNamespace = "namespace"
 	placeholderLabel     = "pod.labels['"
 )
+
+// longestPlaceholder is more than the longest placeholder has: the key of a label has a
+// prefix of 253 characters and a name of 63.
+const longestPlaceholder = 400
 
 // A placeholder is a place in a text.
 type placeholder struct {
@@ -41,9 +44,9 @@ func placeholdersIn(text string) (found []placeholder, odd []string) {
 		if text[i+1] != '{' {
 			continue
 		}
-		length := strings.IndexByte(text[i:], '}')
+		length := strings.IndexByte(text[i:min(len(text), i+longestPlaceholder)], '}')
 		if length < 0 {
-			break
+			continue
 		}
 		name, end := text[i+2:i+length], i+length+1
 		label, isLabel := strings.CutPrefix(name, placeholderLabel)
@@ -119,6 +122,7 @@ func hasPlaceholders(spec *kubeflowv1alpha1.PodDefaultSpec) bool {
 // is missing or empty is a conflict: an empty subPath would be the whole volume. So is
 // a value that no label may have; the API server has not checked the pod yet.
 func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
+	m.pod.bounds.did(c.size)
 	spec := c.template.DeepCopy()
 	ok := true
 	texts(spec, field.NewPath("spec"), func(path *field.Path, text *string) {
@@ -135,8 +139,7 @@ func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
 			}
 			if value == "" || len(validation.IsValidLabelValue(value)) > 0 {
 				ok = false
-				m.conflicts = append(m.conflicts, conflict{object: c, alone: true, text: fmt.Sprintf(
-					"%s: %s needs %s, which the pod does not have, or which is empty or illegal", c, path, what)})
+				m.conflict(conflict{object: c, alone: true}, "%s: %s needs %s, which the pod does not have, or which is empty or illegal", c, path, what)
 			}
 			out.WriteString((*text)[end:p.start])
 			out.WriteString(value)

@@ -3,6 +3,7 @@
 package poddefault
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 
@@ -83,8 +84,12 @@ func fieldsOf(values []fieldValue, object jsontext.Value, rule *valueRule, leave
 // setValues merges the values of c into the pod's spec or into a container.
 func (m *merge) setValues(h *holder, t *container, c *Compiled, values []fieldValue) {
 	for i := range values {
-		if f := &values[i]; t == nil || m.takes(t, c, f.rule) {
+		f := &values[i]
+		if t == nil || m.takes(t, c, f.rule) {
 			m.setValue(h, t, c, f)
+		}
+		if m.exceeded(c, func() string { return placeOf(f.name(), t) }) {
+			return
 		}
 	}
 }
@@ -99,16 +104,15 @@ func (m *merge) takes(t *container, c *Compiled, rule *valueRule) bool {
 }
 
 func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
+	b := h.bounds
 	satisfied := func(have jsontext.Value) bool {
-		return len(subset(f.value, have)) == 0 && len(subset(have, f.value)) == 0
+		if bytes.Equal(f.value, have) || !b.compares(f.value, have) {
+			return true
+		}
+		// A hook may have got defaults.
+		return len(subset(f.value, have)) == 0 && (f.rule == lifecycleRule || len(subset(have, f.value)) == 0)
 	}
-	if f.rule == lifecycleRule { // a hook may have got defaults
-		satisfied = func(have jsontext.Value) bool { return len(subset(f.value, have)) == 0 }
-	}
-	place := f.name()
-	if t != nil {
-		place += " of container " + t.name
-	}
+	place := placeOf(f.name(), t)
 	if later := m.overrider(t, f, satisfied, false); later != nil {
 		if f.rule.unwritten == kubeflowv1alpha1.ConflictOverride {
 			m.warn("%s set %s over that of %s", later, place, c)
@@ -128,7 +132,7 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 		return
 	}
 	set := &heldValue{tokens: f.tokens, value: f.value, origin: c}
-	have, ok := jsonpatch.Lookup(h.raw, f.tokens...)
+	have, ok := h.lookup(f.tokens...)
 	switch {
 	case !ok, have.Kind() == 'n':
 		set.removes = f.rule.removes
@@ -150,28 +154,27 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 	default:
 		return
 	}
-	h.values = append(h.values, set)
+	h.set(set)
 }
 
 // overrider is the object, applied after the present one, whose value of the same field
 // takes the place of this one's; nil if there is none. With same it is one that wants
 // nothing else, and will put it in the place of what the pod has.
 func (m *merge) overrider(t *container, f *fieldValue, satisfied func(jsontext.Value) bool, same bool) *Compiled {
-	for _, later := range m.later() {
-		if f.rule.policy(later) != kubeflowv1alpha1.ConflictOverride {
+	if !m.overwrites {
+		return nil
+	}
+	rivals := m.rivals().podValues
+	if t != nil {
+		rivals = m.rivals().containerValues
+	}
+	for _, r := range appliedLater(m, rivals[jsonpatch.Pointer(f.tokens...)]) {
+		object := m.applied[r.index]
+		if t != nil && !m.takes(t, object, f.rule) {
 			continue
 		}
-		values := later.podValues
-		if t != nil {
-			if !m.takes(t, later, f.rule) {
-				continue
-			}
-			values = later.containerValues
-		}
-		for i := range values {
-			if slices.Equal(values[i].tokens, f.tokens) && satisfied(values[i].value) == same {
-				return later
-			}
+		if satisfied(r.wants.value) == same {
+			return object
 		}
 	}
 	return nil

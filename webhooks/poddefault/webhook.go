@@ -177,6 +177,9 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if !ok {
 		return admission.BadRequest("the request's object is no pod: it is no JSON object, or its metadata is none"), nil
 	}
+	if meta.crowded {
+		return admission.Deniedf("pod %s has more than %d labels or annotations: PodDefaults cannot be looked for. Give it fewer", meta.name, maxElements), nil
+	}
 	excluded := meta.annotations.Get(ExcludeAnnotation) == "true"
 	if excluded != h.excluded || meta.annotations.Has(MirrorAnnotation) {
 		return admission.Allowed(), nil
@@ -185,7 +188,15 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if namespace == "" {
 		namespace = req.Namespace
 	}
-	return h.decide(ctx, req.Object.Raw, &meta, namespace)
+	resp, err := h.decide(ctx, req.Object.Raw, &meta, namespace)
+	if err == nil {
+		return resp, nil
+	}
+	var tooMuch *excess
+	if errors.As(err, &tooMuch) {
+		return tooMuch.denial(meta.name), nil
+	}
+	return nil, err
 }
 
 // maxSkipRounds bounds how often objects with the policy Skip are looked at again
@@ -193,7 +204,8 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 const maxSkipRounds = 16
 
 // decide merges what is chosen. It starts again if some of it is left out: labels of
-// what is not applied select nothing, and nothing conflicts with it.
+// what is not applied select nothing, and nothing conflicts with it. An error that is an
+// [*excess] is a decision.
 func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namespace string) (*admission.Response, error) {
 	source := h.source
 	if refresher, ok := source.(Refresher); ok && h.settings.Freshness == Consistent {
@@ -205,7 +217,8 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 			return nil, err
 		}
 	}
-	chosen, err := choose(ctx, source, namespace, meta.labels, h.excluded, nil)
+	b := newBounds(ctx)
+	chosen, err := choose(&b, source, namespace, meta.labels, h.excluded, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -220,18 +233,25 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 		if len(known) > 0 {
 			mute = nil
 			silence(skippedObjects(skipped), &mute)
-			if chosen, err = choose(ctx, source, namespace, meta.labels, h.excluded, mute); err != nil {
+			if chosen, err = choose(&b, source, namespace, meta.labels, h.excluded, mute); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		pod, ok := readPod(raw, *meta)
+		pod, ok := readPod(raw, *meta, b.another())
 		if !ok {
 			return admission.BadRequest("the request's object is no pod: it has no spec, or a container that is none"), nil
 		}
 		m := mergeAll(pod, chosen, skipped, &h.settings)
+		b = pod.bounds
+		if err := m.beyond(); err != nil {
+			if b.fault == nil && m.denies() {
+				return m.denial(), nil
+			}
+			return nil, err
+		}
 		if silence(m.invalid, &mute) {
-			if chosen, err = choose(ctx, source, namespace, meta.labels, h.excluded, mute); err != nil {
+			if chosen, err = choose(&b, source, namespace, meta.labels, h.excluded, mute); err != nil {
 				return nil, err
 			}
 			continue
@@ -241,7 +261,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 			// them need not be without them.
 			skipped, mute = append(skipped, more...), nil
 			silence(skippedObjects(skipped), &mute)
-			if chosen, err = choose(ctx, source, namespace, meta.labels, h.excluded, mute); err != nil {
+			if chosen, err = choose(&b, source, namespace, meta.labels, h.excluded, mute); err != nil {
 				return nil, err
 			}
 			continue
@@ -250,9 +270,10 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 			return m.denial(), nil
 		}
 		if len(m.audited) > 0 {
-			another, _ := readPod(raw, *meta)
+			another, _ := readPod(raw, *meta, b.another())
 			m.auditAll(another, chosen, skipped)
 		}
-		return m.response(admission.WantsOrigins(ctx)), nil
+		resp := m.response(admission.WantsOrigins(ctx))
+		return resp, m.beyond()
 	}
 }

@@ -4,6 +4,7 @@ package poddefault
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -60,7 +61,12 @@ func givers(objects []*Compiled) map[string][]*Compiled {
 
 // withheld are the warnings of variables that a container does not get: by the objects
 // which it is not of, in their order.
-func withheld(givers map[string][]*Compiled, name string, raw jsontext.Value, env *list) (warnings []string) {
+//
+// There are none if it is too much work to find out.
+func withheld(b *bounds, givers map[string][]*Compiled, name string, raw jsontext.Value, env *list) (warnings []string) {
+	if b.did(len(raw)); b.spent() {
+		return nil
+	}
 	var from []*Compiled
 	lacks := map[*Compiled][]string{}
 	for _, variable := range asked(raw) {
@@ -68,6 +74,9 @@ func withheld(givers map[string][]*Compiled, name string, raw jsontext.Value, en
 			continue
 		}
 		for _, c := range givers[variable] {
+			if b.did(workOfVisit + len(c.containers) + len(c.initContainers)); b.spent() {
+				return nil
+			}
 			if c.brings(name) {
 				continue
 			}
@@ -96,6 +105,7 @@ func Withheld(a, b *Compiled) (warnings []string) {
 	if a.problem != nil || b.problem != nil || a.audit || b.audit || a.alternative(b) || exclusive(a, b) {
 		return nil
 	}
+	within := newBounds(context.Background())
 	for _, pair := range [][2]*Compiled{{a, b}, {b, a}} {
 		brought := slices.Concat(pair[1].initContainers, pair[1].containers)
 		if len(brought) == 0 {
@@ -103,7 +113,7 @@ func Withheld(a, b *Compiled) (warnings []string) {
 		}
 		from := givers(pair[:1])
 		for _, w := range brought {
-			warnings = append(warnings, withheld(from, w.key, w.value, &list{kind: envKind, raw: member(w.value, "env")})...)
+			warnings = append(warnings, withheld(&within, from, w.key, w.value, &list{kind: envKind, raw: member(w.value, "env"), bounds: &within})...)
 		}
 	}
 	return warnings
@@ -111,9 +121,10 @@ func Withheld(a, b *Compiled) (warnings []string) {
 
 // warnOfWithheld warns of variables that containers lack which PodDefaults bring.
 func (m *merge) warnOfWithheld() {
-	if len(m.injected) == 0 {
+	if len(m.injected.list) == 0 {
 		return
 	}
+	b := m.pod.bounds.another() // a pod is not denied for it
 	proxied := slices.ContainsFunc(m.applied, func(c *Compiled) bool { return c.proxies && c.target == nil })
 	var from map[string][]*Compiled
 	look := func(t *container) {
@@ -121,7 +132,7 @@ func (m *merge) warnOfWithheld() {
 			if from == nil {
 				from = givers(m.applied)
 			}
-			for _, warning := range withheld(from, t.name, t.raw, &t.env) {
+			for _, warning := range withheld(&b, from, t.name, t.raw, &t.env) {
 				m.warn("%s", warning)
 			}
 		}
