@@ -405,7 +405,7 @@ func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 		if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
 			continue
 		}
-		body, err := d.client.CoreV1().Pods(s.Namespace).ProxyGet("http", e.TargetRef.Name, fmt.Sprint(d.metricsPort), "/metrics", nil).DoRaw(ctx)
+		body, err := d.metricsOf(ctx, s.Namespace, e.TargetRef.Name)
 		if apierrors.IsForbidden(err) {
 			d.skip(check, "no permission to get pods/proxy in %s", s.Namespace)
 			return nil, false
@@ -419,6 +419,29 @@ func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 		return nil, false
 	}
 	return out, true
+}
+
+// metricsOf asks a pod on the way of the API server, or, where a NetworkPolicy keeps that
+// from its port, on the way of its kubelet.
+func (d *doctor) metricsOf(ctx context.Context, namespace, pod string) ([]byte, error) {
+	proxied, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	body, err := d.client.CoreV1().Pods(namespace).ProxyGet("http", pod, strconv.Itoa(d.metricsPort), "/metrics", nil).DoRaw(proxied)
+	if err == nil || apierrors.IsForbidden(err) || ctx.Err() != nil {
+		return body, err
+	}
+	forwarder := &podForwarder{config: d.config, client: d.client}
+	client := &http.Client{Timeout: forwardTimeout, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return forwarder.dialPod(ctx, namespace, pod, int32(d.metricsPort)) //nolint:gosec // it is that of a port
+		},
+	}}
+	status, forwarded, forwardErr := get(ctx, client, "http://"+pod+"/metrics")
+	if forwardErr != nil || status != http.StatusOK {
+		return body, err // which says more of what is wrong
+	}
+	return forwarded, nil
 }
 
 // read adds what a replica says.

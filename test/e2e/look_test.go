@@ -409,9 +409,18 @@ func testDoctorForwards(t *testing.T, e *env) {
 	}
 	e.create(t, slice)
 	says("fix: check.hooks.example.com: serving certificate has no SAN hooks.forwarded.svc")
-	if n := kubelet.Forwarded(name + "/replica"); n != 1 {
-		t.Errorf("%d connections were forwarded", n)
+	if kubelet.Forwarded(name+"/replica") == 0 {
+		t.Error("no connection was forwarded")
 	}
+
+	// The proxy does not reach the pod, as where a NetworkPolicy is in the way.
+	metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "# TYPE sallyport_poddefaults gauge\nsallyport_poddefaults 1\n")
+	}))
+	defer metrics.Close()
+	port := fmt.Sprint(metrics.Listener.Addr().(*net.TCPAddr).Port)
+	expectLine(t, e.doctorLines(t, 2, append(slices.Clone(args), "--metrics-port", port)...), "replicas", "ok: replica agree")
+	forwarded := kubelet.Forwarded(name + "/replica")
 
 	get, list := []string{"get"}, []string{"list"}
 	args[1] = e.userWith(t, "forwards-nothing",
@@ -419,8 +428,8 @@ func testDoctorForwards(t *testing.T, e *env) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: get},
 		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: list})
 	says("skip: the certificate is not seen from here: no permission to create pods/portforward in forwarded; run doctor in the cluster, or name")
-	if n := kubelet.Forwarded(name + "/replica"); n != 1 {
-		t.Errorf("%d connections were forwarded for somebody who may not", n)
+	if n := kubelet.Forwarded(name + "/replica"); n != forwarded {
+		t.Errorf("%d connections were forwarded for somebody who may not", n-forwarded)
 	}
 	args[1] = e.kubeconfig
 
