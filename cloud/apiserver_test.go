@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -197,6 +199,7 @@ func TestOnARealAPIServer(t *testing.T) {
 	})
 	t.Run("a builder's cloud controller manager labels volumes of its own source", func(t *testing.T) { testBuilder(t, c) })
 	t.Run("500 volumes at once are one call to the cloud each", func(t *testing.T) { testManyVolumes(t, c) })
+	t.Run("volumes that were missed get their labels, by an update or by the controller", func(t *testing.T) { testMissed(t, c) })
 	t.Run("with the gate off controllers run, and no port is open", func(t *testing.T) {
 		port := processtest.FreePort(t)
 		c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), port, gateOff)
@@ -266,6 +269,84 @@ func testBuilder(t *testing.T, c *cluster) {
 	// Its configuration is still there, and blocks nothing.
 	if pv, err := c.create("later", gce("a"), true); !plain(pv, err) {
 		t.Errorf("with the server away: %+v %v", pv, err)
+	}
+}
+
+// testMissed has volumes that were created while no server answered.
+func testMissed(t *testing.T, c *cluster) {
+	label := func(ctx context.Context, pv *corev1.PersistentVolume) (map[string]string, error) {
+		if pv.Spec.AzureDisk.DiskName == "gone" {
+			return nil, errors.New("there is no disk gone")
+		}
+		return zoneOf(ctx, pv)
+	}
+	azure := func(name string) *corev1.PersistentVolume {
+		return testVolume("missed-"+name, corev1.PersistentVolumeSource{AzureDisk: &corev1.AzureDiskVolumeSource{DiskName: name, DataDiskURI: "https://blob.example.com/" + name}})
+	}
+	volumes := c.client.CoreV1().PersistentVolumes()
+	placed := azure("placed")
+	placed.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "rack", Operator: corev1.NodeSelectorOpExists}},
+	}}}}
+	for _, pv := range []*corev1.PersistentVolume{azure("a"), azure("b"), azure("gone"), placed} {
+		if _, err := volumes.Create(t.Context(), pv, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get := func(name string) *corev1.PersistentVolume {
+		t.Helper()
+		pv, err := volumes.Get(t.Context(), "missed-"+name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pv
+	}
+	event := func(reason, name string) {
+		t.Helper()
+		processtest.Eventually(t.Context(), t, 2*time.Minute, "the event "+reason+" of "+name, func(ctx context.Context) (bool, error) {
+			list, err := c.client.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=missed-" + name + ",reason=" + reason})
+			return err == nil && len(list.Items) > 0, err
+		})
+	}
+	start := func(mode string) *manager {
+		t.Helper()
+		return c.built(t, registry(t, PersistentVolumeLabel("azure")), labelling(label), processtest.FreePort(t), gate, "--webhook-configuration-name=missed",
+			"--persistentvolumelabel-controller="+mode, "--controllers=test,persistentvolumelabel-controller")
+	}
+
+	dry := start("dry-run")
+	for _, name := range []string{"a", "b", "placed"} {
+		event("WouldBeLabelled", name)
+		if pv := get(name); len(pv.Labels) > 0 {
+			t.Errorf("a dry run has labelled %s: %v", name, pv.Labels)
+		}
+	}
+	// The webhook is asked about updates, whatever the controller does.
+	processtest.Eventually(t.Context(), t, 2*time.Minute, "an update to label the volume", func(ctx context.Context) (bool, error) {
+		pv, err := volumes.Patch(ctx, "missed-a", types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"`+time.Now().String()+`"}}}`), metav1.PatchOptions{})
+		return labelled(pv, err), err
+	})
+	if pv, err := volumes.Patch(t.Context(), "missed-gone", types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"yes"}}}`), metav1.PatchOptions{}); err != nil || len(pv.Labels) > 0 {
+		t.Errorf("an update of a volume that the cloud does not know: %v, %v", pv, err)
+	}
+	if err := dry.end(); err != nil {
+		t.Fatal(err)
+	}
+	configz.Delete(app.ConfigzName)
+
+	start("on")
+	event("Labelled", "b")
+	event("Labelled", "placed")
+	event("LabelsUnknown", "gone")
+	if pv := get("b"); !labelled(pv, nil) {
+		t.Errorf("%v %+v", pv.Labels, pv.Spec.NodeAffinity)
+	}
+	if pv := get("placed"); pv.Labels[corev1.LabelTopologyZone] != "zone-a" || !reflect.DeepEqual(pv.Spec.NodeAffinity, placed.Spec.NodeAffinity) {
+		t.Errorf("a volume with a node affinity of its own: %v %+v", pv.Labels, pv.Spec.NodeAffinity)
+	}
+	// One that goes waits for no cloud.
+	if err := volumes.Delete(t.Context(), "missed-gone", metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -44,6 +44,9 @@ func (r *Registry) Command(opts *options.CloudControllerManagerOptions, initiali
 	if err != nil {
 		return nil, err
 	}
+	if len(all) > 0 {
+		c.addLabelController(func(name string, constructor app.ControllerInitFuncConstructor) { all[name] = constructor })
+	}
 	flags := c.flags(fss)
 	return c.wrap(app.NewCloudControllerManagerCommand(opts, c.initializeCloud, all, allAliases, flags, c.stop)), nil
 }
@@ -67,6 +70,9 @@ func (r *Registry) Build(builder *app.CommandBuilder, opts *options.CloudControl
 	if err != nil {
 		return nil, err
 	}
+	c.addLabelController(func(name string, constructor app.ControllerInitFuncConstructor) {
+		builder.RegisterController(name, constructor, nil)
+	})
 	builder.SetOptions(opts)
 	builder.AddFlags(c.flags(fss))
 	builder.SetCloudInitializer(c.initializeCloud)
@@ -164,7 +170,8 @@ func (c *command) wrap(made *cobra.Command) *cobra.Command {
 	made.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd, args, run) }
 	for flag, choices := range map[string][]string{
 		"webhook-authentication": authentications, "webhook-failure-policy": failurePolicies,
-		"webhook-registration": {string(registration.ModeAPI), string(registration.ModeManifest), string(registration.ModeNone)},
+		"persistentvolumelabel-controller": labelModes,
+		"webhook-registration":             {string(registration.ModeAPI), string(registration.ModeManifest), string(registration.ModeNone)},
 	} {
 		if made.Flags().Lookup(flag) != nil {
 			cli.CompleteChoices(made, flag, choices)
@@ -178,7 +185,7 @@ type failure struct{ error }
 
 func (c *command) run(cmd *cobra.Command, args []string, upstream func(*cobra.Command, []string) error) (err error) {
 	webhooks := c.settings.enabled(c.registry.webhooks, c.controls)
-	if err := c.settings.validateSelection(c.registry.webhooks); err != nil {
+	if err := errors.Join(c.settings.validateSelection(c.registry.webhooks), cli.Choice("persistentvolumelabel-controller", c.settings.labels, labelModes)); err != nil {
 		return err
 	}
 	if c.settings.print {

@@ -300,7 +300,7 @@ func (h *host) makeHandlers() error {
 	var errs []error
 	for i, w := range h.webhooks {
 		handler, err := w.New(Dependencies{
-			Cloud: h.cloud, Client: h.completed.Client, Informers: h.informers, Recorder: h.completed.EventRecorder, Logger: h.log.With("webhook", w.Name),
+			Cloud: h.cloud, Client: h.completed.Client, Informers: h.informers, Recorder: h.completed.EventRecorder, Logger: h.log.With("webhook", w.Name), Metrics: h.metrics,
 		})
 		if err == nil && handler == nil {
 			err = errors.New("New has made no handler")

@@ -3,9 +3,17 @@
 package cloud
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 
+	"github.com/go-logr/logr"
 	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/app"
+	"k8s.io/cloud-provider/app/config"
+	genericcontrollermanager "k8s.io/controller-manager/app"
+	"k8s.io/controller-manager/controller"
+	"k8s.io/klog/v2"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/webhooks/persistentvolumelabel"
@@ -35,15 +43,87 @@ func PersistentVolumeLabelWith(settings persistentvolumelabel.Settings) Webhook 
 		Aliases:    []string{"pvl"},
 		Definition: persistentvolumelabel.Definition(settings),
 		New: func(d Dependencies) (admission.Handler, error) {
-			labeler, ok := d.Cloud.(cloudprovider.PVLabeler)
-			if !ok {
-				return nil, fmt.Errorf("cloud provider %s does not implement PV labeling: take the webhook out of --webhooks", d.Cloud.ProviderName())
+			labeler, err := labelerOf(d.Cloud)
+			if err != nil {
+				return nil, fmt.Errorf("%w: take the webhook out of --webhooks", err)
 			}
-			webhooks, err := persistentvolumelabel.New(labeler, settings)
+			metrics, err := persistentvolumelabel.NewMetrics(d.Metrics, "webhook")
+			if err != nil {
+				return nil, err
+			}
+			webhooks, err := persistentvolumelabel.New(labeler, settings, metrics)
 			if err != nil {
 				return nil, err
 			}
 			return webhooks[0].Handler, nil
 		},
+		labels: &settings,
+	}
+}
+
+func labelerOf(cloud cloudprovider.Interface) (cloudprovider.PVLabeler, error) {
+	labeler, ok := cloud.(cloudprovider.PVLabeler)
+	if !ok {
+		return nil, fmt.Errorf("cloud provider %s does not implement PV labeling", cloud.ProviderName())
+	}
+	return labeler, nil
+}
+
+// labelController is the name of the controller for --controllers.
+const labelController = "persistentvolumelabel-controller"
+
+// What the controller does, by --persistentvolumelabel-controller.
+const (
+	labelsOff    = "off"
+	labelsDryRun = "dry-run"
+	labelsOn     = "on"
+)
+
+var labelModes = []string{labelsOff, labelsDryRun, labelsOn}
+
+// labelsMissed is a controller of the cloud controller manager, which runs where that leads.
+func (s *settings) labelsMissed(settings persistentvolumelabel.Settings) app.ControllerInitFuncConstructor {
+	return app.ControllerInitFuncConstructor{
+		InitContext: app.ControllerInitContext{ClientName: labelController},
+		Constructor: func(initial app.ControllerInitContext, completed *config.CompletedConfig, cloud cloudprovider.Interface) app.InitFunc {
+			return func(ctx context.Context, _ genericcontrollermanager.ControllerContext) (controller.Interface, bool, error) {
+				if s.labels == labelsOff {
+					return nil, false, nil
+				}
+				labeler, err := labelerOf(cloud)
+				if err != nil {
+					return nil, false, fmt.Errorf("%w: leave --persistentvolumelabel-controller out", err)
+				}
+				shown := newTee()
+				metrics, err := persistentvolumelabel.NewMetrics(shown, "controller")
+				if err != nil {
+					return nil, false, err
+				}
+				c, err := persistentvolumelabel.NewController(persistentvolumelabel.ControllerOptions{
+					Labeler: labeler, Settings: settings, Metrics: metrics,
+					Volumes: completed.SharedInformers.Core().V1().PersistentVolumes(), Client: completed.ClientBuilder.ClientOrDie(initial.ClientName).CoreV1(),
+					Recorder: completed.EventRecorder, Logger: slog.New(logr.ToSlogHandler(klog.FromContext(ctx))).With("controller", labelController),
+					DryRun: s.labels == labelsDryRun,
+				})
+				if err != nil {
+					shown.close()
+					return nil, false, err
+				}
+				go func() {
+					c.Run(ctx)
+					shown.close()
+				}()
+				return nil, true, nil
+			}
+		},
+	}
+}
+
+// addLabelController adds the controller, if there is the webhook of whose labels it is.
+func (c *command) addLabelController(add func(name string, constructor app.ControllerInitFuncConstructor)) {
+	for _, w := range c.registry.webhooks {
+		if w.labels != nil {
+			add(labelController, c.settings.labelsMissed(*w.labels))
+		}
 	}
 }

@@ -43,6 +43,7 @@ const pairName = "cloud-controller-manager-webhook"
 // settings are the values of the flags.
 type settings struct {
 	webhooks []string
+	labels   string // what the controller of labels does
 
 	bindAddress        net.IP
 	port               int
@@ -78,6 +79,7 @@ type settings struct {
 func takeSettings(opts *options.CloudControllerManagerOptions) *settings {
 	serve := serving.DefaultOptions()
 	s := &settings{
+		labels:             labelsOff,
 		bindAddress:        net.IPv4(127, 0, 0, 1),
 		port:               options.CloudControllerManagerWebhookPort,
 		metricsBindAddress: "0",
@@ -119,6 +121,11 @@ func (s *settings) addFlags(fss *cliflag.NamedFlagSets, webhooks []*Webhook, cho
 		fs.StringSliceVar(&s.webhooks, "webhooks", s.webhooks, "A list of webhooks to enable. '*' enables all on-by-default webhooks, "+
 			"'foo' enables the webhook named 'foo', '-foo' disables the webhook named 'foo'. Without it none is enabled.\n"+
 			"All webhooks: "+strings.Join(names, ", ")+"\nDisabled-by-default webhooks: "+strings.Join(off, ", "))
+	}
+
+	if choice && slices.ContainsFunc(webhooks, func(w *Webhook) bool { return w.labels != nil }) {
+		fs.StringVar(&s.labels, "persistentvolumelabel-controller", s.labels, "Whether the controller "+labelController+" labels persistent volumes that no webhook was asked about: "+
+			"'"+labelsOn+"', '"+labelsDryRun+"' for events that say what it would do, or '"+labelsOff+"'. It runs on the leader, if --controllers enables it.")
 	}
 
 	fs = fss.FlagSet("webhook serving")

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +20,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/webhooks/persistentvolumelabel"
 )
 
 // Webhook is a webhook about the cloud: what the API server must know of it, and how its
@@ -41,6 +43,8 @@ type Webhook struct {
 	DisabledByDefault bool
 
 	problem error // of who made it
+	// labels are those that a controller gives volumes that were missed; nil for none.
+	labels *persistentvolumelabel.Settings
 }
 
 // Factory makes the handler of a webhook.
@@ -57,6 +61,8 @@ type Dependencies struct {
 	Informers informers.SharedInformerFactory
 	Recorder  record.EventRecorder
 	Logger    *slog.Logger
+	// Metrics are shown beside those of the webhooks, and by the cloud controller manager.
+	Metrics prometheus.Registerer
 }
 
 // Option changes a webhook that [Registry.Register] makes.

@@ -36,6 +36,7 @@ var vital = []struct {
 	{"coordination.k8s.io", "leases", []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease}},
 	{"", "namespaces", []string{metav1.NamespaceSystem}}, // whose own labels the namespace selector is for
 	{"", "nodes", nil},
+	{"", "persistentvolumes", nil},
 	{"certificates.k8s.io", "certificatesigningrequests", nil},
 	{"storage.k8s.io", "csidrivers", nil},
 	{"storage.k8s.io", "csinodes", nil},

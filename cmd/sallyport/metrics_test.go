@@ -26,6 +26,7 @@ import (
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/webhooks/persistentvolumelabel"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
 	"github.com/sallyport-io/sallyport/wire"
 )
@@ -86,6 +87,8 @@ func everyMetric(t *testing.T) (help map[string]string, labels map[string][]stri
 		must(err)
 	}
 	_, err = wire.NewMetrics(r)
+	must(err)
+	_, err = persistentvolumelabel.NewMetrics(r, "webhook") // of cloud controller managers
 	must(err)
 	authority, err := certificate.NewAuthority(certificate.AuthorityOptions{DNSNames: []string{"a.b.svc"}, Logger: logger, Registry: r})
 	must(err)

@@ -12,7 +12,7 @@ import (
 
 // BenchmarkHandle measures the handler alone, on a volume whose labels are remembered.
 func BenchmarkHandle(b *testing.B) {
-	webhooks, err := New(&cloud{Labels: map[string]string{corev1.LabelTopologyZone: "zone-a", corev1.LabelTopologyRegion: "region-1"}}, DefaultSettings())
+	webhooks, err := New(&cloud{Labels: map[string]string{corev1.LabelTopologyZone: "zone-a", corev1.LabelTopologyRegion: "region-1"}}, DefaultSettings(), nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,14 +14,15 @@ import (
 
 // edit is the patch that labels a volume and, unless a term of its node affinity speaks
 // of one of the keys already, has all requirements met by the nodes of every term. Terms
-// are alternatives, so each needs them. It is false if the volume is none.
-func edit(v *volume, a *answer) (jsonpatch.Patch, bool) {
+// are alternatives, so each needs them. Without affinity it leaves that as it is. It is
+// false if the volume is none.
+func edit(v *volume, a *answer, affinity bool) (jsonpatch.Patch, bool) {
 	if !v.hasMetadata || !v.hasSpec {
 		return nil, false
 	}
 	patch := make(jsonpatch.Patch, 0, 2)
 	var ok bool
-	if patch, ok = editLabels(patch, v.labels, a); ok {
+	if patch, ok = editLabels(patch, v.labels, a); ok && affinity {
 		patch, ok = editAffinity(patch, v.affinity, a)
 	}
 	return patch, ok

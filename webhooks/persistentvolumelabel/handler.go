@@ -29,54 +29,107 @@ type handler struct {
 // Handle implements [admission.Handler].
 func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 	// The admission plugin lets pass what is no volume, and so does this.
-	if req.Resource != resource || req.SubResource != "" || req.Operation != admissionv1.Create || len(req.Object.Raw) == 0 {
+	if req.Resource != resource || req.SubResource != "" || len(req.Object.Raw) == 0 {
 		return admission.Allowed(), nil
 	}
-	v, ok := readVolume(req.Object.Raw, h.sources)
+	switch req.Operation {
+	case admissionv1.Create:
+		return h.create(ctx, req.Object.Raw)
+	case admissionv1.Update:
+		return h.update(ctx, req.Object.Raw, req.OldObject.Raw)
+	default:
+		return admission.Allowed(), nil
+	}
+}
+
+func (h *handler) create(ctx context.Context, raw []byte) (*admission.Response, error) {
+	v, ok := readVolume(raw, h.sources)
 	if !ok {
 		return notAVolume(), nil
 	}
-	var known *answer
-	from := "its labels, which a provisioner has set"
+	known, err := h.ask(ctx, &v, raw)
+	switch {
+	case errors.Is(err, errNotAVolume):
+		return notAVolume(), nil
+	case err != nil && isDecision(err):
+		return forbidden(&v, err), nil
+	case err != nil:
+		return nil, err
+	case known == nil:
+		return admission.Allowed(), nil
+	}
+	return h.patched(ctx, &v, known, true), nil
+}
+
+// update labels a volume that was missed. One that is there must go on to be bound, used and
+// deleted, whatever the cloud says of it: no update is refused.
+func (h *handler) update(ctx context.Context, raw, oldRaw []byte) (*admission.Response, error) {
+	v, ok := readVolume(raw, h.sources)
+	old, okOld := readVolume(oldRaw, h.sources)
+	if !ok || !okOld || v.deleting || v.complete() {
+		return admission.Allowed(), nil
+	}
+	known, err := h.ask(ctx, &v, raw)
+	switch {
+	case err != nil:
+		return admission.Allowed().Warn("this volume has not all labels of its zone and region: " + err.Error()), nil
+	case known == nil:
+		return admission.Allowed(), nil
+	}
+	return h.patched(ctx, &v, known, isNull(old.affinity)), nil
+}
+
+// ask returns what a volume's labels must be; nil if it stays as it is. The error is one of
+// the cloud, about which [isDecision] says more, or errNotAVolume, or a fault.
+func (h *handler) ask(ctx context.Context, v *volume, raw []byte) (*known, error) {
+	k := &known{from: "its labels, which a provisioner has set"}
 	if labels := v.trusted(); labels != nil {
-		known = newAnswer(labels)
-		known.invalid = "" // they are the user's: the API server looks at them
+		k.answer = newAnswer(labels)
+		k.answer.invalid = "" // they are the user's: the API server looks at them
 	} else {
 		if !v.exists() {
-			return admission.Allowed(), nil
+			return nil, nil
 		}
 		var err error
-		from = "the cloud, for " + queried(&v)
-		known, err = h.lookups.ask(ctx, question{v.disk, v.topology}, func() (*corev1.PersistentVolume, error) { return decode(req.Object.Raw) })
+		k.from = "the cloud, for " + queried(v)
+		k.answer, err = h.lookups.ask(ctx, question{v.disk, v.topology}, func() (*corev1.PersistentVolume, error) { return decode(raw) })
 		switch {
-		case errors.Is(err, errNotAVolume):
-			return notAVolume(), nil
 		case err != nil && isDecision(err):
-			return forbidden(&v, fmt.Errorf("error querying %s: %w", queried(&v), err)), nil
+			return nil, fmt.Errorf("error querying %s: %w", queried(v), err)
 		case err != nil:
 			return nil, err
 		}
 	}
 	switch {
-	case known.invalid != "":
-		return forbidden(&v, fmt.Errorf("the cloud's labels for %s are invalid: %s; this is a fault of the cloud provider: "+
-			"until it is corrected, create the volume while its webhook is off, and set the node affinity yourself", queried(&v), known.invalid)), nil
-	case len(known.labels) == 0:
-		return admission.Allowed(), nil
-	case known.err != nil:
-		return forbidden(&v, known.err), nil
+	case k.invalid != "":
+		return nil, &decision{fmt.Errorf("the cloud's labels for %s are invalid: %s; this is a fault of the cloud provider: "+
+			"until it is corrected, create the volume while its webhook is off, and set the node affinity yourself", queried(v), k.invalid)}
+	case len(k.labels) == 0:
+		return nil, nil
+	case k.err != nil:
+		return nil, &decision{k.err}
 	}
-	patch, ok := edit(&v, known)
+	return k, nil
+}
+
+// known is an answer, and who has told it.
+type known struct {
+	*answer
+	from string
+}
+
+func (h *handler) patched(ctx context.Context, v *volume, k *known, affinity bool) *admission.Response {
+	patch, ok := edit(v, k.answer, affinity)
 	if !ok {
-		return notAVolume(), nil
+		return notAVolume()
 	}
 	resp := admission.Patched(patch)
 	if admission.WantsOrigins(ctx) {
 		for _, op := range patch {
-			resp.Origins = append(resp.Origins, admission.Origin{Path: strings.TrimSuffix(op.Path, "/-"), Source: "persistentvolumelabel: " + from})
+			resp.Origins = append(resp.Origins, admission.Origin{Path: strings.TrimSuffix(op.Path, "/-"), Source: "persistentvolumelabel: " + k.from})
 		}
 	}
-	return resp, nil
+	return resp
 }
 
 // forbidden is the plugin's way to refuse: persistentvolumes "NAME" is forbidden: …

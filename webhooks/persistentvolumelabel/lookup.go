@@ -33,6 +33,7 @@ type lookups struct {
 	remember time.Duration
 	timeout  time.Duration
 	slots    chan struct{} // one for each call that has not come back
+	metrics  *Metrics      // nil if nobody looks
 	now      func() time.Time
 
 	mu    sync.Mutex
@@ -50,9 +51,10 @@ type call struct {
 	err     error
 }
 
-func newLookups(labeler Labeler, settings Settings) *lookups {
+func newLookups(labeler Labeler, settings Settings, metrics *Metrics) *lookups {
 	return &lookups{
 		labeler:  labeler,
+		metrics:  metrics,
 		remember: time.Duration(settings.RememberSeconds) * time.Second,
 		timeout:  time.Duration(settings.CallSeconds) * time.Second,
 		slots:    make(chan struct{}, settings.MaxCalls),
@@ -96,6 +98,7 @@ func (l *lookups) join(q question, volume func() (*corev1.PersistentVolume, erro
 	select {
 	case l.slots <- struct{}{}:
 	default:
+		l.metrics.refused()
 		return nil, admission.Unavailable(fmt.Errorf("%d calls to the cloud are under way already", cap(l.slots)), time.Second)
 	}
 	c := &call{done: make(chan struct{})}
@@ -108,6 +111,7 @@ func (l *lookups) join(q question, volume func() (*corev1.PersistentVolume, erro
 // the same, and its slot is free when it has come back.
 func (l *lookups) run(q question, c *call, pv *corev1.PersistentVolume) {
 	defer func() { <-l.slots }()
+	done := l.metrics.began()
 	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
@@ -115,6 +119,7 @@ func (l *lookups) run(q question, c *call, pv *corev1.PersistentVolume) {
 	})
 	defer stop()
 	labels, err := l.get(ctx, pv)
+	done(err)
 	if ctx.Err() != nil {
 		return // AfterFunc tells
 	}

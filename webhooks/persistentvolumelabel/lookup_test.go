@@ -30,7 +30,7 @@ func handlerOf(t *testing.T, labeler Labeler, change func(*Settings)) admission.
 	if change != nil {
 		change(&settings)
 	}
-	webhooks, err := New(labeler, settings)
+	webhooks, err := New(labeler, settings, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,7 @@ type volume struct {
 	name, generateName string
 	topology           topology
 	provisioned        bool
+	deleting           bool
 	source             Source // the first of those asked for; empty if there is none
 	id                 string // of the disk, for people
 	disk               string // all of its identity
@@ -105,6 +106,8 @@ func (v *volume) readMetadata(r *jsonpatch.Reader) bool {
 			v.name = text()
 		case "generateName":
 			v.generateName = text()
+		case "deletionTimestamp":
+			v.deleting = text() != ""
 		case "annotations":
 			valid = object(r, func(key []byte) { v.provisioned = v.provisioned || string(key) == provisionedBy }) && valid
 		case "labels":
@@ -147,6 +150,12 @@ func (v *volume) trusted() map[string]string {
 		topologyKeys[family]:   v.topology[family].value,
 		topologyKeys[family+1]: v.topology[family+1].value,
 	}
+}
+
+// complete tells whether a volume has labels of one family, and a node affinity.
+func (v *volume) complete() bool {
+	t := &v.topology
+	return (t[0].there && t[1].there || t[2].there && t[3].there) && !isNull(v.affinity)
 }
 
 // exists tells whether the cloud can know the disk.

@@ -60,7 +60,7 @@ func newWebhooks(t testing.TB, settings, cluster []byte) []admission.Webhook {
 	if err := yaml.UnmarshalStrict(cluster, c); err != nil {
 		t.Fatal(err)
 	}
-	webhooks, err := New(c, s)
+	webhooks, err := New(c, s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestSettingsReportEveryMistake(t *testing.T) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}
 	}
-	if _, err := New(nil, Settings{}); err == nil || !strings.Contains(err.Error(), "a labeler is required") || !strings.Contains(err.Error(), "sources: it is empty") {
+	if _, err := New(nil, Settings{}, nil); err == nil || !strings.Contains(err.Error(), "a labeler is required") || !strings.Contains(err.Error(), "sources: it is empty") {
 		t.Errorf("New without anything: %v", err)
 	}
 }
@@ -228,7 +228,7 @@ func TestItDoesWhatThePluginDid(t *testing.T) {
 			}
 		}
 		told := labels.Draw(r, "told")
-		webhooks, err := New(&cloud{Labels: told}, DefaultSettings())
+		webhooks, err := New(&cloud{Labels: told}, DefaultSettings(), nil)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -279,7 +279,7 @@ func FuzzVolume(f *testing.F) {
 		if !jsontext.Value(raw).IsValid() { // the wire lets nothing else through
 			return
 		}
-		webhooks, err := New(&cloud{Labels: map[string]string{key: value, corev1.LabelTopologyRegion: "r"}}, DefaultSettings())
+		webhooks, err := New(&cloud{Labels: map[string]string{key: value, corev1.LabelTopologyRegion: "r"}}, DefaultSettings(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
