@@ -32,6 +32,7 @@ import (
 // controllers' cache, ends after the last call; a failure of any of it ends Run, which
 // returns it. The error names every mistake in the settings.
 func (a *App) Run(ctx context.Context, s Settings) error {
+	limitMemory()
 	c, err := a.choose(&s)
 	if err != nil {
 		return err
