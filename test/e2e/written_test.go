@@ -129,6 +129,7 @@ var ofPodDefaults = regexp.MustCompile(strings.Join([]string{
 	`Forbidden`,       // it is not for authors to say
 	`spec\.selector`,  // and what else is about the PodDefault itself
 	`spec\.(positions|containerSelector|exclusiveGroup|conflictPolicy|mode|priority|desc|substitute)`,
+	`Too (many|long)`, // what a pod gets is bounded
 	`strict decoding error`, `spec: /priority`, `terminationGracePeriodSeconds: Invalid value: -1`,
 	`(secretName|(secret|configMap)\.name|claimName): Invalid`,                                   // nothing can have such a name: the pod would wait for ever
 	`(defaultUser|user|emptyDir.mode|(httpGet|grpc)\.(protocol|mode|host)|bindMountOptions.*): `, // fields that many API servers drop
