@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+// keptPart is a policy or a binding that nobody may write.
+type keptPart struct {
+	kept
+	t    *testing.T
+	what string
+}
+
+func (p *keptPart) kind() string { return p.what }
+func (p *keptPart) name() string { return "hooks" }
+func (p *keptPart) pass(context.Context, wanted, metav1.Object, bool, bool) (outcome, error) {
+	p.t.Errorf("%s is written", p.what)
+	return outcome{}, nil
+}
+
+// readInformer has read these objects; nothing yet if it has no store.
+type readInformer struct {
+	cache.SharedIndexInformer
+	store cache.Store
+}
+
+func (i readInformer) HasSynced() bool { return i.store != nil }
+
+func (i readInformer) GetStore() cache.Store {
+	if i.store == nil {
+		return cache.NewStore(cache.MetaNamespaceKeyFunc)
+	}
+	return i.store
+}
+
+// A policy that reads what an earlier version wrote is not overwritten, neither before it
+// was seen nor after: it goes, and the webhook fails closed until the next one is in force.
+func TestAPolicyOfAnEarlierVersionGoesFirst(t *testing.T) {
+	w := admission.Mutating("inject.pods.example.com", []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+	}}, admission.HandlerFunc(nil))
+	w.AllowWedge = "a test"
+	w.Backstop = &admission.Backstop{
+		Param: admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "PodTemplate"}, ParamName: "index",
+		Validations: []admissionregistrationv1.Validation{{Expression: "true"}},
+	}
+	earlier := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "hooks"},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			ParamKind: &admissionregistrationv1.ParamKind{APIVersion: "example.com/v1", Kind: "Index"},
+		},
+	}
+	for name, seen := range map[string]bool{"before it was seen": false, "after": true} {
+		t.Run(name, func(t *testing.T) {
+			var policies, bindings readInformer
+			if seen {
+				policies.store, bindings.store = cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
+				if err := policies.store.Add(earlier); err != nil {
+					t.Fatal(err)
+				}
+			}
+			k := &Keeper{options: Options{Config: Config{Name: "hooks", Endpoint: Endpoint{URL: "https://127.0.0.1:1"}}, Logger: slog.New(slog.DiscardHandler)}}
+			k.watched = []*watched{
+				{kept: &keptPart{t: t, what: policyKind}, half: &k.policies, informer: policies},
+				{kept: &keptPart{t: t, what: bindingKind}, half: &k.policies, informer: bindings},
+			}
+			registered, wanted, _, waiting := k.backstopState([]admission.Webhook{w.Defaulted()})
+			if waiting == nil || registered[0].FailurePolicy != admissionregistrationv1.Fail {
+				t.Errorf("it waits for %v, with the failure policy %s", waiting, registered[0].FailurePolicy)
+			}
+			if seen {
+				if wanted.Policy != nil {
+					t.Error("the policy is to be overwritten")
+				}
+				return
+			}
+			if !errors.Is(waiting, errUnseen) {
+				t.Errorf("it waits for %v", waiting)
+			}
+			k.passBackstop(t.Context(), false, wanted, waiting, nil)
+		})
+	}
+}
