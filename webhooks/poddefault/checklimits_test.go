@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+)
+
+func TestWhatIsTooMuchIsRefusedWhenItIsWritten(t *testing.T) {
+	for field, change := range map[string]func(*kubeflowv1alpha1.PodDefaultSpec){
+		"spec.env: Too many": func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = variables(maxList+1, 1, "x") },
+		"spec.sidecars[0].env: Too many": func(s *kubeflowv1alpha1.PodDefaultSpec) {
+			s.Sidecars = []corev1.Container{{Env: variables(maxList+1, 1, "x")}}
+		},
+		"spec.sidecars: Too many":     func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Sidecars = make([]corev1.Container, maxBrought+1) },
+		"nodeSelectorTerms: Too many": func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Affinity = nodeTermsOf(maxNodeTerms+1, "k") },
+		"spec: Too long":              func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = variables(1, maxSpec, "x") },
+	} {
+		pd := hostileObject("large", change)
+		mistakes, _ := Check(&pd.Spec, specPath)
+		if len(mistakes) != 1 || !strings.Contains(mistakes[0].Error(), field) {
+			t.Errorf("%s: %.300v", field, mistakes)
+		}
+		if c := Compile(pd); c.Problem() == nil || len(c.env)+len(c.containers)+len(c.nodeTerms) > 0 {
+			t.Errorf("%s: the object is compiled: %.300v", field, c.Problem())
+		}
+	}
+}
+
+var specPath = field.NewPath("spec")
