@@ -44,6 +44,9 @@ type AuthenticationSettings struct {
 	// ClientCommonNames are for AuthenticationClientCA: those who may call; empty for
 	// all whose certificate was signed.
 	ClientCommonNames []string
+	// Metrics says who may read /metrics: [AuthenticationNone] or the name of a
+	// [WithAuthentication]. Empty means AuthenticationNone.
+	Metrics string
 	// PrivatePaths says whether a segment that cannot be guessed is appended to the
 	// paths that are registered, and no others are answered: "true", "false", or
 	// [PrivatePathsAuto]. Empty means "false". It keeps out who cannot read the webhook
@@ -114,6 +117,10 @@ func (a *App) AddAuthenticationFlags(cmd *cobra.Command, s *AuthenticationSettin
 		"with --authentication client-ca: `file` with the CA of callers' certificates, PEM; read again when it changes")
 	flags.StringSliceVar(&s.ClientCommonNames, "client-common-names", s.ClientCommonNames,
 		"with --authentication client-ca: common `names` of those who may call; empty for all whom the CA has signed")
+	metrics := a.metricsAuthentications()
+	flags.StringVar(&s.Metrics, "metrics-authentication", cmp.Or(s.Metrics, AuthenticationNone),
+		"`who` may read /metrics: "+cli.OneOf(metrics)+"; other than none, the port speaks TLS with the certificate of the webhooks, and the probes stay open")
+	cli.CompleteChoices(cmd, "metrics-authentication", metrics)
 	flags.StringVar(&s.PrivatePaths, "private-paths", cmp.Or(s.PrivatePaths, "false"),
 		"`whether` a segment that cannot be guessed is appended to the paths that are registered, a fence where the API server cannot be told to show who it is: "+
 			cli.OneOf(privatePathsChoices)+"; auto does where all replicas share an authority and register themselves, unless paths are registered without")
@@ -133,6 +140,10 @@ func (a *App) validateAuthentication(s *Settings) error {
 	case auth.Mode != AuthenticationClientCA && (auth.ClientCAFile != "" || len(auth.ClientCommonNames) > 0):
 		errs = append(errs, errors.New("--client-ca-file, --client-common-names: of no use without --authentication client-ca"))
 	}
+	errs = append(errs, cli.Choice("metrics-authentication", cmp.Or(auth.Metrics, AuthenticationNone), a.metricsAuthentications()))
+	if address := s.Serving.MetricsBindAddress; delegates(auth.Metrics) && (address == "" || address == "0") {
+		errs = append(errs, errors.New("--metrics-authentication: of no use where --metrics-bind-address switches metrics off"))
+	}
 	errs = append(errs, cli.Choice("private-paths", cmp.Or(auth.PrivatePaths, "false"), privatePathsChoices))
 	if auth.PrivatePaths == "true" && s.Certificate.Source == SourceFiles {
 		errs = append(errs, errors.New("--private-paths needs --certificate-source authority, whose keys make the paths"))
@@ -143,15 +154,20 @@ func (a *App) validateAuthentication(s *Settings) error {
 	return errors.Join(errs...)
 }
 
-// delegates tells whether somebody else's authentication is chosen, which asks an API
-// server.
-func (s *AuthenticationSettings) delegates() bool {
-	return s.Mode != "" && s.Mode != AuthenticationNone && s.Mode != AuthenticationClientCA
+// metricsAuthentications are the ways to tell who may read metrics: a scraper has a token.
+func (a *App) metricsAuthentications() []string {
+	return slices.Delete(a.authenticationNames(), 1, 2) // without AuthenticationClientCA
 }
 
-// authenticate makes what the settings choose; nil if everybody may call.
-func (a *App) authenticate(s *AuthenticationSettings, env Environment) (*Authentication, error) {
-	if s.Mode == AuthenticationClientCA {
+// delegates tells whether a mode is somebody else's authentication, which asks an API
+// server.
+func delegates(mode string) bool {
+	return mode != "" && mode != AuthenticationNone && mode != AuthenticationClientCA
+}
+
+// authenticate makes what the settings choose for a mode; nil if everybody may call.
+func (a *App) authenticate(s *AuthenticationSettings, mode string, env Environment) (*Authentication, error) {
+	if mode == AuthenticationClientCA {
 		ca, err := serving.NewClientCA(serving.ClientCAOptions{
 			File: s.ClientCAFile, CommonNames: s.ClientCommonNames, Logger: env.Logger, Registry: env.Metrics,
 		})
@@ -161,7 +177,7 @@ func (a *App) authenticate(s *AuthenticationSettings, env Environment) (*Authent
 		return &Authentication{Authenticate: ca.Authenticate, Run: ca.Run}, nil
 	}
 	for _, other := range a.authentications {
-		if other.name == s.Mode {
+		if other.name == mode {
 			made, err := other.build(env)
 			if err != nil {
 				return nil, fmt.Errorf("authentication %s: %w", other.name, err)
@@ -290,13 +306,16 @@ func (p *privatePaths) registered(path string) string {
 	return path
 }
 
-// guard has the listener ask who calls.
+// guard has the listener ask who calls, and who reads metrics.
 func (p *process) guard(options *serving.Options) {
 	if p.callers != nil {
 		options.Authenticate, options.ClientCertificates = p.callers.Authenticate, true
 		if p.callers.Ready != nil {
 			options.Checks = append(options.Checks, serving.Check{Name: "authentication", Ready: p.callers.Ready, Gate: true})
 		}
+	}
+	if p.readers != nil {
+		options.AuthenticateMetrics, options.ClientCertificates = p.readers.Authenticate, true
 	}
 	if p.private != nil {
 		options.PathSegments, options.PlainPaths = p.private.segments, p.private.plain

@@ -218,7 +218,7 @@ func TestAuthenticationGuardsTheListener(t *testing.T) {
 	a := &App{authentications: []authentication{{"mine", func(env Environment) (Authentication, error) {
 		return Authentication{Authenticate: asked, Ready: func() error { return net.ErrClosed }}, nil
 	}}}}
-	callers, err := a.authenticate(&AuthenticationSettings{Mode: "mine"}, Environment{Logger: slog.New(slog.DiscardHandler)})
+	callers, err := a.authenticate(&AuthenticationSettings{}, "mine", Environment{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,14 +227,25 @@ func TestAuthenticationGuardsTheListener(t *testing.T) {
 	if !options.ClientCertificates || options.Authenticate(nil) == nil || len(options.Checks) != 1 || options.Checks[0].Ready() == nil {
 		t.Errorf("options %+v", options)
 	}
-	if callers, err := a.authenticate(&AuthenticationSettings{Mode: AuthenticationNone}, Environment{}); callers != nil || err != nil {
+	options = serving.DefaultOptions()
+	(&process{readers: callers}).guard(&options)
+	if !options.ClientCertificates || options.Authenticate != nil || options.AuthenticateMetrics(nil) == nil || len(options.Checks) != 0 {
+		t.Errorf("who reads metrics is asked: options %+v", options)
+	}
+	if callers, err := a.authenticate(&AuthenticationSettings{}, AuthenticationNone, Environment{}); callers != nil || err != nil {
 		t.Errorf("everybody may call, and %v, %v", callers, err)
+	}
+	for metrics, want := range map[string]string{"mine": "switches metrics off", AuthenticationClientCA: "--metrics-authentication"} {
+		settings := &Settings{Authentication: AuthenticationSettings{Metrics: metrics}, Serving: serving.Options{MetricsBindAddress: "0"}}
+		if err := a.validateAuthentication(settings); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("metrics for %s: %v", metrics, err)
+		}
 	}
 	settings := &Settings{Authentication: AuthenticationSettings{PrivatePaths: "true"}, Registration: RegistrationSettings{Mode: registration.ModeNone}}
 	if err := a.validateAuthentication(settings); err == nil || !strings.Contains(err.Error(), "--registration api") {
 		t.Errorf("private paths that nobody registers: %v", err)
 	}
-	if _, err := a.authenticate(&AuthenticationSettings{Mode: AuthenticationClientCA, ClientCAFile: t.TempDir()}, Environment{}); err == nil {
+	if _, err := a.authenticate(&AuthenticationSettings{ClientCAFile: t.TempDir()}, AuthenticationClientCA, Environment{}); err == nil {
 		t.Error("a folder passes for a CA")
 	}
 }

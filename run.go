@@ -3,6 +3,7 @@
 package sallyport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,9 @@ func (a *App) Run(ctx context.Context, s Settings) error {
 		return err
 	}
 	if c.serves() {
-		if err := s.Registration.findOwner(ctx, client); err != nil {
+		logger := cmp.Or(s.Logger, slog.Default())
+		find := func(ctx context.Context) error { return s.Registration.findOwner(ctx, client) }
+		if err := waitFor(ctx, logger, "the API server", isAway, find); err != nil {
 			return err
 		}
 	}
@@ -69,6 +72,7 @@ type process struct {
 	leader   *leader // nil if this replica always leads
 	elected  componentsLeader
 	callers  *Authentication // nil if everybody may call
+	readers  *Authentication // of metrics; nil if everybody may read them
 	private  *privatePaths   // nil if paths are those of the definitions
 }
 
@@ -141,8 +145,13 @@ func (a *App) build(s *Settings, c *chosen, client *rest.Config) (*process, erro
 	if p.source, err = s.Certificate.open(clients, config.Endpoint, config.ConversionEndpoint, authority); err != nil {
 		return nil, err
 	}
-	if p.callers, err = a.authenticate(&s.Authentication, env); err != nil {
+	if p.callers, err = a.authenticate(&s.Authentication, s.Authentication.Mode, env); err != nil {
 		return nil, err
+	}
+	if p.readers = p.callers; s.Authentication.Metrics != s.Authentication.Mode {
+		if p.readers, err = a.authenticate(&s.Authentication, s.Authentication.Metrics, env); err != nil {
+			return nil, err
+		}
 	}
 	if p.private, err = s.newPrivatePaths(p.source, p.paths); err != nil {
 		return nil, err
@@ -257,7 +266,7 @@ func (p *process) run(ctx context.Context) error {
 	if p.listener == nil {
 		return p.manager.Start(ctx)
 	}
-	if err := p.listener.Listen(ctx); err != nil {
+	if err := p.bind(ctx); err != nil {
 		return err
 	}
 	log := p.logger.With("version", p.version)
@@ -277,6 +286,9 @@ func (p *process) run(ctx context.Context) error {
 	group.Go(func() error { return p.source.Run(below) })
 	if p.callers != nil && p.callers.Run != nil {
 		group.Go(func() error { return p.callers.Run(below) })
+	}
+	if p.readers != nil && p.readers != p.callers && p.readers.Run != nil {
+		group.Go(func() error { return p.readers.Run(below) })
 	}
 	group.Go(func() error { tuneHeap(below); return nil })
 	if p.manager != nil {

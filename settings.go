@@ -118,7 +118,7 @@ func (a *App) validate(s *Settings, c *chosen) (*rest.Config, error) {
 		errs = append(errs, s.Registration.ValidateMode(), s.Registration.Validate(), s.Registration.ValidateConversion(),
 			s.Certificate.Validate(), a.validateAuthentication(s), s.Serving.ValidateFlags())
 		_, _, inSecret := s.Certificate.AuthoritySecret(s.Registration.Config().Endpoint)
-		needsClient = needsClient || inSecret || s.Authentication.delegates() || s.Registration.Mode == registration.ModeAPI
+		needsClient = needsClient || inSecret || delegates(s.Authentication.Mode) || delegates(s.Authentication.Metrics) || s.Registration.Mode == registration.ModeAPI
 	}
 	errs = append(errs, s.LeaderElection.Validate())
 	client := s.Client

@@ -24,11 +24,18 @@ func (s *Server) authenticate(r *http.Request, to *route) *refusal {
 	if s.options.Authenticate == nil || to.Anonymous {
 		return nil
 	}
-	err := s.options.Authenticate(r)
+	s.connections.waitsFor(r.Context())
+	defer s.connections.works(r.Context())
+	return s.mayCall(s.options.Authenticate, r, to.Path)
+}
+
+// mayCall asks whether the caller of a request may have what is at a path.
+func (s *Server) mayCall(authenticate func(*http.Request) error, r *http.Request, path string) *refusal {
+	err := authenticate(r)
 	if err == nil {
 		return nil
 	}
-	s.log.DebugContext(r.Context(), "caller refused", slog.String("path", to.Path), slog.Any("error", err))
+	s.log.DebugContext(r.Context(), "caller refused", slog.String("path", path), slog.Any("error", err))
 	switch {
 	case errors.Is(err, ErrUnauthenticated):
 		return unauthenticated

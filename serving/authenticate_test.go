@@ -12,7 +12,39 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
+
+// Callers of whom the API server has to be asked, while it takes its time, take no
+// connection from those that are known.
+func TestWhoHasToBeAskedForHoldsUpNobody(t *testing.T) {
+	bubble(t, func(o *Options) {
+		o.MaxConnections = 5
+		o.Authenticate = func(r *http.Request) error {
+			if r.Header.Get("X-Caller") == "friend" {
+				return nil
+			}
+			<-r.Context().Done()
+			return r.Context().Err()
+		}
+	}, func(t *testing.T, h *harness) {
+		const request = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nX-Caller: "
+		for range 20 {
+			h.dial().send(request + "nobody\r\n\r\n")
+		}
+		synctest.Wait()
+		friend := h.dial()
+		for range 3 {
+			friend.send(request + "friend\r\n\r\nhi")
+			friend.reply().expect(t, 200, "hi")
+		}
+		if n := h.connections.count(); n != 5 {
+			t.Errorf("%d connections are open, want 5", n)
+		}
+		time.Sleep(longestTimeout) // nobody is asked for any more
+	})
+}
 
 func TestWhoMayNotCallIsRefusedWithoutAReason(t *testing.T) {
 	reasons := map[string]error{

@@ -18,9 +18,9 @@ import (
 //
 // When one too many comes, another one is closed: one that sends a body slowly, or else one
 // that waits for a request, be it between two, before its first, or in its handshake, or for
-// its end. Of these it is the one that has waited longest, from the address that has most.
-// Callers that only hold connections have many, and old ones; the API server's are used
-// all the time.
+// its end. Of these it is one that has never had a request answered, if there is one, and the
+// one that has waited longest, from the address that has most. Callers that only hold
+// connections have many, and old ones; the API server's are used all the time.
 type connections struct {
 	limit   int
 	evicted prometheus.Counter
@@ -43,13 +43,14 @@ type connections struct {
 type peer struct {
 	address string
 	byAge   list.List
-	waiting int
+	waiting map[bool]int // by whether they were used
 }
 
 type connection struct {
 	conn    net.Conn
 	peer    *peer
 	waiting bool
+	used    bool   // has had a request answered
 	since   uint64 // when it began to wait: greater is later
 }
 
@@ -93,52 +94,57 @@ func (c *connections) stateChanged(conn net.Conn, state http.ConnState) {
 		c.add(conn)
 	case !known: // evicted, and about to notice
 	case state == http.StateActive:
-		element.Value.(*connection).setWaiting(false)
+		active := element.Value.(*connection)
+		active.set(false, active.used)
 	case state == http.StateIdle:
-		c.waits(element)
+		c.waits(element, true)
 	default: // closed
 		c.forget(element)
 	}
 }
 
-// refused says that a connection will carry no more requests. Its end may take a while,
-// for which net/http waits for a caller that has not sent its whole body.
-func (c *connections) refused(conn net.Conn) {
+// waitsFor marks the connection of a request as one that waits, as after a request, and
+// so as one that may be closed: while its caller is unknown, or after it was refused. Then
+// net/http keeps it for a while, if the caller has not sent its whole body.
+func (c *connections) waitsFor(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if element, known := c.open[conn]; known {
-		c.waits(element)
+	if element, known := c.open[connOf(ctx)]; known {
+		c.waits(element, element.Value.(*connection).used)
 	}
 }
+
+// works ends that.
+func (c *connections) works(ctx context.Context) { c.stateChanged(connOf(ctx), http.StateActive) }
 
 func (c *connections) add(conn net.Conn) {
 	address := addressOf(conn)
 	p := c.peers[address]
 	if p == nil {
-		p = &peer{address: address}
+		p = &peer{address: address, waiting: map[bool]int{}}
 		c.peers[address] = p
 	}
 	c.open[conn] = p.byAge.PushBack(&connection{conn: conn, peer: p})
-	c.waits(c.open[conn])
+	c.waits(c.open[conn], false)
 }
 
 // waits says that a connection begins to wait.
-func (c *connections) waits(element *list.Element) {
+func (c *connections) waits(element *list.Element, used bool) {
 	waiting := element.Value.(*connection)
-	waiting.setWaiting(true)
+	waiting.set(true, used)
 	c.now++
 	waiting.since = c.now
 	waiting.peer.byAge.MoveToBack(element)
 }
 
-func (c *connection) setWaiting(waiting bool) {
-	switch {
-	case waiting && !c.waiting:
-		c.peer.waiting++
-	case !waiting && c.waiting:
-		c.peer.waiting--
+// set changes what a connection is.
+func (c *connection) set(waiting, used bool) {
+	if c.waiting {
+		c.peer.waiting[c.used]--
 	}
-	c.waiting = waiting
+	if c.waiting, c.used = waiting, used; waiting {
+		c.peer.waiting[used]++
+	}
 }
 
 // evict closes a connection, and reports whether there was one to close.
@@ -164,19 +170,9 @@ func (c *connections) evictSlow(age time.Duration) bool {
 }
 
 func (c *connections) evictWaiting() bool {
-	var oldest *list.Element
-	most := 0
-	for _, p := range c.peers {
-		if p.waiting == 0 || p.waiting < most {
-			continue
-		}
-		first := p.byAge.Front()
-		for !first.Value.(*connection).waiting {
-			first = first.Next()
-		}
-		if p.waiting > most || first.Value.(*connection).since < oldest.Value.(*connection).since {
-			oldest, most = first, p.waiting
-		}
+	oldest := c.oldestWaiting(false)
+	if oldest == nil {
+		oldest = c.oldestWaiting(true)
 	}
 	if oldest == nil {
 		return false
@@ -187,9 +183,30 @@ func (c *connections) evictWaiting() bool {
 	return true
 }
 
+// oldestWaiting is, of the connections that wait and were used or not, the one that has
+// waited longest, from the address that has most of them; nil if there is none.
+func (c *connections) oldestWaiting(used bool) *list.Element {
+	var oldest *list.Element
+	most := 0
+	for _, p := range c.peers {
+		n := p.waiting[used]
+		if n == 0 || n < most {
+			continue
+		}
+		first := p.byAge.Front()
+		for waiting := first.Value.(*connection); !waiting.waiting || waiting.used != used; waiting = first.Value.(*connection) {
+			first = first.Next()
+		}
+		if n > most || first.Value.(*connection).since < oldest.Value.(*connection).since {
+			oldest, most = first, n
+		}
+	}
+	return oldest
+}
+
 func (c *connections) forget(element *list.Element) {
 	gone := element.Value.(*connection)
-	gone.setWaiting(false)
+	gone.set(false, gone.used)
 	gone.peer.byAge.Remove(element)
 	if gone.peer.byAge.Len() == 0 {
 		delete(c.peers, gone.peer.address)

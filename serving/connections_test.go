@@ -49,8 +49,10 @@ func TestEviction(t *testing.T) {
 			[]step{{0, opened}, {1, opened}, {2, opened}, {0, active}, {3, opened}}, []int{1}, 3},
 		"one that was used since is younger": {
 			[]step{{0, opened}, {1, opened}, {2, opened}, {0, active}, {0, idle}, {3, opened}}, []int{1}, 3},
-		"the longest idle goes before newer ones without a request": {
-			[]step{{0, opened}, {0, active}, {0, idle}, {1, opened}, {2, opened}, {3, opened}}, []int{0}, 3},
+		"those without a request go before one that has had one": {
+			[]step{{0, opened}, {0, active}, {0, idle}, {1, opened}, {2, opened}, {3, opened}, {4, opened}}, []int{1, 2}, 3},
+		"where all have had one, the longest idle goes": {
+			[]step{{0, opened}, {0, active}, {0, idle}, {1, opened}, {1, active}, {1, idle}, {2, opened}, {2, active}, {2, idle}, {3, opened}}, []int{0}, 3},
 		"where all are at work the new one is closed": {
 			[]step{{0, opened}, {1, opened}, {2, opened}, {0, active}, {1, active}, {2, active}, {3, opened}, {3, closed}}, []int{3}, 3},
 		"closed ones make room": {

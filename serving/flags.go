@@ -19,7 +19,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Port, "secure-port", o.Port,
 		"`port` to serve webhooks on with TLS; 0 takes a free one")
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
-		"`host:port` to serve /metrics, /livez and /readyz on without TLS; 0 switches it off")
+		"`host:port` to serve /metrics, /livez and /readyz on, for example 127.0.0.1:8080 for this host or pod alone; without TLS, unless --metrics-authentication says who may read; 0 switches it off")
 	flags.BoolVar(&o.HTTP2, "http2", o.HTTP2,
 		"offer HTTP/2 beside HTTP/1.1; kube-apiserver uses it for loopback URLs only")
 

@@ -14,6 +14,8 @@ import (
 const (
 	livezPath  = "/livez"
 	readyzPath = "/readyz"
+	// metricsPath is on its own port.
+	metricsPath = "/metrics"
 
 	// gateInterval is how often the gate is tried while it is closed. It adds to
 	// the time from start to the first answer.

@@ -60,8 +60,9 @@ type Options struct {
 	BindAddress string
 	// Port is the TCP port for TLS; 0 takes a free one. Default 9443.
 	Port int
-	// MetricsBindAddress is host:port for /metrics, /livez and /readyz without
-	// TLS. Empty or "0" switches them off. Default ":8080".
+	// MetricsBindAddress is host:port for /metrics, /livez and /readyz, with TLS if
+	// AuthenticateMetrics says who may read them. Empty or "0" switches them off. Default
+	// ":8080".
 	MetricsBindAddress string
 	// HTTP2 offers HTTP/2 beside HTTP/1.1. kube-apiserver speaks HTTP/1.1 to a
 	// Service in any case, where it is also the faster one. Default false.
@@ -146,6 +147,10 @@ type Options struct {
 	// have. That it is theirs is checked in the handshake, who has signed it is for
 	// Authenticate to check: see PeerCertificates of the request's TLS.
 	ClientCertificates bool
+	// AuthenticateMetrics says who may read /metrics, as Authenticate does who may call.
+	// The port speaks TLS then, with the certificate of the webhooks: who asks shows a
+	// token. /livez and /readyz stay open. Nil lets everybody read.
+	AuthenticateMetrics func(*http.Request) error
 	// PathSegments makes the paths private: a call is answered only if a slash and one
 	// of the segments that the route's path has at the time follow it, and as 404
 	// otherwise. It is called for each call. Nil means that paths are as in Routes.

@@ -3,10 +3,12 @@
 package serving
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -66,4 +68,51 @@ func TestFloodsOfTheMetricsPortDoNotReachTheOther(t *testing.T) {
 	if n := h.plainConnections.count(); n > mostMetricsConnections {
 		t.Errorf("%d connections are open", n)
 	}
+}
+
+func TestWhoReadsMetricsIsAsked(t *testing.T) {
+	h := start(t, func(o *Options) {
+		o.AuthenticateMetrics = func(r *http.Request) error {
+			switch r.Header.Get("Authorization") {
+			case "Bearer good":
+				return nil
+			case "Bearer known":
+				return ErrForbidden
+			case "":
+				return ErrUnauthenticated
+			}
+			return errors.New("the API server is away")
+		}
+	})
+	transport := &http.Transport{TLSClientConfig: h.tls.Clone(), DisableKeepAlives: true}
+	ask := func(path, token string) reply {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+h.MetricsAddr().String()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		response, err := (&http.Client{Transport: transport}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return readReply(t, response)
+	}
+	ask("/metrics", "good").expect(t, 200, "sallyport_serving_")
+	for token, status := range map[string]int{"": 401, "known": 403, "other": 503} {
+		got := ask("/metrics", token)
+		got.expect(t, status, "")
+		if strings.Contains(got.text, "sallyport_") || strings.Contains(got.text, "away") {
+			t.Errorf("with token %q: got %q", token, got.text)
+		}
+	}
+	ask("/livez", "").expect(t, 200, "ok")
+	ask("/readyz", "").expect(t, 200, "ok")
+	response, err := http.Get(h.plainURL("/metrics"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readReply(t, response).expect(t, 400, "HTTP request to an HTTPS server")
+	http.DefaultClient.CloseIdleConnections()
 }

@@ -82,7 +82,7 @@ func (s *Server) refuse(a *answer, refused *refusal) {
 	}
 	if refused.again || refused.ends || status == http.StatusRequestTimeout {
 		header.Set("Connection", "close")
-		defer s.connections.refused(connOf(a.connection))
+		defer s.connections.waitsFor(a.connection)
 	}
 	if status == http.StatusMethodNotAllowed {
 		header.Set("Allow", http.MethodPost)

@@ -105,24 +105,28 @@ func New(options Options) (*Server, error) {
 	s.webhooks.Protocols = new(http.Protocols)
 	s.webhooks.Protocols.SetHTTP1(true)
 	s.webhooks.Protocols.SetHTTP2(options.HTTP2)
-	s.webhooks.TLSConfig = &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		CipherSuites:   authenticatedSuites(),
-		GetCertificate: options.GetCertificate,
-		// kube-apiserver never resumes a session: tickets would be made in vain.
-		SessionTicketsDisabled: true,
-	}
-
-	if options.ClientCertificates {
-		s.webhooks.TLSConfig.ClientAuth = tls.RequestClientCert
-	}
-	if options.ConfigureTLS != nil {
-		options.ConfigureTLS(s.webhooks.TLSConfig)
-	}
-
+	s.webhooks.TLSConfig = s.tlsConfig()
 	s.plain = s.httpServer(s.plainHandler())
 	s.plain.ConnState, s.plain.ConnContext = s.plainConnections.stateChanged, withConn
 	return s, nil
+}
+
+// tlsConfig is how both ports speak TLS.
+func (s *Server) tlsConfig() *tls.Config {
+	config := &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		CipherSuites:   authenticatedSuites(),
+		GetCertificate: s.options.GetCertificate,
+		// kube-apiserver never resumes a session: tickets would be made in vain.
+		SessionTicketsDisabled: true,
+	}
+	if s.options.ClientCertificates {
+		config.ClientAuth = tls.RequestClientCert
+	}
+	if s.options.ConfigureTLS != nil {
+		s.options.ConfigureTLS(config)
+	}
+	return config
 }
 
 func (s *Server) httpServer(handler http.Handler) *http.Server {
@@ -194,7 +198,7 @@ func (s *Server) Run(ctx context.Context) error {
 	fresh := &freshListener{Listener: s.listener, idle: s.options.IdleTimeout, header: s.options.ReadHeaderTimeout}
 	group.Go(func() { failed <- s.webhooks.ServeTLS(fresh, "", "") })
 	if s.plainListener != nil {
-		group.Go(func() { failed <- s.plain.Serve(s.plainListener) })
+		group.Go(func() { failed <- s.servePlain(s.plainListener) })
 	}
 
 	var err error

@@ -24,6 +24,7 @@ import (
 // callerManifests are what is installed so that only the API server can call.
 type callerManifests struct {
 	authentication string
+	metrics        string // who may read them
 	networkPolicy  bool
 	cidrs          []string
 	metricsFrom    string
@@ -32,10 +33,15 @@ type callerManifests struct {
 
 var authentications = []string{frontdoor.AuthenticationNone, frontdoor.AuthenticationClientCA, authenticationDelegated}
 
+var metricsAuthentications = []string{frontdoor.AuthenticationNone, authenticationDelegated}
+
 func (c *callerManifests) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.authentication, "authentication", frontdoor.AuthenticationNone,
 		"`who` may call admission webhooks, as serve is told; delegated needs rights to ask the API server")
+	flags.StringVar(&c.metrics, "metrics-authentication", frontdoor.AuthenticationNone,
+		"`who` may read /metrics, as serve is told; delegated needs rights to ask the API server")
+	cli.CompleteChoices(cmd, "metrics-authentication", metricsAuthentications)
 	flags.BoolVar(&c.networkPolicy, "network-policy", true,
 		"print a NetworkPolicy with --part workload, and with any other part if this flag is given")
 	flags.StringSliceVar(&c.cidrs, "api-server-cidrs", nil,
@@ -48,7 +54,10 @@ func (c *callerManifests) addFlags(cmd *cobra.Command) {
 }
 
 func (c *callerManifests) validate() error {
-	errs := []error{cli.Choice("authentication", c.authentication, authentications)}
+	errs := []error{
+		cli.Choice("authentication", c.authentication, authentications),
+		cli.Choice("metrics-authentication", c.metrics, metricsAuthentications),
+	}
 	if !c.networkPolicy && len(c.cidrs) > 0 {
 		errs = append(errs, errors.New("--api-server-cidrs: of no use with --network-policy=false"))
 	}
@@ -70,7 +79,7 @@ func (c *callerManifests) validate() error {
 // the ClusterRole ending in "-caller" is for the user as whom the API server calls,
 // and is bound by whoever has said which one that is.
 func (c *callerManifests) rights(config registration.Config, serviceAccount string, webhooks builtinSelection, settings *builtinSettings) ([]runtime.Object, error) {
-	if c.authentication != authenticationDelegated {
+	if c.authentication != authenticationDelegated && c.metrics != authenticationDelegated {
 		return nil, nil
 	}
 	kind := func(kind string) metav1.TypeMeta {
@@ -82,14 +91,23 @@ func (c *callerManifests) rights(config registration.Config, serviceAccount stri
 			Labels: map[string]string{registration.ManagedByLabel: registration.ManagedByValue},
 		}
 	}
-	paths, err := webhooks.paths(settings)
-	if err != nil {
-		return nil, err
+	role := func(suffix, verb string, paths ...string) runtime.Object {
+		return &rbacv1.ClusterRole{
+			TypeMeta: kind("ClusterRole"), ObjectMeta: meta("", suffix),
+			Rules: []rbacv1.PolicyRule{{NonResourceURLs: paths, Verbs: []string{verb}}},
+		}
 	}
-	objects := []runtime.Object{&rbacv1.ClusterRole{
-		TypeMeta: kind("ClusterRole"), ObjectMeta: meta("", "-caller"),
-		Rules: []rbacv1.PolicyRule{{NonResourceURLs: paths, Verbs: []string{delegated.Verb}}},
-	}}
+	var objects []runtime.Object
+	if c.authentication == authenticationDelegated {
+		paths, err := webhooks.paths(settings)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, role("-caller", delegated.Verb, paths...))
+	}
+	if c.metrics == authenticationDelegated {
+		objects = append(objects, role("-metrics-reader", delegated.MetricsVerb, "/metrics"))
+	}
 	if config.Endpoint.Service == nil {
 		return objects, nil
 	}

@@ -240,6 +240,10 @@ func (w *workloadManifests) pod(o *manifestsOptions, settings serving.Options, l
 	get := func(path, port string, scheme corev1.URIScheme) corev1.ProbeHandler {
 		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(port), Scheme: scheme}}
 	}
+	metrics := corev1.URISchemeHTTP
+	if o.callers.metrics != frontdoor.AuthenticationNone {
+		metrics = corev1.URISchemeHTTPS
+	}
 	return corev1.PodSpec{
 		ServiceAccountName:            o.serviceAccount,
 		PriorityClassName:             w.priorityClass,
@@ -266,7 +270,7 @@ func (w *workloadManifests) pod(o *manifestsOptions, settings serving.Options, l
 				{Name: metricsPort, ContainerPort: metricsPortNumber, Protocol: corev1.ProtocolTCP},
 			},
 			ReadinessProbe: &corev1.Probe{ProbeHandler: get("/readyz", webhooksPort, corev1.URISchemeHTTPS), PeriodSeconds: 2},
-			LivenessProbe:  &corev1.Probe{ProbeHandler: get("/livez", metricsPort, corev1.URISchemeHTTP), PeriodSeconds: 10, TimeoutSeconds: 5},
+			LivenessProbe:  &corev1.Probe{ProbeHandler: get("/livez", metricsPort, metrics), PeriodSeconds: 10, TimeoutSeconds: 5},
 			Resources: corev1.ResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
 				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}, // none for the CPU: it would show as latency of the API

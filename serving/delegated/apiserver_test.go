@@ -48,6 +48,9 @@ const (
 	byNoReview    = "expired" // token that nobody knows
 )
 
+// metricsPort is where one of the servers shows metrics.
+const metricsPort = "metrics"
+
 var ways = []string{byCertificate, byClusterCA, byToken, byStranger, byNothing, byNoReview}
 
 const (
@@ -130,7 +133,7 @@ func (c *callers) ownCA(t *testing.T) {
 }
 
 // rights lets a user ask the API server who calls, as manifests prints it, and the
-// user "caller" post to one path.
+// user "caller" post to one path and read metrics.
 func rights(t *testing.T, client kubernetes.Interface, path string) {
 	t.Helper()
 	server := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "server"}}
@@ -145,7 +148,10 @@ func rights(t *testing.T, client kubernetes.Interface, path string) {
 	}
 	if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "webhook-caller"},
-		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{path}, Verbs: []string{delegated.Verb}}},
+		Rules: []rbacv1.PolicyRule{
+			{NonResourceURLs: []string{path}, Verbs: []string{delegated.Verb}},
+			{NonResourceURLs: []string{"/metrics"}, Verbs: []string{delegated.MetricsVerb}},
+		},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +205,7 @@ func run(t *testing.T, app *sallyport.App, settings sallyport.Settings) {
 
 func TestWhoMayCallOnARealAPIServer(t *testing.T) {
 	c := &callers{folder: t.TempDir(), ports: map[string]int{}}
-	for _, way := range ways {
+	for _, way := range append(ways, metricsPort) {
 		c.ports[way] = processtest.FreePort(t)
 	}
 	c.configure(t)
@@ -228,6 +234,9 @@ func TestWhoMayCallOnARealAPIServer(t *testing.T) {
 		settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
 		settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", c.ports[way])
 		settings.Authentication.Mode = "delegated"
+		if way == byToken {
+			settings.Serving.MetricsBindAddress, settings.Authentication.Metrics = fmt.Sprintf("127.0.0.1:%d", c.ports[metricsPort]), "delegated"
+		}
 		if way == byCertificate {
 			settings.Authentication = sallyport.AuthenticationSettings{
 				Mode: sallyport.AuthenticationClientCA, ClientCAFile: c.file("ca.crt"), ClientCommonNames: []string{"kube-apiserver-own"},
@@ -236,6 +245,7 @@ func TestWhoMayCallOnARealAPIServer(t *testing.T) {
 		run(t, app, settings)
 	}
 
+	testMetrics(t, c.ports[metricsPort])
 	for way, want := range map[string]string{
 		byCertificate: "", byClusterCA: "", byToken: "",
 		byStranger: "403", byNothing: "401", byNoReview: "401",
@@ -270,6 +280,29 @@ func TestWhoMayCallOnARealAPIServer(t *testing.T) {
 	}
 }
 
+func testMetrics(t *testing.T, port int) {
+	for name, tc := range map[string]struct {
+		path, header string
+		status       int
+	}{
+		"who may read them":            {"/metrics", "Bearer " + callerToken, 200},
+		"who may not":                  {"/metrics", "Bearer " + strangerToken, 403},
+		"a token that nobody knows":    {"/metrics", "Bearer x", 401},
+		"nobody":                       {"/metrics", "", 401},
+		"a probe of liveness":          {"/livez", "", 200},
+		"a probe of readiness":         {"/readyz", "", 200},
+		"another path than these have": {"/debug", "Bearer " + callerToken, 404},
+	} {
+		t.Run("metrics for "+name, func(t *testing.T) {
+			t.Parallel()
+			code, answer := ask(t, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s", port, tc.path), tc.header, "")
+			if code != tc.status || strings.Contains(answer, "sallyport_serving_") != (tc.path == "/metrics" && code == 200) {
+				t.Errorf("answered with %d %.200q", code, answer)
+			}
+		})
+	}
+}
+
 // stored is what became of a creation.
 type stored struct {
 	*corev1.ConfigMap
@@ -297,15 +330,21 @@ func create(t *testing.T, client kubernetes.Interface, way string) stored {
 // forge posts a review as a pod of the cluster could, once the server answers.
 func forge(t *testing.T, port int, authorization string) (code int, answer string) {
 	t.Helper()
+	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"uid-of-the-review",
+		"kind":{"version":"v1","kind":"ConfigMap"},"operation":"CREATE","object":{"metadata":{"name":"n","labels":{"a":"b"}}}}}`
+	return ask(t, http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d/label", port), authorization, review)
+}
+
+// ask sends a request, once the server answers.
+func ask(t *testing.T, method, url, authorization, body string) (code int, answer string) {
+	t.Helper()
 	client := &http.Client{Transport: &http.Transport{
 		// The caller of these tests is not the one to be convinced.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 	}}
 	defer client.CloseIdleConnections()
-	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"uid-of-the-review",
-		"kind":{"version":"v1","kind":"ConfigMap"},"operation":"CREATE","object":{"metadata":{"name":"n","labels":{"a":"b"}}}}}`
 	for {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d/label", port), strings.NewReader(review))
+		request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,13 +9,19 @@ package delegated
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
@@ -44,6 +50,9 @@ const (
 // Verb is what a caller must be allowed to do with the path of a webhook, as a
 // nonResourceURL.
 const Verb = "post"
+
+// MetricsVerb is what a caller must be allowed to do with /metrics.
+const MetricsVerb = "get"
 
 // Authenticator tells who may call. Make one with [New].
 type Authenticator struct {
@@ -135,20 +144,37 @@ func (a *Authenticator) Run(ctx context.Context) error {
 	return nil
 }
 
-// Authenticate is for serving.Options. A caller that is not known gets
-// [serving.ErrUnauthenticated], one that may not post to the path
-// [serving.ErrForbidden]. If the API server cannot be asked what a caller may do, the
+// cannotAsk tells whether it is the API server's fault that a caller is not known.
+func cannotAsk(err error) bool {
+	if several, ok := errors.AsType[utilerrors.Aggregate](err); ok {
+		return slices.ContainsFunc(several.Errors(), cannotAsk)
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Code >= http.StatusInternalServerError || status.Status().Code == http.StatusTooManyRequests
+	}
+	_, unreached := errors.AsType[*url.Error](err)
+	return unreached || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Authenticate is for serving.Options, for webhooks and for metrics. A caller that is not
+// known gets [serving.ErrUnauthenticated], one that may not use the method on the path
+// [serving.ErrForbidden]. If the API server cannot be asked who calls, or what it may do, the
 // error is neither.
 func (a *Authenticator) Authenticate(r *http.Request) error {
 	who, ok, err := a.authenticator.AuthenticateRequest(r)
+	if err != nil && cannotAsk(err) {
+		return fmt.Errorf("ask the API server who calls: %w", err)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", serving.ErrUnauthenticated, err)
 	}
 	if !ok {
 		return serving.ErrUnauthenticated
 	}
+	verb := strings.ToLower(r.Method) // as Kubernetes calls those of nonResourceURLs
 	decision, _, err := a.authorizer.Authorize(r.Context(), authorizer.AttributesRecord{
-		User: who.User, Verb: Verb, Path: r.URL.Path,
+		User: who.User, Verb: verb, Path: r.URL.Path,
 	})
 	switch {
 	case decision == authorizer.DecisionAllow:
@@ -156,6 +182,6 @@ func (a *Authenticator) Authenticate(r *http.Request) error {
 	case err != nil:
 		return fmt.Errorf("ask the API server what a caller may do: %w", err)
 	default:
-		return fmt.Errorf("%w: user %q may not %s to %s", serving.ErrForbidden, who.User.GetName(), Verb, r.URL.Path)
+		return fmt.Errorf("%w: user %q may not %s %s", serving.ErrForbidden, who.User.GetName(), verb, r.URL.Path)
 	}
 }

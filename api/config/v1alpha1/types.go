@@ -80,6 +80,7 @@ type Authentication struct {
 	Mode              *string  `json:"mode,omitempty" flag:"authentication"`
 	ClientCAFile      *string  `json:"clientCAFile,omitempty" flag:"client-ca-file"`
 	ClientCommonNames []string `json:"clientCommonNames,omitzero" flag:"client-common-names"`
+	Metrics           *string  `json:"metrics,omitempty" flag:"metrics-authentication"`
 	PrivatePaths      *bool    `json:"privatePaths,omitempty" flag:"private-paths"`
 }
 

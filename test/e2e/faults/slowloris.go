@@ -68,36 +68,53 @@ func slowloris(ctx context.Context, l *lab, _ int, out *result) error {
 
 // holdSocket opens a socket and keeps it until the other side closes it, or ctx ends.
 func holdSocket(ctx context.Context, address string, way int) {
+	h := holding{address: address, secure: way > 0}
+	switch way {
+	case 0: // says nothing at all
+	case 1: // TLS, and no request
+	case 2: // a header that never ends
+		h.begin, h.trickle = []byte("POST /apply-poddefault HTTP/1.1\r\nHost: x\r\n"), "X-Header: value\r\n"
+	case 3: // a body that never ends
+		h.begin = []byte("POST /apply-poddefault?timeout=10s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n")
+		h.trickle = `{"kind":"AdmissionReview"`
+	}
+	h.hold(ctx)
+}
+
+// A holding is a connection that is held.
+type holding struct {
+	address string
+	from    string // the caller's own address; empty for any
+	secure  bool
+	begin   []byte // sent at once
+	trickle string // sent again and again, a byte a second
+}
+
+// hold holds it until the other side closes it, or ctx ends.
+func (h holding) hold(ctx context.Context) {
 	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if h.from != "" {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(h.from)}
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", h.address)
 	if err != nil {
 		return
 	}
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
-	begin, rest := "", ""
-	switch way {
-	case 0: // says nothing at all
-	case 1: // TLS, and no request
-	case 2: // a header that never ends
-		begin, rest = "POST /apply-poddefault HTTP/1.1\r\nHost: x\r\n", "X-Header: value\r\n"
-	case 3: // a body that never ends
-		begin = "POST /apply-poddefault?timeout=10s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
-		rest = `{"kind":"AdmissionReview"`
-	}
-	if way > 0 {
+	if h.secure {
 		secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the caller is the attacker here
 		if secure.HandshakeContext(ctx) != nil {
 			return
 		}
 		conn = secure
 	}
-	if _, err := conn.Write([]byte(begin)); err != nil {
+	if _, err := conn.Write(h.begin); err != nil {
 		return
 	}
 	go func() { // ends with the connection
-		for i := 0; len(rest) > 0 && sleep(ctx, time.Second); i++ {
-			if _, err := conn.Write([]byte{rest[i%len(rest)]}); err != nil {
+		for i := 0; len(h.trickle) > 0 && sleep(ctx, time.Second); i++ {
+			if _, err := conn.Write([]byte{h.trickle[i%len(h.trickle)]}); err != nil {
 				return
 			}
 		}

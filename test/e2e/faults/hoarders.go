@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// hoarderAddress is that of the pod that callers are in who hold what they can get.
+const hoarderAddress = "10.244.250.1"
+
+// hoarding is how long callers hold what they can get.
+func (l *lab) hoarding() time.Duration {
+	if l.settings.short {
+		return 4 * time.Second
+	}
+	return 30 * time.Second
+}
+
+// deployLimited is deploy of one replica with the memory that the container has.
+func (l *lab) deployLimited(ctx context.Context) ([]*replica, error) {
+	r, err := l.startLimited()
+	if err != nil {
+		return nil, err
+	}
+	live := []*replica{r}
+	if err := r.awaitReady(ctx); err != nil {
+		return live, err
+	}
+	if err := l.addEndpoint(ctx, r); err != nil {
+		return live, err
+	}
+	return live, l.awaitInjection(ctx)
+}
+
+// slowBodies announces bodies of 8 MiB, sends most of each, and then nothing. Whenever one
+// is cut, another takes its place.
+func slowBodies(ctx context.Context, l *lab, _ int, out *result) error {
+	const callers, announced, sent = 16, 8 << 20, 5 << 20
+	live, err := l.deployLimited(ctx)
+	if err != nil {
+		return err
+	}
+	stopWatching := l.watchReadiness(ctx, live)
+	defer stopWatching()
+	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	if err != nil {
+		return err
+	}
+	body := make([]byte, sent)
+	begin := fmt.Sprintf("POST /apply-poddefault?timeout=10s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", announced)
+	h := l.hoard(ctx, callers, 500*time.Millisecond, func(int) holding {
+		return holding{from: hoarderAddress, address: fmt.Sprintf("%s:%d", live[0].address, webhookPort), secure: true, begin: append([]byte(begin), body...)}
+	})
+	sleep(ctx, l.hoarding())
+	h.stop()
+	out.requireNothingLost(s.stop(ctx, out))
+	live[0].checkMemory(out, memoryLimit)
+	out.notef("%d bodies were cut", h.closed.Load())
+	stopWatching()
+	return l.withdraw(ctx, live)
+}
+
+// connections opens more of them to both ports than fit into memory: first to that of
+// metrics, then to that of webhooks, with bodies that trickle.
+func connections(ctx context.Context, l *lab, _ int, out *result) error {
+	plain, trickling := 12_000, 4_090
+	if l.settings.short {
+		plain, trickling = 2_000, 500
+	}
+	if err := raiseFileLimit(uint64(plain) + 4096); err != nil {
+		return err
+	}
+	live, err := l.deployLimited(ctx)
+	if err != nil {
+		return err
+	}
+	stopWatching := l.watchReadiness(ctx, live)
+	defer stopWatching()
+	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	if err != nil {
+		return err
+	}
+	probed := 0
+	probing, stopProbing := context.WithCancel(ctx)
+	var prober sync.WaitGroup
+	prober.Go(func() { // as the kubelet's liveness probe
+		for sleep(probing, time.Second) {
+			asking, cancel := context.WithTimeout(probing, time.Second)
+			if err := getOK(asking, probes, fmt.Sprintf("http://%s:%d/livez", live[0].address, metricsPort)); err != nil && probing.Err() == nil {
+				probed++
+			}
+			cancel()
+		}
+	})
+	for _, port := range []int{metricsPort, webhookPort} {
+		callers := plain
+		if port == webhookPort {
+			callers = trickling
+		}
+		h := l.hoard(ctx, callers, 5*time.Second, func(i int) holding {
+			if port == webhookPort {
+				return holding{from: hoarderAddress, address: fmt.Sprintf("%s:%d", live[0].address, port), secure: true, trickle: `{"kind":"AdmissionReview"`,
+					begin: []byte("POST /apply-poddefault?timeout=10s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 8000000\r\n\r\n")}
+			}
+			says := []string{"", "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", "GET /metrics HTTP/1.1\r\n", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"}[i%4]
+			return holding{from: hoarderAddress, address: fmt.Sprintf("%s:%d", live[0].address, port), begin: []byte(says)}
+		})
+		sleep(ctx, l.hoarding())
+		h.stop()
+		out.notef("port %d: %d callers, the server closed %d connections", port, callers, h.closed.Load())
+	}
+	stopProbing()
+	prober.Wait()
+	out.requireNothingLost(s.stop(ctx, out))
+	live[0].checkMemory(out, memoryLimit)
+	out.notef("%d probes failed", probed)
+	stopWatching()
+	return l.withdraw(ctx, live)
+}
+
+// A hoarder holds connections until it is stopped.
+type hoarder struct {
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+	closed atomic.Int64 // by the other side
+}
+
+// hoard has so many callers hold a connection each; who loses one opens another after a pause.
+func (l *lab) hoard(ctx context.Context, callers int, pause time.Duration, of func(int) holding) *hoarder {
+	h := &hoarder{}
+	ctx, h.cancel = context.WithCancel(ctx)
+	for i := range callers {
+		h.group.Go(func() {
+			sleep(ctx, time.Duration(i)*250*time.Microsecond) // 4,000 a second
+			for ctx.Err() == nil {
+				of(i).hold(ctx)
+				if ctx.Err() == nil {
+					h.closed.Add(1)
+				}
+				sleep(ctx, pause)
+			}
+		})
+	}
+	return h
+}
+
+func (h *hoarder) stop() {
+	h.cancel()
+	h.group.Wait()
+}
