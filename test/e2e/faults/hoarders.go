@@ -25,7 +25,7 @@ func (l *lab) hoarding() time.Duration {
 
 // deployLimited is deploy of one replica with the memory that the container has.
 func (l *lab) deployLimited(ctx context.Context) ([]*replica, error) {
-	r, err := l.startLimited()
+	r, err := l.startLimited("--private-paths=false") // who knows them not gets no further than to a 404
 	if err != nil {
 		return nil, err
 	}
