@@ -33,7 +33,9 @@ func unknownResource() Rule {
 				for _, rule := range w.Rules {
 					for _, group := range rule.APIGroups {
 						for _, resource := range rule.Resources {
-							if problem := known.lacks(group, resource); problem != "" {
+							if !known.has(group) {
+								c.skip(w.title(), "the cluster has no group %s", group)
+							} else if problem := known.lacks(group, resource); problem != "" {
 								c.webhook(w, Error, "rules", "%s", problem)
 							}
 						}
@@ -65,6 +67,13 @@ func (r *Resources) with(in *Inventory) *Resources {
 	return out
 }
 
+// has tells whether there is such a group, or may be. One that is not installed is no
+// mistake: a configuration may be for clusters with and without it.
+func (r *Resources) has(group string) bool {
+	_, there := r.ByGroup[group]
+	return there || !r.Complete || group == "*"
+}
+
 // lacks says what is wrong with a resource of a rule; empty if nothing, or if it cannot
 // be known.
 func (r *Resources) lacks(group, resource string) string {
@@ -89,10 +98,8 @@ func (r *Resources) lacks(group, resource string) string {
 	} else {
 		title = "group " + group
 	}
-	names, there := r.ByGroup[group]
+	names := r.ByGroup[group]
 	switch {
-	case !there && r.Complete:
-		return "there is no " + title
 	case len(names) == 0:
 		return ""
 	case !slices.Contains(names, base):

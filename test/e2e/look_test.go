@@ -449,7 +449,7 @@ func testLintOfCluster(t *testing.T, e *env) {
 		}},
 	})
 	status, stdout, stderr := e.look(t, "lint", "--cluster", "--kubeconfig", e.kubeconfig)
-	for _, want := range []string{"ValidatingWebhookConfiguration/lint-bad", "service lint-away/away not found", "there is no group example.com", "the core group has no sub-resource pods/exce", "caBundle is empty", "match-policy: bad.hooks.example.com"} {
+	for _, want := range []string{"ValidatingWebhookConfiguration/lint-bad", "service lint-away/away not found", "the cluster has no group example.com", "the core group has no sub-resource pods/exce", "caBundle is empty", "match-policy: bad.hooks.example.com"} {
 		if status != 2 || !strings.Contains(stdout, want) {
 			t.Errorf("status %d, nothing of %q in\n%s%s", status, want, stdout, stderr)
 		}

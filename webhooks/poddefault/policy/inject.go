@@ -183,7 +183,11 @@ func (n *namespace) tokens() []admissionregistrationv1.Variable {
 	var tokenless []string
 	for _, o := range n.objects {
 		if token := o.Spec.AutomountServiceAccountToken; token != nil && !*token {
-			tokenless = append(tokenless, "variables."+o.selected)
+			takes := "variables." + o.selected
+			if o.denies() { // what a pod has from an earlier version of it stays
+				takes = "(" + takes + " && object.spec.?automountServiceAccountToken != optional.of(true))"
+			}
+			tokenless = append(tokenless, takes)
 		}
 	}
 	if len(tokenless) == 0 {
