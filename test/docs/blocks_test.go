@@ -78,7 +78,10 @@ func blocks(t *testing.T, path string) []block {
 
 // elsewhere are documents whose commands another test runs, in an order and between checks of
 // its own.
-var elsewhere = map[string]string{"docs/kubeflow-migration.md": "test/e2e/install/kubeflow_test.go"}
+var elsewhere = map[string]string{
+	"docs/kubeflow-migration.md": "test/e2e/install/kubeflow_test.go",
+	"docs/fluid-migration.md":    "test/e2e/install/fluid_test.go",
+}
 
 // guides are the documents whose blocks are tested: README.md, all in docs, and those of the
 // examples that are applied.

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -184,7 +187,11 @@ func runSallyport(command string) func(*cluster, *testing.T, *corev1.Pod) (*cont
 		config := rest.AnonymousClientConfig(c.config)
 		config.BearerToken = token.Status.Token
 		port, metrics := fmt.Sprint(processtest.FreePort(t)), fmt.Sprint(processtest.FreePort(t))
-		args := append(append([]string{}, pod.Spec.Containers[0].Args...), "--kubeconfig", sallyporttest.Kubeconfig(t, config),
+		args, err := c.withFolders(t, pod)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--kubeconfig", sallyporttest.Kubeconfig(t, config),
 			"--bind-address", "127.0.0.1", "--secure-port", port, "--metrics-bind-address", "127.0.0.1:"+metrics, "--drain-min", "2s", "--drain-timeout", "5s")
 		log := &processtest.Log{}
 		process := exec.Command(command, args...)
@@ -222,4 +229,31 @@ func runSallyport(command string) func(*cluster, *testing.T, *corev1.Pod) (*cont
 		}
 		return out, nil
 	}
+}
+
+// withFolders are the arguments of a pod, with folders of this machine where it mounts
+// ConfigMaps.
+func (c *cluster) withFolders(t *testing.T, pod *corev1.Pod) ([]string, error) {
+	args := slices.Clone(pod.Spec.Containers[0].Args)
+	for _, mount := range pod.Spec.Containers[0].VolumeMounts {
+		for _, volume := range pod.Spec.Volumes {
+			if volume.Name != mount.Name || volume.ConfigMap == nil {
+				continue
+			}
+			configMap, err := c.client.CoreV1().ConfigMaps(pod.Namespace).Get(t.Context(), volume.ConfigMap.Name, metav1.GetOptions{})
+			if err != nil {
+				return nil, err
+			}
+			folder := t.TempDir()
+			for name, text := range configMap.Data {
+				if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+					return nil, err
+				}
+			}
+			for i := range args {
+				args[i] = strings.ReplaceAll(args[i], mount.MountPath, folder)
+			}
+		}
+	}
+	return args, nil
 }

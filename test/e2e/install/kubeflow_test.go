@@ -215,6 +215,11 @@ func selfSigned(name string) (certificate, key []byte, err error) {
 // runOldComponent imitates Kubeflow's server, as far as it matters here: it answers without
 // version and kind, lists PodDefaults for each pod, and knows of variables only.
 func runOldComponent(c *cluster, t *testing.T, pod *corev1.Pod) (*container, error) {
+	return c.imitate(t, pod, 4443, c.oldAnswer)
+}
+
+// imitate serves with the certificate of the pod's Secret, and answers by a func.
+func (c *cluster) imitate(t *testing.T, pod *corev1.Pod, port int32, answerTo func(*http.Request) (any, error)) (*container, error) {
 	secret, err := c.client.CoreV1().Secrets(pod.Namespace).Get(t.Context(), pod.Spec.Volumes[0].Secret.SecretName, metav1.GetOptions{})
 	if err != nil {
 		return &container{ready: func(context.Context) bool { return false }, stop: func() {}}, err
@@ -224,7 +229,7 @@ func runOldComponent(c *cluster, t *testing.T, pod *corev1.Pod) (*container, err
 		return nil, err
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer, err := c.oldAnswer(r)
+		answer, err := answerTo(r)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -234,7 +239,7 @@ func runOldComponent(c *cluster, t *testing.T, pod *corev1.Pod) (*container, err
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	return &container{
-		ports: map[int32]string{4443: server.Listener.Addr().String()},
+		ports: map[int32]string{port: server.Listener.Addr().String()},
 		ready: func(context.Context) bool { return true }, stop: server.Close,
 	}, nil
 }
