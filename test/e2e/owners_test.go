@@ -93,6 +93,12 @@ func testProxyService(t *testing.T, e *env, namespace string) {
 	e.createSoon(t, pd, probe, poddefault.Mark(pd.Name))
 	e.create(t, app)
 
+	t.Cleanup(func() { // others count the PodDefaults of the namespace
+		if err := e.client.Delete(context.Background(), pd); err != nil {
+			t.Error(err)
+		}
+	})
+
 	args := strings.Join(pd.Spec.Sidecars[0].Args, " ")
 	if !strings.Contains(args, "--http-address=0.0.0.0:4180 ") || !strings.Contains(args, "--upstream=http://127.0.0.1:8080 ") {
 		t.Fatalf("the proxy listens, or asks, elsewhere: %s", args)

@@ -84,13 +84,13 @@ func testStatuses(t *testing.T, e *env) {
 		pd := &kubeflowv1alpha1.PodDefault{}
 		err := e.client.Get(ctx, client.ObjectKeyFromObject(one), pd)
 		c := meta.FindStatusCondition(pd.Status.Conditions, kubeflowv1alpha1.ConditionConflicting)
-		return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "PodDefault statuses/two on env FROM_PODDEFAULT"), err
+		return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "PodDefaults one and two both set env FROM_PODDEFAULT"), err
 	})
 	out := kubectlAs(t, e, "system:admin", "--as-group", "system:masters", "get", "poddefaults", "-n", name)("")
 	if !strings.Contains(out, "ACCEPTED") || !strings.Contains(out, "CONFLICTING") || strings.Count(out, "True") < 4 {
 		t.Errorf("kubectl get prints\n%s", out)
 	}
-	if err := e.client.Create(t.Context(), simplePod(name, "refused")); err == nil || !strings.Contains(err.Error(), "PodDefault statuses/two: env FROM_PODDEFAULT") {
+	if err := e.client.Create(t.Context(), simplePod(name, "refused")); err == nil || !strings.Contains(err.Error(), "PodDefaults one and two both set env FROM_PODDEFAULT") {
 		t.Errorf("what the status says is not what happens: %v", err)
 	}
 	// The mark of a pod is of the object that it was injected by, whatever is written into
