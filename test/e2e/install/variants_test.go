@@ -110,7 +110,7 @@ var variants = map[string]variant{
 	"definitions that go":     {values: "crds: {keep: false}", manifests: owned},
 	"other resources":         {values: "resources: {requests: {cpu: '1'}, limits: {memory: 1Gi}}"},
 	"no priority":             {values: "priorityClassName: ''", manifests: append([]string{"--priority-class", ""}, owned...)},
-	"another priority":        {values: "priorityClassName: high", manifests: append([]string{"--priority-class", "high"}, owned...)},
+	"another priority":        {values: "priorityClassName: system-node-critical", manifests: append([]string{"--priority-class", "system-node-critical"}, owned...)},
 	"certain nodes": {values: "{nodeSelector: {a: b}, tolerations: [{operator: Exists}], affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: " +
 		"[{weight: 1, podAffinityTerm: {topologyKey: rack, labelSelector: {matchLabels: {a: b}}}}]}}, topologySpreadConstraints: " +
 		"[{maxSkew: 2, topologyKey: rack, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {a: b}}}]}"},
