@@ -77,6 +77,7 @@ func TestSallyport(t *testing.T) {
 		{"a pod that was injected and is sent again comes out the same", testSecondPass},
 		{"changes and deletions of PodDefaults take effect", testChanges},
 		{"a conflict denies the pod with a message that tells no values", testConflict},
+		{"who authored what the API server would refuse is told", testForeseen},
 		{"objects that can never work block nothing", testInvalidObjects},
 		{"every order of AdmissionReview versions works", testReviewVersions},
 		{"a webhook that is down refuses only the pods that it is for", testWebhookDown},
