@@ -35,6 +35,7 @@ func TestPodDefaultsUnderControl(t *testing.T) {
 		{"what authors are asked can be a warning or nothing", testAuthorModes},
 		{"statuses say what becomes of PodDefaults", testStatuses},
 		{"kubectl sallyport explains, shows and previews", testPlugin},
+		{"no verb leads round the check of authors", testWaysRound},
 		{"what may be written makes pods that may be created", testWritten},
 		{"the pods that an outage has left un-injected are listed, and no others", testMissed},
 	} {
