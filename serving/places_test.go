@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,8 +20,14 @@ func of(name string) func() string { return func() string { return name } }
 type lines struct {
 	*places
 	t *testing.T
-	// got are who has got a place, in that order.
-	got []string
+	mu  sync.Mutex
+	got []string // who has got a place, in that order
+}
+
+func (l *lines) note(who string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.got = append(l.got, who)
 }
 
 // wants has somebody of a flow want a place, for a minute.
@@ -29,9 +36,9 @@ func (l *lines) wants(flow, who string) (given *place) {
 	go func() {
 		var refused *refusal
 		if *given, refused = l.take(l.t.Context(), time.Now().Add(time.Minute), of(flow), false); refused == nil {
-			l.got = append(l.got, who)
+			l.note(who)
 		} else {
-			l.got = append(l.got, who+": "+refused.reason)
+			l.note(who + ": " + refused.reason)
 		}
 	}()
 	synctest.Wait()
@@ -41,6 +48,8 @@ func (l *lines) wants(flow, who string) (given *place) {
 func (l *lines) expect(want ...string) {
 	l.t.Helper()
 	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if len(l.got) != len(want) {
 		l.t.Fatalf("got a place: %v, want %v", l.got, want)
 	}
@@ -138,7 +147,7 @@ func TestPlaces(t *testing.T) {
 			l.wants("a", "a1")
 			go func() {
 				if _, refused := l.take(l.t.Context(), time.Now().Add(time.Minute), of("a"), true); refused == nil {
-					l.got = append(l.got, "back")
+					l.note("back")
 				}
 			}()
 			synctest.Wait()
@@ -148,7 +157,7 @@ func TestPlaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := &lines{newPlaces(test.places, test.line), t, nil}
+				l := &lines{places: newPlaces(test.places, test.line), t: t}
 				test.run(l)
 				time.Sleep(time.Hour) // all who wait give up
 				synctest.Wait()

@@ -139,7 +139,7 @@ imagepull     off      always pull images, from allowed registries, by a version
 servicetype   off      refuse load balancers, node ports, external names and IPs   CREATE services, UPDATE services
 projectlimit  off      give each requester at most so many projects                CREATE namespaces, CREATE projectrequests.project.openshift.io, UPDATE namespaces, UPDATE namespaces/status, UPDATE namespaces/finalize
 dataset       off      let pods land where the data of their Fluid datasets is cached  CREATE pods
-persistentvolumelabel  -  label volumes with zone and region of their disks (in cloud controller managers only)  CREATE persistentvolumes
+persistentvolumelabel  -  label volumes with zone and region of their disks (in cloud controller managers only)  CREATE persistentvolumes, UPDATE persistentvolumes
 `
 	got := sallyport(t, "webhooks", "list").wantOK(t)
 	spaces := regexp.MustCompile(` +`)

@@ -12,7 +12,7 @@ func TestPodDefaultsAreDecodedStrictly(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"an unknown field":                {head + "  envv: []\n", `:9: unknown field "spec.envv"`},
 		"a field in the wrong case":       {head + "  Env: []\n", `:9: unknown field "spec.Env"`},
-		"an unknown field deep inside":    {head + "  volumes:\n  - name: v\n    secret:\n      name: s\n", `:12: unknown field "spec.volumes[0].secret.name"`},
+		"an unknown field deep inside":    {head + "  volumes:\n  - name: v\n    secret:\n      name: s\n      secretName: s\n", `:12: unknown field "spec.volumes[0].secret.name"`},
 		"a value that is not in quotes":   {head + "  env:\n  - name: A\n    value: true\n", ":11: spec.env[0].value: want a string, got a boolean: put it in quotes"},
 		"a text instead of a boolean":     {head + "  automountServiceAccountToken: \"no\"\n", ":9: spec.automountServiceAccountToken: want true or false, got a string"},
 		"a mapping instead of a sequence": {head + "  env: {A: b}\n", ":9: spec.env: want a sequence, got a mapping"},
@@ -47,7 +47,7 @@ metadata:
 spec:
   selector:
     matchExpressions:
-    - {key: proxy, operator: Contains}
+    - {key: proxy, operator: In}
   env:
   - {name: A, value: s3cret}
   - {name: A, value: other}
@@ -56,7 +56,7 @@ spec:
 	if got.status != exitOK || !strings.Contains(got.stdout, "HTTP_PROXY") {
 		t.Errorf("status %d, stdout:\n%s", got.status, got.stdout)
 	}
-	prefix := "warning: " + with + ":13: PodDefault default/broken can never work and is left out: spec.selector.matchExpressions[0].operator: "
+	prefix := "warning: " + with + ":13: PodDefault default/broken can never work and is left out: spec.selector.matchExpressions[0].values: "
 	if !strings.HasPrefix(got.stderr, prefix) || !strings.Contains(got.stderr, `; spec.env[1].name: Duplicate value: "A"`) {
 		t.Errorf("stderr:\n%s", got.stderr)
 	}

@@ -95,7 +95,7 @@ func TestEveryManifestRegistersWebhooksThatCannotBringTheClusterToAHalt(t *testi
 				t.Fatalf("%d webhooks", len(configuration.Webhooks))
 			}
 			webhook := configuration.Webhooks[0]
-			if *webhook.FailurePolicy != admissionregistrationv1.Ignore || len(webhook.MatchConditions) != 1 {
+			if *webhook.FailurePolicy != admissionregistrationv1.Ignore || len(webhook.MatchConditions) != 2 {
 				t.Errorf("%+v", webhook)
 			}
 			for _, rule := range webhook.Rules {

@@ -55,7 +55,7 @@ func testWaysRound(t *testing.T, e *env) {
 			pd := envPodDefault(name, "")
 			pd.GenerateName = "made-"
 			return user.Create(ctx, pd)
-		}, "PodDefault ways-round/made-*: it adds to pods"},
+		}, "PodDefault ways-round/made-"},
 		"a dry run":           {func(ctx context.Context) error { return user.Create(ctx, envPodDefault(name, "dry"), client.DryRunAll) }, byRole},
 		"a merge patch":       {patch(types.MergePatchType, spy), byRole},
 		"a JSON patch":        {patch(types.JSONPatchType, `[{"op":"add","path":"/spec/serviceAccountName","value":"admin"}]`), byRole},
