@@ -30,7 +30,7 @@ func waitFor(ctx context.Context, logger *slog.Logger, what string, mends func(e
 		if err == nil || ctx.Err() != nil || !mends(err) {
 			return err
 		}
-		logger.Warn("waiting for "+what, "error", err, "again", wait)
+		logger.Warn("waiting", "for", what, "error", err, "again", wait)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

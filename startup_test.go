@@ -47,7 +47,7 @@ func TestAStartWaitsForWhatWillBeThere(t *testing.T) {
 				took := time.Since(began)
 				if test.waits {
 					// 0.25 + 0.5 + 1 + 2 + 4 + 5 + 5 + 5 s
-					if err != nil || tries != 9 || took != 22750*time.Millisecond || strings.Count(log.String(), "waiting for what is needed") != 8 {
+					if err != nil || tries != 9 || took != 22750*time.Millisecond || strings.Count(log.String(), `msg=waiting for="what is needed"`) != 8 {
 						t.Errorf("%d tries in %s: %v, %s", tries, took, err, log.String())
 					}
 				} else if !errors.Is(err, test.err) || tries != 1 || log.Len() > 0 {

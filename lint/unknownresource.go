@@ -92,11 +92,9 @@ func (r *Resources) lacks(group, resource string) string {
 		}
 		return "no group has the resource " + base
 	}
-	title := group
+	title := "group " + group
 	if group == "" {
 		title = "the core group"
-	} else {
-		title = "group " + group
 	}
 	names := r.ByGroup[group]
 	switch {

@@ -37,7 +37,7 @@ func TestLargeBodiesThatStallMakeRoom(t *testing.T) {
 		time.Sleep(youngBody)
 		large := strings.Repeat("y", 8<<20)
 		got := h.post("/echo", large)
-		if got.StatusCode != 200 || got.text != large {
+		if got.StatusCode != http.StatusOK || got.text != large {
 			t.Errorf("a large body that arrives is answered with %d", got.StatusCode)
 		}
 		if n := testutil.ToFloat64(h.metrics.refused.WithLabelValues("evicted_body")); n == 0 {
@@ -99,7 +99,7 @@ func TestBodiesHaveToArriveAtARate(t *testing.T) {
 		return got, took
 	}
 	bubble(t, unchanged, func(t *testing.T, h *harness) {
-		if got, _ := trickle(t, h, 64<<10); got.StatusCode != 200 {
+		if got, _ := trickle(t, h, 64<<10); got.StatusCode != http.StatusOK {
 			t.Errorf("a body at the least rate is answered with %d", got.StatusCode)
 		}
 		got, took := trickle(t, h, 1<<10)

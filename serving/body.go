@@ -74,7 +74,7 @@ func (s *Server) readBody(r *http.Request, a *arrival) ([]byte, *refusal) {
 	switch {
 	case int64(len(data)) > limit:
 		return nil, tooLarge(limit)
-	case err == nil || err == io.EOF:
+	case err == nil || errors.Is(err, io.EOF):
 		return data, nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, slowBody

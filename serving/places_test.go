@@ -19,7 +19,7 @@ func of(name string) func() string { return func() string { return name } }
 // lines are places, and who waits for them.
 type lines struct {
 	*places
-	t *testing.T
+	t   *testing.T
 	mu  sync.Mutex
 	got []string // who has got a place, in that order
 }

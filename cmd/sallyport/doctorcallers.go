@@ -102,6 +102,6 @@ func (d *doctor) askAnonymously(ctx context.Context, at admissionregistrationv1.
 // isOfTheAPIServer tells an answer of the API server itself from one that it passes on: it
 // names what is forbidden.
 func isOfTheAPIServer(err error) bool {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // it is made by the client itself
+	status, ok := err.(apierrors.APIStatus)
 	return ok && status.Status().Details != nil && status.Status().Details.Kind == "services" && len(status.Status().Details.Causes) == 0
 }

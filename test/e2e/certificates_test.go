@@ -74,10 +74,10 @@ func testPrivatePaths(t *testing.T, e *env) {
 	forged := []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"x","operation":"CREATE","namespace":"` + name + `",
 		"kind":{"group":"","version":"v1","kind":"Pod"},"resource":{"group":"","version":"v1","resource":"pods"},
 		"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","labels":{"use":"true"}},"spec":{"containers":[{"name":"main","image":"x"}]}}}}`)
-	if code, body := s.post(t, http.MethodPost, public, "application/json", forged); code != http.StatusNotFound || strings.Contains(string(body), "FROM_PODDEFAULT") {
+	if code, body := s.post(t, http.MethodPost, public, "application/json", forged); code != http.StatusNotFound || strings.Contains(body, "FROM_PODDEFAULT") {
 		t.Errorf("to whoever does not know the path the server says %d: %s", code, body)
 	}
-	if code, body := s.post(t, http.MethodPost, before, "application/json", forged); code != http.StatusOK || !strings.Contains(string(body), "patch") {
+	if code, body := s.post(t, http.MethodPost, before, "application/json", forged); code != http.StatusOK || !strings.Contains(body, "patch") {
 		t.Errorf("the review is no good as a test: %d, %s", code, body)
 	}
 

@@ -110,11 +110,11 @@ func (p *profileStore) set(o *corev1.ConfigMap) {
 	}
 	text := err.Error()
 	p.problem.Store(&text)
-	message := "there is no profile of plugins: pods wait for one"
+	until := "pods wait for one"
 	if p.now.Load() != nil {
-		message = "the profile of plugins is not good: an earlier one goes on to count"
+		until = "an earlier one goes on to count"
 	}
-	p.logger.Error(message, "configmap", p.ref.Namespace+"/"+p.ref.Name, "error", err)
+	p.logger.Error("there is no good profile of plugins", "configmap", p.ref.Namespace+"/"+p.ref.Name, "until", until, "error", err)
 }
 
 // Add implements [cache.ReflectorStore].

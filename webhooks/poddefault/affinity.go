@@ -146,7 +146,8 @@ func (m *merge) narrow(c *Compiled) {
 			}
 		}
 	}
-	h.terms.terms = append(narrowed, more...)
+	narrowed = append(narrowed, more...)
+	h.terms.terms = narrowed
 }
 
 // nodeTermFields are the two lists of a node term.

@@ -321,9 +321,7 @@ func checkPodCertificate(c *checker, at *field.Path, v *corev1.PodCertificatePro
 		c.invalid(at.Child("maxExpirationSeconds"), *v.MaxExpirationSeconds, "must be at most %d for Kubernetes' own signers", day)
 	}
 	for _, key := range slices.Sorted(maps.Keys(v.UserAnnotations)) {
-		for _, mistake := range validation.IsDomainPrefixedKey(at.Child("userAnnotations").Key(key), key) {
-			c.mistakes = append(c.mistakes, mistake)
-		}
+		c.mistakes = append(c.mistakes, validation.IsDomainPrefixedKey(at.Child("userAnnotations").Key(key), key)...)
 	}
 }
 

@@ -4,6 +4,7 @@ package poddefault
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,7 +90,7 @@ func TestExclusiveObjectsAreNeverAppliedTogether(t *testing.T) {
 			pds = append(pds, pd)
 		}
 		together := ""
-		all := append(values, "other")
+		all := slices.Concat(values, []string{"other"})
 		for _, x := range all {
 			for _, y := range all {
 				labels := map[string]string{}

@@ -101,9 +101,9 @@ func (h *holder) all(kind *listKind, tokens ...string) []item {
 }
 
 // of is who brings an element of the container.
-func (t *container) of(w item) *Compiled {
+func (c *container) of(w item) *Compiled {
 	if w.origin == nil {
-		return t.origin
+		return c.origin
 	}
 	return w.origin
 }
