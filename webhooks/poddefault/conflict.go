@@ -70,11 +70,7 @@ func isSkipped(skipped []skip, c *Compiled) bool {
 // settle does what the policy of c says about a disagreement: it tells whether what
 // c wants takes the place of what the opponent has, nil being the pod.
 func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPolicy, place, detail string) bool {
-	if opponent == nil && refuses(policy) && m.changedSince(c) {
-		if !c.allowExclude {
-			m.warn("%s: %s: replaced what the pod has from an earlier version of it", c, place)
-			return true
-		}
+	if opponent == nil && c.allowExclude && refuses(policy) && m.changedSince(c) {
 		m.warn("%s: %s: kept what the pod has from an earlier version of it", c, place)
 		return false
 	}
@@ -106,15 +102,11 @@ func (m *merge) deny(c, opponent *Compiled, place, detail string) {
 }
 
 // stuck is [merge.settle] where nothing can be replaced: those who would override keep
-// what is there, unless only a mark makes them do so.
+// what is there.
 func (m *merge) stuck(c, opponent *Compiled, place, detail string) {
 	policy := c.policy
 	if policy == kubeflowv1alpha1.ConflictOverride {
 		policy = kubeflowv1alpha1.ConflictKeepPod
-	}
-	if opponent == nil && refuses(policy) && !c.allowExclude {
-		m.deny(c, nil, place, detail)
-		return
 	}
 	m.settle(c, opponent, policy, place, detail)
 }
@@ -127,7 +119,7 @@ func refuses(policy kubeflowv1alpha1.ConflictPolicy) bool {
 // changedSince tells whether the pod was injected by another version of the object: a
 // backup is restored, or a pod is copied. What differs then was put there by that version.
 // Anybody can write a mark. Who can exclude the pod anyway gains nothing by it; where that
-// is not allowed, what the object wants now takes the place, so that nothing else gets in.
+// is not allowed, a mark excuses nothing.
 func (m *merge) changedSince(c *Compiled) bool {
 	mark, marked := m.pod.annotations.Lookup(c.mark)
 	return marked && mark != c.resourceVersion

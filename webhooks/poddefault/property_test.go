@@ -250,7 +250,6 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 			if c.policy == kubeflowv1alpha1.ConflictOverride {
 				c.policy = kubeflowv1alpha1.ConflictKeepPod
 			}
-			c.allowExclude = true // or it overrides in a pod with its mark
 		}
 		index := indexOfCompiled(objects)
 		plain := encodeJSON(tb, pod)
