@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -36,11 +35,7 @@ func (o *lintOptions) lintCluster(ctx context.Context, options lint.Options) (*l
 	if err != nil {
 		return nil, err
 	}
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	options.Resources, err = lintResourcesOfCluster(client)
+	options.Resources, err = lintResourcesOfCluster(config)
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		err = nil // the rule says that it does not know them
 	}

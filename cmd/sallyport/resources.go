@@ -5,11 +5,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -93,17 +95,30 @@ func twins(a, b schema.GroupVersionResource) bool {
 	return ofEvents(a) && ofEvents(b)
 }
 
+// discover asks the API server which resources there are, and which groups' own servers do
+// not answer.
+func discover(config *rest.Config) (lists []*metav1.APIResourceList, silent []schema.GroupVersion, err error) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, lists, err = client.ServerGroupsAndResources()
+	var partial *discovery.ErrGroupDiscoveryFailed
+	if errors.As(err, &partial) {
+		return lists, slices.Collect(maps.Keys(partial.Groups)), nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("asking the API server which resources there are: %w", err)
+	}
+	return lists, nil, nil
+}
+
 // resourcesOfCluster asks the API server. Groups whose own server does not answer are
 // left out.
 func resourcesOfCluster(config *rest.Config) (*resources, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(config)
+	lists, _, err := discover(config)
 	if err != nil {
 		return nil, err
-	}
-	_, lists, err := client.ServerGroupsAndResources()
-	var partial *discovery.ErrGroupDiscoveryFailed
-	if err != nil && !errors.As(err, &partial) {
-		return nil, fmt.Errorf("asking the API server which resources there are: %w", err)
 	}
 	out := &resources{short: map[string][]string{}}
 	for _, list := range lists {
@@ -181,10 +196,9 @@ func (r *resources) forLint() *lint.Resources {
 
 // lintResourcesOfCluster are all that the API server has, with sub-resources. Of a group
 // whose own server does not answer it knows nothing.
-func lintResourcesOfCluster(client discovery.DiscoveryInterface) (*lint.Resources, error) {
-	_, lists, err := client.ServerGroupsAndResources()
-	var partial *discovery.ErrGroupDiscoveryFailed
-	if err != nil && !errors.As(err, &partial) {
+func lintResourcesOfCluster(config *rest.Config) (*lint.Resources, error) {
+	lists, silent, err := discover(config)
+	if err != nil {
 		return nil, err
 	}
 	out := &lint.Resources{ByGroup: map[string][]string{}, Complete: true}
@@ -197,10 +211,8 @@ func lintResourcesOfCluster(client discovery.DiscoveryInterface) (*lint.Resource
 			out.ByGroup[version.Group] = append(out.ByGroup[version.Group], resource.Name)
 		}
 	}
-	if partial != nil {
-		for version := range partial.Groups {
-			out.ByGroup[version.Group] = nil
-		}
+	for _, version := range silent {
+		out.ByGroup[version.Group] = nil
 	}
 	return out, nil
 }
