@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command controlplane builds the Kubernetes control plane that the tests, the
-// demo and the benchmarks run against, from the Go modules pinned in the go.mod
-// beside it, and prints the folder that holds the binaries as its last line.
+// Command controlplane gets the Kubernetes control plane that the tests, the
+// demo and the benchmarks run against, and prints the folder that holds the binaries as
+// its last line. etcd, kube-apiserver and kubectl are downloaded if they are published for
+// envtest and the network has them, which is decided in seconds; unless SALLYPORT_CONTROLPLANE
+// is "build". All else is built from the Go modules pinned in the go.mod beside it.
 // kwok, which plays nodes and running pods, comes from the go.mod in ../kwok:
 // its requirements do not go together with those of Kubernetes. e2e.test, the suite that
 // Kubernetes tests itself with, comes from that in ../conformance, which nobody needs
 // who does not run it.
 //
-// Usage: go run . [-kubernetes RELEASE] [etcd kube-apiserver kubectl ...]
+// Usage: go run . [-kubernetes RELEASE] [-index URL] [-plan] [etcd kube-apiserver kubectl ...]
 //
 // Without -kubernetes it is the release of the go.mod here; others are pinned by those
-// in versions.
+// in versions. With -plan it only says what it would do, and how long that takes.
 //
 // Binaries are cached outside the tree, keyed by everything that decides their
 // content, so that a second run takes milliseconds. KUBEBUILDER_ASSETS, if set,
@@ -19,6 +21,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -62,7 +65,9 @@ const buildTag = "conformance"
 var basic = []string{"etcd", "kube-apiserver", "kubectl"}
 
 func main() {
-	dir, err := run(os.Args[1:])
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	dir, err := run(ctx, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "controlplane:", err)
 		os.Exit(1)
@@ -70,11 +75,17 @@ func main() {
 	fmt.Println(dir)
 }
 
-func run(args []string) (string, error) {
+func run(ctx context.Context, args []string) (string, error) {
 	flags := flag.NewFlagSet("controlplane", flag.ContinueOnError)
 	wantedRelease := flags.String("kubernetes", "", "release of Kubernetes, as 1.36.3 or 1.36")
+	index := flags.String("index", publishedIndex, "what lists the binaries that can be downloaded")
+	plan := flags.Bool("plan", false, "only say what would be done")
 	if err := flags.Parse(args); err != nil {
 		return "", err
+	}
+	mode := os.Getenv("SALLYPORT_CONTROLPLANE")
+	if mode != "" && mode != "build" {
+		return "", fmt.Errorf("SALLYPORT_CONTROLPLANE=%s: set it to build, or unset it to download what is published", mode)
 	}
 	names := flags.Args()
 	if len(names) == 0 {
@@ -106,6 +117,9 @@ func run(args []string) (string, error) {
 				return "", fmt.Errorf("KUBEBUILDER_ASSETS=%s holds no %s; unset it to build one", dir, c.name)
 			}
 		}
+		if *plan {
+			return "control plane: the one in " + dir, nil
+		}
 		return dir, nil
 	}
 
@@ -125,6 +139,9 @@ func run(args []string) (string, error) {
 			missing = append(missing, c)
 		}
 	}
+	if *plan {
+		return describe(of, missing, mode), nil
+	}
 	if len(missing) == 0 {
 		return dir, nil
 	}
@@ -137,11 +154,28 @@ func run(args []string) (string, error) {
 	}
 	defer unlock()
 
+	// Another process may have put some into place while we waited for the lock.
+	missing = slices.DeleteFunc(missing, func(c component) bool { return inPlace(filepath.Join(dir, c.name), targets[c.name]) })
+	if mode != "build" && slices.ContainsFunc(missing, component.isPublished) {
+		a, err := findArchive(ctx, *index, of, decideWithin)
+		if err == nil {
+			err = download(ctx, a, of, dir)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "Nothing to download (%v): building it.\n", err)
+		} else {
+			missing = slices.DeleteFunc(missing, component.isPublished)
+		}
+	}
+	if len(missing) == 0 {
+		return dir, nil
+	}
+
 	fmt.Fprintf(os.Stderr, "Building %d control plane component(s) of Kubernetes %s from Go modules, once; cached in %s\n", len(missing), of.version, dir)
 	for i, c := range missing {
 		target := targets[c.name]
 		if !present(target) { // else another process built it while we waited for the lock
-			if err := build(c, of, target, fmt.Sprintf("[%d/%d]", i+1, len(missing))); err != nil {
+			if err := build(ctx, c, of, target, fmt.Sprintf("[%d/%d]", i+1, len(missing))); err != nil {
 				return "", err
 			}
 		}
@@ -150,6 +184,27 @@ func run(args []string) (string, error) {
 		}
 	}
 	return dir, nil
+}
+
+func (c component) isPublished() bool { return slices.Contains(published, c.name) }
+
+// describe says what happens to those that are missing, for the person who waits.
+func describe(of release, missing []component, mode string) string {
+	plane := "control plane of Kubernetes " + of.version + ": "
+	if len(missing) == 0 {
+		return plane + "in the cache"
+	}
+	var times []string
+	download := false
+	for _, c := range missing {
+		times = append(times, c.name+" "+c.duration)
+		download = download || mode != "build" && c.isPublished()
+	}
+	built := "built once, on two cores " + strings.Join(times, ", ")
+	if download {
+		return plane + strings.Join(published, ", ") + " downloaded if they are published and the network has them; else " + built
+	}
+	return plane + built
 }
 
 // target is the file that the component is built to. One that a go.mod of its
@@ -234,13 +289,13 @@ func (c component) ldflags(of release) string {
 }
 
 // build compiles one component and moves it into place only when it is whole.
-func build(c component, of release, target, progress string) error {
+func build(ctx context.Context, c component, of release, target, progress string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
 	tmp := target + ".partial"
 	defer func() { _ = os.Remove(tmp) }()
-	cmd := exec.Command("go", "build", "-trimpath", "-modfile", c.modFile(of), "-tags", buildTag, "-ldflags", c.ldflags(of), "-o", tmp, c.pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-modfile", c.modFile(of), "-tags", buildTag, "-ldflags", c.ldflags(of), "-o", tmp, c.pkg)
 	cmd.Dir = c.module
 	if c.module == "" {
 		cmd.Dir = of.folder
@@ -256,19 +311,16 @@ func build(c component, of release, target, progress string) error {
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(interrupted)
 	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
 			fmt.Fprint(os.Stderr, ".")
-		case sig := <-interrupted:
-			_ = cmd.Process.Kill()
-			return errors.Join(fmt.Errorf("building %s: stopped by %s", c.name, sig), <-done)
 		case err := <-done:
+			if ctx.Err() != nil {
+				return fmt.Errorf("building %s: interrupted", c.name)
+			}
 			if err != nil {
 				fmt.Fprintln(os.Stderr, " failed")
 				return fmt.Errorf("building %s: %w\n%s", c.name, err, stderr.String())

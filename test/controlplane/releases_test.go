@@ -120,7 +120,7 @@ func TestMistakesAreSaid(t *testing.T) {
 		"a folder that holds no API server": {nil, "holds no etcd"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := run(tc.args); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := run(t.Context(), tc.args); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
