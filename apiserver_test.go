@@ -220,7 +220,7 @@ func run(t *testing.T, app *sallyport.App, settings sallyport.Settings) {
 	})
 }
 
-func TestControllersWithoutTheWebhooks(t *testing.T) {
+func TestControllersWithoutTheWebhooksOnARealAPIServer(t *testing.T) {
 	client := sallyporttest.StartAPIServer(t)
 	started := make(chan struct{})
 	app, err := sallyport.New("alone",

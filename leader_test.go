@@ -59,7 +59,7 @@ func (c *candidate) await(t *testing.T, leading bool) {
 	}
 }
 
-func TestLeaderElection(t *testing.T) {
+func TestLeaderElectionOnARealAPIServer(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(sallyporttest.StartAPIServer(t)).CoordinationV1()
 	leases := client.Leases(metav1.NamespaceDefault)
 	holder := func(t *testing.T, name string) string {

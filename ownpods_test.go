@@ -24,7 +24,7 @@ import (
 // server's own ones, in a namespace that others use too. Nobody answers the webhook, which
 // fails closed: what it is asked about is refused. The label alone gets no pod of another
 // namespace past it.
-func TestOwnPodsAreLeftAloneInASharedNamespace(t *testing.T) {
+func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(sallyporttest.StartAPIServer(t))
 	for _, name := range []string{"shared", "elsewhere"} {
 		if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {

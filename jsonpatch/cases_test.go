@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !race
-
 package jsonpatch
 
-// cases is how many random cases each property of Diff is tried with.
-const cases = 10_000
+import (
+	"flag"
+	"strconv"
+	"testing"
+)
+
+// cases is how many random cases each property of Diff is tried with: five times the flag
+// -rapid.checks, which is 100 by default and tens of thousands in `make nightly`.
+func cases(t *testing.T) uint64 {
+	t.Helper()
+	checks, err := strconv.ParseUint(flag.Lookup("rapid.checks").Value.String(), 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 5 * checks
+}

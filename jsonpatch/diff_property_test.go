@@ -24,11 +24,13 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-func TestDiffOfPods(t *testing.T)            { testDiff[corev1.Pod](t, cases) }
-func TestDiffOfDeployments(t *testing.T)     { testDiff[appsv1.Deployment](t, cases) }
-func TestDiffOfCustomResources(t *testing.T) { testDiff[customResource](t, cases) }
+func TestDiffOfPods(t *testing.T)            { testDiff[corev1.Pod](t, cases(t)) }
+func TestDiffOfDeployments(t *testing.T)     { testDiff[appsv1.Deployment](t, cases(t)) }
+func TestDiffOfCustomResources(t *testing.T) { testDiff[customResource](t, cases(t)) }
 
-func TestDiffOfEverythingThatEncodingJSONHasARuleFor(t *testing.T) { testDiff[everything](t, cases/4) }
+func TestDiffOfEverythingThatEncodingJSONHasARuleFor(t *testing.T) {
+	testDiff[everything](t, cases(t)/4)
+}
 
 func testDiff[T any](t *testing.T, cases uint64) {
 	t.Parallel()
@@ -113,7 +115,7 @@ func wantSame(t *testing.T, patch Patch, got, want string) {
 
 func TestDiffOfUnstructuredObjects(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(cases) {
+	for seed := range cases(t) {
 		c := newChanger(seed)
 		before := &unstructured.Unstructured{Object: c.tree(4).(map[string]any)}
 		after := before.DeepCopy()

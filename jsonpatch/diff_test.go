@@ -458,7 +458,7 @@ func TestDiffRawOfLongListsThatAreReversedSendsTheListOrMovesEachElementOnce(t *
 // The encoder must write what encoding/json writes, but for the characters that
 // only HTML minds.
 func TestPlansWriteWhatEncodingJSONWrites(t *testing.T) {
-	for seed := range uint64(cases / 10) {
+	for seed := range cases(t) / 10 {
 		c := newChanger(seed)
 		var v everything
 		c.fill.Fill(&v)

@@ -164,7 +164,7 @@ func TestFilesAreKeptTrue(t *testing.T) {
 }
 
 // kube-apiserver calls webhooks of static manifests, and follows the files.
-func TestAPIServerReadsStaticManifests(t *testing.T) {
+func TestStaticManifestsOnARealAPIServer(t *testing.T) {
 	gates, supported := processtest.StaticManifests(t)
 	if !supported {
 		return

@@ -35,9 +35,9 @@ import (
 // it has.
 const patience = 30 * time.Second
 
-// TestKeeper runs everything against one real API server; each test has objects
+// TestKeeperOnARealAPIServer runs everything against one real API server; each test has objects
 // of its own.
-func TestKeeper(t *testing.T) {
+func TestKeeperOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"creates configurations with a URL and with a service":              testCreates,

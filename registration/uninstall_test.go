@@ -20,7 +20,7 @@ import (
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
-func TestUninstall(t *testing.T) {
+func TestUninstallOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t)
 	for _, test := range []struct {
 		name string

@@ -16,7 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
-func TestStartAPIServer(t *testing.T) {
+func TestRightsAndFlagsOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"},

@@ -4,9 +4,11 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,7 +28,15 @@ import (
 // TestPoliciesWebhookAndReviewAgree draws PodDefaults that can be exported, and pods. Each
 // pod must come out the same of the webhook's handler, of the policies as the API server
 // evaluates them, and of the command review; or all three refuse it.
+//
+// Each check of rapid, of which there are a hundred unless the flag -rapid.checks says
+// otherwise, has podsEach pods.
 func TestPoliciesWebhookAndReviewAgree(t *testing.T) {
+	const podsEach = 3
+	checks, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String())
+	if err != nil {
+		t.Fatal(err)
+	}
 	folder := t.TempDir()
 	var cases, selected, injected, refused int
 	kinds := map[string]int{} // of conflicts
@@ -98,7 +108,7 @@ func TestPoliciesWebhookAndReviewAgree(t *testing.T) {
 		}
 	})
 	t.Logf("%d cases: %d selected, %d injected, %d refused: %v", cases, selected, injected, refused, kinds)
-	if cases < 91*podsEach || injected < cases/10 || refused < cases/20 {
+	if cases < checks*podsEach*9/10 || injected < cases/10 || refused < cases/20 {
 		t.Errorf("%d cases, of which %d were injected and %d refused: they prove little", cases, injected, refused)
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
-func TestPodDefaultOnTheAPIServer(t *testing.T) {
+func TestPodDefaultOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(all(t)...))
 
 	extensions := apiextensionsclient.NewForConfigOrDie(config)

@@ -23,7 +23,7 @@ const migration = "config/migration/storageversionmigration.yaml"
 
 // Kubernetes writes all objects in the new storage version, which it converts with the
 // operator's help, and takes the old one from the definition.
-func TestKubernetesMigratesStoredObjects(t *testing.T) {
+func TestKubernetesMigratesStoredObjectsOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crd(t)))
 	if processtest.KubernetesMinor(t) < 37 { // by default it is served since then
 		if out, err := kubectl(t.Context(), t, config, "create", "-f", migration); err == nil || !strings.Contains(out, `no matches for kind "StorageVersionMigration"`) {

@@ -238,7 +238,7 @@ func migrate(ctx context.Context, t *testing.T, cluster client.Client) {
 // One replica starts cold: the definition has the stanza of one that is gone, with
 // another authority, and the cache of the controller, on which readiness depends, needs
 // 1,000 objects that only this replica can convert.
-func TestACacheOfConvertedObjectsDoesNotWaitForReadiness(t *testing.T) {
+func TestACacheOfConvertedObjectsDoesNotWaitForReadinessOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crd(t)))
 	cluster := clientFor(t, config)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

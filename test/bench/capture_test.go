@@ -12,7 +12,7 @@ import (
 
 // What the recordings show must be what the API server sends today, apart from
 // what it makes up anew each time.
-func TestRecordedReviewsAreCurrent(t *testing.T) {
+func TestRecordedReviewsAreCurrentOnARealAPIServer(t *testing.T) {
 	fresh, err := capture(t.Context())
 	if err != nil {
 		t.Fatal(err)

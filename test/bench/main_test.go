@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/sallyport-io/sallyport/internal/processtest"
 )
 
 // TestMain is main for the servers, which a run starts from its own binary.
@@ -27,9 +29,9 @@ func TestMain(m *testing.M) {
 
 // The quick run starts the API server and all servers, checks their answers and
 // goes through every measurement. What it measures is not looked at.
-func TestQuickRun(t *testing.T) {
+func TestQuickRunOnARealAPIServer(t *testing.T) {
 	var out, log bytes.Buffer
-	if err := run(t.Context(), []string{"-quick", "-json"}, &out, &log); err != nil {
+	if err := run(t.Context(), []string{"-quick", "-json", "-sallyport", processtest.Command(t, "cmd/sallyport")}, &out, &log); err != nil {
 		t.Fatalf("%v\n%s", err, &log)
 	}
 	var got struct {

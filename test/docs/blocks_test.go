@@ -98,8 +98,8 @@ func guides(t *testing.T) []string {
 			out = append(out, document)
 		}
 	}
-	if len(out) < 10 {
-		t.Fatalf("only %d guides are found", len(out))
+	if len(out) == 0 {
+		t.Fatal("no guide is found")
 	}
 	return out
 }

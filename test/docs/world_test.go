@@ -3,7 +3,6 @@
 package docs
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -123,36 +122,19 @@ func (w *world) linkPrograms(t *testing.T) {
 // realPrograms are paths by name; openssl may be missing.
 func (w *world) realPrograms(t *testing.T) map[string]string {
 	t.Helper()
-	built := filepath.Dir(w.programs) + string(filepath.Separator)
-	build := exec.Command("go", "build", "-trimpath", "-o", built, "../../cmd/sallyport", "../../examples/cloud-controller-manager", "../../examples/crontab")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building programs: %v\n%s", err, out)
-	}
+	sallyport := processtest.Command(t, "cmd/sallyport")
 	paths := map[string]string{
-		"sallyport": built + "sallyport", "kubectl-sallyport": built + "sallyport",
-		"cloud-controller-manager": built + "cloud-controller-manager", "crontab": built + "crontab",
+		"sallyport": sallyport, "kubectl-sallyport": sallyport,
+		"cloud-controller-manager": processtest.Command(t, "examples/cloud-controller-manager"), "crontab": processtest.Command(t, "examples/crontab"),
 		"kubectl": filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"),
 	}
 	for _, name := range []string{"helm", "kustomize"} {
-		paths[name] = strings.TrimSpace(output(t, "go", "tool", "-modfile="+filepath.Join(root, "tools", "deploy", "go.mod"), "-n", name))
+		paths[name] = processtest.Tool(t, "tools/deploy", name)
 	}
 	for _, name := range []string{"grep", "openssl"} {
 		paths[name], _ = exec.LookPath(name)
 	}
 	return paths
-}
-
-func output(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	var stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, &stderr)
-	}
-	return string(out)
 }
 
 // shell runs commands in the world, and returns what they print, and their status.

@@ -26,6 +26,7 @@ import (
 // TestPodDefaultsUnderControl has an API server of its own: what it is about counts in
 // the whole cluster.
 func TestPodDefaultsUnderControl(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
 	for _, test := range []struct {
 		name string

@@ -72,6 +72,7 @@ const ownLabel = "app.kubernetes.io/name"
 // testBackstop is the life of the policy that stands in for injection, with the rights
 // that manifests prints.
 func testBackstop(t *testing.T, e *env) {
+	t.Parallel()
 	name := e.namespace(t, "backstop")
 	kubeconfig := e.serviceAccount(t, name)
 	serve := func() *server {

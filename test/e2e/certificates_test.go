@@ -55,6 +55,7 @@ func testLostLease(t *testing.T, e *env) {
 // testPrivatePaths replaces the authority, whose keys make the paths, while pods are
 // created one after the other.
 func testPrivatePaths(t *testing.T, e *env) {
+	t.Parallel()
 	name := e.namespace(t, "private-paths")
 	s := e.serve(t, name, "--authority-secret", name+"/ca", "--ca-propagation", "2s") // private paths are the default
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))

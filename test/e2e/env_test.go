@@ -4,9 +4,6 @@ package e2e
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -35,16 +32,16 @@ type env struct {
 
 // patience is how long anything may take that needs no more than a moment: tests
 // end when it has happened, and fail when it has not after this.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
-// newEnv builds the command, and starts an API server that has our definitions.
+// newEnv starts an API server that has our definitions.
 func newEnv(t *testing.T, options ...sallyporttest.APIServerOption) *env {
 	t.Helper()
 	crds, err := crd.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &env{binary: buildBinary(t)}
+	e := &env{binary: processtest.Command(t, "cmd/sallyport")}
 	e.config = sallyporttest.StartAPIServer(t, append(options, sallyporttest.WithCRDs(crds...))...)
 	e.kubeconfig = sallyporttest.Kubeconfig(t, e.config)
 	types := runtime.NewScheme()
@@ -60,8 +57,10 @@ func newEnv(t *testing.T, options ...sallyporttest.APIServerOption) *env {
 }
 
 // TestSallyport runs everything against one API server. The subtests share it, and
-// each has namespaces and webhook configurations of its own.
+// each has namespaces and webhook configurations of its own. Those that
+// take longest run beside each other, after the others.
 func TestSallyport(t *testing.T) {
+	t.Parallel()
 	// Without a list of disabled plugins ServiceAccount is on, as in any cluster:
 	// it mounts the token that automountServiceAccountToken is about.
 	e := newEnv(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
@@ -101,18 +100,6 @@ func TestSallyport(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, e) })
 	}
-}
-
-// buildBinary builds the command under test as a release is built.
-func buildBinary(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "sallyport")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../cmd/sallyport")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building sallyport: %v\n%s", err, out)
-	}
-	return binary
 }
 
 // namespace makes a namespace with the service account that pods need.

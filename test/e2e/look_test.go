@@ -45,6 +45,7 @@ import (
 // TestLook runs the commands that look at a cluster against one API server of their
 // own: what they say depends on all webhooks there are.
 func TestLook(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	for _, test := range []struct {
 		name string

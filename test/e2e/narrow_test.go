@@ -24,6 +24,7 @@ import (
 
 // TestNarrow has an API server of its own: the keys are those of all PodDefaults in it.
 func TestNarrow(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
 	w := &world{config: e.config}
 	var err error

@@ -30,6 +30,7 @@ const soon = 4 * time.Minute
 // TestOwners creates pods as clusters do: by the controllers of Deployments and
 // StatefulSets, for a node that kwok plays.
 func TestOwners(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	startNode(t, e)
 

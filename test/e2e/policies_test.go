@@ -169,6 +169,7 @@ func (e *env) as(t *testing.T, user string) client.Client {
 }
 
 func testProjectLimit(t *testing.T, e *env) {
+	t.Parallel()
 	name := e.namespace(t, "projectlimit")
 	installProjectRequests(t, e)
 	path := filepath.Join(t.TempDir(), "sallyport.yaml")
@@ -279,6 +280,7 @@ func testProjectRequests(t *testing.T, full, empty client.Client) {
 
 // testReload changes the configuration again and again while pods are created.
 func testReload(t *testing.T, e *env) {
+	t.Parallel()
 	name := e.namespace(t, "reload")
 	path := filepath.Join(t.TempDir(), "sallyport.yaml")
 	imagepull := "- {name: imagepull}\n"

@@ -24,6 +24,7 @@ import (
 // webhook and the other by exported policies. The API server must store the same pods, or
 // refuse them, in both.
 func testPolicyMode(t *testing.T, e *env) {
+	t.Parallel()
 	served, exported := e.namespace(t, "by-webhook"), e.namespace(t, "by-policy")
 	e.serve(t, served)
 	for _, namespace := range []string{served, exported} {

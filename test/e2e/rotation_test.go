@@ -18,12 +18,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
 // TestRotation replaces the authority of three replicas by the command, and checks all
 // the while that what is published accepts what they serve.
 func TestRotation(t *testing.T) {
+	t.Parallel()
 	const namespace, name, host = "rotation", "authority", "webhooks.rotation.svc"
 	config := sallyporttest.StartAPIServer(t)
 	client := kubernetes.NewForConfigOrDie(config)
@@ -119,7 +121,7 @@ func TestRotation(t *testing.T) {
 		}
 	})
 
-	binary, kubeconfig := buildBinary(t), sallyporttest.Kubeconfig(t, config)
+	binary, kubeconfig := processtest.Command(t, "cmd/sallyport"), sallyporttest.Kubeconfig(t, config)
 	command := func(args ...string) (string, error) {
 		args = append([]string{"certificates"}, append(args, "--kubeconfig", kubeconfig, "--authority-secret", namespace+"/"+name)...)
 		out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()

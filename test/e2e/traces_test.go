@@ -77,6 +77,7 @@ func collect(t *testing.T) (s *spans, endpoint string) {
 
 // TestACallIsInTheTraceOfItsRequest has kube-apiserver and sallyport tell one collector.
 func TestACallIsInTheTraceOfItsRequest(t *testing.T) {
+	t.Parallel()
 	traces, endpoint := collect(t)
 	config := filepath.Join(t.TempDir(), "tracing.yaml")
 	if err := os.WriteFile(config, []byte("apiVersion: apiserver.config.k8s.io/v1beta1\nkind: TracingConfiguration\nendpoint: "+endpoint+

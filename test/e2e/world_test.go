@@ -45,6 +45,7 @@ type world struct {
 // way, and what it makes of the answers. The webhooks are the library's, served in this
 // process.
 func TestWhatIsAskedOfWebhooks(t *testing.T) {
+	t.Parallel()
 	w := &world{folder: t.TempDir()}
 	w.configureCallers(t)
 	w.config = sallyporttest.StartAPIServer(t,

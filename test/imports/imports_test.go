@@ -5,12 +5,17 @@
 package imports
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -141,27 +146,43 @@ func covers(list []string, name string) bool {
 	})
 }
 
-// list asks the go command, which knows what is built.
 func list(t *testing.T) []goPackage {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", module+"/...")
-	out, err := cmd.Output()
+	packages, err := listed()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		t.Fatal(err)
+	}
+	return packages
+}
+
+// listed asks the go command, which knows what is built, once for all tests. It keeps the result
+// of a test until something changes that the test itself has read, so every folder is read here.
+var listed = sync.OnceValues(func() ([]goPackage, error) {
+	err := filepath.WalkDir("../..", func(_ string, entry os.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "bin" || entry.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", module+"/...").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
 	}
 	var packages []goPackage
-	decoder := json.NewDecoder(strings.NewReader(string(out)))
-	for {
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var pkg goPackage
 		if err := decoder.Decode(&pkg); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		packages = append(packages, pkg)
 	}
 	if len(packages) < 10 {
-		t.Fatalf("go list found %d packages", len(packages))
+		return nil, fmt.Errorf("go list found %d packages", len(packages))
 	}
-	return packages
-}
+	return packages, nil
+})

@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestTheManagerDefaultsAndValidatesThroughTheOtherServer(t *testing.T) {
+func TestTheManagerDefaultsAndValidatesOnARealAPIServer(t *testing.T) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	decode(t, read(t, "../config/crd/fleet.example.com_captains.yaml"), &crd)
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(&crd))

@@ -48,12 +48,7 @@ type cluster struct {
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{assets: os.Getenv("KUBEBUILDER_ASSETS"), binary: filepath.Join(t.TempDir(), "sallyport")}
-	build := exec.Command("go", "build", "-trimpath", "-o", c.binary, "../../../cmd/sallyport")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building sallyport: %v\n%s", err, out)
-	}
+	c := &cluster{assets: os.Getenv("KUBEBUILDER_ASSETS"), binary: processtest.Command(t, "cmd/sallyport")}
 	c.config = sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(fluid.Definitions("CacheRuntime")...))
 	c.kubeconfig = sallyporttest.Kubeconfig(t, c.config)
 	var err error

@@ -53,6 +53,7 @@ type newUser struct {
 // The API server calls them through the chart's Service, if this machine has an address
 // that endpoints may have; else by a URL.
 func TestAsANewUser(t *testing.T) {
+	t.Parallel()
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"),
 		sallyporttest.WithAPIServerFlag("enable-aggregator-routing", "true")) // nobody answers at the address of a Service
 	u := &newUser{

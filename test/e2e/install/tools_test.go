@@ -15,30 +15,22 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/sallyport-io/sallyport/internal/processtest"
 )
 
 const top = "../../.."
 
-// tool builds a command that tools/deploy pins, and returns its path in the cache.
+// tool is a command that tools/deploy pins.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	path, err := exec.Command("go", "tool", "-modfile="+filepath.Join(top, "tools/deploy/go.mod"), "-n", name).Output()
-	if err != nil {
-		t.Fatalf("building %s: %v", name, withStderr(err))
-	}
-	return strings.TrimSpace(string(path))
+	return processtest.Tool(t, "tools/deploy", name)
 }
 
-// sallyport builds the command under test.
+// sallyport is the command under test.
 func sallyport(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "sallyport")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, top+"/cmd/sallyport")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building sallyport: %v\n%s", err, out)
-	}
-	return binary
+	return processtest.Command(t, "cmd/sallyport")
 }
 
 func withStderr(err error) string {

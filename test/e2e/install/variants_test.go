@@ -158,6 +158,7 @@ var kustomizations = map[string]struct {
 // TestEveryVariantIsWhatManifestsPrintsAndTheAPIServerTakesIt renders with Helm and
 // kustomize themselves.
 func TestEveryVariantIsWhatManifestsPrintsAndTheAPIServerTakesIt(t *testing.T) {
+	t.Parallel()
 	helm, kustomize, binary := tool(t, "helm"), tool(t, "kustomize"), sallyport(t)
 	server := connect(t, sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(otherDefinitions(t)...)))
 	for _, name := range []string{system, "kubeflow"} {

@@ -33,8 +33,8 @@ func (r recorder) Delete(any) error                      { return nil }
 func (r recorder) Replace(objects []any, _ string) error { r.replaced <- objects; return nil }
 func (r recorder) Resync() error                         { return nil }
 
-// TestEveryPageIsRead has more objects than a page takes, and one that comes later.
-func TestEveryPageIsRead(t *testing.T) {
+// TestEveryPageIsReadOnARealAPIServer has more objects than a page takes, and one that comes later.
+func TestEveryPageIsReadOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t)
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)

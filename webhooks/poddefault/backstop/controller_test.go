@@ -154,8 +154,8 @@ func (c *testCluster) await(t *testing.T, namespace, what string, want seen) {
 	}
 }
 
-// TestIndexesOnAnAPIServer is the life of indexes.
-func TestIndexesOnAnAPIServer(t *testing.T) {
+// TestIndexesOnARealAPIServer is the life of indexes.
+func TestIndexesOnARealAPIServer(t *testing.T) {
 	c := start(t)
 	c.namespace(t, "team-a", map[string]string{"team": "a"})
 	c.namespace(t, "team-b", map[string]string{"team": "b"})

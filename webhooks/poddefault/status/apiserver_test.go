@@ -172,9 +172,9 @@ func onServer(name, label, value string) *kubeflowv1alpha1.PodDefault {
 	return pd
 }
 
-// TestStatusesOnAnAPIServer is the life of statuses: of a thousand objects that are
+// TestStatusesOnARealAPIServer is the life of statuses: of a thousand objects that are
 // written at once, of one that is corrected, and of a replica that takes over.
-func TestStatusesOnAnAPIServer(t *testing.T) {
+func TestStatusesOnARealAPIServer(t *testing.T) {
 	crds, err := crd.All()
 	if err != nil {
 		t.Fatal(err)

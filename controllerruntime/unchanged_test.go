@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package admission_test
+package controllerruntime_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -52,21 +53,45 @@ func (plainRules) ValidateUpdate(context.Context, runtime.Object, runtime.Object
 }
 func (plainRules) ValidateDelete(context.Context, runtime.Object) ([]string, error) { return nil, nil }
 
+// reviewOfPod is about the pod a, which runs image i, and before an update image old.
+func reviewOfPod(operation admissionv1.Operation) *admissionv1.AdmissionRequest {
+	req := &admissionv1.AdmissionRequest{UID: "u", Operation: operation, Name: "a", Namespace: "team", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}}
+	pod := func(image string) []byte {
+		return []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"team"},"spec":{"containers":[{"name":"c","image":"` + image + `"}]}}`)
+	}
+	if operation != admissionv1.Delete {
+		req.Object.Raw = pod("i")
+	}
+	if operation != admissionv1.Create {
+		req.OldObject.Raw = pod("old")
+	}
+	return req
+}
+
+func handle(t *testing.T, h admission.Handler, req *admissionv1.AdmissionRequest) *admission.Response {
+	t.Helper()
+	resp, err := h.Handle(t.Context(), req)
+	if err != nil || resp == nil {
+		t.Fatalf("response %v, fault %v", resp, err)
+	}
+	return resp
+}
+
 func TestTypesOfControllerRuntimeServeUnchanged(t *testing.T) {
-	if resp := allowed(t, admission.MutateWith(podRules{}), podRequest(admissionv1.Create)); len(resp.Patch) != 1 {
+	if resp := handle(t, admission.MutateWith(podRules{}), reviewOfPod(admissionv1.Create)); !resp.Allowed || len(resp.Patch) != 1 {
 		t.Errorf("patch %s", resp.Patch.AppendJSON(nil))
 	}
 	validator := admission.ValidateWith(podRules{})
 	for operation, want := range map[admissionv1.Operation]string{
 		admissionv1.Create: "create a", admissionv1.Update: "update old i", admissionv1.Delete: "delete",
 	} {
-		resp := handle(t, validator, podRequest(operation))
+		resp := handle(t, validator, reviewOfPod(operation))
 		if !reflect.DeepEqual(resp.Warnings, []string{want}) || resp.Allowed != (operation != admissionv1.Delete) {
 			t.Errorf("%s: %+v", operation, resp)
 		}
 	}
-	resp := allowed(t, admission.ValidateWith(plainRules{}, admission.As(&corev1.Pod{})), podRequest(admissionv1.Create))
-	if !reflect.DeepEqual(resp.Warnings, []string{"a"}) {
+	resp := handle(t, admission.ValidateWith(plainRules{}, admission.As(&corev1.Pod{})), reviewOfPod(admissionv1.Create))
+	if !resp.Allowed || !reflect.DeepEqual(resp.Warnings, []string{"a"}) {
 		t.Errorf("warnings %q", resp.Warnings)
 	}
 }
