@@ -10,9 +10,8 @@ func (m *merge) auditAll(p *pod, chosen choice, skipped []skip) {
 	enforced := choice{labels: chosen.labels, added: chosen.added, namespace: chosen.namespace}
 	for _, c := range chosen.objects {
 		if c.audit {
-			copied := *c
-			copied.audit = false
-			c = &copied
+			c = &Compiled{identity: c.identity, additions: c.additions}
+			c.audit = false
 		}
 		enforced.objects = append(enforced.objects, c)
 	}

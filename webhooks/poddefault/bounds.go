@@ -28,6 +28,9 @@ const (
 	maxElements = 20_000
 	// maxObjects is how many objects may select one pod.
 	maxObjects = 500
+	// maxSelected is how many bytes of JSON their specs may have, all together. They are
+	// decoded when a pod selects them for the first time.
+	maxSelected = 4 << 20
 	// maxLabelRounds is how often labels that objects add may select further objects.
 	maxLabelRounds = 16
 	// maxWork is how much may be compared. The unit is a byte of JSON that is decoded;

@@ -27,20 +27,52 @@ import (
 // is of what is allowed and most likely not meant. Neither holds values of env
 // variables or annotations.
 func Check(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (mistakes field.ErrorList, warnings []string) {
-	if mistakes = limits(spec, path); len(mistakes) > 0 {
+	if mistakes = limits(spec, len(encodedSpec(spec)), path); len(mistakes) > 0 {
 		return mistakes, nil
 	}
 	c := checker{spec: spec}
-	c.fields(specPlan(), reflect.ValueOf(spec).Elem(), path)
+	c.rules(path)
+	c.placeholders(path)
+	c.suspicions(path)
+	return c.mistakes, c.warnings
+}
+
+// mistakesOf are those of a spec within [limits]. Most have none, and are looked at
+// without a path: to make one for each field takes longer than to look.
+func mistakesOf(spec *kubeflowv1alpha1.PodDefaultSpec) field.ErrorList {
+	c := checker{spec: spec}
+	if c.rules(nil); len(c.mistakes) == 0 {
+		return nil
+	}
+	c = checker{spec: spec}
+	c.rules(field.NewPath("spec"))
+	return c.mistakes
+}
+
+// rules looks for mistakes, and for those warnings that are about the same.
+func (c *checker) rules(path *field.Path) {
+	c.fields(specPlan(), reflect.ValueOf(c.spec).Elem(), path)
 	c.maps(path)
 	c.lists(path)
 	c.containers(path)
 	c.choices(path)
 	c.scheduling(path)
 	c.podFields(path)
-	c.placeholders(path)
-	c.suspicions(path)
-	return c.mistakes, c.warnings
+}
+
+// child and index are below a path; nil if there is none.
+func child(path *field.Path, name string) *field.Path {
+	if path == nil {
+		return nil
+	}
+	return path.Child(name)
+}
+
+func index(path *field.Path, i int) *field.Path {
+	if path == nil {
+		return nil
+	}
+	return path.Index(i)
 }
 
 // CheckCluster reports the mistakes that a ClusterPodDefault can have beyond those of
@@ -115,7 +147,7 @@ func (c *checker) container(path *field.Path, init bool, t *corev1.Container, at
 		}
 		for i, policy := range t.ResizePolicy {
 			if policy.RestartPolicy == corev1.RestartContainer {
-				c.invalid(at.Child("resizePolicy").Index(i).Child("restartPolicy"), policy.RestartPolicy, "an init container may have it with restartPolicy: Always alone")
+				c.invalid(index(child(at, "resizePolicy"), i).Child("restartPolicy"), policy.RestartPolicy, "an init container may have it with restartPolicy: Always alone")
 			}
 		}
 	}
@@ -127,24 +159,24 @@ func (c *checker) volumesOf(path, at *field.Path, env []corev1.EnvVar, mounts []
 	volume := func(name string, ok func(*corev1.Volume) bool, at *field.Path, want string) {
 		for i := range c.spec.Volumes {
 			if v := &c.spec.Volumes[i]; v.Name == name && !ok(v) {
-				c.invalid(at, name, "%s must be %s", path.Child("volumes").Index(i), want)
+				c.invalid(at, name, "%s must be %s", index(child(path, "volumes"), i), want)
 			}
 		}
 	}
 	for i, device := range devices {
 		volume(device.Name, func(v *corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil },
-			at.Child("volumeDevices").Index(i).Child("name"), "a persistentVolumeClaim or ephemeral")
+			index(child(at, "volumeDevices"), i).Child("name"), "a persistentVolumeClaim or ephemeral")
 	}
 	for i, e := range env {
 		if e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil {
 			volume(e.ValueFrom.FileKeyRef.VolumeName, func(v *corev1.Volume) bool { return v.EmptyDir != nil || v.VolumeSource == (corev1.VolumeSource{}) },
-				at.Child("env").Index(i).Child("valueFrom", "fileKeyRef", "volumeName"), "an emptyDir")
+				index(child(at, "env"), i).Child("valueFrom", "fileKeyRef", "volumeName"), "an emptyDir")
 		}
 	}
 	for i, mount := range mounts {
 		if len(mount.BindMountOptions) > 0 {
 			volume(mount.Name, func(v *corev1.Volume) bool { return v.Image == nil },
-				at.Child("volumeMounts").Index(i).Child("bindMountOptions"), "no image")
+				index(child(at, "volumeMounts"), i).Child("bindMountOptions"), "no image")
 		}
 	}
 }
@@ -155,18 +187,24 @@ func (c *checker) maps(path *field.Path) {
 		field  string
 		values map[string]string
 	}{{"labels", c.spec.Labels}, {"nodeSelector", c.spec.NodeSelector}} {
+		if len(m.values) == 0 {
+			continue
+		}
 		for _, key := range slices.Sorted(maps.Keys(m.values)) {
-			c.invalidEach(path.Child(m.field), key, validation.IsQualifiedName(key))
-			c.invalidEach(path.Child(m.field).Key(key), field.OmitValueType{}, validation.IsValidLabelValue(m.values[key]))
+			c.invalidEach(child(path, m.field), key, validation.IsQualifiedName(key))
+			c.invalidEach(child(path, m.field).Key(key), field.OmitValueType{}, validation.IsValidLabelValue(m.values[key]))
 		}
 	}
-	c.readAnnotations(path.Child("annotations"), c.spec.Annotations)
+	if len(c.spec.Annotations) == 0 {
+		return
+	}
+	c.readAnnotations(child(path, "annotations"), c.spec.Annotations)
 	for _, key := range slices.Sorted(maps.Keys(c.spec.Annotations)) {
 		// The API server compares without regard to case.
-		c.invalidEach(path.Child("annotations"), key, validation.IsQualifiedName(strings.ToLower(key)))
+		c.invalidEach(child(path, "annotations"), key, validation.IsQualifiedName(strings.ToLower(key)))
 		for _, own := range []string{MarkPrefix, ClusterMarkPrefix, SkipPrefix, DecisionsAnnotation, limitRangerAnnotation} {
 			if strings.HasPrefix(key, own) {
-				c.mistakes = append(c.mistakes, field.Forbidden(path.Child("annotations").Key(key), "it is an annotation by which others say what they did to the pod"))
+				c.mistakes = append(c.mistakes, field.Forbidden(child(path, "annotations").Key(key), "it is an annotation by which others say what they did to the pod"))
 			}
 		}
 	}
@@ -175,11 +213,14 @@ func (c *checker) maps(path *field.Path) {
 // unique reports elements whose key another one before them has. One that is the same
 // as that one adds nothing, and is only warned of.
 func unique[T any](c *checker, path *field.Path, keyField string, list []T, key func(*T) string) {
+	if len(list) < 2 {
+		return
+	}
 	seen := make(map[string]int, len(list))
 	for i := range list {
 		k := key(&list[i])
 		first, twice := seen[k]
-		switch at := path.Index(i); {
+		switch at := index(path, i); {
 		case !twice:
 			seen[k] = i
 		case equality.Semantic.DeepEqual(list[first], list[i]):
@@ -192,14 +233,14 @@ func unique[T any](c *checker, path *field.Path, keyField string, list []T, key 
 
 func (c *checker) lists(path *field.Path) {
 	s := c.spec
-	unique(c, path.Child("env"), "name", s.Env, func(e *corev1.EnvVar) string { return e.Name })
-	unique(c, path.Child("volumes"), "name", s.Volumes, func(v *corev1.Volume) string { return v.Name })
-	unique(c, path.Child("volumeMounts"), "mountPath", s.VolumeMounts, func(m *corev1.VolumeMount) string { return m.MountPath })
-	unique(c, path.Child("volumeDevices"), "devicePath", s.VolumeDevices, func(d *corev1.VolumeDevice) string { return d.DevicePath })
-	unique(c, path.Child("volumeDevices"), "name", s.VolumeDevices, func(d *corev1.VolumeDevice) string { return d.Name })
+	unique(c, child(path, "env"), "name", s.Env, func(e *corev1.EnvVar) string { return e.Name })
+	unique(c, child(path, "volumes"), "name", s.Volumes, func(v *corev1.Volume) string { return v.Name })
+	unique(c, child(path, "volumeMounts"), "mountPath", s.VolumeMounts, func(m *corev1.VolumeMount) string { return m.MountPath })
+	unique(c, child(path, "volumeDevices"), "devicePath", s.VolumeDevices, func(d *corev1.VolumeDevice) string { return d.DevicePath })
+	unique(c, child(path, "volumeDevices"), "name", s.VolumeDevices, func(d *corev1.VolumeDevice) string { return d.Name })
 	c.mountsAndDevices(path, s.VolumeMounts, s.VolumeDevices)
 	c.volumesOf(path, path, s.Env, s.VolumeMounts, s.VolumeDevices)
-	unique(c, path.Child("ports"), "containerPort", s.Ports, func(p *corev1.ContainerPort) string {
+	unique(c, child(path, "ports"), "containerPort", s.Ports, func(p *corev1.ContainerPort) string {
 		protocol := p.Protocol
 		if protocol == "" {
 			protocol = corev1.ProtocolTCP
@@ -207,19 +248,22 @@ func (c *checker) lists(path *field.Path) {
 		return strconv.Itoa(int(p.ContainerPort)) + "/" + string(protocol)
 	})
 	c.portsOfPod(path)
-	unique(c, path.Child("hostAliases"), "ip", s.HostAliases, func(a *corev1.HostAlias) string { return a.IP })
+	unique(c, child(path, "hostAliases"), "ip", s.HostAliases, func(a *corev1.HostAlias) string { return a.IP })
 }
 
 // portsOfPod checks what ports share: their names those of one container, the ports of the
 // node those of all containers, but of each init container by itself.
 func (c *checker) portsOfPod(path *field.Path) {
+	if len(c.spec.Ports)+len(c.spec.Sidecars)+len(c.spec.InitContainers) == 0 {
+		return
+	}
 	names := map[string]string{}
 	taken := map[string]bool{}
 	take := func(at *field.Path, ports []corev1.ContainerPort, taken map[string]bool) {
 		for i, port := range ports {
 			key := fmt.Sprintf("%s/%s/%d", cmp.Or(port.Protocol, corev1.ProtocolTCP), port.HostIP, port.HostPort)
 			if port.HostPort != 0 && taken[key] {
-				c.mistakes = append(c.mistakes, field.Duplicate(at.Index(i).Child("hostPort"), port.HostPort))
+				c.mistakes = append(c.mistakes, field.Duplicate(index(at, i).Child("hostPort"), port.HostPort))
 			}
 			taken[key] = true
 		}
@@ -228,61 +272,61 @@ func (c *checker) portsOfPod(path *field.Path) {
 	for i, port := range c.spec.Ports {
 		key := strconv.Itoa(int(port.ContainerPort)) + string(cmp.Or(port.Protocol, corev1.ProtocolTCP))
 		if other, there := names[port.Name]; there && port.Name != "" && other != key {
-			c.mistakes = append(c.mistakes, field.Duplicate(path.Child("ports").Index(i).Child("name"), port.Name))
+			c.mistakes = append(c.mistakes, field.Duplicate(index(child(path, "ports"), i).Child("name"), port.Name))
 		}
 		names[port.Name] = key
 		if !twins[port] {
-			take(path.Child("ports"), c.spec.Ports[i:i+1], taken)
+			take(child(path, "ports"), c.spec.Ports[i:i+1], taken)
 		}
 		twins[port] = true
 	}
 	for i := range c.spec.Sidecars {
-		take(path.Child("sidecars").Index(i).Child("ports"), c.spec.Sidecars[i].Ports, taken)
+		take(index(child(path, "sidecars"), i).Child("ports"), c.spec.Sidecars[i].Ports, taken)
 	}
 	for i := range c.spec.InitContainers {
-		take(path.Child("initContainers").Index(i).Child("ports"), c.spec.InitContainers[i].Ports, map[string]bool{})
+		take(index(child(path, "initContainers"), i).Child("ports"), c.spec.InitContainers[i].Ports, map[string]bool{})
 	}
 }
 
 func (c *checker) containers(path *field.Path) {
 	name := func(container *corev1.Container) string { return container.Name }
-	unique(c, path.Child("initContainers"), "name", c.spec.InitContainers, name)
-	unique(c, path.Child("sidecars"), "name", c.spec.Sidecars, name)
+	unique(c, child(path, "initContainers"), "name", c.spec.InitContainers, name)
+	unique(c, child(path, "sidecars"), "name", c.spec.Sidecars, name)
 	for _, list := range []struct {
 		field      string
 		containers []corev1.Container
 	}{{"initContainers", c.spec.InitContainers}, {"sidecars", c.spec.Sidecars}} {
 		for i := range list.containers {
-			c.container(path, list.field == "initContainers", &list.containers[i], path.Child(list.field).Index(i))
-			at := path.Child(list.field).Index(i).Child("name")
+			c.container(path, list.field == "initContainers", &list.containers[i], index(child(path, list.field), i))
+			at := index(child(path, list.field), i).Child("name")
 			if list.field == "sidecars" && slices.ContainsFunc(c.spec.InitContainers, func(other corev1.Container) bool { return other.Name == list.containers[i].Name }) {
 				c.invalid(at, list.containers[i].Name, "the name stands in initContainers too; choose another for one of them")
 			}
 		}
 	}
-	at := path.Child("positions")
+	at := child(path, "positions")
 	unique(c, at, "name", c.spec.Positions, func(p *kubeflowv1alpha1.ContainerPosition) string { return p.Name })
 	for i, position := range c.spec.Positions {
-		at := at.Index(i)
+		at := index(at, i)
 		brings := func(list []corev1.Container) bool {
 			return slices.ContainsFunc(list, func(container corev1.Container) bool { return container.Name == position.Name })
 		}
 		if !brings(c.spec.InitContainers) && !brings(c.spec.Sidecars) {
-			c.mistakes = append(c.mistakes, field.NotFound(at.Child("name"), position.Name))
+			c.mistakes = append(c.mistakes, field.NotFound(child(at, "name"), position.Name))
 		}
 		relative := position.Place == kubeflowv1alpha1.PlaceBefore || position.Place == kubeflowv1alpha1.PlaceAfter
 		switch {
 		case relative && position.Container == "":
-			c.required(at.Child("container"), "Before and After refer to a container")
+			c.required(child(at, "container"), "Before and After refer to a container")
 		case relative && position.Container == position.Name:
-			c.invalid(at.Child("container"), position.Container, "a container cannot be put beside itself")
+			c.invalid(child(at, "container"), position.Container, "a container cannot be put beside itself")
 		case !relative && position.Container != "":
-			c.invalid(at.Child("container"), position.Container, "only Before and After refer to a container")
+			c.invalid(child(at, "container"), position.Container, "only Before and After refer to a container")
 		}
 		if position.Place == "" {
-			c.required(at.Child("place"), "choose First, Last, Before or After")
+			c.required(child(at, "place"), "choose First, Last, Before or After")
 		}
-		c.oneOf(at.Child("place"), string(position.Place), "First", "Last", "Before", "After")
+		c.oneOf(child(at, "place"), string(position.Place), "First", "Last", "Before", "After")
 	}
 }
 
@@ -294,20 +338,20 @@ func (c *checker) oneOf(path *field.Path, value string, choices ...string) {
 }
 
 func (c *checker) choices(path *field.Path) {
-	c.oneOf(path.Child("conflictPolicy"), string(c.spec.ConflictPolicy), "Deny", "KeepPod", "Override", "Skip")
-	c.oneOf(path.Child("mode"), string(c.spec.Mode), "Enforce", "Audit")
-	c.invalidEach(path.Child("exclusiveGroup"), c.spec.ExclusiveGroup, validation.IsValidLabelValue(c.spec.ExclusiveGroup))
+	c.oneOf(child(path, "conflictPolicy"), string(c.spec.ConflictPolicy), "Deny", "KeepPod", "Override", "Skip")
+	c.oneOf(child(path, "mode"), string(c.spec.Mode), "Enforce", "Audit")
+	c.invalidEach(child(path, "exclusiveGroup"), c.spec.ExclusiveGroup, validation.IsValidLabelValue(c.spec.ExclusiveGroup))
 	if selector := c.spec.ContainerSelector; selector != nil {
-		at := path.Child("containerSelector")
+		at := child(path, "containerSelector")
 		for i, t := range selector.Types {
-			c.oneOf(at.Child("types").Index(i), string(t), "Container", "InitContainer", "Injected")
+			c.oneOf(index(child(at, "types"), i), string(t), "Container", "InitContainer", "Injected")
 			if selector.First && t != kubeflowv1alpha1.TypeContainer {
-				c.invalid(at.Child("types").Index(i), string(t), "the first container is of type Container; leave this one out, or first")
+				c.invalid(index(child(at, "types"), i), string(t), "the first container is of type Container; leave this one out, or first")
 			}
 		}
 		for i, name := range selector.Names {
 			if slices.Contains(selector.ExcludeNames, name) {
-				c.invalid(at.Child("names").Index(i), name, "the name stands in excludeNames too")
+				c.invalid(index(child(at, "names"), i), name, "the name stands in excludeNames too")
 			}
 		}
 	}
@@ -315,12 +359,12 @@ func (c *checker) choices(path *field.Path) {
 
 func (c *checker) podFields(path *field.Path) {
 	if dns := c.spec.DNSConfig; dns != nil {
-		at := path.Child("dnsConfig")
+		at := child(path, "dnsConfig")
 		if len(dns.Nameservers) > 3 {
-			c.mistakes = append(c.mistakes, field.TooMany(at.Child("nameservers"), len(dns.Nameservers), 3))
+			c.mistakes = append(c.mistakes, field.TooMany(child(at, "nameservers"), len(dns.Nameservers), 3))
 		}
 		for i, server := range dns.Nameservers {
-			c.ip(at.Child("nameservers").Index(i), server)
+			c.ip(index(child(at, "nameservers"), i), server)
 		}
 		for i, search := range dns.Searches {
 			if search != "." {

@@ -347,12 +347,12 @@ func (c *checker) fields(plan *typePlan, v reflect.Value, at *field.Path) {
 		scalar := value.Kind() == reflect.Pointer && value.Type().Elem().Kind() != reflect.Struct
 		switch {
 		case absent && p.rule != nil && p.rule.required && !scalar:
-			c.required(at.Child(p.name), "it must be set")
+			c.required(child(at, p.name), "it must be set")
 			continue
 		case absent && (p.rule == nil || p.rule.min == nil || scalar):
 			continue
 		}
-		here := at.Child(p.name)
+		here := child(at, p.name)
 		if p.rule != nil {
 			c.field(p.rule, value, here)
 		}
@@ -393,7 +393,7 @@ func (c *checker) below(plan *typePlan, v reflect.Value, at *field.Path) {
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			c.below(plan, v.Index(i), at.Index(i))
+			c.below(plan, v.Index(i), index(at, i))
 		}
 	case reflect.Struct:
 		c.fields(plan, v, at)
@@ -410,7 +410,7 @@ func (c *checker) field(rule *fieldRule, v reflect.Value, at *field.Path) {
 	case reflect.Slice:
 		element := rule.ofElements()
 		for i := range v.Len() {
-			c.field(&element, v.Index(i), at.Index(i))
+			c.field(&element, v.Index(i), index(at, i))
 		}
 	case reflect.String:
 		switch text := v.String(); {

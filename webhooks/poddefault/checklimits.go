@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -25,11 +26,14 @@ const (
 )
 
 // limits reports what is too much: if anything is, nothing else is looked at.
-func limits(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (mistakes field.ErrorList) {
-	if size := sizeOf(spec); size > maxSpec {
+func limits(spec *kubeflowv1alpha1.PodDefaultSpec, size int, path *field.Path) (mistakes field.ErrorList) {
+	if size > maxSpec {
 		return field.ErrorList{field.TooLong(path, "", maxSpec)}
 	}
-	mistakes = longLists(reflect.ValueOf(spec).Elem(), path, nil)
+	// Paths are made where there is something to report.
+	if value := reflect.ValueOf(spec).Elem(); specLengths().exceeded(value) {
+		mistakes = longLists(value, path, nil)
+	}
 	for _, list := range []struct {
 		name string
 		n    int
@@ -47,13 +51,103 @@ func limits(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (mistakes f
 	return mistakes
 }
 
-// sizeOf is how many bytes of JSON a part of an object has.
-func sizeOf(value any) int {
-	encoded, err := jsonpatch.AppendValue(nil, value)
+// encodedSpec is a spec as JSON.
+func encodedSpec(spec *kubeflowv1alpha1.PodDefaultSpec) []byte {
+	buffer := encoding.Get().(*[]byte)
+	defer encoding.Put(buffer)
+	encoded, err := jsonpatch.AppendValue((*buffer)[:0], spec)
 	if err != nil { // values that were decoded from JSON can be encoded
-		return maxSpec + 1
+		return make([]byte, maxSpec+1)
 	}
-	return len(encoded)
+	if cap(encoded) <= 64<<10 {
+		*buffer = encoded
+	}
+	return slices.Clone(encoded)
+}
+
+var encoding = sync.Pool{New: func() any { return new([]byte) }}
+
+// A lengthPlan says where lists and maps are in values of a type; nil: nowhere.
+type lengthPlan struct {
+	counts bool // values are lists or maps
+	fields []lengthField
+}
+
+type lengthField struct {
+	index int
+	below *lengthPlan
+}
+
+var specLengths = sync.OnceValue(func() *lengthPlan { return lengthsOf(typeOf[kubeflowv1alpha1.PodDefaultSpec]()) })
+
+func lengthsOf(t reflect.Type) *lengthPlan {
+	plan := &lengthPlan{}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() == reflect.Map {
+		return &lengthPlan{counts: true}
+	}
+	if t.Kind() == reflect.Slice {
+		plan.counts = true
+		for t = t.Elem(); t.Kind() == reflect.Pointer; {
+			t = t.Elem()
+		}
+	}
+	if t.Kind() == reflect.Struct {
+		for i := range t.NumField() {
+			if !t.Field(i).IsExported() {
+				continue
+			}
+			if below := lengthsOf(t.Field(i).Type); below != nil {
+				plan.fields = append(plan.fields, lengthField{i, below})
+			}
+		}
+	}
+	if !plan.counts && len(plan.fields) == 0 {
+		return nil
+	}
+	return plan
+}
+
+// exceeded tells whether [longLists] has something to report.
+func (p *lengthPlan) exceeded(v reflect.Value) bool {
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return false
+		}
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.Map:
+		return v.Len() > maxList
+	case reflect.Slice:
+		if v.Len() > maxList || len(p.fields) == 0 {
+			return v.Len() > maxList
+		}
+		for i := range v.Len() {
+			if p.below(v.Index(i)) {
+				return true
+			}
+		}
+		return false
+	}
+	return p.below(v)
+}
+
+func (p *lengthPlan) below(v reflect.Value) bool {
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return false
+		}
+		v = v.Elem()
+	}
+	for _, f := range p.fields {
+		if f.below.exceeded(v.Field(f.index)) {
+			return true
+		}
+	}
+	return false
 }
 
 // longLists reports the lists and maps, at any depth, that have too many elements.

@@ -3,6 +3,8 @@
 package poddefault
 
 import (
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -34,3 +36,50 @@ func TestWhatIsTooMuchIsRefusedWhenItIsWritten(t *testing.T) {
 }
 
 var specPath = field.NewPath("spec")
+
+// TestNoListIsOverlooked has each list and map of a spec be too long, one at a time: most
+// specs are looked at without paths, and no list may be missing there.
+func TestNoListIsOverlooked(t *testing.T) {
+	var spec kubeflowv1alpha1.PodDefaultSpec
+	lists := 0
+	var visit func(v reflect.Value)
+	check := func() {
+		lists++
+		if reported := longLists(reflect.ValueOf(&spec).Elem(), specPath, nil); len(reported) != 1 {
+			t.Errorf("%v", reported)
+		} else if !specLengths().exceeded(reflect.ValueOf(&spec).Elem()) {
+			t.Errorf("overlooked: %s", reported[0].Field)
+		}
+	}
+	visit = func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Pointer:
+			v.Set(reflect.New(v.Type().Elem()))
+			visit(v.Elem())
+		case reflect.Struct:
+			for i := range v.NumField() {
+				if v.Type().Field(i).IsExported() {
+					visit(v.Field(i))
+				}
+			}
+		case reflect.Map:
+			v.Set(reflect.MakeMap(v.Type()))
+			for i := range maxList + 1 {
+				v.SetMapIndex(reflect.ValueOf(fmt.Sprint(i)).Convert(v.Type().Key()), reflect.Zero(v.Type().Elem()))
+			}
+			check()
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), maxList+1, maxList+1))
+			check()
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			visit(v.Index(0))
+		default:
+			return
+		}
+		v.SetZero()
+	}
+	visit(reflect.ValueOf(&spec).Elem())
+	if lists < 100 {
+		t.Errorf("%d lists", lists)
+	}
+}

@@ -13,7 +13,7 @@ import (
 // scheduling checks affinity and spread constraints by the rules of the API server
 // (k8s.io/api/core/v1: NodeSelectorTerm, PodAffinityTerm, TopologySpreadConstraint).
 func (c *checker) scheduling(path *field.Path) {
-	unique(c, path.Child("topologySpreadConstraints"), "topologyKey", c.spec.TopologySpreadConstraints, func(t *corev1.TopologySpreadConstraint) string {
+	unique(c, child(path, "topologySpreadConstraints"), "topologyKey", c.spec.TopologySpreadConstraints, func(t *corev1.TopologySpreadConstraint) string {
 		return t.TopologyKey + " " + string(t.WhenUnsatisfiable)
 	})
 }

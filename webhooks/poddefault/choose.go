@@ -35,7 +35,23 @@ func choose(b *bounds, source Source, namespace string, pod Labels, excluded boo
 			err = &excess{all: selected, text: fmt.Sprintf("%d of them select it, and at most %d may", len(selected), maxObjects),
 				remedy: "Have fewer of them select the same pods"}
 		}
-		return selected, err
+		if err != nil {
+			return nil, err
+		}
+		size := 0
+		for _, c := range selected {
+			size += c.size
+		}
+		if size > maxSelected {
+			return nil, &excess{all: selected, text: fmt.Sprintf("the specs of those that select it have %d bytes of JSON, and at most %d may", size, maxSelected),
+				remedy: "Have fewer of them select the same pods"}
+		}
+		for _, c := range selected {
+			if err := c.unpack().unreadable; err != nil {
+				return nil, err
+			}
+		}
+		return selected, nil
 	}
 	out := choice{labels: pod, namespace: namespace}
 	var keys map[string]bool // of the labels that are added

@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
@@ -23,28 +25,47 @@ import (
 
 // Compiled is a PodDefault or ClusterPodDefault made ready for injection: its selector
 // parsed, what it adds encoded. It never changes. See [Compile] and [CompileCluster].
+//
+// What an object adds is worked out when a pod selects it for the first time. Until then
+// its spec is kept as JSON: most of thousands of objects are never selected, and the
+// garbage collector would look at each part of each of them over and over.
 type Compiled struct {
+	identity
+	packed    []byte // the spec as JSON; nil if it was unpacked from the start
+	unpacking sync.Once
+	*additions
+}
+
+// An identity says what an object is, and which pods it is for.
+type identity struct {
 	namespace, name, resourceVersion string // no namespace: of the cluster
 	uid                              types.UID
 	generation                       int64
 	title                            string // for people, and unlike that of any other object
 	decision                         string // its name in [DecisionsAnnotation]
-	mark                             string // the annotation that says it was applied
 	version                          string // see Version
 
 	selector     labels.Selector // nil if it cannot be parsed
 	namespaces   labels.Selector // of a ClusterPodDefault; nil: all
+	problem      error           // why the object can never work; nil if it can
 	allowExclude bool
-	problem      error // why the object can never work; nil if it can
+	audit        bool
 	priority     int32
 	policy       kubeflowv1alpha1.ConflictPolicy // as it is written
-	audit        bool
-	group        string // of alternatives; empty: none
+	group        string                          // of alternatives; empty: none
+	labels       []entry                         // that it adds
+	size         int                             // bytes of its spec
+}
+
+// additions are what an object adds to pods.
+type additions struct {
+	unreadable error  // a fault: it is not known what it adds
+	mark       string // the annotation that says it was applied
 
 	env, envFrom, volumeMounts        []item
 	volumes, tolerations, pullSecrets []item
 	initContainers, containers        []item
-	labels, annotations               []entry
+	annotations                       []entry
 	strayMounts                       []string // volumes that are mounted here but not brought along
 
 	// What lies beyond the fields that every pod is read for.
@@ -54,7 +75,6 @@ type Compiled struct {
 	podValues, containerValues []fieldValue
 	nodeTerms                  []jsontext.Value
 	resources                  []quantity
-	size                       int                              // bytes of its spec
 	overwrites                 bool                             // a field of it overwrites without a policy
 	clashes                    bool                             // see foresee.go
 	proxies                    bool                             // see withheld.go
@@ -73,24 +93,30 @@ type entry struct{ key, value string }
 
 // Compile prepares a PodDefault. An object that can never work is compiled too,
 // so that it can be named where it would have been applied: see [Compiled.Problem].
-func Compile(pd *kubeflowv1alpha1.PodDefault) *Compiled {
-	c := &Compiled{
-		title: "PodDefault " + pd.Namespace + "/" + pd.Name, mark: Mark(pd.Name), decision: pd.Name,
-		namespace: pd.Namespace, allowExclude: true,
-	}
-	c.compile(&pd.ObjectMeta, &pd.Spec, nil)
-	c.version = versionOf(pd.UID, &pd.Spec.Selector, nil)
-	return c
-}
+func Compile(pd *kubeflowv1alpha1.PodDefault) *Compiled { return pack(pd).unpack() }
 
 // CompileCluster prepares a ClusterPodDefault, like [Compile].
 func CompileCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
-	c := &Compiled{
-		title: "ClusterPodDefault " + cpd.Name, mark: ClusterMark(cpd.Name), decision: clusterDecision + cpd.Name,
-		allowExclude: cpd.Spec.AllowExclude,
-	}
-	c.compile(&cpd.ObjectMeta, &cpd.Spec.PodDefaultSpec, CheckCluster(&cpd.Spec, field.NewPath("spec")))
-	c.version = versionOf(cpd.UID, &cpd.Spec.Selector, cpd.Spec.NamespaceSelector)
+	return packCluster(cpd).unpack()
+}
+
+// pack is [Compile] for an object that an [Index] will unpack once a pod selects it.
+func pack(pd *kubeflowv1alpha1.PodDefault) *Compiled {
+	const kind = "PodDefault "
+	c := &Compiled{}
+	c.title = kind + pd.Namespace + "/" + pd.Name
+	c.namespace, c.name = c.title[len(kind):len(kind)+len(pd.Namespace)], c.title[len(c.title)-len(pd.Name):]
+	c.decision, c.allowExclude = c.name, true
+	c.pack(&pd.ObjectMeta, &pd.Spec, nil, nil)
+	return c
+}
+
+// packCluster is [pack] for a ClusterPodDefault.
+func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
+	c := &Compiled{}
+	c.title, c.decision = "ClusterPodDefault "+cpd.Name, clusterDecision+cpd.Name
+	c.name, c.allowExclude = c.decision[len(clusterDecision):], cpd.Spec.AllowExclude
+	c.pack(&cpd.ObjectMeta, &cpd.Spec.PodDefaultSpec, cpd.Spec.NamespaceSelector, CheckCluster(&cpd.Spec, field.NewPath("spec")))
 	if selector := cpd.Spec.NamespaceSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
 		// A mistake is among the problems.
 		if c.namespaces, _ = metav1.LabelSelectorAsSelector(selector); c.namespaces == nil {
@@ -100,26 +126,60 @@ func CompileCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
 	return c
 }
 
-// compile fills in what both kinds have; mistakes are those that one kind alone can
-// have.
-func (c *Compiled) compile(meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, mistakes field.ErrorList) {
-	c.name, c.resourceVersion, c.uid, c.generation = meta.Name, meta.ResourceVersion, meta.UID, meta.Generation
+// pack fills in what both kinds have; mistakes are those that one kind alone can have.
+func (c *Compiled) pack(meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, namespaces *metav1.LabelSelector, mistakes field.ErrorList) {
+	// In one piece: each by itself is one more for the garbage collector to look at.
+	uid, version := string(meta.UID), versionOf(meta.UID, &spec.Selector, namespaces)
+	all := meta.ResourceVersion + uid + version
+	c.resourceVersion, all = all[:len(meta.ResourceVersion)], all[len(meta.ResourceVersion):]
+	c.uid, c.version = types.UID(all[:len(uid)]), all[len(uid):]
+	c.generation = meta.Generation
 	c.priority, c.policy, c.audit = spec.Priority, spec.ConflictPolicy, spec.Mode == kubeflowv1alpha1.ModeAudit
 	c.group = spec.ExclusiveGroup
-	c.labels, c.annotations = entries(spec.Labels), entries(spec.Annotations)
+	c.labels = entries(spec.Labels)
 	if selector, err := metav1.LabelSelectorAsSelector(&spec.Selector); err == nil {
 		c.selector = selector
 	}
-	more, _ := Check(spec, field.NewPath("spec"))
-	c.problem = problemOf(append(more, mistakes...))
-	if c.size = sizeOf(spec); len(limits(spec, nil)) > 0 {
-		return // what is too much for a pod is too much to keep
+	c.packed = encodedSpec(spec)
+	c.size = len(c.packed)
+	tooMuch := limits(spec, c.size, field.NewPath("spec"))
+	if len(tooMuch) > 0 {
+		c.problem = problemOf(append(tooMuch, mistakes...))
+		c.packed, c.additions = nil, &additions{mark: c.markOf()} // what is too much for a pod is too much to keep
+		return
 	}
-	c.compileSpec(spec)
-	if spec.Substitute && hasPlaceholders(spec) {
-		c.template = spec.DeepCopy()
+	c.problem = problemOf(append(mistakesOf(spec), mistakes...))
+}
+
+// unpack works out what the object adds, once, and returns the object. Whoever got an
+// object from an [Index] has one that is unpacked.
+func (c *Compiled) unpack() *Compiled {
+	c.unpacking.Do(func() {
+		if c.packed == nil {
+			return
+		}
+		c.additions = &additions{mark: c.markOf()}
+		spec := &kubeflowv1alpha1.PodDefaultSpec{}
+		if err := json.Unmarshal(c.packed, spec); err != nil { // what was encoded can be decoded
+			c.unreadable = fmt.Errorf("%s cannot be read: %w", c, err)
+			return
+		}
+		c.packed = nil
+		c.annotations = entries(spec.Annotations)
+		c.compileSpec(spec)
+		if spec.Substitute && hasPlaceholders(spec) {
+			c.template = spec
+		}
+		c.strayMounts = strayMounts(spec)
+	})
+	return c
+}
+
+func (c *Compiled) markOf() string {
+	if c.Cluster() {
+		return ClusterMark(c.name)
 	}
-	c.strayMounts = strayMounts(spec)
+	return Mark(c.name)
 }
 
 // longestMistake is how many bytes of a mistake are told: it may hold what is wrong.

@@ -43,9 +43,21 @@ const (
 func (c *Compiled) Version() string { return c.version }
 
 func versionOf(uid types.UID, selector, namespaces *metav1.LabelSelector) string {
-	encoded, _ := json.Marshal([]any{uid, selector, namespaces}) // maps are sorted
+	buffer := encoding.Get().(*[]byte)
+	defer encoding.Put(buffer)
+	encoded := append((*buffer)[:0], '[')
+	for i, part := range [...]any{uid, selector, namespaces} {
+		if i > 0 {
+			encoded = append(encoded, ',')
+		}
+		encoded, _ = jsonpatch.AppendValue(encoded, part) // maps are sorted
+	}
+	encoded = append(encoded, ']')
+	*buffer = encoded
 	sum := sha256.Sum256(encoded)
-	return base64.RawURLEncoding.EncodeToString(sum[:])[:6]
+	var text [43]byte
+	base64.RawURLEncoding.Encode(text[:], sum[:])
+	return string(text[:6])
 }
 
 // gone remembers objects that a watch has seen go.

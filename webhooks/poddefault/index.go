@@ -167,6 +167,7 @@ func (x *Index) Len() int {
 
 // All returns the PodDefaults of a namespace in the order of their application, those
 // that select nothing included; of the namespace without a name the ClusterPodDefaults.
+// What they add is worked out when two of them are compared.
 func (x *Index) All(namespace string) []*Compiled {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

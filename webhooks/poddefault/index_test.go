@@ -3,8 +3,10 @@
 package poddefault
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -160,4 +162,64 @@ func labelsOf(set map[string]string) Labels {
 	}
 	l.reindex()
 	return l
+}
+
+// TestOnlyWhatAPodSelectsIsUnpacked: the others cost no more than their JSON, however many
+// they are.
+func TestOnlyWhatAPodSelectsIsUnpacked(t *testing.T) {
+	index := NewIndex()
+	for i := range 1000 {
+		index.Set(pack(hostileObject(fmt.Sprint("pd", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
+			s.Selector.MatchLabels = map[string]string{fmt.Sprint("use", i%500): "true"}
+			s.Env = variables(3, 1, "x")
+		})))
+	}
+	for range 2 {
+		pod := rawPod("", `{"name":"c%d"}`, 1)
+		pod = bytes.Replace(pod, []byte(`"a":"b"`), []byte(`"use7":"true"`), 1)
+		if resp := handleFrom(t, pod, index); !resp.Allowed || len(resp.Patch) == 0 {
+			t.Fatalf("%+v", resp)
+		}
+		var unpacked []string
+		for _, c := range index.All(testNamespace) {
+			if c.additions != nil {
+				unpacked = append(unpacked, c.Name())
+			}
+		}
+		if want := []string{"pd507", "pd7"}; !slices.Equal(unpacked, want) {
+			t.Errorf("unpacked are %v, want %v", unpacked, want)
+		}
+	}
+}
+
+// TestManyReviewsUnpackAnObjectOnce runs with the race detector.
+func TestManyReviewsUnpackAnObjectOnce(t *testing.T) {
+	index := NewIndex()
+	index.Set(pack(hostileObject("pd", func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = variables(100, 1, "x") })))
+	var group sync.WaitGroup
+	for range 16 {
+		group.Go(func() {
+			if resp := handleFrom(t, rawPod("", `{"name":"c%d"}`, 1), index); len(resp.Patch) == 0 {
+				t.Error("nothing was added")
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestWhatSelectsAPodIsBoundedInSize keeps one pod from having megabytes unpacked.
+func TestWhatSelectsAPodIsBoundedInSize(t *testing.T) {
+	index := NewIndex()
+	for i := range 5 {
+		index.Set(pack(hostileObject(fmt.Sprint("pd", i), func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = variables(1, 900<<10, "x") })))
+	}
+	resp := handleFrom(t, rawPod("", `{"name":"c%d"}`, 1), index)
+	if resp.Allowed || !strings.Contains(resp.Status.Message, "the specs of those that select it have 46") {
+		t.Errorf("%+v", resp)
+	}
+	for _, c := range index.All(testNamespace) {
+		if c.additions != nil {
+			t.Errorf("%s is unpacked", c)
+		}
+	}
 }

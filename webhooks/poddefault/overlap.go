@@ -42,7 +42,7 @@ func overlap(a, b *Compiled) []string {
 		return nil
 	}
 	places := sets.New[string]()
-	for _, place := range a.disagreements(b) {
+	for _, place := range a.unpack().disagreements(b.unpack()) {
 		places.Insert(place)
 	}
 	return slices.Sorted(maps.Keys(places))

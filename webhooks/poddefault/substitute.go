@@ -151,12 +151,9 @@ func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
 	if !ok {
 		return c
 	}
-	filled := *c
-	filled.template = nil
-	filled.podLists, filled.containerLists, filled.podValues, filled.containerValues = nil, nil, nil, nil
-	filled.nodeTerms, filled.resources = nil, nil
+	filled := &Compiled{identity: c.identity, additions: &additions{mark: c.mark, annotations: c.annotations, strayMounts: c.strayMounts}}
 	filled.compileSpec(spec)
-	return &filled
+	return filled
 }
 
 // placeholders checks the texts of a spec in which placeholders count.

@@ -78,7 +78,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 	// There may be thousands, and each is larger than what is compiled of it.
 	w.follow("poddefaults", &kubeflowv1alpha1.PodDefault{}, podDefaultStore{w}, cluster.InPages(
 		cache.NewListWatchFromClient(podDefaults, kubeflowv1alpha1.PodDefaultResource, metav1.NamespaceAll, fields.Everything()),
-		func(pd *kubeflowv1alpha1.PodDefault) *Compiled { return w.add(Compile(pd)) }))
+		func(pd *kubeflowv1alpha1.PodDefault) *Compiled { return w.add(pack(pd)) }))
 	w.follow("clusterpoddefaults", &sallyportv1alpha1.ClusterPodDefault{}, clusterPodDefaultStore{w},
 		ifInstalled(cache.NewListWatchFromClient(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, metav1.NamespaceAll, fields.Everything()),
 			func() runtime.Object { return &sallyportv1alpha1.ClusterPodDefaultList{} }))
@@ -159,7 +159,7 @@ type (
 )
 
 func (s podDefaultStore) Add(obj any) error {
-	return of(obj, func(pd *kubeflowv1alpha1.PodDefault) { s.set(s.add(Compile(pd))) })
+	return of(obj, func(pd *kubeflowv1alpha1.PodDefault) { s.set(s.add(pack(pd))) })
 }
 
 func (s podDefaultStore) Update(obj any) error { return s.Add(obj) }
@@ -184,7 +184,7 @@ func (s podDefaultStore) Replace(objects []any, _ string) error {
 func (s podDefaultStore) Resync() error { return nil }
 
 func (s clusterPodDefaultStore) Add(obj any) error {
-	return of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { s.set(s.add(CompileCluster(cpd))) })
+	return of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { s.set(s.add(packCluster(cpd))) })
 }
 
 func (s clusterPodDefaultStore) Update(obj any) error { return s.Add(obj) }
@@ -196,7 +196,7 @@ func (s clusterPodDefaultStore) Delete(obj any) error {
 func (s clusterPodDefaultStore) Replace(objects []any, _ string) error {
 	all := make([]*Compiled, 0, len(objects))
 	for _, obj := range objects {
-		if err := of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { all = append(all, s.add(CompileCluster(cpd))) }); err != nil {
+		if err := of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { all = append(all, s.add(packCluster(cpd))) }); err != nil {
 			return err
 		}
 	}
