@@ -39,14 +39,7 @@ func badClasses() ([]badClass, error) {
 	if err != nil {
 		return nil, err
 	}
-	review := admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
-		Request: &admissionv1.AdmissionRequest{
-			UID: "u-1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
-			Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
-			Namespace: "row-bad-input", Operation: admissionv1.Create,
-		},
-	}
+	review := newReview("row-bad-input")
 	review.Request.Object.Raw = object
 	good, err := json.Marshal(review)
 	if err != nil {
@@ -55,6 +48,18 @@ func badClasses() ([]badClass, error) {
 	b := builder{good: good}
 	classes := b.classes()
 	return classes, b.err
+}
+
+// newReview asks about a pod that is created; the object is missing.
+func newReview(namespace string) *admissionv1.AdmissionReview {
+	return &admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Request: &admissionv1.AdmissionRequest{
+			UID: "u-1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
+			Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+			Namespace: namespace, Operation: admissionv1.Create,
+		},
+	}
 }
 
 // A builder makes inputs of a good review.

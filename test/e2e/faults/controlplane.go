@@ -92,6 +92,7 @@ func (cp *controlPlane) startAPIServer() (err error) {
 		// The watch that sees what is stored must survive a restart: it comes from etcd, which
 		// keeps everything.
 		"--watch-cache-sizes", "pods#0",
+		"--delete-collection-workers", "8", // cleaning up is nothing that a row is about
 		"--etcd-compaction-interval", "0",
 	)
 	return err

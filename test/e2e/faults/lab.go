@@ -70,6 +70,7 @@ func openLab(ctx context.Context, dir string, s settings, progress progress) (_ 
 	}
 	protobuf := rest.CopyConfig(l.cp.config)
 	protobuf.ContentType = kuberuntime.ContentTypeProtobuf
+	protobuf.WarningHandler = rest.NoWarnings{} // the rows read what they are about
 	if l.clients, err = kubernetes.NewForConfig(protobuf); err != nil {
 		return l, err
 	}

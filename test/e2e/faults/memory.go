@@ -7,7 +7,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,37 +15,46 @@ import (
 // memoryLimit is that of the container that `sallyport manifests` prints.
 const memoryLimit = 256 << 20
 
-// cgroups is where cgroup v2 is mounted, as a rule.
-const cgroups = "/sys/fs/cgroup"
-
 // startLimited is startReplica with the memory that the container has: the kernel kills
-// what takes more, where there are rights to cgroup v2. Elsewhere the runtime is told of
+// what takes more, where there are rights to a cgroup. Elsewhere the runtime is told of
 // the limit, and [replica.checkMemory] measures.
 func (l *lab) startLimited(args ...string) (*replica, error) {
 	return l.startReplicaOf(build{binary: l.settings.binary, memory: memoryLimit}, args...)
 }
 
-// limitMemory prepares a process that is not to take more. It returns what to do once it
-// has ended.
-func limitMemory(cmd *exec.Cmd, name string, limit int) (ended func()) {
-	// As the container has it: a part is for what Go's runtime does not count.
-	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%d", limit/10*9))
-	group := filepath.Join(cgroups, fmt.Sprintf("sallyport-faults-%d-%s", os.Getpid(), name))
-	if _, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers")); err != nil || os.Mkdir(group, 0o700) != nil {
-		return func() {}
-	}
-	remove := func() { _ = os.Remove(group) } // of no use, and empty
-	for file, value := range map[string]string{"memory.max": strconv.Itoa(limit), "memory.swap.max": "0"} {
-		if os.WriteFile(filepath.Join(group, file), []byte(value), 0o600) != nil {
+// A hierarchy of cgroups is a folder and, in each group, the files of the limits of
+// memory and of swap.
+type hierarchy struct{ dir, limit, swap string }
+
+// hierarchies are cgroup v2 and v1, where they are mounted as a rule.
+var hierarchies = []hierarchy{
+	{"/sys/fs/cgroup", "memory.max", "memory.swap.max"},
+	{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.swappiness"},
+}
+
+// confine puts a process that was just started into a cgroup of that much memory, if there
+// are rights to one. It returns what to do once the process has ended.
+func (p *process) confine(limit int) (ended func()) {
+	for _, h := range hierarchies {
+		if _, err := os.Stat(filepath.Join(h.dir, "cgroup.procs")); err != nil {
+			continue
+		}
+		group, err := os.MkdirTemp(h.dir, "sallyport-faults-"+p.name+"-")
+		if err != nil {
+			continue
+		}
+		write := func(file string, value int) error {
+			return os.WriteFile(filepath.Join(group, file), []byte(strconv.Itoa(value)), 0o600)
+		}
+		remove := func() { _ = os.Remove(group) } // of no use, and empty
+		_ = write(h.swap, 0)                      // not every kernel counts it
+		if write(h.limit, limit) == nil && write("cgroup.procs", p.cmd.Process.Pid) == nil {
+			p.confined = true
 			return remove
 		}
+		remove()
 	}
-	dir, err := os.Open(group)
-	if err != nil {
-		return remove
-	}
-	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
-	return func() { _ = dir.Close(); remove() }
+	return func() {}
 }
 
 // peakMemory is the most that the process has had at once.
@@ -76,6 +84,8 @@ func (r *replica) checkMemory(out *result, limit int) {
 		out.problemf("%v", err)
 	case peak > limit:
 		out.problemf("%s had %d MiB of memory, and has %d", r.name, peak>>20, limit>>20)
+	case !r.confined:
+		out.notef("%s had at most %d MiB, and no cgroup", r.name, peak>>20)
 	default:
 		out.notef("%s had at most %d MiB", r.name, peak>>20)
 	}

@@ -20,6 +20,8 @@ type process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 	err   error // once ended
+
+	confined bool // the kernel kills it if it takes more memory than it may
 }
 
 func startProcess(dir, name, binary string, args ...string) (*process, error) {
@@ -37,13 +39,15 @@ func startProcessLimited(dir, name, binary string, memory int, args ...string) (
 	p.cmd = exec.Command(binary, args...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the run to handle
-	ended := func() {}
-	if memory > 0 {
-		ended = limitMemory(p.cmd, name, memory)
+	if memory > 0 {                                         // as the container has it: a part is for what Go's runtime does not count
+		p.cmd.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%d", memory/10*9))
 	}
 	if err := p.cmd.Start(); err != nil {
-		ended()
 		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	ended := func() {}
+	if memory > 0 {
+		ended = p.confine(memory)
 	}
 	go func() {
 		p.err = p.cmd.Wait()
