@@ -17,28 +17,51 @@ const (
 	// metricsPath is on its own port.
 	metricsPath = "/metrics"
 
-	// gateInterval is how often the gate is tried while it is closed. It adds to
-	// the time from start to the first answer.
-	gateInterval = 20 * time.Millisecond
+	// gateInterval is how often the gate is tried while it is closed and nobody calls
+	// [Server.Recheck].
+	gateInterval = time.Second
 )
 
 // health answers the probes and keeps the gate.
 type health struct {
 	checks   []Check
 	draining *atomic.Bool
-	// gateOpen is set once all Gate checks have passed, and stays set.
+	// gateOpen is set once all Gate checks have passed, and stays set; opened is closed
+	// then.
 	gateOpen atomic.Bool
+	opened   chan struct{}
+	recheck  chan struct{}
 }
 
 func newHealth(checks []Check, draining *atomic.Bool) *health {
-	h := &health{checks: checks, draining: draining}
+	h := &health{checks: checks, draining: draining, opened: make(chan struct{}), recheck: make(chan struct{}, 1)}
 	gated := false
 	for _, check := range checks {
 		gated = gated || check.Gate
 	}
-	h.gateOpen.Store(!gated)
+	if !gated {
+		h.open()
+	}
 	return h
 }
+
+func (h *health) open() {
+	if !h.gateOpen.Swap(true) {
+		close(h.opened)
+	}
+}
+
+// Recheck says that a check which is a Gate may pass now. It does not wait. Without it
+// the gate opens at the next request for /readyz, or within a second.
+func (s *Server) Recheck() {
+	select {
+	case s.health.recheck <- struct{}{}:
+	default: // the one before is still to be heeded
+	}
+}
+
+// Opened returns a channel that is closed once all checks that are a Gate have passed.
+func (s *Server) Opened() <-chan struct{} { return s.health.opened }
 
 // livez says that the process is there. It depends on nothing else: a restart
 // would not bring back the API server, and would lose the caches.
@@ -82,7 +105,7 @@ func (h *health) report() (ready bool, report string) {
 		fmt.Fprintf(&lines, "[+] %s%s\n", check.Name, detail)
 	}
 	if gate {
-		h.gateOpen.Store(true)
+		h.open()
 	}
 	return ready, lines.String()
 }
@@ -97,6 +120,7 @@ func (h *health) waitForGate(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-h.recheck:
 		case <-ticker.C:
 		}
 	}

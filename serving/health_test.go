@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestReadiness(t *testing.T) {
@@ -102,6 +104,39 @@ func TestGateOpensByItself(t *testing.T) {
 	if got := tries.Load(); got != before {
 		t.Errorf("requests ran the check %d times", got-before)
 	}
+}
+
+func TestTheGateOpensWhenItIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ready atomic.Bool
+		var tries atomic.Int32
+		s := &Server{health: newHealth([]Check{{Name: "caches", Gate: true, Ready: func() error {
+			tries.Add(1)
+			if !ready.Load() {
+				return errors.New("not synced")
+			}
+			return nil
+		}}}, new(atomic.Bool))}
+		began := time.Now()
+		go s.health.waitForGate(t.Context())
+		synctest.Wait()
+		ready.Store(true)
+		s.Recheck()
+		<-s.Opened()
+		if waited := time.Since(began); waited != 0 || tries.Load() != 2 {
+			t.Errorf("open after %s and %d tries", waited, tries.Load())
+		}
+		// Who tells of nothing is asked now and then.
+		ready.Store(false)
+		s.health = newHealth(s.health.checks, new(atomic.Bool))
+		go s.health.waitForGate(t.Context())
+		synctest.Wait()
+		ready.Store(true)
+		<-s.Opened()
+		if waited := time.Since(began); waited != gateInterval {
+			t.Errorf("open after %s", waited)
+		}
+	})
 }
 
 func TestDetailsAreShownToThoseWhoAsk(t *testing.T) {

@@ -41,8 +41,8 @@ type Check struct {
 
 	// Gate holds back the routes until the check has passed once, together with
 	// all other Gate checks: they answer 503 with Retry-After: 1, which makes the
-	// API server try again. A gate that has opened stays open: a cache that was
-	// filled once is served from, however old.
+	// API server try again. See [Server.Recheck]. A gate that has opened stays open: a
+	// cache that was filled once is served from, however old.
 	Gate bool
 }
 
