@@ -5,21 +5,15 @@ package sallyport
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
@@ -61,7 +55,7 @@ type AuthenticationSettings struct {
 // PrivatePathsAuto makes paths private where all replicas share an authority and register
 // themselves, unless they are registered otherwise already: a server of before, which is
 // replaced one by one, would not know them.
-const PrivatePathsAuto = "auto"
+const PrivatePathsAuto = hosting.PrivatePathsAuto
 
 var privatePathsChoices = []string{PrivatePathsAuto, "true", "false"}
 
@@ -69,7 +63,7 @@ var privatePathsChoices = []string{PrivatePathsAuto, "true", "false"}
 type Authentication struct {
 	// Authenticate is asked before each call; see [serving.Options].
 	Authenticate func(*http.Request) error
-	// Ready returns nil once it can be asked. May be nil.
+	// Ready returns nil once it can be asked. Call [Environment.Changed] then. May be nil.
 	Ready func() error
 	// Run works until the context ends, and then returns nil. May be nil.
 	Run func(ctx context.Context) error
@@ -166,7 +160,7 @@ func delegates(mode string) bool {
 }
 
 // authenticate makes what the settings choose for a mode; nil if everybody may call.
-func (a *App) authenticate(s *AuthenticationSettings, mode string, env Environment) (*Authentication, error) {
+func (a *App) authenticate(s *AuthenticationSettings, mode string, env Environment) (*hosting.Authentication, error) {
 	if mode == AuthenticationClientCA {
 		ca, err := serving.NewClientCA(serving.ClientCAOptions{
 			File: s.ClientCAFile, CommonNames: s.ClientCommonNames, Logger: env.Logger, Registry: env.Metrics,
@@ -174,7 +168,7 @@ func (a *App) authenticate(s *AuthenticationSettings, mode string, env Environme
 		if err != nil {
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
-		return &Authentication{Authenticate: ca.Authenticate, Run: ca.Run}, nil
+		return &hosting.Authentication{Authenticate: ca.Authenticate, Run: ca.Run}, nil
 	}
 	for _, other := range a.authentications {
 		if other.name == mode {
@@ -182,175 +176,28 @@ func (a *App) authenticate(s *AuthenticationSettings, mode string, env Environme
 			if err != nil {
 				return nil, fmt.Errorf("authentication %s: %w", other.name, err)
 			}
-			return &made, nil
+			return (*hosting.Authentication)(&made), nil
 		}
 	}
 	return nil, nil
 }
 
-// keyed is a certificate source that has keys for private paths: that of the signer
-// first, then those of signers that are about to sign or have signed until lately. All
-// replicas have the same.
-type keyed interface{ PathKeys() [][]byte }
-
-// canFence tells whether private paths need nothing but to be chosen: all replicas have
-// the same keys, and the API server is told of the paths.
-func (s *Settings) canFence() bool {
+// sharesAuthority tells whether private paths need nothing but to be chosen: all replicas
+// have the same keys, and the API server is told of the paths.
+func (s *Settings) sharesAuthority() bool {
 	_, _, shared := s.Certificate.AuthoritySecret(s.Registration.Config().Endpoint)
 	return shared && s.Registration.Mode == registration.ModeAPI
 }
 
-// stillCalled is for how long a path is answered that is registered no more: API servers
-// hear of the change within a moment.
-const stillCalled = 2 * time.Minute
-
-// privatePaths make paths that only who can read the webhook configurations knows.
-type privatePaths struct {
-	keys keyed
-	mode string // of the setting
-	// live are the paths that are registered, if that is known. May be nil.
-	live func() (paths []string, known bool)
-
-	plainUntil atomic.Int64 // UnixNano; until then others are answered too
-	lookAt     atomic.Int64 // UnixNano; from then on live is asked again
-}
-
-// newPrivatePaths returns nil if nobody has to know the paths.
-func (s *Settings) newPrivatePaths(source certificate.Source, live func() ([]string, bool)) (*privatePaths, error) {
-	mode := cmp.Or(s.Authentication.PrivatePaths, "false")
-	if mode != "true" && !s.canFence() {
-		return nil, nil
-	}
-	keys, ok := source.(keyed)
-	if !ok {
-		return nil, errors.New("--private-paths: the source of the certificate has no keys to make them of: use --certificate-source authority")
-	}
-	if s.Registration.Mode != registration.ModeAPI {
-		live = nil
-	}
-	return &privatePaths{keys: keys, mode: mode, live: live}, nil
-}
-
-func isPlain(path string) bool {
-	_, private := admission.PublicPath(path)
-	return !private
-}
-
-// chosen tells whether private paths are what is to be registered. For auto, what is
-// registered decides.
-func (p *privatePaths) chosen() bool {
-	if p.mode != PrivatePathsAuto {
-		return p.mode == "true"
-	}
-	paths, known := p.live()
-	return known && !slices.ContainsFunc(paths, isPlain)
-}
-
-// known is nil once it is known what to register.
-func (p *privatePaths) known() error {
-	if p.mode == PrivatePathsAuto {
-		if _, known := p.live(); !known {
-			return errors.New("the webhook configurations were not seen yet, whose paths decide about private ones")
-		}
-	}
-	return nil
-}
-
-// plain tells whether paths without a segment are answered too.
-func (p *privatePaths) plain() bool {
-	switch {
-	case p.mode == "false":
-		return true
-	case p.live == nil:
-		return false
-	}
-	now := time.Now()
-	if now.UnixNano() >= p.lookAt.Load() {
-		paths, known := p.live()
-		if !known {
-			return true
-		}
-		p.lookAt.Store(now.Add(time.Second).UnixNano())
-		if slices.ContainsFunc(paths, isPlain) {
-			p.plainUntil.Store(now.Add(stillCalled).UnixNano())
-		}
-	}
-	return now.UnixNano() < p.plainUntil.Load()
-}
-
-// segments are those at which a path is answered, the one that is registered first.
-// They are of 128 bits, and tell nothing of the key or of each other.
-func (p *privatePaths) segments(path string) []string {
-	var segments []string
-	for _, key := range p.keys.PathKeys() {
-		mac := hmac.New(sha256.New, key)
-		mac.Write([]byte(path))
-		segments = append(segments, hex.EncodeToString(mac.Sum(nil)[:admission.PathSegmentBytes]))
-	}
-	return segments
-}
-
-// ready is nil once there is a key: nothing may be registered before.
-func (p *privatePaths) ready() error {
-	if len(p.keys.PathKeys()) == 0 {
-		return errors.New("there is no key for private paths yet")
-	}
-	return nil
-}
-
-// registered is the path that the API server is told, and answered from now on.
-func (p *privatePaths) registered(path string) string {
-	if segments := p.segments(path); p.chosen() && len(segments) > 0 {
-		return path + "/" + segments[0]
-	}
-	return path
-}
-
-// guard has the listener ask who calls, and who reads metrics.
-func (p *process) guard(options *serving.Options) {
-	if p.callers != nil {
-		options.Authenticate, options.ClientCertificates = p.callers.Authenticate, true
-		if p.callers.Ready != nil {
-			options.Checks = append(options.Checks, serving.Check{Name: "authentication", Ready: p.callers.Ready, Gate: true})
-		}
-	}
-	if p.readers != nil {
-		options.AuthenticateMetrics, options.ClientCertificates = p.readers.Authenticate, true
-	}
-	if p.private != nil {
-		options.PathSegments, options.PlainPaths = p.private.segments, p.private.plain
-		options.Checks = append(options.Checks, serving.Check{Name: "private-paths", Ready: p.private.ready, Gate: true})
-	}
-}
-
 // tellWhoMayCall says once what stands between the webhooks and whoever reaches the port.
-func (p *process) tellWhoMayCall() {
+func (s *Settings) tellWhoMayCall() {
+	mode := cmp.Or(s.Authentication.PrivatePaths, hosting.PrivatePathsNever)
 	switch {
-	case p.callers != nil:
-	case p.private == nil || p.private.mode == "false":
-		p.logger.Warn("anybody who reaches the port may call the webhooks, and sees in the answers what would be changed: " +
+	case cmp.Or(s.Authentication.Mode, AuthenticationNone) != AuthenticationNone:
+	case mode == hosting.PrivatePathsNever || mode == PrivatePathsAuto && !s.sharesAuthority():
+		s.Logger.Warn("anybody who reaches the port may call the webhooks, and sees in the answers what would be changed: " +
 			"see --private-paths, --authentication, and who may call in docs/security.md")
 	default:
-		p.logger.Info("callers need not show who they are; who cannot read the webhook configurations does not know the paths", "private-paths", p.private.mode)
+		s.Logger.Info("callers need not show who they are; who cannot read the webhook configurations does not know the paths", "private-paths", mode)
 	}
-}
-
-// registered are the definitions as the API server is told of them.
-func (p *process) registered(webhooks []admission.Webhook) []admission.Webhook {
-	if p.private == nil {
-		return webhooks
-	}
-	out := slices.Clone(webhooks)
-	for i := range out {
-		out[i].Path = p.private.registered(out[i].Path)
-	}
-	return out
-}
-
-// registeredPath is a path as the API server is told of it.
-func (p *process) registeredPath(path string) string {
-	if p.private == nil {
-		return path
-	}
-	return p.private.registered(path)
 }

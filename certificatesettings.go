@@ -15,6 +15,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -142,9 +143,9 @@ func (s *CertificateSettings) open(clients kubernetes.Interface, endpoint regist
 	}
 	options := base
 	options.Lifetime, options.CertificateLifetime, options.Propagation = s.AuthorityLifetime, s.CertificateLifetime, s.Propagation
-	options.DNSNames, options.IPAddresses = hosts(endpoint)
+	options.DNSNames, options.IPAddresses = hosting.Hosts(endpoint)
 	if conversion != nil && conversion.Service != nil {
-		names, _ := hosts(*conversion)
+		names, _ := hosting.Hosts(*conversion)
 		options.DNSNames = append(options.DNSNames, names...)
 	}
 	if namespace, name, ok := s.AuthoritySecret(endpoint); ok {

@@ -7,13 +7,14 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
 // componentsLeader is the [Leader] of components. It is the leader of the authority
 // where there is one. It is known only after the components were built.
 type componentsLeader struct {
-	*leader
+	*hosting.Leader
 	asked bool
 }
 
@@ -27,14 +28,14 @@ func (c *componentsLeader) ask() Leader {
 // know: that of the authority, or one of its own by a lease that is named after the
 // application. Where no namespace is known for it, every replica leads: outside of the
 // cluster there is one.
-func (c *componentsLeader) stand(authority *leader, s *Settings, name string, clients kubernetes.Interface, log *slog.Logger) error {
-	c.leader = authority
+func (c *componentsLeader) stand(authority *hosting.Leader, s *Settings, name string, clients kubernetes.Interface, log *slog.Logger) error {
+	c.Leader = authority
 	namespace, ok := componentsNamespace(s.LeaderElection, s.Registration.Config())
 	if authority != nil || !c.asked || !ok || clients == nil {
 		return nil
 	}
 	var err error
-	c.leader, err = newLeader(clients.CoordinationV1(), namespace, componentsLease(name), s.LeaderElection, log)
+	c.Leader, err = hosting.NewLeader(clients.CoordinationV1(), namespace, componentsLease(name), s.LeaderElection.times(), log)
 	return err
 }
 
@@ -50,12 +51,4 @@ func componentsNamespace(election LeaderElectionSettings, config registration.Co
 		namespace = service.Namespace
 	}
 	return namespace, election.Enabled && namespace != ""
-}
-
-// leaders are those that stand for election.
-func (p *process) leaders() []*leader {
-	if p.elected.leader == nil {
-		return nil
-	}
-	return []*leader{p.elected.leader} // that of the authority, if there is one
 }

@@ -10,6 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
 func TestComponentsShareTheLeaseOfTheAuthorityOrHaveTheirOwn(t *testing.T) {
@@ -24,12 +26,12 @@ func TestComponentsShareTheLeaseOfTheAuthorityOrHaveTheirOwn(t *testing.T) {
 		change(s)
 		return s
 	}
-	authority, err := newLeader(clients.CoordinationV1(), "home", "authority", defaultLeaderElection(), log)
+	authority, err := hosting.NewLeader(clients.CoordinationV1(), "home", "authority", defaultLeaderElection().times(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
-		authority *leader
+		authority *hosting.Leader
 		settings  *Settings
 		asked     bool
 		want      string // the lease; empty if there is no election
@@ -52,8 +54,8 @@ func TestComponentsShareTheLeaseOfTheAuthorityOrHaveTheirOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			if c.leader != nil {
-				got = c.settings.Lock.Describe()
+			if c.Leader != nil {
+				got = c.Lease()
 			}
 			if got != tc.want || c.Leading() != (tc.want == "") || (c.Changed() == nil) != (tc.want == "") {
 				t.Errorf("lease %q, want %q; leading %v", got, tc.want, c.Leading())

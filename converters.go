@@ -3,14 +3,11 @@
 package sallyport
 
 import (
-	"fmt"
-	"log/slog"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sallyport-io/sallyport/conversion"
-	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/wire"
 )
 
@@ -97,17 +94,4 @@ func (a *App) checkConverters() {
 			}
 		}
 	}
-}
-
-// conversionRoutes serve the converters. They wait for nothing: without conversion,
-// custom resources cannot even be read, by the program's own caches first of all. The API server says to no converter who it is.
-func conversionRoutes(converters []conversion.Converter, logger *slog.Logger, metrics *wire.Metrics) ([]serving.Route, error) {
-	if len(converters) == 0 {
-		return nil, nil
-	}
-	handler, err := wire.NewConversion(converters, wire.ConversionOptions{Logger: logger, Metrics: metrics})
-	if err != nil {
-		return nil, fmt.Errorf("conversion: %w", err)
-	}
-	return []serving.Route{{Path: wire.ConversionPath, Handler: handler, Ungated: true, Anonymous: true}}, nil
 }

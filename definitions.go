@@ -3,6 +3,7 @@
 package sallyport
 
 import (
+	"log/slog"
 	"slices"
 	"sync/atomic"
 
@@ -12,15 +13,15 @@ import (
 // definitions returns the func that tells which webhooks there are now: all of them,
 // as they were applied, unless a component says by Registered that they change. Own are
 // those of no component, not applied yet.
-func (p *process) definitions(s *RegistrationSettings, own, applied []admission.Webhook) func() []admission.Webhook {
-	if !slices.ContainsFunc(p.components, func(c Component) bool { return c.Registered != nil }) {
-		return func() []admission.Webhook { return p.registered(applied) }
+func definitions(s *RegistrationSettings, components []Component, own, applied []admission.Webhook, logger *slog.Logger) func() []admission.Webhook {
+	if !slices.ContainsFunc(components, func(c Component) bool { return c.Registered != nil }) {
+		return func() []admission.Webhook { return applied }
 	}
 	var last atomic.Pointer[[]admission.Webhook] // that could be applied
 	last.Store(&[]admission.Webhook{})
 	return func() []admission.Webhook {
 		now := slices.Clone(own)
-		for _, component := range p.components {
+		for _, component := range components {
 			if component.Registered != nil {
 				now = append(now, component.Registered()...)
 			} else {
@@ -29,10 +30,10 @@ func (p *process) definitions(s *RegistrationSettings, own, applied []admission.
 		}
 		now, err := s.Apply(now)
 		if err != nil {
-			p.logger.Error("webhooks are not registered as they are now, but as they were before", "error", err)
-			return p.registered(*last.Load())
+			logger.Error("webhooks are not registered as they are now, but as they were before", "error", err)
+			return *last.Load()
 		}
 		last.Store(&now)
-		return p.registered(now)
+		return now
 	}
 }

@@ -23,16 +23,17 @@ func TestDefinitionsFollowComponents(t *testing.T) {
 		return w
 	}
 	now := []admission.Webhook{webhook("a")}
-	p := &process{logger: slog.New(slog.DiscardHandler), components: []Component{
+	logger := slog.New(slog.DiscardHandler)
+	components := []Component{
 		{Webhooks: []admission.Webhook{webhook("fixed")}},
 		{Webhooks: []admission.Webhook{webhook("a"), webhook("b")}, Registered: func() []admission.Webhook { return now }},
-	}}
+	}
 	settings := &RegistrationSettings{Adjust: func(w *admission.Webhook) { w.TimeoutSeconds = 7 }}
-	definitions := p.definitions(settings, []admission.Webhook{webhook("own")}, nil)
+	told := definitions(settings, components, []admission.Webhook{webhook("own")}, nil, logger)
 	want := func(names ...string) {
 		t.Helper()
 		var got []string
-		for _, w := range definitions() {
+		for _, w := range told() {
 			got = append(got, w.Path)
 			if w.TimeoutSeconds != 7 {
 				t.Errorf("%s was not adjusted: timeout %d", w.Path, w.TimeoutSeconds)
@@ -51,9 +52,8 @@ func TestDefinitionsFollowComponents(t *testing.T) {
 	now = nil
 	want("/own", "/fixed")
 	// Without such a component it is what was applied, once and for all.
-	p.components = p.components[:1]
 	applied := []admission.Webhook{webhook("z")}
-	if got := p.definitions(settings, nil, applied)(); len(got) != 1 || got[0].Path != "/z" {
+	if got := definitions(settings, components[:1], nil, applied, logger)(); len(got) != 1 || got[0].Path != "/z" {
 		t.Errorf("the definitions are %v", got)
 	}
 }

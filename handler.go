@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/serving"
 )
 
@@ -30,7 +31,7 @@ func (a *App) Handler(options serving.Options) (http.Handler, error) {
 		options.Registry = newMetricsRegistry(false)
 	}
 	var err error
-	if options.Routes, err = routes(a.webhooks, a.converters, options.Logger, options.Registry); err != nil {
+	if options.Routes, err = hosting.Routes(a.webhooks, a.converters, options.Logger, options.Registry); err != nil {
 		return nil, err
 	}
 	options.Checks = nil

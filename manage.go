@@ -5,7 +5,6 @@ package sallyport
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 
 	"github.com/go-logr/logr"
@@ -17,16 +16,15 @@ import (
 
 // manage sets up the controllers in a manager. Where webhooks are served too, the
 // manager opens no port of its own.
-func (a *App) manage(s *Settings, c *chosen, client *rest.Config, logger *slog.Logger) (manager.Manager, error) {
-	log := logr.FromSlogHandler(logger.Handler())
+func (a *App) manage(s *Settings, c *chosen, client *rest.Config) (manager.Manager, error) {
+	log := logr.FromSlogHandler(s.Logger.Handler())
 	controllerlog.SetLogger(log) // what is not given one; the first call counts
 	metrics := metricsserver.Options{BindAddress: "0"}
 	if address := s.Serving.MetricsBindAddress; !c.serves() && address != "" {
 		alive := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 		metrics = metricsserver.Options{BindAddress: address, ExtraHandlers: map[string]http.Handler{"/livez": alive, "/readyz": alive}}
 	}
-	election := s.LeaderElection
-	election.complete()
+	election := s.LeaderElection.times()
 	m, err := manager.New(client, manager.Options{
 		Scheme:                        a.scheme,
 		Logger:                        log,

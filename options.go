@@ -52,7 +52,8 @@ type Environment struct {
 	Logger *slog.Logger
 	// Metrics are shown by /metrics.
 	Metrics prometheus.Registerer
-	// Changed is for components whose Registered has changed. It does not wait.
+	// Changed is for components whose Ready or Registered has changed. It does not wait.
+	// A Ready of which it does not tell is asked again within a second.
 	Changed func()
 	// Leader is for components that do something which only one of several replicas
 	// shall do. Who asks for it while it is built makes the application take part in an
@@ -82,7 +83,8 @@ type Component struct {
 	// types, and must be valid. See [Environment.Changed]. It must be fast.
 	Registered func() []admission.Webhook
 	// Ready returns nil once reviews can be answered, otherwise why not. No review is
-	// answered, and nothing registered, before. It must be fast. Nil means at once.
+	// answered, and nothing registered, before. Call [Environment.Changed] then. It must
+	// be fast. Nil means at once.
 	Ready func() error
 	// Detail is what /readyz?verbose says beside the name while it is ready, empty for
 	// nothing. Nil means nothing. It must be fast.

@@ -3,15 +3,11 @@
 package sallyport
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/events"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/registration"
@@ -49,56 +45,6 @@ func (s *RegistrationSettings) validateDirectory() error {
 		errs = append(errs, errors.New("--registration manifest needs --url: kube-apiserver takes no Service in static manifests"))
 	}
 	return errors.Join(errs...)
-}
-
-// registrar is who registers the webhooks.
-type registrar interface {
-	Run(ctx context.Context) error
-	Notify()
-}
-
-// register makes the one that the mode asks for; nil if somebody else registers.
-func (s *RegistrationSettings) register(clients kubernetes.Interface, options registration.Options) (registrar, error) {
-	switch s.Mode {
-	case registration.ModeAPI:
-		recorder := &eventRecorder{sink: &events.EventSinkImpl{Interface: clients.EventsV1()}}
-		options.Client, options.Events = clients.AdmissionregistrationV1(), recorder
-		keeper, err := registration.NewKeeper(options)
-		if err != nil {
-			return nil, err
-		}
-		return recordingKeeper{keeper, recorder}, nil
-	case registration.ModeManifest:
-		return registration.NewFiles(registration.FilesOptions{
-			Config: options.Config, Directory: s.StaticManifestsDir,
-			Webhooks: options.Webhooks, CABundle: options.CABundle, Logger: options.Logger,
-		})
-	default:
-		return nil, nil
-	}
-}
-
-// eventRecorder records nothing before its keeper runs: a broadcaster works from
-// its making on.
-type eventRecorder struct {
-	events.EventRecorder
-	sink events.EventSink
-}
-
-// recordingKeeper is a keeper whose events are sent as long as it runs.
-type recordingKeeper struct {
-	*registration.Keeper
-	recorder *eventRecorder
-}
-
-func (k recordingKeeper) Run(ctx context.Context) error {
-	broadcaster := events.NewBroadcaster(k.recorder.sink)
-	defer broadcaster.Shutdown()
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		return fmt.Errorf("events: %w", err)
-	}
-	k.recorder.EventRecorder = broadcaster.NewRecorder(scheme.Scheme, registration.DefaultFieldManager)
-	return k.Keeper.Run(ctx)
 }
 
 func completeModes(cmd *cobra.Command) { cli.CompleteChoices(cmd, "registration", registrationModes) }

@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,6 +18,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -136,7 +134,7 @@ func (s *RegistrationSettings) ValidateEndpoint() error {
 		}
 		return nil
 	}
-	service, err := parseService(s.Service)
+	service, err := hosting.ParseService(s.Service)
 	if err == nil {
 		err = registration.Endpoint{Service: service}.Validate()
 	}
@@ -185,28 +183,11 @@ func (s *RegistrationSettings) Validate() error {
 // validated.
 func (s *RegistrationSettings) Config() registration.Config {
 	config := registration.Config{Name: s.Name, Endpoint: registration.Endpoint{URL: s.URL}, Owner: s.owner}
-	if service, err := parseService(s.Service); err == nil {
+	if service, err := hosting.ParseService(s.Service); err == nil {
 		config.Endpoint.Service = service
 	}
 	config.ConversionEndpoint = s.conversionEndpoint()
 	return config
-}
-
-func parseService(value string) (*registration.Service, error) {
-	namespace, rest, ok := strings.Cut(value, "/")
-	name, port, hasPort := strings.Cut(rest, ":")
-	if !ok || namespace == "" || name == "" {
-		return nil, fmt.Errorf("%q: write NAMESPACE/NAME or NAMESPACE/NAME:PORT", value)
-	}
-	service := &registration.Service{Namespace: namespace, Name: name}
-	if hasPort {
-		n, err := strconv.ParseUint(port, 10, 16)
-		if err != nil || n == 0 {
-			return nil, fmt.Errorf("%q: the port must be a number from 1 to 65535", value)
-		}
-		service.Port = int32(n)
-	}
-	return service, nil
 }
 
 // Apply returns the definitions as the settings want them registered.
@@ -268,20 +249,4 @@ func both(a, b *metav1.LabelSelector) *metav1.LabelSelector {
 	}
 	out.MatchExpressions = append(out.MatchExpressions, b.MatchExpressions...)
 	return out
-}
-
-// hosts are the names and addresses that the API server expects in the serving
-// certificate.
-func hosts(endpoint registration.Endpoint) (names []string, addresses []net.IP) {
-	if s := endpoint.Service; s != nil {
-		return []string{s.Name + "." + s.Namespace + ".svc"}, nil
-	}
-	u, err := url.Parse(endpoint.URL)
-	if err != nil { // it was validated
-		return nil, nil
-	}
-	if ip := net.ParseIP(u.Hostname()); ip != nil {
-		return nil, []net.IP{ip}
-	}
-	return []string{u.Hostname()}, nil
 }

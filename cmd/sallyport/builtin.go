@@ -152,6 +152,7 @@ func builtins() []builtin {
 				if err != nil {
 					return watcher{}, err
 				}
+				w.WhenLoaded(env.Changed)
 				authors, err := authorsOf(env.Client)
 				if err != nil {
 					return watcher{}, err
@@ -200,6 +201,7 @@ func builtins() []builtin {
 				if err != nil {
 					return watcher{}, err
 				}
+				w.WhenLoaded(env.Changed)
 				return watcher{
 					sources: builtinSources{projects: w}, what: "projects", help: "Namespaces known to this server that count for a requester.",
 					ready: w.Ready, run: w.Run, count: w.Len,

@@ -36,6 +36,7 @@ func datasetBuiltin() builtin {
 			if err != nil {
 				return watcher{}, err
 			}
+			w.WhenLoaded(env.Changed)
 			return watcher{
 				sources: builtinSources{datasets: w, observePlugin: observe}, what: "datasets", help: "Fluid Datasets known to this server.",
 				ready: w.Ready, run: w.Run, count: w.Len,

@@ -21,6 +21,7 @@ func delegatedAuthentication(env frontdoor.Environment) (frontdoor.Authenticatio
 	if err != nil {
 		return frontdoor.Authentication{}, err
 	}
+	authenticator.WhenKnown(env.Changed)
 	return frontdoor.Authentication{
 		Authenticate: authenticator.Authenticate, Ready: authenticator.Ready, Run: authenticator.Run,
 	}, nil

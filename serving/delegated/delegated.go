@@ -65,13 +65,14 @@ type Authenticator struct {
 
 	configMaps corev1client.ConfigMapInterface
 	withoutCA  atomic.Bool
+	known      func()
 }
 
 // New makes an authenticator that asks the API server of the client. The client's user
 // needs the ClusterRole system:auth-delegator, and the Role
 // extension-apiserver-authentication-reader in kube-system.
 func New(client kubernetes.Interface) (*Authenticator, error) {
-	a := &Authenticator{configMaps: client.CoreV1().ConfigMaps(configMapNamespace)}
+	a := &Authenticator{configMaps: client.CoreV1().ConfigMaps(configMapNamespace), known: func() {}}
 	var err error
 	if a.clientCA, err = dynamiccertificates.NewDynamicCAFromConfigMapController(
 		"client-ca", configMapNamespace, configMapName, clientCAKey, client); err != nil {
@@ -124,6 +125,18 @@ func (a *Authenticator) Ready() error {
 	return fmt.Errorf("the ConfigMap %s/%s of the API server, which has its client CA, has not been read yet", configMapNamespace, configMapName)
 }
 
+// WhenKnown has known called whenever Ready may have become nil. It is for before Run.
+func (a *Authenticator) WhenKnown(known func()) {
+	a.known = known
+	a.clientCA.AddListener(listener(known))
+}
+
+// listener is a dynamiccertificates.Listener.
+type listener func()
+
+// Enqueue is called when a CA has changed.
+func (l listener) Enqueue() { l() }
+
 // Run follows the API server's ConfigMap until ctx ends.
 func (a *Authenticator) Run(ctx context.Context) error {
 	var group sync.WaitGroup
@@ -138,6 +151,7 @@ func (a *Authenticator) Run(ctx context.Context) error {
 			return false, nil
 		}
 		a.withoutCA.Store(configMap.Data[clientCAKey] == "")
+		a.known()
 		return true, nil
 	})
 	group.Wait()

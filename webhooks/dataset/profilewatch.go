@@ -37,7 +37,7 @@ func (w *Watcher) followProfile(ref Ref) {
 	if w.profiles[ref] != nil {
 		return
 	}
-	p := &profileStore{ref: ref, logger: w.logger, changed: func() { tell(w.changed) }}
+	p := &profileStore{ref: ref, logger: w.logger, changed: func() { tell(w.changed); w.loaded() }}
 	source := cache.NewListWatchFromClient(w.core, "configmaps", ref.Namespace, fields.OneTermEqualSelector("metadata.name", ref.Name))
 	p.reflector = cluster.Reflector("datasets: the profile of plugins", w.logger, cluster.Soon, source, &corev1.ConfigMap{}, p)
 	w.profiles[ref] = p

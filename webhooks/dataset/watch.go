@@ -40,6 +40,7 @@ type Watcher struct {
 	logger   *slog.Logger
 	changed  chan struct{} // Datasets have changed, or what is wanted
 	sidecars atomic.Bool   // are wanted by a profile of the settings
+	loaded   func()
 
 	core     *rest.RESTClient // for typed objects
 	mu       sync.Mutex
@@ -53,6 +54,7 @@ type follow struct {
 	index     *Index
 	reflector *cache.Reflector
 	changed   func()
+	loaded    func()
 	logger    *slog.Logger
 	interval  time.Duration
 	absent    atomic.Bool
@@ -73,7 +75,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 	}
 	w := &Watcher{
 		reader: reader, index: NewIndex(), follows: map[Kind]*follow{}, logger: logger,
-		changed: make(chan struct{}, 1), profiles: map[Ref]*profileStore{}, wanted: make(chan struct{}, 1),
+		loaded: func() {}, changed: make(chan struct{}, 1), profiles: map[Ref]*profileStore{}, wanted: make(chan struct{}, 1),
 	}
 	if w.core, err = cluster.Client(config, corev1.SchemeGroupVersion, corev1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for ConfigMaps: %w", err)
@@ -112,7 +114,7 @@ func (w *Watcher) lister(resource string) *cache.ListWatch {
 }
 
 func (w *Watcher) follow(kind Kind, expected runtime.Object, source *cache.ListWatch) {
-	f := &follow{kind: kind, index: w.index, logger: w.logger, interval: absentInterval, changed: func() {}}
+	f := &follow{kind: kind, index: w.index, logger: w.logger, interval: absentInterval, changed: func() {}, loaded: func() { w.loaded() }}
 	if kind == DatasetKind {
 		f.changed = func() { tell(w.changed) }
 	}
@@ -146,6 +148,7 @@ func patiently[T any](ctx context.Context, f *follow, nothing T, try func() (T, 
 		if !f.absent.Swap(true) {
 			f.index.Replace(f.kind, nil)
 			f.ready.Store(true)
+			f.loaded()
 			f.logger.Info("the CustomResourceDefinition of a kind is not installed: it is looked for again and again", "kind", f.kind, "every", f.interval)
 		}
 		timer := time.NewTimer(wait.Jitter(f.interval, 0.2))
@@ -169,6 +172,10 @@ func (w *Watcher) Run(ctx context.Context) error {
 	wg.Wait()
 	return nil
 }
+
+// WhenLoaded has loaded called whenever Ready or ReadyFor may have become nil. It is for
+// before Run.
+func (w *Watcher) WhenLoaded(loaded func()) { w.loaded = loaded }
 
 // Ready is nil once all that there is was read.
 func (w *Watcher) Ready() error {
@@ -262,6 +269,7 @@ func (f *follow) Replace(objects []any, _ string) error {
 	}
 	f.index.Replace(f.kind, all)
 	f.ready.Store(true)
+	f.loaded()
 	f.changed()
 	return nil
 }

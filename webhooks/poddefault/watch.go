@@ -38,6 +38,7 @@ type Watcher struct {
 	reflectors []*cache.Reflector
 	logger     *slog.Logger
 	synced     [3]atomic.Bool // PodDefaults, ClusterPodDefaults, namespaces
+	loaded     func()
 	contact    contact
 	gone       gone
 	trouble    trouble
@@ -55,7 +56,7 @@ const (
 // credentials in config must be allowed to list and watch poddefaults.kubeflow.org,
 // clusterpoddefaults.sallyport.io and namespaces.
 func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
-	w := &Watcher{index: NewIndex(), logger: logger, gone: gone{now: time.Now, objects: map[string][]goneObject{}}}
+	w := &Watcher{index: NewIndex(), logger: logger, loaded: func() {}, gone: gone{now: time.Now, objects: map[string][]goneObject{}}}
 	w.index.strict = true
 	config = rest.CopyConfig(config)
 	config.Wrap(w.contact.wrap)
@@ -94,7 +95,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 }
 
 func (w *Watcher) follow(name string, example any, store cache.ReflectorStore, from cache.ListerWatcher) {
-	w.reflectors = append(w.reflectors, cluster.Reflector(name, w.logger, cluster.Soon, w.trouble.noting(name, from), example, store))
+	w.reflectors = append(w.reflectors, cluster.Reflector(name, w.logger, cluster.Soon, w.trouble.noting(name, from), example, cluster.WithLoaded(store, func() { w.loaded() })))
 }
 
 // Run follows all of them until the context ends.
@@ -106,6 +107,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	group.Wait()
 	return nil
 }
+
+// WhenLoaded has loaded called whenever Ready may have become nil. It is for before Run.
+func (w *Watcher) WhenLoaded(loaded func()) { w.loaded = loaded }
 
 // Ready is nil once everything was read.
 func (w *Watcher) Ready() error {

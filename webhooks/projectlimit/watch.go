@@ -29,6 +29,7 @@ type Watcher struct {
 	index     *Index
 	reflector *cache.Reflector
 	synced    atomic.Bool
+	loaded    func()
 }
 
 // Watch prepares a watcher; [Watcher.Run] starts it. The credentials in config must
@@ -39,7 +40,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 		return nil, fmt.Errorf("client for namespaces: %w", err)
 	}
 	namespaces := client.Resource(schema.GroupVersionResource(namespaceResource))
-	w := &Watcher{index: NewIndex()}
+	w := &Watcher{index: NewIndex(), loaded: func() {}}
 	w.reflector = cluster.Reflector("projects", logger, cluster.Soon,
 		&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -49,7 +50,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 				return namespaces.Watch(ctx, options)
 			},
 		},
-		&metav1.PartialObjectMetadata{}, (*watcherStore)(w),
+		&metav1.PartialObjectMetadata{}, cluster.WithLoaded((*watcherStore)(w), func() { w.loaded() }),
 	)
 	return w, nil
 }
@@ -59,6 +60,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	w.reflector.RunWithContext(ctx)
 	return nil
 }
+
+// WhenLoaded has loaded called whenever Ready may have become nil. It is for before Run.
+func (w *Watcher) WhenLoaded(loaded func()) { w.loaded = loaded }
 
 // Ready is nil once all namespaces were read.
 func (w *Watcher) Ready() error {

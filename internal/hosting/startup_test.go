@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package hosting
 
 import (
 	"context"
@@ -25,11 +25,11 @@ func TestAStartWaitsForWhatWillBeThere(t *testing.T) {
 		mends func(error) bool
 		waits bool
 	}{
-		"an API server that refuses connections":   {refused, isAway, true},
-		"one that is starting":                     {apierrors.NewServiceUnavailable("starting"), isAway, true},
-		"one that has too much to do":              {apierrors.NewTooManyRequestsError("later"), isAway, true},
-		"a right that is missing":                  {apierrors.NewForbidden(schema.GroupResource{}, "x", nil), isAway, false},
-		"an object that is not there":              {apierrors.NewNotFound(schema.GroupResource{}, "x"), isAway, false},
+		"an API server that refuses connections":   {refused, IsAway, true},
+		"one that is starting":                     {apierrors.NewServiceUnavailable("starting"), IsAway, true},
+		"one that has too much to do":              {apierrors.NewTooManyRequestsError("later"), IsAway, true},
+		"a right that is missing":                  {apierrors.NewForbidden(schema.GroupResource{}, "x", nil), IsAway, false},
+		"an object that is not there":              {apierrors.NewNotFound(schema.GroupResource{}, "x"), IsAway, false},
 		"an address that another process has":      {fmt.Errorf("listen: %w", syscall.EADDRINUSE), isTaken, true},
 		"an address that this process cannot have": {fmt.Errorf("listen: %w", syscall.EACCES), isTaken, false},
 	} {
@@ -38,7 +38,7 @@ func TestAStartWaitsForWhatWillBeThere(t *testing.T) {
 				var log strings.Builder
 				logger := slog.New(slog.NewTextHandler(&log, nil))
 				tries, began := 0, time.Now()
-				err := waitFor(t.Context(), logger, "what is needed", test.mends, func(context.Context) error {
+				err := WaitFor(t.Context(), logger, "what is needed", test.mends, func(context.Context) error {
 					if tries++; tries > 8 {
 						return nil
 					}
@@ -62,7 +62,7 @@ func TestAStartThatIsEndedDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := waitFor(ctx, slog.New(slog.DiscardHandler), "x", isTaken, func(context.Context) error { return syscall.EADDRINUSE })
+		err := WaitFor(ctx, slog.New(slog.DiscardHandler), "x", isTaken, func(context.Context) error { return syscall.EADDRINUSE })
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			t.Errorf("got %v", err)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package hosting
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func TestOnlyAServerThatRegistersItselfWaitsForItsService(t *testing.T) {
 		{"static manifests", url, registration.ModeManifest, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if err := newReach(tc.config, tc.mode).err(); (err != nil) != tc.waits {
+			if err := newReach(&Registration{Mode: tc.mode, Options: registration.Options{Config: tc.config}, AwaitService: true}).err(); (err != nil) != tc.waits {
 				t.Errorf("it says %v", err)
 			}
 		})

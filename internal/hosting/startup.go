@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package hosting
 
 import (
 	"context"
@@ -22,9 +22,9 @@ const (
 	portPatience = 30 * time.Second
 )
 
-// waitFor tries until it succeeds, the error is one that waiting does not mend, or
+// WaitFor tries until it succeeds, the error is one that waiting does not mend, or
 // ctx ends, and says what it waits for.
-func waitFor(ctx context.Context, logger *slog.Logger, what string, mends func(error) bool, try func(context.Context) error) error {
+func WaitFor(ctx context.Context, logger *slog.Logger, what string, mends func(error) bool, try func(context.Context) error) error {
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		err := try(ctx)
 		if err == nil || ctx.Err() != nil || !mends(err) {
@@ -41,9 +41,9 @@ func waitFor(ctx context.Context, logger *slog.Logger, what string, mends func(e
 	}
 }
 
-// isAway tells whether an error is that of an API server that is not there yet, or has
+// IsAway tells whether an error is that of an API server that is not there yet, or has
 // too much to do.
-func isAway(err error) bool {
+func IsAway(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		return status.Status().Code >= 500 || status.Status().Code == 429
@@ -55,9 +55,9 @@ func isAway(err error) bool {
 // isTaken tells whether an error is that of an address that is in use.
 func isTaken(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
 
-// bind binds the addresses of the listener.
-func (p *process) bind(ctx context.Context) error {
+// Listen binds the addresses, and waits for one that is in use.
+func (h *Host) Listen(ctx context.Context) error {
 	patient, cancel := context.WithTimeout(ctx, portPatience)
 	defer cancel()
-	return waitFor(patient, p.logger, "an address that is in use", isTaken, p.listener.Listen)
+	return WaitFor(patient, h.logger, "an address that is in use", isTaken, h.server.Listen)
 }

@@ -4,22 +4,14 @@ package sallyport
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
-	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
-	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/klog/v2"
+
+	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
 // LeaderElectionSettings say which of several replicas does what only one shall do:
@@ -71,6 +63,12 @@ func (s *LeaderElectionSettings) complete() {
 	s.RetryPeriod = cmp.Or(s.RetryPeriod, usual.RetryPeriod)
 }
 
+// times are those of the leases, complete.
+func (s LeaderElectionSettings) times() hosting.LeaderTimes {
+	s.complete()
+	return hosting.LeaderTimes{LeaseDuration: s.LeaseDuration, RenewDeadline: s.RenewDeadline, RetryPeriod: s.RetryPeriod}
+}
+
 // Validate reports every mistake in the flags of AddFlags.
 func (s LeaderElectionSettings) Validate() error {
 	s.complete()
@@ -88,95 +86,4 @@ func (s LeaderElectionSettings) Validate() error {
 		errs = append(errs, fmt.Errorf("--leader-elect-retry-period %s must be positive", s.RetryPeriod))
 	}
 	return errors.Join(errs...)
-}
-
-// A leader tells whether this replica is the one that leads. Nothing ends when it
-// does not any more.
-type leader struct {
-	settings leaderelection.LeaderElectionConfig
-	log      *slog.Logger
-
-	mu      sync.Mutex
-	leading bool
-	changed chan struct{}
-}
-
-// newLeader is a candidate for the lease of that name. The settings were validated.
-func newLeader(client coordinationv1.LeasesGetter, namespace, name string, s LeaderElectionSettings, log *slog.Logger) (*leader, error) {
-	s.complete()
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("leader election: %w", err)
-	}
-	l := &leader{log: log.With("lease", namespace+"/"+name), changed: make(chan struct{})}
-	l.settings = leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Client:    client,
-			// Not the host alone: two processes of one host are two.
-			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
-		},
-		LeaseDuration: s.LeaseDuration, RenewDeadline: s.RenewDeadline, RetryPeriod: s.RetryPeriod,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) { l.set(ctx, true) },
-			OnStoppedLeading: func() { l.set(context.Background(), false) },
-		},
-		ReleaseOnCancel: true,
-		Name:            name,
-	}
-	if _, err := leaderelection.NewLeaderElector(l.settings); err != nil {
-		return nil, fmt.Errorf("leader election: %w", err)
-	}
-	return l, nil
-}
-
-// Leading tells whether this replica leads now. A nil leader always does.
-func (l *leader) Leading() bool {
-	if l == nil {
-		return true
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.leading
-}
-
-// Changed returns a channel that is closed when Leading changes next; nil for a nil
-// leader.
-func (l *leader) Changed() <-chan struct{} {
-	if l == nil {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.changed
-}
-
-// set notes who leads. What started is told by a goroutine of its own, which may come
-// after the end: its context has ended then.
-func (l *leader) set(ctx context.Context, leading bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if ctx.Err() != nil || leading == l.leading {
-		return
-	}
-	l.log.Info("leader election", slog.Bool("leading", leading))
-	l.leading = leading
-	close(l.changed)
-	l.changed = make(chan struct{})
-}
-
-// Run stands for election until ctx ends, and gives the lease up then. A lease that
-// is lost is asked for again.
-func (l *leader) Run(ctx context.Context) error {
-	ctx = klog.NewContext(ctx, logr.FromSlogHandler(l.log.Handler()).V(1)) // it reports every step
-	// Before the lease is given up, not after: then another one may lead already.
-	defer context.AfterFunc(ctx, func() { l.set(context.Background(), false) })()
-	for ctx.Err() == nil {
-		elector, err := leaderelection.NewLeaderElector(l.settings)
-		if err != nil {
-			return fmt.Errorf("leader election: %w", err)
-		}
-		elector.Run(ctx)
-	}
-	return nil
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package hosting
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,21 +17,21 @@ import (
 
 // candidate is a leader that runs until it is stopped.
 type candidate struct {
-	*leader
+	*Leader
 	stop func() error
 }
 
 func stand(t *testing.T, client coordinationv1.LeasesGetter, name string) *candidate {
 	t.Helper()
-	settings := LeaderElectionSettings{Enabled: true, LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond}
-	l, err := newLeader(client, metav1.NamespaceDefault, name, settings, slog.New(slog.DiscardHandler))
+	times := LeaderTimes{LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond}
+	l, err := NewLeader(client, metav1.NamespaceDefault, name, times, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx) }()
-	c := &candidate{leader: l, stop: func() error { cancel(); err := <-done; done <- err; return err }}
+	c := &candidate{Leader: l, stop: func() error { cancel(); err := <-done; done <- err; return err }}
 	t.Cleanup(func() {
 		if err := c.stop(); err != nil {
 			t.Error(err)
@@ -118,20 +116,8 @@ func TestLeaderElectionOnARealAPIServer(t *testing.T) {
 }
 
 func TestWithoutElectionAReplicaLeads(t *testing.T) {
-	var l *leader
+	var l *Leader
 	if !l.Leading() || l.Changed() != nil {
 		t.Error("a replica without election does not lead, or expects a change")
-	}
-}
-
-func TestMistakesInLeaderElectionAreNamed(t *testing.T) {
-	err := LeaderElectionSettings{Enabled: true, LeaseDuration: time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 3 * time.Second}.Validate()
-	for _, want := range []string{"--leader-elect-lease-duration 1s", "--leader-elect-renew-deadline 2s must be longer than 3.6s"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("nothing of %q in %v", want, err)
-		}
-	}
-	if err := errors.Join(LeaderElectionSettings{Enabled: true}.Validate(), LeaderElectionSettings{LeaseDuration: -1}.Validate()); err != nil {
-		t.Errorf("refused: %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package hosting
 
 import (
 	"context"
@@ -27,13 +27,13 @@ type reach struct {
 	reached chan struct{}
 }
 
-func newReach(config registration.Config, mode registration.Mode) *reach {
+func newReach(o *Registration) *reach {
 	r := &reach{reached: make(chan struct{})}
-	service := config.Endpoint.Service
-	if service == nil || mode != registration.ModeAPI {
+	if o == nil || !o.AwaitService || o.Config.Endpoint.Service == nil || o.Mode != registration.ModeAPI {
 		close(r.reached)
 		return r
 	}
+	service := o.Config.Endpoint.Service
 	port := service.Port
 	if port == 0 {
 		port = 443

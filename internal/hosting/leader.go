@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hosting
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+// LeaderTimes say how leases are kept: how long the others wait for a leader that is
+// silent, after how long a leader that cannot renew gives up, and how often each tries.
+type LeaderTimes struct{ LeaseDuration, RenewDeadline, RetryPeriod time.Duration }
+
+// A Leader tells whether this replica is the one that leads. Nothing ends when it
+// does not any more.
+type Leader struct {
+	settings leaderelection.LeaderElectionConfig
+	log      *slog.Logger
+
+	mu      sync.Mutex
+	leading bool
+	changed chan struct{}
+}
+
+// NewLeader is a candidate for the lease of that name. The times were validated.
+func NewLeader(client coordinationv1.LeasesGetter, namespace, name string, times LeaderTimes, log *slog.Logger) (*Leader, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("leader election: %w", err)
+	}
+	l := &Leader{log: log.With("lease", namespace+"/"+name), changed: make(chan struct{})}
+	l.settings = leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Client:    client,
+			// Not the host alone: two processes of one host are two.
+			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+		},
+		LeaseDuration: times.LeaseDuration, RenewDeadline: times.RenewDeadline, RetryPeriod: times.RetryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) { l.set(ctx, true) },
+			OnStoppedLeading: func() { l.set(context.Background(), false) },
+		},
+		ReleaseOnCancel: true,
+		Name:            name,
+	}
+	if _, err := leaderelection.NewLeaderElector(l.settings); err != nil {
+		return nil, fmt.Errorf("leader election: %w", err)
+	}
+	return l, nil
+}
+
+// Lease is the lease that it stands for, "namespace/name".
+func (l *Leader) Lease() string { return l.settings.Lock.Describe() }
+
+// Leading tells whether this replica leads now. A nil leader always does.
+func (l *Leader) Leading() bool {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leading
+}
+
+// Changed returns a channel that is closed when Leading changes next; nil for a nil
+// leader.
+func (l *Leader) Changed() <-chan struct{} {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}
+
+// set notes who leads. What started is told by a goroutine of its own, which may come
+// after the end: its context has ended then.
+func (l *Leader) set(ctx context.Context, leading bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() != nil || leading == l.leading {
+		return
+	}
+	l.log.Info("leader election", slog.Bool("leading", leading))
+	l.leading = leading
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// Run stands for election until ctx ends, and gives the lease up then. A lease that
+// is lost is asked for again.
+func (l *Leader) Run(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(l.log.Handler()).V(1)) // it reports every step
+	// Before the lease is given up, not after: then another one may lead already.
+	defer context.AfterFunc(ctx, func() { l.set(context.Background(), false) })()
+	for ctx.Err() == nil {
+		elector, err := leaderelection.NewLeaderElector(l.settings)
+		if err != nil {
+			return fmt.Errorf("leader election: %w", err)
+		}
+		elector.Run(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hosting
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/wire"
+)
+
+// Routes are those of webhooks and converters. Logger and registry may be nil.
+func Routes(webhooks []admission.Webhook, converters []conversion.Converter, logger *slog.Logger, registry prometheus.Registerer) ([]serving.Route, error) {
+	var metrics *wire.Metrics
+	var err error
+	if registry != nil {
+		if metrics, err = wire.NewMetrics(registry); err != nil {
+			return nil, err
+		}
+	}
+	var routes []serving.Route
+	if len(converters) > 0 {
+		handler, err := wire.NewConversion(converters, wire.ConversionOptions{Logger: logger, Metrics: metrics})
+		if err != nil {
+			return nil, fmt.Errorf("conversion: %w", err)
+		}
+		// Converters wait for nothing: without conversion, custom resources cannot even be
+		// read, by the program's own caches first of all. The API server says to no
+		// converter who it is.
+		routes = append(routes, serving.Route{Path: wire.ConversionPath, Handler: handler, Ungated: true, Anonymous: true})
+	}
+	for _, webhook := range webhooks {
+		handler, err := wire.NewAdmission(webhook, wire.AdmissionOptions{Logger: logger, Metrics: metrics})
+		if err != nil {
+			return nil, err
+		}
+		routes = append(routes, serving.Route{Path: webhook.Path, Handler: handler, Flow: wire.AdmissionFlow})
+	}
+	return routes, nil
+}
