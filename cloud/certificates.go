@@ -108,18 +108,18 @@ type named struct {
 	patterns []string // none for the names in the certificate
 }
 
-// withNames adds the certificates of --webhook-tls-sni-cert-key.
-func (s *settings) withNames(source certificate.Source, options certificate.FilesOptions) (*byName, error) {
-	b := &byName{Source: source}
+// namedCertificates are those of --webhook-tls-sni-cert-key.
+func (s *settings) namedCertificates(options certificate.FilesOptions) ([]named, error) {
+	var all []named
 	for _, pair := range s.sniCertKeys {
 		options.CertFile, options.KeyFile = pair.CertFile, pair.KeyFile
 		files, err := certificate.NewFiles(options)
 		if err != nil {
 			return nil, fmt.Errorf("--webhook-tls-sni-cert-key %s: %w", pair.CertFile, err)
 		}
-		b.named = append(b.named, named{files, pair.Names})
+		all = append(all, named{files, pair.Names})
 	}
-	return b, nil
+	return all, nil
 }
 
 // GetCertificate prefers exact patterns to wildcards, and those to the names in a

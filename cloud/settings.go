@@ -18,6 +18,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
@@ -299,15 +300,9 @@ func (s *settings) config() (registration.Config, error) {
 		}
 		return config, nil
 	}
-	namespace, rest, _ := strings.Cut(s.service, "/")
-	name, port, hasPort := strings.Cut(rest, ":")
-	service := &registration.Service{Namespace: namespace, Name: name}
-	if hasPort {
-		n, err := strconv.ParseUint(port, 10, 16)
-		if err != nil || n == 0 {
-			return config, fmt.Errorf("--webhook-service %q: the port must be a number from 1 to 65535", s.service)
-		}
-		service.Port = int32(n)
+	service, err := hosting.ParseService(s.service)
+	if err != nil {
+		return config, fmt.Errorf("--webhook-service %w", err)
 	}
 	config.Endpoint = registration.Endpoint{Service: service}
 	return config, nil
