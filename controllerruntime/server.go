@@ -11,11 +11,11 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/wire"
 )
@@ -127,81 +127,51 @@ func (s *Server) Start(ctx context.Context) error {
 		return nil
 	}
 
-	source, err := s.source()
+	host, done, err := s.build()
+	if err == nil {
+		defer done()
+		err = host.Server().Listen(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("webhook server: %w", err)
 	}
-	server, done, err := s.build(source)
-	if err != nil {
-		return fmt.Errorf("webhook server: %w", err)
-	}
-	defer done()
-	if err := server.Listen(ctx); err != nil {
-		return fmt.Errorf("webhook server: %w", err)
-	}
-	return s.run(ctx, server, source)
+	s.enter(stateServing, host.Ready)
+	defer s.enter(stateEnding, nil)
+	defer context.AfterFunc(ctx, func() { s.enter(stateEnding, nil) })()
+	return host.Run(ctx)
 }
 
-// source is where the certificate comes from, or nil if TLSOpts know.
-func (s *Server) source() (certificate.Source, error) {
-	if s.plan.source != nil || s.plan.serving.GetCertificate != nil {
-		return s.plan.source, nil
+// build makes what runs. Done takes its metrics back.
+func (s *Server) build() (host *hosting.Host, done func(), err error) {
+	options := hosting.Options{Logger: s.plan.serving.Logger, Serving: s.plan.serving}
+	if s.plan.serving.GetCertificate == nil { // else TLSOpts know it
+		options.Certificate = func(certificate.AuthorityOptions) (certificate.Source, error) {
+			if s.plan.source != nil {
+				return s.plan.source, nil
+			}
+			return certificate.NewFiles(s.plan.files)
+		}
 	}
-	return certificate.NewFiles(s.plan.files)
-}
-
-// build makes the listener. Done takes its metrics back.
-func (s *Server) build(source certificate.Source) (server *serving.Server, done func(), err error) {
-	options := s.plan.serving
-	options.Routes, options.Checks = nil, nil
+	var own *prometheus.Registry
+	if options.Serving.Registry == nil {
+		own = prometheus.NewRegistry()
+		options.Serving.Registry = own
+	}
+	options.Serving.Routes = nil
 	// Who registers meanwhile waits for the listener.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, path := range s.paths {
-		options.Routes = append(options.Routes, serving.Route{Path: path, Handler: s.mux, Flow: wire.AdmissionFlow})
+		options.Serving.Routes = append(options.Serving.Routes, serving.Route{Path: path, Handler: s.mux, Flow: wire.AdmissionFlow})
 	}
-	if source != nil {
-		options.GetCertificate, options.CertificateNotAfter = source.GetCertificate, source.NotAfter
-		options.Checks = []serving.Check{{Name: "certificate", Ready: source.Ready, Gate: true}}
-	}
-	var own *prometheus.Registry
-	if options.Registry == nil {
-		own = prometheus.NewRegistry()
-		options.Registry = own
-	}
-	if server, err = serving.New(options); err != nil {
+	if host, err = hosting.New(options); err != nil {
 		return nil, nil, err
 	}
-	s.listener = server
+	s.listener = host.Server()
 	if own == nil {
-		return server, func() {}, nil
+		return host, func() {}, nil
 	}
-	return server, show(own, options.Logger), nil
-}
-
-// run runs the listener, and what keeps its certificate, which ends after it.
-func (s *Server) run(ctx context.Context, server *serving.Server, source certificate.Source) error {
-	below, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	group, below := errgroup.WithContext(below)
-	ready := func() error { return nil }
-	if source != nil {
-		ready = source.Ready
-		group.Go(func() error { return source.Run(below) })
-	}
-	s.enter(stateServing, ready)
-	defer context.AfterFunc(ctx, func() { s.enter(stateEnding, nil) })()
-	group.Go(func() error {
-		defer cancel()
-		// A certificate that nobody keeps any more ends the serving too.
-		serving, stop := context.WithCancel(ctx)
-		defer stop()
-		defer context.AfterFunc(below, stop)()
-		return server.Run(serving)
-	})
-	err := group.Wait()
-	s.enter(stateEnding, nil)
-	return err
+	return host, show(own, options.Logger), nil
 }
 
 func (s *Server) enter(state state, ready func() error) {
