@@ -19,8 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/wire"
 )
 
 func main() {
@@ -36,15 +36,7 @@ func command() *cobra.Command {
 		if err != nil {
 			return nil, err
 		}
-		var routes []serving.Route
-		for _, webhook := range app.Webhooks() {
-			handler, err := wire.NewAdmission(webhook, wire.AdmissionOptions{})
-			if err != nil {
-				return nil, err
-			}
-			routes = append(routes, serving.Route{Path: webhook.Path, Handler: handler, Flow: wire.AdmissionFlow})
-		}
-		return routes, nil
+		return hosting.Routes(app.Webhooks(), nil, nil, nil)
 	})
 	cmd.Flags().StringVar(&sidecarImage, "sidecar-image", "", "`image` of the container that /mutating-pods-sidecar adds")
 	cmd.AddCommand(serverCommand("crd-conversion-webhook", "Answer as the test webhook of Kubernetes for conversion does", func() ([]serving.Route, error) {

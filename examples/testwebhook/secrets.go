@@ -42,8 +42,9 @@ func newSecretCertificates(clients kubernetes.Interface, name string) *secretCer
 	return s
 }
 
-// Run follows the Secrets until ctx ends.
-func (s *secretCertificates) Run(ctx context.Context) error {
+// Run follows the Secrets until ctx ends. It calls listed once it knows those that there
+// were at first.
+func (s *secretCertificates) Run(ctx context.Context, listed func()) error {
 	_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { s.put(object.(*corev1.Secret)) },
 		UpdateFunc: func(_, object any) { s.put(object.(*corev1.Secret)) },
@@ -56,6 +57,13 @@ func (s *secretCertificates) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-s.informer.HasSyncedChecker().Done():
+			listed()
+		}
+	}()
 	s.informer.RunWithContext(ctx)
 	return nil
 }

@@ -4,13 +4,12 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/serving"
 )
 
@@ -20,49 +19,30 @@ type certificates struct {
 	secret, kubeconfig string
 }
 
-// source is where the certificates come from while it runs.
-type source interface {
-	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	Ready() error
-	Run(ctx context.Context) error
-}
-
-func (c certificates) open() (source, error) {
-	if c.secret == "" {
-		return certificate.NewFiles(certificate.FilesOptions{CertFile: c.certFile, KeyFile: c.keyFile})
-	}
-	config, err := sallyport.ClientConfig(c.kubeconfig, "testwebhook")
-	if err != nil {
-		return nil, err
-	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return newSecretCertificates(clients, c.secret), nil
-}
-
 // serve answers until ctx ends.
 func serve(ctx context.Context, options serving.Options, from certificates) error {
-	source, err := from.open()
+	o := hosting.Options{Serving: options}
+	if from.secret == "" {
+		o.Certificate = func(certificate.AuthorityOptions) (certificate.Source, error) {
+			return certificate.NewFiles(certificate.FilesOptions{CertFile: from.certFile, KeyFile: from.keyFile})
+		}
+	} else {
+		config, err := sallyport.ClientConfig(from.kubeconfig, "testwebhook")
+		if err != nil {
+			return err
+		}
+		clients, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		secrets := newSecretCertificates(clients, from.secret)
+		o.Changed = hosting.NewSignal()
+		o.Serving.GetCertificate = secrets.GetCertificate
+		o.Parts = []hosting.Part{{Name: "certificate", Ready: secrets.Ready, Run: func(ctx context.Context) error { return secrets.Run(ctx, o.Changed.Send) }}}
+	}
+	host, err := hosting.New(o)
 	if err != nil {
 		return err
 	}
-	options.GetCertificate = source.GetCertificate
-	options.Checks = []serving.Check{{Name: "certificate", Ready: source.Ready, Gate: true}}
-	server, err := serving.New(options)
-	if err != nil {
-		return err
-	}
-	below, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	group, below := errgroup.WithContext(below)
-	group.Go(func() error { return source.Run(below) })
-	group.Go(func() error {
-		defer cancel()
-		serving, stop := context.WithCancel(ctx)
-		defer stop()
-		defer context.AfterFunc(below, stop)()
-		return server.Run(serving)
-	})
-	return group.Wait()
+	return host.Run(ctx)
 }
