@@ -6,9 +6,15 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/sallyport-io/sallyport/internal/aside"
 )
+
+type asideKey struct{}
+
+// WithAside is for servers that bound how many reviews are at work: aside, which [Await]
+// calls, runs wait while the review is not one of them, and then tells whether it may go on.
+func WithAside(ctx context.Context, aside func(ctx context.Context, wait func()) bool) context.Context {
+	return context.WithValue(ctx, asideKey{}, aside)
+}
 
 // Await runs wait, in which a handler waits for somebody else, such as the API server,
 // and which returns what is returned. The server that called the handler has a limit on
@@ -17,12 +23,12 @@ import (
 // no room before ctx ends, the error is one of [Unavailable]. Where there is no such limit
 // wait is run and nothing else.
 func Await(ctx context.Context, wait func() error) error {
-	place, ok := ctx.Value(aside.Key{}).(aside.Place)
+	aside, ok := ctx.Value(asideKey{}).(func(context.Context, func()) bool)
 	if !ok {
 		return wait()
 	}
 	var err error
-	if !place.Leave(ctx, func() { err = wait() }) && err == nil {
+	if !aside(ctx, func() { err = wait() }) && err == nil {
 		err = Unavailable(errors.New("too many reviews at work"), time.Second)
 	}
 	return err

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/aside"
 )
 
 // room is a place that one can leave, and may find taken afterwards.
@@ -36,7 +35,7 @@ func TestAwait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
 			if tc.place != nil {
-				ctx = context.WithValue(ctx, aside.Key{}, tc.place)
+				ctx = admission.WithAside(ctx, tc.place.Leave)
 			}
 			waited := false
 			err := admission.Await(ctx, func() error { waited = true; return tc.err })

@@ -3,9 +3,11 @@
 package controllerruntime
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/serving"
@@ -104,10 +107,17 @@ func (s *Server) Register(path string, hook http.Handler) {
 		s.paths = append(s.paths, path)
 		return
 	}
-	if err := s.listener.Handle(serving.Route{Path: path, Handler: s.mux, Flow: wire.AdmissionFlow}); err != nil {
+	if err := s.listener.Handle(serving.Route{Path: path, Answer: s.answer, Flow: wire.AdmissionFlow}); err != nil {
 		s.unserved = errors.Join(s.unserved, err)
 		s.plan.serving.Logger.Error("a webhook that is registered cannot be served", slog.Any("error", err))
 	}
+}
+
+// answer has the mux answer, whose handlers may wait aside.
+func (s *Server) answer(ctx context.Context, w http.ResponseWriter, call serving.Call) {
+	r := call.Request.WithContext(admission.WithAside(ctx, call.Aside))
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(call.Body)), int64(len(call.Body))
+	s.mux.ServeHTTP(w, r)
 }
 
 // Start serves what was registered until ctx ends. Then it drains, and returns nil. It
@@ -162,7 +172,7 @@ func (s *Server) build() (host *hosting.Host, done func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, path := range s.paths {
-		options.Serving.Routes = append(options.Serving.Routes, serving.Route{Path: path, Handler: s.mux, Flow: wire.AdmissionFlow})
+		options.Serving.Routes = append(options.Serving.Routes, serving.Route{Path: path, Answer: s.answer, Flow: wire.AdmissionFlow})
 	}
 	if host, err = hosting.New(options); err != nil {
 		return nil, nil, err

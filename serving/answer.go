@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/sallyport-io/sallyport/internal/aside"
 )
 
 // answer is a response on its way out. It keeps the status, and does what has to
@@ -34,8 +32,6 @@ type answer struct {
 	// done says that it needs none any more.
 	done bool
 }
-
-var _ aside.Place = (*answer)(nil)
 
 // WriteHeader writes the header. The place is given back here, since the work is
 // done: a caller who is slow to read the answer holds up nobody else. The
@@ -103,8 +99,8 @@ func (a *answer) lendPlace() bool {
 	return lent.places != nil
 }
 
-// Leave implements [aside.Place].
-func (a *answer) Leave(ctx context.Context, wait func()) bool {
+// leave is [Call.Aside].
+func (a *answer) leave(ctx context.Context, wait func()) bool {
 	a.mu.Lock()
 	had := a.lendPlace()
 	a.mu.Unlock()

@@ -9,27 +9,23 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/sallyport-io/sallyport/internal/aside"
 )
 
 // leaving waits aside until it is let go, and tells whether there was a place then.
-func leaving(called chan<- struct{}, let <-chan struct{}) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		place := r.Context().Value(aside.Key{}).(aside.Place)
-		again := place.Leave(r.Context(), func() { called <- struct{}{}; <-let })
-		if !again {
+func leaving(called chan<- struct{}, let <-chan struct{}) func(context.Context, http.ResponseWriter, Call) {
+	return func(ctx context.Context, w http.ResponseWriter, call Call) {
+		if !call.Aside(ctx, func() { called <- struct{}{}; <-let }) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		_, _ = io.WriteString(w, "back")
-	})
+	}
 }
 
 func TestWhoWaitsAsideHoldsUpNobody(t *testing.T) {
 	called, let := make(chan struct{}), make(chan struct{})
 	h := start(t, func(o *Options) {
 		o.MaxConcurrentReviews = 1
-		o.Routes = []Route{{Path: "/leaving", Handler: leaving(called, let)}, {Path: "/echo", Handler: echo}}
+		o.Routes = []Route{{Path: "/leaving", Answer: leaving(called, let)}, {Path: "/echo", Handler: echo}}
 	})
 	var waiting []*rawConn
 	for range 3 {
@@ -57,7 +53,7 @@ func TestWhoFindsNoPlaceAfterwardsIsTold(t *testing.T) {
 		defer ctx.end()
 		a.takePlace(ctx, time.Now(), false)
 		var other place
-		if a.Leave(ctx, func() { other, _ = s.places.take(ctx, time.Now(), a.flow, false) }) {
+		if a.leave(ctx, func() { other, _ = s.places.take(ctx, time.Now(), a.flow, false) }) {
 			t.Error("two have the one place")
 		}
 		other.give()
@@ -73,7 +69,7 @@ func TestSeveralWaitAsideForOneReview(t *testing.T) {
 		a := &answer{server: s, to: &route{}}
 		a.takePlace(t.Context(), time.Now(), false)
 		for range 3 {
-			go a.Leave(context.WithoutCancel(t.Context()), func() { time.Sleep(time.Second) })
+			go a.leave(context.WithoutCancel(t.Context()), func() { time.Sleep(time.Second) })
 		}
 		synctest.Wait()
 		if n := s.places.atWork(); n != 0 {
@@ -83,7 +79,7 @@ func TestSeveralWaitAsideForOneReview(t *testing.T) {
 		if n := s.places.atWork(); n != 1 {
 			t.Errorf("%d places are taken afterwards, want the review's one", n)
 		}
-		go a.Leave(t.Context(), func() { time.Sleep(time.Second) })
+		go a.leave(t.Context(), func() { time.Sleep(time.Second) })
 		synctest.Wait()
 		a.givePlace() // the answer goes out, and nobody waits for who is aside
 		time.Sleep(2 * time.Second)

@@ -35,16 +35,16 @@ func BenchmarkHandlerChain(b *testing.B) {
 		w.Header()["Content-Length"] = length
 		_, _ = w.Write(answer)
 	}
-	taking := func(w http.ResponseWriter, r *http.Request) {
-		if data := r.Body.(interface{ Bytes() []byte }).Bytes(); len(data) != len(review) {
-			b.Error(len(data))
+	taking := func(_ context.Context, w http.ResponseWriter, call Call) {
+		if len(call.Body) != len(review) {
+			b.Error(len(call.Body))
 		}
 		w.Header()["Content-Length"] = length
 		_, _ = w.Write(answer)
 	}
 
 	options, _ := testOptions(b)
-	options.Routes = []Route{{Path: "/bare", Handler: http.HandlerFunc(bare)}, {Path: "/taking", Handler: http.HandlerFunc(taking)}}
+	options.Routes = []Route{{Path: "/bare", Handler: http.HandlerFunc(bare)}, {Path: "/taking", Answer: taking}}
 	server, err := New(options)
 	if err != nil {
 		b.Fatal(err)

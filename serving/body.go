@@ -3,7 +3,6 @@
 package serving
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -14,24 +13,6 @@ import (
 // nearly all reviews, and little enough that callers who announce a large body
 // and then send nothing cannot fill the memory.
 const firstBuffer = 8 << 10
-
-// body is a request body that has been read.
-type body struct {
-	bytes.Reader
-	data []byte
-}
-
-func newBody(data []byte) *body {
-	b := &body{data: data}
-	b.Reset(data)
-	return b
-}
-
-// Bytes returns the whole body, however much of it has been read.
-func (b *body) Bytes() []byte { return b.data }
-
-// Close does nothing: there is nothing to close.
-func (b *body) Close() error { return nil }
 
 // readBody reads the body of r into memory. It is read before the request takes
 // one of the places for reviews, so that a slow caller occupies nothing but its

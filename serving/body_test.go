@@ -4,6 +4,7 @@ package serving
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -58,13 +59,14 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
-func TestHandlerCanTakeTheBodyWithoutACopy(t *testing.T) {
+func TestARouteIsAFunctionOfContextAndBody(t *testing.T) {
 	h := start(t, func(o *Options) {
-		o.Routes = []Route{{Path: "/", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.CopyN(io.Discard, r.Body, 2)
-			_, _ = w.Write(r.Body.(interface{ Bytes() []byte }).Bytes())
-			_ = r.Body.Close()
-		})}}
+		o.Routes = []Route{{Path: "/", Answer: func(ctx context.Context, w http.ResponseWriter, call Call) {
+			if _, ok := ctx.Deadline(); !ok || call.Request.URL.Path != "/" {
+				t.Errorf("a call of %s", call.Request.URL)
+			}
+			_, _ = w.Write(call.Body)
+		}}}
 	})
 	h.post("/", "hello").expect(t, 200, "hello")
 }

@@ -6,8 +6,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/sallyport-io/sallyport/internal/aside"
 )
 
 // callContext is what [context.WithDeadline] returns, but for its price: timer and
@@ -17,7 +15,6 @@ import (
 type callContext struct {
 	parent   context.Context
 	deadline time.Time
-	place    aside.Place // of the review; nil if none is bounded
 
 	mu     sync.Mutex
 	waited context.Context // once somebody waits
@@ -84,9 +81,6 @@ func (c *callContext) errLocked() error {
 // Value implements [context.Context]. Contexts that are derived from this one find by
 // a value what to hang on to; they have asked for Done before.
 func (c *callContext) Value(key any) any {
-	if key == (aside.Key{}) && c.place != nil {
-		return c.place
-	}
 	c.mu.Lock()
 	waited := c.waited
 	c.mu.Unlock()

@@ -3,8 +3,10 @@
 package serving
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -47,7 +49,6 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 	budget := timeBudget(r.URL.RawQuery)
 	ctx := withDeadline(r.Context(), arrived.Add(budget))
 	defer ctx.end()
-	ctx.place = a
 	r = r.WithContext(ctx)
 	// Before a byte of the body is read: who may not call shall cost nothing.
 	if refused := s.authenticate(r, to); refused != nil {
@@ -78,7 +79,11 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 	defer a.givePlace()
 	a.note("place taken")
 
-	r.Body, r.ContentLength = newBody(data), int64(len(data))
+	if to.Answer != nil {
+		to.Answer(r.Context(), a, Call{Request: r, Body: data, answer: a})
+		return
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
 	to.Handler.ServeHTTP(a, r)
 }
 

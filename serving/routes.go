@@ -3,6 +3,7 @@
 package serving
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,11 +18,11 @@ type Route struct {
 	// Path is compared exactly, e.g. "/apply-poddefault".
 	Path string
 
-	// Handler is called for POST requests only, with the body already read: it
-	// is in memory, has passed the size limit, and implements
-	// interface{ Bytes() []byte } for handlers that want it without a copy. The
-	// bytes are the handler's own, also after it has returned. The request's
-	// context ends at the caller's deadline less a margin.
+	// Answer answers POST requests whose body has been read. The context ends at the
+	// caller's deadline less a margin. One of Answer and Handler is set.
+	Answer func(ctx context.Context, w http.ResponseWriter, call Call)
+	// Handler is an http.Handler in the place of Answer. The body of its requests is in
+	// memory, and has passed the size limit.
 	Handler http.Handler
 
 	// Flow names the flow that a review is one of, by its body, for example its namespace.
@@ -39,6 +40,22 @@ type Route struct {
 	// conversion: the API server never shows who it is to those webhooks.
 	Anonymous bool
 }
+
+// Call is what is answered.
+type Call struct {
+	// Request is the call as it came, but for its body, which has been read.
+	Request *http.Request
+	// Body has passed the size limit. It is of the one who answers, also afterwards.
+	Body []byte
+
+	answer *answer
+}
+
+// Aside runs wait while the call is not among those at work, whose number
+// [Options.MaxConcurrentReviews] bounds, and then waits for a place in turn, for as long as
+// ctx lasts. It tells whether there was one. It is for who waits for somebody else, and
+// needs no processor meanwhile.
+func (c Call) Aside(ctx context.Context, wait func()) bool { return c.answer.leave(ctx, wait) }
 
 // route is a Route with its metrics.
 type route struct {
@@ -92,8 +109,11 @@ func (r *Route) validate() error {
 	if r.Path == livezPath || r.Path == readyzPath {
 		errs = append(errs, fmt.Errorf("path %q is taken twice", r.Path))
 	}
-	if r.Handler == nil {
-		errs = append(errs, fmt.Errorf("path %q has no handler", r.Path))
+	switch {
+	case r.Handler == nil && r.Answer == nil:
+		errs = append(errs, fmt.Errorf("path %q has no handler: set Answer or Handler", r.Path))
+	case r.Handler != nil && r.Answer != nil:
+		errs = append(errs, fmt.Errorf("path %q has both Answer and Handler: choose one", r.Path))
 	}
 	return errors.Join(errs...)
 }

@@ -107,11 +107,21 @@ func (a *Admission) check(req *admissionv1.AdmissionRequest, resp *admission.Res
 // ServeHTTP answers one POST.
 func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, fault := readBody(r)
+	a.answer(r.Context(), w, body, fault)
+}
+
+// Answer answers a POST whose body somebody else has read. It keeps the body, and does
+// not change it.
+func (a *Admission) Answer(ctx context.Context, w http.ResponseWriter, header http.Header, body []byte) {
+	a.answer(ctx, w, body, checkRead(header, body))
+}
+
+func (a *Admission) answer(ctx context.Context, w http.ResponseWriter, body []byte, fault *Fault) {
 	if fault == nil {
-		reviewed, err := a.Review(r.Context(), body)
+		reviewed, err := a.Review(ctx, body)
 		if err == nil {
 			a.metrics.decided(reviewed.Response)
-			a.describe(r.Context(), reviewed)
+			a.describe(ctx, reviewed)
 			header := w.Header()
 			header["Content-Type"] = jsonContentType
 			header["Content-Length"] = []string{strconv.Itoa(len(reviewed.Answer))}
@@ -123,7 +133,7 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	a.metrics.failed(fault.Code)
-	a.faults.log(r.Context(), fault)
+	a.faults.log(ctx, fault)
 	fault.write(w, a.webhook.Name)
 }
 

@@ -20,20 +20,8 @@ func readBody(r *http.Request) ([]byte, *Fault) {
 	if r.Method != http.MethodPost {
 		return nil, &Fault{Code: http.StatusMethodNotAllowed, Err: errors.New("reviews are sent with POST")}
 	}
-	if contentType := r.Header.Get("Content-Type"); contentType != "application/json" {
-		media, _, err := mime.ParseMediaType(contentType)
-		if err != nil || media != "application/json" {
-			return nil, &Fault{
-				Code: http.StatusUnsupportedMediaType,
-				Err:  fmt.Errorf("content type %s: send application/json", brief(contentType)),
-			}
-		}
-	}
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, &Fault{
-			Code: http.StatusUnsupportedMediaType,
-			Err:  fmt.Errorf("content encoding %s: send the review as it is", brief(encoding)),
-		}
+	if fault := checkMedia(r.Header); fault != nil {
+		return nil, fault
 	}
 	body, err := readAll(r)
 	var tooLarge *http.MaxBytesError
@@ -45,16 +33,45 @@ func readBody(r *http.Request) ([]byte, *Fault) {
 		}
 	case err != nil:
 		return nil, &Fault{Code: http.StatusBadRequest, Err: fmt.Errorf("reading the review: %w", err)}
-	case len(body) == 0:
-		return nil, &Fault{Code: http.StatusBadRequest, Err: errors.New("the body is empty; send an AdmissionReview")}
 	}
-	return body, nil
+	return body, checkEmpty(body)
+}
+
+// checkRead is what there is to say against a body that somebody else has read.
+func checkRead(header http.Header, body []byte) *Fault {
+	if fault := checkMedia(header); fault != nil {
+		return fault
+	}
+	return checkEmpty(body)
+}
+
+func checkEmpty(body []byte) *Fault {
+	if len(body) == 0 {
+		return &Fault{Code: http.StatusBadRequest, Err: errors.New("the body is empty; send an AdmissionReview")}
+	}
+	return nil
+}
+
+func checkMedia(header http.Header) *Fault {
+	if contentType := header.Get("Content-Type"); contentType != "application/json" {
+		media, _, err := mime.ParseMediaType(contentType)
+		if err != nil || media != "application/json" {
+			return &Fault{
+				Code: http.StatusUnsupportedMediaType,
+				Err:  fmt.Errorf("content type %s: send application/json", brief(contentType)),
+			}
+		}
+	}
+	if encoding := header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return &Fault{
+			Code: http.StatusUnsupportedMediaType,
+			Err:  fmt.Errorf("content encoding %s: send the review as it is", brief(encoding)),
+		}
+	}
+	return nil
 }
 
 func readAll(r *http.Request) ([]byte, error) {
-	if inMemory, ok := r.Body.(interface{ Bytes() []byte }); ok { // package serving has read it
-		return inMemory.Bytes(), nil
-	}
 	var body bytes.Buffer
 	body.Grow(int(min(max(r.ContentLength, 0), firstBuffer)) + bytes.MinRead)
 	_, err := io.Copy(&body, r.Body)

@@ -187,9 +187,19 @@ func release(buffer *[]byte, answer []byte) {
 // ServeHTTP answers one POST.
 func (c *Conversion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, fault := readBody(r)
+	c.answer(r.Context(), w, body, fault)
+}
+
+// Answer answers a POST whose body somebody else has read. It keeps the body, and does
+// not change it.
+func (c *Conversion) Answer(ctx context.Context, w http.ResponseWriter, header http.Header, body []byte) {
+	c.answer(ctx, w, body, checkRead(header, body))
+}
+
+func (c *Conversion) answer(ctx context.Context, w http.ResponseWriter, body []byte, fault *Fault) {
 	if fault == nil {
 		buffer := answers.Get().(*[]byte)
-		answer, failure, err := c.review(r.Context(), *buffer, body)
+		answer, failure, err := c.review(ctx, *buffer, body)
 		if err == nil {
 			defer release(buffer, answer)
 			c.metrics.answered(failure)
@@ -204,6 +214,6 @@ func (c *Conversion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	c.metrics.failed(fault.Code)
-	c.faults.log(r.Context(), fault)
+	c.faults.log(ctx, fault)
 	fault.write(w, "conversion")
 }

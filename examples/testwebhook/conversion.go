@@ -3,11 +3,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/wire"
 )
 
@@ -60,28 +59,22 @@ func convert(_ context.Context, object *unstructured.Unstructured, version strin
 // There is one converter for each kind that was asked for, made when it first is.
 type anyKind struct {
 	mu    sync.Mutex
-	kinds map[string]http.Handler
+	kinds map[string]*wire.Conversion
 }
 
 // mostKinds bounds what callers can make it keep.
 const mostKinds = 1000
 
-func newAnyKind() *anyKind { return &anyKind{kinds: map[string]http.Handler{}} }
+func newAnyKind() *anyKind { return &anyKind{kinds: map[string]*wire.Conversion{}} }
 
-// ServeHTTP answers one ConversionReview.
-func (a *anyKind) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body) // it is in memory already, and has passed the limits
-	if err != nil {
-		http.Error(w, "the body cannot be read", http.StatusBadRequest)
-		return
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	handler, err := a.of(kindIn(body))
+// answer answers one ConversionReview.
+func (a *anyKind) answer(ctx context.Context, w http.ResponseWriter, call serving.Call) {
+	converter, err := a.of(kindIn(call.Body))
 	if err != nil {
 		http.Error(w, "the kind cannot be converted", http.StatusInternalServerError)
 		return
 	}
-	handler.ServeHTTP(w, r)
+	converter.Answer(ctx, w, call.Request.Header, call.Body)
 }
 
 // kindIn is the kind of the first object in a review, and some other one if there is
@@ -100,7 +93,7 @@ func kindIn(body []byte) string {
 	return review.Request.Objects[0].Kind
 }
 
-func (a *anyKind) of(kind string) (http.Handler, error) {
+func (a *anyKind) of(kind string) (*wire.Conversion, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if handler, ok := a.kinds[kind]; ok {

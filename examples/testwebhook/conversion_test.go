@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/sallyport-io/sallyport/serving"
 )
 
 func TestConversionAnswersAsKubernetesTestWebhookDoes(t *testing.T) {
@@ -83,10 +85,10 @@ func TestKindsThatCallersMakeUpAreBounded(t *testing.T) {
 	}
 }
 
-func convertOver(handler http.Handler, body string) (code int, answer string) {
+func convertOver(kinds *anyKind, body string) (code int, answer string) {
 	request := httptest.NewRequest(http.MethodPost, "/crdconvert?timeout=30s", strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
-	handler.ServeHTTP(recorder, request)
+	kinds.answer(request.Context(), recorder, serving.Call{Request: request, Body: []byte(body)})
 	return recorder.Code, recorder.Body.String()
 }

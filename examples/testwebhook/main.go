@@ -40,7 +40,7 @@ func command() *cobra.Command {
 	})
 	cmd.Flags().StringVar(&sidecarImage, "sidecar-image", "", "`image` of the container that /mutating-pods-sidecar adds")
 	cmd.AddCommand(serverCommand("crd-conversion-webhook", "Answer as the test webhook of Kubernetes for conversion does", func() ([]serving.Route, error) {
-		return []serving.Route{{Path: "/crdconvert", Handler: newAnyKind(), Ungated: true}}, nil
+		return []serving.Route{{Path: "/crdconvert", Answer: newAnyKind().answer, Ungated: true}}, nil
 	}))
 	return cmd
 }

@@ -3,8 +3,10 @@
 package hosting
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -32,14 +34,21 @@ func Routes(webhooks []admission.Webhook, converters []conversion.Converter, log
 		// Converters wait for nothing: without conversion, custom resources cannot even be
 		// read, by the program's own caches first of all. The API server says to no
 		// converter who it is.
-		routes = append(routes, serving.Route{Path: wire.ConversionPath, Handler: handler, Ungated: true, Anonymous: true})
+		routes = append(routes, serving.Route{Path: wire.ConversionPath, Answer: answers(handler.Answer), Ungated: true, Anonymous: true})
 	}
 	for _, webhook := range webhooks {
 		handler, err := wire.NewAdmission(webhook, wire.AdmissionOptions{Logger: logger, Metrics: metrics})
 		if err != nil {
 			return nil, err
 		}
-		routes = append(routes, serving.Route{Path: webhook.Path, Handler: handler, Flow: wire.AdmissionFlow})
+		routes = append(routes, serving.Route{Path: webhook.Path, Answer: answers(handler.Answer), Flow: wire.AdmissionFlow})
 	}
 	return routes, nil
+}
+
+// answers is a route that answers reviews, whose handlers may wait aside.
+func answers(answer func(context.Context, http.ResponseWriter, http.Header, []byte)) func(context.Context, http.ResponseWriter, serving.Call) {
+	return func(ctx context.Context, w http.ResponseWriter, call serving.Call) {
+		answer(admission.WithAside(ctx, call.Aside), w, call.Request.Header, call.Body)
+	}
 }
