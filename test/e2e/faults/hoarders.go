@@ -15,6 +15,10 @@ import (
 // hoarderAddress is that of the pod that callers are in who hold what they can get.
 const hoarderAddress = "10.244.250.1"
 
+// livenessLasts is how many probes, one a second, may fail in a row: the kubelet asks every 10 s,
+// and kills after three failures, which takes it longer.
+const livenessLasts = 10
+
 // hoarding is how long callers hold what they can get.
 func (l *lab) hoarding() time.Duration {
 	if l.settings.short {
@@ -87,16 +91,22 @@ func connections(ctx context.Context, l *lab, _ int, out *result) error {
 	if err != nil {
 		return err
 	}
-	probed := 0
+	failed, inARow, most := 0, 0, 0 // probes
 	probing, stopProbing := context.WithCancel(ctx)
 	var prober sync.WaitGroup
 	prober.Go(func() { // as the kubelet's liveness probe
 		for sleep(probing, time.Second) {
 			asking, cancel := context.WithTimeout(probing, time.Second)
-			if err := getOK(asking, probes, fmt.Sprintf("http://%s:%d/livez", live[0].address, metricsPort)); err != nil && probing.Err() == nil {
-				probed++
-			}
+			err := getOK(asking, probes, fmt.Sprintf("http://%s:%d/livez", live[0].address, metricsPort))
 			cancel()
+			switch {
+			case err == nil:
+				inARow = 0
+			case probing.Err() == nil:
+				failed++
+				inARow++
+				most = max(most, inARow)
+			}
 		}
 	})
 	for _, port := range []int{metricsPort, webhookPort} {
@@ -120,7 +130,10 @@ func connections(ctx context.Context, l *lab, _ int, out *result) error {
 	prober.Wait()
 	out.requireNothingLost(s.stop(ctx, out))
 	live[0].checkMemory(out, memoryLimit)
-	out.notef("%d probes failed", probed)
+	out.notef("%d probes failed, %d in a row", failed, most)
+	if most >= livenessLasts {
+		out.problemf("%d probes failed in a row: the kubelet would have killed the server", most)
+	}
 	stopWatching()
 	return l.withdraw(ctx, live)
 }

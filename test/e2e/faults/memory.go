@@ -57,19 +57,26 @@ func (p *process) confine(limit int) (ended func()) {
 	return func() {}
 }
 
-// peakMemory is the most that the process has had at once.
+// peakMemory is the most that the process has had at once, less what of files is mapped:
+// the kernel takes that back before it kills.
 func (p *process) peakMemory() (int, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0, err
 	}
+	kib := map[string]int{"VmHWM": 0, "RssFile": 0}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rest), " kB"))
-			return kib << 10, err
+		name, rest, _ := strings.Cut(line, ":")
+		if _, wanted := kib[name]; wanted {
+			if kib[name], err = strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rest), " kB")); err != nil {
+				return 0, err
+			}
 		}
 	}
-	return 0, fmt.Errorf("/proc says nothing of the memory of %s", p.name)
+	if kib["VmHWM"] == 0 {
+		return 0, fmt.Errorf("/proc says nothing of the memory of %s", p.name)
+	}
+	return (kib["VmHWM"] - kib["RssFile"]) << 10, nil
 }
 
 // checkMemory reports a replica that was killed, or has taken more than the limit.

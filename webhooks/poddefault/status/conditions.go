@@ -17,7 +17,7 @@ import (
 const (
 	namedOthers   = 5    // objects that a message names
 	namedPaths    = 3    // places that it names of each
-	longest       = 1024 // bytes of a message; the API server takes 32,768
+	longest       = 1024 // bytes of a message: as many as the API server takes of an event's
 	namedMistakes = 5
 )
 
@@ -87,10 +87,11 @@ func listed(texts []string, most int) string {
 
 // cut shortens a message that is too long, at the end of a character.
 func cut(text string) string {
+	const more = "…"
 	if len(text) <= longest {
 		return text
 	}
-	return strings.ToValidUTF8(text[:longest], "") + "…"
+	return strings.ToValidUTF8(text[:longest-len(more)], "") + more
 }
 
 // outdated tells whether a status says something else than it should. When a condition

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -442,5 +443,25 @@ func TestClaimsFollowFromTheFieldsThatAreSet(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestAMessageThatIsCutFitsIntoAnEvent holds that a message has no more bytes than the API
+// server takes of an event's, and ends with a whole character.
+func TestAMessageThatIsCutFitsIntoAnEvent(t *testing.T) {
+	const most = 1024 // pkg/apis/core/validation in Kubernetes: NoteLengthLimit
+	for _, text := range []string{"a", "é", "…", "𝛼"} {
+		for n := most - 8; n <= most+8; n++ {
+			whole := strings.Repeat("x", n%4) + strings.Repeat(text, n/len(text))
+			message := cut(whole)
+			switch {
+			case len(message) > most:
+				t.Errorf("%d bytes of %q are cut to %d", len(whole), text, len(message))
+			case !utf8.ValidString(message):
+				t.Errorf("%d bytes of %q are cut within a character: %q", len(whole), text, message[most-8:])
+			case len(whole) <= most && message != whole:
+				t.Errorf("%d bytes of %q are cut", len(whole), text)
+			}
+		}
 	}
 }
