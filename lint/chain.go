@@ -10,13 +10,15 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/admission"
+	apiserveradmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 
+	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
@@ -96,7 +98,7 @@ func (in *Inventory) Chain(ctx context.Context, r Request) []Link {
 type chain struct {
 	*Inventory
 	request    Request
-	attributes admission.Attributes
+	attributes apiserveradmission.Attributes
 	conditions *conditions
 }
 
@@ -183,31 +185,26 @@ func conclude(steps []step) (Answer, string) {
 
 // rules tells which rule is for the request, in which version.
 func (c *chain) rules(list []admissionregistrationv1.NamedRuleWithOperations, equivalent bool) (bool, admissionregistrationv1.RuleWithOperations, schema.GroupVersionResource) {
-	resources := []schema.GroupVersionResource{c.request.Resource}
+	var rules []admissionregistrationv1.RuleWithOperations
+	for _, named := range list {
+		if len(named.ResourceNames) == 0 || slices.Contains(named.ResourceNames, c.request.Name) {
+			rules = append(rules, named.RuleWithOperations)
+		}
+	}
+	var equivalents []schema.GroupVersionResource
 	if equivalent {
-		resources = append(resources, c.request.Equivalents...)
+		equivalents = c.request.Equivalents
 	}
-	for i, resource := range resources {
-		if i > 0 && resource == c.request.Resource {
-			continue
-		}
-		for _, named := range list {
-			matcher := rules.Matcher{Rule: named.RuleWithOperations, Attr: attributesOf{c.attributes, resource}}
-			if matcher.Matches() && (len(named.ResourceNames) == 0 || slices.Contains(named.ResourceNames, c.request.Name)) {
-				return true, named.RuleWithOperations, resource
-			}
-		}
+	request := &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Operation(c.request.Operation), Namespace: c.request.Namespace,
+		Resource: metav1.GroupVersionResource(c.request.Resource), SubResource: c.request.Subresource,
 	}
-	return false, admissionregistrationv1.RuleWithOperations{}, schema.GroupVersionResource{}
+	i, sent, ok := admission.MatchRules(rules, request, equivalents)
+	if !ok {
+		return false, admissionregistrationv1.RuleWithOperations{}, schema.GroupVersionResource{}
+	}
+	return true, rules[i], sent
 }
-
-// attributesOf are attributes in another version.
-type attributesOf struct {
-	admission.Attributes
-	resource schema.GroupVersionResource
-}
-
-func (a attributesOf) GetResource() schema.GroupVersionResource { return a.resource }
 
 func (c *chain) sentAs(sent schema.GroupVersionResource) string {
 	if sent == c.request.Resource {

@@ -113,6 +113,31 @@ func TestChainIsInTheOrderOfTheAPIServer(t *testing.T) {
 	}
 }
 
+// TestEarlierRulesGoFirstForEquivalentVersions is what the API server does where rules are
+// for two versions, and the request is in a third.
+func TestEarlierRulesGoFirstForEquivalentVersions(t *testing.T) {
+	const text = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: a}
+webhooks:
+- name: a.a.a
+  rules:
+  - {apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [widgets]}
+  - {apiGroups: [example.com], apiVersions: [v1alpha1], operations: [CREATE], resources: [widgets]}
+`
+	in, err := ReadFiles(objects(t, "chain.yaml", []byte(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := bare("example.com", "v1beta1", "widgets", "Widget", "team")
+	r.Equivalents = []schema.GroupVersionResource{
+		{Group: "example.com", Version: "v1alpha1", Resource: "widgets"}, {Group: "example.com", Version: "v1", Resource: "widgets"},
+	}
+	if chain := in.Chain(t.Context(), r); len(chain) != 1 || chain[0].Answer != In || chain[0].Sent != "example.com/v1" {
+		t.Errorf("got %+v", chain)
+	}
+}
+
 func TestChainOfOtherRequests(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

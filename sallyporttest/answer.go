@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -65,13 +64,4 @@ func verifyAnswer(webhook admission.Webhook, question *admissionv1.AdmissionRevi
 		problem("the warnings have %d characters; the API server shows %d", runes, maxWarningRunes)
 	}
 	return patch, problems
-}
-
-// apply does what the API server does, with the library that it uses.
-func apply(object, patch []byte) ([]byte, error) {
-	decoded, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		return nil, err
-	}
-	return decoded.Apply(object)
 }

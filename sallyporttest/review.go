@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
+
+	"github.com/sallyport-io/sallyport/internal/replay"
 )
 
 // Review is what the API server asks: recorded ([FromFile], [Recorded]) or built from
@@ -139,10 +141,6 @@ func build(operation admissionv1.Operation, object, old runtime.Object, options 
 	}
 	r := b.request
 	r.Kind = metav1.GroupVersionKind(gvk)
-	if r.Resource == (metav1.GroupVersionResource{}) {
-		guess, _ := meta.UnsafeGuessKindToResource(gvk)
-		r.Resource = metav1.GroupVersionResource(guess)
-	}
 	if accessor, err := meta.Accessor(subject); err == nil && r.Name == "" && r.Namespace == "" {
 		r.Name, r.Namespace = accessor.GetName(), accessor.GetNamespace()
 	}
@@ -152,10 +150,7 @@ func build(operation admissionv1.Operation, object, old runtime.Object, options 
 	if r.OldObject.Raw, err = encode(old, gvk); err != nil {
 		return Review{err: err}
 	}
-	if kind, ok := optionsKinds[operation]; ok {
-		r.Options.Raw = []byte(`{"kind":"` + kind + `","apiVersion":"meta.k8s.io/v1"}`)
-	}
-	r.RequestKind, r.RequestResource, r.RequestSubResource = &r.Kind, &r.Resource, r.SubResource
+	replay.Complete(r)
 	for _, change := range b.changes {
 		change(r)
 	}
@@ -163,10 +158,6 @@ func build(operation admissionv1.Operation, object, old runtime.Object, options 
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/" + b.version, Kind: "AdmissionReview"}, Request: r,
 	})
 	return Review{body: body, err: err}
-}
-
-var optionsKinds = map[admissionv1.Operation]string{
-	admissionv1.Create: "CreateOptions", admissionv1.Update: "UpdateOptions", admissionv1.Delete: "DeleteOptions",
 }
 
 func kindOf(scheme *runtime.Scheme, object runtime.Object) (schema.GroupVersionKind, error) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/replay"
 	"github.com/sallyport-io/sallyport/wire"
 )
 
@@ -135,10 +136,7 @@ func run(ctx context.Context, webhook admission.Webhook, c Case) (Result, []stri
 		r.problem("the webhook is not valid: %v", err)
 		return Result{}, r.problems
 	}
-	if !matches(webhook.Rules, envelope.Request) {
-		r.problem("the rules of the webhook do not match: the API server would not ask it about %s of %s",
-			envelope.Request.Operation, describeResource(envelope.Request))
-	}
+	r.checkRules(envelope.Request)
 	return r.check(ctx, c, envelope), r.problems
 }
 
@@ -178,7 +176,7 @@ func (r *runner) check(ctx context.Context, c Case, envelope *admissionv1.Admiss
 	}
 	r.checkDecision(c, reviewed.Response)
 	if patch != nil {
-		if result.Object, err = apply(envelope.Request.Object.Raw, patch); err != nil {
+		if result.Object, err = replay.Apply(envelope.Request.Object.Raw, patch); err != nil {
 			r.problem("the patch does not apply: %v; it is %s", err, patch)
 			return result
 		}
@@ -293,7 +291,7 @@ func (r *runner) checkIdempotence(ctx context.Context, c Case, envelope *admissi
 		r.problem("asked about its own result it is %s", outcome(second.Response))
 	case len(second.Response.Patch) > 0:
 		patch := second.Response.Patch.AppendJSON(nil)
-		changed, err := apply(object, patch)
+		changed, err := replay.Apply(object, patch)
 		if err != nil {
 			changed = patch
 		}
@@ -305,22 +303,26 @@ func (r *runner) checkIdempotence(ctx context.Context, c Case, envelope *admissi
 	}
 }
 
-// matches tells whether rules are about a request, as the API server does
-// (k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules); whether the
-// resource is namespaced is not known here.
-func matches(rules []admissionregistrationv1.RuleWithOperations, r *admissionv1.AdmissionRequest) bool {
-	has := func(list []string, value string) bool {
-		return slices.Contains(list, "*") || slices.Contains(list, value)
+// checkRules reports that the API server would not ask the webhook about a request, or
+// about another version of its object. Versions that the webhook names are taken to be
+// served.
+func (r *runner) checkRules(request *admissionv1.AdmissionRequest) {
+	var equivalents []schema.GroupVersionResource
+	for _, rule := range r.webhook.Rules {
+		for _, version := range rule.APIVersions {
+			if version != "*" {
+				equivalents = append(equivalents, schema.GroupVersionResource{Group: request.Resource.Group, Version: version, Resource: request.Resource.Resource})
+			}
+		}
 	}
-	return slices.ContainsFunc(rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
-		return (slices.Contains(rule.Operations, admissionregistrationv1.OperationAll) ||
-			slices.Contains(rule.Operations, admissionregistrationv1.OperationType(r.Operation))) &&
-			has(rule.APIGroups, r.Resource.Group) && has(rule.APIVersions, r.Resource.Version) &&
-			slices.ContainsFunc(rule.Resources, func(pattern string) bool {
-				resource, sub, _ := strings.Cut(pattern, "/")
-				return (resource == "*" || resource == r.Resource.Resource) && (sub == "*" || sub == r.SubResource)
-			})
-	})
+	resource, ok := r.webhook.Matches(request, equivalents...)
+	switch {
+	case !ok:
+		r.problem("the rules of the webhook do not match: the API server would not ask it about %s of %s", request.Operation, describeResource(request))
+	case resource != schema.GroupVersionResource(request.Resource):
+		r.problem("the rules of the webhook are for another version: the API server would convert the object of the %s, and ask about %s of %s",
+			request.Operation, resource.Resource, resource.GroupVersion())
+	}
 }
 
 func describeResource(r *admissionv1.AdmissionRequest) string {

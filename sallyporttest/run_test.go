@@ -11,6 +11,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -215,6 +216,10 @@ func TestRunWebhookReportsADefinitionThatIsWrong(t *testing.T) {
 		{"rules for others", admission.Mutating("a.example.com", admission.Rules(corev1.SchemeGroupVersion.WithResource("services")), patch), "would not ask it about CREATE of pods in v1"},
 		{"rules for a sub-resource", admission.Mutating("a.example.com", admission.Rules(corev1.SchemeGroupVersion.WithResource("pods/status")), patch), "would not ask it"},
 		{"rules for another operation", admission.Mutating("a.example.com", admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), "UPDATE"), patch), "would not ask it"},
+		{"rules for things of the cluster", scoped(admission.Mutating("a.example.com", pods, patch), admissionregistrationv1.ClusterScope), "would not ask it"},
+		{"rules for things in namespaces", scoped(admission.Mutating("a.example.com", pods, patch), admissionregistrationv1.NamespacedScope), ""},
+		{"rules for another version", admission.Mutating("a.example.com", admission.Rules(schema.GroupVersionResource{Version: "v2", Resource: "pods"}), patch), "would convert the object of the CREATE, and ask about pods of v2"},
+		{"rules for exactly another version", exactly(admission.Mutating("a.example.com", admission.Rules(schema.GroupVersionResource{Version: "v2", Resource: "pods"}), patch)), "would not ask it"},
 		{"no name", admission.Mutating("", pods, patch), "the webhook is not valid"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -226,6 +231,16 @@ func TestRunWebhookReportsADefinitionThatIsWrong(t *testing.T) {
 			}
 		})
 	}
+}
+
+func scoped(w admission.Webhook, scope admissionregistrationv1.ScopeType) admission.Webhook {
+	w.Rules[0].Scope = &scope
+	return w
+}
+
+func exactly(w admission.Webhook) admission.Webhook {
+	w.MatchPolicy = admissionregistrationv1.Exact
+	return w
 }
 
 // The request that a handler sees is the one that the options describe.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/sallyport-io/sallyport/internal/replay"
 )
 
 // probe is a field that no type knows. Each has a value of its own, which is above what
@@ -52,7 +54,7 @@ func (r *runner) checkUnknownFields(ctx context.Context, c Case, envelope *admis
 		r.problem("with fields that it does not know it is %s (see RefusesUnknownFields)", outcome(reviewed.Response))
 		return
 	}
-	patched, err := apply(raw, reviewed.Response.Patch.AppendJSON(nil))
+	patched, err := replay.Apply(raw, reviewed.Response.Patch.AppendJSON(nil))
 	if err != nil {
 		r.problem("with fields that it does not know the patch does not apply: %v", err)
 		return

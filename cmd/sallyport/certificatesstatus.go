@@ -22,6 +22,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
 var certificatesOutputs = []string{"table", "json"}
@@ -213,7 +214,7 @@ func (s *certificatesStatus) printJSON(out io.Writer) error {
 func (s *certificatesStatus) printTable(out io.Writer) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	line := func(name, value string) { _, _ = fmt.Fprintf(table, "%s:\t%s\n", name, printable(value)) }
+	line := func(name, value string) { _, _ = fmt.Fprintf(table, "%s:\t%s\n", name, manifest.Printable(value)) }
 	line("Secret", s.Secret)
 	phase := string(s.Phase)
 	if s.Since != nil {
@@ -249,7 +250,7 @@ func (s *certificatesStatus) printTable(out io.Writer) error {
 			if bundle.HoldsNext != nil {
 				next = yesOrNo(*bundle.HoldsNext)
 			}
-			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", bundle.Kind, printable(bundle.Configuration), printable(bundle.Webhook), yesOrNo(bundle.HoldsSigner), next)
+			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", bundle.Kind, manifest.Printable(bundle.Configuration), manifest.Printable(bundle.Webhook), yesOrNo(bundle.HoldsSigner), next)
 		}
 		_ = table.Flush()
 	}

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
@@ -76,7 +77,7 @@ func newChainCommand() *cobra.Command {
 	addFlagGroup(cmd, "Request", func() {
 		flags.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the object; empty for the one that the file names, or default")
 		flags.StringVarP(&o.file, "filename", "f", "", "`file` with the object, YAML or JSON, or - for stdin; for UPDATE and DELETE it is the old object too")
-		cli.CompleteFiles(cmd, "filename", manifestExtensions...)
+		cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
 		flags.StringVar(&o.name, "name", "", "`name` of the object, if there is no file")
 		flags.StringVar(&o.operation, "operation", chainOperations[0], "`operation` that is asked for: "+cli.OneOf(chainOperations))
 		cli.CompleteChoices(cmd, "operation", chainOperations)
@@ -85,7 +86,7 @@ func newChainCommand() *cobra.Command {
 	})
 	addFlagGroup(cmd, "Webhooks and policies", func() {
 		flags.StringArrayVar(&o.with, "with", nil, "`file` or folder with webhook configurations, policies, definitions and namespaces, which are looked at instead of a cluster; may be repeated")
-		cli.CompleteFiles(cmd, "with", manifestExtensions...)
+		cli.CompleteFiles(cmd, "with", manifest.Extensions...)
 	})
 	o.addFlags(cmd)
 	addFlagGroup(cmd, "Output", func() {
@@ -101,7 +102,7 @@ func (o *chainOptions) validate() error {
 	if len(o.with) > 0 && (o.kubeconfig != "" || o.context != "") {
 		errs = append(errs, errors.New("--with takes the place of a cluster: leave out --kubeconfig and --context"))
 	}
-	return errors.Join(append(errs, stdinOnce(append(slices.Clone(o.with), o.file)))...)
+	return errors.Join(append(errs, manifest.StdinOnce(append(slices.Clone(o.with), o.file)))...)
 }
 
 func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, argument string) error {
@@ -146,11 +147,11 @@ func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, argument str
 }
 
 // object is the one of --filename; nil if there is no such flag.
-func (o *chainOptions) object(stdin io.Reader) (*object, error) {
+func (o *chainOptions) object(stdin io.Reader) (*manifest.Object, error) {
 	if o.file == "" {
 		return nil, nil
 	}
-	objects, err := readPath(o.file, stdin)
+	objects, err := manifest.ReadPath(o.file, stdin)
 	if err != nil {
 		return nil, err
 	}
@@ -161,28 +162,28 @@ func (o *chainOptions) object(stdin io.Reader) (*object, error) {
 }
 
 // request is what the API server is asked.
-func (o *chainOptions) request(of foundResource, subresource string, given *object) (lint.Request, error) {
+func (o *chainOptions) request(of foundResource, subresource string, given *manifest.Object) (lint.Request, error) {
 	r := lint.Request{
 		Operation: admissionregistrationv1.OperationType(o.operation), Resource: of.resource, Subresource: subresource, Kind: of.kind,
 		Namespace: o.namespace, Name: o.name, User: o.user, Groups: o.groups, Equivalents: of.equivalents,
 	}
 	if given != nil {
-		if gvk := given.gvk(); gvk.Group != of.kind.Group || gvk.Kind != of.kind.Kind {
-			return r, fmt.Errorf("%s: %s is no %s: name the resource that the file is about", given.at(), given.title(), of.resource.GroupResource())
+		if gvk := given.GVK(); gvk.Group != of.kind.Group || gvk.Kind != of.kind.Kind {
+			return r, fmt.Errorf("%s: %s is no %s: name the resource that the file is about", given.At(), given.Title(), of.resource.GroupResource())
 		}
 		// The version of the file is that of the request.
-		r.Kind, r.Resource = given.gvk(), given.gvk().GroupVersion().WithResource(of.resource.Resource)
+		r.Kind, r.Resource = given.GVK(), given.GVK().GroupVersion().WithResource(of.resource.Resource)
 		r.Equivalents = append(r.Equivalents, of.resource)
 		if given.Namespace != "" && r.Namespace != "" && given.Namespace != r.Namespace {
-			return r, fmt.Errorf("%s is in namespace %s, and --namespace says %s", given.title(), given.Namespace, r.Namespace)
+			return r, fmt.Errorf("%s is in namespace %s, and --namespace says %s", given.Title(), given.Namespace, r.Namespace)
 		}
 		if r.Namespace == "" {
 			r.Namespace = given.Namespace
 		}
 		r.Name = given.Name
 		var value map[string]any
-		if err := utiljson.Unmarshal(given.raw, &value); err != nil { // integers stay integers
-			return r, given.document.errorAt(given.pointer, err.Error())
+		if err := utiljson.Unmarshal(given.Raw, &value); err != nil { // integers stay integers
+			return r, given.ErrorAt("", err.Error())
 		}
 		if o.operation != "DELETE" {
 			r.Object = value
@@ -218,13 +219,13 @@ type chainSource struct {
 }
 
 func chainFromFiles(paths []string, stdin io.Reader) (chainSource, error) {
-	objects, err := readPaths(paths, stdin)
+	objects, err := manifest.Read(paths, stdin)
 	if err != nil {
 		return chainSource{}, err
 	}
 	all := make([]lint.Object, len(objects))
 	for i, object := range objects {
-		all[i] = object.forLint()
+		all[i] = forLint(object)
 	}
 	inventory, err := lint.ReadFiles(all)
 	if err != nil {
@@ -340,9 +341,9 @@ func (r *chainResult) printText(out io.Writer, all bool) error {
 	if r.Subresource != "" {
 		name += "/" + r.Subresource
 	}
-	fmt.Fprintf(&text, "%s %s", r.Operation, printable(name))
+	fmt.Fprintf(&text, "%s %s", r.Operation, manifest.Printable(name))
 	if r.Namespace != "" {
-		fmt.Fprintf(&text, " in namespace %s", printable(r.Namespace))
+		fmt.Fprintf(&text, " in namespace %s", manifest.Printable(r.Namespace))
 	}
 	text.WriteString("\n")
 	number, left := 0, 0
@@ -375,8 +376,8 @@ func (r *chainResult) printText(out io.Writer, all bool) error {
 					again = append(again, position)
 				}
 			}
-			fmt.Fprintf(&text, "%4s  %-8s%s  %s\n", position, link.Answer, printable(link.Name), describe(link))
-			fmt.Fprintf(&text, "              %s\n", printable(oneLine(link.Why)))
+			fmt.Fprintf(&text, "%4s  %-8s%s  %s\n", position, link.Answer, manifest.Printable(link.Name), describe(link))
+			fmt.Fprintf(&text, "              %s\n", manifest.Printable(oneLine(link.Why)))
 		}
 		worst += longest
 	}
@@ -393,7 +394,7 @@ func (r *chainResult) printText(out io.Writer, all bool) error {
 		fmt.Fprintf(&text, "%s not asked: --all says why.\n", pluralVerb(left, "is", "are"))
 	}
 	for _, line := range skippedLines(r.Unread) {
-		fmt.Fprintf(&text, "not known: %s\n", printable(line))
+		fmt.Fprintf(&text, "not known: %s\n", manifest.Printable(line))
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
@@ -424,5 +425,5 @@ func describe(link lint.Link) string {
 	if link.Static {
 		parts = append(parts, "static manifest")
 	}
-	return "(" + printable(strings.Join(parts, ", ")) + ")"
+	return "(" + manifest.Printable(strings.Join(parts, ", ")) + ")"
 }

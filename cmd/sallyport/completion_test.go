@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
 // complete asks as the scripts of the shells do. It returns what is offered,
@@ -88,7 +90,7 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 
 func TestFilesAreOfferedWhereAFileIsWanted(t *testing.T) {
 	for _, flag := range []string{"-f", "--filename", "--with", "--old"} {
-		if got, directive := complete(t, "review", flag, ""); directive != cobra.ShellCompDirectiveFilterFileExt || !cmp.Equal(got, manifestExtensions) {
+		if got, directive := complete(t, "review", flag, ""); directive != cobra.ShellCompDirectiveFilterFileExt || !cmp.Equal(got, manifest.Extensions) {
 			t.Errorf("%s: %v, directive %d", flag, got, directive)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
 func newConfigCommand() *cobra.Command {
@@ -44,7 +45,7 @@ func newConfigCheckCommand() *cobra.Command {
 			if _, err := effectiveConfig(args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is good\n", printable(args[0]))
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is good\n", manifest.Printable(args[0]))
 			return err
 		},
 	}
@@ -97,7 +98,7 @@ func completeConfig(_ *cobra.Command, args []string, _ string) ([]string, cobra.
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return manifestExtensions, cobra.ShellCompDirectiveFilterFileExt
+	return manifest.Extensions, cobra.ShellCompDirectiveFilterFileExt
 }
 
 // effectiveConfig is what serve makes of a file and no flags; of nothing if the path

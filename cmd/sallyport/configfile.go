@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"reflect"
 	"regexp"
@@ -25,6 +24,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
@@ -34,7 +34,7 @@ import (
 type configFile struct {
 	configv1alpha1.SallyportConfiguration
 	data     []byte
-	document *document
+	document *manifest.Document
 	// setBy has the pointer of the field that has set a flag.
 	setBy map[string]jsontext.Pointer
 }
@@ -42,7 +42,7 @@ type configFile struct {
 // addConfigFlag adds the flag that names a configuration.
 func addConfigFlag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "config", "", "`file` with a SallyportConfiguration; a flag that is given counts before it")
-	cli.CompleteFiles(cmd, "config", manifestExtensions...)
+	cli.CompleteFiles(cmd, "config", manifest.Extensions...)
 }
 
 // readConfig reads a configuration strictly: a field that is not known, or of
@@ -57,7 +57,7 @@ func readConfig(path string) (*configFile, error) {
 }
 
 func parseConfig(path string, data []byte) (*configFile, error) {
-	documents, err := readDocuments(path, data)
+	documents, err := manifest.Documents(path, data)
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +65,13 @@ func parseConfig(path string, data []byte) (*configFile, error) {
 		return nil, fmt.Errorf("%s: it holds %d documents; a configuration is one", path, len(documents))
 	}
 	c := &configFile{data: data, document: documents[0], setBy: map[string]jsontext.Pointer{}}
-	raw := c.document.raw
+	raw := c.document.Raw
 	if raw.Kind() != '{' {
-		return nil, c.document.errorAt("", "not a configuration but "+kindName(raw.Kind()))
+		return nil, c.document.ErrorAt("", "not a configuration but "+manifest.KindName(raw.Kind()))
 	}
 	errs := c.read(raw, "", reflect.ValueOf(&c.SallyportConfiguration).Elem())
 	if c.APIVersion != configv1alpha1.APIVersion || c.Kind != configv1alpha1.Kind {
-		errs = append(errs, c.document.errorAt("/apiVersion", fmt.Sprintf("want apiVersion: %s and kind: %s", configv1alpha1.APIVersion, configv1alpha1.Kind)))
+		errs = append(errs, c.document.ErrorAt("/apiVersion", fmt.Sprintf("want apiVersion: %s and kind: %s", configv1alpha1.APIVersion, configv1alpha1.Kind)))
 	}
 	return c, errors.Join(append(errs, c.validateWebhooks()...)...)
 }
@@ -97,7 +97,7 @@ func (c *configFile) read(raw jsontext.Value, at jsontext.Pointer, into reflect.
 		into.Set(list)
 		return errs
 	}
-	if err := decode(c.document, at, raw, into.Addr().Interface(), json.RejectUnknownMembers(true)); err != nil {
+	if err := c.document.Decode(at, raw, into.Addr().Interface(), json.RejectUnknownMembers(true)); err != nil {
 		return []error{err}
 	}
 	return nil
@@ -116,8 +116,8 @@ func (c *configFile) readObject(raw jsontext.Value, at jsontext.Pointer, into re
 		below := at + jsontext.Pointer(jsonpatch.Pointer(string(name)))
 		field, known := fields[string(name)]
 		if !known {
-			errs = append(errs, c.document.errorAt(below, fmt.Sprintf("unknown field %q: known are %s",
-				fieldPath(below), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))))
+			errs = append(errs, c.document.ErrorAt(below, fmt.Sprintf("unknown field %q: known are %s",
+				manifest.FieldPath(below), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))))
 			return
 		}
 		value := r.Value()
@@ -137,7 +137,7 @@ func (c *configFile) validateWebhooks() []error {
 		at := jsontext.Pointer("/webhooks/" + strconv.Itoa(i))
 		mistake := func(field, format string, args ...any) {
 			below := at + jsontext.Pointer("/"+field)
-			errs = append(errs, c.document.errorAt(below, fieldPath(below)+": "+fmt.Sprintf(format, args...)))
+			errs = append(errs, c.document.ErrorAt(below, manifest.FieldPath(below)+": "+fmt.Sprintf(format, args...)))
 		}
 		if !slices.Contains(allBuiltinNames(), w.Name) {
 			mistake("name", "%q: choose %s", w.Name, cli.OneOf(allBuiltinNames()))
@@ -237,7 +237,7 @@ func (c *configFile) setFlags(flags *pflag.FlagSet, from reflect.Value) []error 
 		flag := flags.Lookup(name)
 		if at, set := c.setBy[name]; set && flag != nil && !flag.Changed {
 			if err := setFlag(flag, value); err != nil {
-				errs = append(errs, c.document.errorAt(at, fieldPath(at)+": "+err.Error()))
+				errs = append(errs, c.document.ErrorAt(at, manifest.FieldPath(at)+": "+err.Error()))
 			}
 		}
 	}
@@ -263,19 +263,19 @@ func (c *configFile) readSettings(index int, settings *builtinSettings) []error 
 	at := jsontext.Pointer("/webhooks/" + strconv.Itoa(index) + "/settings")
 	into := settings.of(w.Name)
 	if kind := jsontext.Value(w.Settings).Kind(); kind != '{' && kind != 'n' {
-		return []error{c.document.errorAt(at, fieldPath(at)+": want "+aMapping+", got "+kindName(kind))}
+		return []error{c.document.ErrorAt(at, manifest.FieldPath(at)+": want a mapping, got "+manifest.KindName(kind))}
 	}
 	errs := c.read(jsontext.Value(w.Settings), at, reflect.ValueOf(into).Elem())
 	if err := into.Validate(); err != nil {
 		for _, mistake := range flatten(err) {
-			where, text := at, fieldPath(at)+": "+mistake.Error()
+			where, text := at, manifest.FieldPath(at)+": "+mistake.Error()
 			if m := settingsField.FindString(mistake.Error()); m != "" {
-				text = fieldPath(at) + "." + mistake.Error()
+				text = manifest.FieldPath(at) + "." + mistake.Error()
 				for _, token := range strings.FieldsFunc(strings.TrimSuffix(m, ":"), func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
 					where += jsontext.Pointer(jsonpatch.Pointer(token))
 				}
 			}
-			errs = append(errs, c.document.errorAt(where, text))
+			errs = append(errs, c.document.ErrorAt(where, text))
 		}
 	}
 	return errs
@@ -292,12 +292,12 @@ func (c *configFile) locate(err error) error {
 	}
 	errs := flatten(err)
 	for i, mistake := range errs {
-		var located *fileError
+		var located *manifest.Error
 		if at, ok := c.about(mistake.Error()); ok && !errors.As(mistake, &located) {
-			errs[i] = c.document.errorAt(at, fieldPath(at)+": "+mistake.Error())
+			errs[i] = c.document.ErrorAt(at, manifest.FieldPath(at)+": "+mistake.Error())
 		}
 	}
-	slices.SortStableFunc(errs, func(a, b error) int { return lineOfError(a) - lineOfError(b) })
+	slices.SortStableFunc(errs, func(a, b error) int { return manifest.LineOf(a) - manifest.LineOf(b) })
 	return errors.Join(errs...)
 }
 
@@ -332,15 +332,6 @@ var limitsOfServing = []struct{ words, flag string }{
 	{"concurrent reviews", "max-concurrent-reviews"}, {"waiting reviews", "max-waiting-reviews"}, {"body rate", "min-body-rate"},
 	{"metrics connection limit", "max-metrics-connections"}, {"connection limit", "max-connections"},
 	{"shortest drain", "drain-min"}, {"longest drain", "drain-timeout"},
-}
-
-// lineOfError is the line of a mistake in a file; those of flags come behind.
-func lineOfError(err error) int {
-	var located *fileError
-	if errors.As(err, &located) {
-		return located.line
-	}
-	return math.MaxInt
 }
 
 // flatten returns the errors that were joined to one.

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/internal/golden"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
@@ -40,7 +42,7 @@ var kubeflowFlags = []string{
 func generated(t *testing.T, file, got string) {
 	t.Helper()
 	path := filepath.Join(topFolder, file)
-	if *update {
+	if golden.Update() {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +299,7 @@ var usualValues = map[string]string{
 // certificate comes from elsewhere.
 func TestRolesInTheChartAreGenerated(t *testing.T) {
 	printed := sallyport(t, "manifests", "--part", "rbac", "--service", baseService, "--certificate-source", "files").wantOK(t)
-	objects, _, err := parseObjects("stdout", []byte(printed))
+	objects, _, err := manifest.Parse("stdout", []byte(printed))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +313,7 @@ func TestRolesInTheChartAreGenerated(t *testing.T) {
 			continue
 		}
 		var role rbacv1.Role
-		if err := yaml.Unmarshal(object.raw, &role); err != nil {
+		if err := yaml.Unmarshal(object.Raw, &role); err != nil {
 			t.Fatal(err)
 		}
 		if role.Namespace+"/" == strings.TrimSuffix(baseService, "sallyport") {

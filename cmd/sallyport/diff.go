@@ -3,133 +3,57 @@
 package main
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
-	"strings"
+	"errors"
 
-	"github.com/aymanbagabas/go-udiff"
-	yamlv3 "go.yaml.in/yaml/v3"
-	"sigs.k8s.io/yaml"
+	"github.com/spf13/cobra"
 
-	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/replay/review"
 )
 
-// diff shows for people what changed in an object, and why: behind the first line
-// of each change stands its origin.
-func diff(o *outcome, color bool) (string, error) {
-	paint := func(code, text string) string {
-		if !color {
-			return text
-		}
-		return "\x1b[" + code + "m" + text + "\x1b[0m"
+func newDiffCommand() *cobra.Command {
+	o, output, color := defaultsOptions{settings: defaultBuiltinSettings()}, review.OutputDiff, colorChoices[0]
+	cmd := &cobra.Command{
+		Use:   "diff TYPE/NAME | -f FILE",
+		Short: "Show what the PodDefaults of a cluster would change in a pod",
+		Long: "Diff sends pods, or the templates of what makes pods, through injection with the PodDefaults of the\n" +
+			"cluster, and shows what comes out, as 'sallyport review' does with files. A pod that runs is sent again\n" +
+			"as it is: what is shown is what it lacks. Nothing is written. The API server's own defaults and plugins\n" +
+			"take no part.\n\n" +
+			"Exit status: 0 allowed, 3 denied (the message is on stderr), 1 anything else.",
+		Example: "  sallyport diff -f pod.yaml\n\n" +
+			"  # what a Deployment's next pod would get\n" +
+			"  sallyport diff deployment/web -n team-a",
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: o.completeWorkloads,
+		PreRunE: func(cmd *cobra.Command, args []string) error {
+			return errors.Join(o.prepare(cmd, args), cli.Choice("output", output, review.Outputs), cli.Choice("color", color, colorChoices))
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.diff(cmd, args, &review.Printer{
+				Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Output: output, Color: useColor(color, cmd.OutOrStdout()),
+			})
+		},
 	}
-	before, err := yaml.JSONToYAML(o.before)
-	if err != nil {
-		return "", err
-	}
-	after, err := yaml.JSONToYAML(o.after)
-	if err != nil {
-		return "", err
-	}
-	if string(before) == string(after) {
-		return paint("1", o.object.title()+": allowed, unchanged") + "\n", nil
-	}
-	sourcesBefore, sourcesAfter, err := sources(before, after, o.origins)
-	if err == nil && o.originsBefore != nil {
-		sourcesBefore, err = sourcesByLine(before, o.originsBefore)
-	}
-	if err != nil {
-		return "", err
-	}
-
-	edits := udiff.Lines(string(before), string(after))
-	unified, err := udiff.ToUnifiedDiff("", "", string(before), edits, udiff.DefaultContextLines)
-	if err != nil {
-		return "", err
-	}
-	var out strings.Builder
-	_, _ = fmt.Fprintln(&out, paint("1", o.object.title()+": "+cmp.Or(o.verdict, "allowed, changed by "+strings.Join(o.changed, ", "))))
-	shift := 0 // lines inserted less lines deleted so far
-	for _, hunk := range unified.Hunks {
-		from, to := hunk.FromLine, hunk.FromLine+shift
-		_, _ = fmt.Fprintln(&out, paint("36", hunkHeader(hunk, to)))
-		for _, line := range hunk.Lines {
-			text := strings.TrimSuffix(line.Content, "\n")
-			switch line.Kind {
-			case udiff.Delete:
-				out.WriteString(paint("31", "-"+text) + comment(paint, sourcesBefore[from]) + "\n")
-				from++
-				shift--
-			case udiff.Insert:
-				out.WriteString(paint("32", "+"+text) + comment(paint, sourcesAfter[to]) + "\n")
-				to++
-				shift++
-			default:
-				out.WriteString(" " + text + "\n")
-				from++
-				to++
-			}
-		}
-	}
-	return out.String(), nil
+	o.addFlags(cmd, "pods, or what makes pods")
+	addFlagGroup(cmd, "Output", func() {
+		cmd.Flags().StringVarP(&output, "output", "o", output,
+			"`format` of the output: what changed and why (diff), the resulting pod (yaml, json), the JSON Patch (patch) or the AdmissionReview (review)")
+		cmd.Flags().StringVar(&color, "color", color, "`when` to colour the diff: "+cli.OneOf(colorChoices))
+		cli.CompleteChoices(cmd, "output", review.Outputs)
+		cli.CompleteChoices(cmd, "color", colorChoices)
+	})
+	return cmd
 }
 
-func hunkHeader(hunk *udiff.Hunk, toLine int) string {
-	from, to := 0, 0
-	for _, line := range hunk.Lines {
-		if line.Kind != udiff.Insert {
-			from++
-		}
-		if line.Kind != udiff.Delete {
-			to++
-		}
+func (o *defaultsOptions) diff(cmd *cobra.Command, args []string, printer *review.Printer) error {
+	trial, err := o.trial(cmd)
+	if err != nil {
+		return err
 	}
-	return fmt.Sprintf("@@ -%d,%d +%d,%d @@", hunk.FromLine, from, toLine, to)
-}
-
-func comment(paint func(code, text string) string, source string) string {
-	if source == "" {
-		return ""
+	objects, err := o.objects(cmd, trial.Cluster, args)
+	if err != nil {
+		return err
 	}
-	return paint("2", "   # "+printable(source))
-}
-
-// sources tells for the lines of two YAML documents who wanted the change that
-// begins there.
-//
-// The path of a removal leads into the document before, that of an addition into
-// the document after, and one path may be both: of a list that loses its second
-// element and gains another. An origin does not say which of the two it is; a
-// removal stands before an addition.
-func sources(before, after []byte, origins []admission.Origin) (inBefore, inAfter map[int]string, err error) {
-	if inAfter, err = sourcesByLine(after, origins); err != nil {
-		return nil, nil, err
-	}
-	removalsLast := slices.Clone(origins)
-	slices.Reverse(removalsLast)
-	inBefore, err = sourcesByLine(before, removalsLast)
-	return inBefore, inAfter, err
-}
-
-// sourcesByLine finds the line at which an origin's path begins. Paths that the
-// document does not have are passed over; of several origins of one line the last
-// counts.
-func sourcesByLine(document []byte, origins []admission.Origin) (map[int]string, error) {
-	var root yamlv3.Node
-	if err := yamlv3.Unmarshal(document, &root); err != nil || len(root.Content) == 0 {
-		return nil, err
-	}
-	sources := map[int]string{}
-	for _, origin := range origins {
-		tokens, err := jsonpatch.SplitPointer(origin.Path)
-		if err != nil {
-			return nil, err
-		}
-		if line, ok := lineOf(root.Content[0], tokens); ok {
-			sources[line] = origin.Source
-		}
-	}
-	return sources, nil
+	return deniedStatus(trial.Diff(cmd.Context(), objects, printer))
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
 // Statuses of what a doctor looked at.
@@ -221,9 +222,9 @@ func (d *doctor) printJSON(out io.Writer) error {
 func (d *doctor) printText(out io.Writer) error {
 	var text strings.Builder
 	for _, f := range d.found {
-		fmt.Fprintf(&text, "%-5s %-15s %s\n", f.Status, f.Check, printable(oneLine(f.Text)))
+		fmt.Fprintf(&text, "%-5s %-15s %s\n", f.Status, f.Check, manifest.Printable(oneLine(f.Text)))
 		if f.Remedy != "" {
-			fmt.Fprintf(&text, "      %-15s %s\n", "", printable(oneLine(f.Remedy)))
+			fmt.Fprintf(&text, "      %-15s %s\n", "", manifest.Printable(oneLine(f.Remedy)))
 		}
 	}
 	_, err := io.WriteString(out, text.String())

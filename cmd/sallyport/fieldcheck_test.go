@@ -5,8 +5,6 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 const farmDefinition = `apiVersion: apiextensions.k8s.io/v1
@@ -104,57 +102,4 @@ func TestKindsOfWhichNothingIsKnownAreNamed(t *testing.T) {
 		t.Errorf("status %d, stderr:\n%s", got.status, got.stderr)
 	}
 	sallyportWith(t, text, "review", "-f", "-", "--with", file(t, "crd.yaml", farmDefinition)).wantError(t, "spec.size: Required value")
-}
-
-func TestPathsOfFieldsAreTakenApart(t *testing.T) {
-	for path, want := range map[string][]string{
-		"<nil>": nil, "": nil, "a": {"a"}, "a.b[0].c": {"a", "b", "0", "c"}, "a[x.y/z].b": {"a", "x.y/z", "b"}, "[0]": {"0"}, "<nil>.a": {"a"}, "a..b": {"a", "b"}, "a[": {"a", ""},
-	} {
-		if diff := cmp.Diff(want, pathTokens(path)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
-	}
-}
-
-func TestTheClosestNameIsOffered(t *testing.T) {
-	names := []string{"env", "envFrom", "volumeMounts", "volumes", "args"}
-	for word, want := range map[string]string{"evn": "env", "Env": "env", "envform": "envFrom", "volumeMount": "volumeMounts", "somethingElse": "", "": "", "ags": "args"} {
-		if got := closest(word, names); got != want {
-			t.Errorf("%s: offered %q, want %q", word, got, want)
-		}
-	}
-}
-
-func FuzzFieldCheck(f *testing.F) {
-	for _, seed := range []string{
-		podDefaultYAML, matchingYAML, farmDefinition,
-		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: a, labels: {'': b}}, spec: {selector: {matchExpressions: [{}]}, x: 1, volumes: [{name: a, secret: {items: [null]}}]}}",
-		"{apiVersion: sallyport.io/v1alpha1, kind: ClusterPodDefault, metadata: {generateName: a}, spec: {selector: null, namespaceSelector: []}}",
-		"{apiVersion: v1, kind: Pod, spec: {containers: [{resources: {limits: {cpu: x}}, a.b: {c: d}}]}}",
-	} {
-		f.Add(seed)
-	}
-	checker := newFieldChecker(validateStrict, &strings.Builder{}, &definitions{})
-	f.Fuzz(func(t *testing.T, text string) {
-		objects, _, err := parseObjects("in.yaml", []byte(text))
-		if err != nil {
-			return
-		}
-		for _, o := range objects {
-			unknown, invalid := checker.problems(t.Context(), o)
-			for _, err := range append(unknown, invalid...) {
-				if lineOfError(err) < 1 || lineOfError(err) > strings.Count(text, "\n")+1 {
-					t.Errorf("%v is about no line of\n%s", err, text)
-				}
-			}
-		}
-	})
-}
-
-func TestPodsThatNobodyMakesAreNotCheckedTwice(t *testing.T) {
-	var notes strings.Builder
-	checker := newFieldChecker(validateStrict, &notes, &definitions{})
-	if err := checker.checkMade(t.Context(), one(t, otherYAML+"  newer: {}\n")); err != nil || notes.Len() > 0 {
-		t.Errorf("%v, %s", err, notes.String())
-	}
 }

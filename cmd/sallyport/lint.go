@@ -12,12 +12,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
@@ -64,7 +64,7 @@ func newLintCommand() *cobra.Command {
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "What is looked at", func() {
 		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with objects, YAML or JSON, or - for stdin; may be repeated")
-		_ = cmd.MarkFlagFilename("filename", manifestExtensions...)
+		_ = cmd.MarkFlagFilename("filename", manifest.Extensions...)
 		flags.StringArrayVar(&o.static, "static-manifests-dir", nil, "`directory` with static admission manifests; may be repeated")
 		cli.CompleteFolders(cmd, "static-manifests-dir")
 		flags.BoolVar(&o.cluster, "cluster", false, "look at a cluster, in addition to files")
@@ -183,17 +183,17 @@ func lintFiles(paths, static []string, stdin io.Reader, options lint.Options) (*
 	var errs []error
 	var others []lint.Skipped
 	for i, path := range append(slices.Clone(paths), static...) {
-		read, err := readPath(path, stdin)
+		read, err := manifest.ReadPath(path, stdin)
 		for _, err := range splitErrors(err) {
-			var mistake *fileError
-			if errors.As(err, &mistake) && strings.HasPrefix(mistake.text, noObject) {
-				others = append(others, lint.Skipped{Rule: "*", Reason: "documents that are no Kubernetes objects", Objects: []string{fmt.Sprintf("%s:%d", mistake.file, mistake.line)}})
+			var mistake *manifest.Error
+			if errors.As(err, &mistake) && mistake.NotObject {
+				others = append(others, lint.Skipped{Rule: "*", Reason: "documents that are no Kubernetes objects", Objects: []string{fmt.Sprintf("%s:%d", mistake.File, mistake.Line)}})
 				continue
 			}
 			errs = append(errs, err)
 		}
 		for _, object := range read {
-			converted := object.forLint()
+			converted := forLint(object)
 			converted.Static = i >= len(paths)
 			objects = append(objects, converted)
 		}
@@ -243,11 +243,12 @@ func splitErrors(err error) []error {
 }
 
 // forLint is the object as rules look at it.
-func (o *object) forLint() lint.Object {
+func forLint(o *manifest.Object) lint.Object {
 	return lint.Object{
-		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Labels: o.Labels, Annotations: o.Annotations, Raw: o.raw,
+		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Labels: o.Labels, Annotations: o.Annotations, Raw: o.Raw,
 		At: func(pointer string) (string, int) {
-			return filepath.ToSlash(o.document.file), o.document.lineOf(o.pointer + jsontext.Pointer(pointer))
+			file, line := o.Position(jsontext.Pointer(pointer))
+			return filepath.ToSlash(file), line
 		},
 	}
 }

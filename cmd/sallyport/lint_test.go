@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/lint"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -300,13 +301,13 @@ func FuzzLint(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		parsed, documents, err := parseObjects("fuzz.yaml", data)
+		parsed, documents, err := manifest.Parse("fuzz.yaml", data)
 		if err == nil && len(parsed) > 0 && documents == 0 {
 			t.Error("objects of no document")
 		}
 		var objects []lint.Object
 		for _, object := range parsed {
-			objects = append(objects, object.forLint())
+			objects = append(objects, forLint(object))
 		}
 		in, err := lint.ReadFiles(objects)
 		report := lint.Run(in, lint.Options{Known: knownWebhooks()})

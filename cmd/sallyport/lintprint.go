@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
@@ -21,20 +22,20 @@ func (r *lintResult) printText(out io.Writer) error {
 			if last != "" {
 				text.WriteByte('\n')
 			}
-			fmt.Fprintf(&text, "%s\n", printable(head))
+			fmt.Fprintf(&text, "%s\n", manifest.Printable(head))
 			last = head
 		}
-		fmt.Fprintf(&text, "  %-8s%s\n", f.Severity, printable(where(f)+f.Message))
+		fmt.Fprintf(&text, "  %-8s%s\n", f.Severity, manifest.Printable(where(f)+f.Message))
 		fmt.Fprintf(&text, "          %s\n", f.Fix)
 	}
 	if len(r.report.Findings) > 0 {
 		text.WriteByte('\n')
 	}
 	for _, f := range r.report.Ignored {
-		fmt.Fprintf(&text, "ignored: %s: %s: %s\n", f.Rule, printable(objectName(f)), printable(oneLine(f.Ignored)))
+		fmt.Fprintf(&text, "ignored: %s: %s: %s\n", f.Rule, manifest.Printable(objectName(f)), manifest.Printable(oneLine(f.Ignored)))
 	}
 	for _, line := range skippedLines(r.report.Skipped) {
-		fmt.Fprintf(&text, "not checked: %s\n", printable(line))
+		fmt.Fprintf(&text, "not checked: %s\n", manifest.Printable(line))
 	}
 	text.WriteString(r.summary() + "\n")
 	_, err := io.WriteString(out, text.String())

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
 // Exit statuses of every command.
@@ -46,7 +48,7 @@ func runAs(ctx context.Context, title string, args []string, stdin io.Reader, st
 	case errors.As(err, &status): // all was said already
 		return int(status)
 	default:
-		_, _ = fmt.Fprintln(stderr, "sallyport:", printable(err.Error()))
+		_, _ = fmt.Fprintln(stderr, "sallyport:", manifest.Printable(err.Error()))
 		return exitError
 	}
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
-)
 
-var update = flag.Bool("update", false, "write what comes out to the files of testdata")
+	"github.com/sallyport-io/sallyport/internal/golden"
+)
 
 // asCommand in the environment makes the test binary the command itself, for tests
 // that send signals to a process.
@@ -77,23 +76,10 @@ func (r result) wantError(t *testing.T, texts ...string) {
 	}
 }
 
-// golden compares with a file of testdata.
-func golden(t *testing.T, file, got string) {
+// equal compares with a file of testdata.
+func equal(t *testing.T, file, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", file)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v; got\n%s", err, got)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
+	golden.Equal(t, filepath.Join("testdata", file), got)
 }
 
 // file writes a file and returns its path.

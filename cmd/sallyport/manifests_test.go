@@ -19,6 +19,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
 const service = "sallyport-system/webhooks"
@@ -63,7 +64,7 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 		"configurations-outside-of-the-cluster": {"--part", "configurations", "--url", "https://127.0.0.1:9443/behind/", "--excluded-namespaces", "", "--allow-wedge", "a test"},
 	} {
 		t.Run(strings.ReplaceAll(name, "-", " "), func(t *testing.T) {
-			golden(t, filepath.Join("manifests", name+".yaml"), sallyport(t, append([]string{"manifests"}, args...)...).wantOK(t))
+			equal(t, filepath.Join("manifests", name+".yaml"), sallyport(t, append([]string{"manifests"}, args...)...).wantOK(t))
 		})
 	}
 }
@@ -74,7 +75,7 @@ func TestRightsAreNeverForEverything(t *testing.T) {
 		t.Fatalf("no files (%v)", err)
 	}
 	for _, name := range files {
-		objects, err := readPaths([]string{name}, nil)
+		objects, err := manifest.Read([]string{name}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,16 +84,16 @@ func TestRightsAreNeverForEverything(t *testing.T) {
 				continue
 			}
 			var role rbacv1.ClusterRole
-			if err := yaml.Unmarshal(object.raw, &role); err != nil {
+			if err := yaml.Unmarshal(object.Raw, &role); err != nil {
 				t.Fatal(err)
 			}
 			for _, rule := range role.Rules {
 				words := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames, rule.NonResourceURLs)
 				if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "*") }) {
-					t.Errorf("%s: %s: a wildcard in %+v", object.at(), object.title(), rule)
+					t.Errorf("%s: %s: a wildcard in %+v", object.At(), object.Title(), rule)
 				}
 				if slices.Contains(rule.Resources, "secrets") && object.Kind == "ClusterRole" {
-					t.Errorf("%s: Secrets of all namespaces: %+v", object.at(), rule)
+					t.Errorf("%s: Secrets of all namespaces: %+v", object.At(), rule)
 				}
 			}
 		}
@@ -103,7 +104,7 @@ func TestPartsAreThoseThatWereAskedFor(t *testing.T) {
 	kinds := func(args ...string) []string {
 		t.Helper()
 		printed := sallyport(t, append([]string{"manifests"}, args...)...).wantOK(t)
-		objects, _, err := parseObjects("stdout", []byte(printed))
+		objects, _, err := manifest.Parse("stdout", []byte(printed))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +207,7 @@ func TestMistakesInFlagsOfAWorkloadAreAllNamed(t *testing.T) {
 // What the printed pod is told, serve takes.
 func TestServeTakesTheArgumentsOfTheWorkload(t *testing.T) {
 	for _, name := range []string{"workload", "workload-with-other-settings"} {
-		objects, err := readPaths([]string{filepath.Join("testdata/manifests", name+".yaml")}, nil)
+		objects, err := manifest.Read([]string{filepath.Join("testdata/manifests", name+".yaml")}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +217,7 @@ func TestServeTakesTheArgumentsOfTheWorkload(t *testing.T) {
 				continue
 			}
 			var deployment appsv1.Deployment
-			if err := yaml.UnmarshalStrict(object.raw, &deployment); err != nil {
+			if err := yaml.UnmarshalStrict(object.Raw, &deployment); err != nil {
 				t.Fatal(err)
 			}
 			seen = true

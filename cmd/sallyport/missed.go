@@ -13,17 +13,18 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/injection"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/workload"
 	"github.com/sallyport-io/sallyport/lint"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
@@ -85,9 +86,9 @@ func (o *missedOptions) run(cmd *cobra.Command) error {
 	}
 	path := "/api/v1/pods"
 	if !o.all {
-		path = workloadKinds[0].path(c.namespace)
+		path = workload.Kinds()[0].Path(c.Namespace)
 	}
-	pods, err := c.list(cmd.Context(), path)
+	pods, err := c.List(cmd.Context(), path)
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
@@ -96,17 +97,17 @@ func (o *missedOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	if !asked.registered {
-		note(cmd.ErrOrStderr(), "note: no webhook %s is registered: pods are listed whatever the selectors of its configuration were", poddefault.Name)
+		manifest.Note(cmd.ErrOrStderr(), "note: no webhook %s is registered: pods are listed whatever the selectors of its configuration were", poddefault.Name)
 	}
-	known := map[string]*clusterDefaults{}
+	known := map[string]*injection.Defaults{}
 	found, older := []missedPod{}, 0
 	for _, pod := range pods {
 		if known[pod.Namespace] == nil {
-			if known[pod.Namespace], err = c.defaults(cmd.Context(), pod.Namespace, cmd.ErrOrStderr()); err != nil {
+			if known[pod.Namespace], err = injection.Read(cmd.Context(), c, pod.Namespace, cmd.ErrOrStderr()); err != nil {
 				return err
 			}
 		}
-		missed, changed := known[pod.Namespace].missed(pod)
+		missed, changed := known[pod.Namespace].Missed(pod)
 		if len(missed) == 0 && !changed {
 			continue
 		}
@@ -125,7 +126,7 @@ func (o *missedOptions) run(cmd *cobra.Command) error {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	if older > 0 {
-		note(cmd.ErrOrStderr(), "note: %s older than what would inject now, and not listed", pluralVerb(older, "pod is", "pods are"))
+		manifest.Note(cmd.ErrOrStderr(), "note: %s older than what would inject now, and not listed", pluralVerb(older, "pod is", "pods are"))
 	}
 	if err := o.print(cmd.OutOrStdout(), found); err != nil {
 		return err
@@ -148,61 +149,27 @@ func (o *missedOptions) print(out io.Writer, found []missedPod) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "NAMESPACE\tNAME\tPODDEFAULTS")
 	for _, pod := range found {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", pod.Namespace, pod.Name, printable(strings.Join(pod.PodDefaults, ",")))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", pod.Namespace, pod.Name, manifest.Printable(strings.Join(pod.PodDefaults, ",")))
 	}
 	return w.Flush()
 }
 
-// missed are the names of what is for a pod that nobody has decided on, as the annotation
-// for decisions has them. Nothing was added to such a pod: its labels are its own. Changed
-// says that there is something, and the pod is older than its last change.
-func (k *clusterDefaults) missed(pod *object) (missed []string, changed bool) {
-	_, mirror := pod.Annotations[poddefault.MirrorAnnotation]
-	if _, decided := pod.Annotations[poddefault.DecisionsAnnotation]; decided || mirror {
-		return nil, false
-	}
-	for _, d := range k.all {
-		excluded := pod.Annotations[poddefault.ExcludeAnnotation] == "true" && d.allowExclude
-		switch {
-		case excluded, d.compiled.Problem() != nil, d.spec.Mode == kubeflowv1alpha1.ModeAudit, d.notFor(k, labels.Set(pod.Labels)) != "":
-		case pod.CreationTimestamp.Time.Before(d.changedAt()):
-			changed = true
-		case d.namespaces != nil:
-			missed = append(missed, "cluster/"+d.Name)
-		default:
-			missed = append(missed, d.Name)
-		}
-	}
-	return missed, changed
-}
-
-// changedAt is when somebody wrote the object the last time; its status does not count.
-func (d *clusterDefault) changedAt() time.Time {
-	at := d.CreationTimestamp.Time
-	for _, m := range d.ManagedFields {
-		if m.Subresource == "" && m.Time != nil && m.Time.After(at) {
-			at = m.Time.Time
-		}
-	}
-	return at
-}
-
 // asked tells about which pods the API server asks the webhook of PodDefaults.
 type asked struct {
-	cluster    *cluster
+	cluster    *cluster.Cluster
 	inventory  *lint.Inventory
 	minor      int
 	labels     map[string]map[string]string // of namespaces
 	registered bool
 }
 
-func newAsked(ctx context.Context, c *cluster) (*asked, error) {
-	inventory, err := readCluster(ctx, c.config, []schema.GroupVersionKind{admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration")})
+func newAsked(ctx context.Context, c *cluster.Cluster) (*asked, error) {
+	inventory, err := readCluster(ctx, c.Config, []schema.GroupVersionKind{admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration")})
 	if err != nil {
 		return nil, err
 	}
 	a := &asked{cluster: c, inventory: inventory, labels: map[string]map[string]string{}}
-	if a.minor, err = minorOfCluster(c.config); err != nil {
+	if a.minor, err = minorOfCluster(c.Config); err != nil {
 		return nil, err
 	}
 	a.registered = len(a.links(ctx, lint.Request{})) > 0
@@ -214,19 +181,19 @@ func (a *asked) links(ctx context.Context, r lint.Request) []lint.Link {
 	return slices.DeleteFunc(a.inventory.Chain(ctx, r), func(link lint.Link) bool { return !strings.HasSuffix(link.Name, "/"+poddefault.Name) })
 }
 
-func (a *asked) about(ctx context.Context, pod *object) (bool, error) {
+func (a *asked) about(ctx context.Context, pod *manifest.Object) (bool, error) {
 	if !a.registered {
 		return true, nil
 	}
 	if _, there := a.labels[pod.Namespace]; !there {
-		set, err := namespaceLabels(ctx, a.cluster.config, pod.Namespace)
+		set, err := namespaceLabels(ctx, a.cluster.Config, pod.Namespace)
 		if err != nil {
 			return false, err
 		}
 		a.labels[pod.Namespace] = set
 	}
 	var value map[string]any
-	if err := utiljson.Unmarshal(pod.raw, &value); err != nil {
+	if err := utiljson.Unmarshal(pod.Raw, &value); err != nil {
 		return false, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	links := a.links(ctx, lint.Request{

@@ -15,6 +15,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault/policy"
 )
 
@@ -35,7 +36,7 @@ func (o *manifestsOptions) addModeFlags(cmd *cobra.Command) {
 	flags.StringArrayVarP(&o.files, "filename", "f", nil,
 		"`file` or folder with the PodDefaults for --mode policy, YAML or JSON; - for stdin; may be repeated")
 	cli.CompleteChoices(cmd, "mode", manifestModes)
-	cli.CompleteFiles(cmd, "filename", manifestExtensions...)
+	cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
 }
 
 // runPolicyMode prints policies if that is the mode; handled says so.
@@ -53,7 +54,7 @@ func (o *manifestsOptions) runPolicyMode(cmd *cobra.Command) (handled bool, err 
 	if len(o.files) == 0 {
 		errs = append(errs, errors.New("--mode policy needs -f: name a file with the PodDefaults, or - for stdin"))
 	}
-	errs = append(errs, stdinOnce(o.files))
+	errs = append(errs, manifest.StdinOnce(o.files))
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if cmd.LocalNonPersistentFlags().Lookup(flag.Name) != nil && !slices.Contains(policyFlags, flag.Name) {
 			errs = append(errs, fmt.Errorf("--%s is not for --mode policy, which has no server", flag.Name))
@@ -62,7 +63,7 @@ func (o *manifestsOptions) runPolicyMode(cmd *cobra.Command) (handled bool, err 
 	if err := errors.Join(errs...); err != nil {
 		return true, err
 	}
-	objects, err := readPaths(o.files, cmd.InOrStdin())
+	objects, err := manifest.Read(o.files, cmd.InOrStdin())
 	if err != nil {
 		return true, err
 	}
@@ -78,23 +79,23 @@ func (o *manifestsOptions) runPolicyMode(cmd *cobra.Command) (handled bool, err 
 }
 
 // readPolicyObjects decodes PodDefaults. The error has every object that is none.
-func readPolicyObjects(objects []*object) ([]*kubeflowv1alpha1.PodDefault, error) {
+func readPolicyObjects(objects []*manifest.Object) ([]*kubeflowv1alpha1.PodDefault, error) {
 	var out []*kubeflowv1alpha1.PodDefault
 	var errs []error
 	for _, object := range objects {
-		switch object.gvk() {
+		switch object.GVK() {
 		case kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind):
 			pd := &kubeflowv1alpha1.PodDefault{}
-			if err := object.decode(pd); err != nil {
+			if err := object.DecodeStrict(pd); err != nil {
 				errs = append(errs, err)
 				continue
 			}
 			out = append(out, pd)
 		case sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind):
-			errs = append(errs, object.document.errorAt(object.pointer,
-				object.title()+": policies are written for PodDefaults alone: make a PodDefault of it in each namespace, or use the webhook"))
+			errs = append(errs, object.ErrorAt("",
+				object.Title()+": policies are written for PodDefaults alone: make a PodDefault of it in each namespace, or use the webhook"))
 		default:
-			errs = append(errs, object.document.errorAt(object.pointer, fmt.Sprintf("%s of %s is no PodDefault", object.title(), object.APIVersion)))
+			errs = append(errs, object.ErrorAt("", fmt.Sprintf("%s of %s is no PodDefault", object.Title(), object.APIVersion)))
 		}
 	}
 	return out, errors.Join(errs...)

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// review is an AdmissionReview as an API server sends it.
-func review(version, resource, kind, rest string) string {
+// reviewOf is an AdmissionReview as an API server sends it.
+func reviewOf(version, resource, kind, rest string) string {
 	return fmt.Sprintf(`{apiVersion: admission.k8s.io/%s, kind: AdmissionReview, request: {uid: 6f1c, kind: {group: '', version: v1, kind: %s},
   resource: {group: '', version: v1, resource: %s}, userInfo: {username: alice}, %s}}`, version, kind, resource, rest)
 }
@@ -36,18 +36,18 @@ func TestAnAdmissionReviewIsReplayedAsItWasRecorded(t *testing.T) {
 		status int
 		want   string
 	}{
-		"a pod, in the namespace of the request": {review("v1", "pods", "Pod", "operation: CREATE, namespace: team-a, object: "+conflicting), exitDenied, "denied: Pod team-a/(without a name): poddefault.sallyport.io"},
-		"a pod of another namespace":             {review("v1", "pods", "Pod", "operation: CREATE, namespace: team-b, object: "+conflicting), exitOK, ""},
-		"v1beta1":                                {review("v1beta1", "pods", "Pod", "operation: CREATE, namespace: team-a, object: "+conflicting), exitDenied, "poddefault.sallyport.io"},
-		"a sub-resource":                         {review("v1", "pods", "Pod", "operation: CREATE, subResource: binding, namespace: team-a, object: "+conflicting), exitOK, "no webhook is called for CREATE"},
-		"an update by its old object":            {review("v1", "services", "Service", "operation: UPDATE, namespace: a, object: "+balancer+", oldObject: "+clusterIP), exitDenied, "servicetype.sallyport.io"},
-		"an update that changes nothing":         {review("v1", "services", "Service", "operation: UPDATE, namespace: a, object: "+balancer+", oldObject: "+balancer), exitOK, ""},
-		"a deletion":                             {review("v1", "services", "Service", "operation: DELETE, namespace: a, oldObject: "+balancer), exitOK, "no webhook is called for DELETE"},
-		"a connection, which has no object":      {review("v1", "pods", "PodExecOptions", "operation: CONNECT, subResource: exec, name: web, namespace: a"), exitOK, "no webhook is called for CONNECT of PodExecOptions a/web"},
-		"its user":                               {review("v1", "namespaces", "Namespace", "operation: CREATE, name: third, namespace: third, object: "+namespace), exitDenied, "projectlimit"},
+		"a pod, in the namespace of the request": {reviewOf("v1", "pods", "Pod", "operation: CREATE, namespace: team-a, object: "+conflicting), exitDenied, "denied: Pod team-a/(without a name): poddefault.sallyport.io"},
+		"a pod of another namespace":             {reviewOf("v1", "pods", "Pod", "operation: CREATE, namespace: team-b, object: "+conflicting), exitOK, ""},
+		"v1beta1":                                {reviewOf("v1beta1", "pods", "Pod", "operation: CREATE, namespace: team-a, object: "+conflicting), exitDenied, "poddefault.sallyport.io"},
+		"a sub-resource":                         {reviewOf("v1", "pods", "Pod", "operation: CREATE, subResource: binding, namespace: team-a, object: "+conflicting), exitOK, "no webhook is called for CREATE"},
+		"an update by its old object":            {reviewOf("v1", "services", "Service", "operation: UPDATE, namespace: a, object: "+balancer+", oldObject: "+clusterIP), exitDenied, "servicetype.sallyport.io"},
+		"an update that changes nothing":         {reviewOf("v1", "services", "Service", "operation: UPDATE, namespace: a, object: "+balancer+", oldObject: "+balancer), exitOK, ""},
+		"a deletion":                             {reviewOf("v1", "services", "Service", "operation: DELETE, namespace: a, oldObject: "+balancer), exitOK, "no webhook is called for DELETE"},
+		"a connection, which has no object":      {reviewOf("v1", "pods", "PodExecOptions", "operation: CONNECT, subResource: exec, name: web, namespace: a"), exitOK, "no webhook is called for CONNECT of PodExecOptions a/web"},
+		"its user":                               {reviewOf("v1", "namespaces", "Namespace", "operation: CREATE, name: third, namespace: third, object: "+namespace), exitDenied, "projectlimit"},
 		"an answer alone":                        {"{apiVersion: admission.k8s.io/v1, kind: AdmissionReview, response: {allowed: true}}", exitError, "has no request"},
 		"a request that says nothing":            {"{apiVersion: admission.k8s.io/v1, kind: AdmissionReview, request: {uid: x}}", exitError, "no operation, no kind or no resource"},
-		"an object that is none":                 {review("v1", "pods", "Pod", "operation: CREATE, object: 1"), exitError, "want a mapping, got a number"},
+		"an object that is none":                 {reviewOf("v1", "pods", "Pod", "operation: CREATE, object: 1"), exitError, "want a mapping, got a number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := sallyportWith(t, tc.text, "review", "-f", "-", "--with", with, "--webhooks", "*")
@@ -59,7 +59,7 @@ func TestAnAdmissionReviewIsReplayedAsItWasRecorded(t *testing.T) {
 }
 
 func TestTheAnswerToAnAdmissionReviewHasItsVersionAndUID(t *testing.T) {
-	text := review("v1beta1", "pods", "Pod", "operation: CREATE, namespace: default, object: {metadata: {labels: {proxy: 'true'}}, spec: {containers: [{name: main}]}}")
+	text := reviewOf("v1beta1", "pods", "Pod", "operation: CREATE, namespace: default, object: {metadata: {labels: {proxy: 'true'}}, spec: {containers: [{name: main}]}}")
 	out := sallyportWith(t, text, "review", "-f", "-", "--with", file(t, "with.yaml", podDefaultYAML), "-o", "review").wantOK(t)
 	var answer admissionv1.AdmissionReview
 	if err := yaml.Unmarshal([]byte(out), &answer); err != nil || answer.APIVersion != "admission.k8s.io/v1beta1" || answer.Response.UID != "6f1c" || len(answer.Response.Patch) == 0 {
@@ -107,57 +107,4 @@ func TestAnUpdateIsComparedWithTheOldObject(t *testing.T) {
 		})
 	}
 	sallyportWith(t, now, append(args, "--old", "-")...).wantError(t, "stdin can be read only once")
-}
-
-func FuzzRecorded(f *testing.F) {
-	for _, seed := range []string{
-		review("v1", "pods", "Pod", "operation: CREATE, object: {metadata: {name: a}}"),
-		review("v1beta1", "pods", "Pod", "operation: DELETE, oldObject: {metadata: {name: a}}"),
-		review("v1", "pods", "PodExecOptions", "operation: CONNECT, object: null, options: {}"),
-		"{apiVersion: admission.k8s.io/v1, kind: AdmissionReview, request: {object: [], operation: X, kind: {kind: A}, resource: {resource: b}}}",
-	} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		objects, _, err := parseObjects("in.yaml", []byte(text))
-		if err != nil {
-			return
-		}
-		for _, o := range objects {
-			if !isRecorded(o) {
-				continue
-			}
-			q, err := recorded(o)
-			if err != nil {
-				continue
-			}
-			if q.object.Kind == "" || len(q.object.raw) == 0 || q.object.title() == "" || q.version != o.APIVersion {
-				t.Errorf("%s gives %+v", text, q.object)
-			}
-			if out, err := decide(t.Context(), q, nil); err != nil || len(out.called) > 0 {
-				t.Errorf("%v, %+v", err, out)
-			}
-		}
-	})
-}
-
-func TestFilesForAClusterMayBeAdmissionReviews(t *testing.T) {
-	o := defaultsOptions{files: []string{"-"}, checker: newFieldChecker(validateStrict, &strings.Builder{}, &definitions{})}
-	cmd := newExplainCommand()
-	cmd.SetContext(t.Context())
-	read := func(text string) ([]*object, error) {
-		cmd.SetIn(strings.NewReader(text))
-		return o.given(cmd, "look at")
-	}
-	text := review("v1", "pods", "Pod", "operation: CREATE, namespace: team-a, object: {metadata: {name: a, uid: u}, spec: {newer: 1}}")
-	objects, err := read(text)
-	if err != nil || len(objects) != 1 || objects[0].title() != "Pod team-a/a" || objects[0].UID != "" || objects[0].gvk() != gvkPod {
-		t.Errorf("%v, %v", objects, err)
-	}
-	if objects, err = read(strings.Replace(text, "CREATE", "UPDATE", 1)); err != nil || objects[0].UID != "u" {
-		t.Errorf("%v, %v", objects, err)
-	}
-	if _, err := read("{apiVersion: admission.k8s.io/v1, kind: AdmissionReview}"); err == nil {
-		t.Error("one without a request is accepted")
-	}
 }

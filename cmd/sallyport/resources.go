@@ -19,6 +19,8 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay/review"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
@@ -67,24 +69,32 @@ func (r *resources) find(argument string) (foundResource, error) {
 	if i < 0 {
 		return foundResource{}, fmt.Errorf("there is no resource %q: write it as kubectl does, such as pods or deployments.apps", argument)
 	}
-	found := r.all[i]
+	return r.withEquivalents(r.all[i]), nil
+}
+
+func (r *resources) withEquivalents(found foundResource) foundResource {
 	for _, other := range r.all {
 		if other.resource != found.resource && (other.resource.GroupResource() == found.resource.GroupResource() || twins(other.resource, found.resource)) {
 			found.equivalents = append(found.equivalents, other.resource)
 		}
 	}
-	return found, nil
+	return found
 }
 
-// ofKind finds the resource of a kind; nil if it is not known.
-func (r *resources) ofKind(gvk schema.GroupVersionKind) *foundResource {
-	if r == nil {
-		return nil
+// resourcesForReview are those of files, by their kinds.
+func resourcesForReview(objects []*manifest.Object) (func(schema.GroupVersionKind) *review.Resource, error) {
+	known, err := resourcesOfFiles(objects)
+	if err != nil {
+		return nil, err
 	}
-	if i := slices.IndexFunc(r.all, func(f foundResource) bool { return f.kind == gvk }); i >= 0 {
-		return &r.all[i]
-	}
-	return nil
+	return func(gvk schema.GroupVersionKind) *review.Resource {
+		i := slices.IndexFunc(known.all, func(f foundResource) bool { return f.kind == gvk })
+		if i < 0 {
+			return nil
+		}
+		found := known.withEquivalents(known.all[i])
+		return &review.Resource{GroupVersionResource: found.resource, Namespaced: found.namespaced, Equivalents: found.equivalents}
+	}, nil
 }
 
 // twins tells whether two resources of different groups are stored as one.
@@ -138,7 +148,7 @@ func resourcesOfCluster(config *rest.Config) (*resources, error) {
 
 // resourcesOfFiles are those of Kubernetes, the project's own, and those of the definitions
 // among the objects.
-func resourcesOfFiles(objects []*object) (*resources, error) {
+func resourcesOfFiles(objects []*manifest.Object) (*resources, error) {
 	out := &resources{short: map[string][]string{}}
 	for _, version := range scheme.Scheme.PrioritizedVersionsAllGroups() {
 		var kinds []string
@@ -171,7 +181,7 @@ func resourcesOfFiles(objects []*object) (*resources, error) {
 			continue
 		}
 		var crd apiextensionsv1.CustomResourceDefinition
-		if err := decode(o.document, o.pointer, o.raw, &crd); err != nil {
+		if err := o.Decode(&crd); err != nil {
 			return nil, err
 		}
 		for _, v := range crd.Spec.Versions {

@@ -3,13 +3,8 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"errors"
-	"fmt"
-	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -17,7 +12,9 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
+	"github.com/sallyport-io/sallyport/internal/fieldcheck"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay/review"
 )
 
 type reviewOptions struct {
@@ -84,16 +81,16 @@ func newReviewCommand() *cobra.Command {
 		addPodDefaultFlags(cmd, &o.settings.podDefault.Settings)
 	})
 	addFlagGroup(cmd, "Output", func() {
-		flags.StringVarP(&o.output, "output", "o", outputDiff,
+		flags.StringVarP(&o.output, "output", "o", review.OutputDiff,
 			"`format` of the output: what changed and why (diff), the resulting objects, pods that are made among them (yaml, json), the JSON Patch (patch) or the AdmissionReview (review)")
 		flags.StringVar(&o.color, "color", colorChoices[0], "`when` to colour the diff: "+cli.OneOf(colorChoices))
 	})
 	_ = cmd.MarkFlagRequired("filename") // for completion; validate says it better
-	cli.CompleteFiles(cmd, "filename", manifestExtensions...)
-	cli.CompleteFiles(cmd, "with", manifestExtensions...)
-	cli.CompleteFiles(cmd, "old", manifestExtensions...)
+	cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
+	cli.CompleteFiles(cmd, "with", manifest.Extensions...)
+	cli.CompleteFiles(cmd, "old", manifest.Extensions...)
 	cli.CompleteChoices(cmd, "operation", reviewOperations)
-	cli.CompleteChoices(cmd, "output", reviewOutputs)
+	cli.CompleteChoices(cmd, "output", review.Outputs)
 	cli.CompleteChoices(cmd, "color", colorChoices)
 	cli.CompleteChoices(cmd, "webhook", builtinNames())
 	return cmd
@@ -102,9 +99,9 @@ func newReviewCommand() *cobra.Command {
 func (o *reviewOptions) validate() error {
 	errs := []error{
 		cli.Choice("operation", o.operation, reviewOperations),
-		cli.Choice("output", o.output, reviewOutputs),
+		cli.Choice("output", o.output, review.Outputs),
 		cli.Choice("color", o.color, colorChoices),
-		cli.Choice("validate", o.validation, validateModes),
+		cli.Choice("validate", o.validation, fieldcheck.Modes),
 	}
 	errs = append(errs, o.selection.validate())
 	if o.user.Username == "" {
@@ -119,191 +116,31 @@ func (o *reviewOptions) validate() error {
 	if len(o.old) > 0 && o.operation != string(admissionv1.Update) {
 		errs = append(errs, errors.New("--old is for --operation UPDATE"))
 	}
-	return errors.Join(append(errs, stdinOnce(slices.Concat(o.files, o.with, o.old)))...)
+	return errors.Join(append(errs, manifest.StdinOnce(slices.Concat(o.files, o.with, o.old)))...)
 }
 
 func (o *reviewOptions) run(cmd *cobra.Command) error {
-	r := reviewing{
-		reviewOptions: o, notes: cmd.ErrOrStderr(), podDefaults: newPodDefaultFiles(), datasets: newDatasetFiles(),
-		printer: reviewPrinter{
-			out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), output: o.output, color: useColor(o.color, cmd.OutOrStdout()),
+	run := review.Run{
+		Files: o.files, With: o.with, Old: o.old, Stdin: cmd.InOrStdin(), Notes: cmd.ErrOrStderr(),
+		Printer:   &review.Printer{Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Output: o.output, Color: useColor(o.color, cmd.OutOrStdout())},
+		Operation: admissionv1.Operation(o.operation), Namespace: o.namespace, User: o.user, Validation: o.validation,
+		Webhooks: func(from review.Sources) ([]admission.Webhook, error) {
+			webhooks, err := o.selection.define(&o.settings, builtinSources{
+				podDefaults: from.PodDefaults, authors: anybody{}, neighbours: from.PodDefaults, projects: from.Projects, datasets: from.Datasets,
+			})
+			if err != nil {
+				return nil, err
+			}
+			return o.choose(webhooks)
 		},
+		Resources:     resourcesForReview,
+		CountProjects: o.selection.has("projectlimit"), ReadDatasets: o.selection.has("dataset"), Dataset: o.settings.dataset,
 	}
-	projects := projectlimit.NewIndex()
-	webhooks, err := o.selection.define(&o.settings, builtinSources{
-		podDefaults: r.podDefaults.index, authors: anybody{}, neighbours: r.podDefaults.index, projects: projects, datasets: r.datasets,
-	})
-	if err != nil {
-		return err
+	denied, err := run.Do(cmd.Context())
+	if err == nil && denied {
+		err = exitStatus(exitDenied)
 	}
-	if r.webhooks, err = o.choose(webhooks); err != nil {
-		return err
-	}
-	objects, err := r.read(cmd, projects)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, object := range objects {
-		// What could not be looked at does not keep others from it, and is told at the end.
-		errs = append(errs, r.review(cmd.Context(), object))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	if r.denied {
-		return exitStatus(exitDenied)
-	}
-	return nil
-}
-
-// reviewing is one run of review.
-type reviewing struct {
-	*reviewOptions
-	notes       io.Writer
-	webhooks    []admission.Webhook
-	podDefaults *podDefaultFiles
-	datasets    *datasetFiles
-	with, was   []*object // was are the objects as they were
-	asker       asker
-	checker     *fieldChecker
-	printer     reviewPrinter
-	denied      bool
-}
-
-// read reads all files, and reports all that is wrong with them at once.
-func (r *reviewing) read(cmd *cobra.Command, projects *projectlimit.Index) ([]*object, error) {
-	with, errWith := readPaths(r.reviewOptions.with, cmd.InOrStdin())
-	objects, errObjects := readPaths(r.files, cmd.InOrStdin())
-	was, errOld := readPaths(r.old, cmd.InOrStdin())
-	known, errDefinitions := readDefinitions(slices.Concat(with, objects))
-	r.checker = newFieldChecker(r.validation, r.notes, known)
-	kinds, errKinds := resourcesOfFiles(slices.Concat(with, objects))
-	if errDefinitions != nil {
-		errKinds = nil // it says the same
-	}
-	err := errors.Join(errWith, errObjects, errOld, errDefinitions, errKinds, r.checker.check(cmd.Context(), slices.Concat(podDefaultsAmong(with), objects)...))
-	if err == nil && len(objects) == 0 {
-		err = fmt.Errorf("%s: there is nothing to review: the lists are empty", strings.Join(r.files, ", "))
-	}
-	if err != nil {
-		return nil, err
-	}
-	r.asker = asker{operation: admissionv1.Operation(r.operation), namespace: r.namespace, user: r.user, kinds: kinds}
-	r.with, r.was = with, slices.Concat(was, with)
-	var errProjects, errDatasets error
-	rest := slices.DeleteFunc(slices.Clone(with), func(o *object) bool { return isDefinition(o) || r.wasOf(objects, o) })
-	if r.selection.has("projectlimit") {
-		rest, errProjects = loadProjects(rest, projects)
-	}
-	if r.selection.has("dataset") {
-		rest, errDatasets = r.datasets.load(rest, r.namespace)
-	}
-	return objects, errors.Join(errProjects, errDatasets, r.podDefaults.load(rest, r.namespace, r.notes))
-}
-
-// wasOf tells whether an object of --with is there as what another one was, or what it
-// refers to.
-func (r *reviewing) wasOf(objects []*object, o *object) bool {
-	if strings.HasSuffix(o.Kind, "TrainingRuntime") {
-		return true
-	}
-	return r.operation == string(admissionv1.Update) && !isPodDefault(o) && slices.ContainsFunc(objects, func(now *object) bool { return r.same(now, o) })
-}
-
-// same tells whether two objects are of one kind and name.
-func (r *reviewing) same(a, b *object) bool {
-	return a.gvk().GroupKind() == b.gvk().GroupKind() && a.Name == b.Name && cmp.Or(a.Namespace, r.namespace) == cmp.Or(b.Namespace, r.namespace)
-}
-
-// find implements [finder] for the files.
-func (r *reviewing) find(apiVersion, kind, namespace, name string) (*object, error) {
-	for _, o := range r.with {
-		if o.APIVersion == apiVersion && o.Kind == kind && o.Name == name && (namespace == "" || cmp.Or(o.Namespace, r.namespace) == namespace) {
-			return o, nil
-		}
-	}
-	return nil, nil
-}
-
-// question is what the API server would ask about an object of a file.
-func (r *reviewing) question(o *object) (question, error) {
-	if isRecorded(o) {
-		return recorded(o)
-	}
-	var old *object
-	switch r.asker.operation {
-	case admissionv1.Delete:
-		old = o
-	case admissionv1.Update:
-		i := slices.IndexFunc(r.was, func(was *object) bool { return r.same(o, was) })
-		if i < 0 {
-			return question{}, o.document.errorAt(o.pointer, o.title()+": an UPDATE needs the object as it was, and there is no old object: name the file that has it by --old, or among --with")
-		}
-		old = r.was[i]
-	}
-	return r.asker.ask(o, old), nil
-}
-
-// review reviews one object of a file, and the pods that it makes. The error is about what
-// could not be looked at.
-func (r *reviewing) review(ctx context.Context, o *object) error {
-	q, err := r.question(o)
-	if err != nil {
-		return err
-	}
-	out, err := decide(ctx, q, r.webhooks)
-	if err != nil {
-		return err
-	}
-	var pods []*object
-	var errPods error
-	if makesPods(q) && out.denied == nil {
-		made := *q.object
-		made.raw = out.after
-		pods, errPods = podsOf(&made, r.namespace, r.find)
-	}
-	if len(out.called) > 0 || len(pods) == 0 && errPods == nil {
-		if err := r.show(ctx, out); err != nil {
-			return err
-		}
-	}
-	for _, pod := range pods {
-		errPods = errors.Join(errPods, r.reviewMade(ctx, pod, q.req.Namespace))
-	}
-	return errPods
-}
-
-// makesPods tells whether pods are made after a request: not by what is one itself, is
-// deleted, or changes by a part of it alone.
-func makesPods(q question) bool {
-	return q.object.gvk() != gvkPod && q.req.SubResource == "" && (q.req.Operation == admissionv1.Create || q.req.Operation == admissionv1.Update)
-}
-
-// reviewMade reviews a pod that an object makes.
-func (r *reviewing) reviewMade(ctx context.Context, pod *object, namespace string) error {
-	if err := r.checker.checkMade(ctx, pod); err != nil {
-		return err
-	}
-	asker := r.asker
-	asker.operation, asker.namespace = admissionv1.Create, namespace
-	out, err := decide(ctx, asker.ask(pod, nil), r.webhooks)
-	if err != nil {
-		return err
-	}
-	return r.show(ctx, out)
-}
-
-func (r *reviewing) show(ctx context.Context, out *outcome) error {
-	r.denied = r.denied || out.denied != nil
-	if len(out.called) > 0 && out.object.gvk() == gvkPod {
-		r.podDefaults.explain(out.object, out.req.Namespace, r.notes)
-	}
-	if err := r.printer.print(out); err != nil {
-		return err
-	}
-	r.datasets.tellMissing(out, r.notes)
-	return r.datasets.rank(ctx, out, r.settings.dataset, r.notes)
+	return err
 }
 
 func (o *reviewOptions) choose(all []admission.Webhook) ([]admission.Webhook, error) {
@@ -336,4 +173,10 @@ func webhookNames(webhooks []admission.Webhook) []string {
 		names[i] = webhook.Name
 	}
 	return names
+}
+
+func addValidateFlag(cmd *cobra.Command, mode *string) {
+	cmd.Flags().StringVar(mode, "validate", fieldcheck.Modes[0],
+		"`what` becomes of fields that are not known: refuse them (strict), warn, or ignore them, for fields that are newer than this program")
+	cli.CompleteChoices(cmd, "validate", fieldcheck.Modes)
 }

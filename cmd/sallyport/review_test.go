@@ -3,9 +3,7 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -14,8 +12,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay/review"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -84,7 +82,7 @@ func TestAllowedObjectsEndWithStatus0(t *testing.T) {
 
 func TestDeniedObjectsEndWithStatus3AndAMessageWithoutValues(t *testing.T) {
 	with := file(t, "with.yaml", podDefaultYAML)
-	for _, output := range []string{outputDiff, outputYAML, outputJSON, outputPatch} {
+	for _, output := range []string{review.OutputDiff, review.OutputYAML, review.OutputJSON, review.OutputPatch} {
 		t.Run(output, func(t *testing.T) {
 			got := sallyportWith(t, conflictingYAML, "review", "-f", "-", "--with", with, "-o", output)
 			if got.status != exitDenied || got.stdout != "" {
@@ -119,13 +117,13 @@ func TestSeveralFilesComeOutAsSeparateDocuments(t *testing.T) {
 		"-f", file(t, "a.yaml", matchingYAML), "-f", file(t, "b.yaml", otherYAML), "-f", "-",
 	}
 	third := strings.Replace(otherYAML, "name: other", "name: third", 1)
-	for _, output := range []string{outputYAML, outputJSON} {
+	for _, output := range []string{review.OutputYAML, review.OutputJSON} {
 		t.Run(output, func(t *testing.T) {
 			out := sallyportWith(t, third, append(args, "-o", output)...).wantOK(t)
 			if names := namesOf(t, out); !cmp.Equal(names, []string{"matching", "other", "third"}) {
 				t.Errorf("printed %v:\n%s", names, out)
 			}
-			if output == outputYAML && strings.Count(out, "\n---\n") != 2 {
+			if output == review.OutputYAML && strings.Count(out, "\n---\n") != 2 {
 				t.Errorf("the documents are not separate:\n%s", out)
 			}
 		})
@@ -134,7 +132,7 @@ func TestSeveralFilesComeOutAsSeparateDocuments(t *testing.T) {
 
 func TestResultsReviewedAgainAreUnchanged(t *testing.T) {
 	with := file(t, "with.yaml", podDefaultYAML)
-	for _, output := range []string{outputYAML, outputJSON} {
+	for _, output := range []string{review.OutputYAML, review.OutputJSON} {
 		t.Run(output, func(t *testing.T) {
 			first := sallyportWith(t, matchingYAML+"---\n"+otherYAML, "review", "-f", "-", "--with", with, "-o", output).wantOK(t)
 			if !strings.Contains(first, "HTTP_PROXY") || !strings.Contains(first, "9007199254740993") {
@@ -307,56 +305,10 @@ func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 	}
 }
 
-func TestWebhooksSeeWhatTheOneBeforeThemLeft(t *testing.T) {
-	annotate := func(key, wantBefore string) admission.Webhook {
-		webhook, err := poddefault.New(poddefault.NewIndex(), poddefault.DefaultSettings())
-		if err != nil {
-			t.Fatal(err)
-		}
-		webhook.Name = key + ".example.com.test"
-		webhook.Handler = admission.HandlerFunc(func(_ context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
-			if wantBefore != "" && !strings.Contains(string(req.Object.Raw), wantBefore) {
-				return admission.Denied(key + " comes too early"), nil
-			}
-			builder := jsonpatch.NewBuilder(req.Object.Raw)
-			builder.Set([]byte(`"x"`), "metadata", "annotations", key)
-			patch, err := builder.Patch()
-			return admission.Patched(patch), err
-		})
-		return webhook
-	}
-	objects, _, err := parseObjects("pod.yaml", []byte(matchingYAML))
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, second, third := annotate("first", ""), annotate("second", `"first"`), annotate("third", `"not there"`)
-	out, err := decide(t.Context(), asker{operation: admissionv1.Create, namespace: "default"}.ask(objects[0], nil), []admission.Webhook{first, second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !cmp.Equal(out.changed, []string{first.Name, second.Name}) || len(out.answers) != 2 {
-		t.Errorf("changed by %v, %d answers", out.changed, len(out.answers))
-	}
-	wantJSON(t, string(out.after), applyPatch(t, matchingYAML, joinPatches(out.patches)))
-	out, err = decide(t.Context(), asker{operation: admissionv1.Create, namespace: "default"}.ask(objects[0], nil), []admission.Webhook{first, third, second})
-	if err != nil || out.denied == nil || out.deniedBy != third.Name || len(out.called) != 2 {
-		t.Errorf("got %+v, %v", out, err)
-	}
-
-	fault := annotate("fault", "")
-	fault.Handler = admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
-		return nil, errors.New("the cache is lost")
-	})
-	if _, err := decide(t.Context(), asker{operation: admissionv1.Create, namespace: "default"}.ask(objects[0], nil), []admission.Webhook{fault}); err == nil ||
-		!strings.Contains(err.Error(), fault.Name+": the cache is lost") {
-		t.Errorf("a fault gives %v", err)
-	}
-}
-
 // namesOf returns the names of the objects that were printed.
 func namesOf(t *testing.T, printed string) []string {
 	t.Helper()
-	objects, _, err := parseObjects("stdout", []byte(printed))
+	objects, _, err := manifest.Parse("stdout", []byte(printed))
 	if err != nil {
 		t.Fatal(err)
 	}

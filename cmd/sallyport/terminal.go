@@ -5,9 +5,6 @@ package main
 import (
 	"io"
 	"os"
-	"strconv"
-	"strings"
-	"unicode"
 
 	"golang.org/x/term"
 )
@@ -25,22 +22,4 @@ func useColor(choice string, out io.Writer) bool {
 	}
 	file, ok := out.(*os.File)
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
-}
-
-// printable escapes what would make a terminal do something else than print:
-// names and messages may come from anybody's files. Lines stay lines.
-func printable(text string) string {
-	control := func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }
-	if strings.IndexFunc(text, control) < 0 {
-		return text
-	}
-	var out strings.Builder
-	for _, r := range text {
-		if control(r) {
-			out.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		} else {
-			out.WriteRune(r)
-		}
-	}
-	return out.String()
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -184,9 +185,9 @@ func confirm(planned []registration.Removal, in io.Reader, out io.Writer) (bool,
 func printRemovals(out io.Writer, removals []registration.Removal, dryRun bool) error {
 	var text strings.Builder
 	for _, removal := range removals {
-		fmt.Fprintf(&text, "%s %s", printable(removal.Object), removal.Action)
+		fmt.Fprintf(&text, "%s %s", manifest.Printable(removal.Object), removal.Action)
 		if removal.Why != "" {
-			fmt.Fprintf(&text, ": %s", printable(removal.Why))
+			fmt.Fprintf(&text, ": %s", manifest.Printable(removal.Why))
 		}
 		if dryRun && removal.Action != registration.Left {
 			text.WriteString(" (dry run)")

@@ -37,7 +37,11 @@ var allowed = map[string][]string{
 	"wire":              {"admission", "conversion", "jsonpatch"},
 	"registration":      {"admission", "conversion", "internal/selectors"},
 	"lint":              {"admission", "conversion", "internal/selectors"},
-	"sallyporttest":     {"admission", "conversion", "jsonpatch", "wire"},
+	"sallyporttest":     {"admission", "conversion", "jsonpatch", "wire", "internal/replay"},
+	"internal/manifest": {},
+	"internal/golden":   {},
+	"internal/replay":   {"admission", "conversion", "jsonpatch", "wire"},
+	"internal/workload": {"jsonpatch", "internal/manifest"},
 	"webhooks/":         {"admission", "jsonpatch", "api/", "webhooks/internal/"},
 	// What belongs to one webhook, and need not be there for it to work.
 	"webhooks/poddefault/": {"admission", "jsonpatch", "api/", "webhooks/poddefault", "webhooks/internal/"},

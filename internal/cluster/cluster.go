@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster reads objects of a cluster for people: by the names that they use, as far
+// as they may, and never writes.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/workload"
+)
+
+// pageSize is how many objects are asked for at once.
+const pageSize = 500
+
+// A Cluster is read from, and never written to.
+type Cluster struct {
+	// Config is how to reach it.
+	Config *rest.Config
+	// Namespace is that of objects that name none.
+	Namespace string
+
+	client rest.Interface
+}
+
+// New reads by a configuration, whose warnings are not shown.
+func New(config *rest.Config, namespace string) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Config: config, Namespace: namespace, client: clients.Discovery().RESTClient()}, nil
+}
+
+// answer is what was answered. The error has the API server's words.
+func answer(result rest.Result) ([]byte, error) {
+	if err := result.Error(); err != nil { // that of Raw would be "unknown"
+		return nil, err
+	}
+	return result.Raw()
+}
+
+// Get reads one object.
+func (c *Cluster) Get(ctx context.Context, path string) (*manifest.Object, error) {
+	raw, err := answer(c.client.Get().AbsPath(path).Do(ctx))
+	if err != nil {
+		return nil, err
+	}
+	objects, err := manifest.FromJSON(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(objects) != 1 {
+		return nil, fmt.Errorf("%s is a list", path)
+	}
+	return objects[0], nil
+}
+
+// GetNamed is [Cluster.Get] for what a person has named.
+func (c *Cluster) GetNamed(ctx context.Context, collection, kind, name string) (*manifest.Object, error) {
+	o, err := c.Get(ctx, collection+"/"+name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no %s %s in the namespace %s: see --namespace and --context", kind, name, c.Namespace)
+	case err != nil:
+		return nil, fmt.Errorf("%s %s: %w", kind, name, err)
+	}
+	return o, nil
+}
+
+// List reads all objects of a collection, page by page.
+func (c *Cluster) List(ctx context.Context, path string) ([]*manifest.Object, error) {
+	var all []*manifest.Object
+	for next := ""; ; {
+		raw, err := answer(c.client.Get().AbsPath(path).Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Do(ctx))
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Metadata metav1.ListMeta `json:"metadata"`
+		}
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		objects, err := manifest.FromJSON(raw)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+		if next = page.Metadata.Continue; next == "" {
+			return all, nil
+		}
+	}
+}
+
+// ListIfAllowed is [Cluster.List] for what may be left out: that the user must not read,
+// or the cluster does not have. It says so; hidden is set for the former.
+func (c *Cluster) ListIfAllowed(ctx context.Context, what, path string, notes io.Writer) (objects []*manifest.Object, hidden bool, err error) {
+	objects, err = c.List(ctx, path)
+	switch {
+	case apierrors.IsForbidden(err):
+		manifest.Note(notes, "note: you may not list %s: they are left out", what)
+		return nil, true, nil
+	case apierrors.IsNotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("list %s: %w", what, err)
+	}
+	return objects, false, nil
+}
+
+// ParseNamed reads TYPE/NAME, or TYPE and NAME.
+func ParseNamed(args []string) (word, name string, err error) {
+	if len(args) == 1 {
+		var ok bool
+		if word, name, ok = strings.Cut(args[0], "/"); ok && word != "" && name != "" && !strings.Contains(name, "/") {
+			return word, name, nil
+		}
+	}
+	if len(args) == 2 && args[0] != "" && args[1] != "" && !strings.Contains(args[0]+args[1], "/") {
+		return args[0], args[1], nil
+	}
+	return "", "", fmt.Errorf("%q: write TYPE/NAME, for example pod/web-0", strings.Join(args, " "))
+}
+
+// Workload reads what TYPE/NAME means.
+func (c *Cluster) Workload(ctx context.Context, args []string) (*manifest.Object, error) {
+	word, name, err := ParseNamed(args)
+	if err != nil {
+		return nil, err
+	}
+	var kinds []string
+	for _, k := range workload.Kinds() {
+		if k.Named(word) {
+			return c.GetNamed(ctx, k.Path(c.Namespace), strings.ToLower(k.Name), name)
+		}
+		kinds = append(kinds, strings.ToLower(k.Name))
+	}
+	return nil, fmt.Errorf("type %q: choose %s; of others send the object: kubectl get %s/%s -o yaml | sallyport explain -f -",
+		word, cli.OneOf(kinds), word, name)
+}
+
+// PodsOf are the pods that an object makes, at least one.
+func (c *Cluster) PodsOf(ctx context.Context, o *manifest.Object) ([]*workload.Pod, error) {
+	pods, err := workload.PodsOf(o, c.Namespace, c.Find(ctx))
+	if err == nil && len(pods) == 0 {
+		err = fmt.Errorf("%s: %s: it makes no pods: it has no pod template", o.At(), o.Title())
+	}
+	return pods, err
+}
+
+// Find is a [workload.Finder] for what is in the cluster. What may not be read is not there.
+func (c *Cluster) Find(ctx context.Context) workload.Finder {
+	return func(apiVersion, kind, namespace, name string) (*manifest.Object, error) {
+		path := "/apis/" + apiVersion + "/"
+		if namespace != "" {
+			path += "namespaces/" + namespace + "/"
+		}
+		o, err := c.Get(ctx, path+strings.ToLower(kind)+"s/"+name)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		return o, err
+	}
+}
+
+// ControllerOf is who makes a pod; nil if nobody does.
+func ControllerOf(o *manifest.Object) *metav1.OwnerReference {
+	for i := range o.OwnerReferences {
+		if owner := &o.OwnerReferences[i]; owner.Controller != nil && *owner.Controller {
+			return owner
+		}
+	}
+	return nil
+}
+
+// Owner reads who makes a pod; nil if nobody does, or it cannot be read.
+func (c *Cluster) Owner(ctx context.Context, o *manifest.Object) (*manifest.Object, error) {
+	ref := ControllerOf(o)
+	if ref == nil {
+		return nil, nil
+	}
+	for _, k := range workload.Kinds() {
+		if k.Name != ref.Kind || k.GroupVersion != ref.APIVersion {
+			continue
+		}
+		owner, err := c.Get(ctx, k.Path(o.Namespace)+"/"+ref.Name)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		return owner, err
+	}
+	return nil, nil
+}
+
+// NamespaceLabels reads the labels of a namespace.
+func (c *Cluster) NamespaceLabels(ctx context.Context, namespace string) (labels.Set, error) {
+	ns, err := c.Get(ctx, "/api/v1/namespaces/"+namespace)
+	if err != nil {
+		return nil, fmt.Errorf("read the namespace %s: %w", namespace, err)
+	}
+	return ns.Labels, nil
+}
+
+// Workloads are what makes pods in a namespace, in the order of kinds and names: those
+// that nobody else of them makes. Unseen are the kinds that may not be listed.
+func (c *Cluster) Workloads(ctx context.Context, namespace string, notes io.Writer) (out []*manifest.Object, unseen []string, err error) {
+	var all []*manifest.Object
+	kinds := workload.Kinds()
+	for _, kind := range slices.Concat(kinds[1:], kinds[:1]) { // pods last
+		// Those of others are seen by what they make, and nothing makes pods of a PodTemplate.
+		if !kind.BuiltIn() || kind.Name == "PodTemplate" {
+			continue
+		}
+		objects, hidden, err := c.ListIfAllowed(ctx, kind.Resource, kind.Path(namespace), notes)
+		if err != nil {
+			return nil, nil, err
+		}
+		if hidden {
+			unseen = append(unseen, kind.Resource)
+		}
+		all = append(all, objects...)
+	}
+	there := map[string]bool{}
+	for _, o := range all {
+		there[string(o.UID)] = true
+	}
+	made := map[string]bool{} // by whom one pod is looked at already
+	for _, o := range all {
+		owner := ControllerOf(o)
+		if owner != nil && there[string(owner.UID)] || finished(o) {
+			continue
+		}
+		if owner != nil && o.Kind == "Pod" {
+			if made[string(owner.UID)] {
+				continue
+			}
+			made[string(owner.UID)] = true
+		}
+		out = append(out, o)
+	}
+	return out, unseen, nil
+}
+
+// finished tells whether a Job or pod makes no pod any more.
+func finished(o *manifest.Object) bool {
+	var body struct {
+		Status struct {
+			Phase          corev1.PodPhase `json:"phase"`
+			CompletionTime *string         `json:"completionTime"`
+		} `json:"status"`
+	}
+	if json.Unmarshal(o.Raw, &body) != nil {
+		return false
+	}
+	return body.Status.CompletionTime != nil || body.Status.Phase == corev1.PodSucceeded || body.Status.Phase == corev1.PodFailed
+}

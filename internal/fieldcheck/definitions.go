@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fieldcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+)
+
+// Definitions are CustomResourceDefinitions: those of the project, and given ones, which
+// count before them.
+type Definitions struct {
+	given map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
+	ready map[schema.GroupVersionKind]*definition
+}
+
+// ownDefinitions are those of the project.
+var ownDefinitions = sync.OnceValues(func() (*Definitions, error) {
+	all, err := crd.All()
+	out := &Definitions{given: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}, ready: map[schema.GroupVersionKind]*definition{}}
+	for _, d := range all {
+		out.given[kindOf(d)] = d
+	}
+	return out, err
+})
+
+func kindOf(d *apiextensionsv1.CustomResourceDefinition) schema.GroupKind {
+	return schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
+}
+
+// IsDefinition tells whether an object is a CustomResourceDefinition.
+func IsDefinition(o *manifest.Object) bool {
+	return o.Kind == "CustomResourceDefinition" && o.APIVersion == apiextensionsv1.SchemeGroupVersion.String()
+}
+
+// ReadDefinitions takes the definitions out of objects.
+func ReadDefinitions(objects []*manifest.Object) (*Definitions, error) {
+	out := &Definitions{given: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}, ready: map[schema.GroupVersionKind]*definition{}}
+	var errs []error
+	for _, o := range objects {
+		if !IsDefinition(o) {
+			continue
+		}
+		d := &apiextensionsv1.CustomResourceDefinition{}
+		if err := o.Decode(d); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		out.given[kindOf(d)] = d
+	}
+	return out, errors.Join(errs...)
+}
+
+// of is the definition of a kind; nil if there is none. The error is about the definition,
+// or a version that it does not have.
+func (d *Definitions) of(gvk schema.GroupVersionKind) (*definition, error) {
+	given := d.given[gvk.GroupKind()]
+	if given == nil && (gvk.Group == kubeflowv1alpha1.GroupName && gvk.Kind == kubeflowv1alpha1.PodDefaultKind || gvk.Group == sallyportv1alpha1.GroupName) {
+		own, err := ownDefinitions()
+		if err != nil || own == d {
+			return nil, err
+		}
+		return own.of(gvk)
+	}
+	if given == nil {
+		return nil, nil
+	}
+	ready := d.ready[gvk]
+	if ready == nil {
+		var err error
+		if ready, err = prepareDefinition(given, gvk.Version); err != nil {
+			return nil, fmt.Errorf("CustomResourceDefinition %s: %w", given.Name, err)
+		}
+		d.ready[gvk] = ready
+	}
+	return ready, nil
+}
+
+// A definition is one version of a CustomResourceDefinition, ready to check with.
+type definition struct {
+	namespaced bool
+	// preserve is set if fields that are not known stay.
+	preserve   bool
+	structural *structuralschema.Structural
+	schema     crdvalidation.SchemaValidator
+	rules      *cel.Validator // nil without x-kubernetes-validations
+}
+
+func prepareDefinition(of *apiextensionsv1.CustomResourceDefinition, version string) (*definition, error) {
+	i := slices.IndexFunc(of.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version && v.Served })
+	if i < 0 {
+		return nil, fmt.Errorf("it does not serve the version %s", version)
+	}
+	out := &definition{namespaced: of.Spec.Scope == apiextensionsv1.NamespaceScoped, preserve: of.Spec.PreserveUnknownFields}
+	if of.Spec.Versions[i].Schema == nil || of.Spec.Versions[i].Schema.OpenAPIV3Schema == nil {
+		return nil, fmt.Errorf("its version %s has no schema", version)
+	}
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(of.Spec.Versions[i].Schema.OpenAPIV3Schema, internal, nil); err != nil {
+		return nil, err
+	}
+	var err error
+	if out.structural, err = structuralschema.NewStructural(internal); err != nil {
+		return nil, fmt.Errorf("its schema is not structural: %w", err)
+	}
+	if out.schema, _, err = crdvalidation.NewSchemaValidator(internal); err != nil {
+		return nil, err
+	}
+	out.rules = cel.NewValidator(out.structural, true, celconfig.PerCallLimit)
+	return out, nil
+}
+
+// check does to an object what the API server does to one that is created: it looks for
+// fields that are not in the schema, fills in defaults, and validates.
+func (d *definition) check(ctx context.Context, o *manifest.Object) (unknown []string, invalid field.ErrorList, err error) {
+	var body map[string]any
+	if err := utiljson.Unmarshal(o.Raw, &body); err != nil { // integers stay integers
+		return nil, nil, err
+	}
+	// In a list of one type an object need not say what it is.
+	body["apiVersion"], body["kind"] = o.APIVersion, o.Kind
+	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(body, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	if !d.preserve {
+		unknown = append(unknown, pruning.PruneWithOptions(body, d.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
+		defaulting.PruneNonNullableNullsWithoutDefaults(body, d.structural)
+	}
+	if problem, paths := objectmeta.CoerceWithOptions(nil, body, d.structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true}); problem != nil {
+		invalid = append(invalid, problem)
+	} else {
+		unknown = append(unknown, paths...)
+	}
+	defaulting.Default(body, d.structural)
+	if meta.Namespace == "" && d.namespaced {
+		meta.Namespace = "default" // that of the request, which is none of the file's business
+	}
+	invalid = append(invalid, validation.ValidateObjectMeta(meta, d.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
+	invalid = append(invalid, crdvalidation.ValidateCustomResource(nil, body, d.schema)...)
+	invalid = append(invalid, objectmeta.Validate(ctx, nil, body, d.structural, false)...)
+	invalid = append(invalid, listtype.ValidateListSetsAndMaps(nil, d.structural, body)...)
+	if d.rules != nil && !slices.ContainsFunc(invalid, blocksRules) {
+		more, _ := d.rules.Validate(ctx, nil, d.structural, body, nil, celconfig.RuntimeCELCostBudget)
+		invalid = append(invalid, more...)
+	}
+	return unknown, invalid, nil
+}
+
+// blocksRules tells whether the API server does not evaluate rules on an object that has
+// such a mistake.
+func blocksRules(err *field.Error) bool {
+	switch err.Type {
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		return true
+	}
+	return false
+}
+
+// fields are the names that may stand where the last of the tokens does.
+func (d *definition) fields(tokens []string) []string {
+	s := d.structural
+	for i := 0; i+1 < len(tokens) && s != nil; i++ {
+		if next, ok := s.Properties[tokens[i]]; ok {
+			s = &next
+		} else if s.Items != nil {
+			s = s.Items
+		} else if s.AdditionalProperties != nil {
+			s = s.AdditionalProperties.Structural
+		} else {
+			s = nil
+		}
+	}
+	if s == nil {
+		return nil
+	}
+	return slices.Collect(maps.Keys(s.Properties))
+}
+
+// fieldsOfType is the same for a Go type.
+func fieldsOfType(of any, tokens []string) []string {
+	t := reflect.TypeOf(of)
+	for i := 0; ; i++ {
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if i+1 >= len(tokens) {
+			break
+		}
+		switch t.Kind() {
+		case reflect.Slice, reflect.Array, reflect.Map:
+			t = t.Elem()
+		case reflect.Struct:
+			next, ok := structFields(t)[tokens[i]]
+			if !ok {
+				return nil
+			}
+			t = next
+		default:
+			return nil
+		}
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	return slices.Collect(maps.Keys(structFields(t)))
+}
+
+// structFields are the fields of a struct by their names in JSON.
+func structFields(t reflect.Type) map[string]reflect.Type {
+	out := map[string]reflect.Type{}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+		case name == "" && f.Anonymous && f.Type.Kind() == reflect.Struct:
+			maps.Copy(out, structFields(f.Type))
+		case name != "":
+			out[name] = f.Type
+		}
+	}
+	return out
+}

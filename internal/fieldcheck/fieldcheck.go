@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fieldcheck checks objects as the API server does before it asks webhooks.
+package fieldcheck
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes/scheme"
+	kjson "sigs.k8s.io/json"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/workload"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// What becomes of unknown fields, as with kubectl --validate.
+const (
+	Strict = "strict"
+	Warn   = "warn"
+	Ignore = "ignore"
+)
+
+// Modes are all of them, the default first.
+var Modes = []string{Strict, Warn, Ignore}
+
+// A Checker checks objects as the API server does before it asks webhooks: are all
+// fields known, have they the right types, and, of custom resources, do they meet the
+// schema. What the API server checks of its own kinds besides is not known here.
+type Checker struct {
+	mode    string
+	notes   io.Writer
+	known   *Definitions
+	untyped map[string]bool // kinds of which nothing is known
+}
+
+// New makes a checker that knows definitions besides the project's own.
+func New(mode string, notes io.Writer, definitions *Definitions) *Checker {
+	return &Checker{mode: mode, notes: notes, known: definitions, untyped: map[string]bool{}}
+}
+
+// Check checks objects. The error has all that is wrong. What is wrong with an object that
+// the API server has stored already is a warning.
+func (c *Checker) Check(ctx context.Context, objects ...*manifest.Object) error {
+	return c.checkAll(ctx, false, objects...)
+}
+
+// checkAll warns of unknown fields if the place of the object was guessed.
+func (c *Checker) checkAll(ctx context.Context, guessed bool, objects ...*manifest.Object) error {
+	var errs []error
+	for _, o := range objects {
+		if o.IsAdmissionReview() { // what is in it comes from the API server
+			continue
+		}
+		unknown, invalid := c.problems(ctx, o)
+		switch stored := o.UID != ""; {
+		case c.mode == Ignore:
+			unknown = nil
+		case c.mode == Warn || stored || guessed:
+			c.warn(unknown)
+			unknown = nil
+		}
+		if o.UID != "" {
+			c.warn(invalid)
+			invalid = nil
+		}
+		found := slices.Concat(unknown, invalid)
+		slices.SortStableFunc(found, func(a, b error) int { return cmp.Compare(manifest.LineOf(a), manifest.LineOf(b)) })
+		errs = append(errs, found...)
+	}
+	if len(c.untyped) > 0 {
+		manifest.Note(c.notes, "note: the fields of %s are not checked: no CustomResourceDefinition was given", strings.Join(slices.Sorted(maps.Keys(c.untyped)), ", "))
+		clear(c.untyped)
+	}
+	return errors.Join(errs...)
+}
+
+// CheckPod checks a pod that is made by a kind of which nothing else is known; others were
+// checked with what makes them, or by themselves. It says so if the pod's template was found by its shape alone.
+func (c *Checker) CheckPod(ctx context.Context, pod *workload.Pod) error {
+	by := pod.MadeBy
+	if by == nil {
+		return nil
+	}
+	if pod.Guessed {
+		manifest.Note(c.notes, "note: %s: the kind %s is not known: a pod template was found at %s; labels and names that its controller gives are left out",
+			by.At(), by.GVK().GroupKind(), pod.Template)
+	}
+	if definition, err := c.known.of(by.GVK()); definition != nil || err != nil || goType(by.GVK()) != nil {
+		return err
+	}
+	return c.checkAll(ctx, pod.Guessed, pod.Object)
+}
+
+func (c *Checker) warn(problems []error) {
+	for _, problem := range problems {
+		manifest.Note(c.notes, "warning: %v", problem)
+	}
+}
+
+// problems are what is wrong with an object.
+func (c *Checker) problems(ctx context.Context, o *manifest.Object) (unknown, invalid []error) {
+	into := goType(o.GVK())
+	definition, err := c.known.of(o.GVK())
+	if err != nil {
+		return nil, []error{err}
+	}
+	if into == nil && definition == nil {
+		c.untyped[o.GVK().GroupKind().String()] = true
+	}
+	if into != nil {
+		strict, err := kjson.UnmarshalStrict(o.Raw, into)
+		if err != nil {
+			// This decoder names the field and its line.
+			if better := o.Decode(goType(o.GVK())); better != nil {
+				err = better
+			} else {
+				err = o.ErrorAt("", err.Error())
+			}
+			return nil, []error{err}
+		}
+		for _, problem := range strict {
+			path := ""
+			if of := kjson.FieldError(nil); errors.As(problem, &of) {
+				path = of.FieldPath()
+			}
+			if !strings.HasPrefix(problem.Error(), "unknown field") {
+				unknown = append(unknown, o.ErrorAt("", problem.Error()))
+				continue
+			}
+			tokens := pathTokens(path)
+			unknown = append(unknown, unknownField(o, tokens, fieldsOfType(into, tokens)))
+		}
+	}
+	var fields field.ErrorList
+	if definition == nil {
+		fields = append(fields, metav1validation.ValidateLabels(o.Labels, field.NewPath("metadata", "labels"))...)
+		fields = append(fields, validation.ValidateAnnotations(o.Annotations, field.NewPath("metadata", "annotations"))...)
+	} else {
+		var more []string
+		if more, fields, err = definition.check(ctx, o); err != nil {
+			return unknown, []error{o.ErrorAt("", err.Error())}
+		}
+		if into == nil {
+			for _, path := range more {
+				tokens := pathTokens(path)
+				unknown = append(unknown, unknownField(o, tokens, definition.fields(tokens)))
+			}
+		}
+	}
+	for _, err := range fields {
+		invalid = append(invalid, invalidField(o, err))
+	}
+	return unknown, invalid
+}
+
+// goType is a value of the type of a kind; nil if there is none.
+func goType(gvk schema.GroupVersionKind) any {
+	switch gvk {
+	case kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind):
+		return &kubeflowv1alpha1.PodDefault{}
+	case sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind):
+		return &sallyportv1alpha1.ClusterPodDefault{}
+	case apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"):
+		return &apiextensionsv1.CustomResourceDefinition{}
+	}
+	if into, err := scheme.Scheme.New(gvk); err == nil {
+		return into
+	}
+	return nil
+}
+
+// unknownField is the error about a field, whose siblings have these names.
+func unknownField(o *manifest.Object, tokens, siblings []string) error {
+	at := jsontext.Pointer(jsonpatch.Pointer(tokens...))
+	text := fmt.Sprintf("unknown field %q", o.FieldPath(at))
+	if len(tokens) > 0 {
+		if like := closest(tokens[len(tokens)-1], siblings); like != "" {
+			text += fmt.Sprintf(": did you mean %s?", like)
+		}
+	}
+	return o.ErrorAt(at, text)
+}
+
+// invalidField tells of a field without its value, which may be a secret.
+func invalidField(o *manifest.Object, err *field.Error) error {
+	tokens := pathTokens(err.Field)
+	at := jsontext.Pointer(jsonpatch.Pointer(tokens...))
+	detail := err.Detail
+	if value, ok := err.BadValue.(string); ok && value != "" && err.Type != field.ErrorTypeTypeInvalid {
+		detail = strings.ReplaceAll(detail, fmt.Sprintf("%q", value), "it")
+	}
+	// Some details begin with the field once more.
+	detail = strings.TrimPrefix(strings.TrimPrefix(detail, err.Field), " in body ")
+	text := err.Type.String()
+	if detail != "" {
+		text += ": " + detail
+	}
+	if path := o.FieldPath(at); path != "" {
+		text = path + ": " + text
+	}
+	return o.ErrorAt(at, text)
+}
+
+// pathTokens takes a field's path apart, which Kubernetes writes "a.b[0].c" or
+// "a.b[key.of/map]". "<nil>" is the whole object.
+func pathTokens(path string) []string {
+	var tokens []string
+	for rest := strings.TrimPrefix(path, "<nil>"); rest != ""; {
+		rest = strings.TrimPrefix(rest, ".")
+		if inner, ok := strings.CutPrefix(rest, "["); ok {
+			token, after, _ := strings.Cut(inner, "]")
+			tokens, rest = append(tokens, token), after
+			continue
+		}
+		end := strings.IndexAny(rest, ".[")
+		if end < 0 {
+			end = len(rest)
+		}
+		if end > 0 {
+			tokens = append(tokens, rest[:end])
+		}
+		rest = rest[end:]
+		if end == 0 && !strings.HasPrefix(rest, "[") && !strings.HasPrefix(rest, ".") {
+			break
+		}
+	}
+	return tokens
+}
+
+// closest is the name that a word was most likely meant to be; empty if none is like it.
+func closest(word string, names []string) string {
+	best, found := 3, ""
+	slices.Sort(names)
+	for _, name := range names {
+		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < best && d < len(name) {
+			best, found = d, name
+		}
+	}
+	return found
+}
+
+// distance is how many letters were added, left out, replaced, or swapped with the next.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		for j := range rows[i] {
+			switch {
+			case i == 0 || j == 0:
+				rows[i][j] = i + j
+				continue
+			case a[i-1] == b[j-1]:
+				rows[i][j] = rows[i-1][j-1]
+			default:
+				rows[i][j] = 1 + min(rows[i-1][j], rows[i][j-1], rows[i-1][j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}

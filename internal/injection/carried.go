@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+)
+
+// carry adds what the annotations of a pod that was admitted say of objects that are not
+// for it now: they are gone, or do not match any more. whyNot are the reasons of the latter,
+// by their titles.
+func (e *Explanation) carry(known *Defaults, stored *manifest.Object, whyNot map[string]string) {
+	told := map[string]bool{} // annotations
+	for _, d := range known.all {
+		name := d.compiled.String()
+		told[d.mark()] = true
+		reason, differs := whyNot[name]
+		if !differs || !d.wasDecided(stored) {
+			continue
+		}
+		applied, detail := d.wasApplied(stored)
+		e.Carried = append(e.Carried, explained{Name: name, Applied: applied, Detail: strings.TrimPrefix(detail+"; it does not match now: "+reason, "; ")})
+	}
+	const gone = "there is no such object now"
+	add := func(title, mark, skipped string) {
+		if told[mark] {
+			return
+		}
+		told[mark] = true
+		detail := gone
+		if strings.HasPrefix(title, "ClusterPodDefault ") && known.clusterHidden {
+			detail = "there is no such object now, or you may not read it"
+		}
+		version, applied := stored.Annotations[mark]
+		if applied {
+			detail = "as it was at resourceVersion " + version + "; " + detail
+		} else if _, skip := stored.Annotations[skipped]; skip {
+			detail = "it was skipped because of a conflict; " + detail
+		} else {
+			detail = "it was looked at; " + detail
+		}
+		e.Carried = append(e.Carried, explained{Name: title, Applied: applied, Detail: detail})
+	}
+	for name := range strings.SplitSeq(stored.Annotations[poddefault.DecisionsAnnotation], ",") {
+		if cluster, ok := strings.CutPrefix(name, "cluster/"); ok {
+			add("ClusterPodDefault "+cluster, poddefault.ClusterMark(cluster), poddefault.ClusterSkipMark(cluster))
+		} else if name != "" {
+			add("PodDefault "+e.Namespace+"/"+name, poddefault.Mark(name), poddefault.SkipMark(name))
+		}
+	}
+	// Kubeflow's webhook writes no list.
+	for _, key := range slices.Sorted(maps.Keys(stored.Annotations)) {
+		if name, ok := strings.CutPrefix(key, poddefault.MarkPrefix); ok {
+			add("PodDefault "+e.Namespace+"/"+name, key, "")
+		} else if name, ok := strings.CutPrefix(key, poddefault.ClusterMarkPrefix); ok && !strings.HasPrefix(key, poddefault.ClusterSkipPrefix) {
+			add("ClusterPodDefault "+name, key, "")
+		}
+	}
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package injection tells what the PodDefaults of a cluster do to pods: what they would
+// change, which are for a pod and why, and what was missed.
+package injection
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+)
+
+// A Default is a PodDefault or ClusterPodDefault of a cluster, or one that is
+// asked about as if it were.
+type Default struct {
+	metav1.ObjectMeta
+	compiled *poddefault.Compiled
+	spec     *kubeflowv1alpha1.PodDefaultSpec
+	// namespaces is nil for a PodDefault.
+	namespaces   labels.Selector
+	allowExclude bool
+}
+
+// New makes one of an object. What this program does not know of it is left
+// out: the server may be newer.
+func New(o *manifest.Object) (*Default, error) {
+	switch o.GVK() {
+	case kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind):
+		pd := &kubeflowv1alpha1.PodDefault{}
+		if err := json.Unmarshal(o.Raw, pd); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", o.At(), o.Title(), err)
+		}
+		return &Default{ObjectMeta: pd.ObjectMeta, compiled: poddefault.Compile(pd), spec: &pd.Spec, allowExclude: true}, nil
+	case sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind):
+		pd := &sallyportv1alpha1.ClusterPodDefault{}
+		if err := json.Unmarshal(o.Raw, pd); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", o.At(), o.Title(), err)
+		}
+		d := &Default{
+			ObjectMeta: pd.ObjectMeta, compiled: poddefault.CompileCluster(pd), spec: &pd.Spec.PodDefaultSpec,
+			namespaces: labels.Everything(), allowExclude: pd.Spec.AllowExclude,
+		}
+		if selector := pd.Spec.NamespaceSelector; selector != nil {
+			var err error
+			if d.namespaces, err = metav1.LabelSelectorAsSelector(selector); err != nil {
+				d.namespaces = labels.Nothing() // the problem says why
+			}
+		}
+		return d, nil
+	}
+	return nil, fmt.Errorf("%s: %s is neither a PodDefault nor a ClusterPodDefault", o.At(), o.Title())
+}
+
+// mark is the annotation of pods that it was applied to.
+func (d *Default) mark() string {
+	if d.namespaces != nil {
+		return poddefault.ClusterMark(d.Name)
+	}
+	return poddefault.Mark(d.Name)
+}
+
+// Defaults are those that count in a namespace.
+type Defaults struct {
+	namespace string
+	labels    labels.Set // of the namespace
+	all       []*Default
+	// clusterHidden is set if ClusterPodDefaults may not be read.
+	clusterHidden bool
+}
+
+// ErrNoPodDefaults is the error of a cluster that does not know the kind.
+var ErrNoPodDefaults = errors.New("the cluster has no PodDefaults: install their CustomResourceDefinition, see 'sallyport manifests --part crd'")
+
+// Read reads those of a namespace. A ClusterPodDefault may be hidden from the user,
+// as may the labels of the namespace: that is said on notes.
+func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) (*Defaults, error) {
+	out := &Defaults{namespace: namespace, labels: labels.Set{corev1.LabelMetadataName: namespace}}
+	path := func(group, version, resource string) string { return "/apis/" + group + "/" + version + "/" + resource }
+	objects, err := c.List(ctx, path(kubeflowv1alpha1.GroupName, kubeflowv1alpha1.Version, "namespaces/"+namespace+"/"+kubeflowv1alpha1.PodDefaultResource))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, ErrNoPodDefaults
+	case err != nil:
+		return nil, fmt.Errorf("list PodDefaults of the namespace %s: %w", namespace, err)
+	}
+	more, hidden, err := c.ListIfAllowed(ctx, "ClusterPodDefaults", path(sallyportv1alpha1.GroupName, sallyportv1alpha1.Version, sallyportv1alpha1.ClusterPodDefaultResource), notes)
+	if err != nil {
+		return nil, err
+	}
+	out.clusterHidden = hidden
+	for _, o := range append(more, objects...) {
+		d, err := New(o)
+		if err != nil {
+			return nil, err
+		}
+		out.all = append(out.all, d)
+	}
+	if len(more) > 0 {
+		if err := readNamespaceLabels(ctx, c, out, notes); err != nil {
+			return nil, err
+		}
+	}
+	out.sort()
+	return out, nil
+}
+
+func readNamespaceLabels(ctx context.Context, c *cluster.Cluster, into *Defaults, notes io.Writer) error {
+	set, err := c.NamespaceLabels(ctx, into.namespace)
+	switch {
+	case apierrors.IsForbidden(err):
+		manifest.Note(notes, "note: you may not read the namespace %s: which ClusterPodDefaults are for it is a guess", into.namespace)
+	case err != nil:
+		return err
+	case set != nil:
+		into.labels = set
+	}
+	return nil
+}
+
+// sort puts them into the order in which they are applied.
+func (k *Defaults) sort() {
+	slices.SortStableFunc(k.all, func(a, b *Default) int {
+		kind := func(d *Default) int {
+			if d.namespaces != nil {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(kind(a)-kind(b), cmp.Compare(a.spec.Priority, b.spec.Priority), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// with returns those, and d instead of the one of its name.
+func (k *Defaults) with(d *Default) *Defaults {
+	out := k.without(d)
+	out.all = append(out.all, d)
+	out.sort()
+	return out
+}
+
+// without returns those but for the one that is called like d.
+func (k *Defaults) without(d *Default) *Defaults {
+	out := &Defaults{namespace: k.namespace, labels: k.labels}
+	for _, other := range k.all {
+		if !same(other, d) {
+			out.all = append(out.all, other)
+		}
+	}
+	return out
+}
+
+func same(a, b *Default) bool {
+	return a.Name == b.Name && a.Namespace == b.Namespace && (a.namespaces == nil) == (b.namespaces == nil)
+}
+
+// source is what the webhook selects from.
+func (k *Defaults) source() poddefault.Source {
+	index := poddefault.NewIndex()
+	index.SetNamespace(k.namespace, k.labels)
+	for _, d := range k.all {
+		index.Set(d.compiled)
+	}
+	return index
+}
+
+// mismatch says which requirement of a selector labels do not meet; empty if they meet
+// all.
+func mismatch(selector labels.Selector, set labels.Set, whose string) string {
+	requirements, selectable := selector.Requirements()
+	if !selectable {
+		return "its selector does not parse, or selects nothing"
+	}
+	var out []string
+	for _, r := range requirements {
+		if r.Matches(set) {
+			continue
+		}
+		wants := ""
+		values := strings.Join(r.Values().List(), ", ")
+		switch r.Operator() {
+		case selection.In, selection.Equals, selection.DoubleEquals:
+			if wants = fmt.Sprintf("wants %q", values); r.Values().Len() > 1 {
+				wants = "wants one of " + shortened(values)
+			}
+		case selection.NotIn, selection.NotEquals:
+			wants = "wants none of " + shortened(values)
+		case selection.Exists:
+			wants = "wants it to be there"
+		case selection.DoesNotExist:
+			wants = "wants it not to be there"
+		default:
+			wants = fmt.Sprintf("wants it %s %s", r.Operator(), values)
+		}
+		has := whose + " has no such label"
+		if value, ok := set[r.Key()]; ok {
+			has = fmt.Sprintf("%s has %q", whose, value)
+		}
+		out = append(out, fmt.Sprintf("label %s: it %s, %s", r.Key(), wants, has))
+	}
+	const most = 3
+	if len(out) > most {
+		out = append(out[:most:most], fmt.Sprintf("and %d labels more", len(out)-most))
+	}
+	return strings.Join(out, "; ")
+}
+
+// shortened is a list of values that may be very long.
+func shortened(values string) string {
+	const most = 100
+	if len(values) <= most {
+		return values
+	}
+	return strings.ToValidUTF8(values[:most], "") + "…"
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/fieldcheck"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay/review"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+)
+
+// A Trial tries PodDefaults of a cluster on pods.
+type Trial struct {
+	Cluster *cluster.Cluster
+	// Webhooks defines those of PodDefaults, over a source.
+	Webhooks func(poddefault.Source) ([]admission.Webhook, error)
+	Checker  *fieldcheck.Checker
+	// Notes gets what is said beside the output.
+	Notes io.Writer
+
+	known map[string]*Defaults // by namespace
+}
+
+// user asks where nobody is named. PodDefaults do not look at that.
+var user = authenticationv1.UserInfo{Username: "sallyport-review"}
+
+// defaults reads those of a namespace, once.
+func (t *Trial) defaults(ctx context.Context, namespace string) (*Defaults, error) {
+	known := t.known[namespace]
+	if known == nil {
+		var err error
+		if known, err = Read(ctx, t.Cluster, namespace, t.Notes); err != nil {
+			return nil, err
+		}
+		t.keep(namespace, known)
+	}
+	return known, nil
+}
+
+func (t *Trial) keep(namespace string, known *Defaults) {
+	if t.known == nil {
+		t.known = map[string]*Defaults{}
+	}
+	t.known[namespace] = known
+}
+
+// try sends a new object through the webhooks, where there are these.
+func (t *Trial) try(ctx context.Context, object *manifest.Object, known *Defaults) (*review.Outcome, error) {
+	webhooks, err := t.Webhooks(known.source())
+	if err != nil {
+		return nil, err
+	}
+	return review.Decide(ctx, review.Asker{Operation: admissionv1.Create, Namespace: known.namespace, User: user}.Ask(object, nil), webhooks)
+}
+
+// ReadFiles reads objects of files, checked; of an AdmissionReview it is the object in it.
+// The use of it is for people: "look at".
+func ReadFiles(ctx context.Context, paths []string, stdin io.Reader, checker *fieldcheck.Checker, use string) ([]*manifest.Object, error) {
+	objects, err := manifest.Read(paths, stdin)
+	if err == nil && len(objects) == 0 {
+		err = fmt.Errorf("%s: there is nothing to %s: the lists are empty", strings.Join(paths, ", "), use)
+	}
+	errs := []error{err, checker.Check(ctx, objects...)}
+	for i, object := range objects {
+		if !object.IsAdmissionReview() {
+			continue
+		}
+		q, err := review.Recorded(object)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if objects[i] = q.Object; q.Request.Operation == admissionv1.Create {
+			q.Object.UID = "" // the API server gives one before it stores the object
+		}
+	}
+	return objects, errors.Join(errs...)
+}
+
+// Diff prints what PodDefaults would change in the pods that objects make, and tells whether
+// one would be denied.
+func (t *Trial) Diff(ctx context.Context, objects []*manifest.Object, printer *review.Printer) (denied bool, err error) {
+	for _, object := range objects {
+		known, err := t.defaults(ctx, cmp.Or(object.Namespace, t.Cluster.Namespace))
+		if err != nil {
+			return false, err
+		}
+		pods, err := t.Cluster.PodsOf(ctx, object)
+		if err != nil {
+			return false, err
+		}
+		for _, pod := range pods {
+			if err := t.Checker.CheckPod(ctx, pod); err != nil {
+				return false, err
+			}
+			out, err := t.try(ctx, pod.Object, known)
+			if err != nil {
+				return false, err
+			}
+			if err := printer.Print(out); err != nil {
+				return false, err
+			}
+			denied = denied || out.Denied != nil
+		}
+	}
+	return denied, nil
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/workload"
+	"github.com/sallyport-io/sallyport/webhooks/dataset"
+)
+
+// datasets are claims, Datasets, runtimes and nodes from files, where serve has those
+// of a cluster.
+type datasets struct {
+	index *dataset.Index
+	nodes []*manifest.Object
+	// missing are what was asked for since the last outcome and not given.
+	missing []dataset.Ref
+}
+
+func newDatasets() *datasets { return &datasets{index: dataset.NewIndex()} }
+
+// Find implements [dataset.Source].
+func (f *datasets) Find(ctx context.Context, ref dataset.Ref, fresh bool) (*dataset.Object, error) {
+	found, err := f.index.Find(ctx, ref, fresh)
+	if err == nil && found == nil && !slices.Contains(f.missing, ref) {
+		f.missing = append(f.missing, ref)
+	}
+	return found, err
+}
+
+// tellMissing says of a pod that was denied which objects the webhook has looked for and
+// nobody has given.
+func (f *datasets) tellMissing(out *Outcome, notes io.Writer) {
+	missing := f.missing
+	f.missing = nil
+	if out.Denied == nil {
+		return
+	}
+	for _, ref := range missing {
+		where := " -n " + ref.Namespace
+		if ref.Namespace == "" {
+			where = ""
+		}
+		resource := strings.ToLower(string(ref.Kind))
+		if group, _, ok := strings.Cut(dataset.Kinds()[ref.Kind], "/"); ok {
+			resource += "." + group
+		}
+		manifest.Note(notes, "note: %s: %s was not given: if the cluster has it, add to --with what 'kubectl get %s %s%s -o yaml' prints", out.Object.Title(), ref, resource, ref.Name, where)
+	}
+}
+
+// load takes what the webhook reads out of the objects; those that name no namespace are
+// of the given one. The error has every mistake.
+func (f *datasets) load(objects []*manifest.Object, namespace string) (rest []*manifest.Object, err error) {
+	var errs []error
+	kinds := dataset.Kinds()
+	for _, object := range objects {
+		kind := dataset.Kind(object.Kind)
+		switch {
+		case object.GVK() == schema.GroupVersionKind{Version: "v1", Kind: "Node"}:
+			f.nodes = append(f.nodes, object)
+			continue
+		case kinds[kind] != object.APIVersion:
+			rest = append(rest, object)
+			continue
+		}
+		ref, parsed, err := dataset.Parse(kind, object.Raw)
+		if err != nil {
+			errs = append(errs, object.ErrorAt("/metadata", "the "+object.Kind+" has no metadata.name"))
+			continue
+		}
+		if ref.Namespace == "" && kind != dataset.VolumeKind {
+			ref.Namespace = namespace
+		}
+		f.index.Set(ref, parsed)
+	}
+	return rest, errors.Join(errs...)
+}
+
+// rank says of each node that was given what draws the pod there, or keeps it away: the
+// best first.
+func (f *datasets) rank(ctx context.Context, out *Outcome, settings dataset.Settings, notes io.Writer) error {
+	if len(f.nodes) == 0 || out.Denied != nil || out.Object.GVK() != workload.PodKind || len(out.Request.Object.Raw) == 0 {
+		return nil
+	}
+	reasons, err := dataset.Explain(ctx, f.index, settings, out.Request.Namespace, out.After)
+	if err != nil {
+		return fmt.Errorf("why nodes are preferred: %w", err)
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	for _, node := range RankNodes(reasons, f.nodes) {
+		manifest.Note(notes, "note: %s on node %s: %s", out.Object.Title(), node.Node, node.Describe("; ", func(i int) string { return reasons[i].Source() }))
+	}
+	return nil
+}

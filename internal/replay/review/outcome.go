@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay"
+)
+
+// A Question is a request about an object, as the API server would send it to webhooks.
+type Question struct {
+	replay.Review
+	Object *manifest.Object
+}
+
+// An Outcome is what became of a request about an object.
+type Outcome struct {
+	*replay.Result
+	Object *manifest.Object
+	// Verdict is said of an object that was changed; empty for the usual.
+	Verdict string
+	// OriginsBefore are those of what was in the object before; nil if nothing is of theirs.
+	OriginsBefore []admission.Origin
+}
+
+// A Resource is what a cluster knows of a kind.
+type Resource struct {
+	schema.GroupVersionResource
+	Namespaced bool
+	// Equivalents are the same in other versions and groups.
+	Equivalents []schema.GroupVersionResource
+}
+
+// An Asker knows what requests about objects have in common.
+type Asker struct {
+	Operation admissionv1.Operation
+	Namespace string // of objects that name none
+	User      authenticationv1.UserInfo
+	// Resource finds that of a kind; nil if it is not known. Without it, or where it is nil,
+	// resources are guessed by their kinds.
+	Resource func(schema.GroupVersionKind) *Resource
+}
+
+// Ask is the question about an object. The old one is nil if there is none.
+func (a Asker) Ask(o, old *manifest.Object) Question {
+	req := &admissionv1.AdmissionRequest{
+		Kind:      metav1.GroupVersionKind(o.GVK()),
+		Name:      o.Name,
+		Namespace: cmp.Or(o.Namespace, a.Namespace),
+		Operation: a.Operation,
+		DryRun:    new(true),
+		UserInfo:  a.User,
+	}
+	q := Question{Object: o, Review: replay.Review{Request: req}}
+	if a.Resource != nil {
+		if known := a.Resource(o.GVK()); known != nil {
+			req.Resource, q.Equivalents = metav1.GroupVersionResource(known.GroupVersionResource), known.Equivalents
+			switch {
+			case known.Group == "" && known.GroupVersionResource.Resource == "namespaces":
+				req.Namespace = o.Name // as the API server has it
+			case !known.Namespaced:
+				req.Namespace = ""
+			}
+		}
+	}
+	if req.Operation != admissionv1.Delete {
+		req.Object = runtime.RawExtension{Raw: o.Raw}
+	}
+	if old != nil {
+		req.OldObject = runtime.RawExtension{Raw: old.Raw}
+	}
+	replay.Complete(req)
+	return q
+}
+
+// Decide puts a question to the webhooks.
+func Decide(ctx context.Context, q Question, webhooks []admission.Webhook) (*Outcome, error) {
+	result, err := q.Run(ctx, webhooks)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", q.Object.At(), q.Object.Title(), err)
+	}
+	return &Outcome{Result: result, Object: q.Object}, nil
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+)
+
+// podDefaults are PodDefaults from files, where serve has those of a cluster.
+type podDefaults struct {
+	index      *poddefault.Index
+	namespaces map[string]bool
+	cluster    bool            // there are ClusterPodDefaults
+	told       map[string]bool // namespaces that a note was written about
+}
+
+func newPodDefaults() *podDefaults {
+	return &podDefaults{index: poddefault.NewIndex(), namespaces: map[string]bool{}, told: map[string]bool{}}
+}
+
+// load compiles the PodDefaults and ClusterPodDefaults among the objects, and notes the
+// labels of Namespaces; PodDefaults that name no namespace are of the given one. What
+// can never work is told of on notes, and left out as serve leaves it out. The error
+// has every mistake.
+func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes io.Writer) error {
+	var errs []error
+	var unread []*manifest.Object
+	seen := map[string]*manifest.Object{}
+	for _, object := range objects {
+		if object.GVK() == (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) && object.Name != "" {
+			p.index.SetNamespace(object.Name, labelsOfNamespace(object))
+			continue
+		}
+		compiled, err := compilePodDefault(object, namespace)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if compiled == nil {
+			unread = append(unread, object)
+			continue
+		}
+		if problem := compiled.Problem(); problem != nil {
+			manifest.Note(notes, "warning: %s: %s can never work and is left out: %s",
+				object.At(), compiled, strings.ReplaceAll(problem.Error(), "\n", "; "))
+		}
+		if earlier := seen[compiled.String()]; earlier != nil {
+			manifest.Note(notes, "warning: %s: %s was given before, at %s: this one counts", object.At(), compiled, earlier.At())
+		}
+		seen[compiled.String()] = object
+		p.index.Set(compiled)
+		if compiled.Cluster() {
+			p.cluster = true
+		} else {
+			p.namespaces[compiled.Namespace()] = true
+		}
+	}
+	if len(unread) > 0 {
+		first, more := unread[0], ""
+		if n := len(unread) - 1; n > 0 {
+			more = fmt.Sprintf("; the same goes for %d more of --with", n)
+		}
+		manifest.Note(notes, "note: %s: %s of %s is not read by any webhook%s", first.At(), first.Title(), first.APIVersion, more)
+	}
+	return errors.Join(errs...)
+}
+
+// isPodDefault tells whether an object is a PodDefault or ClusterPodDefault.
+func isPodDefault(o *manifest.Object) bool {
+	return o.GVK() == kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind) || o.GVK() == sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind)
+}
+
+// podDefaultsAmong are those among objects.
+func podDefaultsAmong(objects []*manifest.Object) []*manifest.Object {
+	return slices.DeleteFunc(slices.Clone(objects), func(o *manifest.Object) bool { return !isPodDefault(o) })
+}
+
+// compilePodDefault compiles an object of either kind; nil if it is of another one.
+func compilePodDefault(object *manifest.Object, namespace string) (*poddefault.Compiled, error) {
+	nameless := func() error {
+		return object.ErrorAt("/metadata", "the "+object.Kind+" has no metadata.name")
+	}
+	switch object.GVK() {
+	case kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind):
+		pd := &kubeflowv1alpha1.PodDefault{}
+		if err := object.Decode(pd); err != nil {
+			return nil, err
+		}
+		if pd.Name == "" {
+			return nil, nameless()
+		}
+		if pd.Namespace == "" {
+			pd.Namespace = namespace
+		}
+		return poddefault.Compile(pd), nil
+	case sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind):
+		cpd := &sallyportv1alpha1.ClusterPodDefault{}
+		if err := object.Decode(cpd); err != nil {
+			return nil, err
+		}
+		if cpd.Name == "" {
+			return nil, nameless()
+		}
+		return poddefault.CompileCluster(cpd), nil
+	}
+	return nil, nil
+}
+
+// labelsOfNamespace are those of a namespace from a file, and the one that the API
+// server gives to each.
+func labelsOfNamespace(namespace *manifest.Object) map[string]string {
+	set := maps.Clone(namespace.Labels)
+	if set == nil {
+		set = map[string]string{}
+	}
+	set[corev1.LabelMetadataName] = namespace.Name
+	return set
+}
+
+// explain tells if an object cannot be matched because all PodDefaults are in other
+// namespaces: most likely --namespace was forgotten.
+func (p *podDefaults) explain(object *manifest.Object, namespace string, notes io.Writer) {
+	if len(p.namespaces) == 0 || p.cluster || p.namespaces[namespace] || p.told[namespace] {
+		return
+	}
+	p.told[namespace] = true
+	manifest.Note(notes, "note: %s: %s is in the namespace %s, but the PodDefaults are in %s; --namespace is that of objects which name none",
+		object.At(), object.Title(), namespace, strings.Join(slices.Sorted(maps.Keys(p.namespaces)), ", "))
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
+)
+
+// loadProjects counts the Namespaces among the objects for who has asked for them. The
+// rest is for other webhooks; ClusterPodDefaults look at Namespaces too. The error has
+// every mistake.
+func loadProjects(objects []*manifest.Object, projects *projectlimit.Index) (rest []*manifest.Object, err error) {
+	var errs []error
+	for _, object := range objects {
+		switch {
+		case object.GVK() != schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}:
+			rest = append(rest, object)
+		case object.Name == "":
+			errs = append(errs, object.ErrorAt("/metadata", "the Namespace has no metadata.name"))
+		default:
+			rest = append(rest, object)
+			projects.Set(projectlimit.ProjectOf(&object.ObjectMeta))
+		}
+	}
+	return rest, errors.Join(errs...)
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A Kind is one whose controller makes pods, or the pod itself.
+type Kind struct {
+	Name         string
+	GroupVersion string // "v1", "apps/v1"
+	Resource     string
+	short        []string
+	// template is the path of the pod template; "*" is each member, or each element. It is
+	// nil for the pod itself.
+	template []string
+	// finish gives a pod the name and the labels that the controller gives it.
+	finish func(*draft) error
+}
+
+// Kinds are those whose templates are known. The pod is the first.
+func Kinds() []Kind { return kinds }
+
+var kinds = []Kind{
+	{"Pod", "v1", "pods", []string{"po"}, nil, nil},
+	{"Deployment", "apps/v1", "deployments", []string{"deploy"}, []string{"spec", "template"}, finishDeployment},
+	{"StatefulSet", "apps/v1", "statefulsets", []string{"sts"}, []string{"spec", "template"}, finishStatefulSet},
+	{"DaemonSet", "apps/v1", "daemonsets", []string{"ds"}, []string{"spec", "template"}, finishDaemonSet},
+	{"ReplicaSet", "apps/v1", "replicasets", []string{"rs"}, []string{"spec", "template"}, finishGenerated},
+	{"ReplicationController", "v1", "replicationcontrollers", []string{"rc"}, []string{"spec", "template"}, finishGenerated},
+	{"Job", "batch/v1", "jobs", nil, []string{"spec", "template"}, finishJob},
+	{"CronJob", "batch/v1", "cronjobs", []string{"cj"}, []string{"spec", "jobTemplate", "spec", "template"}, finishCronJob},
+	{"PodTemplate", "v1", "podtemplates", nil, []string{"template"}, finishGenerated},
+
+	{"Notebook", "kubeflow.org/v1", "notebooks", nil, []string{"spec", "template"}, finishNotebook},
+	{"PyTorchJob", "kubeflow.org/v1", "pytorchjobs", nil, []string{"spec", "pytorchReplicaSpecs", "*", "template"}, finishTrainingReplica},
+	{"TFJob", "kubeflow.org/v1", "tfjobs", nil, []string{"spec", "tfReplicaSpecs", "*", "template"}, finishTrainingReplica},
+	{"MPIJob", "kubeflow.org/v1", "mpijobs", nil, []string{"spec", "mpiReplicaSpecs", "*", "template"}, finishTrainingReplica},
+	{"XGBoostJob", "kubeflow.org/v1", "xgboostjobs", nil, []string{"spec", "xgbReplicaSpecs", "*", "template"}, finishTrainingReplica},
+	{"PaddleJob", "kubeflow.org/v1", "paddlejobs", nil, []string{"spec", "paddleReplicaSpecs", "*", "template"}, finishTrainingReplica},
+	{"JAXJob", "kubeflow.org/v1", "jaxjobs", nil, []string{"spec", "jaxReplicaSpecs", "*", "template"}, finishTrainingReplica},
+	{"JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", nil, []string{"spec", "replicatedJobs", "*", "template", "spec", "template"}, finishJobSet},
+	{"TrainJob", trainerVersion, "trainjobs", nil, runtimeTemplate, finishJobSet}, // of its runtime: see trainjob.go
+}
+
+// BuiltIn tells whether Kubernetes itself has the kind.
+func (k Kind) BuiltIn() bool { return !strings.Contains(k.GroupVersion, ".") }
+
+// kindOf finds an object's kind, in whatever version; nil if it is not known.
+func kindOf(gvk schema.GroupVersionKind) *Kind {
+	for i := range kinds {
+		known := &kinds[i]
+		if group, err := schema.ParseGroupVersion(known.GroupVersion); err == nil && known.Name == gvk.Kind && group.Group == gvk.Group {
+			return known
+		}
+	}
+	return nil
+}
+
+// Path is that of the collection in the API; of all namespaces if none is given.
+func (k Kind) Path(namespace string) string {
+	prefix := "/apis/" + k.GroupVersion
+	if k.GroupVersion == "v1" {
+		prefix = "/api/v1"
+	}
+	if namespace == "" {
+		return prefix + "/" + k.Resource
+	}
+	return prefix + "/namespaces/" + namespace + "/" + k.Resource
+}
+
+// Named tells whether a word means the kind, as for kubectl.
+func (k Kind) Named(word string) bool {
+	word = strings.ToLower(word)
+	if word == strings.ToLower(k.Name) || word == k.Resource {
+		return true
+	}
+	for _, short := range k.short {
+		if word == short {
+			return true
+		}
+	}
+	return false
+}

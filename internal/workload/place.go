@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// elementNames are the members by which people know an element of a list of a pod, in
+// the order in which they are looked for.
+var elementNames = []string{"mountPath", "devicePath", "name", "ip", "containerPort", "topologyKey", "key"}
+
+// Place names what a pointer leads to as people do: "spec.containers[web].env[PROXY]"
+// where the pointer has an index. An element that has no name keeps its index.
+func Place(document jsontext.Value, pointer string) string {
+	tokens, err := jsonpatch.SplitPointer(pointer)
+	if err != nil {
+		return pointer
+	}
+	var out strings.Builder
+	for i, token := range tokens {
+		value, there := jsonpatch.Lookup(document, tokens[:i+1]...)
+		_, notNumber := strconv.Atoi(token)
+		switch {
+		case notNumber == nil && there && i > 0 && parentIsList(document, tokens[:i]):
+			out.WriteString("[" + ElementName(value, token) + "]")
+		case strings.ContainsAny(token, "./"):
+			out.WriteString("[" + token + "]")
+		case i == 0:
+			out.WriteString(token)
+		default:
+			out.WriteString("." + token)
+		}
+	}
+	return out.String()
+}
+
+func parentIsList(document jsontext.Value, tokens []string) bool {
+	parent, there := jsonpatch.Lookup(document, tokens...)
+	return there && parent.Kind() == '['
+}
+
+// ElementName is the name by which people know an element of a list; the index if it has
+// none.
+func ElementName(element jsontext.Value, index string) string {
+	if element.Kind() != '{' {
+		return index
+	}
+	for _, name := range elementNames {
+		value, there := jsonpatch.Lookup(element, name)
+		if !there {
+			continue
+		}
+		if value.Kind() == '"' {
+			text, err := jsontext.AppendUnquote(nil, value)
+			if err == nil && len(text) > 0 {
+				return string(text)
+			}
+			continue
+		}
+		return string(value)
+	}
+	return index
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-io/sallyport/internal/manifest"
+)
+
+// oneContainer is a pod template's spec.
+const oneContainer = "spec: {containers: [{name: main, image: x, env: [{name: HTTP_PROXY, value: mine}]}]}"
+
+func FuzzPodsOf(f *testing.F) {
+	for _, seed := range []string{
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: o}, spec: {template: {" + oneContainer + "}}}",
+		"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: o}, spec: {ordinals: {start: -1}, volumeClaimTemplates: [{}, null], template: {" + oneContainer + "}}}",
+		"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: o}, spec: {template: {spec: {tolerations: [null, {}]}}}}",
+		"{apiVersion: batch/v1, kind: CronJob, metadata: {generateName: o}, spec: {jobTemplate: {spec: {completionMode: Indexed, template: {spec: {containers: [null, {env: [1]}]}}}}}}",
+		"{apiVersion: kubeflow.org/v1, kind: Notebook, metadata: {labels: {a: b}}, spec: {template: {spec: {containers: [{ports: null}], securityContext: 1}}}}",
+		"{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {'': {template: {spec: {}}}, a/b: null}}}",
+		"{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: 1, template: {spec: {template: {spec: {}}}}}, {}]}}",
+		"{apiVersion: x.y/v1, kind: Z, spec: {a: {template: {spec: {containers: [[]]}}}, containers: [{image: x}], 'b~/c': [{metadata: {}, spec: {containers: [1]}}]}}",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		objects, _, err := manifest.Parse("in.yaml", []byte(text))
+		if err != nil {
+			return
+		}
+		for _, o := range objects {
+			pods, _ := PodsOf(o, "default", func(string, string, string, string) (*manifest.Object, error) { return o, nil })
+			for _, pod := range pods {
+				again, _, err := manifest.Parse("pod.json", pod.Raw)
+				if err != nil || len(again) != 1 || again[0].GVK() != PodKind {
+					t.Fatalf("%s is no pod (%v): of %s", pod.Raw, err, o.Raw)
+				}
+				if diff := cmp.Diff(again[0].Labels, pod.Labels); pod.MadeBy != nil && len(pod.Labels) > 0 && diff != "" {
+					t.Errorf("labels (-written +known):\n%s", diff)
+				}
+			}
+		}
+	})
+}
