@@ -117,23 +117,20 @@ func kindName(gvk schema.GroupVersionKind) string {
 
 // decode reads a part of the request; what names it. The error is a [readError].
 func (t *target) decode(raw []byte, what string) (runtime.Object, error) {
-	return t.decodeMarked(raw, what, nil)
+	return t.decodeRecorded(raw, what, nil)
 }
 
-// decodeMarked is decode that takes an imprint too, which is opaque if it could not.
-func (t *target) decodeMarked(raw []byte, what string, m *decode.Imprint) (runtime.Object, error) {
+// decodeRecorded is decode that keeps a record too, unless that is nil.
+func (t *target) decodeRecorded(raw []byte, what string, record *decode.Record) (runtime.Object, error) {
 	if len(raw) == 0 {
 		return nil, &readError{fmt.Sprintf("the request has no %s; a %s is expected", what, t.name())}
 	}
 	if !t.untyped {
-		value, err := t.typ.New(raw, m)
+		value, err := t.typ.New(raw, record)
 		if err != nil {
 			return nil, &readError{fmt.Sprintf("the %s of the request cannot be decoded as %s: %s", what, t.name(), locate(err))}
 		}
 		return value.(runtime.Object), nil
-	}
-	if m != nil {
-		m.Opaque = true
 	}
 	reader := jsonpatch.NewReader(raw)
 	if reader.Kind() != '{' {

@@ -18,7 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// A handler that changes what an imprint may not cover, or changes everything, has its
+// A handler that changes what a type that reads itself holds, or changes everything, has its
 // changes in the patch all the same, call after call.
 func TestMutateSeesChangesInPlace(t *testing.T) {
 	pod := &corev1.Pod{
@@ -71,7 +71,7 @@ func TestMutateSeesChangesInPlace(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			handler := Mutate(func(_ context.Context, p *corev1.Pod) error {
 				tc.change(p)
-				runtime.GC() // what the imprint refers to must still be there
+				runtime.GC()
 				return nil
 			})
 			req := &admissionv1.AdmissionRequest{Operation: admissionv1.Create}

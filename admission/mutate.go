@@ -71,7 +71,7 @@ type mutator struct {
 	source string // for origins
 	err    error
 	// changes is true if the last call changed its object. The next one will, too, more
-	// often than not, and then a copy is made in place of an imprint.
+	// often than not, and then a copy to compare with is made in place of a record.
 	changes atomic.Bool
 }
 
@@ -103,17 +103,17 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 	}
 	c := newCall(ctx, req)
 	t := mutators[0].target
-	var mark *decode.Imprint
-	if m := mutators[0]; !m.changes.Load() && !WantsOrigins(ctx) {
-		mark = decode.NewImprint()
-		defer mark.Release()
+	var record *decode.Record
+	if !t.untyped && !mutators[0].changes.Load() && !WantsOrigins(ctx) {
+		record = decode.NewRecord()
+		defer record.Release()
 	}
-	object, err := t.object(req, mark)
+	object, err := t.object(req, record)
 	if err != nil {
 		return c.decide(err)
 	}
 	var before apiruntime.Object
-	if mark == nil || mark.Opaque {
+	if record == nil {
 		before = object.DeepCopyObject()
 	}
 	kind := object.GetObjectKind().GroupVersionKind()
@@ -128,7 +128,7 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 		}
 	}
 	if before == nil {
-		if mark.Unchanged() {
+		if record.Unchanged(object) {
 			return c.response(Allowed()), nil
 		}
 		mutators[0].changes.Store(true)
@@ -148,12 +148,12 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 	return resp, nil
 }
 
-// object decodes the object of the request, and takes an imprint unless that is nil.
-func (t *target) object(req *admissionv1.AdmissionRequest, m *decode.Imprint) (apiruntime.Object, error) {
+// object decodes the object of the request, and keeps a record unless that is nil.
+func (t *target) object(req *admissionv1.AdmissionRequest, record *decode.Record) (apiruntime.Object, error) {
 	if err := t.checkKind(req); err != nil {
 		return nil, err
 	}
-	return t.decodeMarked(req.Object.Raw, "object", m)
+	return t.decodeRecorded(req.Object.Raw, "object", record)
 }
 
 // oldObject decodes the old object of the request.

@@ -34,16 +34,14 @@ func For(typ reflect.Type) *Type {
 	return t.(*Type)
 }
 
-// New returns a pointer to a new value that holds what raw says, and takes an imprint
-// unless that is nil. Strings of the value may be parts of raw, which must not change
-// from now on. [Describe] tells what an error is about.
-func (t *Type) New(raw []byte, m *Imprint) (any, error) {
+// New returns a pointer to a new value that holds what raw says. It owns its memory: no
+// part of it is a part of raw. A record that is not nil is filled, and must be released
+// before raw may change. [Describe] tells what an error is about.
+func (t *Type) New(raw []byte, record *Record) (any, error) {
 	pointer := reflect.New(t.elem)
-	if t.layout != nil && t.layout.read(raw, pointer.UnsafePointer(), t.options, m) {
+	if t.layout != nil && t.layout.read(raw, pointer.UnsafePointer(), t.options, record) {
+		record.of(t)
 		return pointer.Interface(), nil
-	}
-	if m != nil {
-		m.Opaque = true
 	}
 	pointer.Elem().SetZero() // a part may have been read
 	err := json.Unmarshal(raw, pointer.Interface(), t.options)

@@ -3,6 +3,7 @@
 package decode
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand"
 	"reflect"
@@ -177,6 +178,50 @@ func TestDecodeChoosesTheFastWayForKubernetesTypes(t *testing.T) {
 		w.walk(reflect.TypeOf(tc.object))
 		if w.odd != tc.odd || w.dynamic != tc.dynamic {
 			t.Errorf("%s: odd %v, dynamic %v", tc.name, w.odd, w.dynamic)
+		}
+	}
+}
+
+// What is read holds no part of the bytes that it was read from: they may change, and
+// keeping a string keeps none of them.
+func TestWhatIsReadOwnsItsMemory(t *testing.T) {
+	random := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(3), serializer.NewCodecFactory(runtime.NewScheme()))
+	for _, empty := range []func() runtime.Object{
+		func() runtime.Object { return &corev1.Pod{} },
+		func() runtime.Object { return &corev1.Secret{} },
+		func() runtime.Object { return &appsv1.Deployment{} },
+		func() runtime.Object {
+			return &unstructured.Unstructured{Object: map[string]any{"a": "b", "c": []any{"d"}}}
+		},
+		func() runtime.Object { return filled() },
+		func() runtime.Object {
+			return &oddities{Case: "a", Raw: json.RawMessage(`"b"`), Any: "c", Fields: &metav1.FieldsV1{Raw: []byte(`"d"`)}}
+		},
+	} {
+		for range 50 {
+			object := empty()
+			switch object.(type) {
+			case *corev1.Pod, *corev1.Secret, *appsv1.Deployment:
+				random.Fill(object)
+			}
+			raw, err := json.Marshal(object)
+			if err != nil {
+				continue
+			}
+			want, err := decodeAs(object, bytes.Clone(raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := decodeAs(object, raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range raw {
+				raw[i] = '#'
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("%T changed with the bytes that it was read from", object)
+			}
 		}
 	}
 }

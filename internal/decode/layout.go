@@ -40,6 +40,8 @@ type layout struct {
 type layoutField struct {
 	name   string
 	offset uintptr
+	end    uintptr
+	index  []int // the way to the field, through the structs it is embedded in
 	layout *layout
 }
 
@@ -120,7 +122,7 @@ func (ls layouts) of(typ reflect.Type) *layout {
 			l.kind, l.elem = layoutMap, ls.of(typ.Elem())
 		}
 	case reflect.Struct:
-		if fields, ok := ls.fields(typ, 0); ok {
+		if fields, ok := ls.fields(typ, 0, nil); ok {
 			l.kind, l.fields = layoutStruct, fields
 		}
 	}
@@ -130,8 +132,9 @@ func (ls layouts) of(typ reflect.Type) *layout {
 // fields returns the members of a struct with those of the structs it embeds. It is
 // not ok if that takes more of encoding/json's rules than that each name is there
 // once.
-func (ls layouts) fields(typ reflect.Type, offset uintptr) (out []layoutField, ok bool) {
-	for field := range typ.Fields() {
+func (ls layouts) fields(typ reflect.Type, offset uintptr, index []int) (out []layoutField, ok bool) {
+	for i := range typ.NumField() {
+		field, at := typ.Field(i), append(slices.Clone(index), i)
 		tag := field.Tag.Get("json")
 		if tag == "-" || !field.IsExported() && !field.Anonymous {
 			continue
@@ -144,7 +147,7 @@ func (ls layouts) fields(typ reflect.Type, offset uintptr) (out []layoutField, o
 			if field.Type.Kind() != reflect.Struct || !field.IsExported() {
 				return nil, false
 			}
-			embedded, ok := ls.fields(field.Type, offset+field.Offset)
+			embedded, ok := ls.fields(field.Type, offset+field.Offset, at)
 			if !ok {
 				return nil, false
 			}
@@ -160,7 +163,7 @@ func (ls layouts) fields(typ reflect.Type, offset uintptr) (out []layoutField, o
 				return nil, false
 			}
 		}
-		out = append(out, layoutField{name, offset + field.Offset, ls.of(field.Type)})
+		out = append(out, layoutField{name, offset + field.Offset, offset + field.Offset + field.Type.Size(), at, ls.of(field.Type)})
 	}
 	names := map[string]bool{}
 	for _, f := range out {
@@ -172,35 +175,25 @@ func (ls layouts) fields(typ reflect.Type, offset uintptr) (out []layoutField, o
 	return out, true
 }
 
-// A reading is one object on its way into memory.
+// A reading is one object on its way into memory, which is the object's own: nothing of
+// it is a part of the bytes that are read.
 type reading struct {
 	jsonpatch.Reader
-	// text is the object too. The strings of what is read are parts of it, and take no
-	// memory of their own.
-	text    string
+	strings stringRoom
 	options jsonv2.Options
-	imprint *Imprint // of the object; nil if nobody wants it
+	record  *Record // of what is read; nil if nobody wants it
 	failed  bool
 }
 
-// read fills the memory at p, which must be a zero value of the layout's type, and takes
-// an imprint unless that is nil. The strings that it makes are parts of raw, which must
-// never change from now on.
-func (l *layout) read(raw []byte, p unsafe.Pointer, options jsonv2.Options, m *Imprint) bool {
-	r := reading{
-		Reader: jsonpatch.NewReader(raw), text: unsafe.String(unsafe.SliceData(raw), len(raw)),
-		options: options, imprint: m,
-	}
+// read fills the memory at p, which must be a zero value of the layout's type, and keeps
+// a record unless that is nil.
+func (l *layout) read(raw []byte, p unsafe.Pointer, options jsonv2.Options, record *Record) bool {
+	r := reading{Reader: jsonpatch.NewReader(raw), options: options, record: record}
 	if r.Kind() != '{' {
 		return false
 	}
-	r.imprint.block(p, l.typ.Size())
 	r.value(l, p)
-	if r.failed {
-		return false
-	}
-	r.imprint.take()
-	return true
+	return !r.failed
 }
 
 func (r *reading) fail() {
@@ -212,13 +205,15 @@ func (r *reading) fail() {
 func (r *reading) value(l *layout, p unsafe.Pointer) {
 	kind := r.Kind()
 	if l.kind == layoutSelf {
-		if l.self(p).UnmarshalJSON(r.Value()) != nil {
+		raw := r.own()
+		r.record.raw(raw)
+		if l.self(p).UnmarshalJSON(raw) != nil {
 			r.fail()
 		}
-		r.outside(l, p)
 		return
 	}
 	if kind == 'n' && l.kind != layoutOther { // leaves a zero value as it is
+		r.record.null()
 		r.Skip()
 		return
 	}
@@ -228,7 +223,7 @@ func (r *reading) value(l *layout, p unsafe.Pointer) {
 	case layoutPointer:
 		elem := reflect.New(l.elem.typ)
 		*(*unsafe.Pointer)(p) = elem.UnsafePointer()
-		r.imprint.block(elem.UnsafePointer(), l.elem.typ.Size())
+		r.record.number(1)
 		r.value(l.elem, elem.UnsafePointer())
 	case layoutList:
 		r.elements(l, p)
@@ -239,7 +234,9 @@ func (r *reading) value(l *layout, p unsafe.Pointer) {
 			r.fail()
 			return
 		}
-		*(*string)(p) = r.string()
+		text := r.string()
+		*(*string)(p) = text
+		r.record.text(text)
 	case layoutInt:
 		r.integer(l, p)
 	case layoutTexts:
@@ -249,11 +246,13 @@ func (r *reading) value(l *layout, p unsafe.Pointer) {
 			r.fail()
 			return
 		}
-		at, err := time.Parse(time.RFC3339, r.string())
+		content, _ := r.String()
+		at, err := time.Parse(time.RFC3339, string(content))
 		if err != nil {
 			r.fail()
 			return
 		}
+		r.record.number(at.Unix())
 		(*metav1.Time)(p).Time = at.Local()
 	case layoutBool:
 		switch kind {
@@ -265,18 +264,14 @@ func (r *reading) value(l *layout, p unsafe.Pointer) {
 			r.fail()
 			return
 		}
+		r.record.number(int64(kind))
 		r.Skip()
 	default:
-		if jsonv2.Unmarshal(r.Value(), reflect.NewAt(l.typ, p).Interface(), r.options) != nil {
+		raw := r.own()
+		r.record.raw(raw)
+		if jsonv2.Unmarshal(raw, reflect.NewAt(l.typ, p).Interface(), r.options) != nil {
 			r.fail()
 		}
-		r.outside(l, p)
-	}
-}
-
-func (r *reading) outside(l *layout, p unsafe.Pointer) {
-	if r.imprint != nil {
-		r.imprint.outside(reflect.NewAt(l.typ, p).Elem())
 	}
 }
 
@@ -288,19 +283,67 @@ func (r *reading) members(l *layout, p unsafe.Pointer) {
 		return
 	}
 	next := 0
+	head := r.record.head()
 	r.Object(func(name []byte) {
-		for range l.fields {
-			if next >= len(l.fields) {
-				next = 0
-			}
-			f := &l.fields[next]
-			next++
-			if f.name == string(name) {
-				r.value(f.layout, unsafe.Add(p, f.offset))
-				return
-			}
+		if i := l.field(name, next); i >= 0 {
+			next = i + 1
+			r.record.count(head)
+			r.record.number(int64(i))
+			r.value(l.fields[i].layout, unsafe.Add(p, l.fields[i].offset))
 		}
 	})
+}
+
+// field returns the index of the field with the name, -1 if there is none. It looks from
+// next on first.
+func (l *layout) field(name []byte, next int) int {
+	for i := next; i < len(l.fields); i++ {
+		if l.fields[i].name == string(name) {
+			return i
+		}
+	}
+	for i := range min(next, len(l.fields)) {
+		if l.fields[i].name == string(name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// zeroBut reports whether the memory of a struct holds nothing beside the fields in a
+// set, bit by bit.
+func (l *layout) zeroBut(set []uint64, p unsafe.Pointer) bool {
+	memory := unsafe.Slice((*byte)(p), l.typ.Size())
+	from := uintptr(0)
+	for i := range l.fields { // in the order of their memory
+		if set[i/64]&(1<<(i%64)) != 0 {
+			if !zero(memory[from:l.fields[i].offset]) {
+				return false
+			}
+			from = l.fields[i].end
+		}
+	}
+	return zero(memory[from:])
+}
+
+var zeros [512]byte
+
+func zero(memory []byte) bool {
+	for len(memory) > len(zeros) {
+		if string(memory[:len(zeros)]) != string(zeros[:]) {
+			return false
+		}
+		memory = memory[len(zeros):]
+	}
+	return string(memory) == string(zeros[:len(memory)])
+}
+
+// of returns the field of a struct.
+func (f *layoutField) of(v reflect.Value) reflect.Value {
+	for _, i := range f.index {
+		v = v.Field(i)
+	}
+	return v
 }
 
 func (r *reading) elements(l *layout, p unsafe.Pointer) {
@@ -309,7 +352,9 @@ func (r *reading) elements(l *layout, p unsafe.Pointer) {
 		return
 	}
 	list := reflect.NewAt(l.typ, p).Elem()
+	head := r.record.head()
 	r.Array(func(i int) {
+		r.record.count(head)
 		if i == list.Cap() {
 			list.Grow(max(l.first, i))
 		}
@@ -319,7 +364,6 @@ func (r *reading) elements(l *layout, p unsafe.Pointer) {
 	if list.IsNil() {
 		list.Set(reflect.MakeSlice(l.typ, 0, 0))
 	}
-	r.imprint.block(list.UnsafePointer(), uintptr(list.Len())*l.size)
 }
 
 func (r *reading) entries(l *layout, p unsafe.Pointer) {
@@ -330,15 +374,17 @@ func (r *reading) entries(l *layout, p unsafe.Pointer) {
 	into := reflect.MakeMap(l.typ)
 	reflect.NewAt(l.typ, p).Elem().Set(into)
 	elem := reflect.New(l.elem.typ).Elem()
+	head := r.record.head()
 	r.Object(func(name []byte) {
+		text := r.strings.copy(name)
+		r.record.count(head)
+		r.record.text(text)
 		key := reflect.New(l.typ.Key()).Elem()
-		key.SetString(string(name))
+		key.SetString(text)
 		elem.SetZero()
 		r.value(l.elem, elem.Addr().UnsafePointer())
 		into.SetMapIndex(key, elem)
-		r.imprint.entry(into, key, elem)
 	})
-	r.imprint.mapping(into)
 }
 
 // texts is entries for the map that labels, annotations and much else are.
@@ -349,8 +395,9 @@ func (r *reading) texts(p *map[string]string) {
 	}
 	into := map[string]string{}
 	*p = into
+	head := r.record.head()
 	r.Object(func(name []byte) {
-		key, value := r.part(name), ""
+		key, value := r.strings.copy(name), ""
 		switch r.Kind() {
 		case '"':
 			value = r.string()
@@ -361,19 +408,9 @@ func (r *reading) texts(p *map[string]string) {
 			return
 		}
 		into[key] = value
-		r.imprint.text(into, key, value)
+		r.record.count(head)
+		r.record.texts(key, value)
 	})
-	r.imprint.texts(into)
-}
-
-// part returns a name as a string, which takes no memory if it is a part of the object
-// as it stands there.
-func (r *reading) part(name []byte) string {
-	start := uintptr(unsafe.Pointer(unsafe.SliceData(name))) - uintptr(unsafe.Pointer(unsafe.StringData(r.text)))
-	if size := uintptr(len(r.text)); start < size && start+uintptr(len(name)) <= size {
-		return r.text[start : start+uintptr(len(name))]
-	}
-	return string(name)
 }
 
 func (r *reading) integer(l *layout, p unsafe.Pointer) {
@@ -381,13 +418,12 @@ func (r *reading) integer(l *layout, p unsafe.Pointer) {
 		r.fail()
 		return
 	}
-	at := r.Offset()
-	r.Skip()
-	n, err := strconv.ParseInt(r.text[at:at+len(r.Since(at))], 10, l.typ.Bits())
+	n, err := strconv.ParseInt(string(r.Value()), 10, l.typ.Bits())
 	if err != nil {
 		r.fail()
 		return
 	}
+	r.record.number(n)
 	switch l.typ.Bits() {
 	case 8:
 		*(*int8)(p) = int8(n)
@@ -402,10 +438,32 @@ func (r *reading) integer(l *layout, p unsafe.Pointer) {
 
 // string reads the next value, which is a string.
 func (r *reading) string() string {
-	at := r.Offset()
 	content, _ := r.String()
-	if len(content)+2 == len(r.Since(at)) { // it has no escapes, which are all longer than what they stand for
-		return r.text[at+1 : at+1+len(content)]
+	return r.strings.copy(content)
+}
+
+// own returns the bytes of the next value for code that is not ours: what appends to
+// them does not write over what follows.
+func (r *reading) own() []byte { return slices.Clip(r.Value()) }
+
+// A stringRoom makes strings of bytes. Short ones share a block of memory, which costs a
+// fraction of an allocation each; who keeps one of them keeps its block, and no more.
+type stringRoom struct{ block strings.Builder }
+
+const (
+	stringBlock   = 512 // bytes
+	longestShared = stringBlock / 4
+)
+
+func (s *stringRoom) copy(content []byte) string {
+	if len(content) > longestShared {
+		return string(content)
 	}
-	return string(content)
+	if len(content) > s.block.Cap()-s.block.Len() {
+		s.block = strings.Builder{}
+		s.block.Grow(stringBlock)
+	}
+	start := s.block.Len()
+	s.block.Write(content)
+	return s.block.String()[start:]
 }
