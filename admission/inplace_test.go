@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/sallyport-io/sallyport/jsonpatch"
@@ -94,5 +95,53 @@ func TestMutateSeesChangesInPlace(t *testing.T) {
 				t.Fatalf("got %v, want a change of %q", first, tc.want)
 			}
 		})
+	}
+}
+
+// An app has an image that reads "name" too.
+type app struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Image             image `json:"image"`
+}
+
+func (a *app) DeepCopyObject() apiruntime.Object { c := *a; return &c }
+
+type image struct {
+	Name string `json:"name"`
+	Tag  string `json:"tag,omitempty"`
+}
+
+func (i *image) UnmarshalJSON(raw []byte) error {
+	if raw[0] == '"' {
+		return json.Unmarshal(raw, &i.Name)
+	}
+	type plain image
+	return json.Unmarshal(raw, (*plain)(i))
+}
+
+func TestMutateSetsADefaultBelowAShortForm(t *testing.T) {
+	handler := Mutate(func(_ context.Context, a *app) error {
+		if a.Image.Tag == "" {
+			a.Image.Tag = "latest"
+		}
+		return nil
+	})
+	for raw, want := range map[string]string{
+		`{"metadata":{},"image":"nginx"}`:                      `[{"op":"add","path":"/image","value":{"name":"nginx","tag":"latest"}}]`,
+		`{"metadata":{},"image":{"name":"nginx","x":1}}`:       `[{"op":"add","path":"/image/tag","value":"latest"}]`,
+		`{"metadata":{},"image":{"name":"nginx","tag":"1.2"}}`: `[]`,
+	} {
+		for call := range 3 {
+			req := &admissionv1.AdmissionRequest{Operation: admissionv1.Create}
+			req.Object.Raw = []byte(raw)
+			resp, err := handler.Handle(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(resp.Patch.AppendJSON(nil)); got != want {
+				t.Errorf("%s, call %d: got %s\nwant %s", raw, call, got, want)
+			}
+		}
 	}
 }

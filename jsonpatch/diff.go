@@ -53,7 +53,9 @@ func Diff(before, after any) (Patch, error) {
 // patch that makes in raw the changes between before and after, and no other.
 // Members that the type does not know stay where they are, also in elements of
 // lists, wherever these are moved. Parents that raw lacks, or where it has null,
-// are created. Raw must be valid JSON, see [Reader].
+// are created. A type that reads itself may read short forms, such as "nginx" for a struct:
+// where raw has another shape there than the value, the value takes its place. Raw must be
+// valid JSON, see [Reader].
 //
 // It is an error if raw cannot be what before was decoded from.
 func DiffRaw(raw []byte, before, after any) (Patch, error) {

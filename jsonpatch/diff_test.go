@@ -356,6 +356,144 @@ func TestDiffRawOfOtherFormsThanThoseThatAreWritten(t *testing.T) {
 	}
 }
 
+// image is read from "name", or from what is written for it.
+type image struct {
+	Name string `json:"name,omitempty"`
+	Tag  string `json:"tag,omitempty"`
+}
+
+func (i *image) UnmarshalJSON(raw []byte) error {
+	if raw[0] == '"' {
+		return json.Unmarshal(raw, &i.Name)
+	}
+	type plain image
+	return json.Unmarshal(raw, (*plain)(i))
+}
+
+// words is read from "a,b", or from a list of them.
+type words []string
+
+func (w *words) UnmarshalJSON(raw []byte) error {
+	var one string
+	if raw[0] == '"' {
+		err := json.Unmarshal(raw, &one)
+		*w = strings.Split(one, ",")
+		return err
+	}
+	var list []string
+	err := json.Unmarshal(raw, &list)
+	for _, one := range list {
+		*w = append(*w, strings.Split(one, ",")...)
+	}
+	return err
+}
+
+// settings is read from a list of names, or from an object.
+type settings map[string]string
+
+func (s *settings) UnmarshalJSON(raw []byte) error {
+	if raw[0] != '[' {
+		return json.Unmarshal(raw, (*map[string]string)(s))
+	}
+	var names []string
+	err := json.Unmarshal(raw, &names)
+	*s = settings{}
+	for _, name := range names {
+		(*s)[name] = ""
+	}
+	return err
+}
+
+// build reads the short form of a member that does not read itself.
+type build struct {
+	From source `json:"from"`
+}
+
+type source struct {
+	Path string `json:"path"`
+	Tag  string `json:"tag,omitempty"`
+}
+
+func (b *build) UnmarshalJSON(raw []byte) error {
+	var short struct {
+		From string `json:"from"`
+	}
+	if json.Unmarshal(raw, &short) == nil {
+		b.From.Path = short.From
+		return nil
+	}
+	type plain build
+	return json.Unmarshal(raw, (*plain)(b))
+}
+
+// host is read from a text.
+type host struct{ Name, Port string }
+
+func (h *host) UnmarshalText(text []byte) error {
+	h.Name, h.Port, _ = strings.Cut(string(text), ":")
+	return nil
+}
+
+type shortForms struct {
+	Image    image            `json:"image,omitzero"`
+	Pointer  *image           `json:"pointer,omitempty"`
+	Images   []image          `json:"images,omitempty"`
+	ByName   map[string]image `json:"byName,omitempty"`
+	Words    words            `json:"words,omitempty"`
+	Settings settings         `json:"settings,omitempty"`
+	Build    *build           `json:"build,omitempty"`
+	Host     *host            `json:"host,omitempty"`
+}
+
+func TestDiffRawOfShortForms(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		raw    string
+		change func(v *shortForms)
+		want   string
+	}{
+		{"a string for a struct", `{"image":"nginx"}`, func(v *shortForms) { v.Image.Tag = "1" }, `[{"op":"add","path":"/image","value":{"name":"nginx","tag":"1"}}]`},
+		{"behind a pointer", `{"pointer":"nginx"}`, func(v *shortForms) { v.Pointer.Tag = "1" }, `[{"op":"add","path":"/pointer","value":{"name":"nginx","tag":"1"}}]`},
+		{"the long form is edited", `{"image":{"name":"nginx","x":1}}`, func(v *shortForms) { v.Image.Tag = "1" }, `[{"op":"add","path":"/image/tag","value":"1"}]`},
+		{"an element", `{"images":[{"name":"a"},"b"]}`, func(v *shortForms) { v.Images[1].Tag = "1" }, `[{"op":"replace","path":"/images/1","value":{"name":"b","tag":"1"}}]`},
+		{"an element of a list that is sent as a whole", `{"images":["a","b"]}`, func(v *shortForms) {
+			v.Images[1].Tag = "1"
+			v.Images = append(v.Images, image{Name: "c"}, image{Name: "d"})
+		}, `[{"op":"add","path":"/images","value":["a",{"name":"b","tag":"1"},{"name":"c"},{"name":"d"}]}]`},
+		{"an entry", `{"byName":{"a":"b"}}`, func(v *shortForms) { v.ByName["a"] = image{Name: "b", Tag: "1"} }, `[{"op":"add","path":"/byName/a","value":{"name":"b","tag":"1"}}]`},
+		{"a struct that goes", `{"image":"nginx"}`, func(v *shortForms) { v.Image = image{} }, `[{"op":"remove","path":"/image"}]`},
+		{"a string for a list", `{"words":"a,b"}`, func(v *shortForms) { v.Words = append(v.Words, "c") }, `[{"op":"add","path":"/words","value":["a","b","c"]}]`},
+		{"a shorter list", `{"words":["a,b"]}`, func(v *shortForms) { v.Words[1] = "c" }, `[{"op":"add","path":"/words","value":["a","c"]}]`},
+		{"a list for a map", `{"settings":["a","b"]}`, func(v *shortForms) { v.Settings["a"] = "1" }, `[{"op":"add","path":"/settings","value":{"a":"1","b":""}}]`},
+		{"a short form inside of what reads itself", `{"build":{"from":"p"}}`, func(v *shortForms) { v.Build.From.Tag = "1" }, `[{"op":"add","path":"/build/from","value":{"path":"p","tag":"1"}}]`},
+		{"nothing is changed", `{"image":"nginx","words":"a,b","settings":["a"],"build":{"from":"p"},"host":"a:b"}`, func(*shortForms) {}, `[]`},
+		{"something beside it is changed", `{"image":"nginx"}`, func(v *shortForms) { v.Words = words{"a"} }, `[{"op":"add","path":"/words","value":["a"]}]`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			before, after := decodeAs[shortForms](t, []byte(tc.raw)), decodeAs[shortForms](t, []byte(tc.raw))
+			tc.change(after)
+			patch, err := DiffRaw([]byte(tc.raw), before, after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(patch.AppendJSON(nil)); got != tc.want {
+				t.Errorf("got %s\nwant %s", got, tc.want)
+			}
+			got := decodeAs[shortForms](t, apply(t, tc.raw, patch))
+			wantSame(t, patch, marshal(t, got), marshal(t, after))
+		})
+	}
+	t.Run("a text for a struct", func(t *testing.T) {
+		const raw = `{"host":"a:b"}`
+		before, after := decodeAs[shortForms](t, []byte(raw)), decodeAs[shortForms](t, []byte(raw))
+		after.Host.Port = "c"
+		patch, err := DiffRaw([]byte(raw), before, after)
+		if got, want := string(patch.AppendJSON(nil)), `[{"op":"add","path":"/host","value":{"Name":"a","Port":"c"}}]`; err != nil || got != want {
+			t.Errorf("got %s, %v\nwant %s", got, err, want)
+		}
+	})
+}
+
 func TestDiffOfValuesOfAnyType(t *testing.T) {
 	one, other := int64(1), int64(1)
 	type loop struct{ Next *loop }

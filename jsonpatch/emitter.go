@@ -17,13 +17,16 @@ type emitter struct {
 	path   []byte
 	patch  Patch
 	err    error
+	// reads is above zero inside of a value that reads itself.
+	reads int
 }
 
 // node emits what is to be done at a place that exists. SetOp is the operation
 // that overwrites it: add does so for a member, but inserts before an element.
 func (e *emitter) node(n *node, setOp string) {
+	defer e.enter(n)()
 	switch kind := e.reader.Kind(); {
-	case n.removed, n.set != nil, kind == 'n', n.written != nil && e.otherForm(n):
+	case n.removed, n.set != nil, kind == 'n', n.written != nil && e.otherForm(n), e.otherShape(n, e.reader):
 		old := e.reader.Value()
 		switch value := e.value(n, old); {
 		case value == nil:
@@ -46,6 +49,31 @@ func (e *emitter) node(n *node, setOp string) {
 func (e *emitter) otherForm(n *node) bool {
 	r := e.reader // stays where it is
 	return !reflect.DeepEqual(decode(n.written), decode(r.Value()))
+}
+
+// enter notes that what follows is about a node, until the function is called that it
+// returns.
+func (e *emitter) enter(n *node) (leave func()) {
+	if !n.whole.reads() {
+		return func() {}
+	}
+	e.reads++
+	return func() { e.reads-- }
+}
+
+// otherShape tells whether the document has, where a value reads itself or inside of it,
+// a short form: a string for a struct or a list, a list for a map. There is nothing in it
+// that could be edited.
+func (e *emitter) otherShape(n *node, document Reader) bool {
+	kind := document.Kind()
+	if e.reads == 0 || !n.below() || !n.whole.known() || kind == 0 || kind == 'n' {
+		return false
+	}
+	if n.list == nil {
+		return kind != '{'
+	}
+	length := 0
+	return !document.Array(func(int) { length++ }) || length != n.list.length
 }
 
 func (e *emitter) object(n *node) {

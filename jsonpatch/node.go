@@ -123,6 +123,15 @@ type whole struct {
 	value reflect.Value
 }
 
+// reads tells whether the value reads itself.
+func (w whole) reads() bool {
+	p := w.plan
+	for p != nil && p.kind == pointer {
+		p = p.elem
+	}
+	return p != nil && p.reads
+}
+
 func (w whole) known() bool { return w.plan != nil || w.value.IsValid() }
 
 func (w whole) encode() (jsontext.Value, error) {

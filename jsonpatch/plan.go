@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // A plan tells how encoding/json writes the values of a type, so that two of them
@@ -19,6 +21,7 @@ type plan struct {
 	kind   planKind
 	typ    reflect.Type
 	elem   *plan   // of a pointer, list, map or quoted value
+	reads  bool    // values read themselves, and so may read other forms than the one that is written
 	fields []field // of a struct, in the order in which they are written
 }
 
@@ -80,6 +83,10 @@ var (
 	textMarshalerType = reflect.TypeFor[encoding.TextMarshaler]()
 	isZeroerType      = reflect.TypeFor[isZeroer]()
 	numberType        = reflect.TypeFor[json.Number]()
+
+	unmarshalerType     = reflect.TypeFor[json.Unmarshaler]()
+	unmarshalerFromType = reflect.TypeFor[jsonv2.UnmarshalerFrom]()
+	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
 type isZeroer interface{ IsZero() bool }
@@ -91,7 +98,7 @@ func (b planner) plan(t reflect.Type) *plan {
 	if p, ok := b[t]; ok {
 		return p
 	}
-	p := &plan{typ: t}
+	p := &plan{typ: t, reads: readsItself(t)}
 	b[t] = p
 	kind := t.Kind()
 	if kind != reflect.Pointer && kind != reflect.Interface && writesItself(t) || t == numberType {
@@ -135,6 +142,13 @@ func (b planner) plan(t reflect.Type) *plan {
 func writesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(marshalerType) || p.Implements(textMarshalerType)
+}
+
+// readsItself tells whether values of the type are read by a method.
+func readsItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface &&
+		(p.Implements(unmarshalerType) || p.Implements(unmarshalerFromType) || p.Implements(textUnmarshalerType))
 }
 
 // A candidate is a field that may become a member, unless another one of the same

@@ -12,6 +12,7 @@ import (
 // value returns what stands at a place after its edits, nil if nothing does. Old
 // is what stood there, nil if nothing did.
 func (e *emitter) value(n *node, old jsontext.Value) jsontext.Value {
+	defer e.enter(n)()
 	switch {
 	case n.removed:
 		old = nil
@@ -25,6 +26,11 @@ func (e *emitter) value(n *node, old jsontext.Value) jsontext.Value {
 	}
 	r := NewReader(old)
 	switch kind := r.Kind(); {
+	case e.otherShape(n, r):
+		if n.vanishes && !n.fills() {
+			return nil
+		}
+		return e.whole(n)
 	case n.written != nil && !reflect.DeepEqual(decode(n.written), decode(old)):
 		return e.whole(n)
 	case (kind == 0 || kind == 'n') && !n.fills():
