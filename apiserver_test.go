@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -67,7 +68,9 @@ var behaviours = []struct {
 		return nil, errors.New("a bug")
 	}), 0, "a bug", "CREATE"},
 	{"says-that-it-is-at-fault", refuse(admission.Fault(errors.New("a bug"))), 0, "a bug", "CREATE"},
-	{"returns-an-error", refuse(errors.New("say why")), 403, "say why", "CREATE"},
+	{"returns-an-error", refuse(errors.New("a lookup failed")), 0, "a lookup failed", "CREATE"},
+	{"returns-what-a-client-got", refuse(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no right"))), 0, "no right", "CREATE"},
+	{"denies", refuse(admission.Denyf("say why")), 403, "say why", "CREATE"},
 	{"returns-field-errors", refuse(field.ErrorList{field.Required(field.NewPath("data", "a"), "say what")}.ToAggregate()), 422, "data.a: Required value: say what", "CREATE"},
 	{"patches-a-deletion", admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		return admission.Patched(jsonpatch.Patch{{Op: jsonpatch.Add, Path: "/data", Value: []byte(`{}`)}}), nil
@@ -102,7 +105,7 @@ func TestWhatHandlersDoOnARealAPIServer(t *testing.T) {
 				admission.WithObjectSelector(&metav1.LabelSelector{MatchLabels: map[string]string{"case": name}}))))
 		}
 	}
-	options = append(options, sallyport.WithWebhooks(admission.Mutating("marker.sallyport.example.com", rules, refuse(errors.New("I am here")),
+	options = append(options, sallyport.WithWebhooks(admission.Mutating("marker.sallyport.example.com", rules, refuse(admission.Denyf("I am here")),
 		admission.WithObjectSelector(&metav1.LabelSelector{MatchLabels: map[string]string{"case": "marker"}}))))
 	var controllerRuns, componentRuns atomic.Bool
 	options = append(options,

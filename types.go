@@ -103,7 +103,7 @@ func webhooksOf(scheme *runtime.Scheme, implementation any) ([]admission.Webhook
 	}
 
 	var webhooks []admission.Webhook
-	options := []admission.HandlerOption{admission.As(m.object), admission.ForKind(gvk)}
+	options := []admission.HandlerOption{admission.As(m.object), admission.ForKind(gvk), admission.ErrorsDeny()}
 	if m.mutate != nil {
 		handler := admission.Mutate(m.mutate.ofOne(), options...)
 		webhooks = append(webhooks, admission.Mutating(webhookName("default", gvk), admission.Rules(resource),

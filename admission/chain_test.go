@@ -115,7 +115,7 @@ func TestChainEndsAtTheFirstThatSaysNo(t *testing.T) {
 	}
 	never := admission.Validate(func(context.Context, *corev1.Pod) error { t.Error("called after the end"); return nil })
 
-	resp := handle(t, admission.Chain(label("a", "b"), admission.Named("n", warn("one", nil)), patches(), warn("two", errors.New("no")), never), podRequest(admissionv1.Create))
+	resp := handle(t, admission.Chain(label("a", "b"), admission.Named("n", warn("one", nil)), patches(), warn("two", admission.Denyf("no")), never), podRequest(admissionv1.Create))
 	if resp.Allowed || len(resp.Patch) > 0 || !reflect.DeepEqual(resp.Warnings, []string{"one", "two"}) || len(resp.AuditAnnotations) != 2 || resp.Status.Message != "no" {
 		t.Errorf("got %+v", resp)
 	}

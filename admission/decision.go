@@ -5,34 +5,59 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
+	"reflect"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // What becomes of the error that a typed handler returns:
 //
-//	error                                          answer
-//	-----                                          ------
-//	marked by Fault or Unavailable                 fault: the failurePolicy applies
-//	a context's, deadline exceeded or cancelled    fault
-//	an API status from 500 (apierrors.NewInternalError,
-//	or what a client got from the API server)      fault
-//	another API status (apierrors.NewConflict)     denied with its code, reason and details
+//	error                                           answer
+//	-----                                           ------
 //	field errors only (field.ErrorList.ToAggregate) denied with 422 Invalid, a cause for each
-//	any other                                      denied with 403 Forbidden and the error's text
+//	Deny of an API status (apierrors.NewConflict)   denied with its code, reason and details
+//	Deny of any other, Denyf                        denied with 403 Forbidden and the error's text
+//	marked by Fault or Unavailable                  fault: the failurePolicy applies
+//	any other                                       fault
 //
-// It is looked for in what the error wraps and joins; a fault among decisions is a
-// fault. Mutators and validators are treated alike, as controller-runtime does: a
-// mutator that gives up refuses the object, and no failurePolicy lets it pass
-// unchanged. If that is what is wanted, it says Fault.
+// A denial is explicit. What a client returns, an API status, a refused connection, a
+// cache that is not started, is an outage and no opinion about the object: a handler that
+// passes it on is at fault. It is looked for in what the error wraps and joins; a fault
+// among denials is a fault. Mutators and validators are treated alike. [ErrorsDeny] is
+// for what was written for controller-runtime.
+
+// Deny marks an error of a typed handler as a denial of the request, which is final: no
+// failurePolicy applies. An API status in the error (apierrors.NewForbidden) gives code,
+// reason and details; without one the code is 403 Forbidden, and the error's text the
+// message. Nil stays nil. Field errors deny without the mark.
+func Deny(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &denial{err}
+}
+
+// Denyf is [Deny] of an error that it makes of a format. The message should name the
+// object, the field and the remedy, and never a value.
+func Denyf(format string, args ...any) error { return Deny(fmt.Errorf(format, args...)) }
+
+type denial struct{ err error }
+
+func (e *denial) Error() string { return e.err.Error() }
+func (e *denial) Unwrap() error { return e.err }
 
 // Fault marks an error of a typed handler as a fault of the webhook itself: a
 // dependency that does not answer, a bug. The API server gets an HTTP error and the
-// failurePolicy of the webhook's configuration applies. Without the mark an error
-// refuses the object. Nil stays nil. See [Unavailable] for faults that pass.
+// failurePolicy of the webhook's configuration applies. Errors that are no denial are
+// faults without the mark; it makes one of those that are, and with [ErrorsDeny]. Nil
+// stays nil. See [Unavailable] for faults that pass.
 func Fault(err error) error {
 	if err == nil {
 		return nil
@@ -45,20 +70,26 @@ type faultError struct{ err error }
 func (e *faultError) Error() string { return e.err.Error() }
 func (e *faultError) Unwrap() error { return e.err }
 
+// ErrorsDeny gives errors the meaning that they have in controller-runtime, whose
+// defaulters and validators deny by returning one: a denial without [Deny], with the code
+// of an API status or 403 Forbidden. Outages stay faults: an API status 401, 403, 404,
+// 410, 429 or from 500, an error of the network, of a context, or of controller-runtime's
+// cache. To deny with one of these codes takes [Deny]. [MutateWith] and [ValidateWith]
+// have this option.
+func ErrorsDeny() HandlerOption { return func(o *handlerOptions) { o.errorsDeny = true } }
+
 // decide turns the error of a typed handler into its answer, see above.
-func (c *call) decide(err error) (*Response, error) {
+func (c *call) decide(t *target, err error) (*Response, error) {
 	var fault *faultError
 	_, passes := RetryAfter(err)
 	switch {
-	case passes, errors.As(err, &fault), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case passes, errors.As(err, &fault), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
+		!denies(err, t.errorsDeny):
 		return nil, err
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		decision := status.Status()
-		if decision.Code >= http.StatusInternalServerError {
-			return nil, err
-		}
 		if decision.Message == "" {
 			decision.Message = err.Error()
 		}
@@ -71,12 +102,66 @@ func (c *call) decide(err error) (*Response, error) {
 	return c.response(Denied(err.Error())), nil
 }
 
+// denies tells whether an error, or all that it joins, is a denial. With anyError it is
+// unless it tells of an outage.
+func denies(err error, anyError bool) bool {
+	switch err := any(err).(type) {
+	case *denial, *field.Error, *readError:
+		return true
+	case interface{ Errors() []error }: // an Aggregate of apimachinery
+		return allDeny(err.Errors(), anyError)
+	case interface{ Unwrap() []error }:
+		return allDeny(err.Unwrap(), anyError)
+	case interface{ Unwrap() error }:
+		if inner := err.Unwrap(); inner != nil && !outage(err.(error)) {
+			return denies(inner, anyError)
+		}
+	}
+	return anyError && !outage(err)
+}
+
+func allDeny(errs []error, anyError bool) bool {
+	for _, err := range errs {
+		if !denies(err, anyError) {
+			return false
+		}
+	}
+	return len(errs) > 0
+}
+
+// outage tells whether an error, and not one that it wraps, is of what a handler asked
+// and not about what it was asked.
+func outage(err error) bool {
+	if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // what it wraps is looked at by denies
+		switch code := status.Status().Code; code {
+		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone, http.StatusTooManyRequests:
+			return true
+		default:
+			return code >= http.StatusInternalServerError
+		}
+	}
+	if _, ok := err.(net.Error); ok || meta.IsNoMatchError(err) { //nolint:errorlint // the same
+		return true
+	}
+	typ := reflect.TypeOf(err)
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	return strings.HasPrefix(typ.PkgPath(), controllerRuntimeCache)
+}
+
+// controllerRuntimeCache has errors of a cache that is not started, and of types that it
+// does not hold. This package does not import it.
+const controllerRuntimeCache = "sigs.k8s.io/controller-runtime/pkg/cache"
+
 // fieldErrors returns the field errors that err is made of, and whether it is made
 // of nothing else.
 func fieldErrors(err error) (field.ErrorList, bool) {
 	switch err := any(err).(type) { // not errors.As: what wraps one error may say more
 	case *field.Error:
 		return field.ErrorList{err}, true
+	case *denial:
+		return fieldErrors(err.err)
 	case interface{ Errors() []error }: // an Aggregate of apimachinery
 		return allFieldErrors(err.Errors())
 	case interface{ Unwrap() []error }:

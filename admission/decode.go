@@ -27,14 +27,18 @@ type target struct {
 	kind    string                  // empty if any will do
 	exact   schema.GroupVersionKind // instead of kind, if set
 	err     error                   // why there is no target
+
+	errorsDeny bool // see [ErrorsDeny]
 }
 
-// HandlerOption says more about what a typed handler reads.
+// HandlerOption says more about what a typed handler reads, and what its errors mean.
 type HandlerOption func(*handlerOptions)
 
 type handlerOptions struct {
 	prototype runtime.Object
 	exact     schema.GroupVersionKind
+
+	errorsDeny bool
 }
 
 // ForKind makes the handler refuse requests for other kinds. Without it the kind
@@ -63,7 +67,7 @@ func newTarget[T runtime.Object](options []HandlerOption) *target {
 		typ = reflect.TypeOf(o.prototype)
 	}
 	t := *targetFor(typ)
-	t.exact = o.exact
+	t.exact, t.errorsDeny = o.exact, o.errorsDeny
 	return &t
 }
 

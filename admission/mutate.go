@@ -37,8 +37,8 @@ type Defaulter[T apiruntime.Object] interface {
 // kind; see [ForKind].
 //
 // The context is the call's: [RequestFrom], [OldFrom], [OptionsFrom], [Warn] and
-// [Audit] work on it. An error refuses the object, or is a fault; see [Fault]. A
-// panic is a fault.
+// [Audit] work on it. Field errors and [Deny] refuse the object; any other error, such as
+// one of a client, is a fault, and so is a panic.
 //
 // The function must be idempotent, as the API server may call it again with its own
 // result (reinvocationPolicy); it must leave metadata.name and metadata.namespace
@@ -55,12 +55,12 @@ func Mutate[T apiruntime.Object](mutate func(ctx context.Context, object T) erro
 	return m
 }
 
-// MutateWith is [Mutate] with the method of a [Defaulter].
+// MutateWith is [Mutate] with the method of a [Defaulter], and [ErrorsDeny].
 func MutateWith[T apiruntime.Object](defaulter Defaulter[T], options ...HandlerOption) Handler {
 	if isNil(defaulter) {
 		return &mutator{target: newTarget[T](options), err: errors.New("the defaulter is missing")}
 	}
-	m := Mutate(defaulter.Default, options...).(*mutator)
+	m := Mutate(defaulter.Default, append([]HandlerOption{ErrorsDeny()}, options...)...).(*mutator)
 	m.source = fmt.Sprintf("%T", defaulter)
 	return m
 }
@@ -110,7 +110,7 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 	}
 	object, err := t.object(req, record)
 	if err != nil {
-		return c.decide(err)
+		return c.decide(t, err)
 	}
 	var before apiruntime.Object
 	if record == nil {
@@ -120,7 +120,7 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 	trace := newTrace(ctx, req.Object.Raw, before)
 	for _, m := range mutators {
 		if err := m.mutate(c, object); err != nil {
-			return c.decide(err)
+			return c.decide(m.target, err)
 		}
 		keepKind(kind, object)
 		if err := trace.step(m.source, object); err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"reflect"
 	"strings"
@@ -21,11 +22,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
 )
@@ -222,7 +225,7 @@ func TestWarningsAndAuditAnnotationsGoWithEveryDecision(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		err  error
-	}{{"allowed", nil}, {"denied", errors.New("no")}} {
+	}{{"allowed", nil}, {"denied", admission.Denyf("no")}} {
 		t.Run(tc.name, func(t *testing.T) {
 			say := func(ctx context.Context, _ *corev1.Pod) error {
 				admission.Warn(ctx, "one")
@@ -252,20 +255,37 @@ func TestErrorsOfTypedHandlers(t *testing.T) {
 		causes  int
 		message string
 	}{
-		{"any error refuses", errors.New("say why"), 403, metav1.StatusReasonForbidden, 0, "say why"},
-		{"a wrapped one too", fmt.Errorf("at: %w", errors.New("b")), 403, metav1.StatusReasonForbidden, 0, "at: b"},
+		{"a denial", admission.Deny(errors.New("say why")), 403, metav1.StatusReasonForbidden, 0, "say why"},
+		{"a denial with a format", admission.Denyf("say %s", "why"), 403, metav1.StatusReasonForbidden, 0, "say why"},
+		{"a wrapped denial", fmt.Errorf("at: %w", admission.Denyf("b")), 403, metav1.StatusReasonForbidden, 0, "at: b"},
+		{"joined denials", errors.Join(admission.Denyf("a"), admission.Denyf("b")), 403, metav1.StatusReasonForbidden, 0, "a\nb"},
+		{"any other error", errors.New("x"), 0, "", 0, ""},
+		{"a denial beside another error", errors.Join(admission.Denyf("a"), errors.New("b")), 0, "", 0, ""},
 		{"a field error", invalid, 422, metav1.StatusReasonInvalid, 1, "spec.a"},
 		{"a list of field errors", field.ErrorList{invalid, field.Required(field.NewPath("b"), "")}.ToAggregate(), 422, metav1.StatusReasonInvalid, 2, "b: Required"},
 		{"joined field errors", errors.Join(invalid, field.Required(field.NewPath("b"), "")), 422, metav1.StatusReasonInvalid, 2, "b: Required"},
-		{"field errors among others", errors.Join(invalid, errors.New("c")), 403, metav1.StatusReasonForbidden, 0, "c"},
-		{"an API status", apierrors.NewConflict(pods, "a", errors.New("x")), 409, metav1.StatusReasonConflict, 0, "x"},
-		{"a wrapped API status", fmt.Errorf("w: %w", apierrors.NewTooManyRequests("later", 3)), 429, metav1.StatusReasonTooManyRequests, 0, "later"},
-		{"an API status without a message", &apierrors.StatusError{ErrStatus: metav1.Status{Code: 418}}, 418, "", 0, ""},
+		{"a denial with field errors", admission.Deny(field.ErrorList{invalid}.ToAggregate()), 422, metav1.StatusReasonInvalid, 1, "spec.a"},
+		{"wrapped field errors", fmt.Errorf("w: %w", invalid), 403, metav1.StatusReasonForbidden, 0, "w: spec.a"},
+		{"field errors and denials", errors.Join(invalid, admission.Denyf("c")), 403, metav1.StatusReasonForbidden, 0, "c"},
+		{"field errors among others", errors.Join(invalid, errors.New("c")), 0, "", 0, ""},
+		{"a denial with an API status", admission.Deny(apierrors.NewConflict(pods, "a", errors.New("x"))), 409, metav1.StatusReasonConflict, 0, "x"},
+		{"a denial with a status that clients get", admission.Deny(apierrors.NewForbidden(pods, "a", errors.New("x"))), 403, metav1.StatusReasonForbidden, 0, "x"},
+		{"a denial with a wrapped API status", admission.Deny(fmt.Errorf("w: %w", apierrors.NewTooManyRequests("later", 3))), 429, metav1.StatusReasonTooManyRequests, 0, "later"},
+		{"a denial with an API status without a message", admission.Deny(&apierrors.StatusError{ErrStatus: metav1.Status{Code: 418}}), 418, "", 0, ""},
+		{"an API status", apierrors.NewConflict(pods, "a", errors.New("x")), 0, "", 0, ""},
+		{"a client that may not", fmt.Errorf("quota: %w", apierrors.NewForbidden(pods, "a", errors.New("x"))), 0, "", 0, ""},
+		{"a client that is not known", apierrors.NewUnauthorized("x"), 0, "", 0, ""},
+		{"a client that finds nothing", apierrors.NewNotFound(pods, "a"), 0, "", 0, ""},
+		{"a client that asks too much", apierrors.NewTooManyRequests("later", 3), 0, "", 0, ""},
+		{"a refused connection", refusedConnection(t), 0, "", 0, ""},
+		{"a cache that is not started", &cache.ErrCacheNotStarted{}, 0, "", 0, ""},
 		{"an internal API status", apierrors.NewInternalError(errors.New("x")), 0, "", 0, ""},
 		{"an API server that is away", apierrors.NewServiceUnavailable("x"), 0, "", 0, ""},
 		{"a fault", admission.Fault(errors.New("x")), 0, "", 0, ""},
 		{"a wrapped fault", fmt.Errorf("w: %w", admission.Fault(errors.New("x"))), 0, "", 0, ""},
 		{"a fault among decisions", errors.Join(invalid, admission.Fault(errors.New("x"))), 0, "", 0, ""},
+		{"a denial that is marked as a fault", admission.Fault(admission.Denyf("x")), 0, "", 0, ""},
+		{"a denial of a deadline", admission.Deny(context.DeadlineExceeded), 0, "", 0, ""},
 		{"an API status that is marked as a fault", admission.Fault(apierrors.NewNotFound(pods, "a")), 0, "", 0, ""},
 		{"a fault that passes", admission.Unavailable(errors.New("x"), time.Second), 0, "", 0, ""},
 		{"a deadline", fmt.Errorf("lookup: %w", context.DeadlineExceeded), 0, "", 0, ""},
@@ -294,10 +314,87 @@ func TestErrorsOfTypedHandlers(t *testing.T) {
 			}
 		})
 	}
-	if admission.Fault(nil) != nil {
-		t.Error("no error became a fault")
+	if admission.Fault(nil) != nil || admission.Deny(nil) != nil {
+		t.Error("no error became one")
 	}
 }
+
+// refusedConnection is what a client returns whose server is away.
+func refusedConnection(t *testing.T) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Get("http://" + address)
+	if err == nil {
+		resp.Body.Close()
+		t.Fatal("the connection is not refused")
+	}
+	return fmt.Errorf("looking: %w", err)
+}
+
+func TestErrorsDenyAsInControllerRuntime(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	invalid := field.Invalid(field.NewPath("spec", "a"), 1, "must be 2")
+	for _, tc := range []struct {
+		name string
+		err  error
+		code int32 // 0 means a fault
+	}{
+		{"any error", errors.New("say why"), 403},
+		{"a wrapped one", fmt.Errorf("at: %w", errors.New("b")), 403},
+		{"field errors", invalid, 422},
+		{"field errors among others", errors.Join(invalid, errors.New("c")), 403},
+		{"a status about the object", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{invalid}), 422},
+		{"a conflict", fmt.Errorf("w: %w", apierrors.NewConflict(pods, "a", errors.New("x"))), 409},
+		{"a bad request", apierrors.NewBadRequest("x"), 400},
+		{"a denial with a status that clients get", admission.Deny(apierrors.NewForbidden(pods, "a", errors.New("x"))), 403},
+		{"a client that may not", fmt.Errorf("quota: %w", apierrors.NewForbidden(pods, "a", errors.New("x"))), 0},
+		{"a client that is not known", apierrors.NewUnauthorized("x"), 0},
+		{"a client that finds nothing", apierrors.NewNotFound(pods, "a"), 0},
+		{"a watch that is too old", apierrors.NewResourceExpired("x"), 0},
+		{"a client that asks too much", apierrors.NewTooManyRequests("later", 3), 0},
+		{"an API server that is away", apierrors.NewServiceUnavailable("x"), 0},
+		{"an outage among denials", errors.Join(invalid, apierrors.NewTimeoutError("x", 1)), 0},
+		{"a refused connection", refusedConnection(t), 0},
+		{"a cache that is not started", fmt.Errorf("w: %w", &cache.ErrCacheNotStarted{}), 0},
+		{"a type that the cache does not hold", &cache.ErrResourceNotCached{}, 0},
+		{"a kind that is not installed", &meta.NoKindMatchError{}, 0},
+		{"a fault", admission.Fault(errors.New("x")), 0},
+		{"a deadline", fmt.Errorf("lookup: %w", context.DeadlineExceeded), 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			fail := failing{tc.err}
+			for _, handler := range []admission.Handler{
+				admission.MutateWith(fail), admission.ValidateWith(fail), admission.Validate(fail.Default, admission.ErrorsDeny()),
+			} {
+				resp, err := handler.Handle(t.Context(), podRequest(admissionv1.Create))
+				switch {
+				case tc.code == 0 && (err == nil || !errors.Is(err, tc.err)):
+					t.Errorf("got %+v, %v; want a fault", resp, err)
+				case tc.code != 0 && (err != nil || resp.Allowed || resp.Status.Code != tc.code):
+					t.Errorf("got %+v, %v; want a denial with %d", resp, err, tc.code)
+				}
+			}
+		})
+	}
+}
+
+// failing is a defaulter and validator in the manner of controller-runtime.
+type failing struct{ err error }
+
+func (f failing) Default(context.Context, *corev1.Pod) error { return f.err }
+func (f failing) ValidateCreate(context.Context, *corev1.Pod) ([]string, error) {
+	return nil, f.err
+}
+func (f failing) ValidateUpdate(context.Context, *corev1.Pod, *corev1.Pod) ([]string, error) {
+	return nil, f.err
+}
+func (f failing) ValidateDelete(context.Context, *corev1.Pod) ([]string, error) { return nil, f.err }
 
 func TestObjectsThatCannotBeReadAreRefused(t *testing.T) {
 	const secret = "hunter2"

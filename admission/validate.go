@@ -41,7 +41,7 @@ type Checks[T runtime.Object] struct {
 }
 
 // Validate returns a handler that decodes the object of a request as T and admits it
-// unless the function returns an error. The function is called for CREATE and
+// unless the function returns an error, which denies or is a fault. The function is called for CREATE and
 // UPDATE; see [ValidateEach] for more. What [Mutate] says of T, of the context and
 // of errors holds here too.
 func Validate[T runtime.Object](check func(ctx context.Context, object T) error, options ...HandlerOption) Handler {
@@ -105,7 +105,7 @@ func ValidateEach[T runtime.Object](checks Checks[T], options ...HandlerOption) 
 	return v
 }
 
-// ValidateWith is [ValidateEach] with the methods of a [Validator].
+// ValidateWith is [ValidateEach] with the methods of a [Validator], and [ErrorsDeny].
 func ValidateWith[T runtime.Object, W ~[]string](validator Validator[T, W], options ...HandlerOption) Handler {
 	if isNil(validator) {
 		v := newValidator[T](options)
@@ -122,7 +122,7 @@ func ValidateWith[T runtime.Object, W ~[]string](validator Validator[T, W], opti
 		Delete: func(ctx context.Context, object T) error {
 			return warned[W](ctx)(validator.ValidateDelete(ctx, object))
 		},
-	}, options...)
+	}, append([]HandlerOption{ErrorsDeny()}, options...)...)
 }
 
 // warned passes the warnings on and returns the error.
@@ -188,7 +188,7 @@ func (v *validator) Handle(ctx context.Context, req *admissionv1.AdmissionReques
 	}
 	c := newCall(ctx, req)
 	if err := check(c); err != nil {
-		return c.decide(err)
+		return c.decide(v.target, err)
 	}
 	return c.response(Allowed()), nil
 }

@@ -24,7 +24,7 @@ func Defaulter[T runtime.Object](defaulter ctrladmission.Defaulter[T], options .
 	}
 	return admission.Named(fmt.Sprintf("%T", defaulter), admission.Mutate(func(ctx context.Context, object T) error {
 		return defaulter.Default(called(ctx), object)
-	}, options...))
+	}, append([]admission.HandlerOption{admission.ErrorsDeny()}, options...)...))
 }
 
 // Validator takes a validator of controller-runtime into an application. It is

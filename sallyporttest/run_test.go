@@ -96,9 +96,9 @@ func TestRunReportsWhatIsWrongAndNothingElse(t *testing.T) {
 		{"no change", validate(nil), sallyporttest.Case{Unchanged: true, Want: pod(nil)}, nil},
 
 		{"a denial that is wanted", validate(invalid), sallyporttest.Case{Denied: "spec.a: Required", Code: 422, Causes: []string{"spec.a", "spec.b"}}, nil},
-		{"a denial that is not wanted", validate(errors.New("no")), sallyporttest.Case{}, []string{`denied, code 403: "no"; it should be allowed`}},
-		{"another message", validate(errors.New("no")), sallyporttest.Case{Denied: "yes"}, []string{`want "yes"`}},
-		{"another code", validate(errors.New("no")), sallyporttest.Case{Denied: "no", Code: 422}, []string{"code 403, want 422"}},
+		{"a denial that is not wanted", validate(admission.Denyf("no")), sallyporttest.Case{}, []string{`denied, code 403: "no"; it should be allowed`}},
+		{"another message", validate(admission.Denyf("no")), sallyporttest.Case{Denied: "yes"}, []string{`want "yes"`}},
+		{"another code", validate(admission.Denyf("no")), sallyporttest.Case{Denied: "no", Code: 422}, []string{"code 403, want 422"}},
 		{"other causes", validate(invalid), sallyporttest.Case{Causes: []string{"spec.b"}}, []string{`["spec.a" "spec.b"], want ["spec.b"]`}},
 		{"no denial", validate(nil), sallyporttest.Case{Denied: "no"}, []string{`it is allowed; it should be denied with "no"`}},
 		{"a denial without a status", admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
@@ -138,7 +138,7 @@ func TestRunReportsWhatIsWrongAndNothingElse(t *testing.T) {
 		{"not idempotent, and meant so", mutate(func(p *corev1.Pod) { p.Labels["app"] += "!" }), sallyporttest.Case{NotIdempotent: true}, nil},
 		{"refuses its own result", admission.Mutate(func(_ context.Context, p *corev1.Pod) error {
 			if p.Labels["team"] != "" {
-				return errors.New("again")
+				return admission.Denyf("again")
 			}
 			addLabel(p)
 			return nil

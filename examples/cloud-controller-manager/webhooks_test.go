@@ -25,7 +25,7 @@ func zoned(d cloud.Dependencies) (admission.Handler, error) {
 		}
 		zone, err := zones.GetZone(ctx)
 		if err != nil {
-			return admission.Fault(err)
+			return err // a fault, for which the failure policy is
 		}
 		if service.Labels == nil {
 			service.Labels = map[string]string{}

@@ -80,7 +80,7 @@ func nameOf(path string) string {
 
 // refusal is a denial with a message and no code, as the test webhook has them.
 func refusal(message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Message: message}}
+	return admission.Deny(&apierrors.StatusError{ErrStatus: metav1.Status{Message: message}})
 }
 
 func refuseWith(status metav1.Status) admission.Handler {
@@ -188,7 +188,7 @@ func checkData[T runtime.Object](dataOf func(T) (map[string]string, error), unwa
 		return func(_ context.Context, object T) error {
 			data, err := dataOf(object)
 			if err == nil && data[testKey] == value {
-				err = &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReason(reason)}}
+				err = admission.Deny(&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReason(reason)}})
 			}
 			return err
 		}
