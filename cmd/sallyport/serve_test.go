@@ -3,9 +3,12 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 // nowhere is a kubeconfig for an API server that does not answer.
@@ -90,6 +93,11 @@ func TestServeFailsIfItsPortIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := sallyport(t, append(quick(t), "--secure-port", port, "--log-level", "error")...)
+	// It waits for another process to end, half a minute by itself, and here until it is told to.
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	status := run(ctx, append(quick(t), "--secure-port", port, "--log-level", "error"), strings.NewReader(""), &stdout, &stderr)
+	got := result{status, stdout.String(), stderr.String()}
 	got.wantError(t, "sallyport: serving: listen for webhooks", "address already in use")
 }
