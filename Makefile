@@ -164,7 +164,7 @@ check: ## Before each commit: format, vet, unit tests, import table, generated f
 test: ## For each change: check, other modules, and all that has to be true, on a real API server
 	@rm -rf $(results); trap '$(report)' EXIT; trap 'exit 1' INT TERM; set -e; \
 	for stage in format vet unit generated modules race apiserver; do $(MAKE) --no-print-directory $$stage RERUNS=1 ALL=1; done; \
-	$(MAKE) --no-print-directory properties CHECKS=500
+	$(MAKE) --no-print-directory properties CHECKS=500 PROPERTIES=./webhooks/poddefault
 
 .PHONY: format
 format:
@@ -184,9 +184,8 @@ unit:
 
 .PHONY: modules
 modules:
-	@for m in $(other_modules); do \
-		echo "$(GO) -C $$m vet ./... && $(GO) -C $$m test ./..."; \
-		$(GO) -C "$$m" vet ./... && $(GO) -C "$$m" test ./... || exit 1; done
+	@for m in $(other_modules); do echo "$$m"; \
+		$(GO) -C "$$m" vet ./... && (cd "$$m" && $(call gotest,modules-$$(basename $$m),./...,-count=1)) || exit 1; done
 
 .PHONY: race
 race:
@@ -195,7 +194,7 @@ race:
 
 .PHONY: properties
 properties: ## Properties with CHECKS random cases each (default 10000)
-	@drawing="$(drawing_packages)"; echo "properties, $(CHECKS) cases each"; \
+	@drawing="$(or $(PROPERTIES),$(drawing_packages))"; echo "properties, $(CHECKS) cases each"; \
 	$(call gotest,properties,$$drawing,-timeout 2h -skip '$(on_apiserver)' -args -rapid.checks=$(CHECKS))
 
 .PHONY: apiserver
