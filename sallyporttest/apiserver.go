@@ -67,8 +67,15 @@ func StartAPIServer(t testing.TB, options ...APIServerOption) *rest.Config {
 	env := &envtest.Environment{
 		BinaryAssetsDirectory:    assets,
 		UseExistingCluster:       &never,
-		ControlPlaneStartTimeout: time.Minute,
+		ControlPlaneStartTimeout: 2 * time.Minute,
 		ControlPlaneStopTimeout:  time.Minute,
+	}
+	if folder, ok := memory(); ok { // what is written is thrown away: it need not reach a disk
+		data, err := os.MkdirTemp(folder, "sallyporttest-etcd-")
+		if err == nil {
+			env.ControlPlane.Etcd = &envtest.Etcd{DataDir: data}
+			t.Cleanup(func() { _ = os.RemoveAll(data) }) // after etcd has stopped
+		}
 	}
 	for _, option := range options {
 		option(env)
