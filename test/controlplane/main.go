@@ -30,7 +30,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -172,19 +174,37 @@ func run(ctx context.Context, args []string) (string, error) {
 	}
 
 	fmt.Fprintf(os.Stderr, "Building %d control plane component(s) of Kubernetes %s from Go modules, once; cached in %s\n", len(missing), of.version, dir)
-	for i, c := range missing {
-		target := targets[c.name]
-		if !present(target) { // else another process built it while we waited for the lock
-			if err := build(ctx, c, of, target, fmt.Sprintf("[%d/%d]", i+1, len(missing))); err != nil {
+	for len(missing) > 0 {
+		together := []component{missing[0]}
+		if missing[0].module == "" { // one command compiles what they share once, and links one while it compiles another
+			together = slices.DeleteFunc(slices.Clone(missing), func(c component) bool { return c.module != "" })
+		}
+		missing = slices.DeleteFunc(missing, func(c component) bool { return slices.Contains(together, c) })
+		if slices.ContainsFunc(together, func(c component) bool { return !present(targets[c.name]) }) {
+			if err := build(ctx, together, of, targets); err != nil {
 				return "", err
 			}
 		}
-		if err := link(filepath.Join(dir, c.name), target); err != nil {
-			return "", err
+		for _, c := range together {
+			if err := link(filepath.Join(dir, c.name), targets[c.name]); err != nil {
+				return "", err
+			}
 		}
 	}
 	return dir, nil
 }
+
+// output is how the go command names the binary: after the last part of the package's path
+// that is no version.
+func (c component) output() string {
+	name := path.Base(c.pkg)
+	if majorVersion.MatchString(name) {
+		name = path.Base(path.Dir(c.pkg))
+	}
+	return name
+}
+
+var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
 func (c component) isPublished() bool { return slices.Contains(published, c.name) }
 
@@ -270,11 +290,11 @@ func link(path, target string) error {
 	return os.Rename(tmp, path)
 }
 
-// ldflags strip the binary and, where it is a part of Kubernetes, tell it its
-// version, which the build script of Kubernetes would have done.
-func (c component) ldflags(of release) string {
+// ldflags strip the binaries and tell parts of Kubernetes their version, which the build
+// script of Kubernetes would have done. Nobody else has the variables.
+func ldflags(cs []component, of release) string {
 	flags := []string{"-s", "-w"}
-	if c.versioned {
+	if slices.ContainsFunc(cs, func(c component) bool { return c.versioned }) {
 		major, minor, _ := strings.Cut(of.version, ".")
 		minor, _, _ = strings.Cut(minor, ".")
 		const version = "k8s.io/component-base/version."
@@ -288,23 +308,33 @@ func (c component) ldflags(of release) string {
 	return strings.Join(flags, " ")
 }
 
-// build compiles one component and moves it into place only when it is whole.
-func build(ctx context.Context, c component, of release, target, progress string) error {
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+// build compiles components of one module and moves them into place only when they are whole.
+func build(ctx context.Context, cs []component, of release, targets map[string]string) error {
+	var names, times, pkgs []string
+	for _, c := range cs {
+		names, times, pkgs = append(names, c.name), append(times, c.duration), append(pkgs, c.pkg)
+	}
+	named := strings.Join(names, ", ")
+	folder := filepath.Dir(targets[names[0]])
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	tmp := target + ".partial"
-	defer func() { _ = os.Remove(tmp) }()
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-modfile", c.modFile(of), "-tags", buildTag, "-ldflags", c.ldflags(of), "-o", tmp, c.pkg)
-	cmd.Dir = c.module
-	if c.module == "" {
+	tmp, err := os.MkdirTemp(folder, ".build-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	args := []string{"build", "-trimpath", "-modfile", cs[0].modFile(of), "-tags", buildTag, "-ldflags", ldflags(cs, of), "-o", tmp + string(filepath.Separator)}
+	cmd := exec.CommandContext(ctx, "go", append(args, pkgs...)...)
+	cmd.Dir = cs[0].module
+	if cmd.Dir == "" {
 		cmd.Dir = of.folder
 	}
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 
-	fmt.Fprintf(os.Stderr, "%s %s (%s on two cores) ", progress, c.name, c.duration)
+	fmt.Fprintf(os.Stderr, "%s (%s on two cores) ", named, strings.Join(times, ", "))
 	started := time.Now()
 	if err := cmd.Start(); err != nil {
 		return err
@@ -319,14 +349,19 @@ func build(ctx context.Context, c component, of release, target, progress string
 			fmt.Fprint(os.Stderr, ".")
 		case err := <-done:
 			if ctx.Err() != nil {
-				return fmt.Errorf("building %s: interrupted", c.name)
+				return fmt.Errorf("building %s: interrupted", named)
 			}
 			if err != nil {
 				fmt.Fprintln(os.Stderr, " failed")
-				return fmt.Errorf("building %s: %w\n%s", c.name, err, stderr.String())
+				return fmt.Errorf("building %s: %w\n%s", named, err, stderr.String())
 			}
 			fmt.Fprintf(os.Stderr, " done in %s\n", time.Since(started).Round(time.Second))
-			return os.Rename(tmp, target)
+			for _, c := range cs {
+				if err := os.Rename(filepath.Join(tmp, c.output()), targets[c.name]); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
 	}
 }
