@@ -15,9 +15,10 @@ FAULTS ?=
 # Flags for `make conformance`, for example CONFORMANCE="-runs 3".
 CONFORMANCE ?=
 
-# How many test packages `make test` runs at once on API servers. They wait more than they
-# compute, so it is more than there are processors.
-PARALLEL ?= 4
+# How many test packages `make test` runs at once on API servers, and how many tests of each.
+# They wait more than they compute, so it is more than there are processors; each has an API
+# server with half a gigabyte.
+PARALLEL ?= 3
 
 # The release of Kubernetes that the targets test, demo, dev, bench, faults, conformance and
 # controlplane take, for example K8S=1.36.3; without it the newest. An unknown one is
@@ -68,10 +69,10 @@ report = ls $(results)/*.json >/dev/null 2>&1 && $(GO) -C tools run ./testreport
 
 # Tests that need an API server are in test/e2e or have names that end so. The others need
 # none: `make check` sets no KUBEBUILDER_ASSETS. The packages with the former, and those
-# that draw random cases:
+# that draw random cases. What takes longest comes first.
 on_apiserver = OnARealAPIServer
 folders_with = $$(grep -rl --include='*_test.go' --exclude-dir=bin --exclude-dir=.git $(1) . | xargs -n1 dirname | sort -u | tr '\n' ' ')
-apiserver_packages = $(call folders_with,'^func Test.*$(on_apiserver)(') ./test/e2e/...
+apiserver_packages = ./test/e2e/... $(call folders_with,'^func Test.*$(on_apiserver)')
 drawing_packages = $(call folders_with,'"pgregory.net/rapid"')
 
 # Packages that `make test` runs under the race detector: those of whose tests this prints
@@ -201,7 +202,7 @@ properties: ## Properties with CHECKS random cases each (default 10000)
 apiserver: build ## Tests on a real API server
 	@for tool in helm kustomize; do $(deploy_tool) -n $$tool >/dev/null || exit 1; done
 	@$(with_control_plane); packages="$(apiserver_packages)"; echo "tests on an API server"; \
-	$(call gotest,$(or $(STAGE),apiserver),$$packages,-count=1 -p $(PARALLEL) -timeout 20m)
+	$(call gotest,$(or $(STAGE),apiserver),$$packages,-count=1 -p $(PARALLEL) -parallel $(PARALLEL) -timeout 20m)
 
 .PHONY: race-all
 race-all: build ## All tests under the race detector, on a real API server too; needs a C compiler

@@ -199,7 +199,6 @@ func testManifests(t *testing.T, e *env) {
 }
 
 func testManyPodDefaults(t *testing.T, e *env) {
-	t.Parallel()
 	const many = 10_000
 	name := e.namespace(t, "many")
 	createMany(t, e, name, many)

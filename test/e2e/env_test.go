@@ -58,7 +58,7 @@ func newEnv(t *testing.T, options ...sallyporttest.APIServerOption) *env {
 
 // TestSallyport runs everything against one API server. The subtests share it, and
 // each has namespaces and webhook configurations of its own. Those that
-// take longest run beside each other, after the others.
+// wait longest run beside each other, after the others.
 func TestSallyport(t *testing.T) {
 	t.Parallel()
 	// Without a list of disabled plugins ServiceAccount is on, as in any cluster:

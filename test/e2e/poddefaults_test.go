@@ -187,7 +187,6 @@ func testClusterPodDefaults(t *testing.T, e *env) {
 // testConsistent creates a PodDefault and a pod right after it, a thousand times, and
 // changes and deletes some. Several do so at a time: their pods share lists.
 func testConsistent(t *testing.T, e *env) {
-	t.Parallel()
 	name := e.namespace(t, "consistent")
 	e.serve(t, name, "--poddefault-freshness", poddefault.Consistent)
 	e.createSoon(t, envPodDefault(name, "first"), simplePod(name, "probe"), poddefault.Mark("first"))
