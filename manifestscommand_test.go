@@ -11,7 +11,6 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
-	"flag"
 	"io"
 	"math/big"
 	"os"
@@ -28,9 +27,8 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write what comes out to the files of testdata")
 
 // hatCRD serves the versions; the last one of them is stored.
 func hatCRD(versions ...string) *apiextensionsv1.CustomResourceDefinition {
@@ -116,7 +114,7 @@ func TestManifestsOfAnApplication(t *testing.T) {
 			}
 			got = strings.ReplaceAll(got, base64.StdEncoding.EncodeToString(bundle), "that of --ca-file")
 			path := filepath.Join("testdata", "manifests", name+".yaml")
-			if *update {
+			if golden.Update() {
 				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
 				}

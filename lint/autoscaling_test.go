@@ -3,16 +3,12 @@
 package lint
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
 
 func TestAnAutoscalerDecidesHowManyReplicasThereAre(t *testing.T) {
-	data, err := os.ReadFile("testdata/rules/workload-replicas/pass.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := example(t, "workload-replicas").File("pass.yaml")
 	scaler := func(target, bounds string) string {
 		return "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {namespace: hooks-system, name: more}\n" +
 			"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: " + target + "}, maxReplicas: 9" + bounds + "}\n"

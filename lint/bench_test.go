@@ -5,7 +5,6 @@ package lint
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"testing"
 )
 
@@ -67,10 +66,7 @@ func BenchmarkRun500Configurations(b *testing.B) {
 
 // BenchmarkRunOne is what a single small file takes: mostly the CEL environment.
 func BenchmarkRunOne(b *testing.B) {
-	data, err := os.ReadFile("testdata/rules/wedge-self/pass.yaml")
-	if err != nil {
-		b.Fatal(err)
-	}
+	data := example(b, "wedge-self").File("pass.yaml")
 	all := objects(b, "pass.yaml", data)
 	for b.Loop() {
 		in, err := ReadFiles(all)

@@ -5,10 +5,7 @@ package lint
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
-)
 
-var update = flag.Bool("update", false, "write what comes out to the files of testdata")
+	"github.com/sallyport-io/sallyport/internal/golden"
+)
 
 // then is the time that certificates of testdata are judged at.
 var then = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -54,30 +50,26 @@ func objects(t testing.TB, file string, data []byte) []Object {
 	return out
 }
 
-func inventory(t testing.TB, file string) *Inventory {
+// example is the archive of a rule: fail.yaml and want.txt, which says what is found there,
+// pass.yaml, and known.yaml.
+func example(t testing.TB, rule string) *golden.Archive {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := ReadFiles(objects(t, filepath.Base(file), data))
+	return golden.Open(t, filepath.Join("testdata", "rules", rule+".txtar"))
+}
+
+func inventory(t testing.TB, of *golden.Archive, file string) *Inventory {
+	t.Helper()
+	in, err := ReadFiles(objects(t, file, of.File(file)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return in
 }
 
-func known(t *testing.T, folder string) []Known {
+func known(t *testing.T, of *golden.Archive) []Known {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(folder, "known.yaml"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out []Known
-	if err := yaml.UnmarshalStrict(data, &out); err != nil {
+	if err := yaml.UnmarshalStrict(of.File("known.yaml"), &out); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -91,11 +83,11 @@ func TestEveryRuleHasAnExampleThatItIsAbout(t *testing.T) {
 			continue
 		}
 		t.Run(rule.ID, func(t *testing.T) {
-			folder := filepath.Join("testdata", "rules", rule.ID)
-			options := Options{Now: then, Rules: []string{rule.ID}, Known: known(t, folder), Resources: &Resources{ByGroup: map[string][]string{
+			archive := example(t, rule.ID)
+			options := Options{Now: then, Rules: []string{rule.ID}, Known: known(t, archive), Resources: &Resources{ByGroup: map[string][]string{
 				"": {"pods", "services"}, "apps": {"deployments"},
 			}}}
-			report := Run(inventory(t, filepath.Join(folder, "fail.yaml")), options)
+			report := Run(inventory(t, archive, "fail.yaml"), options)
 			var got strings.Builder
 			seen := map[Severity]bool{}
 			for _, f := range report.Findings {
@@ -105,25 +97,13 @@ func TestEveryRuleHasAnExampleThatItIsAbout(t *testing.T) {
 			for _, s := range report.Skipped {
 				fmt.Fprintf(&got, "not checked: %s %v\n", s.Reason, s.Objects)
 			}
-			golden := filepath.Join(folder, "want.txt")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			archive.Equal(t, "want.txt", got.String())
 			for _, severity := range Severities() {
 				if seen[severity] != slices.Contains(rule.Severities, severity) {
 					t.Errorf("findings of severity %s: %v, declared: %v", severity, seen[severity], rule.Severities)
 				}
 			}
-			if good := Run(inventory(t, filepath.Join(folder, "pass.yaml")), options); len(good.Findings) > 0 {
+			if good := Run(inventory(t, archive, "pass.yaml"), options); len(good.Findings) > 0 {
 				t.Errorf("it finds something where nothing is wrong: %+v", good.Findings)
 			}
 		})
@@ -150,13 +130,13 @@ func TestEveryRuleSaysWhatWhyAndWhatToDo(t *testing.T) {
 			t.Errorf("%s is explained as\n%s", rule.ID, explained)
 		}
 	}
-	folders, err := os.ReadDir("testdata/rules")
+	files, err := os.ReadDir("testdata/rules")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range folders {
-		if !seen[folder.Name()] {
-			t.Errorf("testdata/rules/%s belongs to no rule", folder.Name())
+	for _, file := range files {
+		if !seen[strings.TrimSuffix(file.Name(), ".txtar")] {
+			t.Errorf("testdata/rules/%s belongs to no rule", file.Name())
 		}
 	}
 }

@@ -3,7 +3,6 @@
 package lint
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -177,8 +176,8 @@ func TestRemediesFitTheFindings(t *testing.T) {
 		"review-versions":  {"names a version twice": "once"},
 		"static":           {"must use clientConfig.url": "127.0.0.1"},
 	} {
-		folder := filepath.Join("testdata", "rules", rule)
-		report := Run(inventory(t, filepath.Join(folder, "fail.yaml")), Options{Now: then, Rules: []string{rule}, Known: known(t, folder)})
+		archive := example(t, rule)
+		report := Run(inventory(t, archive, "fail.yaml"), Options{Now: then, Rules: []string{rule}, Known: known(t, archive)})
 		for text, want := range wants {
 			i := slices.IndexFunc(report.Findings, func(f Finding) bool { return strings.Contains(f.Message, text) })
 			if i < 0 {

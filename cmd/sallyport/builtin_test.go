@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/golden"
 )
 
 const top = "../.."
@@ -110,24 +111,21 @@ func checkSources(t *testing.T, name string) {
 // checkCases asks for an object and one result in each case.
 func checkCases(t *testing.T, name string) {
 	t.Helper()
-	cases, err := filepath.Glob(filepath.Join(top, "webhooks", name, "testdata", "*", "*.yaml"))
+	cases, err := filepath.Glob(filepath.Join(top, "webhooks", name, "testdata", "*.txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	folders := map[string]bool{}
-	for _, file := range cases {
-		folders[filepath.Dir(file)] = true
+	if len(cases) < 10 {
+		t.Errorf("there are %d cases", len(cases))
 	}
-	if len(folders) < 10 {
-		t.Errorf("there are %d cases", len(folders))
-	}
-	for folder := range folders {
-		there := func(name string) bool { _, err := os.Stat(filepath.Join(folder, name)); return err == nil }
-		if !there("object.yaml") && !there("pod.yaml") {
-			continue // of a test that is of another kind
+	for _, path := range cases {
+		archive := golden.Open(t, path)
+		there := func(name string) bool { return archive.File(name) != nil }
+		if !there("object.yaml") {
+			t.Errorf("%s: object.yaml is needed", path)
 		}
 		if there("want.yaml") == there("want.txt") {
-			t.Errorf("%s: one of want.yaml and want.txt is needed", folder)
+			t.Errorf("%s: one of want.yaml and want.txt is needed", path)
 		}
 	}
 }

@@ -8,24 +8,26 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-io/sallyport/internal/golden"
 )
 
-// TestDiffs runs every folder of testdata/diff: a pod and poddefaults.yaml go in,
+// TestDiffs runs every archive of testdata/diff: pod.yaml and poddefaults.yaml go in,
 // want.txt comes out, and want.color.txt with colours.
 func TestDiffs(t *testing.T) {
-	pods, err := filepath.Glob("testdata/diff/*/pod.yaml")
-	if err != nil || len(pods) == 0 {
+	paths, err := filepath.Glob("testdata/diff/*.txtar")
+	if err != nil || len(paths) == 0 {
 		t.Fatalf("no cases (%v)", err)
 	}
-	for _, pod := range pods {
-		folder := filepath.Dir(pod)
-		t.Run(strings.ReplaceAll(filepath.Base(folder), "-", " "), func(t *testing.T) {
-			args := []string{"review", "-f", pod, "--with", filepath.Join(folder, "poddefaults.yaml")}
+	for _, path := range paths {
+		t.Run(strings.ReplaceAll(strings.TrimSuffix(filepath.Base(path), ".txtar"), "-", " "), func(t *testing.T) {
+			archive := golden.Open(t, path)
+			args := []string{"review", "-f", file(t, "pod.yaml", string(archive.File("pod.yaml"))), "--with", file(t, "poddefaults.yaml", string(archive.File("poddefaults.yaml")))}
 			plain := sallyport(t, args...).wantOK(t)
-			equal(t, filepath.Join("diff", filepath.Base(folder), "want.txt"), plain)
+			archive.Equal(t, "want.txt", plain)
 
 			colored := sallyport(t, append(args, "--color", "always")...).wantOK(t)
-			equal(t, filepath.Join("diff", filepath.Base(folder), "want.color.txt"), colored)
+			archive.Equal(t, "want.color.txt", colored)
 			if without := regexp.MustCompile("\x1b\\[[0-9]*m").ReplaceAllString(colored, ""); without != plain {
 				t.Errorf("without its colours it is\n%s", without)
 			}

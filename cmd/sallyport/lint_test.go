@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/internal/golden"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/lint"
 	"github.com/sallyport-io/sallyport/registration"
@@ -294,11 +295,7 @@ func FuzzLint(f *testing.F) {
 	f.Add([]byte(goodHook + "---\n" + badHook + "...\n# x\n---\n{\"a\":1}{"))
 	f.Add([]byte("apiVersion: v1\nkind: List\nitems: [null, 1, {apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {a: b}}}]\n"))
 	for _, rule := range []string{"match-conditions", "loop", "ca-bundle", "static", "crd-client-config", "workload-network-policy", "workload-rbac-config"} {
-		data, err := os.ReadFile(filepath.Join("../../lint/testdata/rules", rule, "fail.yaml"))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
+		f.Add(golden.Open(f, filepath.Join("../../lint/testdata/rules", rule+".txtar")).File("fail.yaml"))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		parsed, documents, err := manifest.Parse("fuzz.yaml", data)

@@ -3,7 +3,6 @@
 package docs
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,10 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sallyport-io/sallyport/internal/golden"
 	"github.com/sallyport-io/sallyport/lint"
 )
-
-var update = flag.Bool("update", false, "write generated parts of documents anew")
 
 func TestTheReferenceOfRulesIsTheOneOfTheCode(t *testing.T) {
 	path := filepath.Join(root, "docs", "lint.md")
@@ -26,7 +24,7 @@ func TestTheReferenceOfRulesIsTheOneOfTheCode(t *testing.T) {
 	}
 	end := at + strings.Index(text[at:], "\n") + 1
 	want := text[:end] + lint.Reference()
-	if *update {
+	if golden.Update() {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -37,6 +37,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/sallyport-io/sallyport/internal/golden"
 	"github.com/sallyport-io/sallyport/internal/kubelettest"
 	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
@@ -477,10 +478,7 @@ func testLintOfCluster(t *testing.T, e *env) {
 // testLintAgrees holds the rule that says what the API server refuses to the API server.
 func testLintAgrees(t *testing.T, e *env) {
 	for file, refused := range map[string]bool{"fail.yaml": true, "pass.yaml": false} {
-		text, err := os.ReadFile("../../lint/testdata/rules/invalid/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := golden.Open(t, "../../lint/testdata/rules/invalid.txtar").File(file)
 		for i, document := range strings.Split(string(text), "---\n") {
 			object := &unstructured.Unstructured{}
 			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {

@@ -43,6 +43,8 @@ var allowed = map[string][]string{
 	"internal/replay":   {"admission", "conversion", "jsonpatch", "wire"},
 	"internal/workload": {"jsonpatch", "internal/manifest"},
 	"webhooks/":         {"admission", "jsonpatch", "api/", "webhooks/internal/"},
+	// What the webhooks' tests share replays requests.
+	"webhooks/internal/cases": {"admission", "jsonpatch", "internal/golden", "internal/replay"},
 	// What belongs to one webhook, and need not be there for it to work.
 	"webhooks/poddefault/": {"admission", "jsonpatch", "api/", "webhooks/poddefault", "webhooks/internal/"},
 	// No controller-runtime below it: see TestCloudKeepsToTheStackOfControllerManagers.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -444,12 +443,8 @@ func mustJSON(value any) string {
 // FuzzPod hands the webhook any valid JSON as a pod. What is admitted is not changed
 // again.
 func FuzzPod(f *testing.F) {
-	folders, err := filepath.Glob("testdata/*/object.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, path := range folders {
-		f.Add(cases.Request(f, filepath.Dir(path), podResource).Object.Raw)
+	for _, c := range cases.All(f) {
+		f.Add(c.Request(f, podResource).Object.Raw)
 	}
 	index := newIndex(f, []byte(oneDataset))
 	f.Fuzz(func(t *testing.T, raw []byte) {

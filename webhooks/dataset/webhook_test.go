@@ -4,7 +4,6 @@ package dataset
 
 import (
 	"bytes"
-	"flag"
 	"strings"
 	"testing"
 
@@ -13,8 +12,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/webhooks/internal/cases"
 )
-
-var _ = flag.Bool("update", false, "write what comes out to testdata/*/want.*")
 
 // newIndex holds the objects of a file.
 func newIndex(t testing.TB, cluster []byte) *Index {

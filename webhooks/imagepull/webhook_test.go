@@ -4,8 +4,6 @@ package imagepull
 
 import (
 	"bytes"
-	"flag"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,8 +17,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/webhooks/internal/cases"
 )
-
-var _ = flag.Bool("update", false, "write what comes out to testdata/*/want.*")
 
 func newWebhooks(t testing.TB, settings, _ []byte) []admission.Webhook {
 	t.Helper()
@@ -144,12 +140,8 @@ func TestWhatIsSetPasses(t *testing.T) {
 
 // FuzzPod hands both webhooks any valid JSON as a pod.
 func FuzzPod(f *testing.F) {
-	folders, err := filepath.Glob("testdata/*/object.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, path := range folders {
-		f.Add(cases.Request(f, filepath.Dir(path), podResource).Object.Raw)
+	for _, c := range cases.All(f) {
+		f.Add(c.Request(f, podResource).Object.Raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if !jsontext.Value(raw).IsValid() { // the wire lets nothing else through

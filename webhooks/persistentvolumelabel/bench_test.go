@@ -16,7 +16,7 @@ func BenchmarkHandle(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	req := cases.Request(b, "testdata/a-gce-disk-is-labelled", resource)
+	req := cases.Named(b, "a-gce-disk-is-labelled").Request(b, resource)
 	b.ReportAllocs()
 	for b.Loop() {
 		resp, err := webhooks[0].Handler.Handle(b.Context(), req)

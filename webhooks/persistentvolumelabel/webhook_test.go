@@ -5,9 +5,7 @@ package persistentvolumelabel
 import (
 	"context"
 	"errors"
-	"flag"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,8 +22,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/webhooks/internal/cases"
 )
-
-var _ = flag.Bool("update", false, "write what comes out to testdata/*/want.*")
 
 // cloud says of every volume the same. It is the cluster.yaml of a case.
 type cloud struct {
@@ -268,12 +264,8 @@ func asJSON(r *rapid.T, pv *corev1.PersistentVolume) string {
 
 // FuzzVolume hands the handler any valid JSON as a volume, and any text as labels.
 func FuzzVolume(f *testing.F) {
-	folders, err := filepath.Glob("testdata/*/object.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, path := range folders {
-		f.Add(cases.Request(f, filepath.Dir(path), resource).Object.Raw, corev1.LabelTopologyZone, "a__b")
+	for _, c := range cases.All(f) {
+		f.Add(c.Request(f, resource).Object.Raw, corev1.LabelTopologyZone, "a__b")
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, key, value string) {
 		if !jsontext.Value(raw).IsValid() { // the wire lets nothing else through

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cases"
 )
 
 // drawMany draws mostly few, and now and then as many as an API server takes.
@@ -88,9 +89,9 @@ func drawLarge(t *rapid.T) (pod []byte, objects []*kubeflowv1alpha1.PodDefault) 
 //
 // Cases are large, so there are few: a two hundredth of -rapid.checks, and five at least.
 func TestWhatAPodGetsIsBoundedWhateverIsDrawn(t *testing.T) {
-	cases := 5
+	draws := 5
 	if checks, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String()); err == nil {
-		cases = max(cases, checks/200)
+		draws = max(draws, checks/200)
 	}
 	type drawn struct {
 		pod     []byte
@@ -101,7 +102,7 @@ func TestWhatAPodGetsIsBoundedWhateverIsDrawn(t *testing.T) {
 		return drawn{pod, objects}
 	})
 	denied := 0
-	for seed := range cases {
+	for seed := range draws {
 		d := large.Example(seed)
 		index := indexOf(d.objects...)
 		var resp *admission.Response
@@ -118,12 +119,12 @@ func TestWhatAPodGetsIsBoundedWhateverIsDrawn(t *testing.T) {
 			}
 			continue
 		}
-		patched := apply(t, d.pod, resp)
-		if again := handleFrom(t, patched, index); again.Allowed && !bytes.Equal(apply(t, patched, again), patched) {
+		patched := cases.Apply(t, d.pod, resp)
+		if again := handleFrom(t, patched, index); again.Allowed && !bytes.Equal(cases.Apply(t, patched, again), patched) {
 			t.Errorf("case %d: a second pass changes it again", seed)
 		} else if !again.Allowed {
 			t.Errorf("case %d: a second pass denies it: %.1000s", seed, again.Status.Message)
 		}
 	}
-	t.Logf("%d of %d cases are denied", denied, cases)
+	t.Logf("%d of %d draws are denied", denied, draws)
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cases"
 )
 
 func TestObjectsThatNoPodCanHaveBothAreNotInConflict(t *testing.T) {
@@ -103,7 +104,7 @@ func TestExclusiveObjectsAreNeverAppliedTogether(t *testing.T) {
 					"metadata": map[string]any{"name": "p", "labels": labels}, "spec": map[string]any{"containers": []any{map[string]any{"name": "c"}}},
 				})
 				resp := handle(rapidTB{t, rt}, raw, pds...)
-				after := string(apply(rapidTB{t, rt}, raw, resp))
+				after := string(cases.Apply(rapidTB{t, rt}, raw, resp))
 				if resp.Allowed && strings.Contains(after, Mark("a")+`"`) && strings.Contains(after, Mark("b")+`"`) {
 					together = fmt.Sprint(labels)
 				}

@@ -4,35 +4,21 @@ package poddefault
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cases"
 )
 
 // FuzzMerge hands the handler any valid JSON as a pod, and any PodDefault. It must
 // not panic, its patch must apply, and what comes out must not change again.
 func FuzzMerge(f *testing.F) {
-	pods, err := filepath.Glob("testdata/*/pod.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, path := range pods {
-		folder := filepath.Dir(path)
-		pod, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		pds, err := os.ReadFile(filepath.Join(folder, "poddefaults.yaml"))
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, document := range splitYAML(f, pds) {
-			f.Add(toJSON(f, pod), toJSON(f, document))
+	for _, c := range cases.All(f) {
+		for _, document := range splitYAML(f, c.File("cluster.yaml")) {
+			f.Add(c.Request(f, podResource).Object.Raw, toJSON(f, document))
 		}
 	}
 	f.Fuzz(func(t *testing.T, pod, podDefault []byte) {

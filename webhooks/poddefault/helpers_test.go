@@ -10,7 +10,6 @@ import (
 	"slices"
 	"testing"
 
-	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,7 +19,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 const testNamespace = "team-a"
@@ -135,23 +133,6 @@ func handleFrom(t testing.TB, raw []byte, index *Index) *admission.Response {
 	return resp
 }
 
-// apply applies the response's patch with the library that the API server uses.
-func apply(t testing.TB, raw []byte, resp *admission.Response) []byte {
-	t.Helper()
-	if len(resp.Patch) == 0 {
-		return raw
-	}
-	patch, err := jsonpatchv4.DecodePatch(resp.Patch.AppendJSON(nil))
-	if err != nil {
-		t.Fatalf("the patch cannot be decoded: %v", err)
-	}
-	out, err := patch.Apply(raw)
-	if err != nil {
-		t.Fatalf("the patch does not apply: %v\n%s", err, resp.Patch.AppendJSON(nil))
-	}
-	return out
-}
-
 func readTestdata(t testing.TB, elements ...string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, elements...)...))
@@ -168,28 +149,4 @@ func toJSON(t testing.TB, data []byte) []byte {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// checkOrigins tells of origins that lead nowhere in the pod as patched, unless
-// they are of something that was removed.
-func checkOrigins(t testing.TB, after []byte, resp *admission.Response) {
-	t.Helper()
-	removed := map[string]bool{}
-	for _, op := range resp.Patch {
-		if op.Op == jsonpatch.Remove {
-			removed[op.Path] = true
-		}
-	}
-	for _, origin := range resp.Origins {
-		tokens, err := jsonpatch.SplitPointer(origin.Path)
-		if err != nil {
-			t.Errorf("origin: %v", err)
-		}
-		if _, ok := jsonpatch.Lookup(after, tokens...); !ok && !removed[origin.Path] {
-			t.Errorf("the origin %s (%s) leads nowhere", origin.Path, origin.Source)
-		}
-		if origin.Source == "" {
-			t.Errorf("the origin %s has no source", origin.Path)
-		}
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cases"
 )
 
 // TestWhatKubeflowAdmitsIsTheSameHere holds what docs/poddefault.md says of the differences
@@ -60,7 +61,7 @@ func TestWhatKubeflowAdmitsIsTheSameHere(t *testing.T) {
 			rt.Fatalf("denied: %s", resp.Status.Message)
 		}
 		got := &corev1.Pod{}
-		if err := json.Unmarshal(apply(tb, raw, resp), got); err != nil {
+		if err := json.Unmarshal(cases.Apply(tb, raw, resp), got); err != nil {
 			rt.Fatal(err)
 		}
 		delete(got.Annotations, DecisionsAnnotation)

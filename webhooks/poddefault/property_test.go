@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/internal/cases"
 )
 
 // The generators draw from few names, so that pods and PodDefaults collide often.
@@ -186,7 +187,7 @@ func TestPatchedPodIsTheIntendedOne(t *testing.T) {
 			return
 		}
 		got := &corev1.Pod{}
-		if err := json.Unmarshal(apply(tb, raw, resp), got); err != nil {
+		if err := json.Unmarshal(cases.Apply(tb, raw, resp), got); err != nil {
 			rt.Fatal(err)
 		}
 		delete(got.Annotations, DecisionsAnnotation)
@@ -214,8 +215,8 @@ func TestSecondPassIsEmpty(t *testing.T) {
 		if !resp.Allowed {
 			return
 		}
-		after := apply(tb, raw, resp)
-		checkOrigins(tb, after, resp)
+		after := cases.Apply(tb, raw, resp)
+		cases.CheckOrigins(tb, after, resp)
 		for name, again := range map[string][]byte{"as it is": after, "defaulted": defaulted(tb, after)} {
 			if resp := handleFrom(tb, again, index); !resp.Allowed || len(resp.Patch) > 0 {
 				rt.Fatalf("%s: %+v %s\nof %s", name, resp.Status, resp.Patch.AppendJSON(nil), again)
@@ -260,8 +261,8 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 		if resp.Allowed != other.Allowed {
 			rt.Fatalf("unknown fields changed the decision: %+v", other.Status)
 		}
-		want, wantUnknown := strip(tb, apply(tb, plain, resp))
-		got, gotUnknown := strip(tb, apply(tb, sprinkled, other))
+		want, wantUnknown := strip(tb, cases.Apply(tb, plain, resp))
+		got, gotUnknown := strip(tb, cases.Apply(tb, sprinkled, other))
 		if diff := cmp.Diff(want, got); diff != "" {
 			rt.Fatal(diff)
 		}
@@ -291,7 +292,7 @@ func TestThousandVariablesAreOneOperationAContainer(t *testing.T) {
 	if operations != 2 {
 		t.Errorf("%d operations", operations)
 	}
-	if after := apply(t, raw, resp); !bytes.Contains(after, []byte(`{"name":"OWN","x":1}`)) {
+	if after := cases.Apply(t, raw, resp); !bytes.Contains(after, []byte(`{"name":"OWN","x":1}`)) {
 		t.Error("the variable that was there was rewritten")
 	}
 }

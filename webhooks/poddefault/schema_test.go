@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/golden"
 )
 
 // TestGeneratedSchemas puts what a schema can say of the table of rules into the
@@ -39,7 +40,7 @@ func TestGeneratedSchemas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if *update {
+		if golden.Update() {
 			if err := os.WriteFile(file, out, 0o644); err != nil {
 				t.Fatal(err)
 			}

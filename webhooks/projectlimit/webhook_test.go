@@ -5,8 +5,6 @@ package projectlimit
 import (
 	"context"
 	"errors"
-	"flag"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +19,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/webhooks/internal/cases"
 )
-
-var _ = flag.Bool("update", false, "write what comes out to testdata/*/want.*")
 
 func newWebhooks(t testing.TB, settings, cluster []byte) []admission.Webhook {
 	t.Helper()
@@ -139,12 +135,8 @@ func TestANamespaceThatWasNotStampedIsRefused(t *testing.T) {
 // FuzzNamespace hands both webhooks any valid JSON as a namespace. What is admitted
 // names its requester, and is not changed again.
 func FuzzNamespace(f *testing.F) {
-	folders, err := filepath.Glob("testdata/*/object.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, path := range folders {
-		f.Add(cases.Request(f, filepath.Dir(path), namespaceResource).Object.Raw)
+	for _, c := range cases.All(f) {
+		f.Add(c.Request(f, namespaceResource).Object.Raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if !jsontext.Value(raw).IsValid() { // the wire lets nothing else through

@@ -3,8 +3,6 @@
 package servicetype
 
 import (
-	"flag"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,8 +17,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/webhooks/internal/cases"
 )
-
-var _ = flag.Bool("update", false, "write what comes out to testdata/*/want.*")
 
 func newWebhooks(t testing.TB, settings, _ []byte) []admission.Webhook {
 	t.Helper()
@@ -126,12 +122,8 @@ func TestAServiceMayStayWhatItIs(t *testing.T) {
 
 // FuzzService hands the handler any valid JSON as both objects of an update.
 func FuzzService(f *testing.F) {
-	folders, err := filepath.Glob("testdata/*/object.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, path := range folders {
-		raw := cases.Request(f, filepath.Dir(path), serviceResource)
+	for _, c := range cases.All(f) {
+		raw := c.Request(f, serviceResource)
 		f.Add(raw.Object.Raw, raw.OldObject.Raw)
 	}
 	f.Fuzz(func(t *testing.T, raw, old []byte) {

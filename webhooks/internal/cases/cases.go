@@ -1,114 +1,140 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cases runs the cases of a ready-made webhook: one folder of testdata each.
+// Package cases runs the cases of a ready-made webhook: one txtar archive of testdata each
+// (golang.org/x/tools/txtar), whose files are
 //
-//	object.yaml    the object that comes in; the deleted one for DELETE
-//	old.yaml       the object as it was: with it the request is an UPDATE
-//	request.yaml   what else the request says: an AdmissionRequest in part
 //	settings.yaml  the settings; without it they are the defaults
 //	cluster.yaml   what the webhook knows of the cluster, if it reads from one
+//	request.yaml   what else the request says: an AdmissionRequest in part
+//	old.yaml       the object as it was: with it the request is an UPDATE
+//	object.yaml    the object that comes in; the deleted one for DELETE
 //	want.yaml      the object that must come out, or
 //	want.txt       the message of the denial
 //
-// Webhooks whose rules cover the request are called in their order, each on what the
-// one before left, as the API server does.
+// Lines of either that begin with "# warning: " are the warnings. Requests are replayed as
+// the API server would have them, see package replay.
 package cases
 
 import (
 	"bytes"
 	"context"
-	"errors"
-	"flag"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/golden"
+	"github.com/sallyport-io/sallyport/internal/replay"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// Make makes the webhooks of a case. Settings and cluster are YAML, nil if the folder
-// has none.
+// Make makes the webhooks of a case. Settings and cluster are YAML, nil if the case has
+// none.
 type Make func(t testing.TB, settings, cluster []byte) []admission.Webhook
 
-// Run runs every folder of testdata. What is admitted is sent again: that must
-// change nothing. If update is set, it writes what comes out instead.
-func Run(t *testing.T, resource metav1.GroupVersionResource, newWebhooks Make) {
+// A Case is one archive.
+type Case struct {
+	*golden.Archive
+	Name string
+}
+
+// All are the cases of the package that is tested.
+func All(t testing.TB) []*Case {
 	t.Helper()
-	objects, err := filepath.Glob("testdata/*/object.yaml")
-	if err != nil || len(objects) == 0 {
+	paths, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(paths) == 0 {
 		t.Fatalf("no cases in testdata (%v)", err)
 	}
-	for _, path := range objects {
-		folder := filepath.Dir(path)
-		t.Run(strings.ReplaceAll(filepath.Base(folder), "-", " "), func(t *testing.T) {
-			run(t, folder, resource, newWebhooks)
+	all := make([]*Case, len(paths))
+	for i, path := range paths {
+		all[i] = open(t, path)
+	}
+	return all
+}
+
+// Named is one of them.
+func Named(t testing.TB, name string) *Case {
+	t.Helper()
+	return open(t, filepath.Join("testdata", name+".txtar"))
+}
+
+func open(t testing.TB, path string) *Case {
+	t.Helper()
+	return &Case{golden.Open(t, path), strings.TrimSuffix(filepath.Base(path), ".txtar")}
+}
+
+// Run runs every case. What is admitted is sent again: that must change nothing. The
+// webhooks that others make must answer alike. With -update it writes what comes out.
+func Run(t *testing.T, resource metav1.GroupVersionResource, webhooks Make, others ...Make) {
+	t.Helper()
+	for _, c := range All(t) {
+		t.Run(strings.ReplaceAll(c.Name, "-", " "), func(t *testing.T) {
+			out, denied := c.run(t, resource, webhooks)
+			for _, other := range others {
+				if got, _ := c.run(t, resource, other); got != out {
+					t.Errorf("other webhooks answer\n%s\nand not\n%s", got, out)
+				}
+			}
+			if denied {
+				c.Equal(t, "want.txt", out, "want.yaml")
+			} else {
+				c.Equal(t, "want.yaml", out, "want.txt")
+			}
 		})
 	}
 }
 
-func run(t *testing.T, folder string, resource metav1.GroupVersionResource, newWebhooks Make) {
-	req := Request(t, folder, resource)
-	webhooks := newWebhooks(t, read(t, folder, "settings.yaml"), read(t, folder, "cluster.yaml"))
+// run tells what comes out: the object, or why it is denied.
+func (c *Case) run(t *testing.T, resource metav1.GroupVersionResource, newWebhooks Make) (out string, isDenied bool) {
+	t.Helper()
+	req := c.Request(t, resource)
+	webhooks := newWebhooks(t, c.File("settings.yaml"), c.File("cluster.yaml"))
 	after, warnings, denied := Review(t, webhooks, req)
-	wanted, unwanted := "want.yaml", "want.txt"
-	var out []byte
-	if denied != nil {
-		wanted, unwanted = unwanted, wanted
-		out = []byte(denied.Message + "\n")
-	} else {
-		var err error
-		if out, err = yaml.JSONToYAML(after); err != nil {
-			t.Fatal(err)
-		}
-		again := req.DeepCopy()
-		if req.Operation != admissionv1.Delete {
-			again.Object.Raw = after
-		}
-		second, _, denied := Review(t, webhooks, again)
-		if denied != nil || !bytes.Equal(second, after) {
-			t.Errorf("the second pass is not empty: %+v\n%s", denied, second)
-		}
-	}
 	for _, warning := range warnings {
-		out = append([]byte("# warning: "+warning+"\n"), out...)
+		out += "# warning: " + warning + "\n"
 	}
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(filepath.Join(folder, wanted), out, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
+	if denied != nil {
+		return out + denied.Message + "\n", true
 	}
-	if read(t, folder, unwanted) != nil {
-		t.Errorf("the folder has a %s; what comes out is for %s", unwanted, wanted)
+	text, err := yaml.JSONToYAML(after)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if want := read(t, folder, wanted); !bytes.Equal(want, out) {
-		t.Errorf("%s: want\n%s\ngot\n%s", wanted, want, out)
+	again := req.DeepCopy()
+	if req.Operation != admissionv1.Delete {
+		again.Object.Raw = after
 	}
+	second, _, denied := Review(t, webhooks, again)
+	if denied != nil || !bytes.Equal(second, after) {
+		t.Errorf("the second pass is not empty: %+v\n%s", denied, second)
+	}
+	return out + string(text), false
 }
 
-// Request is the request that a folder describes.
-func Request(t testing.TB, folder string, resource metav1.GroupVersionResource) *admissionv1.AdmissionRequest {
+// Namespace is that of requests about objects that name none.
+const Namespace = "team-a"
+
+// ofCluster are resources of cases that are in no namespace.
+var ofCluster = map[string]bool{"namespaces": true, "persistentvolumes": true}
+
+// Request is the request that the case describes.
+func (c *Case) Request(t testing.TB, resource metav1.GroupVersionResource) *admissionv1.AdmissionRequest {
 	t.Helper()
 	req := &admissionv1.AdmissionRequest{
 		UID: "c8a5c4b2-0000-4000-8000-000000000001", Resource: resource, Operation: admissionv1.Create,
 	}
-	object := toJSON(t, read(t, folder, "object.yaml"))
-	old := read(t, folder, "old.yaml")
+	object := toJSON(t, c.File("object.yaml"))
+	old := c.File("old.yaml")
 	if old != nil {
 		req.Operation = admissionv1.Update
 	}
-	if more := read(t, folder, "request.yaml"); more != nil {
+	if more := c.File("request.yaml"); more != nil {
 		if err := yaml.UnmarshalStrict(more, req); err != nil {
 			t.Fatalf("request.yaml: %v", err)
 		}
@@ -118,6 +144,10 @@ func Request(t testing.TB, folder string, resource metav1.GroupVersionResource) 
 		req.Kind = metav1.GroupVersionKind(meta.GroupVersionKind())
 		req.Name, req.Namespace = meta.Name, meta.Namespace
 	}
+	if req.Namespace == "" && !ofCluster[resource.Resource] {
+		req.Namespace = Namespace
+	}
+	replay.Complete(req)
 	if req.Operation == admissionv1.Delete {
 		req.OldObject = runtime.RawExtension{Raw: object}
 		return req
@@ -129,42 +159,36 @@ func Request(t testing.TB, folder string, resource metav1.GroupVersionResource) 
 	return req
 }
 
-// Review sends a request through the webhooks that are for it. It returns the object
-// as it is then, or the denial.
+// Review replays a request. It returns the object as it is then, or the denial.
 func Review(t testing.TB, webhooks []admission.Webhook, req *admissionv1.AdmissionRequest) (after []byte, warnings []string, denied *metav1.Status) {
 	t.Helper()
-	req = req.DeepCopy()
-	object := &req.Object.Raw
-	if req.Operation == admissionv1.Delete {
-		object = &req.OldObject.Raw
+	result, err := replay.Review{Request: req.DeepCopy()}.Run(t.Context(), webhooks)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, webhook := range webhooks {
-		if !slices.ContainsFunc(webhook.Rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return covers(rule, req) }) {
-			continue
-		}
-		before := bytes.Clone(*object)
-		resp := Handle(t, webhook, req)
-		if !bytes.Equal(before, *object) {
-			t.Fatalf("webhook %s has changed the bytes of the request", webhook.Name)
-		}
-		warnings = append(warnings, resp.Warnings...)
-		if !resp.Allowed {
-			return nil, warnings, resp.Status
-		}
-		if webhook.Type == admission.TypeValidating && len(resp.Patch) > 0 {
-			t.Fatalf("the validating webhook %s sends a patch", webhook.Name)
-		}
-		if patched := Apply(t, *object, resp); len(resp.Patch) > 0 {
-			for _, origin := range resp.Origins {
-				tokens, err := jsonpatch.SplitPointer(origin.Path)
-				if _, there := jsonpatch.Lookup(patched, tokens...); err != nil || !there || origin.Source == "" {
-					t.Errorf("the origin %s (%q) leads nowhere", origin.Path, origin.Source)
-				}
-			}
-			*object = patched
+	for _, call := range result.Calls {
+		if call.Patch != nil {
+			CheckOrigins(t, call.After, call.Response)
 		}
 	}
-	return *object, warnings, nil
+	if result.Denied != nil {
+		return nil, result.Warnings, result.Denied
+	}
+	return result.After, result.Warnings, nil
+}
+
+// CheckOrigins reports origins that lead nowhere in the object as patched, unless they are
+// of something that was removed.
+func CheckOrigins(t testing.TB, after []byte, resp *admission.Response) {
+	t.Helper()
+	for _, origin := range resp.Origins {
+		tokens, err := jsonpatch.SplitPointer(origin.Path)
+		_, there := jsonpatch.Lookup(after, tokens...)
+		removed := slices.ContainsFunc(resp.Patch, func(op jsonpatch.Operation) bool { return op.Op == jsonpatch.Remove && op.Path == origin.Path })
+		if err != nil || !there && !removed || origin.Source == "" {
+			t.Errorf("the origin %s (%q) leads nowhere", origin.Path, origin.Source)
+		}
+	}
 }
 
 // Handle calls one webhook, which must not be at fault.
@@ -177,44 +201,17 @@ func Handle(t testing.TB, webhook admission.Webhook, req *admissionv1.AdmissionR
 	return resp
 }
 
-// Apply applies a patch with the library that the API server uses.
+// Apply applies the patch of a response.
 func Apply(t testing.TB, raw []byte, resp *admission.Response) []byte {
 	t.Helper()
 	if len(resp.Patch) == 0 {
 		return raw
 	}
-	encoded := resp.Patch.AppendJSON(nil)
-	patch, err := jsonpatchv4.DecodePatch(encoded)
-	if err != nil {
-		t.Fatalf("the patch cannot be decoded: %v", err)
-	}
-	out, err := patch.Apply(raw)
-	if err != nil {
-		t.Fatalf("the patch does not apply: %v\n%s", err, encoded)
-	}
-	return out
-}
-
-func covers(rule admissionregistrationv1.RuleWithOperations, req *admissionv1.AdmissionRequest) bool {
-	resource := req.Resource.Resource
-	if req.SubResource != "" {
-		resource += "/" + req.SubResource
-	}
-	return slices.Contains(rule.Operations, admissionregistrationv1.OperationType(req.Operation)) &&
-		slices.Contains(rule.APIGroups, req.Resource.Group) &&
-		slices.Contains(rule.APIVersions, req.Resource.Version) && slices.Contains(rule.Resources, resource)
-}
-
-func read(t testing.TB, folder, name string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(folder, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	out, err := replay.Apply(raw, resp.Patch.AppendJSON(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return data
+	return out
 }
 
 func toJSON(t testing.TB, data []byte) []byte {
