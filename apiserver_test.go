@@ -268,3 +268,61 @@ func TestControllersWithoutTheWebhooksOnARealAPIServer(t *testing.T) {
 		t.Errorf("webhooks are registered: %v", err)
 	}
 }
+
+// A configuration that the API server refuses, and refused from the start, makes the
+// server not ready, though it answers reviews; taken once, it is ready.
+func TestARefusedConfigurationIsNotReadyOnARealAPIServer(t *testing.T) {
+	client := sallyporttest.StartAPIServer(t)
+	good := mutating("a.pods.example.com")
+	bad := good
+	bad.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "typo", Expression: "object.metadata.nmae == 'a' &&"}}
+	var corrected atomic.Bool
+	changed := make(chan func(), 1)
+	app, err := sallyport.New("refused", sallyport.WithComponent(func(env sallyport.Environment) (sallyport.Component, error) {
+		changed <- env.Changed
+		return sallyport.Component{
+			Name: "definitions", Webhooks: []admission.Webhook{good},
+			Registered: func() []admission.Webhook {
+				if corrected.Load() {
+					return []admission.Webhook{good}
+				}
+				return []admission.Webhook{bad}
+			},
+		}, nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := app.DefaultSettings()
+	settings.Client, settings.Logger = client, slog.New(slog.DiscardHandler)
+	settings.LeaderElection.Enabled = false
+	address := fmt.Sprintf("127.0.0.1:%d", processtest.FreePort(t))
+	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", processtest.FreePort(t), address
+	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
+	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Serving.Port)
+	run(t, app, settings)
+
+	readyz := func(want int, part string) {
+		t.Helper()
+		for {
+			code, body := 0, ""
+			if resp, err := http.Get("http://" + address + "/readyz"); err == nil {
+				text, _ := io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+				code, body = resp.StatusCode, string(text)
+			}
+			if code == want && strings.Contains(body, part) {
+				return
+			}
+			select {
+			case <-t.Context().Done():
+				t.Fatalf("/readyz answers %d: %s", code, body)
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	readyz(http.StatusServiceUnavailable, "the API server refuses the webhook configurations")
+	corrected.Store(true)
+	(<-changed)()
+	readyz(http.StatusOK, "ok")
+}

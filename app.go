@@ -18,12 +18,15 @@ package sallyport
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/sallyport-io/sallyport/admission"
@@ -67,6 +70,7 @@ func New(name string, options ...Option) (*App, error) {
 		option(a)
 	}
 	a.checkWebhooks()
+	a.checkKinds()
 	a.checkConverters()
 	a.checkCRDs()
 	a.checkControllers()
@@ -94,6 +98,21 @@ func (a *App) checkWebhooks() {
 		}
 	}
 	a.mistakes = append(a.mistakes, collisions(a.webhooks)...)
+}
+
+// checkKinds compares what handlers read with their rules, by the schemes that are known.
+func (a *App) checkKinds() {
+	kinds := admission.KindsOf(clientscheme.Scheme)
+	for _, scheme := range append(slices.Clone(a.schemes), a.scheme) {
+		if scheme != nil {
+			maps.Copy(kinds, admission.KindsOf(scheme))
+		}
+	}
+	for _, webhook := range a.webhooks {
+		if err := webhook.ValidateKinds(kinds); err != nil {
+			a.mistakes = append(a.mistakes, err)
+		}
+	}
 }
 
 // reserved are the paths that the server answers itself.

@@ -50,6 +50,15 @@ func TestNewReportsEveryMistakeAtOnce(t *testing.T) {
 			admission.Validating("b.pods.example.com", podRules, admission.ValidateEach(admission.Checks[*corev1.Pod]{}), admission.AtPath("/same")),
 			mutating("probe.pods.example.com", admission.AtPath("/readyz")),
 			admission.Mutating("rules.pods.example.com", nil, nil),
+			mutating("services.pods.example.com", func(w *admission.Webhook) {
+				w.Rules = admission.Rules(corev1.SchemeGroupVersion.WithResource("services"))
+			}),
+			mutating("kind.pods.example.com", func(w *admission.Webhook) {
+				w.Rules = admission.Rules(corev1.SchemeGroupVersion.WithResource("Pod"))
+			}),
+			mutating("selector.pods.example.com", admission.WithObjectSelector(&metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}},
+			})),
 		),
 		sallyport.WithController("c", noController), sallyport.WithController("d", nil), sallyport.WithController("c", noController),
 		sallyport.WithTypes(nil),
@@ -67,6 +76,9 @@ func TestNewReportsEveryMistakeAtOnce(t *testing.T) {
 		`webhook "probe.pods.example.com": path: /readyz is the server's own`,
 		`webhook "rules.pods.example.com": rules: are missing`,
 		`webhook "rules.pods.example.com": handler: is missing`,
+		`webhook "services.pods.example.com": rules[0].resources: services are of kind Service, the handler reads v1.Pod: it would refuse each of them`,
+		`webhook "kind.pods.example.com": rules[0].resources: "Pod" is no resource`,
+		`webhook "selector.pods.example.com": objectSelector: "Like" is not a valid label selector operator`,
 		`two controllers have the name "c": the ones registered as number 1 and number 3`,
 		`controller "d": the function that sets it up is missing`,
 		"types: the scheme is missing",

@@ -161,7 +161,7 @@ func TestMistakesAboutConverters(t *testing.T) {
 	scheme := hats("v1", "v2")
 	good := conversion.HubAndSpokes[*hubHat](scheme)
 	atConvert := admission.Mutating("a.hats.example.com", admission.Rules(hat.WithVersion("v1").GroupVersion().WithResource("hats")),
-		admission.Mutate(func(context.Context, *hubHat) error { return nil }), admission.AtPath("/convert"))
+		admission.Mutate(func(context.Context, *hubHat) error { return nil }, admission.ForKind(hat.WithVersion("v1"))), admission.AtPath("/convert"))
 	for name, tc := range map[string]struct {
 		options []Option
 		want    string

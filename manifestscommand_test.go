@@ -55,7 +55,7 @@ func hatter(t *testing.T) *App {
 		WithScheme(hats("v1", "v2")),
 		WithConverters(conversion.HubAndSpokes[*hubHat](hats("v1", "v2"))),
 		WithWebhooks(admission.Mutating("default.hats.example.com", admission.Rules(hat.WithVersion("v2").GroupVersion().WithResource("hats")),
-			admission.Mutate(func(context.Context, *spokeHat) error { return nil }))),
+			admission.Mutate(func(context.Context, *spokeHat) error { return nil }, admission.ForKind(hat.WithVersion("v2"))))),
 		WithController("hats", func(manager.Manager) error { return nil }),
 		WithCRDs(hatCRD("v2", "v1"), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "caps.hats.example.com"}}),
 		WithPolicyRules(rbacv1.PolicyRule{APIGroups: []string{hat.Group}, Resources: []string{"hats"}, Verbs: []string{"list", "watch"}}),

@@ -20,6 +20,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
@@ -535,6 +537,44 @@ func TestPanicsPass(t *testing.T) {
 		}
 	}()
 	_, _ = admission.Validate(func(context.Context, *corev1.Pod) error { panic("boom") }).Handle(t.Context(), podRequest(admissionv1.Create))
+}
+
+func TestRulesAreComparedWithWhatTheHandlerReads(t *testing.T) {
+	kinds := admission.KindsOf(clientscheme.Scheme)
+	pods := admission.Validate(func(context.Context, *corev1.Pod) error { return nil })
+	deployments := admission.Validate(func(context.Context, *appsv1.Deployment) error { return nil })
+	trees := admission.Validate(func(context.Context, *unstructured.Unstructured) error { return nil })
+	exact := func(gvk schema.GroupVersionKind) admission.Handler {
+		return admission.Validate(func(context.Context, *unstructured.Unstructured) error { return nil }, admission.ForKind(gvk))
+	}
+	for _, tc := range []struct {
+		name             string
+		group, resources string
+		handler          admission.Handler
+		want             string // of the error; empty for none
+	}{
+		{"the same kind", "", "pods", pods, ""},
+		{"a sub-resource", "", "pods/eviction", pods, ""},
+		{"a wildcard", "", "*", pods, ""},
+		{"any group", "*", "pods", deployments, ""},
+		{"a resource that is not known", "example.com", "crontabs", pods, ""},
+		{"anything goes", "", "services", trees, ""},
+		{"an irregular plural", "networking.k8s.io", "networkpolicies", admission.Mutate(func(context.Context, *networkingv1.NetworkPolicy) error { return nil }), ""},
+		{"a plural like the singular", "", "endpoints", admission.Mutate(func(context.Context, *corev1.Endpoints) error { return nil }), ""}, //nolint:staticcheck // it is there
+		{"another kind", "", "pods,services", pods, "rules[0].resources: services are of kind Service, the handler reads v1.Pod"},
+		{"another kind in another group", "apps", "statefulsets", deployments, "statefulsets are of kind StatefulSet, the handler reads v1.Deployment"},
+		{"one of a chain", "", "pods", admission.Chain(trees, admission.Named("n", deployments)), "pods are of kind Pod, the handler reads v1.Deployment"},
+		{"another kind that is asked for", "", "pods", exact(corev1.SchemeGroupVersion.WithKind("Service")), "pods are of kind Pod, the handler reads v1 Service"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			rules := admission.Rules(schema.GroupVersionResource{Group: tc.group, Version: "v1"})
+			rules[0].Resources = strings.Split(tc.resources, ",")
+			err := admission.Validating("check.pods.example.com", rules, tc.handler).ValidateKinds(kinds)
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
 }
 
 func TestMistakesInHandlersAreReportedWithTheDefinition(t *testing.T) {

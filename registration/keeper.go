@@ -69,6 +69,9 @@ type half struct {
 	applied  bool
 	err      error // of the last pass
 	reported string
+	// refused is why the API server does not take an object; nil once it took all.
+	refused error
+	taken   bool // it did, at least once
 }
 
 // watched is an object with what shows it as it is in the cluster.
@@ -145,6 +148,22 @@ func (h *half) registered() error {
 	default:
 		return fmt.Errorf("%s are not written yet", h.what)
 	}
+}
+
+// Refused returns nil unless the API server refuses, as invalid, what this Keeper writes, and
+// never took it: then no webhook of that configuration is called, unless an earlier
+// version of it is there. It is fast and calls no API server.
+func (k *Keeper) Refused() error {
+	return errors.Join(k.configurations.refusal(), k.conversions.refusal())
+}
+
+func (h *half) refusal() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refused == nil {
+		return nil
+	}
+	return fmt.Errorf("the API server refuses the %s: %w", h.what, h.refused)
 }
 
 // Published returns the CA bundles, PEM, that the API server trusts now for what
@@ -352,6 +371,7 @@ func (k *Keeper) passHalf(ctx context.Context, h *half, full bool, build func(ca
 		k.options.Logger.Info("webhooks are not registered yet", "why", pending)
 	}
 	h.note(caBundle, pending != nil, errors.Join(total.err, pending))
+	h.noteRefusal(errs, pending != nil)
 	return total
 }
 
@@ -463,6 +483,20 @@ func (h *half) note(caBundle []byte, pending bool, err error) {
 		h.applied = false
 	case err == nil:
 		h.applied, h.written, h.reported = true, bytes.Clone(caBundle), ""
+	}
+}
+
+// noteRefusal keeps for Refused what of the errors of a pass says that an object is
+// invalid.
+func (h *half) noteRefusal(errs []error, pending bool) {
+	refused := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case len(errs) == 0 && !pending:
+		h.taken, h.refused = true, nil
+	case len(refused) > 0 && !h.taken:
+		h.refused = errors.Join(refused...)
 	}
 }
 

@@ -285,8 +285,21 @@ func testRefused(t *testing.T, config *rest.Config) {
 		err := k.keeper.Registered()
 		return err != nil && strings.Contains(err.Error(), "matchConditions")
 	})
+	if err := k.keeper.Refused(); err == nil || !strings.Contains(err.Error(), "the API server refuses the webhook configurations") {
+		t.Errorf("refused: %v", err)
+	}
 	k.define(webhook(admission.TypeMutating, "a.refused.example.com"))
 	k.registered()
+	if err := k.keeper.Refused(); err != nil {
+		t.Errorf("refused after the first success: %v", err)
+	}
+	refusals := func() int { return strings.Count(k.log.String(), "is invalid") }
+	before := refusals()
+	k.define(bad)
+	k.eventually("another refusal is logged", func() bool { return refusals() > before })
+	if err := k.keeper.Refused(); err != nil {
+		t.Errorf("refused while an earlier version is there: %v", err)
+	}
 
 	// Definitions that do not even build leave what is registered alone.
 	k.define(admission.Webhook{Name: "x"})

@@ -171,6 +171,11 @@ func (h *Host) guard(options *serving.Options) {
 		check("private-paths", h.private.ready, nil, true)
 	}
 	options.Checks = h.checks
+	if h.registrar.refused != nil {
+		// It is none of what reviews, and the registrar itself, wait for: calls that come
+		// because of an earlier registration are answered.
+		options.Checks = append(slices.Clone(h.checks), serving.Check{Name: "registration", Ready: h.registrar.refused})
+	}
 }
 
 // Server is the listener.

@@ -39,6 +39,8 @@ type registrar struct {
 	notify func()
 	// published are the CA bundles that clients are told now; nil if nobody here knows.
 	published func() ([][]byte, error)
+	// refused is why the API server takes none of it; nil if nobody here knows.
+	refused func() error
 	// paths are those that the API server calls now; nil if nobody here knows.
 	paths func() (paths []string, known bool)
 }
@@ -82,7 +84,7 @@ func (h *Host) newRegistrar(o *Registration, registry serving.Registry) error {
 		}
 		h.registrar = registrar{
 			run:    func(ctx context.Context) error { return run(keeper, ctx) },
-			notify: keeper.Notify, published: keeper.Published, paths: keeper.Paths,
+			notify: keeper.Notify, published: keeper.Published, refused: keeper.Refused, paths: keeper.Paths,
 		}
 	case registration.ModeManifest:
 		files, err := registration.NewFiles(registration.FilesOptions{
