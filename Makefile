@@ -286,11 +286,10 @@ definitions:
 	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*_*.yaml
 	@$(GO) test ./webhooks/poddefault -run GeneratedSchemas -update >/dev/null
 
-# docs/api.md, from the types and from the help of SALLYPORT.
-SALLYPORT ?= $(GO) run ./cmd/sallyport
+# docs/api.md, from the types.
 .PHONY: reference
 reference:
-	@$(SALLYPORT) serve --help | $(GO) -C tools run ./apireference $(CURDIR) > docs/api.md
+	@$(GO) -C tools run ./apireference $(CURDIR) > docs/api.md
 
 # What is generated is generated again, from a copy, unless nothing has changed since it was
 # found to be right. What unit tests generate, under -update, they compare themselves.
@@ -299,7 +298,7 @@ generated: build bin/.generated
 bin/.generated: $(shell find . \( -name .git -o -name bin \) -prune -o -type f -newer bin/.generated -print 2>/dev/null | grep -v ' ' | grep . || [ -e bin/.generated ] || echo Makefile)
 	@echo "make generate"; tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && trap 'exit 1' INT TERM && \
 	tar --exclude=./.git --exclude=./bin -cf - . | tar -xf - -C "$$tmp" && \
-	$(MAKE) --no-print-directory -C "$$tmp" definitions reference SALLYPORT=$(CURDIR)/bin/sallyport && \
+	$(MAKE) --no-print-directory -C "$$tmp" definitions reference && \
 	stale=$$(cd "$$tmp" && find . -type f | while read -r f; do cmp -s "$$f" "$(CURDIR)/$$f" || echo "$$f"; done) && \
 	{ [ -z "$$stale" ] || { echo "not up to date, run make generate:"; echo "$$stale"; exit 1; }; }
 	@touch $@

@@ -118,7 +118,7 @@ func (b *backend) seconds() int32 {
 		if !serves(c) {
 			continue
 		}
-		longest = 5 // the default of --webhook-timeout
+		longest = 5 // the default of registration.timeoutSeconds
 		if text, ok := argument(c, "webhook-timeout"); ok {
 			if n, err := strconv.ParseInt(text, 10, 32); err == nil {
 				longest = int32(n)
@@ -275,7 +275,7 @@ func (b *backend) drain() (time.Duration, bool) {
 		}
 	}
 	if serves(*container) {
-		return 95 * time.Second, true // the default of --drain-timeout
+		return 95 * time.Second, true // the default of serving.drainTimeout
 	}
 	if container.Lifecycle == nil || container.Lifecycle.PreStop == nil {
 		return 0, false

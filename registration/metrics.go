@@ -44,7 +44,7 @@ func newMetrics(registry prometheus.Registerer, registered, wanted, backstop fun
 	for _, c := range []prometheus.Collector{
 		m.applies, m.repairs, m.conflicts,
 		gauge("sallyport_registration_registered", "1 if the webhook configurations and the conversion stanzas are there with the current CA bundle, else 0.", registered),
-		gauge("sallyport_registration_backstop_wanted", "1 if a policy is to stand in for a webhook, by --guard or where the API server has such policies, else 0.", wanted),
+		gauge("sallyport_registration_backstop_wanted", "1 if a policy is to stand in for a webhook, by the setting guard or where the API server has such policies, else 0.", wanted),
 		gauge("sallyport_registration_backstop_in_force", "1 if a policy stands in for a webhook that fails open, else 0: it fails closed, or has no backstop.", backstop),
 	} {
 		if err := registry.Register(c); err != nil {

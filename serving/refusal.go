@@ -60,7 +60,7 @@ var (
 
 func tooLarge(limit int64) *refusal {
 	return &refusal{status: http.StatusRequestEntityTooLarge, reason: "body_size",
-		text: fmt.Sprintf("the body exceeds the limit of %d bytes (--max-body-bytes)", limit), structured: true}
+		text: fmt.Sprintf("the body exceeds the limit of %d bytes (maxBodyBytes)", limit), structured: true}
 }
 
 // asStatus is a metav1.Status with the text, which needs no quoting.

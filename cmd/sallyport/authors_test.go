@@ -33,13 +33,13 @@ func TestNothingButTheirFlagOpensTheWebhookForAuthors(t *testing.T) {
 		t.Errorf("printed%s", judging)
 	}
 	for _, mode := range []string{"warn", "off"} {
-		printed := sallyport(t, "manifests", "--part", "configurations", "--service", service, "--authorize-authors", mode).wantOK(t)
+		printed := sallyport(t, "manifests", "--part", "configurations", "--service", service, "--config", configured(t, "webhooks: [{name: poddefault, settings: {authorizeAuthors: '"+mode+"'}}]\n")).wantOK(t)
 		if _, judging, _ := strings.Cut(printed, "kind: ValidatingWebhookConfiguration"); !strings.Contains(judging, "failurePolicy: Ignore") {
 			t.Errorf("%s: printed%s", mode, judging)
 		}
 	}
-	sallyport(t, "manifests", "--part", "rbac", "--service", service, "--authorize-authors", "maybe").wantError(t, `--authorize-authors "maybe": choose enforce, warn or off`)
-	sallyport(t, "config", "check", file(t, "bad.yaml", configHead+"webhooks: [{name: poddefault, settings: {authorizeAuthors: maybe}}]\n")).wantError(t, `authorizeAuthors: "maybe": choose enforce, warn or off`)
+	sallyport(t, "manifests", "--part", "rbac", "--service", service, "--authorize-authors", "warn").wantError(t, "--authorize-authors is gone: use settings.authorizeAuthors of the webhook poddefault in the file that --config names")
+	sallyport(t, "config", "check", file(t, "bad.yaml", configHead+"webhooks: [{name: poddefault, settings: {authorizeAuthors: maybe}}]\n")).wantError(t, `webhooks[0].settings.authorizeAuthors: Unsupported value: "maybe": supported values: "enforce", "warn", "off"`)
 }
 
 func TestRightsFollowFromWhatRuns(t *testing.T) {
@@ -59,7 +59,7 @@ func TestRightsFollowFromWhatRuns(t *testing.T) {
 	if got := resources(); !strings.Contains(got, "create subjectaccessreviews") || !strings.Contains(got, "patch poddefaults/status") {
 		t.Errorf("by default:\n%s", got)
 	}
-	if got := resources("--authorize-authors", "off"); strings.Contains(got, "subjectaccessreviews") {
+	if got := resources("--config", configured(t, "webhooks: [{name: poddefault, settings: {authorizeAuthors: 'off'}}]\n")); strings.Contains(got, "subjectaccessreviews") {
 		t.Errorf("with nobody asked:\n%s", got)
 	}
 	for _, args := range [][]string{{"--controllers=-" + status.Name}, {"--controllers="}, {"--webhooks", "imagepull"}} {
@@ -67,7 +67,7 @@ func TestRightsFollowFromWhatRuns(t *testing.T) {
 			t.Errorf("with %v:\n%s", args, got)
 		}
 	}
-	sallyport(t, "manifests", "--part", "rbac", "--service", service, "--controllers", "poddefault").wantError(t, `--controllers: there is no "poddefault"; choose among poddefault-status`)
+	sallyport(t, "manifests", "--part", "rbac", "--service", service, "--controllers", "poddefault").wantError(t, `--controllers: Invalid value: ["poddefault"]: there is no "poddefault"; choose among poddefault-status`)
 }
 
 func TestReviewJudgesPodDefaults(t *testing.T) {

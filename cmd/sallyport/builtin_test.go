@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/golden"
+	"github.com/sallyport-io/sallyport/internal/server"
 )
 
 const top = "../.."
@@ -39,38 +40,38 @@ func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 			folders = append(folders, entry.Name())
 		}
 	}
-	all := append(builtins(), elsewhere()...)
+	here := server.Builtins()
+	all := append(here, server.HostedByOthers()...)
 	var listed []string
 	for _, b := range all {
-		listed = append(listed, b.name)
+		listed = append(listed, b.Name)
 	}
 	slices.Sort(listed)
 	if diff := cmp.Diff(folders, listed); diff != "" {
 		t.Errorf("folders of webhooks/ and what is listed (-folders +list):\n%s", diff)
 	}
 	overview := readTop(t, "webhooks", "README.md")
-	settings := defaultBuiltinSettings()
-	for _, b := range all {
-		t.Run(b.name, func(t *testing.T) {
-			if !strings.Contains(overview, "]("+b.name+") |") || !strings.Contains(overview, "](../"+b.docs+")") {
+	for i, b := range all {
+		t.Run(b.Name, func(t *testing.T) {
+			if !strings.Contains(overview, "]("+b.Name+") |") || !strings.Contains(overview, "](../"+b.Docs+")") {
 				t.Error("webhooks/README.md has no row for it, or another page")
 			}
-			checkSources(t, b.name)
-			checkCases(t, b.name)
-			page := readTop(t, b.docs)
-			webhooks, err := b.webhooks(&settings, noSources())
+			checkSources(t, b.Name)
+			checkCases(t, b.Name)
+			page := readTop(t, b.Docs)
+			webhooks, err := b.Default()
 			if err != nil || len(webhooks) == 0 {
 				t.Fatalf("the default settings define %d webhooks: %v", len(webhooks), err)
 			}
 			for _, webhook := range webhooks {
-				if settings.of(b.name) == nil { // hosted elsewhere, where its handler is
+				if i >= len(here) { // hosted by another program, where its handler is
 					webhook.Handler = admission.HandlerFunc(nil)
 				}
 				if err := webhook.Validate(); err != nil {
 					t.Error(err)
 				}
-				if !strings.HasSuffix(webhook.Name, b.name+".sallyport.io") || !strings.Contains(page, "`"+webhook.Name+"`") && !strings.Contains(page, `"`+webhook.Name+`"`) {
-					t.Errorf("%s: the name does not end in the folder's, or %s does not tell it", webhook.Name, b.docs)
+				if !strings.HasSuffix(webhook.Name, b.Name+".sallyport.io") || !strings.Contains(page, "`"+webhook.Name+"`") && !strings.Contains(page, `"`+webhook.Name+`"`) {
+					t.Errorf("%s: the name does not end in the folder's, or %s does not tell it", webhook.Name, b.Docs)
 				}
 			}
 		})

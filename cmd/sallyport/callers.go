@@ -15,33 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	frontdoor "github.com/sallyport-io/sallyport"
-	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving/delegated"
 )
 
 // callerManifests are what is installed so that only the API server can call.
 type callerManifests struct {
-	authentication string
-	metrics        string // who may read them
-	networkPolicy  bool
-	cidrs          []string
-	metricsFrom    string
-	podSelector    string
+	networkPolicy bool
+	cidrs         []string
+	metricsFrom   string
+	podSelector   string
 }
-
-var authentications = []string{frontdoor.AuthenticationNone, frontdoor.AuthenticationClientCA, authenticationDelegated}
-
-var metricsAuthentications = []string{frontdoor.AuthenticationNone, authenticationDelegated}
 
 func (c *callerManifests) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&c.authentication, "authentication", frontdoor.AuthenticationNone,
-		"`who` may call admission webhooks, as serve is told; delegated needs rights to ask the API server")
-	flags.StringVar(&c.metrics, "metrics-authentication", frontdoor.AuthenticationNone,
-		"`who` may read /metrics, as serve is told; delegated needs rights to ask the API server")
-	cli.CompleteChoices(cmd, "metrics-authentication", metricsAuthentications)
 	flags.BoolVar(&c.networkPolicy, "network-policy", true,
 		"print a NetworkPolicy with --part workload, and with any other part if this flag is given")
 	flags.StringSliceVar(&c.cidrs, "api-server-cidrs", nil,
@@ -50,14 +38,10 @@ func (c *callerManifests) addFlags(cmd *cobra.Command) {
 		"in the NetworkPolicy: label `selector` of the namespaces whose pods may read metrics; empty for none")
 	flags.StringVar(&c.podSelector, "pod-selector", "",
 		"in the NetworkPolicy: label `selector` of the server's pods; empty for those of --part workload")
-	cli.CompleteChoices(cmd, "authentication", authentications)
 }
 
 func (c *callerManifests) validate() error {
-	errs := []error{
-		cli.Choice("authentication", c.authentication, authentications),
-		cli.Choice("metrics-authentication", c.metrics, metricsAuthentications),
-	}
+	var errs []error
 	if !c.networkPolicy && len(c.cidrs) > 0 {
 		errs = append(errs, errors.New("--api-server-cidrs: of no use with --network-policy=false"))
 	}
@@ -78,8 +62,9 @@ func (c *callerManifests) validate() error {
 // rights let the server ask the API server who calls, and are what a caller needs:
 // the ClusterRole ending in "-caller" is for the user as whom the API server calls,
 // and is bound by whoever has said which one that is.
-func (c *callerManifests) rights(config registration.Config, serviceAccount string, webhooks builtinSelection, settings *builtinSettings) ([]runtime.Object, error) {
-	if c.authentication != authenticationDelegated && c.metrics != authenticationDelegated {
+func (c *callerManifests) rights(config registration.Config, serviceAccount string, of *server.Config) ([]runtime.Object, error) {
+	calls, metrics := of.Authentication.Mode == server.AuthenticationDelegated, of.Authentication.Metrics == server.AuthenticationDelegated
+	if !calls && !metrics {
 		return nil, nil
 	}
 	kind := func(kind string) metav1.TypeMeta {
@@ -98,14 +83,14 @@ func (c *callerManifests) rights(config registration.Config, serviceAccount stri
 		}
 	}
 	var objects []runtime.Object
-	if c.authentication == authenticationDelegated {
-		paths, err := webhooks.paths(settings)
+	if calls {
+		paths, err := of.Paths()
 		if err != nil {
 			return nil, err
 		}
 		objects = append(objects, role("-caller", delegated.Verb, paths...))
 	}
-	if c.metrics == authenticationDelegated {
+	if metrics {
 		objects = append(objects, role("-metrics-reader", delegated.MetricsVerb, "/metrics"))
 	}
 	if config.Endpoint.Service == nil {
@@ -121,27 +106,6 @@ func (c *callerManifests) rights(config registration.Config, serviceAccount stri
 			TypeMeta: kind("RoleBinding"), ObjectMeta: meta(metav1.NamespaceSystem, "-authentication-reader"), Subjects: subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
 		}), nil
-}
-
-// paths are those of the webhooks that serve has, whatever settings of their own they have.
-func (s builtinSelection) paths(configured *builtinSettings) ([]string, error) {
-	settings := defaultBuiltinSettings()
-	settings.entries = configured.entries
-	for _, b := range s.enabled() {
-		if b.widen != nil {
-			b.widen(&settings)
-		}
-	}
-	webhooks, err := s.define(&settings, noSources())
-	if err != nil {
-		return nil, err
-	}
-	var paths []string
-	for _, webhook := range webhooks {
-		paths = append(paths, webhook.Path)
-	}
-	slices.Sort(paths)
-	return paths, nil
 }
 
 // policy lets the API servers reach the webhooks, or everybody if their addresses are

@@ -13,6 +13,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/server"
 )
 
 // certificatesOptions say which authority, in which cluster.
@@ -42,7 +43,8 @@ func newCertificatesCommand() *cobra.Command {
 }
 
 func newCertificatesOptions() certificatesOptions {
-	return certificatesOptions{certificates: certificateSettings(), registration: registrationSettings()}
+	defaults := server.Default()
+	return certificatesOptions{certificates: defaults.AppCertificate(), registration: defaults.AppRegistration()}
 }
 
 // addFlags adds the flags that say which authority.

@@ -30,7 +30,7 @@ func newCertificatesRotateCommand() *cobra.Command {
 		Short: "Replace the authority by a new one, without an interruption",
 		Long: "Rotate asks the server that leads to replace the authority. It publishes a new one beside the one\n" +
 			"that signs, lets the new one sign once everybody trusts it, and then drops the old one. That takes\n" +
-			"a little more than twice the server's --ca-propagation.",
+			"a little more than twice certificate.caPropagation of the server.",
 		Example: "  sallyport certificates rotate --service sallyport-system/sallyport --wait",
 		Args:    noArguments("everything is said by flags"),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -199,9 +199,9 @@ func (s *certificatesStatus) waitsFor() string {
 	case s.Phase == certificate.PhasePublishing:
 		return "the leader to see that all CA bundles hold the next authority"
 	case s.Phase == certificate.PhasePropagating:
-		return "all API servers to see the next authority (--ca-propagation)"
+		return "all API servers to see the next authority (certificate.caPropagation)"
 	default:
-		return "all replicas to serve certificates of the new authority (--ca-propagation)"
+		return "all replicas to serve certificates of the new authority (certificate.caPropagation)"
 	}
 }
 

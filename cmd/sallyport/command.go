@@ -3,9 +3,14 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sallyport-io/sallyport/internal/server"
 )
 
 func newCommand() *cobra.Command {
@@ -30,6 +35,10 @@ func newCommand() *cobra.Command {
 	cmd.SetUsageFunc(printUsage)
 	cmd.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) && cmd.Flags().Lookup("config") != nil {
+			err = cmp.Or(server.RemovedFlag(unknown.GetSpecifiedName()), err)
+		}
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	cmd.AddCommand(newServeCommand(), newReviewCommand(), newExplainCommand(), newDiffCommand(), newPreviewCommand(), newManifestsCommand(), newWebhooksCommand(), newConfigCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())

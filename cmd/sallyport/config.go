@@ -5,18 +5,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	frontdoor "github.com/sallyport-io/sallyport"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/server"
 )
 
 func newConfigCommand() *cobra.Command {
@@ -24,7 +19,7 @@ func newConfigCommand() *cobra.Command {
 		Use:   "config",
 		Short: "Check, print and describe the file that configures serve",
 		Long: "Config is about the file of 'sallyport serve --config', a SallyportConfiguration of\n" +
-			configv1alpha1.APIVersion + ". A field that is absent has the default of its flag.",
+			configv1alpha1.APIVersion + ". A field that is absent has its default.",
 		Args: noArguments("choose a command"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -35,8 +30,8 @@ func newConfigCommand() *cobra.Command {
 func newConfigCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
-		Short: "Report every mistake in a configuration",
-		Long: "Check reads a configuration as serve does, and reports every mistake with its line. Nothing is\n" +
+		Short: "Report every problem in a configuration",
+		Long: "Check reads a configuration as serve does, and reports every problem with its line. Nothing is\n" +
 			"reached over the network. Exit status: 0 if there is none, 1 otherwise.",
 		Example:           "  sallyport config check sallyport.yaml",
 		Args:              oneFile,
@@ -104,85 +99,26 @@ func completeConfig(_ *cobra.Command, args []string, _ string) ([]string, cobra.
 // effectiveConfig is what serve makes of a file and no flags; of nothing if the path
 // is empty.
 func effectiveConfig(path string) (*configv1alpha1.SallyportConfiguration, error) {
-	cmd, o, app := newServe()
-	if app == nil {
-		return nil, cmd.RunE(cmd, nil)
-	}
-	o.settings.Client = &rest.Config{} // how to reach the API server is not asked here
-	o.config, o.endpointLater = path, true
-	if err := o.prepare(cmd, app); err != nil {
+	config, err := server.Load(path, nil, "registration.service") // which flags may say
+	if err != nil {
 		return nil, err
 	}
-	out := &configv1alpha1.SallyportConfiguration{TypeMeta: metav1.TypeMeta{APIVersion: configv1alpha1.APIVersion, Kind: configv1alpha1.Kind}}
-	if err := fromFlags(cmd.Flags(), reflect.ValueOf(out).Elem()); err != nil {
-		return nil, err
-	}
-	for _, b := range builtins() {
-		entry := configv1alpha1.Webhook{Name: b.name}
-		if given := o.builtin.entry(b.name); given != nil {
-			entry = *given
-		}
-		enabled := o.webhooks.has(b.name)
-		entry.Enabled = &enabled
-		var err error
-		if entry.Settings, err = json.Marshal(o.builtin.of(b.name)); err != nil {
-			return nil, err
-		}
-		out.Webhooks = append(out.Webhooks, entry)
-	}
-	return out, nil
+	return config.Complete()
 }
 
-// fromFlags sets every field to the value that its flag has. A text that is empty by
-// default is left out.
-func fromFlags(flags *pflag.FlagSet, into reflect.Value) error {
-	for _, field := range reflect.VisibleFields(into.Type()) {
-		value := into.FieldByIndex(field.Index)
-		name := field.Tag.Get("flag")
-		if name == "" {
-			if field.Type.Kind() == reflect.Struct && !field.Anonymous {
-				if err := fromFlags(flags, value); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		flag := flags.Lookup(name)
-		if flag == nil {
-			return fmt.Errorf("the field %s has no flag --%s", field.Name, name)
-		}
-		if err := fromFlag(flag, value); err != nil {
-			return fmt.Errorf("--%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func fromFlag(flag *pflag.Flag, into reflect.Value) error {
-	text := flag.Value.String()
-	switch v := into.Interface().(type) {
-	case []string:
-		list, ok := flag.Value.(pflag.SliceValue)
-		if !ok {
-			return fmt.Errorf("it is no list")
-		}
-		into.Set(reflect.ValueOf(append([]string{}, list.GetSlice()...)))
-		return nil
-	case *string:
-		if text != "" || flag.DefValue != "" {
-			into.Set(reflect.ValueOf(&text))
-		}
-		return nil
-	case *metav1.Duration:
-		d, err := time.ParseDuration(text)
-		into.Set(reflect.ValueOf(&metav1.Duration{Duration: d}))
-		return err
-	default:
-		if text == frontdoor.PrivatePathsAuto { // what holds if the field is left out
-			return nil
-		}
-		pointer := reflect.New(reflect.TypeOf(v).Elem())
-		into.Set(pointer)
-		return json.Unmarshal([]byte(text), pointer.Interface())
+func newConfigSchemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of a configuration",
+		Long: "Schema prints a JSON Schema (draft 7) of the configuration, for editors and for tools that check files\n" +
+			"before they are used. The chart checks its value config by the same schema. What no schema can say,\n" +
+			"'sallyport config check' does.",
+		Example: "  sallyport config schema > sallyport.schema.json",
+		Args:    noArguments("there is one schema for all configurations"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			encoder := json.NewEncoder(cmd.OutOrStdout())
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(server.FileSchema())
+		},
 	}
 }

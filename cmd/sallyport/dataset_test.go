@@ -9,12 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
-
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
 
 const datasetObjects = `apiVersion: v1
@@ -99,34 +95,7 @@ func TestReviewSaysWhyAPodGoesToItsDatasets(t *testing.T) {
 
 func TestAProfileThatIsWrongIsFoundWithItsPlace(t *testing.T) {
 	config := file(t, "sallyport.yaml", configHead+"webhooks:\n- name: dataset\n  settings:\n    pluginsProfile: |\n      plugins: {serverful: {withDataset: [Nope]}}\n    requiredSemantics: xor\n")
-	sallyport(t, "config", "check", config).wantError(t, "sallyport.yaml:6", `there is no plugin "Nope"`, `requiredSemantics: "xor": choose and or or`)
-}
-
-// TestAConfigurationWaitsForItsProfile is that one which names a ConfigMap does not count
-// before that was read, which is never, as no API server answers.
-func TestAConfigurationWaitsForItsProfile(t *testing.T) {
-	r := startLive(t, "webhooks: [{name: imagepull}]\n")
-	settings := defaultBuiltinSettings()
-	settings.dataset.PluginsProfileConfigMap = "fluid-system/webhook-plugins"
-	for _, b := range r.builtins {
-		if b.name != "dataset" {
-			continue
-		}
-		state, err := b.next(builtinSelection{"dataset"}, &settings)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := *b.watch
-		w.ready = func() error { return nil } // all else
-		b.watch = &w
-		if err := b.ready(state); err == nil || !strings.Contains(err.Error(), "ConfigMap fluid-system/webhook-plugins with the profile of plugins: it is not read yet") {
-			t.Errorf("it is ready: %v", err)
-		}
-		settings.dataset.Disabled = true
-		if err := b.ready(state); err != nil {
-			t.Errorf("a webhook that is disabled waits: %v", err)
-		}
-	}
+	sallyport(t, "config", "check", config).wantError(t, "sallyport.yaml:6", `there is no plugin "Nope"`, `requiredSemantics: Unsupported value: "xor": supported values: "and", "or"`)
 }
 
 // TestWhatIsPrintedForAProfileInAConfigMapIsEnough is that manifests needs no profile, grants
@@ -164,29 +133,6 @@ func TestReviewReadsTheProfileOfAConfigMap(t *testing.T) {
 	profile := file(t, "profile.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: webhook-plugins, namespace: fluid-system}\ndata: {pluginsProfile: 'plugins: {serverful: {withDataset: [DatasetUsageInjector]}}'}\n")
 	if got := sallyportWith(t, datasetPod, append(args, "--with", profile)...); got.status != exitOK || !strings.Contains(got.stdout, "datasets-in-use") || strings.Contains(got.stdout, "nodeAffinity") {
 		t.Errorf("status %d, stdout:\n%s\nstderr:\n%s", got.status, got.stdout, got.stderr)
-	}
-}
-
-func TestPluginsAreCountedByOutcome(t *testing.T) {
-	metrics := prometheus.NewRegistry()
-	observe, err := observePlugins(metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
-	observe("FuseSidecar", dataset.OutcomeRefused)
-	if n, err := testutil.GatherAndCount(metrics, "sallyport_dataset_plugins_total"); err != nil || n != len(dataset.PluginNames())*len(dataset.Outcomes()) {
-		t.Errorf("%d series, %v", n, err)
-	}
-	all, err := metrics.Gather()
-	if err != nil || len(all) != 1 {
-		t.Fatalf("%v, %v", all, err)
-	}
-	total := 0.0
-	for _, metric := range all[0].GetMetric() {
-		total += metric.GetCounter().GetValue()
-	}
-	if total != 1 {
-		t.Errorf("%v pods were counted", total)
 	}
 }
 

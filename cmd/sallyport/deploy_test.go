@@ -17,6 +17,7 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/internal/golden"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
@@ -30,10 +31,9 @@ const (
 
 // kubeflowFlags are what serve and manifests are told there.
 var kubeflowFlags = []string{
-	"--poddefault-freshness", "Consistent", // as if PodDefaults were listed for each pod, which the old component does
-	"--authorize-authors", "warn", // whoever has written PodDefaults there goes on to
+	"--config", "testdata/kubeflow.yaml",
 	"--service", kubeflowService, "--configuration-name", "poddefaults-webhook-mutating-webhook-configuration",
-	"--service-account", "poddefaults-webhook-service-account", "--own-pods", "app=poddefaults", "--shared-namespace",
+	"--service-account", "poddefaults-webhook-service-account",
 	"--namespace-selector", "app.kubernetes.io/part-of=kubeflow-profile",
 }
 
@@ -134,21 +134,23 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 		Webhooks: map[string][]rbacv1.PolicyRule{}, Paths: map[string][]string{},
 		Registration: registration.PolicyRules("NAME"), Backstop: registration.BackstopPolicyRules("NAME"), Owner: registration.OwnerPolicyRules("NAME"), Events: registration.EventPolicyRules(),
 	}
-	settings, controllers := defaultBuiltinSettings(), controllerSelection{"*"}
-	for _, b := range builtins() {
-		selection := builtinSelection{b.name}
-		rights.Webhooks[b.name] = append([]rbacv1.PolicyRule{}, distinct(selection.rights(&settings), controllers.rights(selection))...)
-		paths, err := selection.paths(&settings)
+	for _, name := range server.Names() {
+		config := server.Default()
+		if err := config.Select(name); err != nil {
+			t.Fatal(err)
+		}
+		rights.Webhooks[name] = append([]rbacv1.PolicyRule{}, config.Rights()...)
+		paths, err := config.Paths()
 		if err != nil {
 			t.Fatal(err)
 		}
-		rights.Paths[b.name] = paths
+		rights.Paths[name] = paths
 	}
 	all := frontdoor.Rights{
 		Registration:   frontdoor.RegistrationSettings{Mode: registration.ModeNone, Name: "NAME", Service: "NAMESPACE/SERVICE"},
 		Certificate:    frontdoor.CertificateSettings{Source: frontdoor.SourceAuthority, Secret: "NAMESPACE/SECRET"},
 		LeaderElection: frontdoor.LeaderElectionSettings{Enabled: true}, ServiceAccount: "ACCOUNT",
-		ComponentsOf: applicationName,
+		ComponentsOf: server.Name,
 	}
 	for _, object := range all.Objects() {
 		if role, ok := object.(*rbacv1.Role); ok {
@@ -201,16 +203,17 @@ func TestEveryValueOfTheChartIsExplainedAndGenerated(t *testing.T) {
 	if !names.Match(schema) {
 		t.Fatal("values.schema.json has no names of webhooks")
 	}
-	schema = names.ReplaceAll(schema, []byte(`"webhook": {"enum": ["`+strings.Join(allBuiltinNames(), `", "`)+`"]}`))
+	schema = names.ReplaceAll(schema, []byte(`"webhook": {"enum": ["`+strings.Join(server.Names(), `", "`)+`"]}`))
 	// So is what config may hold, without what the template writes itself.
 	before, _, ok = strings.Cut(string(schema), `"configuration": `)
 	if !ok {
 		t.Fatal("values.schema.json says nothing of config")
 	}
-	config := configSchema()
+	config := server.FileSchema()
+	delete(config, "$schema")
 	delete(config, "required")
-	delete(config["properties"].(jsonSchema), "apiVersion")
-	delete(config["properties"].(jsonSchema), "kind")
+	delete(config["properties"].(server.Schema), "apiVersion")
+	delete(config["properties"].(server.Schema), "kind")
 	written, err := json.MarshalIndent(config, "    ", "  ")
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 )
 
 func newDiffCommand() *cobra.Command {
-	o, output, color := defaultsOptions{settings: defaultBuiltinSettings()}, review.OutputDiff, colorChoices[0]
+	o, output, color := defaultsOptions{}, review.OutputDiff, colorChoices[0]
 	cmd := &cobra.Command{
 		Use:   "diff TYPE/NAME | -f FILE",
 		Short: "Show what the PodDefaults of a cluster would change in a pod",

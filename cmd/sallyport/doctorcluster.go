@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
@@ -146,14 +148,13 @@ func (d *doctor) checkRights(ctx context.Context) {
 		namespace = s.Namespace
 	}
 	who := "system:serviceaccount:" + namespace + ":" + account
-	manifests := manifestsOptions{builtin: defaultBuiltinSettings(), serviceAccount: account, certificates: d.certificates, registration: d.registration, webhooks: d.enabled()}
-	manifests.election.Enabled = true
-	if s := d.service(); s != nil && manifests.registration.Service == "" {
-		manifests.registration.Service = s.Namespace + "/" + s.Name
+	expected := d.expected()
+	if s := d.service(); s != nil && expected.Registration.Service == "" {
+		expected.Registration.Service = s.Namespace + "/" + s.Name
 	}
 	var lacking []string
 	asked := 0
-	for _, object := range manifests.rights().Objects() {
+	for _, object := range serverRights(expected, account).Objects() {
 		var rules []rbacv1.PolicyRule
 		in := ""
 		switch role := object.(type) {
@@ -184,26 +185,26 @@ func (d *doctor) checkRights(ctx context.Context) {
 	d.ok(check, "%s has the %d rights that it needs", who, asked)
 }
 
-// enabled are the ready-made webhooks that are registered; all that are by default if
-// none is.
-func (d *doctor) enabled() builtinSelection {
-	settings := defaultBuiltinSettings()
-	var out builtinSelection
-	for _, b := range builtins() {
-		webhooks, err := b.webhooks(&settings, noSources())
-		if err != nil {
-			continue
-		}
-		for _, w := range webhooks {
-			if slices.ContainsFunc(d.webhooks, func(r registeredWebhook) bool { return r.name == w.Name }) && !slices.Contains(out, b.name) {
-				out = append(out, b.name)
-			}
+// expected is the configuration that the server seems to have: with the ready-made webhooks
+// that are registered, or those by default if none is.
+func (d *doctor) expected() *server.Config {
+	config := server.Default()
+	config.Registration.Service, config.Registration.Name = d.registration.Service, d.registration.Name
+	config.Certificate.AuthoritySecret = d.certificates.Secret
+	config.Controllers = nil // their rights are not known to be needed
+	var registered []string
+	for _, b := range server.Builtins() {
+		webhooks, err := b.Default()
+		if err == nil && slices.ContainsFunc(webhooks, func(w admission.Webhook) bool {
+			return slices.ContainsFunc(d.webhooks, func(r registeredWebhook) bool { return r.name == w.Name })
+		}) {
+			registered = append(registered, b.Name)
 		}
 	}
-	if len(out) == 0 {
-		return enabledByDefault
+	if len(registered) > 0 {
+		_ = config.Select(registered...) // they are known
 	}
-	return out
+	return config
 }
 
 // attributesOf spells rules out, one right each.

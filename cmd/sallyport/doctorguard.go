@@ -37,7 +37,7 @@ func (d *doctor) checkGuard(ctx context.Context) {
 	}
 	switch {
 	case apierrors.IsNotFound(err) && opens:
-		d.fix(check, "if that is not meant, start a server with --guard Backstop, or with --failure-policy Fail",
+		d.fix(check, "if that is not meant, start a server with guard: Backstop in the settings of poddefault, or with --failure-policy Fail",
 			"webhook %s fails open, and no policy stands in for it: while no server answers, pods are created without what PodDefaults say", poddefault.Name)
 		return
 	case apierrors.IsNotFound(err) && injects != nil:

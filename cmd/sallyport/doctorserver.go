@@ -355,7 +355,7 @@ func (d *doctor) checkReplicas(ctx context.Context) {
 		}
 	}
 	for _, agreed := range []struct{ metric, what, remedy string }{
-		{"sallyport_certificate_authority_not_after_timestamp_seconds", "which authority signs", "replicas follow within --ca-propagation; if they do not, see whether each may read the Secret"},
+		{"sallyport_certificate_authority_not_after_timestamp_seconds", "which authority signs", "replicas follow within certificate.caPropagation; if they do not, see whether each may read the Secret"},
 		{"sallyport_poddefaults", "how many PodDefaults there are", "one of them has lost its watch if this stays so: see its log"},
 		{"sallyport_projects", "how many namespaces count", "one of them has lost its watch if this stays so: see its log"},
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/injection"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -23,7 +24,7 @@ var explainOutputs = []string{"text", "json"}
 type defaultsOptions struct {
 	clusterFlags
 	files      []string
-	settings   builtinSettings
+	server     *server.Config
 	config     string
 	validation string
 	checker    *fieldcheck.Checker
@@ -39,14 +40,17 @@ func (o *defaultsOptions) addFlags(cmd *cobra.Command, what string) {
 	o.clusterFlags.addFlags(cmd)
 	addFlagGroup(cmd, "As the server is set up", func() {
 		addConfigFlag(cmd, &o.config)
-		addPodDefaultFlags(cmd, &o.settings.podDefault.Settings)
 	})
 }
 
 func (o *defaultsOptions) prepare(cmd *cobra.Command, args []string) error {
-	var selection builtinSelection
 	o.checker = fieldcheck.New(o.validation, cmd.ErrOrStderr(), &fieldcheck.Definitions{})
-	return errors.Join(errWhat(o.files, args), cli.Choice("validate", o.validation, fieldcheck.Modes), useConfig(cmd, o.config, &selection, &o.settings))
+	config, err := server.Load(o.config, nil, server.OfDeployment...)
+	if config != nil {
+		err = errors.Join(err, config.Select("poddefault"))
+	}
+	o.server = config
+	return errors.Join(errWhat(o.files, args), cli.Choice("validate", o.validation, fieldcheck.Modes), err)
 }
 
 // trial tries the PodDefaults of the cluster.
@@ -56,7 +60,7 @@ func (o *defaultsOptions) trial(cmd *cobra.Command) (*injection.Trial, error) {
 		return nil, err
 	}
 	return &injection.Trial{Cluster: c, Checker: o.checker, Notes: cmd.ErrOrStderr(), Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
-		return builtinSelection{"poddefault"}.define(&o.settings, builtinSources{podDefaults: source, authors: anybody{}})
+		return o.server.Define(server.Sources{PodDefaults: source, Authors: server.Anybody{}})
 	}}, nil
 }
 
@@ -81,7 +85,7 @@ func (o *defaultsOptions) objects(cmd *cobra.Command, c *cluster.Cluster, args [
 }
 
 func newExplainCommand() *cobra.Command {
-	o, output := defaultsOptions{settings: defaultBuiltinSettings()}, explainOutputs[0]
+	o, output := defaultsOptions{}, explainOutputs[0]
 	cmd := &cobra.Command{
 		Use:   "explain TYPE/NAME | -f FILE",
 		Short: "Say which PodDefaults of a cluster are for a pod, which nodes its datasets want, and why",
@@ -121,7 +125,7 @@ func (o *defaultsOptions) explain(cmd *cobra.Command, args []string, output stri
 	if err != nil {
 		return err
 	}
-	return deniedStatus(trial.Explain(cmd.Context(), objects, o.settings.dataset, func(e *injection.Explanation) error {
+	return deniedStatus(trial.Explain(cmd.Context(), objects, o.server.Settings.Dataset, func(e *injection.Explanation) error {
 		if output == "json" {
 			return e.PrintJSON(cmd.OutOrStdout())
 		}

@@ -80,8 +80,8 @@ func TestHelpOfServeHasItsFlagsInGroups(t *testing.T) {
 	help := sallyport(t, "serve", "--help").wantOK(t)
 	at := 0
 	for _, part := range []string{
-		"\nAPI server:\n      --kubeconfig file ", "\nWebhook configurations:\n", "\nCertificate:\n      --certificate-source ",
-		"\nReady-made webhooks:\n      --webhooks names ", "\nAddresses, limits and draining:\n      --bind-address ", "\nLog:\n", "\nFlags:\n  -h, --help ",
+		"\nConfiguration:\n      --config file ", "\nAPI server:\n      --kubeconfig file ", "\nWebhooks:\n", "\nCertificate:\n      --certificate-source ",
+		"\nCallers:\n", "\nAddresses:\n      --bind-address ", "\nLog:\n", "\nFlags:\n  -h, --help ",
 	} {
 		next := strings.Index(help[at:], part)
 		if next < 0 {

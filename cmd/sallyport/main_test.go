@@ -92,6 +92,12 @@ func file(t *testing.T, name, content string) string {
 	return path
 }
 
+// configured is a file with that configuration.
+func configured(t *testing.T, text string) string {
+	t.Helper()
+	return file(t, "sallyport.yaml", configHead+text)
+}
+
 func TestVersionIsPrintedByTheCommandAndByTheFlag(t *testing.T) {
 	printed := sallyport(t, "version").wantOK(t)
 	if !strings.HasPrefix(printed, "sallyport version ") || strings.Count(printed, "\n") != 1 || !strings.Contains(printed, "(go1.") {
@@ -114,7 +120,7 @@ func TestMistakesInTheCommandLineSayWhatToDo(t *testing.T) {
 		"an argument of manifests":                   {[]string{"manifests", "crd"}, []string{`"crd"`, "--part"}},
 		"an argument of version":                     {[]string{"version", "x"}, []string{`"x"`}},
 		"a number that is none":                      {[]string{"serve", "--secure-port", "https"}, []string{`"https"`, "--secure-port", "--help"}},
-		"a mode of registration that does not exist": {[]string{"serve", "--registration", "maybe"}, []string{`"maybe"`, "api, manifest or none"}},
+		"a mode of registration that does not exist": {[]string{"serve", "--registration", "maybe"}, []string{`"maybe"`, `supported values: "api", "manifest", "none"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sallyport(t, tc.args...).wantError(t, tc.want...)

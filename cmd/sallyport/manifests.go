@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -41,22 +41,16 @@ type manifestsOptions struct {
 	serviceAccount string
 	caFile         string
 	static         bool
-	certificates   frontdoor.CertificateSettings
-	registration   frontdoor.RegistrationSettings
-	election       frontdoor.LeaderElectionSettings
+	server         *server.Config
 	callers        callerManifests
 	workload       workloadManifests
-	webhooks       builtinSelection
-	builtin        builtinSettings
-	controllers    controllerSelection
 	config         string
 	mode           string
 	files          []string
 }
 
 func newManifestsCommand() *cobra.Command {
-	o := manifestsOptions{builtin: defaultBuiltinSettings(), certificates: certificateSettings(), registration: registrationSettings()}
-	o.election.Enabled = true
+	o := manifestsOptions{server: server.Default()}
 	cmd := &cobra.Command{
 		Use:   "manifests --service NAMESPACE/NAME | --url URL | --mode policy -f FILE",
 		Short: "Print what to install in a cluster: CRDs, RBAC, flow control, the server, webhook configurations",
@@ -79,13 +73,17 @@ func newManifestsCommand() *cobra.Command {
 			"  kubectl get poddefaults -A -o yaml | sallyport manifests --mode policy -f - | kubectl apply -f -",
 		Args: noArguments("choose by --part what is printed"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := useConfig(cmd, o.config, &o.webhooks, &o.builtin); err != nil {
+			config, err := server.Load(o.config, cmd.Flags(), server.OfDeployment...)
+			if config == nil {
 				return err
 			}
-			if handled, err := o.runPolicyMode(cmd); handled {
+			o.server = config
+			if handled, errPolicy := o.runPolicyMode(cmd); handled {
+				return errors.Join(err, errPolicy)
+			}
+			if err := errors.Join(err, o.validate()); err != nil {
 				return err
 			}
-			o.registration.Adjust = o.builtin.adjust
 			return o.run(cmd.OutOrStdout(), cmd.Flags())
 		},
 	}
@@ -97,22 +95,17 @@ func newManifestsCommand() *cobra.Command {
 	})
 	addFlagGroup(cmd, "Server", func() {
 		addConfigFlag(cmd, &o.config)
-		o.registration.AddEndpointFlags(cmd)
+		addServerFlags(cmd, o.server, "service", "url")
 		flags.StringVar(&o.serviceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of --service")
-		o.registration.AddModeFlag(cmd)
-		o.registration.AddOwnerFlag(cmd)
-		o.certificates.AddSourceFlags(cmd)
-		o.election.AddElectFlag(cmd)
-		o.webhooks.addFlag(cmd)
-		addPodDefaultFlags(cmd, &o.builtin.podDefault.Settings)
-		addAuthorFlag(cmd, &o.builtin.podDefault)
-		addGuardFlag(cmd, &o.builtin.podDefault)
-		o.controllers.addFlag(cmd)
+		addServerFlags(cmd, o.server, "registration", "owner", "certificate-source", "authority-secret", "leader-elect", "webhooks", "controllers")
 	})
 	addFlagGroup(cmd, "Workload", func() { o.workload.addFlags(cmd) })
-	addFlagGroup(cmd, "Callers", func() { o.callers.addFlags(cmd) })
+	addFlagGroup(cmd, "Callers", func() {
+		addServerFlags(cmd, o.server, "authentication", "metrics-authentication")
+		o.callers.addFlags(cmd)
+	})
 	addFlagGroup(cmd, "Webhook configurations", func() {
-		o.registration.AddFlags(cmd)
+		addServerFlags(cmd, o.server, "configuration-name", "namespace-selector", "failure-policy")
 		flags.StringVar(&o.caFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
 		cli.CompleteFiles(cmd, "ca-file")
 		flags.BoolVar(&o.static, "static", false,
@@ -121,7 +114,8 @@ func newManifestsCommand() *cobra.Command {
 	return cmd
 }
 
-// validate reports every mistake at once. The CRDs depend on no other flag.
+// validate reports every problem of what the configuration does not say. The CRDs depend on
+// no flag of the server.
 func (o *manifestsOptions) validate() error {
 	var errs []error
 	if len(o.parts) == 0 {
@@ -130,25 +124,25 @@ func (o *manifestsOptions) validate() error {
 	for _, part := range o.parts {
 		errs = append(errs, cli.Choice("part", part, manifestParts))
 	}
-	if slices.ContainsFunc(o.parts, func(part string) bool { return part != partCRD }) {
-		errs = append(errs, o.registration.ValidateEndpoint(), o.registration.Validate(), o.registration.ValidateOwner(), o.certificates.ValidateSource())
+	inCluster := o.server.Registration.Service != ""
+	if !inCluster && o.server.Registration.URL == "" && slices.ContainsFunc(o.parts, func(part string) bool { return part != partCRD }) {
+		errs = append(errs, errors.New("--service or --url is needed: the API server must know where the webhooks are"))
 	}
 	if o.static && !slices.Equal(o.parts, []string{partConfigurations}) {
 		errs = append(errs, errors.New("--static prints webhook configurations only: add --part configurations"))
 	}
-	if o.static && o.registration.Service != "" {
+	if o.static && inCluster {
 		errs = append(errs, errors.New("--static needs --url: kube-apiserver takes no Service in static manifests"))
 	}
 	if slices.Contains(o.parts, partWorkload) {
 		errs = append(errs, o.workload.validate(o))
 	}
-	if slices.Contains(o.parts, partNamespace) && o.registration.Service == "" {
+	if slices.Contains(o.parts, partNamespace) && !inCluster {
 		errs = append(errs, errors.New("--part namespace needs --service, which says which one it is"))
 	}
-	errs = append(errs, o.callers.validate(), o.webhooks.validate(), o.controllers.validate(), validateAuthorFlag(&o.builtin.podDefault),
-		validateGuard(&o.builtin.podDefault, o.registration.Mode, o.webhooks, o.controllers))
-	if o.static && o.builtin.podDefault.Guard == guardBackstop {
-		errs = append(errs, errors.New("--guard Backstop is not for --static: static manifests hold no policy with a parameter"))
+	errs = append(errs, o.callers.validate())
+	if o.static && o.server.Settings.PodDefault.Guard == server.GuardBackstop {
+		errs = append(errs, errors.New("the guard Backstop of poddefault is not for --static: static manifests hold no policy with a parameter"))
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(o.serviceAccount) {
 		errs = append(errs, fmt.Errorf("--service-account %q: %s", o.serviceAccount, problem))
@@ -157,14 +151,12 @@ func (o *manifestsOptions) validate() error {
 }
 
 func (o *manifestsOptions) run(out io.Writer, given *pflag.FlagSet) error {
-	if err := o.validate(); err != nil {
-		return err
-	}
+	config := o.registration()
 	var objects []runtime.Object
 	if slices.Contains(o.parts, partNamespace) {
-		objects = append(objects, namespaceManifest(o.registration.Config().Endpoint.Service.Namespace))
+		objects = append(objects, namespaceManifest(config.Endpoint.Service.Namespace))
 	}
-	if slices.Contains(o.parts, partCRD) && o.webhooks.has("poddefault") { // whose CRDs they are
+	if slices.Contains(o.parts, partCRD) && o.server.Has("poddefault") { // whose CRDs they are
 		crds, err := crd.All()
 		if err != nil {
 			return err
@@ -174,18 +166,18 @@ func (o *manifestsOptions) run(out io.Writer, given *pflag.FlagSet) error {
 		}
 	}
 	if slices.Contains(o.parts, partRBAC) {
-		objects = append(objects, o.rights().Objects()...)
-		rights, err := o.callers.rights(o.registration.Config(), o.serviceAccount, o.webhooks, &o.builtin)
+		objects = append(objects, serverRights(o.server, o.serviceAccount).Objects()...)
+		rights, err := o.callers.rights(config, o.serviceAccount, o.server)
 		if err != nil {
 			return err
 		}
 		objects = append(objects, rights...)
 	}
 	if slices.Contains(o.parts, partFlowControl) {
-		objects = append(objects, flowControl(o.registration.Config(), o.serviceAccount)...)
+		objects = append(objects, flowControl(config, o.serviceAccount)...)
 	}
 	if o.callers.networkPolicy && (slices.Contains(o.parts, partWorkload) || given.Changed("network-policy") || len(o.callers.cidrs) > 0) {
-		policies, err := o.callers.policy(o.registration.Config(), o.workload.podLabels(o))
+		policies, err := o.callers.policy(config, o.workload.podLabels(o))
 		if err != nil {
 			return err
 		}
@@ -213,19 +205,25 @@ func (o *manifestsOptions) configurations() ([]runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := o.builtin
-	if settings.podDefault.Guard == "" { // whether the API server has such policies is not known here
-		settings.podDefault.Guard = guardFail
+	defined, settings := *o.server, o.server.AppRegistration()
+	if defined.Settings.PodDefault.Guard == "" { // whether the API server has such policies is not known here
+		defined.Settings.PodDefault.Guard = server.GuardFail
 	}
-	webhooks, err := o.webhooks.define(&settings, noSources())
+	webhooks, err := defined.Define(server.NoSources())
 	if err != nil {
 		return nil, err
 	}
-	if webhooks, err = o.registration.Apply(webhooks); err != nil {
+	if webhooks, err = settings.Apply(webhooks); err != nil {
 		return nil, err
 	}
 	if o.static {
-		return registration.StaticManifests(o.registration.Config(), webhooks, caBundle)
+		return registration.StaticManifests(settings.Config(), webhooks, caBundle)
 	}
-	return registration.Manifests(o.registration.Config(), webhooks, caBundle)
+	return registration.Manifests(settings.Config(), webhooks, caBundle)
+}
+
+// registration is what the configuration says about the configuration objects.
+func (o *manifestsOptions) registration() registration.Config {
+	settings := o.server.AppRegistration()
+	return settings.Config()
 }

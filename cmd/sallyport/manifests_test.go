@@ -14,12 +14,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/server"
 )
 
 const service = "sallyport-system/webhooks"
@@ -45,12 +45,12 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 		"rbac-with-datasets-and-no-sidecars": {"--part", "rbac", "--service", service, "--config", "testdata/dataset.yaml"},
 		"configurations-with-the-older-mode": {"--part", "configurations", "--service", service, "--config", "testdata/dataset.yaml"},
 		"flowcontrol":                        {"--part", "flowcontrol", "--service", service},
-		"configurations-with-a-backstop":     {"--part", "configurations", "--service", service, "--guard", "Backstop", "--namespace-selector", "team"},
+		"configurations-with-a-backstop":     {"--part", "configurations", "--service", service, "--config", configured(t, "webhooks: [{name: poddefault, settings: {guard: Backstop}}]\n"), "--namespace-selector", "team"},
 		"configurations-of-every-webhook":    {"--part", "configurations", "--service", service, "--webhooks", "*"},
 		"configurations":                     {"--part", "configurations", "--service", service},
 		"configurations-with-other-settings": {
 			"--part", "configurations", "--service", service + ":8443", "--configuration-name", "hooks", "--failure-policy", "Ignore",
-			"--webhook-timeout", "30", "--review-versions", "v1", "--excluded-namespaces", "b,a,kube-system", "--shared-namespace", "--own-pods", "app=hooks",
+			"--config", configured(t, "registration: {timeoutSeconds: 30, reviewVersions: [v1], excludedNamespaces: [b, a, kube-system], sharedNamespace: true, ownPods: app=hooks}\n"),
 			"--namespace-selector", "app.kubernetes.io/part-of=kubeflow-profile,tier notin (x,y)",
 		},
 		"policies":  {"--mode", "policy", "-f", "testdata/poddefaults.yaml"},
@@ -59,9 +59,9 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 		"workload-with-other-settings": {
 			"--part", "workload", "--service", service + ":8443", "--image", "registry.example.com/sallyport:v1", "--replicas", "3", "--secure-port", "10250",
 			"--priority-class", "", "--certificate-source", "files", "--tls-secret", "leaf", "--configuration-name", "hooks", "--service-account", "robot",
-			"--own-pods", "app=hooks", "--webhooks", "*,-projectlimit", "--failure-policy", "Ignore", "--webhook-timeout", "10", "--config", "testdata/workload.yaml",
+			"--webhooks", "*,-projectlimit", "--failure-policy", "Ignore", "--config", "testdata/workload.yaml",
 		},
-		"configurations-outside-of-the-cluster": {"--part", "configurations", "--url", "https://127.0.0.1:9443/behind/", "--excluded-namespaces", "", "--allow-wedge", "a test"},
+		"configurations-outside-of-the-cluster": {"--part", "configurations", "--url", "https://127.0.0.1:9443/behind/", "--config", configured(t, "registration: {excludedNamespaces: [], allowWedge: a test}\n")},
 	} {
 		t.Run(strings.ReplaceAll(name, "-", " "), func(t *testing.T) {
 			equal(t, filepath.Join("manifests", name+".yaml"), sallyport(t, append([]string{"manifests"}, args...)...).wantOK(t))
@@ -188,10 +188,10 @@ func TestCAFileBecomesTheCABundle(t *testing.T) {
 func TestMistakesInFlagsOfManifestsAreAllNamed(t *testing.T) {
 	sallyport(t, "manifests").wantError(t, "--service or --url is needed")
 	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose namespace, crd, rbac, flowcontrol, workload or configurations")
-	sallyport(t, "manifests", "--part", "crds,rbac", "--service", "webhooks", "--failure-policy", "ignore", "--webhook-timeout", "31",
+	sallyport(t, "manifests", "--part", "crds,rbac", "--service", "webhooks", "--failure-policy", "ignore",
 		"--service-account", "R2D2", "--authority-secret", "x").wantError(t,
-		`--part "crds": choose namespace, crd, rbac, flowcontrol, workload or configurations`, `--service: "webhooks": write NAMESPACE/NAME`, `--failure-policy "ignore": choose Fail or Ignore`,
-		"--webhook-timeout 31: the API server allows 1 to 30", `--service-account "R2D2"`, `--authority-secret "x": write NAMESPACE/NAME`)
+		`--part "crds": choose namespace, crd, rbac, flowcontrol, workload or configurations`, `--service: Invalid value: "webhooks": write NAMESPACE/NAME`,
+		`--failure-policy: Unsupported value: "ignore": supported values: "Fail", "Ignore"`, `--service-account "R2D2"`, `--authority-secret: Invalid value: "x": write NAMESPACE/NAME`)
 }
 
 func TestMistakesInFlagsOfAWorkloadAreAllNamed(t *testing.T) {
@@ -221,17 +221,17 @@ func TestServeTakesTheArgumentsOfTheWorkload(t *testing.T) {
 				t.Fatal(err)
 			}
 			seen = true
-			cmd, o, app := newServe()
+			cmd := newServeCommand()
 			container := deployment.Spec.Template.Spec.Containers[0]
 			if err := cmd.ParseFlags(container.Args[1:]); err != nil {
 				t.Fatal(err)
 			}
-			o.config, o.settings.Client = "", &rest.Config{} // neither is on this machine
-			if err := o.prepare(cmd, app); err != nil {
+			config, err := server.Load("", cmd.Flags()) // the file is not on this machine
+			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			if port := container.Ports[0].ContainerPort; int(port) != o.settings.Serving.Port {
-				t.Errorf("%s: the container has port %d, and the server %d", name, port, o.settings.Serving.Port)
+			if port := container.Ports[0].ContainerPort; int(port) != config.Serving.SecurePort {
+				t.Errorf("%s: the container has port %d, and the server %d", name, port, config.Serving.SecurePort)
 			}
 		}
 		if !seen {

@@ -24,6 +24,7 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/webhooks/persistentvolumelabel"
@@ -72,21 +73,15 @@ func everyMetric(t *testing.T) (help map[string]string, labels map[string][]stri
 	must(r.Register(collectors.NewGoCollector()))
 	must(r.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
 
-	_, o, _ := newServe()
-	o.config, o.webhooks = "sallyport.yaml", allBuiltinNames()
+	config := server.Default()
+	must(config.Select("*"))
 	env := frontdoor.Environment{Client: &rest.Config{}, Logger: logger, Metrics: r, Changed: func() {}}
-	_, err := o.live.component(env)
-	must(err)
-	for _, b := range o.live.builtins {
-		_, err := b.component(env)
-		must(err)
-	}
 	env.Leader = func() frontdoor.Leader { return nobody{} }
-	for _, c := range controllers() {
-		_, err := c.component(o, env)
+	for _, build := range server.Components("sallyport.yaml", config) {
+		_, err := build(env)
 		must(err)
 	}
-	_, err = wire.NewMetrics(r)
+	_, err := wire.NewMetrics(r)
 	must(err)
 	_, err = persistentvolumelabel.NewMetrics(r, "webhook") // of cloud controller managers
 	must(err)

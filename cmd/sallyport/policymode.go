@@ -28,7 +28,7 @@ const (
 var manifestModes = []string{modeWebhook, modePolicy}
 
 // policyFlags are those that --mode policy looks at. Others are about a server.
-var policyFlags = []string{"mode", "filename", "config", "excluded-containers", "mesh-containers"}
+var policyFlags = []string{"mode", "filename", "config"}
 
 func (o *manifestsOptions) addModeFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -71,7 +71,7 @@ func (o *manifestsOptions) runPolicyMode(cmd *cobra.Command) (handled bool, err 
 	if err == nil && len(pds) == 0 {
 		err = fmt.Errorf("%s: there is no PodDefault: the lists are empty", strings.Join(o.files, ", "))
 	}
-	exported, errExport := policy.Export(pds, o.builtin.podDefault.Settings)
+	exported, errExport := policy.Export(pds, o.server.Settings.PodDefault.Settings)
 	if err := errors.Join(err, errExport); err != nil {
 		return true, err
 	}

@@ -126,7 +126,7 @@ func TestPoliciesAreRefusedForEveryReasonAtOnce(t *testing.T) {
 		"flags of a server":             {[]string{"--mode", "policy", "-f", "-", "--service", service, "--part", "crd"}, "", []string{"--service is not for --mode policy", "--part is not"}},
 		"stdin twice":                   {[]string{"--mode", "policy", "-f", "-", "-f", "-"}, "", []string{"- is named more than once"}},
 		"no object":                     {[]string{"--mode", "policy", "-f", "-"}, "apiVersion: v1\nkind: List\nitems: []\n", []string{"there is no PodDefault"}},
-		"a name that is no container's": {[]string{"--mode", "policy", "-f", "testdata/poddefaults.yaml", "--mesh-containers", "A b"}, "", []string{"meshContainers[0]"}},
+		"a name that is no container's": {[]string{"--mode", "policy", "-f", "testdata/poddefaults.yaml", "--config", configured(t, "webhooks: [{name: poddefault, settings: {meshContainers: [A b]}}]\n")}, "", []string{"meshContainers[0]"}},
 		"several objects and fields": {[]string{"--mode", "policy", "-f", "-"},
 			header + "metadata: {name: a, namespace: team}\nspec: {selector: {}, priorityClassName: x, conflictPolicy: Skip, env: [{name: A, value: s3cret}]}\n---\n" +
 				header + "metadata: {name: b, namespace: team}\nspec: {selector: {}, substitute: true, env: [{name: A, value: '2'}]}\n---\n" +

@@ -20,7 +20,7 @@ type previewOptions struct {
 }
 
 func newPreviewCommand() *cobra.Command {
-	o := previewOptions{defaultsOptions: defaultsOptions{settings: defaultBuiltinSettings()}, color: colorChoices[0]}
+	o := previewOptions{color: colorChoices[0]}
 	cmd := &cobra.Command{
 		Use:   "preview -f FILE | poddefault/NAME | clusterpoddefault/NAME",
 		Short: "Show which workloads' pods a PodDefault would change, and how",

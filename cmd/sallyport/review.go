@@ -15,14 +15,14 @@ import (
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
+	"github.com/sallyport-io/sallyport/internal/server"
 )
 
 type reviewOptions struct {
 	files, with, old, webhooks   []string
 	operation, namespace, output string
 	color, validation            string
-	selection                    builtinSelection
-	settings                     builtinSettings
+	server                       *server.Config
 	user                         authenticationv1.UserInfo
 	config                       string
 }
@@ -30,7 +30,7 @@ type reviewOptions struct {
 var reviewOperations = []string{string(admissionv1.Create), string(admissionv1.Update), string(admissionv1.Delete)}
 
 func newReviewCommand() *cobra.Command {
-	o := reviewOptions{settings: defaultBuiltinSettings()}
+	o := reviewOptions{server: server.Default()}
 	cmd := &cobra.Command{
 		Use:   "review -f FILE [--with FILE|FOLDER ...]",
 		Short: "Say what admission would do to objects and to the pods they make, without any cluster",
@@ -54,7 +54,9 @@ func newReviewCommand() *cobra.Command {
 			"  sallyport review -f pod.yaml --with poddefaults/ -o yaml",
 		Args: noArguments("name the file with the objects by -f"),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			return errors.Join(useConfig(cmd, o.config, &o.selection, &o.settings), o.validate())
+			config, err := server.Load(o.config, cmd.Flags(), server.OfDeployment...)
+			o.server = config
+			return errors.Join(err, o.validate())
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
@@ -77,8 +79,7 @@ func newReviewCommand() *cobra.Command {
 		flags.StringArrayVar(&o.webhooks, "webhook", nil,
 			"`name` of a webhook to call, if its rules cover the object, of those in --webhooks; may be repeated (default all)")
 		addConfigFlag(cmd, &o.config)
-		o.selection.addFlag(cmd)
-		addPodDefaultFlags(cmd, &o.settings.podDefault.Settings)
+		addServerFlags(cmd, o.server, "webhooks")
 	})
 	addFlagGroup(cmd, "Output", func() {
 		flags.StringVarP(&o.output, "output", "o", review.OutputDiff,
@@ -103,7 +104,6 @@ func (o *reviewOptions) validate() error {
 		cli.Choice("color", o.color, colorChoices),
 		cli.Choice("validate", o.validation, fieldcheck.Modes),
 	}
-	errs = append(errs, o.selection.validate())
 	if o.user.Username == "" {
 		errs = append(errs, errors.New("--as must not be empty: every request has a user"))
 	}
@@ -125,8 +125,8 @@ func (o *reviewOptions) run(cmd *cobra.Command) error {
 		Printer:   &review.Printer{Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Output: o.output, Color: useColor(o.color, cmd.OutOrStdout())},
 		Operation: admissionv1.Operation(o.operation), Namespace: o.namespace, User: o.user, Validation: o.validation,
 		Webhooks: func(from review.Sources) ([]admission.Webhook, error) {
-			webhooks, err := o.selection.define(&o.settings, builtinSources{
-				podDefaults: from.PodDefaults, authors: anybody{}, neighbours: from.PodDefaults, projects: from.Projects, datasets: from.Datasets,
+			webhooks, err := o.server.Define(server.Sources{
+				PodDefaults: from.PodDefaults, Authors: server.Anybody{}, Neighbours: from.PodDefaults, Projects: from.Projects, Datasets: from.Datasets,
 			})
 			if err != nil {
 				return nil, err
@@ -134,7 +134,7 @@ func (o *reviewOptions) run(cmd *cobra.Command) error {
 			return o.choose(webhooks)
 		},
 		Resources:     resourcesForReview,
-		CountProjects: o.selection.has("projectlimit"), ReadDatasets: o.selection.has("dataset"), Dataset: o.settings.dataset,
+		CountProjects: o.server.Has("projectlimit"), ReadDatasets: o.server.Has("dataset"), Dataset: o.server.Settings.Dataset,
 	}
 	denied, err := run.Do(cmd.Context())
 	if err == nil && denied {
@@ -158,13 +158,19 @@ func (o *reviewOptions) choose(all []admission.Webhook) ([]admission.Webhook, er
 }
 
 // builtinNames are the webhooks to choose from, for completion.
-func builtinNames() []string {
-	settings := defaultBuiltinSettings()
-	webhooks, err := builtinSelection{"*"}.define(&settings, noSources())
-	if err != nil { // run reports it
-		return nil
+func builtinNames() []string { return webhookNames(builtinWebhooks()) }
+
+// builtinWebhooks are those of all ready-made webhooks with their default settings.
+func builtinWebhooks() []admission.Webhook {
+	var out []admission.Webhook
+	for _, b := range server.Builtins() {
+		webhooks, err := b.Default()
+		if err != nil { // the settings are the default ones
+			return nil
+		}
+		out = append(out, webhooks...)
 	}
-	return webhookNames(webhooks)
+	return out
 }
 
 func webhookNames(webhooks []admission.Webhook) []string {

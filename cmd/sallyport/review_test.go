@@ -278,9 +278,9 @@ func TestSettingsOfTheWebhookCount(t *testing.T) {
 	if out := sallyportWith(t, proxy, "review", "-f", "-", "--with", with, "-o", "yaml").wantOK(t); strings.Contains(out, "HTTP_PROXY") {
 		t.Errorf("a mesh proxy was changed:\n%s", out)
 	}
-	out := sallyportWith(t, proxy, "review", "-f", "-", "--with", with, "-o", "yaml", "--mesh-containers", "").wantOK(t)
+	out := sallyportWith(t, proxy, "review", "-f", "-", "--with", with, "-o", "yaml", "--config", configured(t, "webhooks: [{name: poddefault, settings: {meshContainers: []}}]\n")).wantOK(t)
 	if !strings.Contains(out, "HTTP_PROXY") {
-		t.Errorf("--mesh-containers has no effect:\n%s", out)
+		t.Errorf("meshContainers has no effect:\n%s", out)
 	}
 }
 

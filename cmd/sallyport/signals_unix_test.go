@@ -20,7 +20,7 @@ import (
 const patience = 30 * time.Second
 
 func TestASecondSignalEndsTheServerAtOnce(t *testing.T) {
-	cmd, stderr, ended := start(t, append(quick(t), "--drain-min", "1h", "--drain-timeout", "1h")...)
+	cmd, stderr, ended := start(t, append(quick(t), "--config", configured(t, "serving: {drainMin: 1h, drainTimeout: 1h}\n"))...)
 	stderr.await(t, "serving webhooks")
 	sendSignal(t, cmd, syscall.SIGTERM)
 	stderr.await(t, "draining")
@@ -51,7 +51,7 @@ func TestASignalEndsTheServerInOrder(t *testing.T) {
 		"with an authority that is shared": {"--authority-secret", "sallyport-system/sallyport-authority"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd, stderr, ended := start(t, append(append(quick(t), "--drain-min", "0s", "--drain-timeout", "0s"), args...)...)
+			cmd, stderr, ended := start(t, append(append(quick(t), "--config", configured(t, "serving: {drainMin: 0s, drainTimeout: 0s}\n")), args...)...)
 			stderr.await(t, "starting")
 			stderr.await(t, "serving webhooks")
 			sendSignal(t, cmd, syscall.SIGTERM)

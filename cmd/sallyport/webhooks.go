@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/server"
 )
 
 func newWebhooksCommand() *cobra.Command {
@@ -59,24 +60,24 @@ func listBuiltins(out io.Writer, output string) error {
 	if output == "table" {
 		_, _ = fmt.Fprintln(table, "NAME\tDEFAULT\tDOES\tREQUESTS") // Flush has the error
 	}
-	settings := defaultBuiltinSettings()
-	for _, b := range append(builtins(), elsewhere()...) {
+	here := server.Builtins()
+	for i, b := range append(here, server.HostedByOthers()...) {
 		if output == "name" {
-			_, _ = fmt.Fprintln(table, b.name)
+			_, _ = fmt.Fprintln(table, b.Name)
 			continue
 		}
-		webhooks, err := b.webhooks(&settings, noSources())
+		webhooks, err := b.Default()
 		if err != nil {
 			return err
 		}
 		enabled := "off"
 		switch {
-		case settings.of(b.name) == nil:
+		case i >= len(here):
 			enabled = "-"
-		case builtinSelection(enabledByDefault).has(b.name):
+		case server.Default().Has(b.Name):
 			enabled = "on"
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.name, enabled, b.short, strings.Join(requests(webhooks), ", "))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.Name, enabled, b.Short, strings.Join(requests(webhooks), ", "))
 	}
 	return table.Flush()
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
@@ -78,7 +78,7 @@ func (w *workloadManifests) validate(o *manifestsOptions) error {
 	if w.image == "" {
 		errs = append(errs, errors.New("--part workload needs --image: nobody else can know which image the server has"))
 	}
-	if o.registration.Service == "" {
+	if o.server.Registration.Service == "" {
 		errs = append(errs, errors.New("--part workload needs --service: it is for a server in the cluster"))
 	}
 	if w.replicas < 1 {
@@ -90,10 +90,10 @@ func (w *workloadManifests) validate(o *manifestsOptions) error {
 	if w.securePort == metricsPortNumber {
 		errs = append(errs, fmt.Errorf("--secure-port %d is that of metrics and probes: choose another", w.securePort))
 	}
-	if o.registration.Mode == registration.ModeManifest {
+	if o.server.Registration.Mode == string(registration.ModeManifest) {
 		errs = append(errs, errors.New("--part workload: a server that writes static manifests runs beside kube-apiserver; see config/static"))
 	}
-	if o.callers.authentication == frontdoor.AuthenticationClientCA {
+	if o.server.Authentication.Mode == frontdoor.AuthenticationClientCA {
 		errs = append(errs, errors.New("--part workload cannot give the pods the file of --client-ca-file: use the Helm chart, which can"))
 	}
 	if w.priorityClass != "" {
@@ -101,7 +101,7 @@ func (w *workloadManifests) validate(o *manifestsOptions) error {
 			errs = append(errs, fmt.Errorf("--priority-class %q: %s", w.priorityClass, problem))
 		}
 	}
-	switch files := o.certificates.Source == frontdoor.SourceFiles; {
+	switch files := o.server.Certificate.Source == frontdoor.SourceFiles; {
 	case files && w.tlsSecret == "":
 		errs = append(errs, errors.New("--certificate-source files needs --tls-secret for --part workload: where the pods have the certificate from"))
 	case !files && w.tlsSecret != "":
@@ -114,56 +114,13 @@ func (w *workloadManifests) validate(o *manifestsOptions) error {
 	return errors.Join(errs...)
 }
 
-// serverSettings are those of a server that gets these arguments.
-func serverSettings(args []string) (serving.Options, error) {
-	cmd, o, _ := newServe()
-	if err := cmd.ParseFlags(args); err != nil {
-		return serving.Options{}, err
-	}
-	if o.config != "" {
-		config, err := readConfig(o.config)
-		if err != nil {
-			return serving.Options{}, err
-		}
-		if err := config.apply(cmd.Flags(), &o.webhooks, &o.builtin); err != nil {
-			return serving.Options{}, config.locate(err)
-		}
-	}
-	return o.settings.Serving, nil
-}
-
-// serveArguments are the flags that were given and that serve has too.
-func serveArguments(given *pflag.FlagSet) []string {
-	known := newServeCommand().Flags()
-	var args []string
-	given.Visit(func(flag *pflag.Flag) {
-		if known.Lookup(flag.Name) == nil || flag.Name == "config" || flag.Name == "secure-port" {
-			return
-		}
-		value := flag.Value.String()
-		if list, ok := flag.Value.(pflag.SliceValue); ok {
-			value = strings.Join(list.GetSlice(), ",")
-		}
-		args = append(args, "--"+flag.Name+"="+value)
-	})
-	slices.Sort(args)
-	return args
-}
-
 // objects are in the order in which they must be there. given are the flags of the
 // command, of which serve gets what it knows.
 func (w *workloadManifests) objects(o *manifestsOptions, given *pflag.FlagSet) ([]runtime.Object, error) {
-	config := o.registration.Config()
+	config := o.registration()
 	service := config.Endpoint.Service
-	args := append([]string{"serve"}, serveArguments(given)...)
-	local := serveArguments(given)
-	if o.config != "" {
-		local = append(local, "--config="+o.config)
-	}
-	settings, err := serverSettings(local)
-	if err != nil {
-		return nil, err
-	}
+	args := append([]string{"serve"}, server.Given(given)...)
+	settings := o.server.AppServing()
 	meta := metav1.ObjectMeta{Namespace: service.Namespace, Name: config.Name, Labels: w.labels(o)}
 	pod := w.podLabels(o)
 	var objects []runtime.Object
@@ -171,7 +128,7 @@ func (w *workloadManifests) objects(o *manifestsOptions, given *pflag.FlagSet) (
 		ObjectMeta: metav1.ObjectMeta{Labels: pod, Annotations: map[string]string{drainAnnotation: settings.DrainMax.String()}},
 		Spec:       w.pod(o, settings, pod),
 	}
-	if !given.Changed("priority-class") && o.registration.FailurePolicy == string(admissionregistrationv1.Ignore) && o.builtin.podDefault.Guard != guardBackstop {
+	if !given.Changed("priority-class") && o.server.Registration.FailurePolicy == string(admissionregistrationv1.Ignore) && o.server.Settings.PodDefault.Guard != server.GuardBackstop {
 		template.Spec.PriorityClassName = ""
 	}
 	container := &template.Spec.Containers[0]
@@ -236,12 +193,12 @@ func (w *workloadManifests) objects(o *manifestsOptions, given *pflag.FlagSet) (
 // nothing can write to.
 func (w *workloadManifests) pod(o *manifestsOptions, settings serving.Options, labels map[string]string) corev1.PodSpec {
 	yes, no, user := true, false, int64(65532)
-	grace := int64((settings.DrainMax + atWork + max(apiTimeout, time.Duration(o.registration.TimeoutSeconds)*time.Second)).Seconds())
+	grace := int64((settings.DrainMax + atWork + max(apiTimeout, time.Duration(o.server.Registration.TimeoutSeconds)*time.Second)).Seconds())
 	get := func(path, port string, scheme corev1.URIScheme) corev1.ProbeHandler {
 		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(port), Scheme: scheme}}
 	}
 	metrics := corev1.URISchemeHTTP
-	if o.callers.metrics != frontdoor.AuthenticationNone {
+	if o.server.Authentication.Metrics != frontdoor.AuthenticationNone {
 		metrics = corev1.URISchemeHTTPS
 	}
 	return corev1.PodSpec{
@@ -292,9 +249,9 @@ func (w *workloadManifests) labels(o *manifestsOptions) map[string]string {
 // podLabels is the label by which webhooks know the server's own pods, or one of its
 // own if they do not.
 func (w *workloadManifests) podLabels(o *manifestsOptions) map[string]string {
-	key, value, ok := strings.Cut(o.registration.OwnPods, "=")
+	key, value, ok := strings.Cut(o.server.Registration.OwnPods, "=")
 	if !ok {
-		key, value = "app.kubernetes.io/name", o.registration.Config().Name
+		key, value = "app.kubernetes.io/name", o.server.Registration.Name
 	}
 	return map[string]string{key: value}
 }

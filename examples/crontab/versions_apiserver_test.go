@@ -202,7 +202,7 @@ func TestVersionsOnARealAPIServer(t *testing.T) {
 	eventually(ctx, t, "kubectl says that the review is too large", func() error {
 		out, err := kubectl(ctx, t, config, "get", "crontabs.v1beta1.stable.example.com", "old", "-n", "default")
 		if err == nil || !strings.Contains(out, "conversion webhook for stable.example.com/v1, Kind=CronTab failed") ||
-			!strings.Contains(out, "the body exceeds the limit of 512 bytes (--max-body-bytes)") {
+			!strings.Contains(out, "the body exceeds the limit of 512 bytes (maxBodyBytes)") {
 			return errors.New(out)
 		}
 		return nil

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -74,7 +75,7 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 	sallyportName: func(s *site, port int) ([]string, error) { return s.serve(port) },
 	cachedName:    func(s *site, port int) ([]string, error) { return s.serve(port) },
 	consistentName: func(s *site, port int) ([]string, error) {
-		return s.serve(port, "--poddefault-freshness", poddefault.Consistent)
+		return s.serve(port, lab.Set("webhooks.poddefault.freshness", poddefault.Consistent))
 	},
 	policiesName: func(s *site, port int) ([]string, error) {
 		file, err := writePolicies(s.dir)
@@ -89,7 +90,14 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 // serve is the command line of sallyport's own server.
 func (s *site) serve(port int, more ...string) ([]string, error) {
 	metrics, err := freePort()
-	return append([]string{
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp(s.dir, "config-")
+	if err != nil {
+		return nil, err
+	}
+	return lab.Arguments(folder, append([]string{
 		s.sallyport, "serve",
 		"--kubeconfig", s.cp.kubeconfig,
 		"--registration", "none",
@@ -100,7 +108,7 @@ func (s *site) serve(port int, more ...string) ([]string, error) {
 		"--certificate-source", "files",
 		"--tls-cert-file", filepath.Join(s.dir, certFile),
 		"--tls-private-key-file", filepath.Join(s.dir, keyFile),
-	}, more...), err
+	}, more...)...)
 }
 
 // start runs a server and returns when it is ready.

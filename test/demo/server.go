@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // server is a process of a real command, `sallyport serve` or a cloud controller manager.
@@ -43,15 +45,19 @@ func startServer(command, kubeconfig, folder string) (*server, error) {
 		metrics: "http://127.0.0.1:" + strconv.Itoa(ports[1]),
 		ended:   make(chan struct{}),
 	}
-	return s, s.start(command, "serve",
+	args, err := lab.Arguments(folder, "serve",
 		"--kubeconfig", kubeconfig,
 		"--url", s.url,
 		"--bind-address", "127.0.0.1",
 		"--secure-port", strconv.Itoa(ports[0]),
 		"--metrics-bind-address", strings.TrimPrefix(s.metrics, "http://"),
 		"--authority-secret", serverNamespace+"/sallyport-authority",
-		"--drain-min", "0s", "--drain-timeout", "0s", // there is no Service that routes to it
+		lab.Set("serving.drainMin", "0s"), lab.Set("serving.drainTimeout", "0s"), // there is no Service that routes to it
 	)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.start(command, args...)
 }
 
 func (s *server) start(command string, args ...string) error {

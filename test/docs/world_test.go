@@ -20,6 +20,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // patience is how long anything may take that needs no more than a moment.
@@ -217,10 +218,15 @@ func (w *world) serve(t *testing.T) {
 	user.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:sallyport-system:sallyport", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	w.metrics = fmt.Sprintf("127.0.0.1:%d", metricsPort)
 	w.log, w.ended = &processtest.Log{}, make(chan struct{})
-	w.process = exec.Command(w.real("sallyport"), "serve", "--kubeconfig", sallyporttest.Kubeconfig(t, user),
+	args, err := lab.Arguments(t.TempDir(), "serve", "--kubeconfig", sallyporttest.Kubeconfig(t, user),
 		"--url", fmt.Sprintf("https://127.0.0.1:%d", port), "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port),
 		"--metrics-bind-address", w.metrics, "--authority-secret", "sallyport-system/sallyport-authority",
-		"--ca-propagation", "1s", "--drain-min", "0s", "--drain-timeout", "500ms", "--guard", "Fail")
+		lab.Set("certificate.caPropagation", "1s"), lab.Set("serving.drainMin", "0s"), lab.Set("serving.drainTimeout", "500ms"),
+		lab.Set("webhooks.poddefault.guard", "Fail"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.process = exec.Command(w.real("sallyport"), args...)
 	w.process.Stderr = w.log
 	if err := w.process.Start(); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // TestPodDefaultsUnderControl has an API server of its own: what it is about counts in
@@ -284,7 +285,7 @@ func testAuthorModes(t *testing.T, e *env) {
 		}
 	})
 	t.Run("warn admits and says so", func(t *testing.T) {
-		e.serve(t, name, "--authorize-authors", "warn")
+		e.serve(t, name, lab.Set("webhooks.poddefault.authorizeAuthors", `"warn"`))
 		e.awaitJudge(t, name)
 		warnings := kubectlAs(t, e, "author", "apply", "-f", "-", "-n", name)(envYAML("warned"))
 		if !strings.Contains(warnings, `Warning: PodDefault authors/warned: it adds to pods, and "author" may not create pods`) {
@@ -292,7 +293,7 @@ func testAuthorModes(t *testing.T, e *env) {
 		}
 	})
 	t.Run("off asks nobody, and still judges", func(t *testing.T) {
-		e.serve(t, name, "--authorize-authors", "off")
+		e.serve(t, name, lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`))
 		e.awaitJudge(t, name)
 		if err := user.Create(t.Context(), envPodDefault(name, "free")); err != nil {
 			t.Errorf("%v", err)

@@ -24,6 +24,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
@@ -76,7 +77,7 @@ func testBackstop(t *testing.T, e *env) {
 	name := e.namespace(t, "backstop")
 	kubeconfig := e.serviceAccount(t, name)
 	serve := func() *server {
-		return e.serve(t, name, "--kubeconfig", kubeconfig, "--guard", "Backstop", "--controllers", "poddefault-index")
+		return e.serve(t, name, "--kubeconfig", kubeconfig, lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index")
 	}
 	s := serve()
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))

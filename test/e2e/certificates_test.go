@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -27,7 +28,7 @@ import (
 func testLostLease(t *testing.T, e *env) {
 	name := e.namespace(t, "lost-lease")
 	s := e.serve(t, name, "--authority-secret", name+"/ca",
-		"--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s", "--leader-elect-retry-period", "200ms")
+		lab.Set("leaderElection", "{leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 200ms}"))
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 	eventually(t, "the lease to be taken away", func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}
@@ -57,7 +58,7 @@ func testLostLease(t *testing.T, e *env) {
 func testPrivatePaths(t *testing.T, e *env) {
 	t.Parallel()
 	name := e.namespace(t, "private-paths")
-	s := e.serve(t, name, "--authority-secret", name+"/ca", "--ca-propagation", "2s") // private paths are the default
+	s := e.serve(t, name, "--authority-secret", name+"/ca", lab.Set("certificate.caPropagation", "2s")) // private paths are the default
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 	path := func() string {
 		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
@@ -124,7 +125,7 @@ func testCertificatesErrors(t *testing.T, e *env) {
 	nobody := rest.CopyConfig(e.config)
 	nobody.Impersonate.UserName, nobody.Impersonate.Groups = "nobody", []string{"system:authenticated"}
 	forbidden := sallyporttest.Kubeconfig(t, nobody)
-	s := e.serve(t, name, "--authority-secret", name+"/ca", "--ca-propagation", "1h")
+	s := e.serve(t, name, "--authority-secret", name+"/ca", lab.Set("certificate.caPropagation", "1h"))
 	e.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "other"}, StringData: map[string]string{"password": "hunter2"}})
 	run := func(kubeconfig, command, secret string, more ...string) (string, error) {
 		args := append([]string{"certificates", command, "--kubeconfig", kubeconfig, "--authority-secret", name + "/" + secret}, more...)

@@ -41,6 +41,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kubelettest"
 	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // TestLook runs the commands that look at a cluster against one API server of their
@@ -104,7 +105,7 @@ func testLintOfServe(t *testing.T, e *env) {
 			t.Errorf("the certificate of a server beside the API server was not looked at: %s", line)
 		}
 	}
-	wedge := e.serve(t, e.namespace(t, "lint-wedge"), "--excluded-namespaces", "", "--namespace-selector", "", "--allow-wedge", "this is a test")
+	wedge := e.serve(t, e.namespace(t, "lint-wedge"), "--namespace-selector", "", lab.Set("registration", "{excludedNamespaces: [], allowWedge: this is a test}"))
 	status, stdout, stderr = e.look(t, "lint", "--cluster", "--kubeconfig", e.kubeconfig)
 	if status != 0 || !strings.Contains(stdout, "this is a test") {
 		t.Errorf("with a reason, status %d\n%s%s", status, stdout, stderr)

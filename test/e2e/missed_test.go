@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -31,7 +32,7 @@ func testMissed(t *testing.T, e *env) {
 	use := map[string]string{"use": "true"}
 	older := pod(name, "older", map[string]string{"late": "true"}, nil)
 	e.create(t, older)
-	s := e.serve(t, name, "--failure-policy", "Ignore", "--authorize-authors", "off")
+	s := e.serve(t, name, "--failure-policy", "Ignore", lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`))
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 	e.create(t, envPodDefault(outside, "env"))
 	e.create(t, podDefault(name, "audit", kubeflowv1alpha1.PodDefaultSpec{

@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -33,12 +34,16 @@ func TestNarrow(t *testing.T) {
 	}
 
 	name := e.namespace(t, "narrow")
-	out, err := e.command(t, "serve", "--url", "https://127.0.0.1:9443", "--narrow", "--poddefault-freshness", poddefault.Consistent)
-	if err == nil || !strings.Contains(out, "narrow: not with the freshness Consistent") {
+	args, err := lab.Arguments(t.TempDir(), "serve", "--url", "https://127.0.0.1:9443", lab.Set("webhooks.poddefault", "{narrow: true, freshness: "+poddefault.Consistent+"}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := e.command(t, args...)
+	if err == nil || !strings.Contains(out, "settings.narrow: Forbidden: not with the freshness Consistent") {
 		t.Errorf("with Consistent it ends with %v\n%s", err, out)
 	}
 
-	s := e.serve(t, name, "--narrow", "--authorize-authors", "off")
+	s := e.serve(t, name, lab.Set("webhooks.poddefault.narrow", "true"), lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`))
 	e.awaitCondition(t, name, "false") // nothing selects
 	e.awaitCalled(t, s, labelled(name, "use", "true"), false)
 
@@ -77,7 +82,7 @@ func TestNarrow(t *testing.T) {
 	if err := e.client.Create(t.Context(), labelled(name, "use", "true"), client.DryRunAll); err == nil {
 		t.Error("a pod with a label that is known was not sent")
 	}
-	s = e.serve(t, name, "--narrow", "--authorize-authors", "off")
+	s = e.serve(t, name, lab.Set("webhooks.poddefault.narrow", "true"), lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`))
 	e.awaitCondition(t, name, "['new', 'use']")
 
 	// The second cost: what a webhook behind adds comes too late for one that was not
@@ -103,7 +108,7 @@ func TestNarrow(t *testing.T) {
 		return pod.Annotations[poddefault.Mark("by-use")] != "", err
 	})
 	s.stop(t)
-	e.serve(t, name, "--narrow", "--guard", "Backstop", "--controllers", "poddefault-index")
+	e.serve(t, name, lab.Set("webhooks.poddefault.narrow", "true"), lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index")
 	e.awaitPolicy(t, name, admissionregistrationv1.Ignore)
 	eventuallyWithin(t, 2*time.Minute, "the policy to refuse what comes too late", func(ctx context.Context) (bool, error) {
 		return apierrors.IsForbidden(e.client.Create(ctx, labelled(name, "", ""), client.DryRunAll)), nil

@@ -21,6 +21,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/processtest"
+	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -36,7 +37,7 @@ func TestOwners(t *testing.T) {
 
 	const name = "owners"
 	e.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"e2e": name}}})
-	s := e.serve(t, name, "--guard", "Backstop", "--controllers", "poddefault-index")
+	s := e.serve(t, name, lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index")
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 
 	t.Run("pods of a Deployment and of a StatefulSet are injected and run", func(t *testing.T) {
@@ -67,7 +68,7 @@ func TestOwners(t *testing.T) {
 		e.create(t, deployment(name, "waits", "1", ""))
 		eventuallyWithin(t, soon, "pods that nothing selects to run", func(ctx context.Context) (bool, error) { return e.running(ctx, name, "other", 2) })
 		e.awaitEvent(t, name, "ReplicaSet", "waits-", "FailedCreate", "Sallyport did not answer: env.")
-		e.serve(t, name, "--guard", "Backstop", "--controllers", "poddefault-index")
+		e.serve(t, name, lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index")
 		eventuallyWithin(t, soon, "pods that waited to run", func(ctx context.Context) (bool, error) { return e.running(ctx, name, "waits", 2) })
 	})
 }

@@ -20,6 +20,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -188,7 +189,7 @@ func testClusterPodDefaults(t *testing.T, e *env) {
 // changes and deletes some. Several do so at a time: their pods share lists.
 func testConsistent(t *testing.T, e *env) {
 	name := e.namespace(t, "consistent")
-	e.serve(t, name, "--poddefault-freshness", poddefault.Consistent)
+	e.serve(t, name, lab.Set("webhooks.poddefault.freshness", poddefault.Consistent))
 	e.createSoon(t, envPodDefault(name, "first"), simplePod(name, "probe"), poddefault.Mark("first"))
 	const rounds, atATime = 1000, 8
 	group, ctx := errgroup.WithContext(t.Context())

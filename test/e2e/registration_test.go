@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -37,7 +38,7 @@ func testReviewVersions(t *testing.T, e *env) {
 	for i, versions := range []string{"v1", "v1beta1", "v1beta1,v1", "v1,v1beta1"} {
 		t.Run(versions, func(t *testing.T) {
 			name := e.namespace(t, fmt.Sprintf("versions-%d", i))
-			e.serve(t, name, "--review-versions", versions)
+			e.serve(t, name, lab.Set("registration.reviewVersions", "["+versions+"]"))
 			pod := simplePod(name, "injected")
 			e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 			e.create(t, pod)

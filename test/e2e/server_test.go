@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sallyport-io/sallyport/internal/processtest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // A server is one sallyport serve process.
@@ -61,15 +62,19 @@ func (e *env) start(t *testing.T, name string, args ...string) *server {
 		log:     &processtest.Log{},
 		ended:   make(chan struct{}),
 	}
-	s.process = exec.Command(e.binary, append([]string{
+	all, err := lab.Arguments(t.TempDir(), append([]string{
 		"serve", "--kubeconfig", e.kubeconfig, "--url", s.url,
 		"--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port),
 		"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", metricsPort),
 		"--configuration-name", name, "--namespace-selector", "e2e=" + name,
-		"--drain-min", "0s", "--drain-timeout", "500ms",
+		lab.Set("serving.drainMin", "0s"), lab.Set("serving.drainTimeout", "500ms"),
 		"--controllers=" + controllers,
-		"--guard", "Fail", // what a policy does is tested where it is meant
+		lab.Set("webhooks.poddefault.guard", "Fail"), // what a policy does is tested where it is meant
 	}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.process = exec.Command(e.binary, all...)
 	s.process.Stderr = s.log
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)

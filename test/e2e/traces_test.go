@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // spans is a collector of traces that keeps them.
@@ -86,7 +87,7 @@ func TestACallIsInTheTraceOfItsRequest(t *testing.T) {
 	}
 	e := newEnv(t, sallyporttest.WithAPIServerFlag("tracing-config-file", config))
 	name := e.namespace(t, "traces")
-	e.serve(t, name, "--tracing-endpoint", endpoint)
+	e.serve(t, name, lab.Set("tracing.endpoint", `"`+endpoint+`"`))
 	e.create(t, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "traced"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/main:1"}}},

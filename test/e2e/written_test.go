@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -45,7 +46,7 @@ func testWritten(t *testing.T, e *env) {
 	e.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "builder"}})
 	e.create(t, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "important-written"}, Value: 1000})
 	e.create(t, &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "sandboxed-written"}, Handler: "sandboxed"})
-	e.serve(t, name, "--authorize-authors", "off")
+	e.serve(t, name, lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`))
 	e.awaitJudge(t, name)
 
 	w := newTrial(t, e, name)

@@ -5,35 +5,8 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
-
-const help = `Usage:
-  sallyport serve [flags]
-
-Server:
-      --secure-port port                 port to serve webhooks on with TLS; 0 takes a free
-                                         one (default 9443)
-      --http2                            offer HTTP/2
-  -v, --verbosity level     level of detail
-
-Flags:
-  -h, --help   help for serve
-`
-
-func TestWhatHelpSaysOfAFlagIsOneLine(t *testing.T) {
-	flags := parseHelp(help)
-	for name, want := range map[string]string{
-		"secure-port": "port to serve webhooks on with TLS; 0 takes a free one (default 9443)",
-		"http2":       "offer HTTP/2",
-		"verbosity":   "level of detail",
-	} {
-		if flags[name] != want {
-			t.Errorf("--%s: got %q, want %q", name, flags[name], want)
-		}
-	}
-}
 
 const code = `package p
 
@@ -44,7 +17,7 @@ const code = `package p
 type Thing struct {
 	Inlined ` + "`json:\",inline\"`" + `
 	// Port of it | or [Kind].
-	Port   *int              ` + "`json:\"port,omitempty\" flag:\"secure-port\"`" + `
+	Port   *int              ` + "`json:\"port,omitempty\"`" + `
 	Kinds  map[string][]Kind ` + "`json:\"kinds\"`" + `
 	Hidden string            ` + "`json:\"-\"`" + `
 	inner  string
@@ -82,7 +55,7 @@ func TestRender(t *testing.T) {
 	if types["Tested"] != nil {
 		t.Error("a type of a test is in the reference")
 	}
-	got, err := render(types, section{folder: "api/p", types: []string{"Thing"}}, parseHelp(help))
+	got, err := render(types, section{folder: "p", types: []string{"Thing"}, required: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +65,7 @@ Thing is a thing, on two lines.
 | field | type | says |
 |---|---|---|
 | | [Inlined](#inlined) | its fields, inline |
-| ` + "`port`" + ` | integer | Port of it \| or Kind. ` + "`--secure-port`" + `: port to serve webhooks on with TLS; 0 takes a free one (default 9443) |
+| ` + "`port`" + ` | integer | Port of it \| or Kind. |
 | ` + "`kinds`" + ` (required) | map to list of [Kind](#kind) |  |
 
 ### Inlined
@@ -112,13 +85,10 @@ One of ` + "`First`, `Second`" + `.
 
 func TestWhatIsNotThereIsAnError(t *testing.T) {
 	types := parse(t, code)
-	if _, err := render(types, section{types: []string{"Nothing"}}, nil); err == nil {
+	if _, err := render(types, section{types: []string{"Nothing"}}); err == nil {
 		t.Error("a type that is not there is no error")
 	}
-	if _, err := render(types, section{types: []string{"Thing"}}, map[string]string{"other": ""}); err == nil || !strings.Contains(err.Error(), "--secure-port") {
-		t.Errorf("a flag that is not there: %v", err)
-	}
-	if err := run(t.TempDir(), strings.NewReader(""), os.Stderr); err == nil {
-		t.Error("help without flags is no error")
+	if err := run(t.TempDir(), os.Stderr); err == nil {
+		t.Error("a folder without the types is no error")
 	}
 }

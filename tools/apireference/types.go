@@ -29,7 +29,6 @@ type field struct {
 	doc      string
 	typ      string // for people
 	refers   string // the type of the same package that is behind it, or ""
-	flag     string // of serve, which says what the field means
 	optional bool
 }
 
@@ -113,7 +112,7 @@ func newType(declaration *ast.GenDecl, spec *ast.TypeSpec) *goType {
 		}
 		typ, refers := describe(f.Type)
 		t.fields = append(t.fields, field{
-			name: name, doc: prose(f.Doc), typ: typ, refers: refers, flag: reflect.StructTag(tag).Get("flag"),
+			name: name, doc: prose(f.Doc), typ: typ, refers: refers,
 			optional: strings.Contains(options, "omit"),
 		})
 	}
@@ -175,7 +174,7 @@ func prose(doc *ast.CommentGroup) string {
 }
 
 // render writes a table for each struct that the first ones lead to, breadth first.
-func render(types map[string]*goType, s section, flags map[string]string) (string, error) {
+func render(types map[string]*goType, s section) (string, error) {
 	var out strings.Builder
 	queue := slices.Clone(s.types)
 	for at := 0; at < len(queue); at++ {
@@ -200,27 +199,14 @@ func render(types map[string]*goType, s section, flags map[string]string) (strin
 			if next := types[f.refers]; next != nil && !slices.Contains(queue, f.refers) {
 				queue = append(queue, f.refers)
 			}
-			line, err := row(f, types, flags, strings.HasPrefix(s.folder, "api/"))
-			if err != nil {
-				return "", fmt.Errorf("%s: %w", t.name, err)
-			}
-			out.WriteString(line)
+			out.WriteString(row(f, types, s.required))
 		}
 	}
 	return out.String(), nil
 }
 
-// row is a line of a table. Fields that must be there are told only of the API: settings
-// have defaults.
-func row(f field, types map[string]*goType, flags map[string]string, required bool) (string, error) {
-	doc := f.doc
-	if f.flag != "" {
-		help, ok := flags[f.flag]
-		if !ok {
-			return "", fmt.Errorf("%s: serve has no flag --%s", f.name, f.flag)
-		}
-		doc = strings.TrimSpace(doc + " `--" + f.flag + "`: " + help)
-	}
+// row is a line of a table, which tells of a field that must be there.
+func row(f field, types map[string]*goType, required bool) string {
 	name := "`" + f.name + "`"
 	if required && !f.optional {
 		name += " (required)"
@@ -230,7 +216,7 @@ func row(f field, types map[string]*goType, flags map[string]string, required bo
 		typ = strings.ReplaceAll(typ, f.refers, "["+f.refers+"](#"+strings.ToLower(f.refers)+")")
 	}
 	if f.name == "" {
-		return fmt.Sprintf("| | %s | its fields, inline |\n", typ), nil
+		return fmt.Sprintf("| | %s | its fields, inline |\n", typ)
 	}
-	return fmt.Sprintf("| %s | %s | %s |\n", name, typ, escape.Replace(doc)), nil
+	return fmt.Sprintf("| %s | %s | %s |\n", name, typ, escape.Replace(f.doc))
 }

@@ -11,6 +11,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // RequiredSemantics say what it means that several Datasets require nodes.
@@ -87,34 +88,50 @@ func (s *Settings) FromEnvironment(getenv func(string) string) {
 // Validate reports every mistake, by the names that the fields have in a file. What a
 // ConfigMap holds is seen when it is read.
 func (s Settings) Validate() error {
-	var errs []error
+	var errs field.ErrorList
+	at := func(name string) *field.Path { return field.NewPath(name) }
 	if s.PluginsProfile != "" && s.PluginsProfileConfigMap != "" {
-		errs = append(errs, errors.New("pluginsProfileConfigMap: the profile stands in pluginsProfile already: leave one out"))
+		errs = append(errs, field.Forbidden(at("pluginsProfileConfigMap"), "the profile stands in pluginsProfile already: leave one out"))
 	}
 	if ref := s.profileRef(); s.PluginsProfileConfigMap != "" && (len(validation.IsDNS1123Label(ref.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(ref.Name)) > 0) {
-		errs = append(errs, fmt.Errorf("pluginsProfileConfigMap: %q: write NAMESPACE/NAME, such as fluid-system/webhook-plugins", s.PluginsProfileConfigMap))
+		errs = append(errs, field.Invalid(at("pluginsProfileConfigMap"), s.PluginsProfileConfigMap, "write NAMESPACE/NAME, such as fluid-system/webhook-plugins"))
 	}
 	if s.PluginsProfile != "" {
-		if _, err := ParseProfile(s.PluginsProfile); err != nil {
-			errs = append(errs, prefixed("pluginsProfile", err))
-		}
+		_, err := ParseProfile(s.PluginsProfile)
+		errs = append(errs, profileErrors(at("pluginsProfile"), err)...)
 	}
 	switch s.RequiredSemantics {
 	case RequireAll, RequireAny:
 	default:
-		errs = append(errs, fmt.Errorf("requiredSemantics: %q: choose %s or %s", s.RequiredSemantics, RequireAll, RequireAny))
+		errs = append(errs, field.NotSupported(at("requiredSemantics"), s.RequiredSemantics, []RequiredSemantics{RequireAll, RequireAny}))
 	}
 	switch s.SidecarMode {
 	case PlainSidecar, NativeSidecar:
 	default:
-		errs = append(errs, fmt.Errorf("sidecarMode: %q: choose %s or %s", s.SidecarMode, PlainSidecar, NativeSidecar))
+		errs = append(errs, field.NotSupported(at("sidecarMode"), s.SidecarMode, []SidecarMode{PlainSidecar, NativeSidecar}))
 	}
 	if s.PlatformLabel != "" {
 		for _, problem := range validation.IsQualifiedName(s.PlatformLabel) {
-			errs = append(errs, fmt.Errorf("platformLabel: %q: %s", s.PlatformLabel, problem))
+			errs = append(errs, field.Invalid(at("platformLabel"), s.PlatformLabel, problem))
 		}
 	}
-	return errors.Join(errs...)
+	return errs.ToAggregate()
+}
+
+// profileErrors are those of a profile, each as one of the field that it stands in.
+func profileErrors(at *field.Path, err error) field.ErrorList {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, err.Error())}
+	}
+	var errs field.ErrorList
+	for _, one := range joined.Unwrap() {
+		errs = append(errs, profileErrors(at, one)...)
+	}
+	return errs
 }
 
 // prefixed puts the name of a field before each of the errors that were joined to one.

@@ -59,8 +59,8 @@ func TestSettingsReportEveryMistake(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"pluginsProfileConfigMap: the profile stands in pluginsProfile already", `pluginsProfileConfigMap: "there": write NAMESPACE/NAME`, `pluginsProfile: plugins.serverful.withDataset: there is no plugin "NoSuch"`,
-		`pluginsProfile: pluginConfig[0].name: there is no plugin "NoSuchEither"`, `requiredSemantics: "xor"`, `sidecarMode: "none"`, `platformLabel: "a b"`,
+		"pluginsProfileConfigMap: Forbidden: the profile stands in pluginsProfile already", `pluginsProfileConfigMap: Invalid value: "there": write NAMESPACE/NAME`, `pluginsProfile: Invalid value: plugins.serverful.withDataset: there is no plugin "NoSuch"`,
+		`pluginsProfile: Invalid value: pluginConfig[0].name: there is no plugin "NoSuchEither"`, `requiredSemantics: Unsupported value: "xor"`, `sidecarMode: Unsupported value: "none"`, `platformLabel: Invalid value: "a b"`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)

@@ -4,7 +4,6 @@ package imagepull
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 )
 
@@ -81,17 +80,17 @@ func parsePlace(entry string) (string, error) {
 	case entry == "":
 		return "", errors.New("it is empty: name a registry, such as registry.example.com")
 	case strings.Contains(entry, "://"):
-		return "", fmt.Errorf("%q: leave out the scheme", entry)
+		return "", errors.New("leave out the scheme")
 	case strings.ContainsAny(entry, "*? \t"):
-		return "", fmt.Errorf("%q: patterns are not known; a name stands for all below it", entry)
+		return "", errors.New("patterns are not known; a name stands for all below it")
 	case strings.ContainsAny(entry, "@") || strings.Contains(repository, ":"):
-		return "", fmt.Errorf("%q: leave out tag and digest", entry)
+		return "", errors.New("leave out tag and digest")
 	case host == "" || (!strings.Contains(host, ".") && !hasPort && host != "localhost"):
-		return "", fmt.Errorf("%q: begin with the registry, such as %s/", entry, defaultRegistry)
+		return "", errors.New("begin with the registry, such as " + defaultRegistry + "/")
 	case hasPort && (port == "" || strings.Trim(port, "0123456789") != ""):
-		return "", fmt.Errorf("%q: the port must be a number", entry)
+		return "", errors.New("the port must be a number")
 	case cut && strings.Contains("/"+repository+"/", "//"):
-		return "", fmt.Errorf("%q: there is nothing between or behind slashes", entry)
+		return "", errors.New("there is nothing between or behind slashes")
 	}
 	registry = strings.ToLower(registry)
 	if registry == "index.docker.io" {

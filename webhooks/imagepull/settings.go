@@ -3,11 +3,10 @@
 package imagepull
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Settings say what is asked of images.
@@ -41,12 +40,12 @@ func DefaultSettings() Settings { return Settings{AlwaysPull: true} }
 
 // Validate reports every mistake, by the names that the fields have in a file.
 func (s Settings) Validate() error {
-	var errs []error
+	var errs field.ErrorList
 	if !s.AlwaysPull && len(s.AllowedRegistries) == 0 && !s.ForbidLatest {
-		errs = append(errs, errors.New("nothing is asked of images: set alwaysPull, allowedRegistries or forbidLatest"))
+		errs = append(errs, field.Required(field.NewPath("alwaysPull"), "nothing is asked of images: set alwaysPull, allowedRegistries or forbidLatest"))
 	}
 	if s.ExemptDigests && !s.AlwaysPull {
-		errs = append(errs, errors.New("exemptDigests: it is an exception to alwaysPull, which is not set"))
+		errs = append(errs, field.Forbidden(field.NewPath("exemptDigests"), "it is an exception to alwaysPull, which is not set"))
 	}
 	for _, list := range []struct {
 		field  string
@@ -54,20 +53,20 @@ func (s Settings) Validate() error {
 	}{{"allowedRegistries", s.AllowedRegistries}, {"exemptImages", s.ExemptImages}} {
 		for i, entry := range list.places {
 			if _, err := parsePlace(entry); err != nil {
-				errs = append(errs, fmt.Errorf("%s[%d]: %w", list.field, i, err))
+				errs = append(errs, field.Invalid(field.NewPath(list.field).Index(i), entry, err.Error()))
 			}
 			if slices.Contains(list.places[:i], entry) {
-				errs = append(errs, fmt.Errorf("%s[%d]: %q stands there twice", list.field, i, entry))
+				errs = append(errs, field.Duplicate(field.NewPath(list.field).Index(i), entry))
 			}
 		}
 	}
 	for i, namespace := range s.ExemptNamespaces {
 		for _, problem := range validation.IsDNS1123Label(namespace) {
-			errs = append(errs, fmt.Errorf("exemptNamespaces[%d]: %q: %s", i, namespace, problem))
+			errs = append(errs, field.Invalid(field.NewPath("exemptNamespaces").Index(i), namespace, problem))
 		}
 		if slices.Contains(s.ExemptNamespaces[:i], namespace) {
-			errs = append(errs, fmt.Errorf("exemptNamespaces[%d]: %q stands there twice", i, namespace))
+			errs = append(errs, field.Duplicate(field.NewPath("exemptNamespaces").Index(i), namespace))
 		}
 	}
-	return errors.Join(errs...)
+	return errs.ToAggregate()
 }

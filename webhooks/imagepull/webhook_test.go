@@ -58,9 +58,9 @@ func TestSettingsReportEveryMistake(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"exemptDigests", "allowedRegistries[0]: it is empty", "allowedRegistries[1]: \"https://a.example.com\": leave out the scheme",
-		"allowedRegistries[2]", "allowedRegistries[3]", "allowedRegistries[4]: \"nginx\": begin with the registry", "allowedRegistries[5]",
-		"allowedRegistries[6]", "allowedRegistries[8]: \"ok.example.com\" stands there twice", "exemptImages[0]", "exemptNamespaces[0]", "exemptNamespaces[2]",
+		"exemptDigests", "allowedRegistries[0]: Invalid value: \"\": it is empty", "allowedRegistries[1]: Invalid value: \"https://a.example.com\": leave out the scheme",
+		"allowedRegistries[2]", "allowedRegistries[3]", "allowedRegistries[4]: Invalid value: \"nginx\": begin with the registry", "allowedRegistries[5]",
+		"allowedRegistries[6]", "allowedRegistries[8]: Duplicate value: \"ok.example.com\"", "exemptImages[0]", "exemptNamespaces[0]", "exemptNamespaces[2]",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)

@@ -47,7 +47,7 @@ func TestSettingsReportEveryMistake(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"no source", `excludedContainers[1]: "a" stands there twice`, `meshContainers[0]: ""`, `meshContainers[1]: "A_b"`} {
+	for _, want := range []string{"no source", `excludedContainers[1]: Duplicate value: "a"`, `meshContainers[0]: Invalid value: ""`, `meshContainers[1]: Invalid value: "A_b"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}

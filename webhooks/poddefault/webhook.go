@@ -12,14 +12,13 @@ package poddefault
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/admission"
 )
@@ -70,24 +69,24 @@ func Freshnesses() []string { return []string{Cached, Consistent} }
 
 // Validate reports every mistake, by the names that the fields have in a file.
 func (s Settings) Validate() error {
-	var errs []error
+	var errs field.ErrorList
 	for _, list := range []struct {
 		field string
 		names []string
 	}{{"excludedContainers", s.CommandExcluded}, {"meshContainers", s.MeshContainers}} {
 		for i, name := range list.names {
 			for _, problem := range validation.IsDNS1123Label(name) {
-				errs = append(errs, fmt.Errorf("%s[%d]: %q: %s", list.field, i, name, problem))
+				errs = append(errs, field.Invalid(field.NewPath(list.field).Index(i), name, problem))
 			}
 			if slices.Contains(list.names[:i], name) {
-				errs = append(errs, fmt.Errorf("%s[%d]: %q stands there twice", list.field, i, name))
+				errs = append(errs, field.Duplicate(field.NewPath(list.field).Index(i), name))
 			}
 		}
 	}
 	if !slices.Contains(Freshnesses(), s.Freshness) {
-		errs = append(errs, fmt.Errorf("freshness: %q: choose %s", s.Freshness, strings.Join(Freshnesses(), " or ")))
+		errs = append(errs, field.NotSupported(field.NewPath("freshness"), s.Freshness, Freshnesses()))
 	}
-	return errors.Join(errs...)
+	return errs.ToAggregate()
 }
 
 // DefaultSettings are the settings of a webhook that was not told otherwise.

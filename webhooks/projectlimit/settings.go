@@ -3,8 +3,7 @@
 package projectlimit
 
 import (
-	"errors"
-	"fmt"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"slices"
 )
 
@@ -44,23 +43,23 @@ func DefaultSettings() Settings {
 
 // Validate reports every mistake, by the names that the fields have in a file.
 func (s Settings) Validate() error {
-	var errs []error
+	var errs field.ErrorList
 	if s.Limit < 0 {
-		errs = append(errs, fmt.Errorf("limit: %d: it must not be negative; exemptGroups are for those without a limit", s.Limit))
+		errs = append(errs, field.Invalid(field.NewPath("limit"), s.Limit, "it must not be negative; exemptGroups are for those without a limit"))
 	}
 	for i, l := range s.Limits {
-		at := fmt.Sprintf("limits[%d]", i)
+		at := field.NewPath("limits").Index(i)
 		if (l.User == "") == (l.Group == "") {
-			errs = append(errs, fmt.Errorf("%s: it is for a user or a group: name one of them", at))
+			errs = append(errs, field.Required(at, "it is for a user or a group: name one of them"))
 		}
 		if l.Limit < 0 {
-			errs = append(errs, fmt.Errorf("%s.limit: %d: it must not be negative; exemptGroups are for those without a limit", at, l.Limit))
+			errs = append(errs, field.Invalid(at.Child("limit"), l.Limit, "it must not be negative; exemptGroups are for those without a limit"))
 		}
 		if slices.ContainsFunc(s.Limits[:i], func(other Limit) bool { return other.User == l.User && other.Group == l.Group }) {
-			errs = append(errs, fmt.Errorf("%s: %q has a limit already", at, l.User+l.Group))
+			errs = append(errs, field.Invalid(at, l.User+l.Group, "has a limit already"))
 		}
 		if l.User != "" && slices.Contains(s.ExemptUsers, l.User) || l.Group != "" && slices.Contains(s.ExemptGroups, l.Group) {
-			errs = append(errs, fmt.Errorf("%s: %q is exempt, and has no limit", at, l.User+l.Group))
+			errs = append(errs, field.Invalid(at, l.User+l.Group, "is exempt, and has no limit"))
 		}
 	}
 	for _, list := range []struct {
@@ -69,12 +68,12 @@ func (s Settings) Validate() error {
 	}{{"exemptUsers", s.ExemptUsers}, {"exemptGroups", s.ExemptGroups}} {
 		for i, name := range list.names {
 			if name == "" {
-				errs = append(errs, fmt.Errorf("%s[%d]: it is empty", list.field, i))
+				errs = append(errs, field.Required(field.NewPath(list.field).Index(i), "it is empty"))
 			}
 			if slices.Contains(list.names[:i], name) {
-				errs = append(errs, fmt.Errorf("%s[%d]: %q stands there twice", list.field, i, name))
+				errs = append(errs, field.Duplicate(field.NewPath(list.field).Index(i), name))
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return errs.ToAggregate()
 }

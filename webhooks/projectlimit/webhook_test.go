@@ -71,14 +71,14 @@ func TestSettingsReportEveryMistake(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"limit: -1", "limits[0]: it is for a user or a group", "limits[1]: it is for a user or a group", "limits[2].limit", `limits[3]: "a" has a limit already`,
-		`limits[4]: "root" is exempt`, `limits[5]: "masters" is exempt`, "exemptUsers[0]", "exemptUsers[2]", "exemptGroups[1]",
+		"limit: Invalid value: -1", "limits[0]: Required value: it is for a user or a group", "limits[1]: Required value: it is for a user or a group", "limits[2].limit", `limits[3]: Invalid value: "a": has a limit already`,
+		`limits[4]: Invalid value: "root": is exempt`, `limits[5]: Invalid value: "masters": is exempt`, "exemptUsers[0]", "exemptUsers[2]", "exemptGroups[1]",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}
 	}
-	if _, err := New(nil, settings); err == nil || !strings.Contains(err.Error(), "no source") || !strings.Contains(err.Error(), "limit: -1") {
+	if _, err := New(nil, settings); err == nil || !strings.Contains(err.Error(), "no source") || !strings.Contains(err.Error(), "limit: Invalid value: -1") {
 		t.Errorf("New reports %v", err)
 	}
 }

@@ -3,12 +3,11 @@
 package servicetype
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Feature is what a Service may be forbidden to be: a spec.type, or to have external
@@ -53,67 +52,67 @@ func DefaultSettings() Settings { return Settings{Forbidden: slices.Clone(featur
 
 // Validate reports every mistake, by the names that the fields have in a file.
 func (s Settings) Validate() error {
-	var errs []error
+	var errs field.ErrorList
 	if len(s.Forbidden) == 0 {
-		errs = append(errs, fmt.Errorf("forbidden: it is empty: name what Services may not be, of %s", oneOf()))
+		errs = append(errs, field.Required(field.NewPath("forbidden"), "name what Services may not be, of "+oneOf()))
 	}
-	errs = append(errs, validateFeatures("forbidden", s.Forbidden)...)
+	errs = append(errs, validateFeatures(field.NewPath("forbidden"), s.Forbidden)...)
 	for i, exception := range s.Exceptions {
-		at := fmt.Sprintf("exceptions[%d]", i)
-		errs = append(errs, validateFeatures(at+".features", exception.Features)...)
+		at := field.NewPath("exceptions").Index(i)
+		errs = append(errs, validateFeatures(at.Child("features"), exception.Features)...)
 		for j, feature := range exception.Features {
 			if slices.Contains(features, feature) && !slices.Contains(s.Forbidden, feature) {
-				errs = append(errs, fmt.Errorf("%s.features[%d]: %s is not forbidden", at, j, feature))
+				errs = append(errs, field.Invalid(at.Child("features").Index(j), feature, "it is not forbidden"))
 			}
 		}
 		errs = append(errs, exception.validate(at)...)
 	}
-	return errors.Join(errs...)
+	return errs.ToAggregate()
 }
 
-func (e *Exception) validate(at string) []error {
-	var errs []error
+func (e *Exception) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	if len(e.Namespaces)+len(e.Labels)+len(e.LoadBalancerClasses) == 0 {
-		errs = append(errs, fmt.Errorf("%s: it has no condition: name namespaces, labels or loadBalancerClasses; or forbid less", at))
+		errs = append(errs, field.Required(at, "it has no condition: name namespaces, labels or loadBalancerClasses; or forbid less"))
 	}
 	if len(e.LoadBalancerClasses) > 0 && !slices.Equal(e.Features, []Feature{LoadBalancer}) {
-		errs = append(errs, fmt.Errorf("%s.loadBalancerClasses: only a LoadBalancer has a class: write features: [LoadBalancer]", at))
+		errs = append(errs, field.Forbidden(at.Child("loadBalancerClasses"), "only a LoadBalancer has a class: write features: [LoadBalancer]"))
 	}
 	for j, namespace := range e.Namespaces {
 		for _, problem := range validation.IsDNS1123Label(namespace) {
-			errs = append(errs, fmt.Errorf("%s.namespaces[%d]: %q: %s", at, j, namespace, problem))
+			errs = append(errs, field.Invalid(at.Child("namespaces").Index(j), namespace, problem))
 		}
 		if slices.Contains(e.Namespaces[:j], namespace) {
-			errs = append(errs, fmt.Errorf("%s.namespaces[%d]: %q stands there twice", at, j, namespace))
+			errs = append(errs, field.Duplicate(at.Child("namespaces").Index(j), namespace))
 		}
 	}
 	for _, key := range sortedKeys(e.Labels) {
 		for _, problem := range validation.IsQualifiedName(key) {
-			errs = append(errs, fmt.Errorf("%s.labels: key %q: %s", at, key, problem))
+			errs = append(errs, field.Invalid(at.Child("labels"), key, problem))
 		}
 		for _, problem := range validation.IsValidLabelValue(e.Labels[key]) {
-			errs = append(errs, fmt.Errorf("%s.labels[%s]: %s", at, key, problem))
+			errs = append(errs, field.Invalid(at.Child("labels").Key(key), e.Labels[key], problem))
 		}
 	}
 	for j, class := range e.LoadBalancerClasses {
 		for _, problem := range validation.IsQualifiedName(class) {
-			errs = append(errs, fmt.Errorf("%s.loadBalancerClasses[%d]: %q: %s", at, j, class, problem))
+			errs = append(errs, field.Invalid(at.Child("loadBalancerClasses").Index(j), class, problem))
 		}
 		if slices.Contains(e.LoadBalancerClasses[:j], class) {
-			errs = append(errs, fmt.Errorf("%s.loadBalancerClasses[%d]: %q stands there twice", at, j, class))
+			errs = append(errs, field.Duplicate(at.Child("loadBalancerClasses").Index(j), class))
 		}
 	}
 	return errs
 }
 
-func validateFeatures(at string, list []Feature) []error {
-	var errs []error
+func validateFeatures(at *field.Path, list []Feature) field.ErrorList {
+	var errs field.ErrorList
 	for i, feature := range list {
 		if !slices.Contains(features, feature) {
-			errs = append(errs, fmt.Errorf("%s[%d]: %q: choose of %s", at, i, feature, oneOf()))
+			errs = append(errs, field.NotSupported(at.Index(i), feature, features))
 		}
 		if slices.Contains(list[:i], feature) {
-			errs = append(errs, fmt.Errorf("%s[%d]: %s stands there twice", at, i, feature))
+			errs = append(errs, field.Duplicate(at.Index(i), feature))
 		}
 	}
 	return errs

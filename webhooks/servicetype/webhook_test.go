@@ -62,9 +62,9 @@ func TestSettingsReportEveryMistake(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		`forbidden[0]: "loadbalancer": choose of LoadBalancer`, "forbidden[2]: NodePort stands there twice", "exceptions[0]: it has no condition",
-		"exceptions[1].features[0]: ExternalIPs is not forbidden", `exceptions[1].namespaces[0]: "No"`, "exceptions[1].namespaces[2]",
-		`exceptions[2].labels: key "a b"`, "exceptions[2].labels[d]", `exceptions[2].loadBalancerClasses[0]`, "exceptions[2].loadBalancerClasses: only",
+		`forbidden[0]: Unsupported value: "loadbalancer": supported values: "LoadBalancer"`, `forbidden[2]: Duplicate value: "NodePort"`, "exceptions[0]: Required value: it has no condition",
+		`exceptions[1].features[0]: Invalid value: "ExternalIPs": it is not forbidden`, `exceptions[1].namespaces[0]: Invalid value: "No"`, "exceptions[1].namespaces[2]",
+		`exceptions[2].labels: Invalid value: "a b"`, "exceptions[2].labels[d]", `exceptions[2].loadBalancerClasses[0]`, "exceptions[2].loadBalancerClasses: Forbidden: only",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)

@@ -56,6 +56,48 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- $names | toJson -}}
 {{- end -}}
 
+{{/* The fields of the configuration file that values set which have no flag, as JSON. What holds anyway is left out. */}}
+{{- define "sallyport.settings" -}}
+{{- $name := include "sallyport.fullname" . -}}
+{{- $r := .Values.registration -}}
+{{- $registration := dict -}}
+{{- if ne $name "sallyport" -}}
+{{- $_ := set $registration "ownPods" (printf "app.kubernetes.io/name=%s" $name) -}}
+{{- end -}}
+{{- if ne (int $r.timeoutSeconds) 5 -}}
+{{- $_ := set $registration "timeoutSeconds" $r.timeoutSeconds -}}
+{{- end -}}
+{{- if ne (join "," $r.excludedNamespaces) "kube-system,kube-node-lease,kube-public" -}}
+{{- $_ := set $registration "excludedNamespaces" $r.excludedNamespaces -}}
+{{- end -}}
+{{- if $r.sharedNamespace -}}
+{{- $_ := set $registration "sharedNamespace" true -}}
+{{- end -}}
+{{- $authentication := dict -}}
+{{- if and (eq .Values.authentication.mode "client-ca") .Values.authentication.clientCommonNames -}}
+{{- $_ := set $authentication "clientCommonNames" .Values.authentication.clientCommonNames -}}
+{{- end -}}
+{{- $serving := dict -}}
+{{- if ne (int .Values.drain.minSeconds) 15 -}}
+{{- $_ := set $serving "drainMin" (printf "%ds" (int .Values.drain.minSeconds)) -}}
+{{- end -}}
+{{- if ne (int .Values.drain.maxSeconds) 95 -}}
+{{- $_ := set $serving "drainTimeout" (printf "%ds" (int .Values.drain.maxSeconds)) -}}
+{{- end -}}
+{{- $settings := dict -}}
+{{- range $section, $fields := dict "registration" $registration "authentication" $authentication "serving" $serving -}}
+{{- if $fields -}}
+{{- $_ := set $settings $section $fields -}}
+{{- end -}}
+{{- end -}}
+{{- $settings | toJson -}}
+{{- end -}}
+
+{{/* The configuration file, as JSON: what config says, and these fields. */}}
+{{- define "sallyport.config" -}}
+{{- mergeOverwrite (deepCopy .Values.config) (include "sallyport.settings" . | fromJson) | toJson -}}
+{{- end -}}
+
 {{/* The Secret that the pods have the certificate from; empty for an authority. */}}
 {{- define "sallyport.tlsSecret" -}}
 {{- if eq .Values.certificate.source "secret" -}}

@@ -99,7 +99,7 @@ func (c *cluster) startServer(t *testing.T, configuration string) {
 	c.metrics = "http://127.0.0.1:" + metricsPort
 	log := c.start(t, c.binary, "serve", "--config", file, "--kubeconfig", sallyporttest.Kubeconfig(t, config), "--url", "https://127.0.0.1:"+port,
 		"--bind-address", "127.0.0.1", "--secure-port", port, "--metrics-bind-address", "127.0.0.1:"+metricsPort,
-		"--configuration-name", name, "--authority-secret", namespace+"/sallyport-authority", "--drain-min", "0s", "--drain-timeout", "500ms")
+		"--configuration-name", name, "--authority-secret", namespace+"/sallyport-authority")
 	eventually(t, "the server to be ready", func(ctx context.Context) (bool, error) {
 		_, err := c.get(ctx, "/readyz")
 		return err == nil, err

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	testlab "github.com/sallyport-io/sallyport/test/lab"
 )
 
 // newConnections opens connections to replicas all the time, as the API server does
@@ -131,7 +133,7 @@ func leafRotation(ctx context.Context, l *lab, rounds int, out *result) error {
 	if l.settings.short {
 		replicas = 3
 	}
-	live, err := l.deploy(ctx, replicas, "--certificate-lifetime", leafLifetime.String())
+	live, err := l.deploy(ctx, replicas, testlab.Set("certificate.lifetime", leafLifetime.String()))
 	if err != nil {
 		return err
 	}
@@ -163,7 +165,7 @@ func authorityRotation(ctx context.Context, l *lab, rounds int, out *result) err
 	if l.settings.short {
 		propagation = 2 * time.Second
 	}
-	live, err := l.deploy(ctx, 3, "--ca-propagation", propagation.String())
+	live, err := l.deploy(ctx, 3, testlab.Set("certificate.caPropagation", propagation.String()))
 	if err != nil {
 		return err
 	}
@@ -185,7 +187,7 @@ func authorityRotation(ctx context.Context, l *lab, rounds int, out *result) err
 	}
 	connections.stop(out)
 	out.requireNothingLost(s.stop(ctx, out))
-	out.notef("--ca-propagation %s; at most %.0f s for a rotation", propagation, slowest.Seconds())
+	out.notef("caPropagation %s; at most %.0f s for a rotation", propagation, slowest.Seconds())
 	return l.withdraw(ctx, live)
 }
 

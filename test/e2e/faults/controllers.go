@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	testlab "github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
@@ -123,7 +124,7 @@ func awaitOne(ctx context.Context, patience time.Duration, live []*replica, metr
 // other pods than before. The policy knows of neither until there is another leader; pods
 // that they have selected must be created all the same.
 func leaderGone(ctx context.Context, l *lab, rounds int, out *result) error {
-	live, err := l.deploy(ctx, 3, "--guard", "Backstop")
+	live, err := l.deploy(ctx, 3, testlab.Set("webhooks.poddefault.guard", "Backstop"))
 	if err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ func leaderGone(ctx context.Context, l *lab, rounds int, out *result) error {
 			return err
 		}
 		live = slices.DeleteFunc(live, func(r *replica) bool { return r == leader })
-		next, err := l.startReady(ctx, "--guard", "Backstop")
+		next, err := l.startReady(ctx, testlab.Set("webhooks.poddefault.guard", "Backstop"))
 		if err != nil {
 			return err
 		}

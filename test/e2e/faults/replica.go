@@ -10,10 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	testlab "github.com/sallyport-io/sallyport/test/lab"
 )
 
 // Ports of every replica; the addresses differ.
@@ -51,16 +55,23 @@ func (l *lab) startReplicaOf(b build, args ...string) (*replica, error) {
 		"serve", "--kubeconfig", l.cp.kubeconfig, l.endpointFlag(), "--authority-secret", serviceNamespace + "/" + authoritySecret,
 		"--bind-address", r.address, "--secure-port", strconv.Itoa(webhookPort),
 		"--metrics-bind-address", fmt.Sprintf("%s:%d", r.address, metricsPort),
-		"--guard", "Fail", // losses show as pods that fail
+		testlab.Set("webhooks.poddefault.guard", "Fail"), // losses show as pods that fail
 		// It would keep the PodDefaults of the next row from being written while nobody
 		// answers, which is its purpose.
-		"--authorize-authors", "off",
-		"--drain-min", l.drainMin().String(), "--drain-timeout", l.drainMax().String(),
+		testlab.Set("webhooks.poddefault.authorizeAuthors", `"off"`),
+		testlab.Set("serving.drainMin", l.drainMin().String()), testlab.Set("serving.drainTimeout", l.drainMax().String()),
 	}, args...)
+	folder := filepath.Join(l.dir, fmt.Sprintf("config-%04d", n))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	all, err := testlab.Arguments(folder, all...)
+	if err != nil {
+		return nil, err
+	}
 	if b.knows != nil {
 		all = b.known(all)
 	}
-	var err error
 	r.process, err = startProcessLimited(l.dir, fmt.Sprintf("replica-%04d", n), b.binary, b.memory, all...)
 	if err == nil {
 		l.running = append(l.running, r)

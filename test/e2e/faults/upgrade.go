@@ -16,6 +16,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	testlab "github.com/sallyport-io/sallyport/test/lab"
 )
 
 // upgrade rolls three replicas of the previous release forward to this one, as a
@@ -38,7 +40,7 @@ func upgrade(ctx context.Context, l *lab, rounds int, out *result) error {
 	var live []*replica
 	// As people run it. A pod that nobody injects is refused by the policy, and counts as one
 	// that failed.
-	guard := []string{"--guard", "Backstop"}
+	guard := []string{testlab.Set("webhooks.poddefault.guard", "Backstop")}
 	for range 3 {
 		r, err := l.startReadyOf(ctx, previous, guard...)
 		if err != nil {

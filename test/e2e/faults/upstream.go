@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	testlab "github.com/sallyport-io/sallyport/test/lab"
 )
 
 // recovery is how long after the end of a fault creates may still fail.
@@ -28,7 +30,7 @@ func apiServerRestart(ctx context.Context, l *lab, rounds int, out *result) erro
 	}
 	// Clients that do not wait for /readyz are asked, too: no policy may refuse what it is
 	// not about.
-	failures, err := l.upstream(ctx, rounds, out, fault, "--guard", "Backstop")
+	failures, err := l.upstream(ctx, rounds, out, fault, testlab.Set("webhooks.poddefault.guard", "Backstop"))
 	wedged := slices.DeleteFunc(failures, func(f attempt) bool { return !strings.Contains(f.err.Error(), "paramKind") })
 	out.requireNoFailure(wedged, " because the API server did not know yet what the policy reads")
 	return err

@@ -28,6 +28,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kubelettest"
 	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // cluster is an API server with the real controllers of workloads, endpoints and deletion,
@@ -191,8 +192,12 @@ func runSallyport(command string) func(*cluster, *testing.T, *corev1.Pod) (*cont
 		if err != nil {
 			return nil, err
 		}
-		args = append(args, "--kubeconfig", sallyporttest.Kubeconfig(t, config),
-			"--bind-address", "127.0.0.1", "--secure-port", port, "--metrics-bind-address", "127.0.0.1:"+metrics, "--drain-min", "2s", "--drain-timeout", "5s")
+		args, err = lab.Arguments(t.TempDir(), append(args, "--kubeconfig", sallyporttest.Kubeconfig(t, config),
+			"--bind-address", "127.0.0.1", "--secure-port", port, "--metrics-bind-address", "127.0.0.1:"+metrics,
+			lab.Set("serving.drainMin", "2s"), lab.Set("serving.drainTimeout", "5s"))...)
+		if err != nil {
+			return nil, err
+		}
 		log := &processtest.Log{}
 		process := exec.Command(command, args...)
 		process.Stderr = log

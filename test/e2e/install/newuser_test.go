@@ -33,6 +33,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kubelettest"
 	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // patience is how long anything may take that needs no more than a moment.
@@ -303,9 +304,13 @@ func (u *newUser) serve(t *testing.T, args []string) *process {
 	})
 	args = append(args, "--kubeconfig", u.asServer(t),
 		"--bind-address", address, "--secure-port", fmt.Sprint(port), "--metrics-bind-address", fmt.Sprintf("%s:%d", address, metrics),
-		"--drain-min", "0s", "--drain-timeout", "5s")
+		lab.Set("serving.drainMin", "0s"), lab.Set("serving.drainTimeout", "5s"))
 	if u.address == "" {
 		args = append(args, "--url", fmt.Sprintf("https://%s:%d", address, port), "--authority-secret", system+"/sallyport-authority")
+	}
+	args, err := lab.Arguments(t.TempDir(), args...)
+	if err != nil {
+		t.Fatal(err)
 	}
 	p := &process{
 		cmd: exec.Command(u.command, args...), log: &processtest.Log{}, ended: make(chan struct{}),

@@ -39,13 +39,16 @@ type variant struct {
 	found     []string // rules of lint that this setting is against, on purpose
 }
 
+// configHead is what a configuration begins with.
+const configHead = "apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\n"
+
 // owned is what the chart does by default.
 var owned = []string{"--owner", "clusterrole/sallyport"}
 
 var variants = map[string]variant{
 	"defaults":             {manifests: owned},
-	"another name":         {release: "hooks", manifests: []string{"--service", system + "/hooks-sallyport", "--configuration-name", "hooks-sallyport", "--service-account", "hooks-sallyport", "--own-pods", "app.kubernetes.io/name=hooks-sallyport", "--owner", "clusterrole/hooks-sallyport"}},
-	"a full name":          {values: "fullnameOverride: x", manifests: []string{"--service", system + "/x", "--configuration-name", "x", "--service-account", "x", "--own-pods", "app.kubernetes.io/name=x", "--owner", "clusterrole/x"}},
+	"another name":         {release: "hooks", manifests: []string{"--service", system + "/hooks-sallyport", "--configuration-name", "hooks-sallyport", "--service-account", "hooks-sallyport", "--owner", "clusterrole/hooks-sallyport"}, config: configHead + "registration: {ownPods: app.kubernetes.io/name=hooks-sallyport}\n"},
+	"a full name":          {values: "fullnameOverride: x", manifests: []string{"--service", system + "/x", "--configuration-name", "x", "--service-account", "x", "--owner", "clusterrole/x"}, config: configHead + "registration: {ownPods: app.kubernetes.io/name=x}\n"},
 	"labels on everything": {values: "commonLabels: {team: platform}", manifests: owned},
 	"an image of a registry that asks who pulls": {
 		values:    "image: {repository: registry.example.com/other, tag: '7', pullPolicy: Always, pullSecrets: [{name: pull}]}",
@@ -65,18 +68,19 @@ var variants = map[string]variant{
 	"webhooks that only look": {values: "webhooks: [imagepull]", manifests: append([]string{"--webhooks", "imagepull"}, owned...)},
 	"a configuration with webhooks": {
 		values:    "config: {log: {level: debug}, webhooks: [{name: projectlimit, settings: {limit: 3}}, {name: poddefault, enabled: false}]}",
-		config:    "apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\nlog: {level: debug}\nwebhooks: [{name: projectlimit, settings: {limit: 3}}, {name: poddefault, enabled: false}]\n",
+		config:    configHead + "log: {level: debug}\nwebhooks: [{name: projectlimit, settings: {limit: 3}}, {name: poddefault, enabled: false}]\n",
 		manifests: owned,
 	},
 	"a configuration without webhooks": {
 		values:    "config: {certificate: {lifetime: 24h}}",
-		config:    "apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\ncertificate: {lifetime: 24h}\n",
+		config:    configHead + "certificate: {lifetime: 24h}\n",
 		manifests: append([]string{"--webhooks", "poddefault"}, owned...),
 	},
 	"configurations of somebody else": {values: "registration: {mode: none}", manifests: []string{"--registration", "none"}},
 	"called otherwise": {
 		values:    "registration: {failurePolicy: Ignore, timeoutSeconds: 10, namespaceSelector: 'a in (b,c)', excludedNamespaces: [kube-system, x], sharedNamespace: true}",
-		manifests: append([]string{"--failure-policy", "Ignore", "--webhook-timeout", "10", "--namespace-selector", "a in (b,c)", "--excluded-namespaces", "kube-system,x", "--shared-namespace"}, owned...),
+		manifests: append([]string{"--failure-policy", "Ignore", "--namespace-selector", "a in (b,c)"}, owned...),
+		config:    configHead + "registration: {timeoutSeconds: 10, excludedNamespaces: [kube-system, x], sharedNamespace: true}\n",
 		found:     []string{"timeout"}, // that is longer than advised
 	},
 	"configurations without an owner": {values: "registration: {owned: false}", manifests: []string{}},
@@ -122,7 +126,7 @@ var variants = map[string]variant{
 	"metrics for others":    {values: "networkPolicy: {metricsFrom: [{namespaceSelector: {matchLabels: {team: sre}}}]}", manifests: append([]string{"--metrics-from", "team=sre"}, owned...)},
 	"no network policy":     {values: "networkPolicy: {enabled: false}", manifests: append([]string{"--network-policy=false"}, owned...)},
 	"everything to look at": {values: "metrics: {serviceMonitor: {enabled: true, labels: {release: p}, interval: 1m}, prometheusRule: {enabled: true, labels: {release: p}}, dashboard: {enabled: true, labels: {g: d}}}"},
-	"whatever else":         {values: "{extraArgs: [--max-connections=100], extraEnv: [{name: A, value: b}], extraVolumes: [{name: v, emptyDir: {}}], extraVolumeMounts: [{name: v, mountPath: /v}]}"},
+	"whatever else":         {values: "{extraArgs: [--verbosity=1], extraEnv: [{name: A, value: b}], extraVolumes: [{name: v, emptyDir: {}}], extraVolumeMounts: [{name: v, mountPath: /v}]}"},
 
 	"a value that is not known":         {values: "replica: 3", refused: "replica"},
 	"a section that is not known":       {values: "config: {servng: {idleTimeout: 10s}}", refused: "servng"},
@@ -418,6 +422,7 @@ func comparablePod(t *testing.T, deployment *unstructured.Unstructured) {
 	slices.Sort(args)
 	container["args"] = args
 	annotations := template["metadata"].(map[string]any)["annotations"].(map[string]any)
+	delete(annotations, "sallyport.io/settings") // with which Helm rolls out what manifests leaves to people
 	drain, err := time.ParseDuration(annotations["lint.sallyport.io/drain"].(string))
 	if err != nil {
 		t.Fatal(err)

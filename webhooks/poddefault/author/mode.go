@@ -3,11 +3,10 @@
 package author
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Mode says what becomes of an object whose author may not create pods.
@@ -32,7 +31,7 @@ func (m Mode) Validate() error {
 	if slices.Contains(Modes, string(m)) {
 		return nil
 	}
-	return fmt.Errorf("authorizeAuthors: %q: choose %s", m, strings.Join(Modes[:2], ", ")+" or "+Modes[2])
+	return field.NotSupported(field.NewPath("authorizeAuthors"), string(m), Modes)
 }
 
 // FailurePolicy is what becomes of an object while the webhook does not answer.

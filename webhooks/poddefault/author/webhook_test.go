@@ -145,7 +145,7 @@ func TestWhoCannotBeAskedIsAFault(t *testing.T) {
 			t.Errorf("%s: failure policy %s, %v", mode, webhook.FailurePolicy, err)
 		}
 	}
-	if _, err := New(nil, nil, "maybe"); err == nil || !strings.Contains(err.Error(), "choose enforce, warn or off") || !strings.Contains(err.Error(), "nobody says") {
+	if _, err := New(nil, nil, "maybe"); err == nil || !strings.Contains(err.Error(), `supported values: "enforce", "warn", "off"`) || !strings.Contains(err.Error(), "nobody says") {
 		t.Errorf("mistakes: %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package server
 
 import (
 	"strings"
@@ -48,12 +48,5 @@ func TestNarrowingFollowsTheKeys(t *testing.T) {
 	wanted, source.ok = true, false
 	if !n.look() || expression() != "" {
 		t.Error("it is narrowed although some object needs no label")
-	}
-}
-
-func TestNarrowDoesNotGoWithConsistent(t *testing.T) {
-	got := sallyport(t, "serve", "--url", "https://127.0.0.1:9443", "--narrow", "--poddefault-freshness", "Consistent")
-	if got.status == 0 || !strings.Contains(got.stderr, "not with the freshness Consistent") {
-		t.Errorf("%+v", got)
 	}
 }

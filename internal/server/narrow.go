@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package server
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
@@ -20,16 +19,11 @@ import (
 // narrowInterval is how often it is looked which label keys objects select by.
 const narrowInterval = 250 * time.Millisecond
 
-func addNarrowFlag(cmd *cobra.Command, settings *podDefaultSettings) {
-	cmd.Flags().BoolVar(&settings.Narrow, "narrow", settings.Narrow,
-		"have pods sent only if they have a label that some PodDefault selects by; the first one with a new label takes a moment longer to count, "+
-			"and labels that later webhooks add do not count")
-}
-
 // validateNarrow reports what does not go together.
-func (s podDefaultSettings) validateNarrow() error {
+func (s PodDefaultSettings) validateNarrow() error {
 	if s.Narrow && s.Freshness == poddefault.Consistent {
-		return errors.New("narrow: not with the freshness Consistent: a PodDefault with a new label takes effect only when the API server knows the label")
+		return field.Forbidden(field.NewPath("narrow"),
+			"not with the freshness Consistent: a PodDefault with a new label takes effect only when the API server knows the label")
 	}
 	return nil
 }
@@ -91,12 +85,12 @@ func (n *narrowing) look() bool {
 
 // narrow wires the condition into the component of the webhook, if it may be wanted.
 func (b *liveBuiltin) narrow(env frontdoor.Environment, out *frontdoor.Component) {
-	o := b.config.options
-	source, ok := b.from.podDefaults.(*poddefault.Watcher)
-	if b.name != "poddefault" || !ok || o.config == "" && !o.builtin.podDefault.Narrow {
+	l := b.config
+	source, ok := b.from.PodDefaults.(*poddefault.Watcher)
+	if b.Name != "poddefault" || !ok || l.file == "" && !l.start.Settings.PodDefault.Narrow {
 		return
 	}
-	n := &narrowing{source: source, wanted: func() bool { return settingsNow(o).Narrow }}
+	n := &narrowing{source: source, wanted: func() bool { return l.now().Settings.PodDefault.Narrow }}
 	registered, webhooks, run := out.Registered, out.Webhooks, out.Run
 	if registered == nil {
 		registered = func() []admission.Webhook { return webhooks }

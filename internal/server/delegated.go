@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package server
 
 import (
 	"k8s.io/client-go/kubernetes"
@@ -9,8 +9,8 @@ import (
 	"github.com/sallyport-io/sallyport/serving/delegated"
 )
 
-// authenticationDelegated has the API server say who may call.
-const authenticationDelegated = "delegated"
+// AuthenticationDelegated has the API server say who may call.
+const AuthenticationDelegated = "delegated"
 
 func delegatedAuthentication(env frontdoor.Environment) (frontdoor.Authentication, error) {
 	client, err := kubernetes.NewForConfig(env.Client)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package server
 
 import (
 	"bytes"
@@ -20,11 +20,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/client-go/rest"
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
-	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/follow"
 )
 
@@ -37,27 +35,29 @@ const reloadInterval = 5 * time.Second
 // that cannot be read, changes nothing. What is not about ready-made webhooks counts
 // from the next start on.
 type liveConfig struct {
-	options  *serveOptions
+	file     string         // empty if there is none to follow
+	given    *pflag.FlagSet // flags that override it
+	start    *Config        // as the server was started
 	builtins []*liveBuiltin
 	interval time.Duration
 
-	logger   *slog.Logger
-	changed  func()
-	reloads  *prometheus.CounterVec
-	good     prometheus.Gauge
-	settings atomic.Pointer[builtinSettings]
-	indexes  indexes
-	detail   atomic.Pointer[string]
+	logger  *slog.Logger
+	changed func()
+	reloads *prometheus.CounterVec
+	good    prometheus.Gauge
+	current atomic.Pointer[Config]
+	indexes indexes
+	detail  atomic.Pointer[string]
 }
 
 // liveBuiltin is a ready-made webhook that can be enabled, disabled and changed.
 type liveBuiltin struct {
-	builtin
+	Builtin
 	config *liveConfig
-	from   builtinSources
+	from   Sources
 	watch  *watcher // nil if it reads nothing
 
-	start   sync.Once
+	begin   sync.Once
 	started chan struct{} // closed when it is wanted for the first time
 	state   atomic.Pointer[builtinState]
 	paths   map[string]string // that are served since the start, by the webhooks' names
@@ -65,8 +65,8 @@ type liveBuiltin struct {
 
 // builtinState is what a ready-made webhook is for now.
 type builtinState struct {
-	enabled  bool
-	settings *builtinSettings
+	enabled bool
+	config  *Config
 	// webhooks are the definitions, while it is enabled.
 	webhooks []admission.Webhook
 	// handlers are by the webhooks' names. One that is not registered any more keeps its
@@ -74,20 +74,29 @@ type builtinState struct {
 	handlers map[string]admission.Handler
 }
 
-func newLiveConfig(o *serveOptions) *liveConfig {
-	l := &liveConfig{options: o, interval: reloadInterval}
-	for _, b := range builtins() {
-		l.builtins = append(l.builtins, &liveBuiltin{builtin: b, config: l, started: make(chan struct{})})
+func newLiveConfig(file string, given *pflag.FlagSet, start *Config) *liveConfig {
+	l := &liveConfig{file: file, given: given, start: start, interval: reloadInterval}
+	l.current.Store(start)
+	for _, b := range Builtins() {
+		l.builtins = append(l.builtins, &liveBuiltin{Builtin: b, config: l, started: make(chan struct{})})
 	}
 	return l
+}
+
+// now is the configuration that counts now.
+func (l *liveConfig) now() *Config { return l.current.Load() }
+
+// builtin is the ready-made webhook of that name.
+func (l *liveConfig) builtin(name string) *liveBuiltin {
+	i := slices.IndexFunc(l.builtins, func(b *liveBuiltin) bool { return b.Name == name })
+	return l.builtins[i]
 }
 
 // component is what follows the file; nothing without one. It is built first.
 func (l *liveConfig) component(env frontdoor.Environment) (frontdoor.Component, error) {
 	l.logger, l.changed = env.Logger, env.Changed
-	l.settings.Store(&l.options.builtin)
 	out := frontdoor.Component{Name: "config"}
-	if l.options.config == "" {
+	if l.file == "" {
 		return out, nil
 	}
 	l.reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -117,36 +126,36 @@ func (l *liveConfig) component(env frontdoor.Environment) (frontdoor.Component, 
 // component is the webhook with what it reads from. Without a file there is nothing
 // to it unless it is selected; with one, it may be later.
 func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component, error) {
-	o := b.config.options
-	out := frontdoor.Component{Name: b.name}
-	if o.config == "" && !o.webhooks.has(b.name) {
+	l := b.config
+	out := frontdoor.Component{Name: b.Name}
+	if l.file == "" && !l.start.Has(b.Name) {
 		return out, nil
 	}
-	b.from = noSources()
-	if b.builtin.watch != nil {
+	b.from = NoSources()
+	if b.Builtin.watch != nil {
 		if err := b.prepareWatch(env, &out); err != nil {
 			return out, err
 		}
 	}
-	b.from.indexes = &b.config.indexes
-	state, err := b.next(o.webhooks, &o.builtin)
+	b.from.indexes = &l.indexes
+	state, err := b.next(l.start)
 	if err != nil {
 		return out, err
 	}
 	b.state.Store(state)
-	if o.config == "" {
+	if l.file == "" {
 		out.Webhooks = state.webhooks
 		b.narrow(env, &out)
 		return out, nil
 	}
 	out.Registered = func() []admission.Webhook { return b.state.Load().webhooks }
 	// All that it can ever be answers.
-	defaults := defaultBuiltinSettings()
+	defaults := DefaultSettings()
 	if b.widen != nil {
 		b.widen(&defaults)
 	}
-	all, err := b.webhooks(&defaults, noSources())
-	err = errors.Join(err, o.builtin.place(b.name, all))
+	all, err := b.webhooks(&defaults, NoSources())
+	err = errors.Join(err, l.start.place(b.Name, all))
 	b.paths = map[string]string{}
 	for i := range all {
 		all[i].Handler = liveHandler{b, all[i].Name}
@@ -159,7 +168,7 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 
 // prepareWatch makes what the webhook reads from, which starts when it is wanted.
 func (b *liveBuiltin) prepareWatch(env frontdoor.Environment, out *frontdoor.Component) error {
-	w, err := b.builtin.watch(env)
+	w, err := b.Builtin.watch(env)
 	if err != nil {
 		return err
 	}
@@ -174,7 +183,7 @@ func (b *liveBuiltin) prepareWatch(env frontdoor.Environment, out *frontdoor.Com
 		}, func() float64 { return seconds(w.contact()) })))
 	}
 	if err != nil {
-		return fmt.Errorf("metrics of %s: %w", b.name, err)
+		return fmt.Errorf("metrics of %s: %w", b.Name, err)
 	}
 	b.watch, b.from = &w, w.sources
 	out.Name = w.what
@@ -197,9 +206,9 @@ func (b *liveBuiltin) prepareWatch(env frontdoor.Environment, out *frontdoor.Com
 	return nil
 }
 
-// next is what the webhook is to be with these settings.
-func (b *liveBuiltin) next(selection builtinSelection, settings *builtinSettings) (*builtinState, error) {
-	state := &builtinState{enabled: selection.has(b.name), settings: settings, handlers: map[string]admission.Handler{}}
+// next is what the webhook is to be with a configuration.
+func (b *liveBuiltin) next(c *Config) (*builtinState, error) {
+	state := &builtinState{enabled: c.Has(b.Name), config: c, handlers: map[string]admission.Handler{}}
 	if now := b.state.Load(); now != nil {
 		maps.Copy(state.handlers, now.handlers)
 	}
@@ -207,8 +216,8 @@ func (b *liveBuiltin) next(selection builtinSelection, settings *builtinSettings
 		return state, nil
 	}
 	var err error
-	if state.webhooks, err = b.define(settings, b.from); err != nil {
-		return nil, fmt.Errorf("webhook %s: %w", b.name, err)
+	if state.webhooks, err = b.defined(c, b.from); err != nil {
+		return nil, fmt.Errorf("webhook %s: %w", b.Name, err)
 	}
 	for i := range state.webhooks {
 		webhook := &state.webhooks[i]
@@ -217,7 +226,7 @@ func (b *liveBuiltin) next(selection builtinSelection, settings *builtinSettings
 			webhook.Path = path
 		}
 	}
-	b.start.Do(func() { close(b.started) }) // what it reads from
+	b.begin.Do(func() { close(b.started) }) // what it reads from
 	return state, nil
 }
 
@@ -228,7 +237,7 @@ func (b *liveBuiltin) ready(state *builtinState) error {
 	}
 	err := b.watch.ready()
 	if err == nil && b.needs != nil {
-		err = b.needs(state.settings, b.from)
+		err = b.needs(&state.config.Settings, b.from)
 	}
 	return err
 }
@@ -252,10 +261,10 @@ func (h liveHandler) Handle(ctx context.Context, req *admissionv1.AdmissionReque
 
 // follow reads the file whenever it may have changed.
 func (l *liveConfig) follow(ctx context.Context) error {
-	last := l.options.read
+	last := l.start.data
 	var pending func() bool // a configuration that waits for what it needs
 	follow.Files(ctx, l.logger, "the configuration", l.interval, func() {
-		data, err := os.ReadFile(l.options.config)
+		data, err := os.ReadFile(l.file)
 		if err == nil && bytes.Equal(data, last) || err != nil && last == nil {
 			if pending != nil && pending() {
 				pending = nil
@@ -264,9 +273,9 @@ func (l *liveConfig) follow(ctx context.Context) error {
 		}
 		last, pending = data, nil
 		if err == nil {
-			var next *serveOptions
-			if next, pending, err = l.load(); next.read != nil {
-				last = next.read
+			var next *Config
+			if next, pending, err = l.load(); next != nil {
+				last = next.data
 			}
 		}
 		if err != nil {
@@ -274,7 +283,7 @@ func (l *liveConfig) follow(ctx context.Context) error {
 		} else if pending() {
 			pending = nil
 		}
-	}, l.options.config)
+	}, l.file)
 	return nil
 }
 
@@ -283,7 +292,7 @@ func (l *liveConfig) fail(err error) {
 	l.reloads.WithLabelValues("failure").Inc()
 	l.good.Set(0)
 	l.say("the file is not good, an earlier one counts; see the log")
-	l.logger.Error("the configuration is not good: an earlier one goes on to count", "file", l.options.config, "error", err)
+	l.logger.Error("the configuration is not good: an earlier one goes on to count", "file", l.file, "error", err)
 }
 
 func (l *liveConfig) say(text string) { l.detail.Store(&text) }
@@ -291,41 +300,31 @@ func (l *liveConfig) say(text string) { l.detail.Store(&text) }
 // load reads the file as a start with the same flags would, and returns what makes it
 // count: it is false as long as something that is needed has not been read yet. Next is
 // what was read, also after an error.
-func (l *liveConfig) load() (next *serveOptions, count func() bool, err error) {
-	cmd, o, app := newServe()
-	if app == nil {
-		return o, nil, cmd.RunE(cmd, nil)
-	}
-	if err := copyFlags(l.options.cmd.Flags(), cmd.Flags()); err != nil {
-		return o, nil, err
-	}
-	o.settings.Client = &rest.Config{} // that was found at the start
-	if err := o.prepare(cmd, app); err != nil {
-		return o, nil, err
-	}
-	later, err := l.later(cmd.Flags(), &o.builtin)
+func (l *liveConfig) load() (next *Config, count func() bool, err error) {
+	next, err = Load(l.file, l.given)
 	if err != nil {
-		return o, nil, err
+		return next, nil, err
 	}
+	later := l.later(next)
 	states := make([]*builtinState, len(l.builtins))
 	for i, b := range l.builtins {
-		if states[i], err = b.next(o.webhooks, &o.builtin); err != nil {
-			return o, nil, err
+		if states[i], err = b.next(next); err != nil {
+			return next, nil, err
 		}
 	}
 	told := false
-	return o, func() bool {
+	return next, func() bool {
 		for i, b := range l.builtins {
 			if err := b.ready(states[i]); states[i].enabled && err != nil {
 				if !told {
 					l.say("the file waits for what it needs: " + err.Error())
-					l.logger.Info("the configuration waits for what it needs", "file", l.options.config, "webhook", b.name, "reason", err)
+					l.logger.Info("the configuration waits for what it needs", "file", l.file, "webhook", b.Name, "reason", err)
 				}
 				told = true
 				return false
 			}
 		}
-		l.settings.Store(&o.builtin)
+		l.current.Store(next)
 		for i, b := range l.builtins {
 			b.state.Store(states[i])
 		}
@@ -333,70 +332,47 @@ func (l *liveConfig) load() (next *serveOptions, count func() bool, err error) {
 		l.good.Set(1)
 		l.say(later)
 		enabled := []string{}
-		for _, b := range o.webhooks.enabled() {
-			enabled = append(enabled, b.name)
+		for _, b := range next.Enabled() {
+			enabled = append(enabled, b.Name)
 		}
-		l.logger.Info("the configuration has changed", "file", l.options.config, "webhooks", strings.Join(enabled, ","), "note", later)
+		l.logger.Info("the configuration has changed", "file", l.file, "webhooks", strings.Join(enabled, ","), "note", later)
 		l.changed()
 		return true
 	}, nil
 }
 
 // later says which sections have changed that count from the next start on.
-func (l *liveConfig) later(now *pflag.FlagSet, settings *builtinSettings) (string, error) {
-	var was, is configv1alpha1.SallyportConfiguration
-	if err := errors.Join(fromFlags(l.options.cmd.Flags(), reflect.ValueOf(&was).Elem()), fromFlags(now, reflect.ValueOf(&is).Elem())); err != nil {
-		return "", err
-	}
+func (l *liveConfig) later(next *Config) string {
 	var sections []string
-	for field := range reflect.TypeFor[configv1alpha1.SallyportConfiguration]().Fields() {
+	was, is := reflect.ValueOf(l.start.SallyportConfiguration), reflect.ValueOf(next.SallyportConfiguration)
+	for field := range was.Type().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if !reflect.DeepEqual(reflect.ValueOf(was).FieldByIndex(field.Index).Interface(), reflect.ValueOf(is).FieldByIndex(field.Index).Interface()) {
+		if name != "webhooks" && !reflect.DeepEqual(was.FieldByIndex(field.Index).Interface(), is.FieldByIndex(field.Index).Interface()) {
 			sections = append(sections, name)
 		}
 	}
-	for _, name := range allBuiltinNames() {
-		path := func(s *builtinSettings) string {
-			if entry := s.entry(name); entry != nil && entry.Path != nil {
-				return *entry.Path
-			}
-			return ""
-		}
-		if path(settings) != path(&l.options.builtin) {
+	for _, name := range Names() {
+		if next.path(name) != l.start.path(name) {
 			sections = append(sections, "the path of "+name)
 		}
 	}
 	if len(sections) == 0 {
-		return "", nil
+		return ""
 	}
 	slices.Sort(sections)
-	return "changes of " + strings.Join(sections, ", ") + " count from the next start on", nil
+	return "changes of " + strings.Join(sections, ", ") + " count from the next start on"
 }
 
-// copyFlags sets the flags that were given.
-func copyFlags(from, to *pflag.FlagSet) error {
-	var errs []error
-	from.Visit(func(given *pflag.Flag) {
-		flag := to.Lookup(given.Name)
-		if flag == nil {
-			return
-		}
-		if list, ok := given.Value.(pflag.SliceValue); ok {
-			errs = append(errs, flag.Value.(pflag.SliceValue).Replace(list.GetSlice()))
-		} else {
-			errs = append(errs, flag.Value.Set(given.Value.String()))
-		}
-		flag.Changed = true
-	})
-	return errors.Join(errs...)
-}
-
-// adjust is [builtinSettings.adjust] of what counts now.
-func (l *liveConfig) adjust(w *admission.Webhook) {
-	if settings := l.settings.Load(); settings != nil {
-		settings.adjust(w)
+// path is where the configuration puts a ready-made webhook; empty if it does not.
+func (c *Config) path(name string) string {
+	if entry := c.entry(name); entry != nil && entry.Path != nil {
+		return *entry.Path
 	}
+	return ""
 }
+
+// adjust is [Config.adjust] of what counts now.
+func (l *liveConfig) adjust(w *admission.Webhook) { l.now().adjust(w) }
 
 // seconds is a time as metrics have it.
 func seconds(at time.Time) float64 {

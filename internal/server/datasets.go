@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package server
 
 import (
 	"fmt"
@@ -14,19 +14,19 @@ import (
 )
 
 // datasetBuiltin is the webhook in the place of Fluid's own.
-func datasetBuiltin() builtin {
-	return builtin{
-		name:  "dataset",
-		short: "let pods land where the data of their Fluid datasets is cached",
-		docs:  "docs/webhooks/dataset.md",
-		webhooks: func(s *builtinSettings, from builtinSources) ([]admission.Webhook, error) {
-			webhooks, err := dataset.New(from.datasets, s.dataset, from.observePlugin)
-			if watcher, ok := from.datasets.(*dataset.Watcher); ok && err == nil {
-				watcher.Want(s.dataset)
+func datasetBuiltin() Builtin {
+	return Builtin{
+		Name:  "dataset",
+		Short: "let pods land where the data of their Fluid datasets is cached",
+		Docs:  "docs/webhooks/dataset.md",
+		webhooks: func(s *Settings, from Sources) ([]admission.Webhook, error) {
+			webhooks, err := dataset.New(from.Datasets, s.Dataset, from.observePlugin)
+			if watcher, ok := from.Datasets.(*dataset.Watcher); ok && err == nil {
+				watcher.Want(s.Dataset)
 			}
 			return webhooks, err
 		},
-		widen: func(s *builtinSettings) { s.dataset.NamespaceLabel = true },
+		widen: func(s *Settings) { s.Dataset.NamespaceLabel = true },
 		watch: func(env frontdoor.Environment) (watcher, error) {
 			observe, err := observePlugins(env.Metrics)
 			if err != nil {
@@ -38,7 +38,7 @@ func datasetBuiltin() builtin {
 			}
 			w.WhenLoaded(env.Changed)
 			return watcher{
-				sources: builtinSources{datasets: w, observePlugin: observe}, what: "datasets", help: "Fluid Datasets known to this server.",
+				sources: Sources{Datasets: w, observePlugin: observe}, what: "datasets", help: "Fluid Datasets known to this server.",
 				ready: w.Ready, run: w.Run, count: w.Len,
 			}, nil
 		},
@@ -46,17 +46,17 @@ func datasetBuiltin() builtin {
 			{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: []string{dataset.Group}, Resources: dataset.Resources(), Verbs: []string{"get", "list", "watch"}},
 		},
-		moreRights: func(s *builtinSettings) []rbacv1.PolicyRule {
-			rules, _ := s.dataset.PolicyRules()
+		moreRights: func(s *Settings) []rbacv1.PolicyRule {
+			rules, _ := s.Dataset.PolicyRules()
 			return rules
 		},
-		rightsIn: func(s *builtinSettings) map[string][]rbacv1.PolicyRule {
-			_, rules := s.dataset.PolicyRules()
+		rightsIn: func(s *Settings) map[string][]rbacv1.PolicyRule {
+			_, rules := s.Dataset.PolicyRules()
 			return rules
 		},
-		needs: func(s *builtinSettings, from builtinSources) error {
-			if watcher, ok := from.datasets.(*dataset.Watcher); ok {
-				return watcher.ReadyFor(s.dataset)
+		needs: func(s *Settings, from Sources) error {
+			if watcher, ok := from.Datasets.(*dataset.Watcher); ok {
+				return watcher.ReadyFor(s.Dataset)
 			}
 			return nil
 		},

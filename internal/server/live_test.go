@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package server
 
 import (
 	"context"
@@ -38,26 +38,23 @@ type running struct {
 
 func startLive(t *testing.T, text string, args ...string) *running {
 	t.Helper()
-	path := file(t, "sallyport.yaml", configHead+text)
-	cmd, o, app := newServe()
-	if err := cmd.ParseFlags(append([]string{"--config", path, "--url", "https://127.0.0.1:9443"}, args...)); err != nil {
+	path := file(t, configHead+text)
+	flags := given(t, append([]string{"--url", "https://127.0.0.1:9443"}, args...)...)
+	config, err := Load(path, flags)
+	if err != nil {
 		t.Fatal(err)
 	}
-	o.settings.Client = &rest.Config{Host: "https://127.0.0.1:1"}
-	if err := o.prepare(cmd, app); err != nil {
-		t.Fatal(err)
-	}
-	r := &running{liveConfig: o.live, t: t, path: path, components: map[string]frontdoor.Component{}, changes: make(chan struct{}, 100)}
+	r := &running{liveConfig: newLiveConfig(path, flags, config), t: t, path: path, components: map[string]frontdoor.Component{}, changes: make(chan struct{}, 100)}
 	r.interval = time.Millisecond
 	env := frontdoor.Environment{
-		Client: o.settings.Client, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Client: &rest.Config{Host: "https://127.0.0.1:1"}, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Changed: func() { r.changes <- struct{}{} },
 	}
 	builds := map[string]func(frontdoor.Environment) (frontdoor.Component, error){"config": r.component}
 	for _, b := range r.builtins {
-		builds[b.name] = b.component
+		builds[b.Name] = b.component
 	}
-	for _, name := range append([]string{"config"}, allBuiltinNames()...) {
+	for _, name := range append([]string{"config"}, Names()...) {
 		component, err := builds[name](env)
 		if err != nil {
 			t.Fatal(err)
@@ -258,4 +255,35 @@ func TestNoCallFailsWhileTheConfigurationChanges(t *testing.T) {
 	}
 	stop.Store(true)
 	callers.Wait()
+}
+
+// TestAConfigurationWaitsForItsProfile is that one which names a ConfigMap does not count
+// before that was read, which is never, as no API server answers.
+func TestAConfigurationWaitsForItsProfile(t *testing.T) {
+	r := startLive(t, "webhooks: [{name: imagepull}]\n")
+	config := Default()
+	if err := config.Select("dataset"); err != nil {
+		t.Fatal(err)
+	}
+	settings := &config.Settings.Dataset
+	settings.PluginsProfileConfigMap = "fluid-system/webhook-plugins"
+	for _, b := range r.builtins {
+		if b.Name != "dataset" {
+			continue
+		}
+		state, err := b.next(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := *b.watch
+		w.ready = func() error { return nil } // all else
+		b.watch = &w
+		if err := b.ready(state); err == nil || !strings.Contains(err.Error(), "ConfigMap fluid-system/webhook-plugins with the profile of plugins: it is not read yet") {
+			t.Errorf("it is ready: %v", err)
+		}
+		settings.Disabled = true
+		if err := b.ready(state); err != nil {
+			t.Errorf("a webhook that is disabled waits: %v", err)
+		}
+	}
 }

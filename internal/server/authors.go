@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
+)
+
+// PodDefaultSettings are those of injection, and of who may write what is injected.
+type PodDefaultSettings struct {
+	poddefault.Settings
+	// Authorize says what becomes of a PodDefault whose author may not create pods.
+	Authorize author.Mode `json:"authorizeAuthors"`
+	// Guard says what becomes of pods while no server answers.
+	Guard Guard `json:"guard"`
+	// Narrow has pods sent only if a label of theirs is selected by.
+	Narrow bool `json:"narrow"`
+}
+
+func defaultPodDefaultSettings() PodDefaultSettings {
+	return PodDefaultSettings{Settings: poddefault.DefaultSettings(), Authorize: author.Enforce}
+}
+
+// Validate reports every mistake, by the names that the fields have in a file.
+func (s PodDefaultSettings) Validate() error {
+	return errors.Join(s.Settings.Validate(), s.Authorize.Validate(), s.Guard.Validate(), s.validateNarrow())
+}
+
+// authorsOf asks the API server what authors may do.
+func authorsOf(config *rest.Config) (author.Authorizer, error) {
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return author.BySubjectAccessReview(clients.AuthorizationV1().SubjectAccessReviews()), nil
+}
+
+// authorRights are to ask it.
+func authorRights(settings *Settings) []rbacv1.PolicyRule {
+	if settings.PodDefault.Authorize == author.Off {
+		return nil
+	}
+	return []rbacv1.PolicyRule{{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}}}
+}
+
+// Anybody may create pods where there is no cluster to ask.
+type Anybody struct{}
+
+// MayCreatePods implements [author.Authorizer].
+func (Anybody) MayCreatePods(context.Context, *authenticationv1.UserInfo, string) (bool, string, error) {
+	return true, "", nil
+}

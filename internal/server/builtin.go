@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/admission"
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/webhooks/imagepull"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
+	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
+	"github.com/sallyport-io/sallyport/webhooks/servicetype"
+)
+
+// Builtin is a ready-made webhook: a folder below webhooks/, which may define
+// several that belong together.
+type Builtin struct {
+	Name  string // of the folder, and in a configuration
+	Short string // what it does, in a line
+	Docs  string // its page, from the top of the repository
+
+	// webhooks defines it over what it reads.
+	webhooks func(*Settings, Sources) ([]admission.Webhook, error)
+	// watch follows in a cluster what it reads; nil if it reads nothing.
+	watch func(frontdoor.Environment) (watcher, error)
+	// rights are those that watch needs; moreRights are those that it needs with some
+	// settings only, nil for none.
+	rights     []rbacv1.PolicyRule
+	moreRights func(*Settings) []rbacv1.PolicyRule
+	// rightsIn are those that it needs with some settings in some namespaces; nil for none.
+	rightsIn func(*Settings) map[string][]rbacv1.PolicyRule
+	// needs tells what of that which some settings name is not read yet; nil if they name
+	// nothing.
+	needs func(*Settings, Sources) error
+	// widen makes settings define all webhooks that any settings define; nil if the
+	// defaults do.
+	widen func(*Settings)
+}
+
+// Default are the definitions with the default settings. Nobody calls them.
+func (b Builtin) Default() ([]admission.Webhook, error) {
+	settings := DefaultSettings()
+	return b.webhooks(&settings, NoSources())
+}
+
+// Settings are those of all ready-made webhooks.
+type Settings struct {
+	PodDefault   PodDefaultSettings
+	ImagePull    imagepull.Settings
+	ServiceType  servicetype.Settings
+	ProjectLimit projectlimit.Settings
+	Dataset      dataset.Settings
+}
+
+// settings are those of one ready-made webhook, with the names of fields in a file.
+type settings interface{ Validate() error }
+
+// of returns a pointer to the settings of a ready-made webhook; nil if there is none
+// of that name.
+func (s *Settings) of(name string) settings {
+	switch name {
+	case "poddefault":
+		return &s.PodDefault
+	case "imagepull":
+		return &s.ImagePull
+	case "servicetype":
+		return &s.ServiceType
+	case "projectlimit":
+		return &s.ProjectLimit
+	case "dataset":
+		return &s.Dataset
+	}
+	return nil
+}
+
+// DefaultSettings are those of a server that was told nothing.
+func DefaultSettings() Settings {
+	s := Settings{
+		PodDefault:   defaultPodDefaultSettings(),
+		ImagePull:    imagepull.DefaultSettings(),
+		ServiceType:  servicetype.DefaultSettings(),
+		ProjectLimit: projectlimit.DefaultSettings(),
+		Dataset:      dataset.DefaultSettings(),
+	}
+	s.Dataset.FromEnvironment(os.Getenv)
+	return s
+}
+
+// Sources are what ready-made webhooks read from.
+type Sources struct {
+	PodDefaults poddefault.Source
+	Authors     author.Authorizer
+	Neighbours  author.Neighbours // nil where nobody is told
+	Projects    projectlimit.Source
+	Datasets    dataset.Source
+
+	counts  *poddefault.Counts // nil where nobody looks at metrics
+	indexes *indexes           // nil: they are there
+	// observePlugin counts what becomes of pods; nil for nobody.
+	observePlugin dataset.Observer
+}
+
+// NoSources knows of nothing: for definitions that nobody calls.
+func NoSources() Sources {
+	return Sources{PodDefaults: poddefault.NewIndex(), Authors: Anybody{}, Projects: projectlimit.NewIndex(), Datasets: dataset.NewIndex()}
+}
+
+// watcher follows something in a cluster, and is part of Sources.
+type watcher struct {
+	sources Sources
+	what    string // what is counted, for the log and the metric's name
+	help    string
+	ready   func() error
+	run     func(context.Context) error
+	count   func() int
+	contact func() time.Time // when the API server has sent something the last time; may be nil
+}
+
+// Builtins are the ready-made webhooks by name. Mutating ones are called in this
+// order.
+func Builtins() []Builtin {
+	return []Builtin{
+		{
+			Name:  "poddefault",
+			Short: "add to pods what the PodDefaults of their namespace say",
+			Docs:  "docs/poddefault.md",
+			webhooks: func(s *Settings, from Sources) ([]admission.Webhook, error) {
+				injects, err := poddefault.New(from.PodDefaults, s.PodDefault.Settings)
+				if err != nil {
+					return nil, err
+				}
+				excluded, err := poddefault.NewExcluded(from.PodDefaults, s.PodDefault.Settings)
+				if from.counts != nil {
+					injects.Handler, excluded.Handler = from.counts.Count(injects.Handler), from.counts.Count(excluded.Handler)
+				}
+				judges, errAuthor := author.New(from.Authors, from.Neighbours, s.PodDefault.Authorize)
+				return []admission.Webhook{guarded(injects, &s.PodDefault, from), excluded, judges}, errors.Join(err, errAuthor)
+			},
+			watch: func(env frontdoor.Environment) (watcher, error) {
+				w, err := poddefault.Watch(env.Client, env.Logger)
+				if err != nil {
+					return watcher{}, err
+				}
+				w.WhenLoaded(env.Changed)
+				authors, err := authorsOf(env.Client)
+				if err != nil {
+					return watcher{}, err
+				}
+				counts, err := poddefault.NewCounts(env.Metrics)
+				if err != nil {
+					return watcher{}, err
+				}
+				return watcher{
+					sources: Sources{PodDefaults: w, Authors: authors, Neighbours: w, counts: counts}, what: "poddefaults", help: "PodDefaults and ClusterPodDefaults known to this server.",
+					ready: w.Ready, run: w.Run, count: w.Len, contact: w.LastContact,
+				}, nil
+			},
+			rights: []rbacv1.PolicyRule{
+				{APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, Verbs: []string{"list", "watch"}},
+				{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.ClusterPodDefaultResource}, Verbs: []string{"list", "watch"}},
+				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}, // their labels
+			},
+			moreRights: authorRights,
+		},
+		{
+			Name:  "imagepull",
+			Short: "always pull images, from allowed registries, by a version",
+			Docs:  "docs/webhooks/imagepull.md",
+			webhooks: func(s *Settings, _ Sources) ([]admission.Webhook, error) {
+				return imagepull.New(s.ImagePull)
+			},
+		},
+		{
+			Name:  "servicetype",
+			Short: "refuse load balancers, node ports, external names and IPs",
+			Docs:  "docs/webhooks/servicetype.md",
+			webhooks: func(s *Settings, _ Sources) ([]admission.Webhook, error) {
+				return servicetype.New(s.ServiceType)
+			},
+		},
+		{
+			Name:  "projectlimit",
+			Short: "give each requester at most so many projects",
+			Docs:  "docs/webhooks/projectlimit.md",
+			webhooks: func(s *Settings, from Sources) ([]admission.Webhook, error) {
+				return projectlimit.New(from.Projects, s.ProjectLimit)
+			},
+			watch: func(env frontdoor.Environment) (watcher, error) {
+				w, err := projectlimit.Watch(env.Client, env.Logger)
+				if err != nil {
+					return watcher{}, err
+				}
+				w.WhenLoaded(env.Changed)
+				return watcher{
+					sources: Sources{Projects: w}, what: "projects", help: "Namespaces known to this server that count for a requester.",
+					ready: w.Ready, run: w.Run, count: w.Len,
+				}, nil
+			},
+			rights: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}},
+		},
+		datasetBuiltin(),
+	}
+}
+
+// enabledByDefault keeps installations as they are: what is new asks for consent.
+const enabledByDefault = "poddefault"
+
+// Enabled are the webhooks that are enabled, in the order in which they are called.
+func (c *Config) Enabled() []Builtin {
+	var out []Builtin
+	for _, b := range Builtins() {
+		if c.Has(b.Name) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// Define defines the enabled webhooks, the same in serve, review and manifests.
+func (c *Config) Define(from Sources) ([]admission.Webhook, error) {
+	var webhooks []admission.Webhook
+	var errs []error
+	for _, b := range c.Enabled() {
+		more, err := b.defined(c, from)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("webhook %s: %w", b.Name, err))
+		}
+		webhooks = append(webhooks, more...)
+	}
+	return webhooks, errors.Join(errs...)
+}
+
+// Rights are those that the enabled webhooks and controllers need to read from a cluster
+// and to write statuses, each once.
+func (c *Config) Rights() []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for _, b := range c.Enabled() {
+		rules = distinct(rules, b.rights)
+		if b.moreRights != nil {
+			rules = distinct(rules, b.moreRights(&c.Settings))
+		}
+	}
+	for _, controller := range c.enabledControllers() {
+		rules = distinct(rules, controller.rights)
+	}
+	return rules
+}
+
+// RightsIn are those in single namespaces.
+func (c *Config) RightsIn() map[string][]rbacv1.PolicyRule {
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, b := range c.Enabled() {
+		if b.rightsIn != nil {
+			for namespace, more := range b.rightsIn(&c.Settings) {
+				rules[namespace] = distinct(rules[namespace], more)
+			}
+		}
+	}
+	return rules
+}
+
+// Paths are those of the enabled webhooks, whatever settings of their own they have.
+func (c *Config) Paths() ([]string, error) {
+	widened := *c
+	widened.Settings = DefaultSettings()
+	for _, b := range c.Enabled() {
+		if b.widen != nil {
+			b.widen(&widened.Settings)
+		}
+	}
+	webhooks, err := widened.Define(NoSources())
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, webhook := range webhooks {
+		paths = append(paths, webhook.Path)
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+// distinct joins rules, each once: a controller may read what its webhook does.
+func distinct(lists ...[]rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var out []rbacv1.PolicyRule
+	for _, rule := range slices.Concat(lists...) {
+		if !slices.ContainsFunc(out, func(known rbacv1.PolicyRule) bool { return reflect.DeepEqual(known, rule) }) {
+			out = append(out, rule)
+		}
+	}
+	return out
+}
+
+// Names are those of all ready-made webhooks.
+func Names() []string {
+	var names []string
+	for _, b := range Builtins() {
+		names = append(names, b.Name)
+	}
+	return names
+}

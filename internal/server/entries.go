@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
+)
+
+// defined are the definitions of a ready-made webhook, as narrow as the configuration wants
+// them.
+func (b *Builtin) defined(c *Config, from Sources) ([]admission.Webhook, error) {
+	webhooks, err := b.webhooks(&c.Settings, from)
+	entry := c.entry(b.Name)
+	if err != nil || entry == nil {
+		return webhooks, err
+	}
+	if err := c.place(b.Name, webhooks); err != nil {
+		return nil, err
+	}
+	for i := range webhooks {
+		w := &webhooks[i]
+		if w.Name == author.Name {
+			continue // it is not about pods, and what is not asked about would be admitted
+		}
+		if entry.MatchPolicy != nil {
+			w.MatchPolicy = admissionregistrationv1.MatchPolicyType(*entry.MatchPolicy)
+		}
+		if entry.ReinvocationPolicy != nil && w.Type == admission.TypeMutating {
+			w.ReinvocationPolicy = admissionregistrationv1.ReinvocationPolicyType(*entry.ReinvocationPolicy)
+		}
+		w.NamespaceSelector = narrowed(w.NamespaceSelector, entry.NamespaceSelector)
+		w.ObjectSelector = narrowed(w.ObjectSelector, entry.ObjectSelector)
+		w.MatchConditions = append(slices.Clone(w.MatchConditions), entry.MatchConditions...)
+		if w.Backstop != nil {
+			narrower := *w.Backstop
+			narrower.MatchConditions = append(slices.Clone(narrower.MatchConditions), entry.MatchConditions...)
+			w.Backstop = &narrower
+		}
+	}
+	return webhooks, nil
+}
+
+// place moves the first of the webhooks of an entry to the path of the configuration: the
+// mutating one, where there are both.
+func (c *Config) place(name string, webhooks []admission.Webhook) error {
+	entry := c.entry(name)
+	if entry == nil || len(webhooks) == 0 {
+		return nil
+	}
+	if entry.ReinvocationPolicy != nil && !slices.ContainsFunc(webhooks, func(w admission.Webhook) bool { return w.Type == admission.TypeMutating }) {
+		return fmt.Errorf("%s: reinvocationPolicy is for mutating webhooks, and this one validates: remove it", webhooks[0].Name)
+	}
+	if entry.Path != nil {
+		webhooks[0].Path = *entry.Path
+	}
+	return nil
+}
+
+// narrowed selects what both select; nil selects all.
+func narrowed(a, b *metav1.LabelSelector) *metav1.LabelSelector {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	out := a.DeepCopy()
+	for _, key := range slices.Sorted(maps.Keys(b.MatchLabels)) {
+		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{b.MatchLabels[key]},
+		})
+	}
+	out.MatchExpressions = append(out.MatchExpressions, b.MatchExpressions...)
+	return out
+}
+
+// adjust sets what a webhook has of its own in the configuration, and no flag says
+// for all. It is for RegistrationSettings.Adjust.
+func (c *Config) adjust(w *admission.Webhook) {
+	if w.Name == poddefault.ExcludedName {
+		w.FailurePolicy = admissionregistrationv1.Ignore // whatever all others do: see there
+	}
+	for _, entry := range c.Webhooks {
+		if !strings.HasSuffix("."+w.Name, "."+entry.Name+".sallyport.io") {
+			continue
+		}
+		if entry.FailurePolicy != nil && !c.set["registration.failurePolicy"] && w.Name != poddefault.ExcludedName {
+			w.FailurePolicy = admissionregistrationv1.FailurePolicyType(*entry.FailurePolicy)
+		}
+		if entry.TimeoutSeconds != nil {
+			w.TimeoutSeconds = *entry.TimeoutSeconds
+		}
+	}
+	if w.Name == author.Name { // whose policy follows from what is asked
+		w.FailurePolicy = c.Settings.PodDefault.Authorize.FailurePolicy()
+	}
+	c.adjustGuard(w)
+}

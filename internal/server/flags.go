@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cli"
+)
+
+// A Flag overrides a field of the configuration.
+type Flag struct {
+	Name, Short string
+	// Field is the path in the file.
+	Field string
+	// Group is the title in the help.
+	Group string
+	// Usage is that of [pflag.UnquoteUsage].
+	Usage string
+	// File and Folder are set if the value is the path of one.
+	File, Folder bool
+
+	bind func(*Config) any // a pointer to the field, or a [pflag.Value]
+}
+
+// Choices are the values that the flag takes; none if it takes any.
+func (f *Flag) Choices() []string {
+	if f.Field == "webhooks" {
+		return Names()
+	}
+	if f.Field == "controllers" {
+		return controllerNames()
+	}
+	if f.Field == "authentication.privatePaths" {
+		return []string{privatePathsAuto, "true", "false"}
+	}
+	return choices[f.Field]
+}
+
+// Flags are the flags of serve. What is not among them is said in the file alone.
+func Flags() []Flag { return slices.Clone(flags) }
+
+const (
+	groupAPIServer = "API server"
+	groupWebhooks  = "Webhooks"
+	groupCert      = "Certificate"
+	groupElection  = "Leader election"
+	groupCallers   = "Callers"
+	groupAddresses = "Addresses"
+	groupLog       = "Log"
+)
+
+var flags = []Flag{
+	{Name: "kubeconfig", Field: "kubeconfig", Group: groupAPIServer, File: true, bind: func(c *Config) any { return &c.Kubeconfig },
+		Usage: "`file` that says how to reach the API server; empty for the service account of the pod"},
+	{Name: "registration", Field: "registration.mode", Group: groupAPIServer, bind: func(c *Config) any { return &c.Registration.Mode },
+		Usage: "`who` writes the webhook configurations: the server itself, to the API server (api) or as files that kube-apiserver reads (manifest), or somebody else (none)"},
+	{Name: "static-manifests-dir", Field: "registration.staticManifestsDir", Group: groupAPIServer, Folder: true, bind: func(c *Config) any { return &c.Registration.StaticManifestsDir },
+		Usage: "with --registration manifest: `directory` for static admission manifests; staticManifestsDir of kube-apiserver's two webhook plugins names its folders mutating and validating"},
+	{Name: "owner", Field: "registration.owner", Group: groupAPIServer, bind: func(c *Config) any { return &c.Registration.Owner },
+		Usage: "with --registration api: the `object` with whose deletion the webhook configurations go too, clusterrole/NAME; empty for none"},
+	{Name: "service", Field: "registration.service", Group: groupAPIServer, bind: func(c *Config) any { return &c.Registration.Service },
+		Usage: "the Service by which the API server reaches the server inside the cluster, `namespace/name[:port]`"},
+	{Name: "url", Field: "registration.url", Group: groupAPIServer, bind: func(c *Config) any { return &c.Registration.URL },
+		Usage: "the `url` by which the API server reaches the server outside of the cluster, for example https://127.0.0.1:9443"},
+
+	{Name: "configuration-name", Field: "registration.name", Group: groupWebhooks, bind: func(c *Config) any { return &c.Registration.Name },
+		Usage: "`name` of the webhook configurations; the API server calls mutating ones in the order of their names"},
+	{Name: "namespace-selector", Field: "registration.namespaceSelector", Group: groupWebhooks, bind: func(c *Config) any { return &c.Registration.NamespaceSelector },
+		Usage: "label `selector` of the namespaces that the webhooks are for, for example app.kubernetes.io/part-of=kubeflow-profile; empty for all"},
+	{Name: "failure-policy", Field: "registration.failurePolicy", Group: groupWebhooks, bind: func(c *Config) any { return &c.Registration.FailurePolicy },
+		Usage: "`policy` for an object whose webhook fails: refuse it (Fail) or admit it as it is (Ignore)"},
+	{Name: "webhooks", Field: "webhooks", Group: groupWebhooks, bind: func(c *Config) any { return &selection{entries: &c.Webhooks} },
+		Usage: "`names` of the ready-made webhooks, see 'sallyport webhooks list': foo enables foo, -foo does not, * enables all that are not named"},
+	{Name: "controllers", Field: "controllers", Group: groupWebhooks, bind: func(c *Config) any { return &c.Controllers },
+		Usage: "`names` of the controllers that run beside their webhooks: foo runs foo, -foo does not, * runs all that are not named; empty for none"},
+
+	{Name: "certificate-source", Field: "certificate.source", Group: groupCert, bind: func(c *Config) any { return &c.Certificate.Source },
+		Usage: "`source` of the serving certificate: an authority of its own that all replicas share in a Secret (authority), or files (files)"},
+	{Name: "authority-secret", Field: "certificate.authoritySecret", Group: groupCert, bind: func(c *Config) any { return &c.Certificate.AuthoritySecret },
+		Usage: "with --certificate-source authority: the Secret, `namespace/name` (default sallyport-authority in the namespace of --service; with --url an authority in memory)"},
+	{Name: "tls-cert-file", Field: "certificate.certFile", Group: groupCert, File: true, bind: func(c *Config) any { return &c.Certificate.CertFile },
+		Usage: "with --certificate-source files: `file` with the certificate and its chain, PEM; read again when it changes"},
+	{Name: "tls-private-key-file", Field: "certificate.privateKeyFile", Group: groupCert, File: true, bind: func(c *Config) any { return &c.Certificate.PrivateKeyFile },
+		Usage: "with --certificate-source files: `file` with the key, PEM"},
+	{Name: "tls-ca-file", Field: "certificate.caFile", Group: groupCert, File: true, bind: func(c *Config) any { return &c.Certificate.CAFile },
+		Usage: "with --certificate-source files: `file` with what the API server shall trust, PEM; empty if somebody else writes the caBundle"},
+
+	{Name: "leader-elect", Field: "leaderElection.leaderElect", Group: groupElection, bind: func(c *Config) any { return &c.LeaderElection.LeaderElect },
+		Usage: "let one replica at a time run the controllers, write webhook configurations and replace the authority in the Secret; otherwise each does"},
+
+	{Name: "authentication", Field: "authentication.mode", Group: groupCallers, bind: func(c *Config) any { return &c.Authentication.Mode },
+		Usage: "`who` may call admission webhooks: none, client-ca or delegated; the API server's AdmissionConfiguration must say how it shows who it is"},
+	{Name: "client-ca-file", Field: "authentication.clientCAFile", Group: groupCallers, File: true, bind: func(c *Config) any { return &c.Authentication.ClientCAFile },
+		Usage: "with --authentication client-ca: `file` with the CA of callers' certificates, PEM; read again when it changes"},
+	{Name: "metrics-authentication", Field: "authentication.metrics", Group: groupCallers, bind: func(c *Config) any { return &c.Authentication.Metrics },
+		Usage: "`who` may read /metrics: none or delegated; other than none, the port speaks TLS with the certificate of the webhooks, and the probes stay open"},
+	{Name: "private-paths", Field: "authentication.privatePaths", Group: groupCallers, bind: func(c *Config) any { return &privatePaths{&c.Authentication.PrivatePaths} },
+		Usage: "`whether` a segment that cannot be guessed is appended to the paths that are registered, a fence where the API server cannot be told to show who it is: " +
+			"auto, true or false; auto does where all replicas share an authority and register themselves, unless paths are registered without"},
+
+	{Name: "bind-address", Field: "serving.bindAddress", Group: groupAddresses, bind: func(c *Config) any { return &c.Serving.BindAddress },
+		Usage: "`address` to serve webhooks on; empty for all addresses"},
+	{Name: "secure-port", Field: "serving.securePort", Group: groupAddresses, bind: func(c *Config) any { return &c.Serving.SecurePort },
+		Usage: "`port` to serve webhooks on with TLS; 0 takes a free one"},
+	{Name: "metrics-bind-address", Field: "serving.metricsBindAddress", Group: groupAddresses, bind: func(c *Config) any { return &c.Serving.MetricsBindAddress },
+		Usage: "`host:port` to serve /metrics, /livez and /readyz on, for example 127.0.0.1:8080 for this host or pod alone; without TLS, unless --metrics-authentication says who may read; 0 switches it off"},
+
+	{Name: "log-level", Field: "log.level", Group: groupLog, bind: func(c *Config) any { return &c.Log.Level },
+		Usage: "`level` of the least important messages to log: debug, info, warn or error"},
+	{Name: "log-format", Field: "log.format", Group: groupLog, bind: func(c *Config) any { return &c.Log.Format },
+		Usage: "`format` of the log: text or json"},
+	{Name: "verbosity", Short: "v", Field: "log.verbosity", Group: groupLog, bind: func(c *Config) any { return &c.Log.Verbosity },
+		Usage: "`level` of detail of Kubernetes' client libraries, 0 to 10; above 0 implies --log-level debug"},
+}
+
+// fieldAnnotation of a flag has the field that it sets.
+const fieldAnnotation = "sallyport.io/field"
+
+// AddFlag binds a flag to the field of a configuration. What the field has is the default.
+func AddFlag(to *pflag.FlagSet, f Flag, c *Config) {
+	switch field := f.bind(c).(type) {
+	case *string:
+		to.StringVarP(field, f.Name, f.Short, *field, f.Usage)
+	case *int:
+		to.IntVarP(field, f.Name, f.Short, *field, f.Usage)
+	case *bool:
+		to.BoolVarP(field, f.Name, f.Short, *field, f.Usage)
+	case *[]string:
+		to.StringSliceVarP(field, f.Name, f.Short, *field, f.Usage)
+	case pflag.Value:
+		to.VarP(field, f.Name, f.Short, f.Usage)
+		if _, ok := field.(interface{ IsBoolFlag() bool }); ok {
+			to.Lookup(f.Name).NoOptDefVal = "true"
+		}
+	}
+	_ = to.SetAnnotation(f.Name, fieldAnnotation, []string{f.Field}) // it is there
+}
+
+// override sets what the flags that were given say.
+func (c *Config) override(given *pflag.FlagSet) error {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	for _, f := range flags {
+		AddFlag(own, f, c)
+	}
+	c.set = map[string]bool{}
+	var errs []error
+	given.Visit(func(flag *pflag.Flag) {
+		field := flag.Annotations[fieldAnnotation]
+		if len(field) == 0 {
+			return
+		}
+		c.set[field[0]] = true
+		to := own.Lookup(flag.Name).Value
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			errs = append(errs, to.(pflag.SliceValue).Replace(list.GetSlice()))
+			return
+		}
+		errs = append(errs, to.Set(flag.Value.String()))
+	})
+	return errors.Join(errs...)
+}
+
+// Given are those of the flags of a command that set fields, as arguments of serve.
+func Given(flags *pflag.FlagSet) []string {
+	var args []string
+	flags.Visit(func(flag *pflag.Flag) {
+		if len(flag.Annotations[fieldAnnotation]) == 0 {
+			return
+		}
+		value := flag.Value.String()
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			value = strings.Join(list.GetSlice(), ",")
+		}
+		args = append(args, "--"+flag.Name+"="+value)
+	})
+	slices.Sort(args)
+	return args
+}
+
+// selection enables the entries that --webhooks names, and no others.
+type selection struct {
+	entries *[]configv1alpha1.Webhook
+	names   []string
+	given   bool
+}
+
+// Set implements [pflag.Value]. A flag that is repeated adds to its list.
+func (s *selection) Set(text string) error {
+	var names []string
+	if s.given {
+		names = s.names
+	}
+	if text != "" {
+		names = append(names, strings.Split(text, ",")...)
+	}
+	return s.Replace(names)
+}
+
+// Replace implements [pflag.SliceValue].
+func (s *selection) Replace(names []string) error {
+	if err := hostedByOthers(names); err != nil {
+		return err
+	}
+	if err := cli.ValidateSelection("webhooks", names, Names()); err != nil {
+		return err
+	}
+	s.names, s.given = names, true
+	*s.entries = slices.Clone(*s.entries)
+	for _, name := range Names() {
+		enabled := cli.Selects(names, name)
+		i := slices.IndexFunc(*s.entries, func(w configv1alpha1.Webhook) bool { return w.Name == name })
+		switch {
+		case i >= 0:
+			(*s.entries)[i].Enabled = &enabled
+		case enabled:
+			*s.entries = append(*s.entries, configv1alpha1.Webhook{Name: name})
+		}
+	}
+	return nil
+}
+
+// Append implements [pflag.SliceValue].
+func (s *selection) Append(name string) error { return s.Replace(append(s.GetSlice(), name)) }
+
+// GetSlice implements [pflag.SliceValue].
+func (s *selection) GetSlice() []string {
+	if s.given {
+		return s.names
+	}
+	var names []string
+	for _, w := range *s.entries {
+		if w.Enabled == nil || *w.Enabled {
+			names = append(names, w.Name)
+		}
+	}
+	return names
+}
+
+// Type implements [pflag.Value].
+func (s *selection) Type() string { return "stringSlice" }
+
+func (s *selection) String() string { return "[" + strings.Join(s.GetSlice(), ",") + "]" }
+
+// Select enables ready-made webhooks, and no others.
+func (c *Config) Select(names ...string) error {
+	return (&selection{entries: &c.Webhooks}).Replace(names)
+}
+
+// privatePathsAuto is the absence of the field.
+const privatePathsAuto = "auto"
+
+// privatePaths is a field that may be absent.
+type privatePaths struct{ field **bool }
+
+// Set implements [pflag.Value].
+func (p *privatePaths) Set(text string) error {
+	if text == privatePathsAuto {
+		*p.field = nil
+		return nil
+	}
+	value, err := strconv.ParseBool(text)
+	if err != nil {
+		return fmt.Errorf("choose %s", cli.OneOf([]string{privatePathsAuto, "true", "false"}))
+	}
+	*p.field = &value
+	return nil
+}
+
+// Type implements [pflag.Value].
+func (p *privatePaths) Type() string { return "string" }
+
+// IsBoolFlag lets the flag stand without a value.
+func (p *privatePaths) IsBoolFlag() bool { return true }
+
+func (p *privatePaths) String() string {
+	if p.field == nil || *p.field == nil {
+		return privatePathsAuto
+	}
+	return strconv.FormatBool(**p.field)
+}
+
+// removedFlags are flags of earlier versions, and the fields that say the same.
+var removedFlags = map[string]string{
+	"excluded-namespaces":               "registration.excludedNamespaces",
+	"own-pods":                          "registration.ownPods",
+	"shared-namespace":                  "registration.sharedNamespace",
+	"allow-wedge":                       "registration.allowWedge",
+	"webhook-timeout":                   "registration.timeoutSeconds",
+	"review-versions":                   "registration.reviewVersions",
+	"certificate-lifetime":              "certificate.lifetime",
+	"ca-lifetime":                       "certificate.caLifetime",
+	"ca-propagation":                    "certificate.caPropagation",
+	"leader-elect-lease-duration":       "leaderElection.leaseDuration",
+	"leader-elect-renew-deadline":       "leaderElection.renewDeadline",
+	"leader-elect-retry-period":         "leaderElection.retryPeriod",
+	"client-common-names":               "authentication.clientCommonNames",
+	"http2":                             "serving.http2",
+	"read-header-timeout":               "serving.readHeaderTimeout",
+	"read-timeout":                      "serving.readTimeout",
+	"write-timeout":                     "serving.writeTimeout",
+	"idle-timeout":                      "serving.idleTimeout",
+	"max-header-bytes":                  "serving.maxHeaderBytes",
+	"max-body-bytes":                    "serving.maxBodyBytes",
+	"max-bytes-in-flight":               "serving.maxBytesInFlight",
+	"min-body-rate":                     "serving.minBodyRate",
+	"max-concurrent-reviews":            "serving.maxConcurrentReviews",
+	"max-waiting-reviews":               "serving.maxWaitingReviews",
+	"max-connections":                   "serving.maxConnections",
+	"max-metrics-connections":           "serving.maxMetricsConnections",
+	"drain-min":                         "serving.drainMin",
+	"drain-timeout":                     "serving.drainTimeout",
+	"tracing-endpoint":                  "tracing.endpoint",
+	"tracing-sampling-rate-per-million": "tracing.samplingRatePerMillion",
+	"excluded-containers":               "settings.excludedContainers of the webhook poddefault",
+	"mesh-containers":                   "settings.meshContainers of the webhook poddefault",
+	"poddefault-freshness":              "settings.freshness of the webhook poddefault",
+	"authorize-authors":                 "settings.authorizeAuthors of the webhook poddefault",
+	"guard":                             "settings.guard of the webhook poddefault",
+	"narrow":                            "settings.narrow of the webhook poddefault",
+}
+
+// RemovedFlag says what to write instead of a flag that is gone; nil if there was none of
+// that name.
+func RemovedFlag(name string) error {
+	field, ok := removedFlags[name]
+	if !ok {
+		return nil
+	}
+	return fmt.Errorf("--%s is gone: use %s in the file that --config names", name, field)
+}

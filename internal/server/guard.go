@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
+)
+
+// Guard says what becomes of pods while no server answers: a policy refuses those that a
+// PodDefault selects and admits all others (Backstop), or all are refused (Fail). If it is
+// empty it is Backstop where the API server has ValidatingAdmissionPolicy v1, if the failure
+// policy is Fail, and Fail elsewhere.
+type Guard string
+
+// The guards.
+const (
+	GuardFail     Guard = "Fail"
+	GuardBackstop Guard = "Backstop"
+)
+
+var guards = []string{string(GuardBackstop), string(GuardFail)}
+
+// Validate reports a value that is none of them.
+func (g Guard) Validate() error {
+	if g == "" || slices.Contains(guards, string(g)) {
+		return nil
+	}
+	return field.NotSupported(field.NewPath("guard"), string(g), guards)
+}
+
+// indexes tell whether what the policy reads is there. The controller that writes it is
+// made after the webhooks.
+type indexes struct {
+	ready atomic.Pointer[func() error]
+}
+
+var errNoIndexes = errors.New("the controller " + backstop.Name + " does not run")
+
+// Ready is [admission.Backstop.Ready].
+func (x *indexes) Ready() error {
+	if x == nil {
+		return nil
+	}
+	if ready := x.ready.Load(); ready != nil {
+		return (*ready)()
+	}
+	return errNoIndexes
+}
+
+// guarded gives the webhook its backstop.
+func guarded(w admission.Webhook, settings *PodDefaultSettings, from Sources) admission.Webhook {
+	w.Backstop = backstop.New(from.indexes.Ready)
+	w.Backstop.Disabled = settings.Guard == GuardFail
+	if watcher, ok := from.PodDefaults.(*poddefault.Watcher); ok && !w.Backstop.Disabled {
+		w.Handler = watcher.TellGone(w.Handler)
+	}
+	return w
+}
+
+// adjustGuard leaves a webhook that shall fail open as it is, unless a backstop was asked
+// for.
+func (c *Config) adjustGuard(w *admission.Webhook) {
+	if w.Backstop == nil || c.Settings.PodDefault.Guard == GuardBackstop || w.FailurePolicy != admissionregistrationv1.Ignore {
+		return
+	}
+	off := *w.Backstop
+	off.Disabled = true
+	w.Backstop = &off
+}
+
+// startIndexes makes the controller that writes what the policy reads.
+func (l *liveConfig) startIndexes(env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
+	c, err := backstop.NewController(env.Client, backstop.Options{
+		Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Changed: env.Changed,
+		Namespaces: func() (labels.Selector, error) { return l.guardedNamespaces(l.builtin("poddefault")) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	ready := c.Ready
+	l.indexes.ready.Store(&ready)
+	return c.Run, nil
+}
+
+// guardedNamespaces are those for which the PodDefault webhook is, as it is now.
+func (l *liveConfig) guardedNamespaces(b *liveBuiltin) (labels.Selector, error) {
+	state := b.state.Load()
+	if state == nil || l.now().Settings.PodDefault.Guard == GuardFail { // nobody would read them
+		return labels.Nothing(), nil
+	}
+	for _, w := range state.webhooks {
+		if w.Name != poddefault.Name {
+			continue
+		}
+		settings := l.start.AppRegistration()
+		settings.Adjust = l.adjust
+		applied, err := settings.Apply([]admission.Webhook{w})
+		if err != nil {
+			return nil, err
+		}
+		if applied[0].NamespaceSelector == nil {
+			return labels.Everything(), nil
+		}
+		return metav1.LabelSelectorAsSelector(applied[0].NamespaceSelector)
+	}
+	return labels.Nothing(), nil
+}

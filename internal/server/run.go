@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/serving/tracing"
+)
+
+// lastSpans is how long it may take to send the last spans.
+const lastSpans = 5 * time.Second
+
+// Options say how a server starts.
+type Options struct {
+	// File is that of the configuration; empty for none. Given are the flags that override
+	// it: see [Load].
+	File  string
+	Given *pflag.FlagSet
+	// Version is what the server says of itself.
+	Version string
+	// Log takes the log.
+	Log io.Writer
+}
+
+// Run serves until a signal ends it.
+func Run(ctx context.Context, o Options) error {
+	config, err := Load(o.File, o.Given)
+	if config == nil {
+		return err
+	}
+	settings := config.appSettings()
+	var errClient error
+	settings.Client, errClient = frontdoor.ClientConfig(config.Kubeconfig, Name+"/"+o.Version)
+	if err := errors.Join(err, errClient); err != nil {
+		return err
+	}
+	live := newLiveConfig(o.File, o.Given, config)
+	settings.Registration.Adjust = live.adjust
+	app, err := live.app(o.Version)
+	if err != nil { // its name is a constant, and its webhooks come with the run
+		return err
+	}
+	log := frontdoor.LogSettings{Level: config.Log.Level, Format: config.Log.Format, Verbosity: config.Log.Verbosity}
+	settings.Logger = log.Logger(o.Log)
+	traces := tracing.Settings{Endpoint: config.Tracing.Endpoint, SamplingRatePerMillion: config.Tracing.SamplingRatePerMillion}
+	tracer, shutdown, err := traces.Start(ctx, Name, o.Version, settings.Logger)
+	if err != nil {
+		return err
+	}
+	settings.Serving.Tracer = tracer
+	err = app.RunUntilSignal(ctx, settings)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
+	defer cancel()
+	if late := shutdown(ctx); late != nil {
+		settings.Logger.Warn("the last traces were not sent", "error", late)
+	}
+	return err
+}
+
+// app is what serves.
+func (l *liveConfig) app(version string) (*frontdoor.App, error) {
+	options := []frontdoor.Option{
+		frontdoor.WithVersion(version),
+		frontdoor.WithAuthentication(AuthenticationDelegated, delegatedAuthentication),
+	}
+	for _, build := range l.components() {
+		options = append(options, frontdoor.WithComponent(build))
+	}
+	return frontdoor.New(Name, options...)
+}
+
+// Components are what a server with this configuration consists of.
+func Components(file string, c *Config) []func(frontdoor.Environment) (frontdoor.Component, error) {
+	return newLiveConfig(file, nil, c).components()
+}
+
+// components are those that [frontdoor.WithComponent] takes, in the order in which they are
+// built.
+func (l *liveConfig) components() []func(frontdoor.Environment) (frontdoor.Component, error) {
+	out := []func(frontdoor.Environment) (frontdoor.Component, error){l.component}
+	for _, b := range l.builtins {
+		out = append(out, b.component)
+	}
+	for _, c := range controllers() {
+		out = append(out, func(env frontdoor.Environment) (frontdoor.Component, error) { return c.component(l, env) })
+	}
+	return out
+}
