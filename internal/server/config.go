@@ -20,6 +20,7 @@ import (
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/serving/tracing"
 )
 
 // Name is that of the application: leases and the authority's Secret are named after it.
@@ -183,6 +184,11 @@ func (c *Config) AppServing() serving.Options {
 	out.MaxConnections, out.MaxMetricsConnections = from.MaxConnections, from.MaxMetricsConnections
 	out.DrainMin, out.DrainMax = from.DrainMin.Duration, from.DrainTimeout.Duration
 	return out
+}
+
+// tracing says where spans go.
+func (c *Config) tracing() *tracing.Settings {
+	return &tracing.Settings{Endpoint: c.Tracing.Endpoint, SamplingRatePerMillion: c.Tracing.SamplingRatePerMillion}
 }
 
 // appSettings are those of the application that serves.

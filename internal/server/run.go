@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	frontdoor "github.com/sallyport-io/sallyport"
-	"github.com/sallyport-io/sallyport/serving/tracing"
 )
 
 // lastSpans is how long it may take to send the last spans.
@@ -49,8 +48,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	log := frontdoor.LogSettings{Level: config.Log.Level, Format: config.Log.Format, Verbosity: config.Log.Verbosity}
 	settings.Logger = log.Logger(o.Log)
-	traces := tracing.Settings{Endpoint: config.Tracing.Endpoint, SamplingRatePerMillion: config.Tracing.SamplingRatePerMillion}
-	tracer, shutdown, err := traces.Start(ctx, Name, o.Version, settings.Logger)
+	tracer, shutdown, err := config.tracing().Start(ctx, Name, o.Version, settings.Logger)
 	if err != nil {
 		return err
 	}

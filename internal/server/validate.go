@@ -85,7 +85,7 @@ func (c *Config) validate() field.ErrorList {
 		c.validateAuthentication(section("authentication")),
 		c.validateServing(section("serving")),
 		c.validateLog(section("log")),
-		c.validateTracing(section("tracing")),
+		c.tracing().Validate(field.NewPath("tracing")),
 		c.validateWebhooks(field.NewPath("webhooks")),
 	)
 	if err := cli.ValidateSelection("controllers", c.Controllers, controllerNames()); err != nil {
@@ -322,22 +322,6 @@ func (c *Config) validateLog(v *validator) field.ErrorList {
 	v.choice("format", c.Log.Format)
 	if c.Log.Verbosity < 0 {
 		v.invalid("verbosity", c.Log.Verbosity, "must not be negative")
-	}
-	return v.errs
-}
-
-func (c *Config) validateTracing(v *validator) field.ErrorList {
-	t := &c.Tracing
-	if t.Endpoint != "" {
-		if host, port, err := net.SplitHostPort(t.Endpoint); err != nil || host == "" || port == "" {
-			v.invalid("endpoint", t.Endpoint, "write HOST:PORT, for example localhost:4317")
-		}
-	}
-	if t.SamplingRatePerMillion < 0 || t.SamplingRatePerMillion > 1_000_000 {
-		v.invalid("samplingRatePerMillion", t.SamplingRatePerMillion, "must be 0 to 1000000")
-	}
-	if t.Endpoint == "" && t.SamplingRatePerMillion != 0 {
-		v.forbidden("samplingRatePerMillion", "has no effect without endpoint")
 	}
 	return v.errs
 }

@@ -7,16 +7,15 @@ package tracing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 
-	"github.com/spf13/pflag"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	componenttracing "k8s.io/component-base/tracing"
 	tracingapi "k8s.io/component-base/tracing/api/v1"
 )
@@ -31,29 +30,22 @@ type Settings struct {
 	SamplingRatePerMillion int32
 }
 
-// AddFlags binds the settings to flags. The values they have now are the defaults.
-func (s *Settings) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&s.Endpoint, "tracing-endpoint", s.Endpoint,
-		"`host:port` of an OpenTelemetry collector (OTLP over gRPC, without TLS) to send traces to; empty for none")
-	flags.Int32Var(&s.SamplingRatePerMillion, "tracing-sampling-rate-per-million", s.SamplingRatePerMillion,
-		"how many calls to trace of a million whose caller traces nothing; those that kube-apiserver traces are traced anyway")
-}
-
-// Validate reports every mistake at once.
-func (s *Settings) Validate() error {
-	var errs []error
+// Validate reports every problem, by the names of the fields in JSON below a path.
+func (s *Settings) Validate(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	if s.Endpoint != "" {
 		if host, port, err := net.SplitHostPort(s.Endpoint); err != nil || host == "" || port == "" {
-			errs = append(errs, fmt.Errorf("--tracing-endpoint %q: write HOST:PORT, for example localhost:4317", s.Endpoint))
+			errs = append(errs, field.Invalid(path.Child("endpoint"), s.Endpoint, "write HOST:PORT, for example localhost:4317"))
 		}
 	}
+	rate := path.Child("samplingRatePerMillion")
 	if s.SamplingRatePerMillion < 0 || s.SamplingRatePerMillion > 1_000_000 {
-		errs = append(errs, fmt.Errorf("--tracing-sampling-rate-per-million %d: must be 0 to 1000000", s.SamplingRatePerMillion))
+		errs = append(errs, field.Invalid(rate, s.SamplingRatePerMillion, "must be 0 to 1000000"))
 	}
 	if s.Endpoint == "" && s.SamplingRatePerMillion != 0 {
-		errs = append(errs, errors.New("--tracing-sampling-rate-per-million has no effect without --tracing-endpoint"))
+		errs = append(errs, field.Forbidden(rate, "has no effect without endpoint"))
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // Start returns what makes spans of a service, nil if nothing is traced, and what sends

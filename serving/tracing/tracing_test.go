@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 func TestSettingsReportEveryMistake(t *testing.T) {
@@ -16,14 +18,14 @@ func TestSettingsReportEveryMistake(t *testing.T) {
 		"nothing is traced":                {Settings{}, nil},
 		"a collector on the node":          {Settings{Endpoint: "localhost:4317", SamplingRatePerMillion: 100}, nil},
 		"all calls":                        {Settings{Endpoint: "[::1]:4317", SamplingRatePerMillion: 1_000_000}, nil},
-		"a URL, and a rate out of bounds":  {Settings{Endpoint: "http://localhost:4317", SamplingRatePerMillion: 1_000_001}, []string{"--tracing-endpoint", "--tracing-sampling-rate"}},
+		"a URL, and a rate out of bounds":  {Settings{Endpoint: "http://localhost:4317", SamplingRatePerMillion: 1_000_001}, []string{"tracing.endpoint", "tracing.samplingRatePerMillion"}},
 		"no port":                          {Settings{Endpoint: "localhost"}, []string{"HOST:PORT"}},
-		"a rate without somebody to tell":  {Settings{SamplingRatePerMillion: 1}, []string{"without --tracing-endpoint"}},
+		"a rate without somebody to tell":  {Settings{SamplingRatePerMillion: 1}, []string{"without endpoint"}},
 		"less than nothing of the calls":   {Settings{Endpoint: "localhost:4317", SamplingRatePerMillion: -1}, []string{"must be 0 to 1000000"}},
 		"a port without a host to go with": {Settings{Endpoint: ":4317"}, []string{"HOST:PORT"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := test.settings.Validate()
+			err := test.settings.Validate(field.NewPath("tracing")).ToAggregate()
 			if (err != nil) != (len(test.mistakes) > 0) {
 				t.Fatal(err)
 			}
