@@ -319,7 +319,7 @@ func testReload(t *testing.T, e *env) {
 	reloads("failure", "1")
 	wantForbidden(t, e.client.Create(t.Context(), latest, client.DryRunAll), "tag latest")
 	// Another webhook, which reads from the cluster first.
-	configuration(t, path, imagepull+"- {name: poddefault}\n")
+	configuration(t, path, imagepull+"- {name: poddefault, settings: {guard: Fail}}\n")
 	reloads("success", "2")
 	e.createSoon(t, envPodDefault(name, "late"), simplePod(name, "probe"), poddefault.Mark("late"))
 	if pods.Load() == 0 {

@@ -16,31 +16,29 @@ import (
 // machines make.
 const reloadRate = 500
 
-// configurations of the row, by turns. Each has another set of webhooks, or other
+// podDefaultEntry begins a list of webhooks. Losses show as pods that fail, as in other rows.
+const podDefaultEntry = `webhooks:
+- name: poddefault
+  settings: {guard: Fail, authorizeAuthors: "off"}
+`
+
+// reloadConfigurations are those of the row, by turns. Each has another set of webhooks, or other
 // settings, than the one before; the last of them has mistakes.
 var reloadConfigurations = []struct {
 	text string
 	good bool
 }{
-	{`webhooks:
-- name: poddefault
-- name: imagepull
+	{podDefaultEntry + `- name: imagepull
   settings: {exemptImages: [registry.example.com/base]}
 `, true},
-	{`webhooks:
-- name: poddefault
-  timeoutSeconds: 7
+	{podDefaultEntry + `  timeoutSeconds: 7
 - name: imagepull
   settings: {allowedRegistries: [registry.example.com]}
 - name: servicetype
 `, true},
-	{`webhooks:
-- name: poddefault
-  objectSelector: {matchExpressions: [{key: never-injected, operator: DoesNotExist}]}
+	{podDefaultEntry + `  objectSelector: {matchExpressions: [{key: never-injected, operator: DoesNotExist}]}
 `, true},
-	{`webhooks:
-- name: poddefault
-  failurePolicy: Never
+	{podDefaultEntry + `  failurePolicy: Never
 - name: no-such-webhook
 `, false},
 }
@@ -54,7 +52,7 @@ func configReload(ctx context.Context, l *lab, rounds int, out *result) error {
 		return err
 	}
 	file := filepath.Join(mount, "config.yaml")
-	if err := writeConfiguration(mount, file, 0, "webhooks:\n- name: poddefault\n"); err != nil {
+	if err := writeConfiguration(mount, file, 0, podDefaultEntry); err != nil {
 		return err
 	}
 	live, err := l.deploy(ctx, 2, "--config", file)
