@@ -105,15 +105,15 @@ func (c *call) decide(t *target, err error) (*Response, error) {
 // denies tells whether an error, or all that it joins, is a denial. With anyError it is
 // unless it tells of an outage.
 func denies(err error, anyError bool) bool {
-	switch err := any(err).(type) {
+	switch typed := any(err).(type) {
 	case *denial, *field.Error, *readError:
 		return true
 	case interface{ Errors() []error }: // an Aggregate of apimachinery
-		return allDeny(err.Errors(), anyError)
+		return allDeny(typed.Errors(), anyError)
 	case interface{ Unwrap() []error }:
-		return allDeny(err.Unwrap(), anyError)
+		return allDeny(typed.Unwrap(), anyError)
 	case interface{ Unwrap() error }:
-		if inner := err.Unwrap(); inner != nil && !outage(err.(error)) {
+		if inner := typed.Unwrap(); inner != nil && !outage(err) {
 			return denies(inner, anyError)
 		}
 	}

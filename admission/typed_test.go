@@ -333,7 +333,7 @@ func refusedConnection(t *testing.T) error {
 	}
 	resp, err := http.Get("http://" + address)
 	if err == nil {
-		resp.Body.Close()
+		_ = resp.Body.Close()
 		t.Fatal("the connection is not refused")
 	}
 	return fmt.Errorf("looking: %w", err)
