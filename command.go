@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
 // Command returns a command that runs the application until SIGTERM or an interrupt;
@@ -40,10 +41,10 @@ func (a *App) Command() *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := errors.Join(log.Validate(), a.Validate(s)); err != nil {
-			return err
+			return hosting.ByFlags(err)
 		}
 		s.Logger = log.Logger(cmd.ErrOrStderr())
-		return a.RunUntilSignal(cmd.Context(), s)
+		return hosting.ByFlags(a.RunUntilSignal(cmd.Context(), s))
 	}
 	a.addFlags(cmd, &s)
 	log.AddFlags(cmd)
@@ -75,7 +76,7 @@ func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 		}
 		s.Registration.AddFlags(cmd)
 		s.Certificate.AddFlags(cmd)
-		a.AddAuthenticationFlags(cmd, &s.Authentication)
+		s.Authentication.AddFlags(cmd, a.authenticationNames())
 		s.Serving.AddFlags(flags)
 	}
 	s.LeaderElection.AddFlags(cmd)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -24,10 +25,10 @@ func TestConversionServiceIsValidated(t *testing.T) {
 	}{
 		"none":              {RegistrationSettings{Service: "a/b"}, ""},
 		"one of its own":    {RegistrationSettings{Service: "a/b", ConversionService: "a/c:8443"}, ""},
-		"beside a URL":      {RegistrationSettings{URL: "https://a", ConversionService: "a/c"}, "--conversion-service: needs --service"},
-		"no namespace":      {RegistrationSettings{Service: "a/b", ConversionService: "c"}, `--conversion-service: "c": write NAMESPACE/NAME`},
+		"beside a URL":      {RegistrationSettings{URL: "https://a", ConversionService: "a/c"}, "Registration.ConversionService: needs Registration.Service"},
+		"no namespace":      {RegistrationSettings{Service: "a/b", ConversionService: "c"}, `Registration.ConversionService: "c": write NAMESPACE/NAME`},
 		"no port":           {RegistrationSettings{Service: "a/b", ConversionService: "a/c:http"}, "the port must be a number from 1 to 65535"},
-		"a name of no form": {RegistrationSettings{Service: "a/b", ConversionService: "a/C_c"}, "--conversion-service: "},
+		"a name of no form": {RegistrationSettings{Service: "a/b", ConversionService: "a/C_c"}, "Registration.ConversionService: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := tc.settings.ValidateConversion()
@@ -42,7 +43,7 @@ func TestConversionServiceIsValidated(t *testing.T) {
 	app := hatter(t)
 	settings := app.DefaultSettings()
 	settings.Registration.Service, settings.Registration.ConversionService = "a/b", "c"
-	if err := app.Validate(settings); err == nil || !strings.Contains(err.Error(), "--conversion-service") {
+	if err := app.Validate(settings); err == nil || !strings.Contains(err.Error(), "Registration.ConversionService") {
 		t.Errorf("an application takes it: %v", err)
 	}
 }
@@ -58,7 +59,7 @@ func TestTheCertificateIsForBothServices(t *testing.T) {
 		Published: func() ([][]byte, error) { return nil, nil },
 	}
 	clients := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
-	source, err := settings.Certificate.open(clients, config.Endpoint, config.ConversionEndpoint, base)
+	source, err := settings.Certificate.Open(clients, config.Endpoint, config.ConversionEndpoint, base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func TestTheStanzaNamesTheConversionService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := RegistrationSettings{Name: "hatter", Service: "shop/hatter", ConversionService: tc.conversion}
-			got, err := registration.ConversionManifest(settings.Config(), conversionOf("hats.hats.example.com", "/convert"), nil)
+			got, err := registration.ConversionManifest(settings.Config(), hosting.ConversionOf("hats.hats.example.com"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

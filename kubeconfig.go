@@ -3,26 +3,14 @@
 package sallyport
 
 import (
-	"fmt"
-
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
 // ClientConfig says how to reach the API server: by a kubeconfig file, or as a pod
 // does. $KUBECONFIG is not asked: a server that writes webhook configurations must
 // not choose a cluster by chance.
 func ClientConfig(path, userAgent string) (*rest.Config, error) {
-	var config *rest.Config
-	var err error
-	if path == "" {
-		if config, err = rest.InClusterConfig(); err != nil {
-			return nil, fmt.Errorf("not in a cluster (%w): name a kubeconfig with --kubeconfig", err)
-		}
-	} else if config, err = clientcmd.BuildConfigFromFlags("", path); err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
-	}
-	config.UserAgent = userAgent
-	config.QPS = -1 // the API server's own fairness decides
-	return config, nil
+	return hosting.ClientConfig(path, userAgent)
 }

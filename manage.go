@@ -24,7 +24,7 @@ func (a *App) manage(s *Settings, c *chosen, client *rest.Config) (manager.Manag
 		alive := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 		metrics = metricsserver.Options{BindAddress: address, ExtraHandlers: map[string]http.Handler{"/livez": alive, "/readyz": alive}}
 	}
-	election := s.LeaderElection.times()
+	election := s.LeaderElection.Times()
 	m, err := manager.New(client, manager.Options{
 		Scheme:                        a.scheme,
 		Logger:                        log,

@@ -30,7 +30,6 @@ import (
 // controllers' cache, ends after the last call; a failure of any of it ends Run, which
 // returns it. The error names every mistake in the settings.
 func (a *App) Run(ctx context.Context, s Settings) error {
-	limitMemory()
 	s.Logger = cmp.Or(s.Logger, slog.Default())
 	c, err := a.choose(&s)
 	if err != nil {
@@ -47,7 +46,7 @@ func (a *App) Run(ctx context.Context, s Settings) error {
 		}
 		return m.Start(ctx)
 	}
-	find := func(ctx context.Context) error { return s.Registration.findOwner(ctx, client) }
+	find := func(ctx context.Context) error { return s.Registration.FindOwner(ctx, client) }
 	if err := hosting.WaitFor(ctx, s.Logger, "the API server", hosting.IsAway, find); err != nil {
 		return err
 	}
@@ -63,10 +62,7 @@ func (a *App) Run(ctx context.Context, s Settings) error {
 		log = log.With("metrics", address.String())
 	}
 	log.Info("starting")
-	s.tellWhoMayCall()
-	tuning, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	tuneHeap(tuning)
+	s.Authentication.Tell(s.Logger, hosting.SharesAuthority(&s.Certificate, &s.Registration))
 	return host.Run(ctx)
 }
 
@@ -95,9 +91,9 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 		}
 	}
 	config := s.Registration.Config()
-	var elected componentsLeader
+	var elected hosting.Election
 	changed := hosting.NewSignal()
-	env := Environment{Client: client, Logger: s.Logger, Metrics: newMetricsRegistry(len(c.controllers) > 0), Changed: changed.Send, Leader: elected.ask}
+	env := Environment{Client: client, Logger: s.Logger, Metrics: newMetricsRegistry(len(c.controllers) > 0), Changed: changed.Send, Leader: func() Leader { elected.Ask(); return &elected }}
 	components := make([]Component, len(c.components))
 	webhooks := slices.Clone(c.webhooks)
 	for i, build := range c.components {
@@ -115,11 +111,11 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 	namespace, name, inSecret := s.Certificate.AuthoritySecret(config.Endpoint)
 	var leader *hosting.Leader
 	if inSecret && s.LeaderElection.Enabled {
-		if leader, err = hosting.NewLeader(clients.CoordinationV1(), namespace, name, s.LeaderElection.times(), s.Logger); err != nil {
+		if leader, err = hosting.NewLeader(clients.CoordinationV1(), namespace, name, s.LeaderElection.Times(), s.Logger); err != nil {
 			return nil, err
 		}
 	}
-	if err := elected.stand(leader, s, a.name, clients, s.Logger); err != nil {
+	if err := elected.Stand(leader, s.LeaderElection, config, a.name, clients, s.Logger); err != nil {
 		return nil, err
 	}
 
@@ -127,9 +123,9 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 		Logger: s.Logger, Serving: s.Serving, Changed: changed, Leader: elected.Leader, Parts: parts(components),
 		Certificate: func(authority certificate.AuthorityOptions) (certificate.Source, error) {
 			authority.Leading = leader.Leading
-			return s.Certificate.open(clients, config.Endpoint, config.ConversionEndpoint, authority)
+			return s.Certificate.Open(clients, config.Endpoint, config.ConversionEndpoint, authority)
 		},
-		PrivatePaths: &hosting.PrivatePaths{Mode: cmp.Or(s.Authentication.PrivatePaths, hosting.PrivatePathsNever), Shared: s.sharesAuthority()},
+		PrivatePaths: &hosting.PrivatePaths{Mode: cmp.Or(s.Authentication.PrivatePaths, hosting.PrivatePathsNever), Shared: hosting.SharesAuthority(&s.Certificate, &s.Registration)},
 		Registration: &hosting.Registration{
 			Mode: s.Registration.Mode, Directory: s.Registration.StaticManifestsDir, AwaitService: true,
 			Options: registration.Options{Config: config, Webhooks: definitions(&s.Registration, components, c.webhooks, webhooks, s.Logger)},
@@ -169,7 +165,7 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 		}
 		r.CRDs = definitions.CustomResourceDefinitions() // a backstop may need it too
 		if len(c.converters) > 0 {
-			r.Conversions = func() []registration.Conversion { return conversions(c.converters) }
+			r.Conversions = func() []registration.Conversion { return hosting.Conversions(c.converters) }
 		}
 	}
 	return hosting.New(options)

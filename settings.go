@@ -13,6 +13,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
@@ -39,6 +40,37 @@ type Settings struct {
 	Webhooks, Controllers []string
 }
 
+// The parts of [Settings], and the values of some fields.
+type (
+	// AuthenticationSettings say who may call admission webhooks.
+	AuthenticationSettings = hosting.AuthenticationSettings
+	// CertificateSettings say where the serving certificate comes from.
+	CertificateSettings = hosting.CertificateSettings
+	// RegistrationSettings say how the API server reaches the webhooks, who tells it, and
+	// when it calls them.
+	RegistrationSettings = hosting.RegistrationSettings
+	// LeaderElectionSettings say which of several replicas does what only one shall do.
+	LeaderElectionSettings = hosting.LeaderElectionSettings
+)
+
+const (
+	// SourceAuthority and SourceFiles are where the serving certificate may come from: an
+	// authority of its own, shared by all replicas, or files that somebody else keeps.
+	SourceAuthority = hosting.SourceAuthority
+	SourceFiles     = hosting.SourceFiles
+	// AuthenticationNone and AuthenticationClientCA are who may call: everybody, or who has
+	// a client certificate of a CA. [WithAuthentication] adds others.
+	AuthenticationNone     = hosting.AuthenticationNone
+	AuthenticationClientCA = hosting.AuthenticationClientCA
+	// PrivatePathsAuto makes paths private where all replicas can.
+	PrivatePathsAuto = hosting.PrivatePathsAuto
+)
+
+// DefaultCertificateSettings are those of an application of that name.
+func DefaultCertificateSettings(name string) CertificateSettings {
+	return hosting.DefaultCertificateSettings(name)
+}
+
 // DefaultSettings are the settings of an application that was told no others.
 func (a *App) DefaultSettings() Settings {
 	return Settings{
@@ -49,7 +81,7 @@ func (a *App) DefaultSettings() Settings {
 			ExcludedNamespaces: []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespacePublic},
 			OwnPods:            "app.kubernetes.io/name=" + a.name,
 		},
-		LeaderElection: defaultLeaderElection(),
+		LeaderElection: hosting.DefaultLeaderElection(),
 		Webhooks:       []string{"*"},
 		Controllers:    []string{"*"},
 	}
@@ -97,7 +129,7 @@ func (a *App) choose(s *Settings) (*chosen, error) {
 		}
 	}
 	err := errors.Join(
-		cli.ValidateSelection("webhooks", s.Webhooks, webhooks), cli.ValidateSelection("controllers", s.Controllers, controllers),
+		hosting.ValidateSelection("webhooks", s.Webhooks, webhooks), hosting.ValidateSelection("controllers", s.Controllers, controllers),
 	)
 	if err == nil && !c.serves() && len(c.controllers) == 0 {
 		err = errors.New("neither webhooks nor controllers are selected: there is nothing to run")
@@ -116,9 +148,9 @@ func (a *App) validate(s *Settings, c *chosen) (*rest.Config, error) {
 			errs = append(errs, s.Registration.ValidateEndpoint())
 		}
 		errs = append(errs, s.Registration.ValidateMode(), s.Registration.Validate(), s.Registration.ValidateConversion(),
-			s.Certificate.Validate(), a.validateAuthentication(s), s.Serving.ValidateFlags())
+			s.Certificate.Validate(), s.Authentication.Validate(a.authenticationNames(), &s.Serving, &s.Certificate, &s.Registration), s.Serving.ValidateFlags())
 		_, _, inSecret := s.Certificate.AuthoritySecret(s.Registration.Config().Endpoint)
-		needsClient = needsClient || inSecret || delegates(s.Authentication.Mode) || delegates(s.Authentication.Metrics) || s.Registration.Mode == registration.ModeAPI
+		needsClient = needsClient || inSecret || s.Authentication.Delegates() || s.Registration.Mode == registration.ModeAPI
 	}
 	errs = append(errs, s.LeaderElection.Validate())
 	client := s.Client

@@ -13,6 +13,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/server"
 )
 
@@ -70,7 +71,7 @@ func (o *certificatesOptions) validate() error {
 	if o.registration.Service != "" {
 		errs = append(errs, o.registration.ValidateEndpoint())
 	}
-	return errors.Join(errs...)
+	return hosting.ByFlags(errors.Join(errs...))
 }
 
 // secret is where the authority is; the options were validated.

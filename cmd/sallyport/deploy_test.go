@@ -16,6 +16,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/internal/golden"
+	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/registration"
@@ -146,7 +147,7 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 		}
 		rights.Paths[name] = paths
 	}
-	all := frontdoor.Rights{
+	all := install.Rights{
 		Registration:   frontdoor.RegistrationSettings{Mode: registration.ModeNone, Name: "NAME", Service: "NAMESPACE/SERVICE"},
 		Certificate:    frontdoor.CertificateSettings{Source: frontdoor.SourceAuthority, Secret: "NAMESPACE/SECRET"},
 		LeaderElection: frontdoor.LeaderElectionSettings{Enabled: true}, ServiceAccount: "ACCOUNT",

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
@@ -125,7 +126,7 @@ func (o *doctorOptions) validate() error {
 			errs = append(errs, fmt.Errorf("--dial %q: write HOST:PORT", o.dial))
 		}
 	}
-	return errors.Join(errs...)
+	return hosting.ByFlags(errors.Join(errs...))
 }
 
 // doctor looks at one installation.

@@ -3,14 +3,14 @@
 package main
 
 import (
-	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
 // serverRights are those of a server with this configuration, and no more.
-func serverRights(c *server.Config, serviceAccount string) frontdoor.Rights {
-	rights := frontdoor.Rights{
+func serverRights(c *server.Config, serviceAccount string) install.Rights {
+	rights := install.Rights{
 		Registration: c.AppRegistration(), Certificate: c.AppCertificate(), LeaderElection: c.AppLeaderElection(), ServiceAccount: serviceAccount,
 		Rules: c.Rights(), RulesIn: c.RightsIn(),
 	}

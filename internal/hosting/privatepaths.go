@@ -20,7 +20,9 @@ import (
 const (
 	PrivatePathsAlways = "true"
 	PrivatePathsNever  = "false"
-	// PrivatePathsAuto makes them private unless they are registered otherwise already.
+	// PrivatePathsAuto makes paths private where all replicas share an authority and register
+	// themselves, unless they are registered otherwise already: a server of before, which is
+	// replaced one by one, would not know them.
 	PrivatePathsAuto = "auto"
 )
 

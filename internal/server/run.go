@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
 // lastSpans is how long it may take to send the last spans.
@@ -37,7 +38,7 @@ func Run(ctx context.Context, o Options) error {
 	settings := config.appSettings()
 	var errClient error
 	settings.Client, errClient = frontdoor.ClientConfig(config.Kubeconfig, Name+"/"+o.Version)
-	if err := errors.Join(err, errClient); err != nil {
+	if err := errors.Join(err, hosting.ByFlags(errClient)); err != nil {
 		return err
 	}
 	live := newLiveConfig(o.File, o.Given, config)
@@ -53,7 +54,11 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	settings.Serving.Tracer = tracer
-	err = app.RunUntilSignal(ctx, settings)
+	limitMemory()
+	tuning, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	tuneHeap(tuning)
+	err = hosting.ByFlags(app.RunUntilSignal(ctx, settings))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
 	defer cancel()
 	if late := shutdown(ctx); late != nil {

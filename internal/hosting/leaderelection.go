@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package hosting
 
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/leaderelection"
-
-	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
 // LeaderElectionSettings say which of several replicas does what only one shall do:
@@ -29,7 +26,8 @@ type LeaderElectionSettings struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-func defaultLeaderElection() LeaderElectionSettings {
+// DefaultLeaderElection has the times of Kubernetes' components.
+func DefaultLeaderElection() LeaderElectionSettings {
 	return LeaderElectionSettings{Enabled: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
 }
 
@@ -57,16 +55,16 @@ func (s *LeaderElectionSettings) AddFlags(cmd *cobra.Command) {
 
 // complete fills in what is not said.
 func (s *LeaderElectionSettings) complete() {
-	usual := defaultLeaderElection()
+	usual := DefaultLeaderElection()
 	s.LeaseDuration = cmp.Or(s.LeaseDuration, usual.LeaseDuration)
 	s.RenewDeadline = cmp.Or(s.RenewDeadline, usual.RenewDeadline)
 	s.RetryPeriod = cmp.Or(s.RetryPeriod, usual.RetryPeriod)
 }
 
-// times are those of the leases, complete.
-func (s LeaderElectionSettings) times() hosting.LeaderTimes {
+// Times are those of the leases, complete.
+func (s LeaderElectionSettings) Times() LeaderTimes {
 	s.complete()
-	return hosting.LeaderTimes{LeaseDuration: s.LeaseDuration, RenewDeadline: s.RenewDeadline, RetryPeriod: s.RetryPeriod}
+	return LeaderTimes{LeaseDuration: s.LeaseDuration, RenewDeadline: s.RenewDeadline, RetryPeriod: s.RetryPeriod}
 }
 
 // Validate reports every mistake in the flags of AddFlags.
@@ -77,13 +75,13 @@ func (s LeaderElectionSettings) Validate() error {
 	}
 	var errs []error
 	if s.LeaseDuration <= s.RenewDeadline {
-		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s must be longer than --leader-elect-renew-deadline %s", s.LeaseDuration, s.RenewDeadline))
+		errs = append(errs, problemf("%s %s must be longer than %s %s", setting("leader-elect-lease-duration"), s.LeaseDuration, setting("leader-elect-renew-deadline"), s.RenewDeadline))
 	}
 	if longest := time.Duration(leaderelection.JitterFactor * float64(s.RetryPeriod)); s.RenewDeadline <= longest {
-		errs = append(errs, fmt.Errorf("--leader-elect-renew-deadline %s must be longer than %s, which is --leader-elect-retry-period and a fifth", s.RenewDeadline, longest))
+		errs = append(errs, problemf("%s %s must be longer than %s, which is %s and a fifth", setting("leader-elect-renew-deadline"), s.RenewDeadline, longest, setting("leader-elect-retry-period")))
 	}
 	if s.RetryPeriod <= 0 {
-		errs = append(errs, fmt.Errorf("--leader-elect-retry-period %s must be positive", s.RetryPeriod))
+		errs = append(errs, problemf("%s %s must be positive", setting("leader-elect-retry-period"), s.RetryPeriod))
 	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package hosting
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func (s *RegistrationSettings) validateOwnPods() error {
 		problems = append(problems, "write KEY=VALUE, for example app.kubernetes.io/name=sallyport")
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("--own-pods %q: %s", s.OwnPods, strings.Join(problems, "; "))
+		return problemf("%s %q: %s", setting("own-pods"), s.OwnPods, strings.Join(problems, "; "))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+// Package install prints what an application of webhooks needs in a cluster.
+package install
 
 import (
 	"maps"
@@ -11,14 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
 // Rights are what a server with the settings may do in a cluster, and who it is.
 type Rights struct {
-	Registration   RegistrationSettings
-	Certificate    CertificateSettings
-	LeaderElection LeaderElectionSettings
+	Registration   hosting.RegistrationSettings
+	Certificate    hosting.CertificateSettings
+	LeaderElection hosting.LeaderElectionSettings
 	// ServiceAccount is the server's, in the namespace of the Service. A server that is
 	// reached by a URL runs outside of the cluster, and its user is bound by whoever
 	// made it.
@@ -35,7 +37,7 @@ type Rights struct {
 	// that is empty, in the namespace of the Service, which is the pod's.
 	ControllersLease string
 	// ComponentsOf is the name of the application if one of its components asks who
-	// leads, see [Environment.Leader]; otherwise empty. They share the lease of an
+	// leads, see sallyport.Environment; otherwise empty. They share the lease of an
 	// authority in a Secret, and have one of their own where there is none.
 	ComponentsOf string
 }
@@ -87,8 +89,8 @@ func (r Rights) Objects() []runtime.Object {
 	}
 	if namespace, secret, ok := r.Certificate.AuthoritySecret(config.Endpoint); ok {
 		role(namespace, config.Name, authorityRules(secret, r.LeaderElection.Enabled))
-	} else if namespace, ok := componentsNamespace(r.LeaderElection, config); ok && r.ComponentsOf != "" {
-		lease := componentsLease(r.ComponentsOf)
+	} else if namespace, ok := hosting.ComponentsNamespace(r.LeaderElection, config); ok && r.ComponentsOf != "" {
+		lease := hosting.ComponentsLease(r.ComponentsOf)
 		role(namespace, lease, leaseRules(lease))
 	}
 	if namespace, ok := r.controllersNamespace(); ok {

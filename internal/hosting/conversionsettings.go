@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package hosting
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/conversion"
-	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/wire"
 )
@@ -27,32 +23,37 @@ func (s *RegistrationSettings) ValidateConversion() error {
 		return nil
 	}
 	if s.Service == "" {
-		return errors.New("--conversion-service: needs --service; a server that is reached by --url converts there")
+		return problemf("%s: needs %s; a server that is reached by %s converts there", setting("conversion-service"), setting("service"), setting("url"))
 	}
-	service, err := hosting.ParseService(s.ConversionService)
+	service, err := ParseService(s.ConversionService)
 	if err == nil {
 		err = registration.Endpoint{Service: service}.Validate()
 	}
 	if err != nil {
-		return fmt.Errorf("--conversion-service: %w", err)
+		return problemf("%s: %w", setting("conversion-service"), err)
 	}
 	return nil
 }
 
 // conversionEndpoint is where the converters are, if not with the webhooks.
 func (s *RegistrationSettings) conversionEndpoint() *registration.Endpoint {
-	service, err := hosting.ParseService(s.ConversionService)
+	service, err := ParseService(s.ConversionService)
 	if err != nil { // it is empty, or was validated
 		return nil
 	}
 	return &registration.Endpoint{Service: service}
 }
 
-// conversions are what is registered for converters.
-func conversions(converters []conversion.Converter) []registration.Conversion {
+// Conversions are what is registered for converters.
+func Conversions(converters []conversion.Converter) []registration.Conversion {
 	out := make([]registration.Conversion, 0, len(converters))
 	for _, converter := range converters {
-		out = append(out, conversionOf(converter.CRD(), wire.ConversionPath))
+		out = append(out, ConversionOf(converter.CRD()))
 	}
 	return out
+}
+
+// ConversionOf is what is registered for a definition.
+func ConversionOf(crd string) registration.Conversion {
+	return registration.Conversion{CRD: crd, Path: wire.ConversionPath, ReviewVersions: []string{"v1", "v1beta1"}}
 }

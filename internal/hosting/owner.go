@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package hosting
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -42,19 +41,19 @@ func (s *RegistrationSettings) ValidateOwner() error {
 	}
 	var errs []error
 	if s.Mode != registration.ModeAPI {
-		errs = append(errs, errors.New("--owner: of no use without --registration api"))
+		errs = append(errs, problemf("%s: of no use without %s api", setting("owner"), setting("registration")))
 	}
 	kind, name, _ := strings.Cut(s.Owner, "/")
 	// Names of RBAC's objects need to be segments of a path, and no more.
 	if !strings.EqualFold(kind, "clusterrole") || name == "" || len(content.IsPathSegmentName(name)) > 0 {
-		errs = append(errs, fmt.Errorf("--owner %q: write clusterrole/NAME; an owner of cluster-scoped objects is cluster-scoped", s.Owner))
+		errs = append(errs, problemf("%s %q: write clusterrole/NAME; an owner of cluster-scoped objects is cluster-scoped", setting("owner"), s.Owner))
 	}
 	return errors.Join(errs...)
 }
 
-// findOwner looks up the UID of the owner: by it, not by the name, the garbage
+// FindOwner looks up the UID of the owner: by it, not by the name, the garbage
 // collector knows whether an owner is still there.
-func (s *RegistrationSettings) findOwner(ctx context.Context, client *rest.Config) error {
+func (s *RegistrationSettings) FindOwner(ctx context.Context, client *rest.Config) error {
 	if s.Owner == "" {
 		return nil
 	}
@@ -67,11 +66,11 @@ func (s *RegistrationSettings) findOwner(ctx context.Context, client *rest.Confi
 	role, err := clients.RbacV1().ClusterRoles().Get(ctx, s.OwnerName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("--owner %s: %w; create it first, or leave the flag out", s.Owner, err)
+		return problemf("%s %s: %w; create it first, or leave the flag out", setting("owner"), s.Owner, err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("--owner %s: %w; 'sallyport manifests --owner' prints the right that is missing", s.Owner, err)
+		return problemf("%s %s: %w; 'sallyport manifests' prints the right that is missing", setting("owner"), s.Owner, err)
 	case err != nil:
-		return fmt.Errorf("--owner %s: %w", s.Owner, err)
+		return problemf("%s %s: %w", setting("owner"), s.Owner, err)
 	}
 	s.owner = &metav1.OwnerReference{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID}
 	return nil

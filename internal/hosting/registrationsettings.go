@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package hosting
 
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -125,21 +123,21 @@ func (s *RegistrationSettings) NoEndpoint() bool { return s.Service == "" && s.U
 func (s *RegistrationSettings) ValidateEndpoint() error {
 	switch {
 	case s.NoEndpoint():
-		return errors.New("--service or --url is needed: the API server must know where the webhooks are")
+		return problemf("%s or %s is needed: the API server must know where the webhooks are", setting("service"), setting("url"))
 	case s.Service != "" && s.URL != "":
-		return errors.New("--service and --url exclude each other: choose --service for a server in the cluster")
+		return problemf("%s and %s exclude each other: choose %s for a server in the cluster", setting("service"), setting("url"), setting("service"))
 	case s.URL != "":
 		if err := (registration.Endpoint{URL: s.URL}).Validate(); err != nil {
-			return fmt.Errorf("--url: %w", err)
+			return problemf("%s: %w", setting("url"), err)
 		}
 		return nil
 	}
-	service, err := hosting.ParseService(s.Service)
+	service, err := ParseService(s.Service)
 	if err == nil {
 		err = registration.Endpoint{Service: service}.Validate()
 	}
 	if err != nil {
-		return fmt.Errorf("--service: %w", err)
+		return problemf("%s: %w", setting("service"), err)
 	}
 	return nil
 }
@@ -148,16 +146,16 @@ func (s *RegistrationSettings) ValidateEndpoint() error {
 func (s *RegistrationSettings) Validate() error {
 	var errs []error
 	if s.FailurePolicy != "" || s.needed {
-		errs = append(errs, cli.Choice("failure-policy", s.FailurePolicy, failurePolicies))
+		errs = append(errs, choice("failure-policy", s.FailurePolicy, failurePolicies))
 	}
 	// The rest of the configuration is good; what remains is about the name.
 	named := registration.Config{Name: s.Name, Endpoint: registration.Endpoint{URL: "https://127.0.0.1"}}
 	if err := named.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("--configuration-name: %w", err))
+		errs = append(errs, problemf("%s: %w", setting("configuration-name"), err))
 	}
 	for _, namespace := range s.ExcludedNamespaces {
 		for _, problem := range validation.IsDNS1123Label(namespace) {
-			errs = append(errs, fmt.Errorf("--excluded-namespaces: %q: %s", namespace, problem))
+			errs = append(errs, problemf("%s: %q: %s", setting("excluded-namespaces"), namespace, problem))
 		}
 	}
 	if _, err := s.selector(); err != nil {
@@ -165,15 +163,15 @@ func (s *RegistrationSettings) Validate() error {
 	}
 	errs = append(errs, s.validateOwnPods())
 	if (s.TimeoutSeconds != 0 || s.needed) && (s.TimeoutSeconds < 1 || s.TimeoutSeconds > 30) {
-		errs = append(errs, fmt.Errorf("--webhook-timeout %d: the API server allows 1 to 30 seconds", s.TimeoutSeconds))
+		errs = append(errs, problemf("%s %d: the API server allows 1 to 30 seconds", setting("webhook-timeout"), s.TimeoutSeconds))
 	}
 	if len(s.ReviewVersions) == 0 && s.needed {
-		errs = append(errs, fmt.Errorf("--review-versions is empty: choose %s", cli.OneOf(reviewVersions)))
+		errs = append(errs, problemf("%s is empty: choose %s", setting("review-versions"), cli.OneOf(reviewVersions)))
 	}
 	for i, version := range s.ReviewVersions {
-		errs = append(errs, cli.Choice("review-versions", version, reviewVersions))
+		errs = append(errs, choice("review-versions", version, reviewVersions))
 		if slices.Contains(s.ReviewVersions[:i], version) {
-			errs = append(errs, fmt.Errorf("--review-versions: %s stands there twice", version))
+			errs = append(errs, problemf("%s: %s stands there twice", setting("review-versions"), version))
 		}
 	}
 	return errors.Join(errs...)
@@ -183,7 +181,7 @@ func (s *RegistrationSettings) Validate() error {
 // validated.
 func (s *RegistrationSettings) Config() registration.Config {
 	config := registration.Config{Name: s.Name, Endpoint: registration.Endpoint{URL: s.URL}, Owner: s.owner}
-	if service, err := hosting.ParseService(s.Service); err == nil {
+	if service, err := ParseService(s.Service); err == nil {
 		config.Endpoint.Service = service
 	}
 	config.ConversionEndpoint = s.conversionEndpoint()
@@ -221,7 +219,7 @@ func (s *RegistrationSettings) Apply(webhooks []admission.Webhook) ([]admission.
 func (s *RegistrationSettings) selector() (*metav1.LabelSelector, error) {
 	selector, err := metav1.ParseToLabelSelector(s.NamespaceSelector)
 	if err != nil {
-		return nil, fmt.Errorf("--namespace-selector: %w", err)
+		return nil, problemf("%s: %w", setting("namespace-selector"), err)
 	}
 	excluded := slices.Clone(s.ExcludedNamespaces)
 	if namespace, _, ok := strings.Cut(s.Service, "/"); ok && !s.SharedNamespace {

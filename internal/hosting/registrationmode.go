@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package hosting
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -30,19 +29,19 @@ func (s *RegistrationSettings) ValidateMode() error {
 func (s *RegistrationSettings) validateDirectory() error {
 	if s.Mode != registration.ModeManifest {
 		if s.StaticManifestsDir != "" {
-			return errors.New("--static-manifests-dir: of no use without --registration manifest")
+			return problemf("%s: of no use without %s manifest", setting("static-manifests-dir"), setting("registration"))
 		}
 		return nil
 	}
 	var errs []error
 	switch {
 	case s.StaticManifestsDir == "":
-		errs = append(errs, errors.New("--registration manifest needs --static-manifests-dir"))
+		errs = append(errs, problemf("%s manifest needs %s", setting("registration"), setting("static-manifests-dir")))
 	case !filepath.IsAbs(s.StaticManifestsDir):
-		errs = append(errs, fmt.Errorf("--static-manifests-dir %q: write an absolute path", s.StaticManifestsDir))
+		errs = append(errs, problemf("%s %q: write an absolute path", setting("static-manifests-dir"), s.StaticManifestsDir))
 	}
 	if s.Service != "" {
-		errs = append(errs, errors.New("--registration manifest needs --url: kube-apiserver takes no Service in static manifests"))
+		errs = append(errs, problemf("%s manifest needs %s: kube-apiserver takes no Service in static manifests", setting("registration"), setting("url")))
 	}
 	return errors.Join(errs...)
 }

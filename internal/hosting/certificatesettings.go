@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package hosting
 
 import (
 	"cmp"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +15,6 @@ import (
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -87,55 +86,56 @@ func (s *CertificateSettings) AddSourceFlags(cmd *cobra.Command) {
 // Validate reports every mistake in the flags of AddFlags.
 func (s *CertificateSettings) Validate() error {
 	errs := []error{s.ValidateSource()}
-	var missing, useless []string
-	for _, file := range []struct{ flag, value string }{
-		{"--tls-cert-file", s.CertFile}, {"--tls-private-key-file", s.KeyFile}, {"--tls-ca-file", s.CAFile},
-	} {
+	var missing, useless []any
+	for _, file := range []struct {
+		setting setting
+		value   string
+	}{{"tls-cert-file", s.CertFile}, {"tls-private-key-file", s.KeyFile}, {"tls-ca-file", s.CAFile}} {
 		switch {
-		case s.Source == SourceFiles && file.value == "" && file.flag != "--tls-ca-file":
-			missing = append(missing, file.flag)
+		case s.Source == SourceFiles && file.value == "" && file.setting != "tls-ca-file":
+			missing = append(missing, file.setting)
 		case s.Source == SourceAuthority && file.value != "":
-			useless = append(useless, file.flag)
+			useless = append(useless, file.setting)
 		}
 	}
 	if s.Source == SourceAuthority {
 		for _, duration := range []struct {
-			flag  string
-			value time.Duration
-		}{{"--certificate-lifetime", s.CertificateLifetime}, {"--ca-lifetime", s.AuthorityLifetime}, {"--ca-propagation", s.Propagation}} {
+			setting setting
+			value   time.Duration
+		}{{"certificate-lifetime", s.CertificateLifetime}, {"ca-lifetime", s.AuthorityLifetime}, {"ca-propagation", s.Propagation}} {
 			if duration.value < 0 {
-				errs = append(errs, fmt.Errorf("%s %s must not be negative", duration.flag, duration.value))
+				errs = append(errs, problemf("%s %s must not be negative", duration.setting, duration.value))
 			}
 		}
 		if s.CertificateLifetime > s.AuthorityLifetime && s.AuthorityLifetime > 0 {
-			errs = append(errs, fmt.Errorf("--certificate-lifetime %s must be at most --ca-lifetime %s", s.CertificateLifetime, s.AuthorityLifetime))
+			errs = append(errs, problemf("%s %s must be at most %s %s", setting("certificate-lifetime"), s.CertificateLifetime, setting("ca-lifetime"), s.AuthorityLifetime))
 		}
 	}
 	if len(missing) > 0 {
-		errs = append(errs, fmt.Errorf("--certificate-source files needs %s", strings.Join(missing, " and ")))
+		errs = append(errs, problemf("%s files needs %s"+strings.Repeat(" and %s", len(missing)-1), slices.Insert(missing, 0, any(setting("certificate-source")))...))
 	}
 	if len(useless) > 0 {
-		errs = append(errs, fmt.Errorf("%s: of no use without --certificate-source files", strings.Join(useless, ", ")))
+		errs = append(errs, problemf("%s"+strings.Repeat(", %s", len(useless)-1)+": of no use without %s files", append(useless, setting("certificate-source"))...))
 	}
 	return errors.Join(errs...)
 }
 
 // ValidateSource reports every mistake in the flags of AddSourceFlags.
 func (s *CertificateSettings) ValidateSource() error {
-	errs := []error{cli.Choice("certificate-source", s.Source, certificateSources)}
+	errs := []error{choice("certificate-source", s.Source, certificateSources)}
 	if s.Source == SourceFiles && s.Secret != "" {
-		errs = append(errs, errors.New("--authority-secret: of no use with --certificate-source files"))
+		errs = append(errs, problemf("%s: of no use with %s files", setting("authority-secret"), setting("certificate-source")))
 	}
 	namespace, name, _ := strings.Cut(s.Secret, "/")
 	if s.Secret != "" && (len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0) {
-		errs = append(errs, fmt.Errorf("--authority-secret %q: write NAMESPACE/NAME, for example sallyport-system/%s", s.Secret, s.DefaultSecret))
+		errs = append(errs, problemf("%s %q: write NAMESPACE/NAME, for example sallyport-system/%s", setting("authority-secret"), s.Secret, s.DefaultSecret))
 	}
 	return errors.Join(errs...)
 }
 
-// open makes the source. What an authority in a Secret needs of others is in base.
+// Open makes the source. What an authority in a Secret needs of others is in base.
 // Conversion may be nil.
-func (s *CertificateSettings) open(clients kubernetes.Interface, endpoint registration.Endpoint, conversion *registration.Endpoint, base certificate.AuthorityOptions) (certificate.Source, error) {
+func (s *CertificateSettings) Open(clients kubernetes.Interface, endpoint registration.Endpoint, conversion *registration.Endpoint, base certificate.AuthorityOptions) (certificate.Source, error) {
 	if s.Source == SourceFiles {
 		return certificate.NewFiles(certificate.FilesOptions{
 			CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CAFile, Logger: base.Logger, Registry: base.Registry,
@@ -143,15 +143,15 @@ func (s *CertificateSettings) open(clients kubernetes.Interface, endpoint regist
 	}
 	options := base
 	options.Lifetime, options.CertificateLifetime, options.Propagation = s.AuthorityLifetime, s.CertificateLifetime, s.Propagation
-	options.DNSNames, options.IPAddresses = hosting.Hosts(endpoint)
+	options.DNSNames, options.IPAddresses = Hosts(endpoint)
 	if conversion != nil && conversion.Service != nil {
-		names, _ := hosting.Hosts(*conversion)
+		names, _ := Hosts(*conversion)
 		options.DNSNames = append(options.DNSNames, names...)
 	}
 	if namespace, name, ok := s.AuthoritySecret(endpoint); ok {
 		options.Secrets, options.SecretName = clients.CoreV1().Secrets(namespace), name
 	} else {
-		options.Logger.Warn("the certificate authority is kept in memory and will be another one after a restart; name a Secret with --authority-secret")
+		options.Logger.Warn("the certificate authority is kept in memory and will be another one after a restart; name a Secret for it")
 	}
 	return certificate.NewAuthority(options)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package hosting
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 func TestMistakesInLeaderElectionAreNamed(t *testing.T) {
 	err := LeaderElectionSettings{Enabled: true, LeaseDuration: time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 3 * time.Second}.Validate()
-	for _, want := range []string{"--leader-elect-lease-duration 1s", "--leader-elect-renew-deadline 2s must be longer than 3.6s"} {
+	for _, want := range []string{"LeaderElection.LeaseDuration 1s", "LeaderElection.RenewDeadline 2s must be longer than 3.6s"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("nothing of %q in %v", want, err)
 		}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hosting
+
+import (
+	"log/slog"
+	"testing"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+func TestComponentsShareTheLeaseOfTheAuthorityOrHaveTheirOwn(t *testing.T) {
+	clients, err := kubernetes.NewForConfig(&rest.Config{Host: "https://127.0.0.1:1"}) // nobody calls it
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	type settings struct {
+		LeaderElection LeaderElectionSettings
+		Registration   RegistrationSettings
+	}
+	with := func(change func(*settings)) *settings {
+		s := &settings{LeaderElection: DefaultLeaderElection()}
+		s.Registration.Service = "home/webhooks"
+		change(s)
+		return s
+	}
+	authority, err := NewLeader(clients.CoordinationV1(), "home", "authority", DefaultLeaderElection().Times(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		authority *Leader
+		settings  *settings
+		asked     bool
+		want      string // the lease; empty if there is no election
+	}{
+		"that of the authority":         {authority, with(func(*settings) {}), true, "home/authority"},
+		"their own, beside the Service": {nil, with(func(*settings) {}), true, "home/app-components"},
+		"their own, where a flag says":  {nil, with(func(s *settings) { s.LeaderElection.Namespace = "other" }), true, "other/app-components"},
+		"none, if nobody asks":          {nil, with(func(*settings) {}), false, ""},
+		"none, outside of the cluster":  {nil, with(func(s *settings) { s.Registration.Service = "" }), true, ""},
+		"none, if there is no election": {nil, with(func(s *settings) { s.LeaderElection.Enabled = false }), true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var c Election
+			if tc.asked {
+				if c.Ask(); !c.Leading() { // nobody knows better yet
+					t.Error("it does not lead before an election")
+				}
+			}
+			if err := c.Stand(tc.authority, tc.settings.LeaderElection, tc.settings.Registration.Config(), "app", clients, log); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if c.Leader != nil {
+				got = c.Lease()
+			}
+			if got != tc.want || c.Leading() != (tc.want == "") || (c.Changed() == nil) != (tc.want == "") {
+				t.Errorf("lease %q, want %q; leading %v", got, tc.want, c.Leading())
+			}
+		})
+	}
+}
