@@ -23,9 +23,9 @@ import (
 func encodeReview(version string, uid types.UID, resp *admission.Response) ([]byte, error) {
 	var patch []byte
 	if resp.Allowed && len(resp.Patch) > 0 {
-		patch = resp.Patch.AppendJSON(make([]byte, 0, 1024))
+		patch = resp.Patch.AppendJSON(make([]byte, 0, patchSize(resp.Patch)))
 	}
-	dst := make([]byte, 0, 256+base64.StdEncoding.EncodedLen(len(patch)))
+	dst := make([]byte, 0, reviewSize(resp, len(patch)))
 	dst = append(dst, `{"kind":"AdmissionReview","apiVersion":"`...)
 	dst = append(dst, version...)
 	dst = append(dst, `","response":{"uid":`...)
@@ -67,6 +67,32 @@ func encodeReview(version string, uid types.UID, resp *admission.Response) ([]by
 		dst = append(dst, ']')
 	}
 	return append(dst, "}}"...), nil
+}
+
+// patchSize is about how many bytes the patch has in its wire form. A buffer that grows is
+// twice as large for a moment, and patches may have megabytes.
+func patchSize(patch jsonpatch.Patch) int {
+	size := len("[]")
+	for i := range patch {
+		op := &patch[i]
+		size += len(`{"op":"replace","path":"","from":"","value":},`) + len(op.Path) + len(op.From) + len(op.Value)
+	}
+	return size
+}
+
+// reviewSize is about how many bytes the answer has, with a patch of so many.
+func reviewSize(resp *admission.Response, patch int) int {
+	size := 512 + base64.StdEncoding.EncodedLen(patch)
+	if resp.Status != nil {
+		size += len(resp.Status.Message)
+	}
+	for key, value := range resp.AuditAnnotations {
+		size += len(`"":"",`) + len(key) + len(value)
+	}
+	for _, warning := range resp.Warnings {
+		size += len(`"",`) + len(warning)
+	}
+	return size
 }
 
 // printable replaces control characters: the API server drops a warning that

@@ -5,6 +5,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -260,5 +261,28 @@ func TestTheSameDecisionGivesTheSameBytes(t *testing.T) {
 		case string(answer) != first:
 			t.Fatalf("got  %s\nwas  %s", answer, first)
 		}
+	}
+}
+
+// TestAnAnswerIsWrittenIntoBuffersOfItsSize: what grows is copied, and its pieces wait for
+// the garbage collector.
+func TestAnAnswerIsWrittenIntoBuffersOfItsSize(t *testing.T) {
+	const elements, size = 300, 10 << 10
+	resp := admission.Allowed().Warn(strings.Repeat("w", 200_000))
+	resp.AuditAnnotations = map[string]string{"applied": strings.Repeat("a", 200_000)}
+	value := []byte(`"` + strings.Repeat("x", size) + `"`)
+	for range elements {
+		resp.Patch = append(resp.Patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: "/spec/containers/0/env/-", Value: value})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	answer, err := encodeReview("admission.k8s.io/v1", "uid", resp)
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := resp.Patch.AppendJSON(nil)
+	if took, most := int(after.TotalAlloc-before.TotalAlloc), (len(patch)+len(answer))*11/10; took > most {
+		t.Errorf("%d bytes allocated for a patch of %d bytes and an answer of %d", took, len(patch), len(answer))
 	}
 }
