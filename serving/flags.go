@@ -41,7 +41,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.Int64Var(&o.MinBodyRate, "min-body-rate", o.MinBodyRate,
 		"`bytes` of a body that must arrive in each second after --read-header-timeout; fewer are answered with 408; 0 for no such limit")
 	flags.IntVar(&o.MaxConcurrentReviews, "max-concurrent-reviews", o.MaxConcurrentReviews,
-		"most reviews at work at one time, half of them of one namespace; more queue for up to half of their timeout and are then answered with 429; 0 means 4 for each CPU")
+		"most reviews at work at one time, half of them of one namespace; more queue for up to half of their timeout and are then answered with 429; 0 means 4 for each CPU, as far as GOMEMLIMIT has 16 MiB for each, but 2")
 	flags.IntVar(&o.MaxWaitingReviews, "max-waiting-reviews", o.MaxWaitingReviews,
 		"most reviews that queue; one more sends away the last one of the namespace that has most, with 429; 0 means 128 for each of --max-concurrent-reviews")
 	flags.IntVar(&o.MaxConnections, "max-connections", o.MaxConnections,

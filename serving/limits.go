@@ -15,6 +15,13 @@ const (
 	leastConnections, mostConnections               = 64, 4096
 	leastMetricsConnections, mostMetricsConnections = 16, 256
 	mostBytesInFlight                               = 64 << 20
+
+	// ReviewBytes is what a review may have in memory besides its body: what is worked out,
+	// the patch and the answer, of 3 MiB and more each.
+	ReviewBytes = 16 << 20
+	// ownBytes is what a server has in memory that reviews nothing.
+	ownBytes     = 40 << 20
+	leastReviews = 2
 )
 
 // memoryLimit is what the process may take (GOMEMLIMIT): math.MaxInt64 if nobody has said it.
@@ -33,7 +40,9 @@ func (o *Options) derive(memory int64) {
 		o.MaxBytesInFlight = max(min(memory/8, mostBytesInFlight), o.MaxBodyBytes+o.MaxBodyBytes/2*3)
 	}
 	if o.MaxConcurrentReviews == 0 {
-		o.MaxConcurrentReviews = 4 * runtime.GOMAXPROCS(0)
+		// What connections and bodies leave of it.
+		room := (memory/8*5 - ownBytes) / ReviewBytes
+		o.MaxConcurrentReviews = int(min(max(room, leastReviews), int64(4*runtime.GOMAXPROCS(0))))
 	}
 	if o.MaxWaitingReviews == 0 {
 		o.MaxWaitingReviews = 128 * o.MaxConcurrentReviews

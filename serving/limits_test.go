@@ -65,24 +65,28 @@ func TestLimitsFollowTheMachine(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		memory                        int64
-		connections, metrics, waiting int
+		connections, metrics, reviews int
 		bytes                         int64
 	}{
-		"no limit":             {math.MaxInt64, 4096, 256, 128 * 4 * runtime.GOMAXPROCS(0), 64 << 20},
-		"a container of 1 GiB": {1 << 30, 4096, 256, 128 * 4 * runtime.GOMAXPROCS(0), 64 << 20},
-		"256 MiB":              {256 << 20, 1024, 64, 128 * 4 * runtime.GOMAXPROCS(0), 32 << 20},
-		"128 MiB":              {128 << 20, 512, 32, 128 * 4 * runtime.GOMAXPROCS(0), 20 << 20},
-		"hardly any":           {8 << 20, 64, 16, 128 * 4 * runtime.GOMAXPROCS(0), 20 << 20},
+		"no limit":             {math.MaxInt64, 4096, 256, math.MaxInt, 64 << 20},
+		"a container of 1 GiB": {1 << 30, 4096, 256, 37, 64 << 20},
+		"256 MiB":              {256 << 20, 1024, 64, 7, 32 << 20},
+		"128 MiB":              {128 << 20, 512, 32, 2, 20 << 20},
+		"hardly any":           {8 << 20, 64, 16, 2, 20 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := of(test.memory, unchanged)
+			got, reviews := of(test.memory, unchanged), min(test.reviews, 4*runtime.GOMAXPROCS(0))
 			if got.MaxConnections != test.connections || got.MaxMetricsConnections != test.metrics ||
-				got.MaxWaitingReviews != test.waiting || got.MaxBytesInFlight != test.bytes || got.MaxConcurrentReviews != 4*runtime.GOMAXPROCS(0) {
+				got.MaxWaitingReviews != 128*reviews || got.MaxBytesInFlight != test.bytes || got.MaxConcurrentReviews != reviews {
 				t.Errorf("%d and %d connections, %d bytes, %d reviews, %d wait", got.MaxConnections, got.MaxMetricsConnections,
 					got.MaxBytesInFlight, got.MaxConcurrentReviews, got.MaxWaitingReviews)
 			}
 			if err := got.ValidateFlags(); err != nil {
 				t.Error(err)
+			}
+			all := int64(got.MaxConnections)*connectionBytes + got.MaxBytesInFlight + int64(got.MaxConcurrentReviews)*ReviewBytes + ownBytes
+			if test.memory >= 128<<20 && all > test.memory {
+				t.Errorf("all that there may be at one time takes %d of %d bytes", all, test.memory)
 			}
 		})
 	}

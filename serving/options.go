@@ -98,7 +98,8 @@ type Options struct {
 	MinBodyRate int64
 	// MaxConcurrentReviews bounds the handlers at work at one time. One flow (see
 	// [Route]) has at most half of them. Requests beyond it queue for at most half of
-	// their time. Default 0: four for each CPU that Go uses (GOMAXPROCS).
+	// their time. Default 0: four for each CPU that Go uses (GOMAXPROCS), as far as all can
+	// have [ReviewBytes] of the memory limit of the Go runtime (GOMEMLIMIT), but 2.
 	MaxConcurrentReviews int
 	// MaxWaitingReviews bounds the requests that queue. One more sends away the last
 	// one of the flow that has most. Default 0: 128 for each that may be at work.
