@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -246,6 +247,108 @@ var hostiles = []hostile{
 	{"labels of a pod", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
 		return bytes.Replace(rawPod("", `{"name":"c%d"}`, 1), []byte(`"a":"b"`), []byte(times(n, `"l%d":""`)), 1), tiny
 	}, crowd, "more than 20000 labels or annotations", 5000},
+	{"labels of a pod, and a chain of labels beside objects that are skipped one after the other", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
+		var pds []*kubeflowv1alpha1.PodDefault
+		for i := range 15 {
+			pds = append(pds, hostileObject(fmt.Sprint("chain", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
+				s.Labels = map[string]string{fmt.Sprint("c", i+1): "x"}
+				if i > 0 {
+					s.Selector.MatchLabels = map[string]string{fmt.Sprint("c", i): "x"}
+				}
+			}))
+		}
+		for i := range 40 {
+			pds = append(pds, hostileObject(fmt.Sprintf("skip%02d", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
+				s.ConflictPolicy = kubeflowv1alpha1.ConflictSkip
+				s.Env = []corev1.EnvVar{{Name: fmt.Sprint("E", i), Value: "x"}, {Name: fmt.Sprint("E", i+1), Value: "y"}}
+			}))
+		}
+		for i := range 5000 { // that look for other values of the pod's labels
+			pds = append(pds, hostileObject(fmt.Sprint("other", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
+				s.Selector.MatchLabels = map[string]string{fmt.Sprint("l", i): "other"}
+			}))
+		}
+		return bytes.Replace(rawPod("", `{"name":"c%d"}`, 1), []byte(`"a":"b"`), []byte(times(n, `"l%d":""`)), 1), pds
+	}, 19_000, "merging it takes more comparisons", 0},
+	{"objects that become invalid one after the other", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
+		var pds []*kubeflowv1alpha1.PodDefault
+		for i := range n {
+			pds = append(pds, hostileObject(fmt.Sprintf("mounts%03d", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
+				s.Labels = map[string]string{fmt.Sprint("l", i): "x"}
+				s.VolumeMounts = []corev1.VolumeMount{{Name: fmt.Sprint("v", i), MountPath: fmt.Sprint("/v", i)}}
+			}), hostileObject(fmt.Sprintf("volume%03d", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
+				s.Selector.MatchLabels = map[string]string{fmt.Sprint("l", i): "x"}
+				s.Volumes = []corev1.Volume{{Name: fmt.Sprint("v", i+1)}}
+			}))
+		}
+		return rawPod("", `{"name":"c%d"}`, 1), pds
+	}, 250, "merging it takes more comparisons", 0},
+	{"labels that objects add", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
+		var pds []*kubeflowv1alpha1.PodDefault
+		for i := range 10 {
+			pds = append(pds, hostileObject(fmt.Sprint("pd", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
+				s.Labels, s.Annotations = map[string]string{}, map[string]string{}
+				for j := range n {
+					s.Labels[fmt.Sprintf("l%d-%d", i, j)] = "x"
+					s.Annotations[fmt.Sprintf("a%d-%d", i, j)] = "x"
+				}
+			}))
+		}
+		return rawPod("", `{"name":"c%d"}`, 1), pds
+	}, 900, "", 400},
+	{"selectors of thousands of values", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
+		var pds []*kubeflowv1alpha1.PodDefault
+		for i := range 10 {
+			pds = append(pds, hostileObject(fmt.Sprint("pd", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
+				for j := range 40 {
+					r := metav1.LabelSelectorRequirement{Key: fmt.Sprint("l", j), Operator: metav1.LabelSelectorOpNotIn}
+					for k := range n {
+						r.Values = append(r.Values, fmt.Sprint("v", k))
+					}
+					s.Selector.MatchExpressions = append(s.Selector.MatchExpressions, r)
+				}
+			}))
+		}
+		return bytes.Replace(rawPod("", `{"name":"c%d"}`, 1), []byte(`"a":"b"`), []byte(times(1000, `"l%d":"other"`)), 1), pds
+	}, 2000, "the specs of those that select it have", 0},
+	{"placeholders in many arguments", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
+		var pds []*kubeflowv1alpha1.PodDefault
+		for i := range 6 {
+			pds = append(pds, hostileObject(fmt.Sprint("pd", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
+				s.Substitute = true
+				s.Env = []corev1.EnvVar{{Name: fmt.Sprint("E", i), Value: "${namespace}"}}
+				for j := range 100 {
+					s.Sidecars = append(s.Sidecars, corev1.Container{Name: fmt.Sprintf("s%d-%d", i, j), Image: "i", Args: make([]string, n)})
+				}
+			}))
+		}
+		return rawPod("", `{"name":"c%d"}`, 1), pds
+	}, 1000, "", 0},
+	{"a text of many placeholders", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
+		pd := hostileObject("placeholders", func(s *kubeflowv1alpha1.PodDefaultSpec) {
+			s.Substitute = true
+			s.Args = []string{strings.Repeat("${pod.labels['a']}", n)}
+		})
+		return rawPod("", `{"name":"c%d"}`, 100), []*kubeflowv1alpha1.PodDefault{pd}
+	}, 50_000, "with it the pod would have more than 3 MiB", 100},
+	{"objects each of which is against all before it", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
+		var pds []*kubeflowv1alpha1.PodDefault
+		for i := range n {
+			pds = append(pds, hostileObject(fmt.Sprintf("pd%03d", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
+				s.ConflictPolicy = kubeflowv1alpha1.ConflictSkip
+				s.Env = variables(min(n, i+1), 1, string(rune('a'+i%26)))
+			}))
+		}
+		return rawPod("", `{"name":"c%d"}`, 1), pds
+	}, 180, "", 0},
+	{"long annotations, and init containers", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
+		pd := hostileObject("pd", func(s *kubeflowv1alpha1.PodDefaultSpec) {
+			s.Env = variables(10, 1, "x")
+			s.Annotations = map[string]string{"long": strings.Repeat("y", n)}
+		})
+		raw := rawPod(`"initContainers":[`+times(500, `{"name":"i%d","env":[{"name":"V0","value":"x"}]}`)+`],`, `{"name":"c%d"}`, 500)
+		return bytes.Replace(raw, []byte(`"labels"`), []byte(`"annotations":{"other":"`+strings.Repeat(`\\u0041`, n/6)+`"},"labels"`), 1), []*kubeflowv1alpha1.PodDefault{pd}
+	}, 250 << 10, "", 0},
 	{"sidecars", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
 		var pds []*kubeflowv1alpha1.PodDefault
 		for i := range 20 {
@@ -342,6 +445,47 @@ func TestWorkGrowsAsThePodAndItsObjectsDo(t *testing.T) {
 	}
 }
 
+// TestWorkGrowsAsTheFieldsOfTwoObjectsDo compares two objects that want different things
+// of every field.
+func TestWorkGrowsAsTheFieldsOfTwoObjectsDo(t *testing.T) {
+	work := func(n int) int {
+		object := func(value string) *Compiled {
+			return Compile(hostileObject(value, func(s *kubeflowv1alpha1.PodDefaultSpec) {
+				s.Env, s.Labels, s.NodeSelector = variables(n, 1, value), map[string]string{}, map[string]string{}
+				for i := range n {
+					s.Labels[fmt.Sprint("l", i)], s.NodeSelector[fmt.Sprint("n", i)] = value, value
+				}
+			}))
+		}
+		b := newBounds(t.Context())
+		if places := object("x").disagreements(&b, object("y")); len(places) != 3*n || b.spent() {
+			t.Fatalf("%d places of %d", len(places), 3*n)
+		}
+		return b.work
+	}
+	if once, twice := work(500), work(1000); twice > 5*once/2 {
+		t.Errorf("500 take %d, twice as many %d", once, twice)
+	}
+}
+
+// TestWhatIsTooMuchToCompareDisagrees: no pod gets both.
+func TestWhatIsTooMuchToCompareDisagrees(t *testing.T) {
+	object := func(name, key string) *kubeflowv1alpha1.PodDefault {
+		return hostileObject(name, func(s *kubeflowv1alpha1.PodDefaultSpec) {
+			projected := &corev1.ProjectedVolumeSource{}
+			for i := range 2000 {
+				projected.Sources = append(projected.Sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+					LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprint(key, i)},
+				}})
+			}
+			s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: projected}}}
+		})
+	}
+	if places := Overlap(object("a", "x"), object("b", "y")); !slices.Equal(places, []string{"volume v"}) {
+		t.Errorf("%v", places)
+	}
+}
+
 // TestAMergeEndsAtItsDeadline is about a fault: no decision was made.
 func TestAMergeEndsAtItsDeadline(t *testing.T) {
 	raw, objects := hostiles[8].make(30)
@@ -353,19 +497,5 @@ func TestAMergeEndsAtItsDeadline(t *testing.T) {
 	cancel()
 	if resp, err := webhook.Handler.Handle(ctx, createRequest(raw)); !errors.Is(err, context.Canceled) || resp != nil {
 		t.Errorf("%+v, %v", resp, err)
-	}
-}
-
-// BenchmarkHostilePods prints what each takes, for people.
-func BenchmarkHostilePods(b *testing.B) {
-	for _, c := range hostiles {
-		b.Run(c.name, func(b *testing.B) {
-			raw, objects := c.make(c.n)
-			index := indexOf(objects...)
-			b.ReportAllocs()
-			for b.Loop() {
-				handleFrom(b, raw, index)
-			}
-		})
 	}
 }

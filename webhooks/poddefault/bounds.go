@@ -45,6 +45,7 @@ const (
 	workOfVisit      = 16      // an object that looks at a container, or a container at a name
 	workOfComparison = 128     // two elements, besides their bytes
 	workOfObject     = 4       // an object in one of them and an object in the other
+	workOfLabel      = 2       // a label of the pod by which objects are looked for
 	workOfScan       = 32      // so many bytes that are passed over are one unit
 	workBetweenLooks = 1 << 16 // at the deadline
 )

@@ -28,8 +28,11 @@ func choose(b *bounds, source Source, namespace string, pod Labels, excluded boo
 		if excluded {
 			selected = slices.DeleteFunc(selected, func(c *Compiled) bool { return c.allowExclude })
 		}
-		if b.did(workOfVisit * len(selected)); b.fault != nil && err == nil {
+		if b.did(workOfVisit*len(selected) + workOfLabel*pod.len()); b.fault != nil && err == nil {
 			err = b.fault
+		}
+		if err == nil && b.over != "" {
+			err = &excess{all: selected, text: b.over, remedy: "Have fewer of them select by labels that others add"}
 		}
 		if err == nil && len(selected) > maxObjects {
 			err = &excess{all: selected, text: fmt.Sprintf("%d of them select it, and at most %d may", len(selected), maxObjects),
@@ -65,9 +68,10 @@ func choose(b *bounds, source Source, namespace string, pod Labels, excluded boo
 				continue
 			}
 			for _, l := range c.labels {
-				if out.labels.Has(l.key) || keys[l.key] {
+				if b.did(1); out.labels.Has(l.key) || keys[l.key] {
 					continue
 				}
+				b.did(workOfRival)
 				if keys == nil {
 					keys = map[string]bool{}
 				}

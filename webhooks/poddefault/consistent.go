@@ -64,7 +64,7 @@ func (w *Watcher) Refresh(ctx context.Context, namespace string) (Source, error)
 	if len(own)+len(all.corrections) == 0 {
 		return w.index, nil
 	}
-	return &corrected{w.index, slices.Concat(own, all.corrections)}, nil
+	return correct(w.index, slices.Concat(own, all.corrections)), nil
 }
 
 // catchUp lists the objects of a namespace and reads those of which the watch does not
@@ -106,30 +106,38 @@ type correction struct {
 
 // corrected is an index with corrections.
 type corrected struct {
-	index       *Index
-	corrections []correction
+	index *Index
+	stale map[string]bool            // titles of objects of the index that count for nothing
+	fresh map[string]*namespaceIndex // those that count instead
+}
+
+func correct(index *Index, corrections []correction) *corrected {
+	s := &corrected{index: index, stale: make(map[string]bool, len(corrections))}
+	var objects []*Compiled
+	for _, fix := range corrections {
+		s.stale[fix.title] = true
+		if fix.object != nil {
+			s.stale[fix.object.title] = true
+			objects = append(objects, fix.object)
+		}
+	}
+	s.fresh = indexed(objects)
+	return s
 }
 
 // Select implements [Source].
-func (s *corrected) Select(ctx context.Context, namespace string, pod Labels) ([]*Compiled, error) {
-	selected, err := s.index.Select(ctx, namespace, pod)
+func (s *corrected) Select(_ context.Context, namespace string, pod Labels) ([]*Compiled, error) {
+	s.index.mu.RLock()
+	defer s.index.mu.RUnlock()
+	selected, err := s.index.selected(s.index.namespaces, namespace, pod)
 	if err != nil {
 		return nil, err
 	}
-	fresh := NewIndex()
-	s.index.shareLabels(fresh)
-	for _, fix := range s.corrections {
-		selected = slices.DeleteFunc(selected, func(c *Compiled) bool {
-			return c.title == fix.title || fix.object != nil && c.title == fix.object.title
-		})
-		if fix.object != nil {
-			fresh.Set(fix.object)
-		}
-	}
-	more, err := fresh.Select(ctx, namespace, pod)
+	more, err := s.index.selected(s.fresh, namespace, pod)
 	if err != nil {
 		return nil, err
 	}
+	selected = slices.DeleteFunc(selected, func(c *Compiled) bool { return s.stale[c.title] })
 	selected = append(selected, more...)
 	slices.SortFunc(selected, inOrder)
 	return selected, nil
@@ -157,13 +165,6 @@ func (x *Index) versions(namespace string) map[string]version {
 		out[name] = version{f.uid, f.generation, f.Compiled}
 	}
 	return out
-}
-
-// shareLabels gives another index what this one knows of namespaces.
-func (x *Index) shareLabels(other *Index) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	other.labels, other.strict = x.labels, x.strict
 }
 
 // lists makes the list requests of all namespaces.

@@ -113,11 +113,11 @@ spec: {selector: {matchLabels: {use: "true"}}}
 metadata: {name: added}
 spec: {selector: {}}
 `))
-	s := &corrected{indexOf(old...), []correction{
+	s := correct(indexOf(old...), []correction{
 		{title: "PodDefault team-a/changed", object: Compile(fresh[0])},
 		{title: "PodDefault team-a/gone"},
 		{object: Compile(fresh[1])},
-	}}
+	})
 	for use, want := range map[string]string{"true": "added,changed,same", "old": "added,same"} {
 		selected, err := s.Select(t.Context(), testNamespace, labelsOf(map[string]string{"use": use}))
 		if err != nil || names(selected) != want {

@@ -4,12 +4,13 @@ package poddefault
 
 import (
 	"iter"
-	"slices"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // disagreements names the places of a pod for which c and other want different
-// things.
-func (c *Compiled) disagreements(other *Compiled) []string {
+// things, and those of which it is too much work to find out: no pod gets both.
+func (c *Compiled) disagreements(b *bounds, other *Compiled) []string {
 	var places []string
 	for _, list := range []struct {
 		kind        *listKind
@@ -23,13 +24,13 @@ func (c *Compiled) disagreements(other *Compiled) []string {
 		{containerKind, c.initContainers, other.initContainers},
 		{containerKind, c.containers, other.containers},
 	} {
-		places = append(places, differing(list.kind, list.mine, list.other)...)
+		places = append(places, differing(b, list.kind, list.mine, list.other)...)
 	}
 	for _, map_ := range []struct {
 		name        string
 		mine, other []entry
 	}{{"label", c.labels, other.labels}, {"annotation", c.annotations, other.annotations}} {
-		for mine, theirs := range sameKey(map_.mine, map_.other, func(e entry) string { return e.key }) {
+		for mine, theirs := range sameKey(b, map_.mine, map_.other, func(e entry) string { return e.key }) {
 			if mine.value != theirs.value {
 				places = append(places, map_.name+" "+mine.key)
 			}
@@ -37,24 +38,22 @@ func (c *Compiled) disagreements(other *Compiled) []string {
 	}
 	for i := range c.podLists {
 		f := &c.podLists[i]
-		places = append(places, differing(f.kind, f.items, f.of(other))...)
+		places = append(places, differing(b, f.kind, f.items, f.of(other))...)
 	}
 	for i := range c.containerLists {
 		f := &c.containerLists[i]
-		places = append(places, differing(f.kind, f.items, f.of(other))...)
+		places = append(places, differing(b, f.kind, f.items, f.of(other))...)
 	}
 	for _, values := range [][2][]fieldValue{{c.podValues, other.podValues}, {c.containerValues, other.containerValues}} {
-		for i := range values[0] {
-			for j := range values[1] {
-				mine, theirs := &values[0][i], &values[1][j]
-				if slices.Equal(mine.tokens, theirs.tokens) && len(subset(mine.value, theirs.value))+len(subset(theirs.value, mine.value)) > 0 {
-					places = append(places, mine.name())
-				}
+		pointer := func(f *fieldValue) string { return jsonpatch.Pointer(f.tokens...) }
+		for mine, theirs := range sameKey(b, pointers(values[0]), pointers(values[1]), pointer) {
+			if !b.compares(mine.value, theirs.value) || len(subset(mine.value, theirs.value))+len(subset(theirs.value, mine.value)) > 0 {
+				places = append(places, mine.name())
 			}
 		}
 	}
 	for _, lists := range [][2][]item{{c.initContainers, other.containers}, {c.containers, other.initContainers}} {
-		for mine := range sameKey(lists[0], lists[1], itemKey) {
+		for mine := range sameKey(b, lists[0], lists[1], itemKey) {
 			places = append(places, "container "+mine.key)
 		}
 	}
@@ -62,9 +61,9 @@ func (c *Compiled) disagreements(other *Compiled) []string {
 }
 
 // differing names the elements of which both lists have another one.
-func differing(kind *listKind, mine, theirs []item) (places []string) {
-	for m, t := range sameKey(mine, theirs, itemKey) {
-		if len(kind.differences(m.value, t.value)) > 0 {
+func differing(b *bounds, kind *listKind, mine, theirs []item) (places []string) {
+	for m, t := range sameKey(b, mine, theirs, itemKey) {
+		if len(kind.compare(b, m.value, t.value)) > 0 || b.spent() {
 			places = append(places, place(kind, m.key, nil))
 		}
 	}
@@ -73,15 +72,25 @@ func differing(kind *listKind, mine, theirs []item) (places []string) {
 
 func itemKey(i item) string { return i.key }
 
+func pointers[T any](values []T) []*T {
+	out := make([]*T, len(values))
+	for i := range values {
+		out[i] = &values[i]
+	}
+	return out
+}
+
 // sameKey yields the pairs of elements that have the same key, in the order of the lists.
-func sameKey[T any](mine, theirs []T, key func(T) string) iter.Seq2[T, T] {
+func sameKey[T any](b *bounds, mine, theirs []T, key func(T) string) iter.Seq2[T, T] {
 	return func(yield func(T, T) bool) {
-		byKey := make(map[string][]T, len(theirs))
-		if len(mine) > 0 {
-			for _, t := range theirs {
-				byKey[key(t)] = append(byKey[key(t)], t)
-			}
+		if len(mine) == 0 || len(theirs) == 0 {
+			return
 		}
+		byKey := make(map[string][]T, len(theirs))
+		for _, t := range theirs {
+			byKey[key(t)] = append(byKey[key(t)], t)
+		}
+		b.did(len(mine) + len(theirs))
 		for _, m := range mine {
 			for _, t := range byKey[key(m)] {
 				if !yield(m, t) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,7 +63,8 @@ type namespaceIndex struct {
 	// filed holds them by the term that a pod's label must give: "key=value" if the
 	// label must have that value, "key" if it must be there. A key has no "=".
 	filed map[string][]*Compiled
-	rest  []*Compiled // no label is required: the empty selector, NotIn, DoesNotExist
+	rest  []*Compiled    // no label is required: the empty selector, NotIn, DoesNotExist
+	keys  map[string]int // of the terms, with how many terms there are of each
 }
 
 // Set adds the object or replaces the one of the same name.
@@ -71,7 +73,7 @@ func (x *Index) Set(c *Compiled) {
 	defer x.mu.Unlock()
 	ns := x.namespaces[c.namespace]
 	if ns == nil {
-		ns = &namespaceIndex{objects: map[string]filing{}, filed: map[string][]*Compiled{}}
+		ns = &namespaceIndex{objects: map[string]filing{}, filed: map[string][]*Compiled{}, keys: map[string]int{}}
 		x.namespaces[c.namespace] = ns
 	}
 	ns.remove(c.name)
@@ -187,14 +189,20 @@ func (x *Index) All(namespace string) []*Compiled {
 func (x *Index) Select(_ context.Context, namespace string, pod Labels) ([]*Compiled, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	return x.selected(x.namespaces, namespace, pod)
+}
+
+// selected are those among the objects of namespaces that match the labels of a pod, in
+// their order.
+func (x *Index) selected(from map[string]*namespaceIndex, namespace string, pod Labels) ([]*Compiled, error) {
 	var selected []*Compiled
-	if cluster := x.namespaces[""]; cluster != nil {
+	if cluster := from[""]; cluster != nil {
 		var err error
 		if selected, err = x.inNamespace(namespace, cluster.selected(nil, pod)); err != nil {
 			return nil, err
 		}
 	}
-	if ns := x.namespaces[namespace]; ns != nil && namespace != "" {
+	if ns := from[namespace]; ns != nil && namespace != "" {
 		selected = ns.selected(selected, pod)
 	}
 	slices.SortFunc(selected, inOrder)
@@ -224,11 +232,21 @@ func (ns *namespaceIndex) selected(selected []*Compiled, pod Labels) []*Compiled
 	}
 	take(ns.rest)
 	term := make([]byte, 0, 128)
-	for _, l := range pod.list {
-		term = append(term[:0], l.key...)
+	find := func(key, value []byte) {
+		term = append(term[:0], key...)
 		take(ns.filed[string(term)])
-		term = append(append(term, '='), l.value...)
+		term = append(append(term, '='), value...)
 		take(ns.filed[string(term)])
+	}
+	// Whichever are fewer: the pod's labels, or the keys that objects select by.
+	if pod.len() <= len(ns.keys) {
+		pod.each(find)
+		return selected
+	}
+	for key := range ns.keys {
+		if value, ok := pod.Lookup(key); ok {
+			find([]byte(key), []byte(value))
+		}
 	}
 	return selected
 }
@@ -295,7 +313,17 @@ func (ns *namespaceIndex) file(f filing, change func([]*Compiled) []*Compiled) {
 		ns.rest = change(ns.rest)
 	}
 	for _, term := range f.terms {
-		if list := change(ns.filed[term]); len(list) > 0 {
+		key, _, _ := strings.Cut(term, "=")
+		before, list := ns.filed[term], change(ns.filed[term])
+		switch {
+		case len(list) > 0 && len(before) == 0:
+			ns.keys[key]++
+		case len(list) == 0 && len(before) > 0:
+			if ns.keys[key]--; ns.keys[key] == 0 {
+				delete(ns.keys, key)
+			}
+		}
+		if len(list) > 0 {
 			ns.filed[term] = list
 		} else {
 			delete(ns.filed, term)

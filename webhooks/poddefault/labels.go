@@ -9,6 +9,9 @@ import "slices"
 type Labels struct {
 	list  []label
 	index map[string]int // where a key stands; nil if the list is short
+	// added are labels of other keys: a pod may have thousands, which are not copied for
+	// each one that a PodDefault adds. Nil: there are none.
+	added *Labels
 }
 
 type label struct{ key, value []byte }
@@ -35,24 +38,49 @@ func (l Labels) Lookup(key string) (string, bool) {
 		if i, ok := l.index[key]; ok {
 			return string(l.list[i].value), true
 		}
-		return "", false
-	}
-	for _, e := range l.list {
-		if string(e.key) == key {
-			return string(e.value), true
+	} else {
+		for _, e := range l.list {
+			if string(e.key) == key {
+				return string(e.value), true
+			}
 		}
+	}
+	if l.added != nil {
+		return l.added.Lookup(key)
 	}
 	return "", false
 }
 
-// with is a copy that has more labels, of keys that it did not have.
+// with has more labels, of keys that it did not have.
 func (l Labels) with(more []setEntry) Labels {
-	out := Labels{list: slices.Clip(l.list)}
-	for _, e := range more {
-		out.list = append(out.list, label{[]byte(e.entry.key), []byte(e.entry.value)})
+	added := &Labels{}
+	if l.added != nil {
+		added.list = slices.Clip(l.added.list)
 	}
-	out.reindex()
-	return out
+	for _, e := range more {
+		added.list = append(added.list, label{[]byte(e.entry.key), []byte(e.entry.value)})
+	}
+	added.reindex()
+	l.added = added
+	return l
+}
+
+// len is how many labels there are.
+func (l Labels) len() int {
+	if l.added != nil {
+		return len(l.list) + l.added.len()
+	}
+	return len(l.list)
+}
+
+// each calls visit for each label.
+func (l Labels) each(visit func(key, value []byte)) {
+	for _, e := range l.list {
+		visit(e.key, e.value)
+	}
+	if l.added != nil {
+		l.added.each(visit)
+	}
 }
 
 func (l *Labels) reindex() {

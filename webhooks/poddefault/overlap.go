@@ -3,6 +3,7 @@
 package poddefault
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -41,8 +42,8 @@ func overlap(a, b *Compiled) []string {
 	if a.problem != nil || b.problem != nil || a.alternative(b) || exclusive(a, b) {
 		return nil
 	}
-	places := sets.New[string]()
-	for _, place := range a.unpack().disagreements(b.unpack()) {
+	places, within := sets.New[string](), newBounds(context.Background())
+	for _, place := range a.unpack().disagreements(&within, b.unpack()) {
 		places.Insert(place)
 	}
 	return slices.Sorted(maps.Keys(places))
