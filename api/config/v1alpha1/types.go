@@ -193,8 +193,7 @@ type Serving struct {
 	MinBodyRate int64 `json:"minBodyRate"`
 	// MaxConcurrentReviews bounds the reviews at work at one time, half of them of one
 	// namespace. More queue for up to half of their timeout and are then answered with 429.
-	// Default 0: 4 for each CPU, as far as
-	// GOMEMLIMIT has 16 MiB for each, at least 2.
+	// Default 0: 4 for each CPU as far as GOMEMLIMIT has 16 MiB for each, at least 2.
 	MaxConcurrentReviews int `json:"maxConcurrentReviews"`
 	// MaxWaitingReviews bounds the reviews that queue. One more sends away the last one of the
 	// namespace that has most, with 429. Default 0: 128 for each of maxConcurrentReviews.
