@@ -254,7 +254,7 @@ nightly: ## Hours: race detector over all, fuzzing, CHECKS cases of each propert
 	$(MAKE) --no-print-directory fuzz; \
 	for release in $(older); do echo "Kubernetes $$release"; $(MAKE) --no-print-directory apiserver K8S=$$release STAGE=apiserver-$$release; done; \
 	$(MAKE) --no-print-directory provider
-	@$(GO) test ./internal/decode -run TestRecordSeesChangesWhateverTheMemoryDoes -mutations 1000000
+	@$(GO) test ./internal/decode -run TestRecordSeesChangesWhateverTheMemoryDoes -timeout 2h -mutations 1000000
 	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestPodDefaultsUnderControl/what_may_be_written' -v -changes 10000
 	@$(MAKE) --no-print-directory conformance CONFORMANCE="-runs 3 $(CONFORMANCE)"
 	@$(MAKE) --no-print-directory faults
