@@ -33,6 +33,13 @@ func TestKubernetesMigratesStoredObjectsOnARealAPIServer(t *testing.T) {
 	}
 	cluster := clientFor(t, config)
 	stop := start(t, config, freePort(t), operator(t), nil)
+	eventually(t.Context(), t, "the API server converts, and calls the webhooks", func() error {
+		probe := &v1beta1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}, Spec: v1beta1.CronTabSpec{Schedule: schedule("0", "3")}}
+		if err := cluster.Create(t.Context(), probe, client.DryRunAll); err != nil || probe.Spec.Image == "" {
+			return fmt.Errorf("no defaults in %+v: %w", probe.Spec, err)
+		}
+		return nil
+	})
 	const count = 50
 	for i := range count {
 		object := &v1beta1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("c%04d", i)},

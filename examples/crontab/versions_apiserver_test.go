@@ -241,7 +241,7 @@ func migrate(ctx context.Context, t *testing.T, cluster client.Client) {
 func TestACacheOfConvertedObjectsDoesNotWaitForReadinessOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crd(t)))
 	cluster := clientFor(t, config)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // on a busy machine
 	defer cancel()
 	const count = 1000
 	for i := range count {
