@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,7 +19,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -246,6 +249,7 @@ func TestWhoMayCallOnARealAPIServer(t *testing.T) {
 	}
 
 	testMetrics(t, c.ports[metricsPort])
+	testRandomTokens(t, client, c.ports[metricsPort])
 	for way, want := range map[string]string{
 		byCertificate: "", byClusterCA: "", byToken: "",
 		byStranger: "403", byNothing: "401", byNoReview: "401",
@@ -301,6 +305,86 @@ func testMetrics(t *testing.T, port int) {
 			}
 		})
 	}
+}
+
+// testRandomTokens shows another token with each call, and counts what that costs the API
+// server. Who may read goes on reading from the same address.
+func testRandomTokens(t *testing.T, client kubernetes.Interface, port int) {
+	t.Helper()
+	read := func(authorization string) int {
+		t.Helper()
+		code, _ := ask(t, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/metrics", port), authorization, "")
+		return code
+	}
+	if code := read("Bearer " + callerToken); code != 200 {
+		t.Fatalf("who may read gets %d", code)
+	}
+	before, began := tokenReviews(t, client), time.Now()
+	const tokens = 500
+	var callers sync.WaitGroup
+	for caller := range 10 {
+		callers.Go(func() {
+			for i := range tokens / 10 {
+				if code, err := try(t, port, fmt.Sprintf("Bearer random-%d-%d", caller, i)); err != nil || code != 401 && code != 503 {
+					t.Errorf("a random token: %d, %v", code, err)
+				}
+			}
+		})
+	}
+	reads := 0
+	for ; reads < 20; reads++ {
+		if code, err := try(t, port, "Bearer "+callerToken); code != 200 {
+			t.Errorf("who may read gets %d (%v) beside that", code, err)
+		}
+	}
+	callers.Wait()
+	took := time.Since(began)
+	asked := tokenReviews(t, client) - before
+	t.Logf("%d TokenReviews for %d tokens in %s", asked, tokens, took)
+	if most := 25 + int(10*took.Seconds()); asked > most || asked == 0 {
+		t.Errorf("the API server was asked about %d tokens in %s, want at most %d", asked, took, most)
+	}
+}
+
+// try asks for the metrics once.
+func try(t *testing.T, port int, authorization string) (int, error) {
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, //nolint:gosec // the caller is not the one to be convinced
+	}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/metrics", port), nil)
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Authorization", authorization)
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	// Two may read at one time, and who does not read on is one of them.
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, errors.Join(err, response.Body.Close())
+}
+
+// tokenReviews is how many the API server has answered.
+func tokenReviews(t *testing.T, client kubernetes.Interface) int {
+	t.Helper()
+	text, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "apiserver_request_total{") || !strings.Contains(line, `resource="tokenreviews"`) {
+			continue
+		}
+		fields := strings.Fields(line)
+		count, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += int(count)
+	}
+	return n
 }
 
 // stored is what became of a creation.

@@ -66,6 +66,7 @@ type Authenticator struct {
 	configMaps corev1client.ConfigMapInterface
 	withoutCA  atomic.Bool
 	known      func()
+	asking     asking
 }
 
 // New makes an authenticator that asks the API server of the client. The client's user
@@ -174,8 +175,12 @@ func cannotAsk(err error) bool {
 // Authenticate is for serving.Options, for webhooks and for metrics. A caller that is not
 // known gets [serving.ErrUnauthenticated], one that may not use the method on the path
 // [serving.ErrForbidden]. If the API server cannot be asked who calls, or what it may do, the
-// error is neither.
+// error is neither; nor is it if too many callers show tokens that are not known.
 func (a *Authenticator) Authenticate(r *http.Request) error {
+	token := shown(r)
+	if err := a.asking.admit(token, r.RemoteAddr); err != nil {
+		return err
+	}
 	who, ok, err := a.authenticator.AuthenticateRequest(r)
 	if err != nil && cannotAsk(err) {
 		return fmt.Errorf("ask the API server who calls: %w", err)
@@ -192,6 +197,7 @@ func (a *Authenticator) Authenticate(r *http.Request) error {
 	})
 	switch {
 	case decision == authorizer.DecisionAllow:
+		a.asking.allowed(token)
 		return nil
 	case err != nil:
 		return fmt.Errorf("ask the API server what a caller may do: %w", err)
