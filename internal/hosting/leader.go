@@ -42,24 +42,42 @@ func NewLeader(client coordinationv1.LeasesGetter, namespace, name string, times
 	}
 	l := &Leader{log: log.With("lease", namespace+"/"+name), changed: make(chan struct{})}
 	l.settings = leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
+		Lock: boundedLock{&resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 			Client:    client,
 			// Not the host alone: two processes of one host are two.
 			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
-		},
+		}, int(2 * times.LeaseDuration / time.Second)},
 		LeaseDuration: times.LeaseDuration, RenewDeadline: times.RenewDeadline, RetryPeriod: times.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) { l.set(ctx, true) },
 			OnStoppedLeading: func() { l.set(context.Background(), false) },
 		},
-		ReleaseOnCancel: true,
-		Name:            name,
+		// Not ReleaseOnCancel: a leader that cannot renew would try to give up what it cannot
+		// write, and believe for as long that it leads, when another one does. See release.
+		Name: name,
 	}
 	if _, err := leaderelection.NewLeaderElector(l.settings); err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
 	}
 	return l, nil
+}
+
+// boundedLock believes no lease to last longer than some seconds after it was renewed: whoever
+// may write it, by right or not, could otherwise have it once and forever, and nobody would
+// lead. Twice what this replica asks for leaves room for replicas that are told another time.
+type boundedLock struct {
+	resourcelock.Interface
+	longest int
+}
+
+// Get implements [resourcelock.Interface].
+func (l boundedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		record.LeaseDurationSeconds = min(record.LeaseDurationSeconds, l.longest)
+	}
+	return record, raw, err
 }
 
 // Lease is the lease that it stands for, "namespace/name".
@@ -112,6 +130,25 @@ func (l *Leader) Run(ctx context.Context) error {
 			return fmt.Errorf("leader election: %w", err)
 		}
 		elector.Run(ctx)
+		if ctx.Err() != nil && elector.IsLeader() {
+			l.release(context.WithoutCancel(ctx))
+		}
 	}
 	return nil
+}
+
+// release gives the lease up, so that others need not wait for its end.
+func (l *Leader) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, l.settings.RenewDeadline)
+	defer cancel()
+	record, _, err := l.settings.Lock.Get(ctx)
+	if err != nil || record.HolderIdentity != l.settings.Lock.Identity() {
+		return // it is nobody's, or another's, or runs out
+	}
+	now := metav1.Now()
+	if err := l.settings.Lock.Update(ctx, resourcelock.LeaderElectionRecord{
+		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+	}); err != nil {
+		l.log.Info("the lease is not given up, and runs out", slog.Any("error", err))
+	}
 }

@@ -97,7 +97,7 @@ func TestLeaderElectionOnARealAPIServer(t *testing.T) {
 		c.await(t, true)
 		lease, err := leases.Get(t.Context(), "loss", metav1.GetOptions{})
 		for err == nil { // another one takes it, between two renewals
-			lease.Spec.HolderIdentity = new("somebody")
+			lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new("somebody"), new(int32(2_000_000_000)) // for 60 years
 			lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
 			if _, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err == nil {
 				break
