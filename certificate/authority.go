@@ -132,6 +132,8 @@ type Authority struct {
 	// this replica has looked, and since when.
 	accepted      *x509.Certificate
 	acceptedSince time.Time
+	// replaced are the keys of an authority that somebody has replaced by hand.
+	replaced *replacedKeys
 	// announced are the authorities that the last rotation was about.
 	announced []*x509.Certificate
 	// signer has signed what is served. It is another one than that of state as long

@@ -55,8 +55,12 @@ func (a *Authority) note(found *state) {
 	if a.state != nil && a.state.phase != found.phase {
 		a.log.Info("rotation of the certificate authority", slog.String("phase", string(found.phase)))
 	}
+	if a.state != nil && !a.state.signer.certificate.Equal(found.signer.certificate) &&
+		(found.other == nil || !a.state.signer.certificate.Equal(found.other.certificate)) {
+		a.replaceKeys(found)
+	}
 	a.state = found
-	a.keys.Store(pathKeys(found))
+	a.storeKeys()
 	if found.phase != PhaseSteady {
 		a.announced = found.signer.bundle
 	}
@@ -206,7 +210,7 @@ func (a *Authority) keepRenewed(ctx context.Context) {
 func (a *Authority) untilRenewal() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.held != nil || a.retained != nil {
+	if a.held != nil || a.retained != nil || a.replaced != nil {
 		return lookAgain
 	}
 	return min(max(a.renewAt.Sub(a.now()), time.Second), time.Minute)
@@ -218,6 +222,9 @@ func (a *Authority) renew() {
 	if a.retained != nil && !time.Now().Before(a.retainedUntil) {
 		a.retained = nil
 		a.publish(a.serving.Load().certificate)
+	}
+	if a.ageKeys() {
+		a.publish(a.serving.Load().certificate) // who registers looks at the paths again
 	}
 	if a.held != nil {
 		candidate, err := a.issue(a.state.signer)

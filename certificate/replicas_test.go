@@ -366,12 +366,26 @@ func TestAnAuthorityThatIsReplacedByHandHurtsNobody(t *testing.T) {
 		c.settle()
 		for range 3 {
 			other := newTestIssuer(t, tenYears)
+			before := c.replicas[1].authority.PathKeys()[0]
 			c.secrets.put(dataOf(t, other))
-			c.live("replaced by hand", 4*propagation)
+			c.live("replaced by hand", propagation/2)
+			if keys := c.replicas[1].authority.PathKeys(); len(keys) != 2 || string(keys[0]) != string(before) {
+				t.Error("paths are registered that others may not know yet")
+			}
+			c.live("replaced by hand", propagation)
+			for i, r := range c.replicas {
+				if keys := r.authority.PathKeys(); len(keys) != 2 || string(keys[1]) != string(before) {
+					t.Errorf("replica %d does not answer both paths, the new one registered", i)
+				}
+			}
+			c.live("replaced by hand", 3*propagation)
 			for i, r := range c.replicas {
 				served, err := r.authority.GetCertificate(nil)
 				if err != nil || trusted(served, other.bundle, time.Now()) != nil {
 					t.Errorf("replica %d does not serve what the Secret says (%v)", i, err)
+				}
+				if keys := r.authority.PathKeys(); len(keys) != 1 {
+					t.Errorf("replica %d answers paths of %d authorities", i, len(keys))
 				}
 			}
 			for _, bundle := range c.bundles.at(time.Now()) {

@@ -176,6 +176,15 @@ func ReadStatus(secret *corev1.Secret) (*Status, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the Secret holds no usable authority: %w", err)
 	}
+	roots := x509.NewCertPool()
+	for _, root := range s.signer.bundle {
+		roots.AddCert(root)
+	}
+	if _, err := s.signer.certificate.Verify(x509.VerifyOptions{
+		Roots: roots, CurrentTime: s.signer.certificate.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	}); err != nil {
+		return nil, fmt.Errorf("the Secret holds no usable authority: %s does not verify %s: %w", bundleKey, signerCertificateKey, err)
+	}
 	status := &Status{Phase: s.phase, Since: s.since, Requested: s.requested, Signer: s.signer.certificate, Bundle: s.signer.bundle}
 	switch {
 	case s.phase == PhaseSigning:
