@@ -53,8 +53,9 @@ type privatePaths struct {
 	// live are the paths that are registered, if that is known. May be nil.
 	live func() (paths []string, known bool)
 
-	plainUntil atomic.Int64 // UnixNano; until then others are answered too
-	lookAt     atomic.Int64 // UnixNano; from then on live is asked again
+	// Both are compared by a clock that nobody sets; nil is long ago.
+	plainUntil atomic.Pointer[time.Time] // until then others are answered too
+	lookAt     atomic.Pointer[time.Time] // from then on live is asked again
 }
 
 // over makes private paths of the keys of a source; nil if nobody has to know the paths.
@@ -103,17 +104,18 @@ func (p *privatePaths) plain() bool {
 		return false
 	}
 	now := time.Now()
-	if now.UnixNano() >= p.lookAt.Load() {
+	before := func(at *time.Time) bool { return at != nil && now.Before(*at) }
+	if !before(p.lookAt.Load()) {
 		paths, known := p.live()
 		if !known {
 			return true
 		}
-		p.lookAt.Store(now.Add(time.Second).UnixNano())
+		p.lookAt.Store(new(now.Add(time.Second)))
 		if slices.ContainsFunc(paths, isPlain) {
-			p.plainUntil.Store(now.Add(stillCalled).UnixNano())
+			p.plainUntil.Store(new(now.Add(stillCalled)))
 		}
 	}
-	return now.UnixNano() < p.plainUntil.Load()
+	return before(p.plainUntil.Load())
 }
 
 // segments are those at which a path is answered, the one that is registered first.
