@@ -102,6 +102,13 @@ var variants = map[string]variant{
 		values:    "{authentication: {mode: delegated}, webhooks: [poddefault, imagepull]}",
 		manifests: append([]string{"--authentication", "delegated", "--webhooks", "poddefault,imagepull"}, owned...),
 	},
+	"metrics for whom the API server allows": {
+		values:    "metrics: {authentication: delegated}",
+		manifests: append([]string{"--metrics-authentication", "delegated"}, owned...),
+	},
+	"callers and readers whom the API server allows": {
+		values: "{authentication: {mode: delegated}, metrics: {authentication: delegated, serviceMonitor: {enabled: true}}}",
+	},
 	"private paths":           {values: "authentication: {privatePaths: true}"},
 	"paths for everybody":     {values: "authentication: {privatePaths: false}"},
 	"paths for some":          {values: "authentication: {privatePaths: some}", refused: "privatePaths"},
@@ -128,21 +135,24 @@ var variants = map[string]variant{
 	"everything to look at": {values: "metrics: {serviceMonitor: {enabled: true, labels: {release: p}, interval: 1m}, prometheusRule: {enabled: true, labels: {release: p}}, dashboard: {enabled: true, labels: {g: d}}}"},
 	"whatever else":         {values: "{extraArgs: [--verbosity=1], extraEnv: [{name: A, value: b}], extraVolumes: [{name: v, emptyDir: {}}], extraVolumeMounts: [{name: v, mountPath: /v}]}"},
 
-	"a value that is not known":         {values: "replica: 3", refused: "replica"},
-	"a section that is not known":       {values: "config: {servng: {idleTimeout: 10s}}", refused: "servng"},
-	"a field of a webhook misspelt":     {values: "config: {webhooks: [{name: imagepull, failurePolcy: Ignore}]}", refused: "failurePolcy"},
-	"a setting of another webhook":      {values: "config: {webhooks: [{name: imagepull, settings: {limit: 3}}]}", refused: "limit"},
-	"a choice that is none":             {values: "config: {log: {level: loud}}", refused: "level"},
-	"no image":                          {values: "image: {repository: ''}", refused: "image.repository is needed"},
-	"a webhook that does not exist":     {values: "webhooks: [poddefaults]", refused: "webhooks"},
-	"no webhook":                        {values: "webhooks: []", refused: "webhooks"},
-	"a timeout that is too long":        {values: "registration: {timeoutSeconds: 31}", refused: "timeoutSeconds"},
-	"the port of metrics for webhooks":  {values: "port: 8080", refused: "port"},
-	"callers of no CA":                  {values: "authentication: {mode: client-ca}", refused: "clientCASecret"},
-	"a Secret without a name":           {values: "certificate: {source: secret}", refused: "certificate.secretName is needed"},
-	"a drain that the pods do not know": {values: "config: {serving: {drainTimeout: 10s}}", refused: "drain.maxSeconds"},
-	"an account of nobody":              {values: "serviceAccount: {create: false}", refused: "serviceAccount.name is needed"},
-	"addresses that are none":           {values: "networkPolicy: {apiServerCIDRs: [everywhere]}", refused: "apiServerCIDRs"},
+	"a value that is not known":           {values: "replica: 3", refused: "replica"},
+	"a section that is not known":         {values: "config: {servng: {idleTimeout: 10s}}", refused: "servng"},
+	"a field of a webhook misspelt":       {values: "config: {webhooks: [{name: imagepull, failurePolcy: Ignore}]}", refused: "failurePolcy"},
+	"a setting of another webhook":        {values: "config: {webhooks: [{name: imagepull, settings: {limit: 3}}]}", refused: "limit"},
+	"a choice that is none":               {values: "config: {log: {level: loud}}", refused: "level"},
+	"no image":                            {values: "image: {repository: ''}", refused: "image.repository is needed"},
+	"a webhook that does not exist":       {values: "webhooks: [poddefaults]", refused: "webhooks"},
+	"no webhook":                          {values: "webhooks: []", refused: "webhooks"},
+	"a timeout that is too long":          {values: "registration: {timeoutSeconds: 31}", refused: "timeoutSeconds"},
+	"the port of metrics for webhooks":    {values: "port: 8080", refused: "port"},
+	"callers of no CA":                    {values: "authentication: {mode: client-ca}", refused: "clientCASecret"},
+	"a Secret without a name":             {values: "certificate: {source: secret}", refused: "certificate.secretName is needed"},
+	"a drain that the pods do not know":   {values: "config: {serving: {drainTimeout: 10s}}", refused: "drain.maxSeconds"},
+	"readers that the probes do not know": {values: "config: {authentication: {metrics: delegated}}", refused: "metrics.authentication"},
+	"callers without rights":              {values: "config: {authentication: {mode: delegated}}", refused: "authentication.mode"},
+	"readers of a CA":                     {values: "metrics: {authentication: client-ca}", refused: "authentication"},
+	"an account of nobody":                {values: "serviceAccount: {create: false}", refused: "serviceAccount.name is needed"},
+	"addresses that are none":             {values: "networkPolicy: {apiServerCIDRs: [everywhere]}", refused: "apiServerCIDRs"},
 }
 
 // kustomizations are folders below config, alone or with components.
@@ -156,7 +166,10 @@ var kustomizations = map[string]struct {
 	"kubeflow":                          {folder: "kubeflow"},
 	"static":                            {folder: "static"},
 	"base with autoscaling":             {folder: "base", components: []string{"autoscaling"}},
-	"cert-manager with every component": {folder: "cert-manager", components: []string{"autoscaling", "monitoring"}},
+	"cert-manager with every component": {folder: "cert-manager", components: []string{"autoscaling", "monitoring", "metrics-authentication-cert-manager"}},
+	"metrics for whom the API server allows": {
+		folder: "base", components: []string{"metrics-authentication"}, manifests: []string{"--metrics-authentication", "delegated"},
+	},
 }
 
 // TestEveryVariantIsWhatManifestsPrintsAndTheAPIServerTakesIt renders with Helm and
