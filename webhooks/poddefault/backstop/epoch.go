@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 )
 
@@ -299,7 +300,7 @@ func (e *epoch) writeOne(ctx context.Context, namespace string) {
 	if e.limiter.Wait(ctx) != nil {
 		return
 	}
-	err := e.apply(ctx, template)
+	err := e.apply(ctx, template, digest)
 	if ctx.Err() != nil {
 		return
 	}
@@ -357,13 +358,29 @@ func (e *epoch) wanted(namespace string) (Index, *plan, bool) {
 	return Compile(entries), wanted, true
 }
 
-func (e *epoch) apply(ctx context.Context, template *corev1.PodTemplate) error {
+// apply writes an index, and all of it, whose digest is wanted.
+func (e *epoch) apply(ctx context.Context, template *corev1.PodTemplate, wanted digest) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	body, err := json.Marshal(template)
 	if err != nil {
 		return err
 	}
-	return e.core.Patch(types.ApplyYAMLPatchType).Namespace(template.Namespace).Resource(TemplateResource).Name(template.Name).
-		Param("fieldManager", fieldManager).Param("force", "true").Body(body).Do(ctx).Error()
+	patch := func(kind types.PatchType, body []byte) *rest.Request {
+		return e.core.Patch(kind).Namespace(template.Namespace).Resource(TemplateResource).Name(template.Name).
+			Param("fieldManager", fieldManager).Body(body)
+	}
+	stored := &corev1.PodTemplate{}
+	if err := patch(types.ApplyYAMLPatchType, body).Param("force", "true").Do(ctx).Into(stored); err != nil {
+		return err
+	}
+	if got, _ := digestOf(stored); got == wanted {
+		return nil
+	}
+	// What somebody has put where nothing is to be, server-side apply leaves to them.
+	body, err = json.Marshal(map[string]any{"template": map[string]any{"spec": map[string]any{"containers": template.Template.Spec.Containers}}})
+	if err != nil {
+		return err
+	}
+	return patch(types.MergePatchType, body).Do(ctx).Error()
 }
