@@ -96,6 +96,9 @@ func (d *doctor) checkClock() {
 	}
 }
 
+// longestLease is longer than any replica is told to wait for a leader that is silent.
+const longestLease = 10 * time.Minute
+
 // checkLeader looks at the lease by which replicas elect the one that writes. Its times
 // are by the clock of the one that holds it.
 func (d *doctor) checkLeader(ctx context.Context) {
@@ -125,6 +128,9 @@ func (d *doctor) checkLeader(ctx context.Context) {
 	now := time.Now().Add(d.clock.skew)
 	silent, lasts := now.Sub(spec.RenewTime.Time), time.Duration(*spec.LeaseDurationSeconds)*time.Second
 	switch {
+	case lasts > longestLease:
+		d.fix(check, "delete the lease, and see who may write leases in "+namespace, "%s has taken the lease %s/%s for %d s: nothing is written or rotated until it has been silent for a while",
+			*spec.HolderIdentity, namespace, name, *spec.LeaseDurationSeconds)
 	case silent > lasts:
 		d.fix(check, "see whether it runs, and whether it reaches the API server; the others take over if they can", "%s leads, and has been silent for %s", *spec.HolderIdentity, silent.Round(time.Second))
 	case silent < -tolerance:

@@ -350,6 +350,10 @@ func (d *doctor) checkReplicas(ctx context.Context) {
 		}
 	}
 	for _, r := range replicas {
+		if registered, ok := r.metrics["sallyport_registration_registered"]; ok && registered == 0 {
+			d.fix(check, "see its log, and the events RegistrationConflict: another server of this name, or somebody, writes them too, or it may not write",
+				"%s wants the webhook configurations to be different", r.name)
+		}
 		if good, ok := r.metrics["sallyport_config_last_reload_successful"]; ok && good == 0 {
 			d.fix(check, "correct the file: sallyport config check names the mistakes", "%s goes on with an earlier configuration: the file is not good", r.name)
 		}
@@ -382,6 +386,10 @@ func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 		client := &http.Client{Timeout: dialTimeout}
 		for _, base := range d.replicas {
 			status, body, err := get(ctx, client, strings.TrimRight(base, "/")+"/metrics")
+			if needsToken(status, body) {
+				d.tokenNeeded(check, base)
+				return nil, false
+			}
 			if err == nil && status != http.StatusOK {
 				err = fmt.Errorf("it answers with status %d", status)
 			}
@@ -410,6 +418,10 @@ func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 			d.skip(check, "no permission to get pods/proxy in %s", s.Namespace)
 			return nil, false
 		}
+		if err != nil && needsToken(0, body) {
+			d.tokenNeeded(check, e.TargetRef.Name)
+			return nil, false
+		}
 		if !d.read(check, e.TargetRef.Name, body, err, &out) {
 			return nil, false
 		}
@@ -419,6 +431,16 @@ func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 		return nil, false
 	}
 	return out, true
+}
+
+// needsToken tells whether metrics are there for those whom --metrics-authentication lets read
+// them: over TLS, as a server says by its own words to whoever speaks without.
+func needsToken(status int, body []byte) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden || bytes.Contains(body, []byte("HTTP request to an HTTPS server"))
+}
+
+func (d *doctor) tokenNeeded(check, name string) {
+	d.skip(check, "%s shows its metrics to those only whom the API server allows, and doctor shows no token: see whoever scrapes them", name)
 }
 
 // metricsOf asks a pod on the way of the API server, or, where a NetworkPolicy keeps that

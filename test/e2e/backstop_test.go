@@ -221,10 +221,10 @@ func (e *env) indexed(ctx context.Context, namespace string, objects int) (bool,
 
 // serviceAccount applies the rights that manifests prints, and returns a kubeconfig with
 // these and no others.
-func (e *env) serviceAccount(t *testing.T, name string) string {
+func (e *env) serviceAccount(t *testing.T, name string, flags ...string) string {
 	t.Helper()
-	printed, err := exec.CommandContext(t.Context(), e.binary, "manifests", "--service", name+"/webhooks", "--configuration-name", name,
-		"--part", "rbac").Output()
+	printed, err := exec.CommandContext(t.Context(), e.binary, append([]string{"manifests", "--service", name + "/webhooks", "--configuration-name", name,
+		"--part", "rbac"}, flags...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

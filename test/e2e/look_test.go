@@ -42,6 +42,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // TestLook runs the commands that look at a cluster against one API server of their
@@ -55,6 +56,7 @@ func TestLook(t *testing.T) {
 	}{
 		{"lint finds nothing wrong in what serve registers", testLintOfServe},
 		{"doctor says ok of a server that works, and what to do of one that does not", testDoctor},
+		{"doctor says whether a stranger may call", testDoctorCallers},
 		{"doctor looks through the Service", testDoctorService},
 		{"doctor sees a certificate through a pod", testDoctorForwards},
 		{"lint looks at a cluster and says what it may not see", testLintOfCluster},
@@ -121,11 +123,17 @@ func (e *env) doctorLines(t *testing.T, status int, args ...string) map[string][
 	if got != status {
 		t.Errorf("status %d, want %d\n%s%s", got, status, stdout, stderr)
 	}
+	return doctorOf(t, stdout)
+}
+
+// doctorOf reads what doctor prints as JSON.
+func doctorOf(t *testing.T, stdout string) map[string][]string {
+	t.Helper()
 	var printed struct {
 		Checks []struct{ Check, Status, Text string }
 	}
 	if err := json.Unmarshal([]byte(stdout), &printed); err != nil {
-		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+		t.Fatalf("%v\n%s", err, stdout)
 	}
 	out := map[string][]string{}
 	for _, c := range printed.Checks {
@@ -349,6 +357,28 @@ func testDoctorService(t *testing.T, e *env) {
 		expectLine(t, lines, "replicas", "fix: replica does not tell its metrics")
 	}
 	expectLine(t, lines, "certificate", "skip: nobody is registered")
+
+	// It asks on the way of the API server, as a stranger: the proxy shows no one.
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "check.hooks.example.com", Rules: rules("example.com", "things", admissionregistrationv1.Create),
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				Service: &admissionregistrationv1.ServiceReference{Namespace: name, Name: "sallyport", Path: new(poddefault.Path)}, CABundle: e.config.CAData,
+			},
+			SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+	e.create(t, configuration)
+	lines = e.doctorLines(t, 2, "--kubeconfig", e.kubeconfig, "--configuration-name", name)
+	if own {
+		expectLine(t, lines, "callers", "fix: whoever reaches the port may call check.hooks.example.com, and reads in the answers what PodDefaults hold")
+	} else {
+		expectLine(t, lines, "callers", "skip: ")
+	}
+	if err := e.client.Delete(t.Context(), configuration); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // testDoctorForwards has doctor look at a certificate that is seen only through a pod.

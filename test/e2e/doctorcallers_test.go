@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sallyport-io/sallyport/internal/processtest"
+)
+
+// testDoctorCallers has doctor say of servers whether a stranger may call them.
+func testDoctorCallers(t *testing.T, e *env) {
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	writeFile(t, ca, string(e.config.CAData))
+	address, own := hostAddress(t)
+	anybody := "skip: whether callers must show who they are is not seen from here"
+	if own {
+		anybody = "fix: whoever reaches the port may call poddefault.sallyport.io"
+	} else {
+		address = "127.0.0.2" // where nobody listens
+	}
+	port := processtest.FreePort(t)
+	reached := fmt.Sprintf("https://%s:%d", address, port)
+	for name, tc := range map[string]struct {
+		args   []string
+		url    string // if it is another one
+		says   string
+		status int
+	}{
+		"callers-private": {[]string{"--authority-secret", "callers-private/ca"}, "", "ok: who cannot read the webhook configurations does not know the paths", 0},
+		"callers-host":    {[]string{"--private-paths", "false"}, "", "ok: callers need not show who they are; only what runs on the host of the API server reaches them", 0},
+		"callers-ca":      {[]string{"--private-paths", "false", "--authentication", "client-ca", "--client-ca-file", ca}, "", "ok: callers must show who they are", 0},
+		"callers-anybody": {[]string{"--private-paths", "false", "--url", reached, "--bind-address", "0.0.0.0", "--secure-port", fmt.Sprint(port)}, reached, anybody, 2},
+	} {
+		e.namespace(t, name)
+		s := e.start(t, name, tc.args...)
+		s.awaitReady(t)
+		if tc.url == "" {
+			tc.url = s.url
+		}
+		eventually(t, "the webhook configuration "+name, func(ctx context.Context) (bool, error) { return e.registered(ctx, name, tc.url) })
+		status, out, _ := e.look(t, "doctor", "-o", "json", "--kubeconfig", e.kubeconfig, "--configuration-name", name)
+		lines := doctorOf(t, out)
+		expectLine(t, lines, "callers", tc.says)
+		if tc.status == 2 && own && status != 2 {
+			t.Errorf("%s: status %d", name, status)
+		}
+		for _, line := range lines["callers"] {
+			if tc.status == 0 && strings.HasPrefix(line, "fix") {
+				t.Errorf("%s: %s", name, line)
+			}
+		}
+		s.stop(t)
+		e.deleteConfiguration(t, name)
+	}
+}
