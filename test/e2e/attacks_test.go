@@ -30,6 +30,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
@@ -84,7 +85,7 @@ func (e *env) kubectl(t *testing.T, stdin string, args ...string) {
 func testSpoiledAuthority(t *testing.T, e *env) {
 	name := e.namespace(t, "spoiled-authority")
 	ownSecret := name + "/ca"
-	s := e.serve(t, name, "--authority-secret", ownSecret, "--ca-propagation", "1s") // private paths, whose keys come from it, are the default
+	s := e.serve(t, name, "--authority-secret", ownSecret, lab.Set("certificate.caPropagation", "1s")) // private paths, whose keys come from it, are the default
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 	secret := &corev1.Secret{}
 	read := func() {
@@ -196,7 +197,7 @@ func (e *env) foreignAuthority(t *testing.T, namespace string) map[string][]byte
 // runs: a pod is what it should be, or is refused with a reason, and all is soon as it was.
 func testSpoiledIndex(t *testing.T, e *env) {
 	name := e.namespace(t, "spoiled-index")
-	s := e.serve(t, name, "--kubeconfig", e.serviceAccount(t, name), "--guard", "Backstop", "--controllers", "poddefault-index")
+	s := e.serve(t, name, "--kubeconfig", e.serviceAccount(t, name), lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index")
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 	e.awaitPolicy(t, name, admissionregistrationv1.Ignore)
 	eventually(t, "the index", func(ctx context.Context) (bool, error) { return e.indexed(ctx, name, 1) })
@@ -365,7 +366,7 @@ func testTwoConfigurations(t *testing.T, e *env) {
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 	e.serve(t, name+"-other", "--namespace-selector", "e2e="+name)
 	stop := e.steadily(t, name)
-	second := e.start(t, name, "--webhooks", "poddefault", "--webhook-timeout", "7")
+	second := e.start(t, name, "--webhooks", "poddefault", lab.Set("registration.timeoutSeconds", "7"))
 	second.awaitReady(t)
 	for _, s := range []*server{first, second} {
 		eventually(t, "both to say who else writes", func(context.Context) (bool, error) {
@@ -461,7 +462,7 @@ func testPartition(t *testing.T, e *env) {
 	config := rest.CopyConfig(e.config)
 	config.Host = link.url
 	args := []string{"--authority-secret", name + "/ca",
-		"--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s", "--leader-elect-retry-period", "200ms"}
+		lab.Set("leaderElection", "{leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 200ms}")}
 	leads := e.serve(t, name, append(args, "--kubeconfig", sallyporttest.Kubeconfig(t, config))...)
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 	follows := e.start(t, name, args...)
