@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -80,7 +81,15 @@ func (d *doctor) askAnonymously(ctx context.Context, at admissionregistrationv1.
 		var status int
 		result := d.client.CoreV1().RESTClient().Post().Namespace(s.Namespace).Resource("services").SubResource("proxy").
 			Name("https:" + s.Name + ":" + strconv.Itoa(int(port))).Suffix(path).Body([]byte{}).Do(ctx).StatusCode(&status)
-		if err := result.Error(); status == 0 || apierrors.IsForbidden(err) && isOfTheAPIServer(err) {
+		err := result.Error()
+		if apierrors.IsForbidden(err) && isOfTheAPIServer(err) {
+			return 0, err
+		}
+		// The client tells the code of an answer in plain text, as the server refuses, in the error alone.
+		if answer := apierrors.APIStatus(nil); status == 0 && errors.As(err, &answer) {
+			status = int(answer.Status().Code)
+		}
+		if status == 0 {
 			return 0, err
 		}
 		return status, nil

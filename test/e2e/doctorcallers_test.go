@@ -32,9 +32,9 @@ func testDoctorCallers(t *testing.T, e *env) {
 		status int
 	}{
 		"callers-private": {[]string{"--authority-secret", "callers-private/ca"}, "", "ok: who cannot read the webhook configurations does not know the paths", 0},
-		"callers-host":    {[]string{"--private-paths", "false"}, "", "ok: callers need not show who they are; only what runs on the host of the API server reaches them", 0},
-		"callers-ca":      {[]string{"--private-paths", "false", "--authentication", "client-ca", "--client-ca-file", ca}, "", "ok: callers must show who they are", 0},
-		"callers-anybody": {[]string{"--private-paths", "false", "--url", reached, "--bind-address", "0.0.0.0", "--secure-port", fmt.Sprint(port)}, reached, anybody, 2},
+		"callers-host":    {[]string{"--private-paths=false"}, "", "ok: callers need not show who they are; only what runs on the host of the API server reaches them", 0},
+		"callers-ca":      {[]string{"--private-paths=false", "--authentication", "client-ca", "--client-ca-file", ca}, "", "ok: callers must show who they are", 0},
+		"callers-anybody": {[]string{"--private-paths=false", "--url", reached, "--bind-address", "0.0.0.0", "--secure-port", fmt.Sprint(port)}, reached, anybody, 2},
 	} {
 		e.namespace(t, name)
 		s := e.start(t, name, tc.args...)
