@@ -123,9 +123,7 @@ func TestWhatIsSetPasses(t *testing.T) {
 			raw.WriteString(`],`)
 		}
 		raw.WriteString(`"x":1}}`)
-		req := &admissionv1.AdmissionRequest{
-			Resource: podResource, Namespace: cases.Namespace, Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(raw.String())},
-		}
+		req := &admissionv1.AdmissionRequest{Resource: podResource, Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(raw.String())}}
 		after, _, denied := cases.Review(t, webhooks, req)
 		if denied != nil {
 			r.Fatalf("denied: %s\n%s", denied.Message, raw.String())

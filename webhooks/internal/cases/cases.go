@@ -144,9 +144,7 @@ func (c *Case) Request(t testing.TB, resource metav1.GroupVersionResource) *admi
 		req.Kind = metav1.GroupVersionKind(meta.GroupVersionKind())
 		req.Name, req.Namespace = meta.Name, meta.Namespace
 	}
-	if req.Namespace == "" && !ofCluster[resource.Resource] {
-		req.Namespace = Namespace
-	}
+	inNamespace(req)
 	replay.Complete(req)
 	if req.Operation == admissionv1.Delete {
 		req.OldObject = runtime.RawExtension{Raw: object}
@@ -159,10 +157,20 @@ func (c *Case) Request(t testing.TB, resource metav1.GroupVersionResource) *admi
 	return req
 }
 
+// inNamespace puts a request into a namespace that says none: no rule for namespaced
+// resources covers it otherwise.
+func inNamespace(req *admissionv1.AdmissionRequest) {
+	if req.Namespace == "" && !ofCluster[req.Resource.Resource] {
+		req.Namespace = Namespace
+	}
+}
+
 // Review replays a request. It returns the object as it is then, or the denial.
 func Review(t testing.TB, webhooks []admission.Webhook, req *admissionv1.AdmissionRequest) (after []byte, warnings []string, denied *metav1.Status) {
 	t.Helper()
-	result, err := replay.Review{Request: req.DeepCopy()}.Run(t.Context(), webhooks)
+	req = req.DeepCopy()
+	inNamespace(req)
+	result, err := replay.Review{Request: req}.Run(t.Context(), webhooks)
 	if err != nil {
 		t.Fatal(err)
 	}
