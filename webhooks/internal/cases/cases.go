@@ -121,7 +121,7 @@ func (c *Case) run(t *testing.T, resource metav1.GroupVersionResource, newWebhoo
 const Namespace = "team-a"
 
 // ofCluster are resources of cases that are in no namespace.
-var ofCluster = map[string]bool{"namespaces": true, "persistentvolumes": true}
+var ofCluster = map[string]bool{"namespaces": true, "persistentvolumes": true, "projectrequests": true}
 
 // Request is the request that the case describes.
 func (c *Case) Request(t testing.TB, resource metav1.GroupVersionResource) *admissionv1.AdmissionRequest {
