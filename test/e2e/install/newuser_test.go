@@ -290,6 +290,30 @@ type process struct {
 	leave   func(*testing.T) // what takes the pod away
 }
 
+// mounted puts the file of the ConfigMap that the Deployment mounts in the place of its path in the container.
+func (u *newUser) mounted(t *testing.T, args []string) []string {
+	t.Helper()
+	i := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--config=") })
+	if i < 0 {
+		return args
+	}
+	for _, volume := range u.template(t).Spec.Volumes {
+		if volume.ConfigMap == nil {
+			continue
+		}
+		configMap, err := u.client.CoreV1().ConfigMaps(system).Get(t.Context(), volume.ConfigMap.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, ok := configMap.Data[filepath.Base(args[i])]; ok {
+			args[i] = "--config=" + file(t, "sallyport.yaml", data)
+			return args
+		}
+	}
+	t.Fatalf("%s: no volume of the Deployment holds it", args[i])
+	return nil
+}
+
 // serve starts a server as its pod would, waits until it is ready, and lets the Service
 // know.
 func (u *newUser) serve(t *testing.T, args []string) *process {
@@ -308,7 +332,7 @@ func (u *newUser) serve(t *testing.T, args []string) *process {
 	if u.address == "" {
 		args = append(args, "--url", fmt.Sprintf("https://%s:%d", address, port), "--authority-secret", system+"/sallyport-authority")
 	}
-	args, err := lab.Arguments(t.TempDir(), args...)
+	args, err := lab.Arguments(t.TempDir(), u.mounted(t, args)...)
 	if err != nil {
 		t.Fatal(err)
 	}
