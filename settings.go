@@ -57,7 +57,8 @@ const (
 	// SourceAuthority and SourceFiles are where the serving certificate may come from: an
 	// authority of its own, shared by all replicas, or files that somebody else keeps.
 	SourceAuthority = hosting.SourceAuthority
-	SourceFiles     = hosting.SourceFiles
+	// SourceFiles is for files, see [SourceAuthority].
+	SourceFiles = hosting.SourceFiles
 	// AuthenticationNone and AuthenticationClientCA are who may call: everybody, or who has
 	// a client certificate of a CA. [WithAuthentication] adds others.
 	AuthenticationNone     = hosting.AuthenticationNone

@@ -132,7 +132,7 @@ func allDeny(errs []error, anyError bool) bool {
 // outage tells whether an error, and not one that it wraps, is of what a handler asked
 // and not about what it was asked.
 func outage(err error) bool {
-	if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // what it wraps is looked at by denies
+	if status, ok := err.(apierrors.APIStatus); ok {
 		switch code := status.Status().Code; code {
 		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone, http.StatusTooManyRequests:
 			return true

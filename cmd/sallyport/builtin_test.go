@@ -41,7 +41,7 @@ func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 		}
 	}
 	here := server.Builtins()
-	all := append(here, server.HostedByOthers()...)
+	all := slices.Concat(here, server.HostedByOthers())
 	var listed []string
 	for _, b := range all {
 		listed = append(listed, b.Name)

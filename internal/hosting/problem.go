@@ -55,7 +55,7 @@ func (p *problem) Unwrap() error { return errors.Unwrap(p.error) }
 
 // ByFlags names settings as the flags of a command, in all errors that were joined.
 func ByFlags(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what wraps it is another error
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		errs := slices.Clone(joined.Unwrap())
 		for i := range errs {
 			errs[i] = ByFlags(errs[i])
@@ -80,7 +80,7 @@ func ByFlags(err error) error {
 
 // ValidateSelection is [cli.ValidateSelection] for one of the settings of that flag.
 func ValidateSelection(flag string, selection, known []string) error {
-	joined, ok := cli.ValidateSelection(flag, selection, known).(interface{ Unwrap() []error }) //nolint:errorlint // it joins
+	joined, ok := cli.ValidateSelection(flag, selection, known).(interface{ Unwrap() []error })
 	if !ok {
 		return nil
 	}

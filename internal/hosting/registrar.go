@@ -129,7 +129,7 @@ type eventRecorder struct {
 }
 
 // run runs the keeper, and sends its events as long as it runs.
-func (r *eventRecorder) run(keeper *registration.Keeper, ctx context.Context) error {
+func (r *eventRecorder) run(keeper *registration.Keeper, ctx context.Context) error { //nolint:revive // it takes the place of the method expression (*Keeper).Run
 	broadcaster := events.NewBroadcaster(r.sink)
 	defer broadcaster.Shutdown()
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {

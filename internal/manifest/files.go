@@ -38,6 +38,7 @@ func Read(paths []string, stdin io.Reader) ([]*Object, error) {
 	return all, errors.Join(errs...)
 }
 
+// ReadPath reads the objects of a file, of the files in a folder, or, for -, of stdin.
 func ReadPath(path string, stdin io.Reader) ([]*Object, error) {
 	files := []string{path}
 	if path == "" {
@@ -103,4 +104,5 @@ func manifestsIn(folder string) ([]string, error) {
 	return files, err
 }
 
+// Extensions are those of files that hold objects.
 var Extensions = []string{"yaml", "yml", "json"}

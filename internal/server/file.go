@@ -163,7 +163,7 @@ func below(path *field.Path, err error) field.ErrorList {
 	if err == nil {
 		return nil
 	}
-	if several, ok := err.(utilerrors.Aggregate); ok {
+	if several := utilerrors.Aggregate(nil); errors.As(err, &several) {
 		return allBelow(path, several.Errors())
 	}
 	if several, ok := err.(interface{ Unwrap() []error }); ok {

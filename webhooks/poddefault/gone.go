@@ -45,7 +45,7 @@ func (c *Compiled) Version() string { return c.version }
 func versionOf(uid types.UID, selector, namespaces *metav1.LabelSelector) string {
 	buffer := encoding.Get().(*[]byte)
 	defer encoding.Put(buffer)
-	encoded := append((*buffer)[:0], '[')
+	encoded := append((*buffer)[:0], '[') //nolint:gocritic // the buffer is put back
 	for i, part := range [...]any{uid, selector, namespaces} {
 		if i > 0 {
 			encoded = append(encoded, ',')

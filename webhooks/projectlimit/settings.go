@@ -3,8 +3,9 @@
 package projectlimit
 
 import (
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Settings say how many projects a requester may have.
