@@ -163,11 +163,12 @@ func below(path *field.Path, err error) field.ErrorList {
 	if err == nil {
 		return nil
 	}
-	if several := utilerrors.Aggregate(nil); errors.As(err, &several) {
-		return allBelow(path, several.Errors())
-	}
+	// Joined errors go first: errors.As would find one aggregate among them, and no other.
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		return allBelow(path, several.Unwrap())
+	}
+	if several := utilerrors.Aggregate(nil); errors.As(err, &several) {
+		return allBelow(path, several.Errors())
 	}
 	var one *field.Error
 	if !errors.As(err, &one) {
