@@ -79,7 +79,7 @@ drawing_packages = $(call folders_with,'"pgregory.net/rapid"')
 
 # Packages that `make test` runs under the race detector: those of whose tests this prints
 # the name, because they need neither an API server nor what is large in its clients.
-race_packages = $(addprefix ./,$(wildcard admission conversion jsonpatch wire serving certificate)) ./internal/...
+race_packages = $(addprefix ./,$(wildcard admission conversion jsonpatch serving certificate)) ./internal/...
 large = "k8s.io/client-go/kubernetes" "k8s.io/client-go/tools/cache" "k8s.io/apiserver/pkg/server" "sigs.k8s.io/controller-runtime/pkg/client"
 light = $$($(GO) list -test -f '{{$$large := false}}{{range .Deps}}{{if eq . $(large)}}{{$$large = true}}{{end}}{{end}}{{if not $$large}}{{.ImportPath}}{{end}}' $(race_packages) | \
 	sed -n 's/\.test$$//p' | sort -u | tr '\n' ' ')

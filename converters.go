@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sallyport-io/sallyport/conversion"
-	"github.com/sallyport-io/sallyport/wire"
+	"github.com/sallyport-io/sallyport/internal/wire"
 )
 
 // WithConverters adds the conversion of CustomResourceDefinitions, one converter for

@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/wire"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/wire"
 )
 
 // Server is a webhook.Server for a manager of controller-runtime. Make one with [New]

@@ -19,7 +19,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/replay"
-	"github.com/sallyport-io/sallyport/wire"
+	"github.com/sallyport-io/sallyport/internal/wire"
 )
 
 // Case is a question and the answer that it should get. With nothing but a Review the

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/internal/wire"
 	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/wire"
 )
 
 // AddConversionFlag adds the flag that says where the API server finds the converters.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/internal/wire"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/wire"
 )
 
 // Routes are those of webhooks and converters. Logger and registry may be nil.

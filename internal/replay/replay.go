@@ -29,7 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/wire"
+	"github.com/sallyport-io/sallyport/internal/wire"
 )
 
 // Version is that of reviews which are not recorded ones.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/wire"
+	"github.com/sallyport-io/sallyport/internal/wire"
 )
 
 // The floor of a LIST gives an answer that the API server takes.

@@ -22,9 +22,9 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/internal/wire"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/wire"
 )
 
 // fieldOf is what each version calls the one field that there is.

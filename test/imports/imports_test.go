@@ -24,7 +24,7 @@ const module = "github.com/sallyport-io/sallyport"
 // allowed says for each package, or folder of packages (with a final slash), which
 // of ours it may import.
 var allowed = map[string][]string{
-	"":            {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration", "internal/"}, // package sallyport
+	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/"}, // package sallyport
 	"jsonpatch":   {},
 	"conversion":  {"jsonpatch", "internal/decode"},
 	"certificate": {"internal/follow"},
@@ -34,16 +34,16 @@ var allowed = map[string][]string{
 	"serving/tracing":   {},
 	"api/":              {"api/"},
 	"admission":         {"jsonpatch", "internal/decode"},
-	"wire":              {"admission", "conversion", "jsonpatch"},
+	"internal/wire":     {"admission", "conversion", "jsonpatch"},
 	"registration":      {"admission", "conversion", "internal/selectors"},
 	"lint":              {"admission", "conversion", "internal/selectors"},
-	"sallyporttest":     {"admission", "conversion", "jsonpatch", "wire", "internal/replay"},
+	"sallyporttest":     {"admission", "conversion", "jsonpatch", "internal/wire", "internal/replay"},
 	// No controller-runtime below it: see TestCloudKeepsToTheStackOfControllerManagers.
-	"internal/hosting":  {"admission", "conversion", "wire", "serving", "certificate", "registration", "internal/cli"},
+	"internal/hosting":  {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli"},
 	"internal/install":  {"admission", "conversion", "registration", "internal/hosting", "internal/cli"},
 	"internal/manifest": {},
 	"internal/golden":   {},
-	"internal/replay":   {"admission", "conversion", "jsonpatch", "wire"},
+	"internal/replay":   {"admission", "conversion", "jsonpatch", "internal/wire"},
 	"internal/workload": {"jsonpatch", "internal/manifest"},
 	"webhooks/":         {"admission", "jsonpatch", "api/", "webhooks/internal/"},
 	// What the webhooks' tests share replays requests.
@@ -55,12 +55,12 @@ var allowed = map[string][]string{
 		"admission", "serving", "serving/delegated", "certificate", "registration", "webhooks/persistentvolumelabel", "internal/cli", "internal/hosting",
 	},
 	// Package sallyport itself is not of the form module/folder, and always allowed.
-	"controllerruntime": {"admission", "conversion", "jsonpatch", "wire", "serving", "certificate", "registration", "internal/hosting"},
+	"controllerruntime": {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/hosting"},
 }
 
 // light are packages that a webhook author can take without the stacks of others,
 // named by prefixes of what must not be in their import closure.
-var light = []string{"jsonpatch", "admission", "conversion", "wire", "serving"}
+var light = []string{"jsonpatch", "admission", "conversion", "internal/wire", "serving"}
 
 // interfaces is a package of controller-runtime that holds two interfaces and imports
 // nothing but apimachinery.

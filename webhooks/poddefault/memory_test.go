@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/wire"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/wire"
 )
 
 // near are reviews that come close to a limit, and are admitted.
