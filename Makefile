@@ -307,13 +307,14 @@ bin/.generated: $(shell find . \( -name .git -o -name bin \) -prune -o -type f -
 	@touch $@
 
 .PHONY: verify
-verify: format ## Check that all is formatted, tidy and generated as it should be; changes nothing
+verify: format ## Check that all is formatted, tidy and generated as it should be, and count exported identifiers; changes nothing
 	@for m in $(modules); do \
 		echo "go mod tidy -diff in $$m"; \
 		$(GO) -C "$$m" mod tidy -diff || { echo "$$m/go.mod is not tidy, run: $(GO) -C $$m mod tidy"; exit 1; }; done
 	@cd test/conformance && for m in kubernetes-*.mod; do \
 		echo "go mod tidy -diff with test/conformance/$$m"; \
 		$(GO) mod tidy -diff -modfile="$$m" || { echo "$$m is not tidy, run: cd test/conformance && $(GO) mod tidy -modfile=$$m"; exit 1; }; done
+	@echo "exported identifiers"; $(GO) -C tools run ./exported $(CURDIR)
 	@rm -f bin/.generated; $(MAKE) --no-print-directory generated
 
 .PHONY: clean
