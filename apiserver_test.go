@@ -28,9 +28,9 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // ConfigMap has the name of the kind, but not its fields.
@@ -133,7 +133,7 @@ func TestWhatHandlersDoOnARealAPIServer(t *testing.T) {
 	settings.Client = client
 	settings.Logger = slog.New(slog.DiscardHandler)
 	settings.LeaderElection.Enabled = false
-	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", processtest.FreePort(t), "0"
+	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", lab.FreePort(t), "0"
 	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
 	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Serving.Port)
 	run(t, app, settings)
@@ -239,7 +239,7 @@ func TestControllersWithoutTheWebhooksOnARealAPIServer(t *testing.T) {
 	settings.Client, settings.Logger = client, slog.New(slog.DiscardHandler)
 	settings.Webhooks, settings.Controllers = nil, []string{"*", "-left-out"}
 	settings.LeaderElection.Namespace = "default"
-	address := fmt.Sprintf("127.0.0.1:%d", processtest.FreePort(t))
+	address := fmt.Sprintf("127.0.0.1:%d", lab.FreePort(t))
 	settings.Serving.MetricsBindAddress = address
 	run(t, app, settings)
 	<-started
@@ -296,8 +296,8 @@ func TestARefusedConfigurationIsNotReadyOnARealAPIServer(t *testing.T) {
 	settings := app.DefaultSettings()
 	settings.Client, settings.Logger = client, slog.New(slog.DiscardHandler)
 	settings.LeaderElection.Enabled = false
-	address := fmt.Sprintf("127.0.0.1:%d", processtest.FreePort(t))
-	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", processtest.FreePort(t), address
+	address := fmt.Sprintf("127.0.0.1:%d", lab.FreePort(t))
+	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", lab.FreePort(t), address
 	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
 	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Serving.Port)
 	run(t, app, settings)

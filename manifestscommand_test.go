@@ -27,7 +27,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
-	"github.com/sallyport-io/sallyport/internal/golden"
+	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 // hatCRD serves the versions; the last one of them is stored.

@@ -31,8 +31,8 @@ import (
 	genericcontrollermanager "k8s.io/controller-manager/app"
 	"k8s.io/controller-manager/controller"
 
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // cluster is an API server that shows who it is at the ports of some managers, and reads
@@ -161,7 +161,7 @@ func TestOnARealAPIServer(t *testing.T) {
 	}
 
 	clients := newCA(t)
-	known, unknown := processtest.FreePort(t), processtest.FreePort(t)
+	known, unknown := lab.FreePort(t), lab.FreePort(t)
 	users := clientcmdapi.NewConfig()
 	certFile, keyFile := clients.files(clients.issue("kube-apiserver"))
 	identity := &clientcmdapi.AuthInfo{ClientCertificate: certFile, ClientKey: keyFile}
@@ -171,7 +171,7 @@ func TestOnARealAPIServer(t *testing.T) {
 	if err := clientcmd.WriteToFile(*users, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	gates, static := processtest.StaticManifests(t)
+	gates, static := lab.StaticManifests(t)
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n"
 	for plugin, dir := range map[string]string{"MutatingAdmissionWebhook": "mutating", "ValidatingAdmissionWebhook": "validating"} {
 		text += fmt.Sprintf(`- name: %s
@@ -201,14 +201,14 @@ func TestOnARealAPIServer(t *testing.T) {
 	t.Run("500 volumes at once are one call to the cloud each", func(t *testing.T) { testManyVolumes(t, c) })
 	t.Run("volumes that were missed get their labels, by an update or by the controller", func(t *testing.T) { testMissed(t, c) })
 	t.Run("with the gate off controllers run, and no port is open", func(t *testing.T) {
-		port := processtest.FreePort(t)
+		port := lab.FreePort(t)
 		c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), port, gateOff)
 		if isOpen(port) {
 			t.Error("the port is open")
 		}
 	})
 	t.Run("without a webhook that is enabled no port is open", func(t *testing.T) {
-		port := processtest.FreePort(t)
+		port := lab.FreePort(t)
 		c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), port, gate, "--webhooks=-pvl")
 		if isOpen(port) {
 			t.Error("the port is open")
@@ -234,7 +234,7 @@ func TestOnARealAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		command.SetArgs([]string{"--kubeconfig=" + sallyporttest.Kubeconfig(t, c.config), "--cloud-provider=test", "--secure-port=0", "--webhooks=*", gate,
-			fmt.Sprint("--webhook-secure-port=", processtest.FreePort(t))})
+			fmt.Sprint("--webhook-secure-port=", lab.FreePort(t))})
 		command.SilenceErrors, command.SilenceUsage = true, true
 		if err := command.Execute(); err == nil || !strings.Contains(err.Error(), "does not implement PV labeling") {
 			t.Errorf("%v", err)
@@ -249,7 +249,7 @@ func testBuilder(t *testing.T, c *cluster) {
 		}
 		return zoneOf(ctx, pv)
 	}
-	m := c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(label), processtest.FreePort(t), gate)
+	m := c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(label), lab.FreePort(t), gate)
 	c.eventually("a volume with labels", gce("a"), labelled)
 	if pv, err := c.create("foreign", corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/a"}}, true); !plain(pv, err) {
 		t.Errorf("a volume of another source: %+v %v", pv, err)
@@ -303,14 +303,14 @@ func testMissed(t *testing.T, c *cluster) {
 	}
 	event := func(reason, name string) {
 		t.Helper()
-		processtest.Eventually(t.Context(), t, 2*time.Minute, "the event "+reason+" of "+name, func(ctx context.Context) (bool, error) {
+		lab.Eventually(t.Context(), t, 2*time.Minute, "the event "+reason+" of "+name, func(ctx context.Context) (bool, error) {
 			list, err := c.client.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=missed-" + name + ",reason=" + reason})
 			return err == nil && len(list.Items) > 0, err
 		})
 	}
 	start := func(mode string) *manager {
 		t.Helper()
-		return c.built(t, registry(t, PersistentVolumeLabel("azure")), labelling(label), processtest.FreePort(t), gate, "--webhook-configuration-name=missed",
+		return c.built(t, registry(t, PersistentVolumeLabel("azure")), labelling(label), lab.FreePort(t), gate, "--webhook-configuration-name=missed",
 			"--persistentvolumelabel-controller="+mode, "--controllers=test,persistentvolumelabel-controller")
 	}
 
@@ -322,7 +322,7 @@ func testMissed(t *testing.T, c *cluster) {
 		}
 	}
 	// The webhook is asked about updates, whatever the controller does.
-	processtest.Eventually(t.Context(), t, 2*time.Minute, "an update to label the volume", func(ctx context.Context) (bool, error) {
+	lab.Eventually(t.Context(), t, 2*time.Minute, "an update to label the volume", func(ctx context.Context) (bool, error) {
 		pv, err := volumes.Patch(ctx, "missed-a", types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"`+time.Now().String()+`"}}}`), metav1.PatchOptions{})
 		return labelled(pv, err), err
 	})
@@ -364,7 +364,7 @@ func testManyVolumes(t *testing.T, c *cluster) {
 			return zoneOf(ctx, pv)
 		}}
 	}
-	c.built(t, registry(t, PersistentVolumeLabel("gce")), initialize, processtest.FreePort(t), gate, "--webhook-failure-policy=Fail", "--webhook-timeout=30")
+	c.built(t, registry(t, PersistentVolumeLabel("gce")), initialize, lab.FreePort(t), gate, "--webhook-failure-policy=Fail", "--webhook-timeout=30")
 	c.eventually("a volume with labels", gce("warm"), labelled)
 	var group sync.WaitGroup
 	for i := range 500 {

@@ -21,7 +21,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/processtest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 var services = []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("Service")}
@@ -243,10 +243,10 @@ func TestDefaultsOfAProviderAreKept(t *testing.T) {
 
 func TestACloudOfWhichNothingCanBeAskedIsToldAtOnce(t *testing.T) {
 	noLabels := func(*config.CompletedConfig) cloudprovider.Interface { return &withoutLabels{} }
-	refused(t, registry(t, PersistentVolumeLabel("gce")), noLabels, aloneFlags(t, processtest.FreePort(t)),
+	refused(t, registry(t, PersistentVolumeLabel("gce")), noLabels, aloneFlags(t, lab.FreePort(t)),
 		"webhook persistentvolumelabel", "cloud provider plain does not implement PV labeling", "take the webhook out of --webhooks")
 	nothing := func(*config.CompletedConfig) cloudprovider.Interface { return nil }
-	refused(t, registry(t, PersistentVolumeLabel("gce")), nothing, aloneFlags(t, processtest.FreePort(t)), "has made no cloud: set --cloud-provider")
+	refused(t, registry(t, PersistentVolumeLabel("gce")), nothing, aloneFlags(t, lab.FreePort(t)), "has made no cloud: set --cloud-provider")
 }
 
 // withoutLabels is a cloud that labels nothing.

@@ -25,7 +25,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/processtest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // reviews counts the reviews of an outcome in the metrics of the process.
@@ -326,7 +326,7 @@ func TestACloudThatPanicsWhileItIsInitializedEndsTheManager(t *testing.T) {
 	if err := r.Register("needs", services, needsCloud(&seen), WithInitializedCloud()); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, r, func(*config.CompletedConfig) cloudprovider.Interface { return &panicking{} }, aloneFlags(t, processtest.FreePort(t)),
+	refused(t, r, func(*config.CompletedConfig) cloudprovider.Interface { return &panicking{} }, aloneFlags(t, lab.FreePort(t)),
 		"the cloud provider panicking has panicked while it was initialized")
 }
 
@@ -368,7 +368,7 @@ func TestEitherGateIsEnough(t *testing.T) {
 }
 
 func TestAProgramWithoutControllersServesItsWebhooks(t *testing.T) {
-	port, stop := processtest.FreePort(t), make(chan struct{})
+	port, stop := lab.FreePort(t), make(chan struct{})
 	m := &manager{t: t, port: port, stop: stop, ended: make(chan error, 1)}
 	command := commandWithoutControllers(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), stop)
 	var flags []string

@@ -37,7 +37,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/controllerruntime"
-	"github.com/sallyport-io/sallyport/internal/processtest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 func TestMain(m *testing.M) {
@@ -158,7 +158,7 @@ func welcome() *ctrladmission.Webhook {
 func options(t *testing.T) (webhook.Options, *x509.CertPool) {
 	t.Helper()
 	directory, roots := certificates(t)
-	return webhook.Options{Host: "127.0.0.1", Port: processtest.FreePort(t), CertDir: directory}, roots
+	return webhook.Options{Host: "127.0.0.1", Port: lab.FreePort(t), CertDir: directory}, roots
 }
 
 // quick is a server that does not drain for longer than it must.

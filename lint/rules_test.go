@@ -16,7 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/sallyport-io/sallyport/internal/golden"
+	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 // then is the time that certificates of testdata are judged at.

@@ -31,9 +31,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 func TestNewFilesNamesEveryMistake(t *testing.T) {
@@ -165,7 +165,7 @@ func TestFilesAreKeptTrue(t *testing.T) {
 
 // kube-apiserver calls webhooks of static manifests, and follows the files.
 func TestStaticManifestsOnARealAPIServer(t *testing.T) {
-	gates, supported := processtest.StaticManifests(t)
+	gates, supported := lab.StaticManifests(t)
 	if !supported {
 		return
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/golden"
 	"github.com/sallyport-io/sallyport/internal/server"
+	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 const top = "../.."

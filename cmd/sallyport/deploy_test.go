@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	frontdoor "github.com/sallyport-io/sallyport"
-	"github.com/sallyport-io/sallyport/internal/golden"
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/test/golden"
 	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/internal/golden"
+	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 // TestDiffs runs every archive of testdata/diff: pod.yaml and poddefaults.yaml go in,

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/sallyport-io/sallyport/certificate"
-	"github.com/sallyport-io/sallyport/internal/golden"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/lint"
 	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/sallyport-io/sallyport/internal/golden"
+	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 // asCommand in the environment makes the test binary the command itself, for tests

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 func TestPodDefaultOnARealAPIServer(t *testing.T) {
@@ -175,7 +175,7 @@ func testBefore(t *testing.T, extensions apiextensionsclient.Interface, client d
 	// The API server takes a moment to go by another definition.
 	until := func(refused bool) {
 		t.Helper()
-		processtest.Eventually(t.Context(), t, 30*time.Second, "the definition to count", func(ctx context.Context) (bool, error) {
+		lab.Eventually(t.Context(), t, 30*time.Second, "the definition to count", func(ctx context.Context) (bool, error) {
 			_, err := client.Create(ctx, object("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			return (err != nil) == refused, nil
 		})

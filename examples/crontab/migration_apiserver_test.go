@@ -14,8 +14,8 @@ import (
 
 	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
 	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // migration is what docs/conversion.md has one create.
@@ -25,7 +25,7 @@ const migration = "config/migration/storageversionmigration.yaml"
 // operator's help, and takes the old one from the definition.
 func TestKubernetesMigratesStoredObjectsOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crd(t)))
-	if processtest.KubernetesMinor(t) < 37 { // by default it is served since then
+	if lab.KubernetesMinor(t) < 37 { // by default it is served since then
 		if out, err := kubectl(t.Context(), t, config, "create", "-f", migration); err == nil || !strings.Contains(out, `no matches for kind "StorageVersionMigration"`) {
 			t.Errorf("kubectl: %s, %v", out, err)
 		}
@@ -48,7 +48,7 @@ func TestKubernetesMigratesStoredObjectsOnARealAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	processtest.StartBinary(t, "../../test/controlplane", "kube-controller-manager", "--kubeconfig", sallyporttest.Kubeconfig(t, config),
+	lab.StartBinary(t, "../../test/controlplane", "kube-controller-manager", "--kubeconfig", sallyporttest.Kubeconfig(t, config),
 		"--leader-elect=false", "--secure-port", "0", "--controllers", "storage-version-migrator-controller,garbage-collector-controller")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // the controller looks for kinds twice a minute
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/sallyport-io/sallyport/internal/golden"
+	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 // TestAnExplanationTellsWhatAPodCarries is that whatever was decided when a pod was created

@@ -36,9 +36,9 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/serving/delegated"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // The ways in which the API server of the test shows who it is.
@@ -209,7 +209,7 @@ func run(t *testing.T, app *sallyport.App, settings sallyport.Settings) {
 func TestWhoMayCallOnARealAPIServer(t *testing.T) {
 	c := &callers{folder: t.TempDir(), ports: map[string]int{}}
 	for _, way := range append(ways, metricsPort) {
-		c.ports[way] = processtest.FreePort(t)
+		c.ports[way] = lab.FreePort(t)
 	}
 	c.configure(t)
 	c.ownCA(t)

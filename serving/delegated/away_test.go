@@ -14,14 +14,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/serving/delegated"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // A caller is not to blame for an API server that is away: it may call again.
 func TestNobodyIsRefusedForGoodWhileTheAPIServerIsAway(t *testing.T) {
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: fmt.Sprintf("http://127.0.0.1:%d", processtest.FreePort(t)), QPS: -1})
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: fmt.Sprintf("http://127.0.0.1:%d", lab.FreePort(t)), QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

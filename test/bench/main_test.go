@@ -13,7 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/sallyport-io/sallyport/internal/processtest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // TestMain is main for the servers, which a run starts from its own binary.
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // goes through every measurement. What it measures is not looked at.
 func TestQuickRunOnARealAPIServer(t *testing.T) {
 	var out, log bytes.Buffer
-	if err := run(t.Context(), []string{"-quick", "-json", "-sallyport", processtest.Command(t, "cmd/sallyport")}, &out, &log); err != nil {
+	if err := run(t.Context(), []string{"-quick", "-json", "-sallyport", lab.Command(t, "cmd/sallyport")}, &out, &log); err != nil {
 		t.Fatalf("%v\n%s", err, &log)
 	}
 	var got struct {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sallyport-io/sallyport/internal/golden"
 	"github.com/sallyport-io/sallyport/lint"
+	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 func TestTheReferenceOfRulesIsTheOneOfTheCode(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -40,7 +39,7 @@ type world struct {
 	broken   bool   // it could not be brought into a state
 	process  *exec.Cmd
 	ended    chan struct{}
-	log      *processtest.Log
+	log      *lab.Log
 	metrics  string
 	pidFile  string
 	mistakes string
@@ -123,14 +122,14 @@ func (w *world) linkPrograms(t *testing.T) {
 // realPrograms are paths by name; openssl may be missing.
 func (w *world) realPrograms(t *testing.T) map[string]string {
 	t.Helper()
-	sallyport := processtest.Command(t, "cmd/sallyport")
+	sallyport := lab.Command(t, "cmd/sallyport")
 	paths := map[string]string{
 		"sallyport": sallyport, "kubectl-sallyport": sallyport,
-		"cloud-controller-manager": processtest.Command(t, "examples/cloud-controller-manager"), "crontab": processtest.Command(t, "examples/crontab"),
+		"cloud-controller-manager": lab.Command(t, "examples/cloud-controller-manager"), "crontab": lab.Command(t, "examples/crontab"),
 		"kubectl": filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"),
 	}
 	for _, name := range []string{"helm", "kustomize"} {
-		paths[name] = processtest.Tool(t, "tools/deploy", name)
+		paths[name] = lab.Tool(t, "tools/deploy", name)
 	}
 	for _, name := range []string{"grep", "openssl"} {
 		paths[name], _ = exec.LookPath(name)
@@ -213,11 +212,11 @@ func (w *world) be(t *testing.T, state string) {
 // registered itself.
 func (w *world) serve(t *testing.T) {
 	t.Helper()
-	port, metricsPort := processtest.FreePort(t), processtest.FreePort(t)
+	port, metricsPort := lab.FreePort(t), lab.FreePort(t)
 	user := rest.CopyConfig(w.config)
 	user.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:sallyport-system:sallyport", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	w.metrics = fmt.Sprintf("127.0.0.1:%d", metricsPort)
-	w.log, w.ended = &processtest.Log{}, make(chan struct{})
+	w.log, w.ended = &lab.Log{}, make(chan struct{})
 	args, err := lab.Arguments(t.TempDir(), "serve", "--kubeconfig", sallyporttest.Kubeconfig(t, user),
 		"--url", fmt.Sprintf("https://127.0.0.1:%d", port), "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port),
 		"--metrics-bind-address", w.metrics, "--authority-secret", "sallyport-system/sallyport-authority",
@@ -238,7 +237,7 @@ func (w *world) serve(t *testing.T) {
 	if err := os.WriteFile(w.pidFile, fmt.Append(nil, w.process.Process.Pid), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	processtest.Eventually(t.Context(), t, patience, "the server to be ready", func(ctx context.Context) (bool, error) {
+	lab.Eventually(t.Context(), t, patience, "the server to be ready", func(ctx context.Context) (bool, error) {
 		select {
 		case <-w.ended:
 			t.Fatalf("the server ended\n%s", w.log)
@@ -262,7 +261,7 @@ func (w *world) serve(t *testing.T) {
 
 func (w *world) awaitRegistered(t *testing.T) {
 	t.Helper()
-	processtest.Eventually(t.Context(), t, patience, "the server to be registered", func(context.Context) (bool, error) {
+	lab.Eventually(t.Context(), t, patience, "the server to be registered", func(context.Context) (bool, error) {
 		out, status := w.shell(t, "kubectl get mutatingwebhookconfiguration,validatingwebhookconfiguration sallyport")
 		if status != 0 {
 			return false, errors.New(out)

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
@@ -242,5 +241,5 @@ func (e *env) serviceAccount(t *testing.T, name string, flags ...string) string 
 // eventuallyWithin is [eventually] for what takes longer.
 func eventuallyWithin(t *testing.T, limit time.Duration, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	processtest.Eventually(t.Context(), t, limit, what, condition)
+	lab.Eventually(t.Context(), t, limit, what, condition)
 }

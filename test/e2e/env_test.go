@@ -18,8 +18,8 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // env is one API server with PodDefaults installed, and the command under test.
@@ -41,7 +41,7 @@ func newEnv(t *testing.T, options ...sallyporttest.APIServerOption) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &env{binary: processtest.Command(t, "cmd/sallyport")}
+	e := &env{binary: lab.Command(t, "cmd/sallyport")}
 	e.config = sallyporttest.StartAPIServer(t, append(options, sallyporttest.WithCRDs(crds...))...)
 	e.kubeconfig = sallyporttest.Kubeconfig(t, e.config)
 	types := runtime.NewScheme()
@@ -158,7 +158,7 @@ func eventually(t *testing.T, what string, condition func(context.Context) (bool
 
 func eventuallyIn(ctx context.Context, t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	processtest.Eventually(ctx, t, patience, what, condition)
+	lab.Eventually(ctx, t, patience, what, condition)
 }
 
 // status returns the API status of an error.

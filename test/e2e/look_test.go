@@ -37,11 +37,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/sallyport-io/sallyport/internal/golden"
-	"github.com/sallyport-io/sallyport/internal/kubelettest"
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/golden"
 	"github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/test/lab/kubelet"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
@@ -297,7 +296,7 @@ func hostAddress(t *testing.T) (address string, own bool) {
 func testDoctorService(t *testing.T, e *env) {
 	name := e.namespace(t, "behind-service")
 	address, own := hostAddress(t)
-	metrics, server := fmt.Sprint(processtest.FreePort(t)), "https://127.0.0.1:443"
+	metrics, server := fmt.Sprint(lab.FreePort(t)), "https://127.0.0.1:443"
 	if own { // or else there is nobody at the address
 		s := e.start(t, name, "--registration", "none", "--bind-address", address, "--metrics-bind-address", address+":"+metrics,
 			"--authority-secret", name+"/sallyport-authority")
@@ -338,7 +337,7 @@ func testDoctorService(t *testing.T, e *env) {
 			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: name, Name: pod.Name, UID: pod.UID},
 		}},
 	})
-	if processtest.KubernetesMinor(t) < 37 { // before, the proxy asks for what the same controller writes beside the slices
+	if lab.KubernetesMinor(t) < 37 { // before, the proxy asks for what the same controller writes beside the slices
 		e.create(t, &corev1.Endpoints{ //nolint:staticcheck // it is what older API servers read
 			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "sallyport"},
 			Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // likewise
@@ -390,9 +389,9 @@ func testDoctorForwards(t *testing.T, e *env) {
 	}
 	shown := startRecorder(t)
 	address := shown.Listener.Addr().(*net.TCPAddr)
-	kubelet := kubelettest.Start(t, clients, kubelettest.At(address.IP.String()))
+	host := kubelet.Start(t, clients, kubelet.At(address.IP.String()))
 	t.Cleanup(func() {
-		if err := clients.CoreV1().Nodes().Delete(context.Background(), kubelet.Node, metav1.DeleteOptions{}); err != nil {
+		if err := clients.CoreV1().Nodes().Delete(context.Background(), host.Node, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -426,7 +425,7 @@ func testDoctorForwards(t *testing.T, e *env) {
 	says("no ready endpoint of Service forwarded/hooks is a pod")
 
 	pod := simplePod(name, "replica")
-	pod.Spec.NodeName = kubelet.Node
+	pod.Spec.NodeName = host.Node
 	e.create(t, pod)
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: name, Name: "hooks-1", Labels: map[string]string{discoveryv1.LabelServiceName: "hooks"}},
@@ -442,7 +441,7 @@ func testDoctorForwards(t *testing.T, e *env) {
 	}
 	e.create(t, slice)
 	says("fix: check.hooks.example.com: serving certificate has no SAN hooks.forwarded.svc")
-	if kubelet.Forwarded(name+"/replica") == 0 {
+	if host.Forwarded(name+"/replica") == 0 {
 		t.Error("no connection was forwarded")
 	}
 
@@ -453,7 +452,7 @@ func testDoctorForwards(t *testing.T, e *env) {
 	defer metrics.Close()
 	port := fmt.Sprint(metrics.Listener.Addr().(*net.TCPAddr).Port)
 	expectLine(t, e.doctorLines(t, 2, append(slices.Clone(args), "--metrics-port", port)...), "replicas", "ok: replica agree")
-	forwarded := kubelet.Forwarded(name + "/replica")
+	forwarded := host.Forwarded(name + "/replica")
 
 	get, list := []string{"get"}, []string{"list"}
 	args[1] = e.userWith(t, "forwards-nothing",
@@ -461,7 +460,7 @@ func testDoctorForwards(t *testing.T, e *env) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: get},
 		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: list})
 	says("skip: the certificate is not seen from here: no permission to create pods/portforward in forwarded; run doctor in the cluster, or name")
-	if n := kubelet.Forwarded(name + "/replica"); n != forwarded {
+	if n := host.Forwarded(name + "/replica"); n != forwarded {
 		t.Errorf("%d connections were forwarded for somebody who may not", n-forwarded)
 	}
 	args[1] = e.kubeconfig

@@ -20,7 +20,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
@@ -209,9 +208,9 @@ const (
 // startNode starts the controllers that make pods, and a node that runs them.
 func startNode(t *testing.T, e *env) {
 	t.Helper()
-	processtest.StartBinary(t, controlPlane, "kube-controller-manager", "--kubeconfig", e.kubeconfig, "--leader-elect=false", "--secure-port", "0",
+	lab.StartBinary(t, controlPlane, "kube-controller-manager", "--kubeconfig", e.kubeconfig, "--leader-elect=false", "--secure-port", "0",
 		"--controllers", "deployment-controller,replicaset-controller,statefulset-controller,serviceaccount-controller,endpointslice-controller")
-	processtest.StartBinary(t, controlPlane, "kwok", "--kubeconfig", e.kubeconfig, "--manage-all-nodes=true")
+	lab.StartBinary(t, controlPlane, "kwok", "--kubeconfig", e.kubeconfig, "--manage-all-nodes=true")
 	e.create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: playedNode}})
 	eventuallyWithin(t, soon, "the node to be ready", func(ctx context.Context) (bool, error) {
 		node := &corev1.Node{}

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/processtest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // A shape is what a request for admission looks like, the contents of its objects aside.
@@ -191,7 +191,7 @@ func servedResources(t *testing.T, client discovery.DiscoveryInterface) []*serve
 		return strings.Compare(a.GroupVersion().String()+" "+a.Resource, b.GroupVersion().String()+" "+b.Resource)
 	})
 	last := map[string]*servedResource{}
-	minor := processtest.KubernetesMinor(t)
+	minor := lab.KubernetesMinor(t)
 	for _, r := range all {
 		r.silent = silent(r, minor)
 		if !r.silent {

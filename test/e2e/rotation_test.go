@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/sallyport-io/sallyport/certificate"
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // TestRotation replaces the authority of three replicas by the command, and checks all
@@ -121,7 +121,7 @@ func TestRotation(t *testing.T) {
 		}
 	})
 
-	binary, kubeconfig := processtest.Command(t, "cmd/sallyport"), sallyporttest.Kubeconfig(t, config)
+	binary, kubeconfig := lab.Command(t, "cmd/sallyport"), sallyporttest.Kubeconfig(t, config)
 	command := func(args ...string) (string, error) {
 		args = append([]string{"certificates"}, append(args, "--kubeconfig", kubeconfig, "--authority-secret", namespace+"/"+name)...)
 		out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()

@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -28,7 +27,7 @@ type server struct {
 	url     string // of the webhooks
 	metrics string
 	process *exec.Cmd
-	log     *processtest.Log
+	log     *lab.Log
 	ended   chan struct{}
 	err     error // of the process, once ended
 }
@@ -49,7 +48,7 @@ func (e *env) serve(t *testing.T, name string, args ...string) *server {
 // start starts the process and waits for nothing.
 func (e *env) start(t *testing.T, name string, args ...string) *server {
 	t.Helper()
-	port, metricsPort := processtest.FreePort(t), processtest.FreePort(t)
+	port, metricsPort := lab.FreePort(t), lab.FreePort(t)
 	// Of a server that shares its API server with others, statuses are none of its
 	// business: it would write those of all of them.
 	controllers := ""
@@ -59,7 +58,7 @@ func (e *env) start(t *testing.T, name string, args ...string) *server {
 	s := &server{
 		url:     fmt.Sprintf("https://127.0.0.1:%d", port),
 		metrics: fmt.Sprintf("http://127.0.0.1:%d", metricsPort),
-		log:     &processtest.Log{},
+		log:     &lab.Log{},
 		ended:   make(chan struct{}),
 	}
 	all, err := lab.Arguments(t.TempDir(), append([]string{

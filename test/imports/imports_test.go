@@ -42,12 +42,14 @@ var allowed = map[string][]string{
 	"internal/hosting":  {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli"},
 	"internal/install":  {"admission", "conversion", "registration", "internal/hosting", "internal/cli"},
 	"internal/manifest": {},
-	"internal/golden":   {},
+	"test/golden":       {},
+	"test/lab":          {}, // also tests of packages that it could need import it
+
 	"internal/replay":   {"admission", "conversion", "jsonpatch", "internal/wire"},
 	"internal/workload": {"jsonpatch", "internal/manifest"},
 	"webhooks/":         {"admission", "jsonpatch", "api/", "webhooks/internal/"},
 	// What the webhooks' tests share replays requests.
-	"webhooks/internal/cases": {"admission", "jsonpatch", "internal/golden", "internal/replay"},
+	"webhooks/internal/cases": {"admission", "jsonpatch", "test/golden", "internal/replay"},
 	// What belongs to one webhook, and need not be there for it to work.
 	"webhooks/poddefault/": {"admission", "jsonpatch", "api/", "webhooks/poddefault", "webhooks/internal/"},
 	// Nor below this one.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lab is what tests and programs below test/ share that start sallyport serve.
+// Package lab starts what tests and programs below test/ need: commands of this repository,
+// servers, what plays the rest of a cluster.
 package lab
 
 import (

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/golden"
+	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 // TestGeneratedSchemas puts what a schema can say of the table of rules into the

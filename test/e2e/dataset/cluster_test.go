@@ -27,9 +27,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/fluid"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // patience is how long anything may take that needs no more than a moment: tests end
@@ -48,7 +48,7 @@ type cluster struct {
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{assets: os.Getenv("KUBEBUILDER_ASSETS"), binary: processtest.Command(t, "cmd/sallyport")}
+	c := &cluster{assets: os.Getenv("KUBEBUILDER_ASSETS"), binary: lab.Command(t, "cmd/sallyport")}
 	c.config = sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(fluid.Definitions("CacheRuntime")...))
 	c.kubeconfig = sallyporttest.Kubeconfig(t, c.config)
 	var err error
@@ -68,7 +68,7 @@ func startCluster(t *testing.T) *cluster {
 func (c *cluster) startScheduling(t *testing.T) {
 	t.Helper()
 	c.start(t, filepath.Join(c.assets, "kube-scheduler"), "--kubeconfig", c.kubeconfig, "--authentication-kubeconfig", c.kubeconfig,
-		"--authorization-kubeconfig", c.kubeconfig, "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(processtest.FreePort(t)), "--cert-dir", t.TempDir())
+		"--authorization-kubeconfig", c.kubeconfig, "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(lab.FreePort(t)), "--cert-dir", t.TempDir())
 	c.start(t, filepath.Join(c.assets, "kwok"), "--kubeconfig", c.kubeconfig, "--manage-all-nodes")
 }
 
@@ -95,7 +95,7 @@ func (c *cluster) startServer(t *testing.T, configuration string) {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":sallyport"
 	config.Impersonate.Groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
-	port, metricsPort := strconv.Itoa(processtest.FreePort(t)), strconv.Itoa(processtest.FreePort(t))
+	port, metricsPort := strconv.Itoa(lab.FreePort(t)), strconv.Itoa(lab.FreePort(t))
 	c.metrics = "http://127.0.0.1:" + metricsPort
 	log := c.start(t, c.binary, "serve", "--config", file, "--kubeconfig", sallyporttest.Kubeconfig(t, config), "--url", "https://127.0.0.1:"+port,
 		"--bind-address", "127.0.0.1", "--secure-port", port, "--metrics-bind-address", "127.0.0.1:"+metricsPort,
@@ -117,10 +117,10 @@ func (c *cluster) startServer(t *testing.T, configuration string) {
 }
 
 // start runs a process until the test ends. Its log is shown if the test fails.
-func (c *cluster) start(t *testing.T, name string, args ...string) *processtest.Log {
+func (c *cluster) start(t *testing.T, name string, args ...string) *lab.Log {
 	t.Helper()
 	process := exec.Command(name, args...)
-	log := &processtest.Log{}
+	log := &lab.Log{}
 	process.Stderr, process.Stdout = log, log
 	if err := process.Start(); err != nil {
 		t.Fatalf("%s: %v (run `make test`, which builds it once)", filepath.Base(name), err)
@@ -254,5 +254,5 @@ func unschedulable(pod *corev1.Pod) bool {
 // eventually polls until the condition holds.
 func eventually(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	processtest.Eventually(t.Context(), t, patience, what, condition)
+	lab.Eventually(t.Context(), t, patience, what, condition)
 }

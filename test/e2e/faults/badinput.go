@@ -30,22 +30,22 @@ const (
 
 // badInput sends each class of bad input 200 times to a replica that takes part in the
 // stream.
-func badInput(ctx context.Context, l *lab, _ int, out *result) error {
+func badInput(ctx context.Context, c *cluster, _ int, out *result) error {
 	times := 200
-	if l.settings.short {
+	if c.settings.short {
 		times = 10
 	}
 	classes, err := badClasses()
 	if err != nil {
 		return err
 	}
-	live, err := l.deploy(ctx, 2, "--private-paths=false") // the attacker knows the path
+	live, err := c.deploy(ctx, 2, "--private-paths=false") // the attacker knows the path
 	if err != nil {
 		return err
 	}
-	stopWatching := l.watchReadiness(ctx, live)
+	stopWatching := c.watchReadiness(ctx, live)
 	defer stopWatching()
-	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	s, err := c.startStream(ctx, "pod", typicalPodDefaults)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func badInput(ctx context.Context, l *lab, _ int, out *result) error {
 	out.notef("%d classes × %d; %.0f panics; memory %.0f MiB, at most %.0f, at the end %.0f; goroutines %.0f, at the end %.0f",
 		len(classes), times, panics, memory/(1<<20), peak/(1<<20), memoryAfter/(1<<20), goroutines, goroutinesAfter)
 	stopWatching()
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }
 
 // try sends the input so many times, and returns what was wrong first.

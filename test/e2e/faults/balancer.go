@@ -37,7 +37,7 @@ type haproxy struct {
 // haproxySlots are more than there are endpoints at one time.
 const haproxySlots = 16
 
-func (l *lab) startHAProxy(ctx context.Context) (*haproxy, error) {
+func (c *cluster) startHAProxy(ctx context.Context) (*haproxy, error) {
 	binary, err := exec.LookPath("haproxy")
 	if err != nil {
 		binary, err = exec.LookPath("/usr/sbin/haproxy")
@@ -45,7 +45,7 @@ func (l *lab) startHAProxy(ctx context.Context) (*haproxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: install the haproxy of the distribution, for example apt-get install haproxy", err)
 	}
-	h := &haproxy{socket: l.dir + "/haproxy.sock", slots: make([]string, haproxySlots)}
+	h := &haproxy{socket: c.dir + "/haproxy.sock", slots: make([]string, haproxySlots)}
 	var config strings.Builder
 	// No health checks: the harness says who is ready. No option redispatch: a connection
 	// that was given to a replica is not given to another one.
@@ -55,11 +55,11 @@ func (l *lab) startHAProxy(ctx context.Context) (*haproxy, error) {
 	for i := range h.slots {
 		fmt.Fprintf(&config, " server s%d 127.0.0.1:%d disabled\n", i, webhookPort)
 	}
-	file := l.dir + "/haproxy.cfg"
+	file := c.dir + "/haproxy.cfg"
 	if err := writeFile(file, config.String()); err != nil {
 		return nil, err
 	}
-	if h.process, err = startProcess(l.dir, "haproxy", binary, "-db", "-f", file); err != nil {
+	if h.process, err = startProcess(c.dir, "haproxy", binary, "-db", "-f", file); err != nil {
 		return nil, err
 	}
 	return h, await(ctx, 10*time.Second, "haproxy", func(context.Context) error {
@@ -210,30 +210,30 @@ func (f *forwarder) close() {
 // behindHAProxy is a rolling restart behind haproxy, which stands for kube-proxy: the
 // API server knows one address, and its idle connections lead to replicas whose
 // endpoint is gone.
-func behindHAProxy(ctx context.Context, l *lab, rounds int, out *result) error {
-	h, err := l.startHAProxy(ctx)
+func behindHAProxy(ctx context.Context, c *cluster, rounds int, out *result) error {
+	h, err := c.startHAProxy(ctx)
 	if err != nil {
 		return err
 	}
 	defer h.close()
-	if err := l.cp.setRouting(ctx, false); err != nil {
+	if err := c.cp.setRouting(ctx, false); err != nil {
 		return err
 	}
-	l.balancer = h
-	defer func() { l.balancer = nil }()
-	return errors.Join(rollingRestart(ctx, l, rounds, out), l.cp.setRouting(ctx, true))
+	c.balancer = h
+	defer func() { c.balancer = nil }()
+	return errors.Join(rollingRestart(ctx, c, rounds, out), c.cp.setRouting(ctx, true))
 }
 
 // behindURL is a rolling restart of replicas that are registered by a loopback URL, with
 // a balancer behind it: there is one address, and no Service.
-func behindURL(ctx context.Context, l *lab, rounds int, out *result) error {
+func behindURL(ctx context.Context, c *cluster, rounds int, out *result) error {
 	const address = "127.0.0.1:7443"
 	f, err := startForwarder(address)
 	if err != nil {
 		return err
 	}
 	defer f.close()
-	l.balancer, l.url = f, "https://"+address
-	defer func() { l.balancer, l.url = nil, "" }()
-	return rollingRestart(ctx, l, rounds, out)
+	c.balancer, c.url = f, "https://"+address
+	defer func() { c.balancer, c.url = nil, "" }()
+	return rollingRestart(ctx, c, rounds, out)
 }

@@ -18,7 +18,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	testlab "github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // newConnections opens connections to replicas all the time, as the API server does
@@ -36,12 +36,12 @@ type newConnections struct {
 	done   sync.WaitGroup
 }
 
-func (l *lab) openConnections(ctx context.Context, replicas []*replica) *newConnections {
+func (c *cluster) openConnections(ctx context.Context, replicas []*replica) *newConnections {
 	n := &newConnections{leaves: map[string]int{}, last: map[string]string{}}
 	ctx, n.cancel = context.WithCancel(ctx)
 	n.done.Go(func() {
 		for {
-			n.readBundle(ctx, l)
+			n.readBundle(ctx, c)
 			if !sleep(ctx, 50*time.Millisecond) {
 				return
 			}
@@ -57,8 +57,8 @@ func (l *lab) openConnections(ctx context.Context, replicas []*replica) *newConn
 	return n
 }
 
-func (n *newConnections) readBundle(ctx context.Context, l *lab) {
-	configuration, err := l.clients.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, configurationName, metav1.GetOptions{})
+func (n *newConnections) readBundle(ctx context.Context, c *cluster) {
+	configuration, err := c.clients.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, configurationName, metav1.GetOptions{})
 	if err != nil || len(configuration.Webhooks) == 0 {
 		return // another time
 	}
@@ -128,20 +128,20 @@ func (n *newConnections) stop(out *result) {
 const leafLifetime = 5 * time.Second
 
 // leafRotation lets five replicas renew their certificates until so many were seen.
-func leafRotation(ctx context.Context, l *lab, rounds int, out *result) error {
+func leafRotation(ctx context.Context, c *cluster, rounds int, out *result) error {
 	replicas := 5
-	if l.settings.short {
+	if c.settings.short {
 		replicas = 3
 	}
-	live, err := l.deploy(ctx, replicas, testlab.Set("certificate.lifetime", leafLifetime.String()))
+	live, err := c.deploy(ctx, replicas, lab.Set("certificate.lifetime", leafLifetime.String()))
 	if err != nil {
 		return err
 	}
-	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	s, err := c.startStream(ctx, "pod", typicalPodDefaults)
 	if err != nil {
 		return err
 	}
-	connections := l.openConnections(ctx, live)
+	connections := c.openConnections(ctx, live)
 	limit := time.Duration(rounds/replicas+5) * leafLifetime
 	err = await(ctx, limit, "certificates to be renewed", func(context.Context) error {
 		if n := connections.rotations(); n < rounds {
@@ -155,32 +155,32 @@ func leafRotation(ctx context.Context, l *lab, rounds int, out *result) error {
 	out.Rounds = connections.rotations()
 	connections.stop(out)
 	out.requireNothingLost(s.stop(ctx, out))
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }
 
 // authorityRotation replaces the authority of three replicas, with the command that is
 // there for it.
-func authorityRotation(ctx context.Context, l *lab, rounds int, out *result) error {
+func authorityRotation(ctx context.Context, c *cluster, rounds int, out *result) error {
 	propagation := 5 * time.Second
-	if l.settings.short {
+	if c.settings.short {
 		propagation = 2 * time.Second
 	}
-	live, err := l.deploy(ctx, 3, testlab.Set("certificate.caPropagation", propagation.String()))
+	live, err := c.deploy(ctx, 3, lab.Set("certificate.caPropagation", propagation.String()))
 	if err != nil {
 		return err
 	}
-	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	s, err := c.startStream(ctx, "pod", typicalPodDefaults)
 	if err != nil {
 		return err
 	}
-	if err := l.awaitLeader(ctx); err != nil {
+	if err := c.awaitLeader(ctx); err != nil {
 		return err
 	}
-	connections := l.openConnections(ctx, live)
+	connections := c.openConnections(ctx, live)
 	var slowest time.Duration
 	for range rounds {
 		began := time.Now()
-		if err := l.rotate(ctx); err != nil {
+		if err := c.rotate(ctx); err != nil {
 			return err
 		}
 		slowest = max(slowest, time.Since(began))
@@ -188,12 +188,12 @@ func authorityRotation(ctx context.Context, l *lab, rounds int, out *result) err
 	connections.stop(out)
 	out.requireNothingLost(s.stop(ctx, out))
 	out.notef("caPropagation %s; at most %.0f s for a rotation", propagation, slowest.Seconds())
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }
 
 // rotate asks for a rotation and waits until it is done.
-func (l *lab) rotate(ctx context.Context) error {
-	command := exec.CommandContext(ctx, l.settings.binary, "certificates", "rotate", "--kubeconfig", l.cp.kubeconfig,
+func (c *cluster) rotate(ctx context.Context) error {
+	command := exec.CommandContext(ctx, c.settings.binary, "certificates", "rotate", "--kubeconfig", c.cp.kubeconfig,
 		"--authority-secret", serviceNamespace+"/"+authoritySecret, "--wait", "--timeout", "2m")
 	command.Env = os.Environ()
 	if out, err := command.CombinedOutput(); err != nil {

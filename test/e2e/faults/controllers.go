@@ -16,29 +16,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	testlab "github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
 // conflicting has thousands of PodDefaults that all disagree with each other, and replicas
 // with the memory of the container. The leader has to say so in the status of each; it is
 // killed in each round, and the next one begins anew.
-func conflicting(ctx context.Context, l *lab, rounds int, out *result) error {
+func conflicting(ctx context.Context, c *cluster, rounds int, out *result) error {
 	many := 10_000
-	if l.settings.short {
+	if c.settings.short {
 		many = 1_000
 	}
 	began := time.Now()
-	if err := l.createConflicting(ctx, many); err != nil {
+	if err := c.createConflicting(ctx, many); err != nil {
 		return err
 	}
-	l.progress.sayf("  %d PodDefaults after %s", many, time.Since(began).Round(time.Second))
+	c.progress.sayf("  %d PodDefaults after %s", many, time.Since(began).Round(time.Second))
 	for round := range rounds {
 		began := time.Now()
 		live := make([]*replica, 2)
 		for i := range live {
 			var err error
-			if live[i], err = l.startLimited(); err != nil {
+			if live[i], err = c.startLimited(); err != nil {
 				return err
 			}
 		}
@@ -46,14 +46,14 @@ func conflicting(ctx context.Context, l *lab, rounds int, out *result) error {
 			if err := r.awaitReady(ctx); err != nil {
 				return err
 			}
-			if err := l.addEndpoint(ctx, r); err != nil {
+			if err := c.addEndpoint(ctx, r); err != nil {
 				return err
 			}
 		}
-		if err := l.awaitInjection(ctx); err != nil {
+		if err := c.awaitInjection(ctx); err != nil {
 			return err
 		}
-		s, err := l.startStream(ctx, fmt.Sprintf("pod-%d", round), typicalPodDefaults)
+		s, err := c.startStream(ctx, fmt.Sprintf("pod-%d", round), typicalPodDefaults)
 		if err != nil {
 			return err
 		}
@@ -68,10 +68,10 @@ func conflicting(ctx context.Context, l *lab, rounds int, out *result) error {
 		for _, r := range live {
 			r.checkMemory(out, memoryLimit)
 		}
-		if err := l.withdraw(ctx, live); err != nil {
+		if err := c.withdraw(ctx, live); err != nil {
 			return err
 		}
-		if err := l.dropLeases(ctx); err != nil {
+		if err := c.dropLeases(ctx); err != nil {
 			return err
 		}
 	}
@@ -80,18 +80,18 @@ func conflicting(ctx context.Context, l *lab, rounds int, out *result) error {
 
 // createConflicting makes PodDefaults that set the same three variables, each in its own way
 // and for pods of its own.
-func (l *lab) createConflicting(ctx context.Context, many int) error {
+func (c *cluster) createConflicting(ctx context.Context, many int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
 	for i := range many {
 		group.Go(func() error {
 			name := fmt.Sprintf("conflicting-%05d", i)
-			pd := &v1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name}}
+			pd := &v1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}}
 			pd.Spec.Selector.MatchLabels = map[string]string{name: "true"}
 			for _, variable := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
 				pd.Spec.Env = append(pd.Spec.Env, corev1.EnvVar{Name: variable, Value: name})
 			}
-			return l.objects.Create(ctx, pd)
+			return c.objects.Create(ctx, pd)
 		})
 	}
 	return group.Wait()
@@ -123,8 +123,8 @@ func awaitOne(ctx context.Context, patience time.Duration, live []*replica, metr
 // leaderGone kills the leader right before a PodDefault is deleted, and another one selects
 // other pods than before. The policy knows of neither until there is another leader; pods
 // that they have selected must be created all the same.
-func leaderGone(ctx context.Context, l *lab, rounds int, out *result) error {
-	live, err := l.deploy(ctx, 3, testlab.Set("webhooks.poddefault.guard", "Backstop"))
+func leaderGone(ctx context.Context, c *cluster, rounds int, out *result) error {
+	live, err := c.deploy(ctx, 3, lab.Set("webhooks.poddefault.guard", "Backstop"))
 	if err != nil {
 		return err
 	}
@@ -135,14 +135,14 @@ func leaderGone(ctx context.Context, l *lab, rounds int, out *result) error {
 		names := []string{fmt.Sprintf("deleted-%d", round), fmt.Sprintf("changed-%d", round)}
 		objects := make([]*v1alpha1.PodDefault, len(names))
 		for i, name := range names {
-			objects[i] = &v1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name}}
+			objects[i] = &v1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}}
 			objects[i].Spec.Selector.MatchLabels = map[string]string{"gone": name}
 			objects[i].Spec.Env = []corev1.EnvVar{{Name: "GONE", Value: name}}
-			if err := l.objects.Create(ctx, objects[i]); err != nil {
+			if err := c.objects.Create(ctx, objects[i]); err != nil {
 				return err
 			}
 		}
-		if err := l.awaitIndexed(ctx, typicalPodDefaults+len(names)+round); err != nil {
+		if err := c.awaitIndexed(ctx, typicalPodDefaults+len(names)+round); err != nil {
 			return err
 		}
 		leader, err := leaderOf(ctx, live)
@@ -150,34 +150,34 @@ func leaderGone(ctx context.Context, l *lab, rounds int, out *result) error {
 			return err
 		}
 		leader.kill()
-		removed, err := l.removeEndpoint(ctx, leader)
+		removed, err := c.removeEndpoint(ctx, leader)
 		if err != nil {
 			return err
 		}
-		if err := l.objects.Delete(ctx, objects[0]); err != nil {
+		if err := c.objects.Delete(ctx, objects[0]); err != nil {
 			return err
 		}
 		objects[1].Spec.Selector.MatchLabels["gone"] = "other"
-		if err := l.objects.Update(ctx, objects[1]); err != nil {
+		if err := c.objects.Update(ctx, objects[1]); err != nil {
 			return err
 		}
 		if !sleep(ctx, time.Until(removed.Add(propagation))) {
 			return ctx.Err()
 		}
-		if err := l.createSelected(ctx, names, out); err != nil {
+		if err := c.createSelected(ctx, names, out); err != nil {
 			return err
 		}
 		live = slices.DeleteFunc(live, func(r *replica) bool { return r == leader })
-		next, err := l.startReady(ctx, testlab.Set("webhooks.poddefault.guard", "Backstop"))
+		next, err := c.startReady(ctx, lab.Set("webhooks.poddefault.guard", "Backstop"))
 		if err != nil {
 			return err
 		}
-		if err := l.addEndpoint(ctx, next); err != nil {
+		if err := c.addEndpoint(ctx, next); err != nil {
 			return err
 		}
 		live = append(live, next)
 	}
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }
 
 // leaderOf is the replica that writes the indexes.
@@ -199,9 +199,9 @@ func leaderOf(ctx context.Context, live []*replica) (leader *replica, err error)
 }
 
 // awaitIndexed returns when the index of the row's namespace lists so many objects.
-func (l *lab) awaitIndexed(ctx context.Context, objects int) error {
+func (c *cluster) awaitIndexed(ctx context.Context, objects int) error {
 	return await(ctx, time.Minute, "the index", func(ctx context.Context) error {
-		index, err := l.clients.CoreV1().PodTemplates(l.namespace).Get(ctx, backstop.TemplateName, metav1.GetOptions{})
+		index, err := c.clients.CoreV1().PodTemplates(c.namespace).Get(ctx, backstop.TemplateName, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (l *lab) awaitIndexed(ctx context.Context, objects int) error {
 
 // createSelected creates pods that the PodDefaults have selected, in dry runs, for longer
 // than it takes until another replica leads.
-func (l *lab) createSelected(ctx context.Context, names []string, out *result) error {
+func (c *cluster) createSelected(ctx context.Context, names []string, out *result) error {
 	const lasts, interval = 20 * time.Second, 50 * time.Millisecond
 	var failures []attempt
 	began := time.Now()
@@ -223,7 +223,7 @@ func (l *lab) createSelected(ctx context.Context, names []string, out *result) e
 		pod := newPod(fmt.Sprintf("gone-%d-%d", began.UnixNano(), n), n, typicalPodDefaults)
 		pod.Labels["gone"] = names[n%len(names)]
 		start := time.Now()
-		_, err := l.clients.CoreV1().Pods(l.namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := c.clients.CoreV1().Pods(c.namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
 			failures = append(failures, attempt{start, time.Now(), err})
 		}

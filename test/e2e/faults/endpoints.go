@@ -24,12 +24,12 @@ const (
 )
 
 // addEndpoint makes a replica an endpoint of the Service, ready as it may be.
-func (l *lab) addEndpoint(ctx context.Context, r *replica) error {
-	if l.balancer != nil {
-		return l.balancer.add(r)
+func (c *cluster) addEndpoint(ctx context.Context, r *replica) error {
+	if c.balancer != nil {
+		return c.balancer.add(r)
 	}
-	return l.persist(ctx, "adding an endpoint", func(ctx context.Context) error {
-		_, err := l.clients.DiscoveryV1().EndpointSlices(serviceNamespace).Create(ctx, endpointSlice(r, true), metav1.CreateOptions{})
+	return c.persist(ctx, "adding an endpoint", func(ctx context.Context) error {
+		_, err := c.clients.DiscoveryV1().EndpointSlices(serviceNamespace).Create(ctx, endpointSlice(r, true), metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
@@ -38,12 +38,12 @@ func (l *lab) addEndpoint(ctx context.Context, r *replica) error {
 }
 
 // removeEndpoint ends that, and returns the time at which the API had taken note.
-func (l *lab) removeEndpoint(ctx context.Context, r *replica) (time.Time, error) {
-	if l.balancer != nil {
-		return time.Now(), l.balancer.remove(r)
+func (c *cluster) removeEndpoint(ctx context.Context, r *replica) (time.Time, error) {
+	if c.balancer != nil {
+		return time.Now(), c.balancer.remove(r)
 	}
-	err := l.persist(ctx, "removing an endpoint", func(ctx context.Context) error {
-		err := l.clients.DiscoveryV1().EndpointSlices(serviceNamespace).Delete(ctx, r.name, metav1.DeleteOptions{})
+	err := c.persist(ctx, "removing an endpoint", func(ctx context.Context) error {
+		err := c.clients.DiscoveryV1().EndpointSlices(serviceNamespace).Delete(ctx, r.name, metav1.DeleteOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -53,9 +53,9 @@ func (l *lab) removeEndpoint(ctx context.Context, r *replica) (time.Time, error)
 }
 
 // setEndpointReady changes what the API server is told of a replica.
-func (l *lab) setEndpointReady(ctx context.Context, r *replica, ready bool) error {
-	return l.persist(ctx, "updating an endpoint", func(ctx context.Context) error {
-		_, err := l.clients.DiscoveryV1().EndpointSlices(serviceNamespace).Update(ctx, endpointSlice(r, ready), metav1.UpdateOptions{})
+func (c *cluster) setEndpointReady(ctx context.Context, r *replica, ready bool) error {
+	return c.persist(ctx, "updating an endpoint", func(ctx context.Context) error {
+		_, err := c.clients.DiscoveryV1().EndpointSlices(serviceNamespace).Update(ctx, endpointSlice(r, ready), metav1.UpdateOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil // it was removed meanwhile
 		}
@@ -64,7 +64,7 @@ func (l *lab) setEndpointReady(ctx context.Context, r *replica, ready bool) erro
 }
 
 // persist repeats what fails, as controllers do: the API server may be what is broken.
-func (l *lab) persist(ctx context.Context, what string, do func(context.Context) error) error {
+func (c *cluster) persist(ctx context.Context, what string, do func(context.Context) error) error {
 	return await(ctx, time.Minute, what, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -86,7 +86,7 @@ func endpointSlice(r *replica, ready bool) *discoveryv1.EndpointSlice {
 
 // watchReadiness keeps the endpoints of replicas from their /readyz, as the kubelet
 // and the endpoints controller do, until the returned func is called.
-func (l *lab) watchReadiness(ctx context.Context, replicas []*replica) (stop func()) {
+func (c *cluster) watchReadiness(ctx context.Context, replicas []*replica) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	for _, r := range replicas {
@@ -103,9 +103,9 @@ func (l *lab) watchReadiness(ctx context.Context, replicas []*replica) (stop fun
 					failures++
 				}
 				if now := failures < probeFailures; now != ready {
-					l.progress.sayf("  %s: ready is %t (%v)", r.name, now, err)
-					if err := l.setEndpointReady(ctx, r, now); err != nil {
-						l.progress.sayf("  %v", err)
+					c.progress.sayf("  %s: ready is %t (%v)", r.name, now, err)
+					if err := c.setEndpointReady(ctx, r, now); err != nil {
+						c.progress.sayf("  %v", err)
 						continue
 					}
 					ready = now
@@ -118,10 +118,10 @@ func (l *lab) watchReadiness(ctx context.Context, replicas []*replica) (stop fun
 
 // deploy starts n replicas and returns when each is ready and an endpoint, and the
 // API server calls them.
-func (l *lab) deploy(ctx context.Context, n int, args ...string) ([]*replica, error) {
+func (c *cluster) deploy(ctx context.Context, n int, args ...string) ([]*replica, error) {
 	var all []*replica
 	for range n {
-		r, err := l.startReplica(args...)
+		r, err := c.startReplica(args...)
 		if err != nil {
 			return all, err
 		}
@@ -131,17 +131,17 @@ func (l *lab) deploy(ctx context.Context, n int, args ...string) ([]*replica, er
 		if err := r.awaitReady(ctx); err != nil {
 			return all, err
 		}
-		if err := l.addEndpoint(ctx, r); err != nil {
+		if err := c.addEndpoint(ctx, r); err != nil {
 			return all, err
 		}
 	}
-	return all, l.awaitInjection(ctx)
+	return all, c.awaitInjection(ctx)
 }
 
 // withdraw ends replicas without a word, endpoints first.
-func (l *lab) withdraw(ctx context.Context, replicas []*replica) error {
+func (c *cluster) withdraw(ctx context.Context, replicas []*replica) error {
 	for _, r := range replicas {
-		if _, err := l.removeEndpoint(ctx, r); err != nil {
+		if _, err := c.removeEndpoint(ctx, r); err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
 		r.kill()

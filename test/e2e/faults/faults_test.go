@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/internal/processtest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // TestMain lets this binary run itself in the enclosure, as the command does.
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 // TestShort is the short run, whole.
 func TestShort(t *testing.T) {
 	var table strings.Builder
-	if status := mainOutside([]string{"-short", "-sallyport", processtest.Command(t, "cmd/sallyport")}, &table, os.Stderr); status != 0 {
+	if status := mainOutside([]string{"-short", "-sallyport", lab.Command(t, "cmd/sallyport")}, &table, os.Stderr); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 	t.Logf("\n%s", table.String())

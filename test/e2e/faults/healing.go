@@ -25,23 +25,23 @@ const healingLimit = 5 * time.Second
 // as a person would who errs. Whoever insists, by doing so again within a minute, is
 // answered more and more slowly; so each round has replicas of its own, that know
 // nothing of the round before.
-func healing(ctx context.Context, l *lab, rounds int, out *result) error {
-	live, err := l.deploy(ctx, 2)
+func healing(ctx context.Context, c *cluster, rounds int, out *result) error {
+	live, err := c.deploy(ctx, 2)
 	if err != nil {
 		return err
 	}
-	if err := l.awaitLeader(ctx); err != nil {
+	if err := c.awaitLeader(ctx); err != nil {
 		return err
 	}
-	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	s, err := c.startStream(ctx, "pod", typicalPodDefaults)
 	if err != nil {
 		return err
 	}
-	foreign, err := os.ReadFile(l.cp.config.CAFile)
+	foreign, err := os.ReadFile(c.cp.config.CAFile)
 	if err != nil {
 		return err
 	}
-	configurations := l.clients.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	configurations := c.clients.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	var periods []period
 	var slowest time.Duration
 	expected := 0 // un-injected, while there was no configuration
@@ -90,7 +90,7 @@ func healing(ctx context.Context, l *lab, rounds int, out *result) error {
 		} else if n > 0 {
 			out.problemf("round %d: %d pods were stored un-injected because of a wrong caBundle", round, n)
 		}
-		if live, err = l.supersede(ctx, live); err != nil {
+		if live, err = c.supersede(ctx, live); err != nil {
 			return err
 		}
 	}
@@ -100,25 +100,25 @@ func healing(ctx context.Context, l *lab, rounds int, out *result) error {
 		out.problemf("%d pods were stored un-injected, %d of them while there was no configuration", out.Uninjected, expected)
 	}
 	out.notef("right again at the latest after %.2f s; un-injected only while there was no configuration", slowest.Seconds())
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }
 
 // supersede puts others in the place of replicas, which are killed without a word once
 // nobody calls them; one of the others leads.
-func (l *lab) supersede(ctx context.Context, old []*replica) ([]*replica, error) {
+func (c *cluster) supersede(ctx context.Context, old []*replica) ([]*replica, error) {
 	var live []*replica
 	for range old {
-		r, err := l.startReady(ctx)
+		r, err := c.startReady(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err := l.addEndpoint(ctx, r); err != nil {
+		if err := c.addEndpoint(ctx, r); err != nil {
 			return nil, err
 		}
 		live = append(live, r)
 	}
 	for _, r := range old {
-		if _, err := l.removeEndpoint(ctx, r); err != nil {
+		if _, err := c.removeEndpoint(ctx, r); err != nil {
 			return nil, err
 		}
 	}
@@ -128,10 +128,10 @@ func (l *lab) supersede(ctx context.Context, old []*replica) ([]*replica, error)
 	for _, r := range old {
 		r.kill()
 	}
-	if err := l.dropLeases(ctx); err != nil {
+	if err := c.dropLeases(ctx); err != nil {
 		return nil, err
 	}
-	return live, l.awaitLeader(ctx)
+	return live, c.awaitLeader(ctx)
 }
 
 // sameWebhooks compares what was with what is.

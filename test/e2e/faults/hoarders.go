@@ -20,16 +20,16 @@ const hoarderAddress = "10.244.250.1"
 const livenessLasts = 10
 
 // hoarding is how long callers hold what they can get.
-func (l *lab) hoarding() time.Duration {
-	if l.settings.short {
+func (c *cluster) hoarding() time.Duration {
+	if c.settings.short {
 		return 4 * time.Second
 	}
 	return 30 * time.Second
 }
 
 // deployLimited is deploy of one replica with the memory that the container has.
-func (l *lab) deployLimited(ctx context.Context) ([]*replica, error) {
-	r, err := l.startLimited("--private-paths=false") // who knows them not gets no further than to a 404
+func (c *cluster) deployLimited(ctx context.Context) ([]*replica, error) {
+	r, err := c.startLimited("--private-paths=false") // who knows them not gets no further than to a 404
 	if err != nil {
 		return nil, err
 	}
@@ -37,57 +37,57 @@ func (l *lab) deployLimited(ctx context.Context) ([]*replica, error) {
 	if err := r.awaitReady(ctx); err != nil {
 		return live, err
 	}
-	if err := l.addEndpoint(ctx, r); err != nil {
+	if err := c.addEndpoint(ctx, r); err != nil {
 		return live, err
 	}
-	return live, l.awaitInjection(ctx)
+	return live, c.awaitInjection(ctx)
 }
 
 // slowBodies announces bodies of 8 MiB, sends most of each, and then nothing. Whenever one
 // is cut, another takes its place.
-func slowBodies(ctx context.Context, l *lab, _ int, out *result) error {
+func slowBodies(ctx context.Context, c *cluster, _ int, out *result) error {
 	const callers, announced, sent = 16, 8 << 20, 5 << 20
-	live, err := l.deployLimited(ctx)
+	live, err := c.deployLimited(ctx)
 	if err != nil {
 		return err
 	}
-	stopWatching := l.watchReadiness(ctx, live)
+	stopWatching := c.watchReadiness(ctx, live)
 	defer stopWatching()
-	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	s, err := c.startStream(ctx, "pod", typicalPodDefaults)
 	if err != nil {
 		return err
 	}
 	body := make([]byte, sent)
 	begin := fmt.Sprintf("POST /apply-poddefault?timeout=10s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", announced)
-	h := l.hoard(ctx, callers, 500*time.Millisecond, func(int) holding {
+	h := c.hoard(ctx, callers, 500*time.Millisecond, func(int) holding {
 		return holding{from: hoarderAddress, address: fmt.Sprintf("%s:%d", live[0].address, webhookPort), secure: true, begin: append([]byte(begin), body...)}
 	})
-	sleep(ctx, l.hoarding())
+	sleep(ctx, c.hoarding())
 	h.stop()
 	out.requireNothingLost(s.stop(ctx, out))
 	live[0].checkMemory(out, memoryLimit)
 	out.notef("%d bodies were cut", h.closed.Load())
 	stopWatching()
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }
 
 // connections opens more of them to both ports than fit into memory: first to that of
 // metrics, then to that of webhooks, with bodies that trickle.
-func connections(ctx context.Context, l *lab, _ int, out *result) error {
+func connections(ctx context.Context, c *cluster, _ int, out *result) error {
 	plain, trickling := 12_000, 4_090
-	if l.settings.short {
+	if c.settings.short {
 		plain, trickling = 2_000, 500
 	}
 	if err := raiseFileLimit(uint64(plain) + 4096); err != nil {
 		return err
 	}
-	live, err := l.deployLimited(ctx)
+	live, err := c.deployLimited(ctx)
 	if err != nil {
 		return err
 	}
-	stopWatching := l.watchReadiness(ctx, live)
+	stopWatching := c.watchReadiness(ctx, live)
 	defer stopWatching()
-	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	s, err := c.startStream(ctx, "pod", typicalPodDefaults)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func connections(ctx context.Context, l *lab, _ int, out *result) error {
 		if port == webhookPort {
 			callers = trickling
 		}
-		h := l.hoard(ctx, callers, 5*time.Second, func(i int) holding {
+		h := c.hoard(ctx, callers, 5*time.Second, func(i int) holding {
 			if port == webhookPort {
 				return holding{from: hoarderAddress, address: fmt.Sprintf("%s:%d", live[0].address, port), secure: true, trickle: `{"kind":"AdmissionReview"`,
 					begin: []byte("POST /apply-poddefault?timeout=10s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 8000000\r\n\r\n")}
@@ -122,7 +122,7 @@ func connections(ctx context.Context, l *lab, _ int, out *result) error {
 			says := []string{"", "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", "GET /metrics HTTP/1.1\r\n", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"}[i%4]
 			return holding{from: hoarderAddress, address: fmt.Sprintf("%s:%d", live[0].address, port), begin: []byte(says)}
 		})
-		sleep(ctx, l.hoarding())
+		sleep(ctx, c.hoarding())
 		h.stop()
 		out.notef("port %d: %d callers, the server closed %d connections", port, callers, h.closed.Load())
 	}
@@ -135,7 +135,7 @@ func connections(ctx context.Context, l *lab, _ int, out *result) error {
 		out.problemf("%d probes failed in a row: the kubelet would have killed the server", most)
 	}
 	stopWatching()
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }
 
 // A hoarder holds connections until it is stopped.
@@ -146,7 +146,7 @@ type hoarder struct {
 }
 
 // hoard has so many callers hold a connection each; who loses one opens another after a pause.
-func (l *lab) hoard(ctx context.Context, callers int, pause time.Duration, of func(int) holding) *hoarder {
+func (c *cluster) hoard(ctx context.Context, callers int, pause time.Duration, of func(int) holding) *hoarder {
 	h := &hoarder{}
 	ctx, h.cancel = context.WithCancel(ctx)
 	for i := range callers {

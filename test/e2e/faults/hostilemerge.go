@@ -103,33 +103,33 @@ func nodeTerms(n int, key string) *corev1.Affinity {
 // hostileMerge has callers send inputs whose merge would take all memory: strangers straight
 // to the port, and tenants to the API server. Pods are created in another namespace
 // meanwhile.
-func hostileMerge(ctx context.Context, l *lab, _ int, out *result) error {
+func hostileMerge(ctx context.Context, c *cluster, _ int, out *result) error {
 	strangers, length := 4, 30*time.Second
-	if l.settings.short {
+	if c.settings.short {
 		strangers, length = 2, 5*time.Second
 	}
 	inputs, err := hostileInputs()
 	if err != nil {
 		return err
 	}
-	hostile := l.namespace + "-tenant"
-	if err := l.createNamespace(ctx, hostile); err != nil {
+	hostile := c.namespace + "-tenant"
+	if err := c.createNamespace(ctx, hostile); err != nil {
 		return err
 	}
 	for _, input := range inputs {
 		pd := &v1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: hostile, Name: input.name}, Spec: input.spec}
 		pd.Spec.Selector.MatchLabels = map[string]string{hostileKey: input.name}
-		if err := l.objects.Create(ctx, pd); err != nil {
+		if err := c.objects.Create(ctx, pd); err != nil {
 			return err
 		}
 	}
-	live, err := l.deployLimited(ctx)
+	live, err := c.deployLimited(ctx)
 	if err != nil {
 		return err
 	}
-	stopWatching := l.watchReadiness(ctx, live)
+	stopWatching := c.watchReadiness(ctx, live)
 	defer stopWatching()
-	s, err := l.startStreamAt(ctx, "pod", typicalPodDefaults, quietRate)
+	s, err := c.startStreamAt(ctx, "pod", typicalPodDefaults, quietRate)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func hostileMerge(ctx context.Context, l *lab, _ int, out *result) error {
 		}
 		group.Go(func() {
 			for attack.Err() == nil {
-				answers.add(attack, input, "tenant", func(ctx context.Context) (answer, error) { return l.createRaw(ctx, hostile, input.pod) })
+				answers.add(attack, input, "tenant", func(ctx context.Context) (answer, error) { return c.createRaw(ctx, hostile, input.pod) })
 			}
 		})
 	}
@@ -169,17 +169,17 @@ func hostileMerge(ctx context.Context, l *lab, _ int, out *result) error {
 		answers.judge(input, out)
 	}
 	out.notef("p99 of creates in the other namespace %s", percentile99(others.took).Round(time.Millisecond))
-	if err := l.checkHostileStored(ctx, hostile, inputs, out); err != nil {
+	if err := c.checkHostileStored(ctx, hostile, inputs, out); err != nil {
 		return err
 	}
 	stopWatching()
-	if err := l.clients.CoreV1().Pods(hostile).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
+	if err := c.clients.CoreV1().Pods(hostile).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
 		return err
 	}
-	if err := l.objects.DeleteAllOf(ctx, &v1alpha1.PodDefault{}, client.InNamespace(hostile)); err != nil {
+	if err := c.objects.DeleteAllOf(ctx, &v1alpha1.PodDefault{}, client.InNamespace(hostile)); err != nil {
 		return err
 	}
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }
 
 // review is the input as the API server would send it, less what it defaults.
@@ -191,9 +191,9 @@ func (input hostileInput) review(namespace string) ([]byte, error) {
 
 // checkHostileStored looks at each hostile pod that was stored: only such may be whose
 // PodDefault can never work, of which their creators were warned.
-func (l *lab) checkHostileStored(ctx context.Context, namespace string, inputs []hostileInput, out *result) error {
+func (c *cluster) checkHostileStored(ctx context.Context, namespace string, inputs []hostileInput, out *result) error {
 	for _, input := range inputs {
-		stored, err := l.clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: hostileKey + "=" + input.name})
+		stored, err := c.clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: hostileKey + "=" + input.name})
 		switch {
 		case err != nil:
 			return err
@@ -250,8 +250,8 @@ func postReview(ctx context.Context, client *http.Client, url string, review []b
 }
 
 // createRaw creates a pod of that JSON.
-func (l *lab) createRaw(ctx context.Context, namespace string, pod []byte) (answer, error) {
-	result := l.clients.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").
+func (c *cluster) createRaw(ctx context.Context, namespace string, pod []byte) (answer, error) {
+	result := c.clients.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").
 		SetHeader("Content-Type", "application/json").Body(pod).MaxRetries(0).Do(ctx)
 	if err := result.Error(); err != nil {
 		text := err.Error()

@@ -46,12 +46,12 @@ func outside(failures []attempt, periods []period) []attempt {
 
 // killing kills one of three replicas. Its endpoint goes 1 s or 10 s later; then
 // another takes its place.
-func killing(ctx context.Context, l *lab, rounds int, out *result) error {
-	live, err := l.deploy(ctx, 3)
+func killing(ctx context.Context, c *cluster, rounds int, out *result) error {
+	live, err := c.deploy(ctx, 3)
 	if err != nil {
 		return err
 	}
-	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	s, err := c.startStream(ctx, "pod", typicalPodDefaults)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func killing(ctx context.Context, l *lab, rounds int, out *result) error {
 	for round := range rounds {
 		victim := live[round%len(live)]
 		after := time.Second
-		if round%2 == 1 && !l.settings.short {
+		if round%2 == 1 && !c.settings.short {
 			after = 10 * time.Second
 		}
 		killed := time.Now()
@@ -67,7 +67,7 @@ func killing(ctx context.Context, l *lab, rounds int, out *result) error {
 		if !sleep(ctx, after) {
 			return ctx.Err()
 		}
-		removed, err := l.removeEndpoint(ctx, victim)
+		removed, err := c.removeEndpoint(ctx, victim)
 		if err != nil {
 			return err
 		}
@@ -76,22 +76,22 @@ func killing(ctx context.Context, l *lab, rounds int, out *result) error {
 		if !sleep(ctx, 2*time.Second) {
 			return ctx.Err()
 		}
-		if live[round%len(live)], err = l.startReady(ctx); err != nil {
+		if live[round%len(live)], err = c.startReady(ctx); err != nil {
 			return err
 		}
-		if err := l.addEndpoint(ctx, live[round%len(live)]); err != nil {
+		if err := c.addEndpoint(ctx, live[round%len(live)]); err != nil {
 			return err
 		}
 	}
 	t := s.stop(ctx, out)
 	out.requireInjected(t)
 	out.requireNoFailure(outside(t.failures, periods), " that were neither in flight at a kill nor sent to the killed replica while it had an endpoint")
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }
 
 // pause is how long processes are stopped.
-func (l *lab) pause() time.Duration {
-	if l.settings.short {
+func (c *cluster) pause() time.Duration {
+	if c.settings.short {
 		return 6 * time.Second
 	}
 	return 10 * time.Second
@@ -99,14 +99,14 @@ func (l *lab) pause() time.Duration {
 
 // freezing stops one of three replicas for 10 s, and lets it go on. It keeps its
 // connections, accepts new ones, and answers nothing.
-func freezing(ctx context.Context, l *lab, rounds int, out *result) error {
-	live, err := l.deploy(ctx, 3)
+func freezing(ctx context.Context, c *cluster, rounds int, out *result) error {
+	live, err := c.deploy(ctx, 3)
 	if err != nil {
 		return err
 	}
-	stop := l.watchReadiness(ctx, live)
+	stop := c.watchReadiness(ctx, live)
 	defer stop()
-	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	s, err := c.startStream(ctx, "pod", typicalPodDefaults)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func freezing(ctx context.Context, l *lab, rounds int, out *result) error {
 		victim := live[round%len(live)]
 		from := time.Now()
 		victim.signal(syscall.SIGSTOP)
-		if !sleep(ctx, l.pause()) {
+		if !sleep(ctx, c.pause()) {
 			return ctx.Err()
 		}
 		victim.signal(syscall.SIGCONT)
@@ -128,5 +128,5 @@ func freezing(ctx context.Context, l *lab, rounds int, out *result) error {
 	out.requireInjected(t)
 	out.requireNoFailure(outside(t.failures, periods), fmt.Sprintf(" while no replica was stopped, nor %s after", recovery))
 	stop()
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }

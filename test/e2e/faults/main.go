@@ -193,18 +193,18 @@ func run(ctx context.Context, s settings, dir string, stdout, stderr io.Writer) 
 		return err
 	}
 	progress := newProgress(stderr)
-	lab, err := openLab(ctx, dir, s, progress)
+	cluster, err := openCluster(ctx, dir, s, progress)
 	if err != nil {
 		return err
 	}
-	defer lab.close()
+	defer cluster.close()
 	var report report
-	report.describe(lab)
+	report.describe(cluster)
 	for _, r := range chosen {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		report.Rows = append(report.Rows, lab.runRow(ctx, r))
+		report.Rows = append(report.Rows, cluster.runRow(ctx, r))
 	}
 	if s.asJSON {
 		err = report.writeJSON(stdout)

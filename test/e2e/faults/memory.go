@@ -18,8 +18,8 @@ const memoryLimit = 256 << 20
 // startLimited is startReplica with the memory that the container has: the kernel kills
 // what takes more, where there are rights to a cgroup. Elsewhere the runtime is told of
 // the limit, and [replica.checkMemory] measures.
-func (l *lab) startLimited(args ...string) (*replica, error) {
-	return l.startReplicaOf(build{binary: l.settings.binary, memory: memoryLimit}, args...)
+func (c *cluster) startLimited(args ...string) (*replica, error) {
+	return c.startReplicaOf(build{binary: c.settings.binary, memory: memoryLimit}, args...)
 }
 
 // A hierarchy of cgroups is a folder and, in each group, the files of the limits of

@@ -20,7 +20,7 @@ import (
 // An observer checks every pod that is stored, whatever its creator was told: it
 // follows a watch, from one resource version on, which goes on where it broke off.
 type observer struct {
-	l      *lab
+	c      *cluster
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
@@ -37,12 +37,12 @@ const (
 )
 
 // observe begins with the pods that are stored from now on.
-func (l *lab) observe(ctx context.Context) (*observer, error) {
-	list, err := l.clients.CoreV1().Pods(l.namespace).List(ctx, metav1.ListOptions{Limit: 1})
+func (c *cluster) observe(ctx context.Context) (*observer, error) {
+	list, err := c.clients.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return nil, err
 	}
-	o := &observer{l: l, version: list.ResourceVersion}
+	o := &observer{c: c, version: list.ResourceVersion}
 	ctx, o.cancel = context.WithCancel(ctx)
 	o.done.Go(func() {
 		for ctx.Err() == nil && !o.follow(ctx) {
@@ -54,7 +54,7 @@ func (l *lab) observe(ctx context.Context) (*observer, error) {
 
 // follow watches until the watch breaks off. It tells whether all is done.
 func (o *observer) follow(ctx context.Context) (done bool) {
-	w, err := o.l.clients.CoreV1().Pods(o.l.namespace).Watch(ctx, metav1.ListOptions{
+	w, err := o.c.clients.CoreV1().Pods(o.c.namespace).Watch(ctx, metav1.ListOptions{
 		ResourceVersion: o.version, AllowWatchBookmarks: true,
 	})
 	if err != nil {
@@ -114,8 +114,8 @@ func (o *observer) stop(ctx context.Context) (stored int, uninjected []string, e
 	last := newPod(fmt.Sprintf("last-%d", time.Now().UnixNano()), 0, 1)
 	last.Labels = map[string]string{lastKey: "true"}
 	last.Annotations = map[string]string{"poddefault.admission.kubeflow.org/exclude": "true"}
-	err = o.l.persist(ctx, "storing the last pod", func(ctx context.Context) error {
-		_, err := o.l.clients.CoreV1().Pods(o.l.namespace).Create(ctx, last, metav1.CreateOptions{})
+	err = o.c.persist(ctx, "storing the last pod", func(ctx context.Context) error {
+		_, err := o.c.clients.CoreV1().Pods(o.c.namespace).Create(ctx, last, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}

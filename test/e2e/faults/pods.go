@@ -74,14 +74,14 @@ func checkInjected(pod *corev1.Pod) error {
 }
 
 // createPodDefaults makes the first n PodDefaults of the row's namespace.
-func (l *lab) createPodDefaults(ctx context.Context, n int) error {
+func (c *cluster) createPodDefaults(ctx context.Context, n int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
 	for i := range n {
 		group.Go(func() error {
 			name := podDefaultName(i)
 			pd := &v1alpha1.PodDefault{
-				ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name},
+				ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name},
 				Spec: v1alpha1.PodDefaultSpec{
 					Selector: metav1.LabelSelector{MatchLabels: map[string]string{selectPrefix + name: "true"}},
 					Env:      []corev1.EnvVar{{Name: envName(name), Value: "1"}},
@@ -91,7 +91,7 @@ func (l *lab) createPodDefaults(ctx context.Context, n int) error {
 				pd.Spec.Volumes = []corev1.Volume{{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}}}
 				pd.Spec.VolumeMounts = []corev1.VolumeMount{{Name: name, MountPath: "/secrets/" + name}}
 			}
-			if err := l.objects.Create(ctx, pd); client.IgnoreAlreadyExists(err) != nil {
+			if err := c.objects.Create(ctx, pd); client.IgnoreAlreadyExists(err) != nil {
 				return fmt.Errorf("creating PodDefault %s: %w", name, err)
 			}
 			return nil

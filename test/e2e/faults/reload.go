@@ -46,8 +46,8 @@ var reloadConfigurations = []struct {
 // configReload gives two replicas another configuration, again and again, as a mounted
 // ConfigMap is changed: webhooks come, go and get other settings, while pods are created
 // that all of them are asked about.
-func configReload(ctx context.Context, l *lab, rounds int, out *result) error {
-	mount := filepath.Join(l.dir, "reload")
+func configReload(ctx context.Context, c *cluster, rounds int, out *result) error {
+	mount := filepath.Join(c.dir, "reload")
 	if err := os.MkdirAll(mount, 0o700); err != nil {
 		return err
 	}
@@ -55,18 +55,18 @@ func configReload(ctx context.Context, l *lab, rounds int, out *result) error {
 	if err := writeConfiguration(mount, file, 0, podDefaultEntry); err != nil {
 		return err
 	}
-	live, err := l.deploy(ctx, 2, "--config", file)
+	live, err := c.deploy(ctx, 2, "--config", file)
 	if err != nil {
 		return err
 	}
-	if err := l.awaitLeader(ctx); err != nil {
+	if err := c.awaitLeader(ctx); err != nil {
 		return err
 	}
 	rate := reloadRate
-	if l.settings.short {
+	if c.settings.short {
 		rate = 2 * shortRate
 	}
-	s, err := l.startStreamAt(ctx, "pod", typicalPodDefaults, rate)
+	s, err := c.startStreamAt(ctx, "pod", typicalPodDefaults, rate)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func configReload(ctx context.Context, l *lab, rounds int, out *result) error {
 	out.requireInjected(t)
 	out.requireNoFailure(t.failures, "")
 	out.notef("%d good configurations and %d bad ones, read by each of 2 replicas", good, bad)
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }
 
 // writeConfiguration puts a configuration where file is, as the kubelet changes what is

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	testlab "github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // Ports of every replica; the addresses differ.
@@ -41,69 +41,69 @@ var probes = &http.Client{Transport: &http.Transport{
 }}
 
 // startReplica starts a replica and waits for nothing. Arguments come last, and win.
-func (l *lab) startReplica(args ...string) (*replica, error) {
-	return l.startReplicaOf(build{binary: l.settings.binary}, args...)
+func (c *cluster) startReplica(args ...string) (*replica, error) {
+	return c.startReplicaOf(build{binary: c.settings.binary}, args...)
 }
 
 // startReplicaOf is startReplica with a binary; what its serve does not know is left out,
 // unless nobody has asked what it knows.
-func (l *lab) startReplicaOf(b build, args ...string) (*replica, error) {
-	l.replicas++
-	n := l.replicas
+func (c *cluster) startReplicaOf(b build, args ...string) (*replica, error) {
+	c.replicas++
+	n := c.replicas
 	r := &replica{address: fmt.Sprintf("10.244.%d.%d", 1+n/250, 1+n%250)}
 	all := append([]string{
-		"serve", "--kubeconfig", l.cp.kubeconfig, l.endpointFlag(), "--authority-secret", serviceNamespace + "/" + authoritySecret,
+		"serve", "--kubeconfig", c.cp.kubeconfig, c.endpointFlag(), "--authority-secret", serviceNamespace + "/" + authoritySecret,
 		"--bind-address", r.address, "--secure-port", strconv.Itoa(webhookPort),
 		"--metrics-bind-address", fmt.Sprintf("%s:%d", r.address, metricsPort),
-		testlab.Set("webhooks.poddefault.guard", "Fail"), // losses show as pods that fail
+		lab.Set("webhooks.poddefault.guard", "Fail"), // losses show as pods that fail
 		// It would keep the PodDefaults of the next row from being written while nobody
 		// answers, which is its purpose.
-		testlab.Set("webhooks.poddefault.authorizeAuthors", `"off"`),
-		testlab.Set("serving.drainMin", l.drainMin().String()), testlab.Set("serving.drainTimeout", l.drainMax().String()),
+		lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`),
+		lab.Set("serving.drainMin", c.drainMin().String()), lab.Set("serving.drainTimeout", c.drainMax().String()),
 	}, args...)
-	folder := filepath.Join(l.dir, fmt.Sprintf("config-%04d", n))
+	folder := filepath.Join(c.dir, fmt.Sprintf("config-%04d", n))
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	all, err := testlab.Arguments(folder, all...)
+	all, err := lab.Arguments(folder, all...)
 	if err != nil {
 		return nil, err
 	}
 	if b.knows != nil {
 		all = b.known(all)
 	}
-	r.process, err = startProcessLimited(l.dir, fmt.Sprintf("replica-%04d", n), b.binary, b.memory, all...)
+	r.process, err = startProcessLimited(c.dir, fmt.Sprintf("replica-%04d", n), b.binary, b.memory, all...)
 	if err == nil {
-		l.running = append(l.running, r)
+		c.running = append(c.running, r)
 	}
 	return r, err
 }
 
-func (l *lab) endpointFlag() string {
-	if l.url != "" {
-		return "--url=" + l.url
+func (c *cluster) endpointFlag() string {
+	if c.url != "" {
+		return "--url=" + c.url
 	}
 	return "--service=" + serviceNamespace + "/" + serviceName
 }
 
 // Drains are as long as they are by default, except in the short run.
-func (l *lab) drainMin() time.Duration {
-	if l.settings.short {
+func (c *cluster) drainMin() time.Duration {
+	if c.settings.short {
 		return 4 * time.Second
 	}
 	return 15 * time.Second
 }
 
-func (l *lab) drainMax() time.Duration {
-	if l.settings.short {
+func (c *cluster) drainMax() time.Duration {
+	if c.settings.short {
 		return 6 * time.Second
 	}
 	return 95 * time.Second
 }
 
 // startReady starts a replica and returns when it is ready. It has no endpoint yet.
-func (l *lab) startReady(ctx context.Context, args ...string) (*replica, error) {
-	r, err := l.startReplica(args...)
+func (c *cluster) startReady(ctx context.Context, args ...string) (*replica, error) {
+	r, err := c.startReplica(args...)
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +111,8 @@ func (l *lab) startReady(ctx context.Context, args ...string) (*replica, error) 
 }
 
 // startReadyOf is startReady with a binary.
-func (l *lab) startReadyOf(ctx context.Context, b build, args ...string) (*replica, error) {
-	r, err := l.startReplicaOf(b, args...)
+func (c *cluster) startReadyOf(ctx context.Context, b build, args ...string) (*replica, error) {
+	r, err := c.startReplicaOf(b, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +143,8 @@ func (r *replica) terminate() {
 
 // awaitDrained waits until the replica has ended, and tells if it did not end well
 // and in time.
-func (l *lab) awaitDrained(ctx context.Context, r *replica) error {
-	limit := l.drainMax() + 10*time.Second
+func (c *cluster) awaitDrained(ctx context.Context, r *replica) error {
+	limit := c.drainMax() + 10*time.Second
 	timer := time.NewTimer(time.Until(r.stopped.Add(limit)))
 	defer timer.Stop()
 	if !r.hasEnded() {
@@ -163,10 +163,10 @@ func (l *lab) awaitDrained(ctx context.Context, r *replica) error {
 	return nil
 }
 
-func (l *lab) awaitAllDrained(ctx context.Context, all []*replica) []error {
+func (c *cluster) awaitAllDrained(ctx context.Context, all []*replica) []error {
 	var errs []error
 	for _, r := range all {
-		if err := l.awaitDrained(ctx, r); err != nil {
+		if err := c.awaitDrained(ctx, r); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -119,9 +119,9 @@ type report struct {
 	Rows       []result `json:"rows"`
 }
 
-func (r *report) describe(l *lab) {
+func (r *report) describe(c *cluster) {
 	r.Date = time.Now().UTC().Format(time.DateOnly)
-	r.Kubernetes, r.Machine, r.Short = l.version, machine(), l.settings.short
+	r.Kubernetes, r.Machine, r.Short = c.version, machine(), c.settings.short
 }
 
 func (r *report) holds() bool {

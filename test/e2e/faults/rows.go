@@ -17,7 +17,7 @@ type row struct {
 	allowed     string // what may be lost, as the table says it
 	rounds      int
 	shortRounds int // 0: not in the short run
-	run         func(ctx context.Context, l *lab, rounds int, out *result) error
+	run         func(ctx context.Context, c *cluster, rounds int, out *result) error
 }
 
 // upgradeRow is the row that needs the previous release.

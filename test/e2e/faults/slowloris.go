@@ -18,21 +18,21 @@ import (
 
 // slowloris holds sockets to the replicas that say nothing, or say it a byte at a
 // time, each in one of four ways, and opens another for each that is closed.
-func slowloris(ctx context.Context, l *lab, _ int, out *result) error {
+func slowloris(ctx context.Context, c *cluster, _ int, out *result) error {
 	sockets, length := 2000, time.Minute
-	if l.settings.short {
+	if c.settings.short {
 		sockets, length = 500, 12*time.Second
 	}
 	if err := raiseFileLimit(uint64(sockets) + 4096); err != nil {
 		return err
 	}
-	live, err := l.deploy(ctx, 2, "--private-paths=false") // the attacker knows the path
+	live, err := c.deploy(ctx, 2, "--private-paths=false") // the attacker knows the path
 	if err != nil {
 		return err
 	}
-	stopWatching := l.watchReadiness(ctx, live)
+	stopWatching := c.watchReadiness(ctx, live)
 	defer stopWatching()
-	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	s, err := c.startStream(ctx, "pod", typicalPodDefaults)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func slowloris(ctx context.Context, l *lab, _ int, out *result) error {
 	}
 	out.notef("%d sockets, up to %d open at one time; the servers closed %d in %s", sockets, most.Load(), closed.Load(), length)
 	stopWatching()
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }
 
 // holdSocket opens a socket and keeps it until the other side closes it, or ctx ends.

@@ -12,22 +12,22 @@ import (
 // startupRace kills all replicas and starts others, while pods are created that select
 // among very many PodDefaults. The new ones are endpoints from the first moment: before
 // they listen, and before they have read the PodDefaults.
-func startupRace(ctx context.Context, l *lab, rounds int, out *result) error {
+func startupRace(ctx context.Context, c *cluster, rounds int, out *result) error {
 	many := 10_000
-	if l.settings.short {
+	if c.settings.short {
 		many = 1_000
 	}
 	const replicas = 2
 	began := time.Now()
-	if err := l.createPodDefaults(ctx, many); err != nil {
+	if err := c.createPodDefaults(ctx, many); err != nil {
 		return err
 	}
-	l.progress.sayf("  %d PodDefaults after %s", many, time.Since(began).Round(time.Second))
-	live, err := l.deploy(ctx, replicas)
+	c.progress.sayf("  %d PodDefaults after %s", many, time.Since(began).Round(time.Second))
+	live, err := c.deploy(ctx, replicas)
 	if err != nil {
 		return err
 	}
-	s, err := l.startStream(ctx, "pod", many)
+	s, err := c.startStream(ctx, "pod", many)
 	if err != nil {
 		return err
 	}
@@ -40,13 +40,13 @@ func startupRace(ctx context.Context, l *lab, rounds int, out *result) error {
 		}
 		next := make([]*replica, replicas)
 		for i := range next {
-			if next[i], err = l.startReplica(); err != nil {
+			if next[i], err = c.startReplica(); err != nil {
 				return err
 			}
-			if err := l.addEndpoint(ctx, next[i]); err != nil {
+			if err := c.addEndpoint(ctx, next[i]); err != nil {
 				return err
 			}
-			if _, err := l.removeEndpoint(ctx, live[i]); err != nil {
+			if _, err := c.removeEndpoint(ctx, live[i]); err != nil {
 				return err
 			}
 		}
@@ -70,5 +70,5 @@ func startupRace(ctx context.Context, l *lab, rounds int, out *result) error {
 	out.requireInjected(t)
 	out.requireNoFailure(outside(t.failures, periods), " while all replicas were ready")
 	out.notef("%d PodDefaults; both replicas ready at the latest after %.1f s", many, slowest.Seconds())
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }

@@ -34,7 +34,7 @@ var atOnce = metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 // A stream creates pods at a steady rate, whether the answers come or not. No create
 // is repeated.
 type stream struct {
-	l           *lab
+	c           *cluster
 	name        string
 	podDefaults int
 	rate        int // of creates that are offered in a second
@@ -66,25 +66,25 @@ type attempt struct {
 }
 
 // startStream begins to create pods in the row's namespace, at the rate of most rows.
-func (l *lab) startStream(ctx context.Context, name string, podDefaults int) (*stream, error) {
+func (c *cluster) startStream(ctx context.Context, name string, podDefaults int) (*stream, error) {
 	rate := longRate
-	if l.settings.short {
+	if c.settings.short {
 		rate = shortRate
 	}
-	return l.startStreamAt(ctx, name, podDefaults, rate)
+	return c.startStreamAt(ctx, name, podDefaults, rate)
 }
 
 // startStreamAt is startStream with so many creates offered in a second.
-func (l *lab) startStreamAt(ctx context.Context, name string, podDefaults, rate int) (*stream, error) {
-	s := &stream{l: l, name: name, podDefaults: podDefaults, rate: rate, began: time.Now()}
+func (c *cluster) startStreamAt(ctx context.Context, name string, podDefaults, rate int) (*stream, error) {
+	s := &stream{c: c, name: name, podDefaults: podDefaults, rate: rate, began: time.Now()}
 	var err error
-	if s.observer, err = l.observe(ctx); err != nil {
+	if s.observer, err = c.observe(ctx); err != nil {
 		return nil, err
 	}
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.done.Go(func() { s.create(ctx, time.Second/time.Duration(rate)) })
 	s.done.Go(func() { s.sweep(ctx) })
-	l.streams = append(l.streams, s)
+	c.streams = append(c.streams, s)
 	return s, nil
 }
 
@@ -133,7 +133,7 @@ func (s *stream) createOne(ctx context.Context, n int) {
 	defer cancel()
 	start := time.Now()
 	answer := &corev1.Pod{}
-	err := s.l.clients.CoreV1().RESTClient().Post().Namespace(s.l.namespace).Resource("pods").
+	err := s.c.clients.CoreV1().RESTClient().Post().Namespace(s.c.namespace).Resource("pods").
 		Body(pod).MaxRetries(0).Do(ctx).Into(answer)
 	end := time.Now()
 
@@ -160,7 +160,7 @@ func (s *stream) sweep(ctx context.Context) {
 		}
 		// What fails here, the end of the row deletes.
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-		_ = s.l.clients.CoreV1().Pods(s.l.namespace).DeleteCollection(ctx, atOnce,
+		_ = s.c.clients.CoreV1().Pods(s.c.namespace).DeleteCollection(ctx, atOnce,
 			metav1.ListOptions{LabelSelector: batchKey + "=" + strconv.Itoa(batch)})
 		cancel()
 	}
@@ -215,13 +215,13 @@ func (s *stream) stop(ctx context.Context, out *result) tally {
 	out.Failed += len(s.tally.failures)
 	out.Uninjected += len(uninjected)
 	for _, class := range classes(s.tally.failures, 5) {
-		s.l.progress.sayf("  failed: %s", class)
+		s.c.progress.sayf("  failed: %s", class)
 	}
 	if s.tally.held > 0 {
 		out.notef("%d creates were put off while %d waited for an answer", s.tally.held, mostInFlight)
 	}
 	offered := float64(s.tally.attempts+s.tally.held) / elapsed.Seconds()
-	if !s.l.settings.short && elapsed > 5*time.Second && offered < min(100, float64(s.rate)*.9) {
+	if !s.c.settings.short && elapsed > 5*time.Second && offered < min(100, float64(s.rate)*.9) {
 		out.problemf("the machine made only %.0f creates/s of %d", offered, s.rate)
 	}
 	return s.tally

@@ -31,14 +31,14 @@ const (
 
 // tenantFlood has ten callers create pods, dry, in a namespace whose PodDefaults make each of
 // them expensive, and looks at what creates in another namespace take meanwhile.
-func tenantFlood(ctx context.Context, l *lab, _ int, out *result) error {
+func tenantFlood(ctx context.Context, c *cluster, _ int, out *result) error {
 	const callers, podDefaults = 10, 20
 	length := 30 * time.Second
-	if l.settings.short {
+	if c.settings.short {
 		length = 4 * time.Second
 	}
-	quiet, loud := l.namespace, l.namespace+"-loud"
-	if err := l.createNamespace(ctx, loud); err != nil {
+	quiet, loud := c.namespace, c.namespace+"-loud"
+	if err := c.createNamespace(ctx, loud); err != nil {
 		return err
 	}
 	for i := range podDefaults {
@@ -47,17 +47,17 @@ func tenantFlood(ctx context.Context, l *lab, _ int, out *result) error {
 			Spec:       v1alpha1.PodDefaultSpec{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"loud": "true"}}},
 		}
 		pd.Spec.Env = variablesOf(i)
-		if err := l.objects.Create(ctx, pd); err != nil {
+		if err := c.objects.Create(ctx, pd); err != nil {
 			return err
 		}
 	}
-	live, err := l.deployLimited(ctx)
+	live, err := c.deployLimited(ctx)
 	if err != nil {
 		return err
 	}
 	measure := func(name string) (tally, error) {
-		l.namespace = quiet
-		s, err := l.startStreamAt(ctx, name, typicalPodDefaults, quietRate)
+		c.namespace = quiet
+		s, err := c.startStreamAt(ctx, name, typicalPodDefaults, quietRate)
 		if err != nil {
 			return tally{}, err
 		}
@@ -88,7 +88,7 @@ func tenantFlood(ctx context.Context, l *lab, _ int, out *result) error {
 					pod := loudPod.DeepCopy()
 					pod.Name = fmt.Sprintf("%s-%d", name, asked.Add(1))
 					ctx, cancel := context.WithTimeout(flood, createTimeout)
-					if _, err := l.clients.CoreV1().Pods(loud).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
+					if _, err := c.clients.CoreV1().Pods(loud).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
 						answered.Add(1)
 					}
 					cancel()
@@ -118,10 +118,10 @@ func tenantFlood(ctx context.Context, l *lab, _ int, out *result) error {
 		out.problemf("the 99th percentile of another namespace's creates is %s under attack, and may be %s", during, most)
 	}
 	live[0].checkMemory(out, memoryLimit)
-	if err := l.objects.DeleteAllOf(ctx, &v1alpha1.PodDefault{}, client.InNamespace(loud)); err != nil {
+	if err := c.objects.DeleteAllOf(ctx, &v1alpha1.PodDefault{}, client.InNamespace(loud)); err != nil {
 		return err
 	}
-	return l.withdraw(ctx, live)
+	return c.withdraw(ctx, live)
 }
 
 // percentile99 is the 99th percentile.

@@ -17,7 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	testlab "github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // upgrade rolls three replicas of the previous release forward to this one, as a
@@ -25,47 +25,47 @@ import (
 // side, nobody may write what the API server calls by: two that disagree would go on
 // forever. A whole roll may change each configuration once, when the leader is of the other
 // release. The authority stays the same.
-func upgrade(ctx context.Context, l *lab, rounds int, out *result) error {
-	if l.settings.previous == "" {
+func upgrade(ctx context.Context, c *cluster, rounds int, out *result) error {
+	if c.settings.previous == "" {
 		return fmt.Errorf("there is no binary of the previous release")
 	}
-	previous, err := buildAt(ctx, l.settings.previous)
+	previous, err := buildAt(ctx, c.settings.previous)
 	if err != nil {
 		return err
 	}
-	current, err := buildAt(ctx, l.settings.binary)
+	current, err := buildAt(ctx, c.settings.binary)
 	if err != nil {
 		return err
 	}
 	var live []*replica
 	// As people run it. A pod that nobody injects is refused by the policy, and counts as one
 	// that failed.
-	guard := []string{testlab.Set("webhooks.poddefault.guard", "Backstop")}
+	guard := []string{lab.Set("webhooks.poddefault.guard", "Backstop")}
 	for range 3 {
-		r, err := l.startReadyOf(ctx, previous, guard...)
+		r, err := c.startReadyOf(ctx, previous, guard...)
 		if err != nil {
 			return err
 		}
-		if err := l.addEndpoint(ctx, r); err != nil {
+		if err := c.addEndpoint(ctx, r); err != nil {
 			return err
 		}
 		live = append(live, r)
 	}
-	if err := l.awaitInjection(ctx); err != nil {
+	if err := c.awaitInjection(ctx); err != nil {
 		return err
 	}
-	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	s, err := c.startStream(ctx, "pod", typicalPodDefaults)
 	if err != nil {
 		return err
 	}
 	// A policy does not stand in before every API server knows the definitions, which are new.
-	if !sleep(ctx, time.Until(l.opened.Add(definitionsKnown))) {
+	if !sleep(ctx, time.Until(c.opened.Add(definitionsKnown))) {
 		return ctx.Err()
 	}
-	if err := l.requireQuiet(ctx, "at the start", out); err != nil {
+	if err := c.requireQuiet(ctx, "at the start", out); err != nil {
 		return err
 	}
-	start, err := l.registered(ctx)
+	start, err := c.registered(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,40 +78,40 @@ func upgrade(ctx context.Context, l *lab, rounds int, out *result) error {
 		}
 		where := fmt.Sprintf("round %d, %s", round/2+1, direction)
 		for i := range live {
-			next, err := l.startReadyOf(ctx, to, guard...)
+			next, err := c.startReadyOf(ctx, to, guard...)
 			if err != nil {
 				return err
 			}
-			if err := l.replace(ctx, live[i], next); err != nil {
+			if err := c.replace(ctx, live[i], next); err != nil {
 				return err
 			}
 			old = append(old, live[i])
 			live[i] = next
 			if i == 1 {
-				if err := l.requireQuiet(ctx, where, out); err != nil {
+				if err := c.requireQuiet(ctx, where, out); err != nil {
 					return err
 				}
 			}
 		}
 		// The last of the others may lead until it has drained.
-		for _, err := range l.awaitAllDrained(ctx, old) {
+		for _, err := range c.awaitAllDrained(ctx, old) {
 			out.problemf("%s: %v", where, err)
 		}
 		old = nil
-		if err := l.awaitLeader(ctx); err != nil {
+		if err := c.awaitLeader(ctx); err != nil {
 			return err
 		}
-		if err := l.requireQuiet(ctx, where+", at its end", out); err != nil {
+		if err := c.requireQuiet(ctx, where+", at its end", out); err != nil {
 			return err
 		}
-		after, err := l.registered(ctx)
+		after, err := c.registered(ctx)
 		if err != nil {
 			return err
 		}
 		changes += compareRegistered(where, start, before, after, out)
 		before = after
 		if n := s.failuresSoFar(); n > 0 {
-			l.progress.sayf("  %d failures so far", n)
+			c.progress.sayf("  %d failures so far", n)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(start)) {
@@ -121,11 +121,11 @@ func upgrade(ctx context.Context, l *lab, rounds int, out *result) error {
 	}
 	out.notef("%d rolls, %d changes of %d objects", 2*rounds, changes, len(before))
 	out.requireNothingLost(s.stop(ctx, out))
-	if err := l.withdraw(ctx, live); err != nil {
+	if err := c.withdraw(ctx, live); err != nil {
 		return err
 	}
 	// The other rows do without.
-	registration := l.clients.AdmissionregistrationV1()
+	registration := c.clients.AdmissionregistrationV1()
 	if err := registration.ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ type registeredObject struct {
 }
 
 // registered returns them by kind and name.
-func (l *lab) registered(ctx context.Context) (map[string]registeredObject, error) {
+func (c *cluster) registered(ctx context.Context) (map[string]registeredObject, error) {
 	all := map[string]registeredObject{}
 	var failed error
 	note := func(kind string, meta metav1.ObjectMeta, content any) {
@@ -154,7 +154,7 @@ func (l *lab) registered(ctx context.Context) (map[string]registeredObject, erro
 		sum := sha256.Sum256(text) // there is a key in it
 		all[kind+" "+meta.Name] = registeredObject{string(meta.UID), meta.ResourceVersion, hex.EncodeToString(sum[:]), meta.Generation}
 	}
-	registration := l.clients.AdmissionregistrationV1()
+	registration := c.clients.AdmissionregistrationV1()
 	mutating, err := registration.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (l *lab) registered(ctx context.Context) (map[string]registeredObject, erro
 	for _, o := range bindings.Items {
 		note("ValidatingAdmissionPolicyBinding", o.ObjectMeta, o.Spec)
 	}
-	secret, err := l.clients.CoreV1().Secrets(serviceNamespace).Get(ctx, authoritySecret, metav1.GetOptions{})
+	secret, err := c.clients.CoreV1().Secrets(serviceNamespace).Get(ctx, authoritySecret, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -192,12 +192,12 @@ func (l *lab) registered(ctx context.Context) (map[string]registeredObject, erro
 }
 
 // requireQuiet waits until nobody has written for a while, which must come soon.
-func (l *lab) requireQuiet(ctx context.Context, where string, out *result) error {
+func (c *cluster) requireQuiet(ctx context.Context, where string, out *result) error {
 	const quiet, patience = 6 * time.Second, time.Minute
 	var last map[string]registeredObject
 	var changed []string
 	for began := time.Now(); ; {
-		now, err := l.registered(ctx)
+		now, err := c.registered(ctx)
 		if err != nil {
 			return err
 		}

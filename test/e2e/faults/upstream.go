@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	testlab "github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // recovery is how long after the end of a fault creates may still fail.
@@ -20,28 +20,28 @@ const recovery = 5 * time.Second
 
 // apiServerRestart ends kube-apiserver, by turns with SIGKILL and SIGTERM, and starts
 // it again.
-func apiServerRestart(ctx context.Context, l *lab, rounds int, out *result) error {
+func apiServerRestart(ctx context.Context, c *cluster, rounds int, out *result) error {
 	fault := func(round int) error {
 		with := syscall.SIGKILL
 		if round%2 == 1 {
 			with = syscall.SIGTERM
 		}
-		return l.cp.restartAPIServer(ctx, with)
+		return c.cp.restartAPIServer(ctx, with)
 	}
 	// Clients that do not wait for /readyz are asked, too: no policy may refuse what it is
 	// not about.
-	failures, err := l.upstream(ctx, rounds, out, fault, testlab.Set("webhooks.poddefault.guard", "Backstop"))
+	failures, err := c.upstream(ctx, rounds, out, fault, lab.Set("webhooks.poddefault.guard", "Backstop"))
 	wedged := slices.DeleteFunc(failures, func(f attempt) bool { return !strings.Contains(f.err.Error(), "paramKind") })
 	out.requireNoFailure(wedged, " because the API server did not know yet what the policy reads")
 	return err
 }
 
 // etcdPause stops etcd for 10 s.
-func etcdPause(ctx context.Context, l *lab, rounds int, out *result) error {
-	_, err := l.upstream(ctx, rounds, out, func(int) error {
-		l.cp.etcd.signal(syscall.SIGSTOP)
-		sleep(ctx, l.pause())
-		l.cp.etcd.signal(syscall.SIGCONT)
+func etcdPause(ctx context.Context, c *cluster, rounds int, out *result) error {
+	_, err := c.upstream(ctx, rounds, out, func(int) error {
+		c.cp.etcd.signal(syscall.SIGSTOP)
+		sleep(ctx, c.pause())
+		c.cp.etcd.signal(syscall.SIGCONT)
 		return ctx.Err()
 	})
 	return err
@@ -65,8 +65,8 @@ func awaitBackstop(ctx context.Context, live []*replica) error {
 
 // upstream makes a fault of what is above the replicas, in each round, and returns all
 // failures.
-func (l *lab) upstream(ctx context.Context, rounds int, out *result, fault func(round int) error, args ...string) ([]attempt, error) {
-	live, err := l.deploy(ctx, 3, args...)
+func (c *cluster) upstream(ctx context.Context, rounds int, out *result, fault func(round int) error, args ...string) ([]attempt, error) {
+	live, err := c.deploy(ctx, 3, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +75,9 @@ func (l *lab) upstream(ctx context.Context, rounds int, out *result, fault func(
 			return nil, err
 		}
 	}
-	stop := l.watchReadiness(ctx, live)
+	stop := c.watchReadiness(ctx, live)
 	defer stop()
-	s, err := l.startStream(ctx, "pod", typicalPodDefaults)
+	s, err := c.startStream(ctx, "pod", typicalPodDefaults)
 	if err != nil {
 		return nil, err
 	}
@@ -109,5 +109,5 @@ func (l *lab) upstream(ctx context.Context, rounds int, out *result, fault func(
 			out.problemf("%s ended: %v", r.name, r.err)
 		}
 	}
-	return t.failures, l.withdraw(ctx, live)
+	return t.failures, c.withdraw(ctx, live)
 }

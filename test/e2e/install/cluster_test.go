@@ -24,11 +24,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/internal/clusternet"
-	"github.com/sallyport-io/sallyport/internal/kubelettest"
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/test/lab/clusternet"
+	"github.com/sallyport-io/sallyport/test/lab/kubelet"
 )
 
 // cluster is an API server with the real controllers of workloads, endpoints and deletion,
@@ -70,10 +69,10 @@ func startCluster(t *testing.T, images map[string]func(*cluster, *testing.T, *co
 	for image, run := range images {
 		c.images[image] = func(t *testing.T, pod *corev1.Pod) (*container, error) { return run(c, t, pod) }
 	}
-	processtest.StartBinary(t, top+"/test/controlplane", "kube-controller-manager", "--kubeconfig", c.kubeconfig, "--leader-elect=false", "--secure-port", "0",
+	lab.StartBinary(t, top+"/test/controlplane", "kube-controller-manager", "--kubeconfig", c.kubeconfig, "--leader-elect=false", "--secure-port", "0",
 		"--controllers", "deployment-controller,replicaset-controller,endpointslice-controller,serviceaccount-controller,namespace-controller,"+
 			"garbage-collector-controller,clusterrole-aggregation-controller")
-	kubelet := kubelettest.Start(t, c.client, func(ctx context.Context, name, port string) (net.Conn, error) {
+	host := kubelet.Start(t, c.client, func(ctx context.Context, name, port string) (net.Conn, error) {
 		namespace, name, _ := strings.Cut(name, "/")
 		pod, err := c.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -85,7 +84,7 @@ func startCluster(t *testing.T, images map[string]func(*cluster, *testing.T, *co
 	var node sync.WaitGroup
 	node.Go(func() {
 		for ctx.Err() == nil {
-			c.runPods(ctx, t, kubelet.Node)
+			c.runPods(ctx, t, host.Node)
 			select {
 			case <-ctx.Done():
 			case <-time.After(100 * time.Millisecond): // as a kubelet looks at its pods from time to time
@@ -187,7 +186,7 @@ func runSallyport(command string) func(*cluster, *testing.T, *corev1.Pod) (*cont
 		}
 		config := rest.AnonymousClientConfig(c.config)
 		config.BearerToken = token.Status.Token
-		port, metrics := fmt.Sprint(processtest.FreePort(t)), fmt.Sprint(processtest.FreePort(t))
+		port, metrics := fmt.Sprint(lab.FreePort(t)), fmt.Sprint(lab.FreePort(t))
 		args, err := c.withFolders(t, pod)
 		if err != nil {
 			return nil, err
@@ -198,7 +197,7 @@ func runSallyport(command string) func(*cluster, *testing.T, *corev1.Pod) (*cont
 		if err != nil {
 			return nil, err
 		}
-		log := &processtest.Log{}
+		log := &lab.Log{}
 		process := exec.Command(command, args...)
 		process.Stderr = log
 		if err := process.Start(); err != nil {

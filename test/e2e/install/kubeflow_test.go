@@ -43,7 +43,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/internal/processtest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 const profile = "team"
@@ -187,7 +187,7 @@ func guide(t *testing.T, path string) map[string]string {
 
 func (c *cluster) eventually(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	processtest.Eventually(t.Context(), t, patience, what, condition)
+	lab.Eventually(t.Context(), t, patience, what, condition)
 }
 
 // selfSigned is a certificate that is its own authority, as the component's is, and its

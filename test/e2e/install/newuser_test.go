@@ -30,10 +30,9 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/internal/kubelettest"
-	"github.com/sallyport-io/sallyport/internal/processtest"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/test/lab/kubelet"
 )
 
 // patience is how long anything may take that needs no more than a moment.
@@ -44,7 +43,7 @@ type newUser struct {
 	*apiServer
 	kubeconfig             string
 	address                string // of this machine, for endpoints
-	kubelet                *kubelettest.Kubelet
+	kubelet                *kubelet.Kubelet
 	helm, kubectl, command string
 }
 
@@ -65,7 +64,7 @@ func TestAsANewUser(t *testing.T) {
 	u.namespace(t, "team", nil)
 	u.account(t, "team")
 	before := u.everything(t)
-	u.kubelet = kubelettest.Start(t, u.client, kubelettest.At(u.address))
+	u.kubelet = kubelet.Start(t, u.client, kubelet.At(u.address))
 
 	chart := filepath.Join(top, "charts/sallyport")
 	values := file(t, "values.yaml", image+"crds: {keep: false}\n")
@@ -282,7 +281,7 @@ func (u *newUser) everything(t *testing.T) []string {
 // A process is one sallyport serve, and a pod of the Deployment that it stands for.
 type process struct {
 	cmd     *exec.Cmd
-	log     *processtest.Log
+	log     *lab.Log
 	ended   chan struct{}
 	err     error
 	metrics string // URL
@@ -322,7 +321,7 @@ func (u *newUser) serve(t *testing.T, args []string) *process {
 	if address == "" {
 		address = "127.0.0.1"
 	}
-	port, metrics := processtest.FreePort(t), processtest.FreePort(t)
+	port, metrics := lab.FreePort(t), lab.FreePort(t)
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
 		return strings.HasPrefix(arg, "--secure-port=") || u.address == "" && strings.HasPrefix(arg, "--service=")
 	})
@@ -337,7 +336,7 @@ func (u *newUser) serve(t *testing.T, args []string) *process {
 		t.Fatal(err)
 	}
 	p := &process{
-		cmd: exec.Command(u.command, args...), log: &processtest.Log{}, ended: make(chan struct{}),
+		cmd: exec.Command(u.command, args...), log: &lab.Log{}, ended: make(chan struct{}),
 		metrics: fmt.Sprintf("http://%s:%d", address, metrics), pod: fmt.Sprintf("sallyport-%d", port), leave: func(*testing.T) {},
 	}
 	p.cmd.Stderr = p.log
@@ -472,5 +471,5 @@ func (p *process) stop(t *testing.T) {
 
 func (u *newUser) eventually(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	processtest.Eventually(t.Context(), t, patience, what, condition)
+	lab.Eventually(t.Context(), t, patience, what, condition)
 }

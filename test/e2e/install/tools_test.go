@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/sallyport-io/sallyport/internal/processtest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 const top = "../../.."
@@ -24,13 +24,13 @@ const top = "../../.."
 // tool is a command that tools/deploy pins.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	return processtest.Tool(t, "tools/deploy", name)
+	return lab.Tool(t, "tools/deploy", name)
 }
 
 // sallyport is the command under test.
 func sallyport(t *testing.T) string {
 	t.Helper()
-	return processtest.Command(t, "cmd/sallyport")
+	return lab.Command(t, "cmd/sallyport")
 }
 
 func withStderr(err error) string {

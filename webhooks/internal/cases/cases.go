@@ -29,9 +29,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/golden"
 	"github.com/sallyport-io/sallyport/internal/replay"
 	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 // Make makes the webhooks of a case. Settings and cluster are YAML, nil if the case has

@@ -37,8 +37,8 @@ const (
 	authoritySecret = "sallyport-authority"
 )
 
-// A lab is a control plane with all that the rows need.
-type lab struct {
+// A cluster is a control plane with all that the rows need.
+type cluster struct {
 	dir      string
 	settings settings
 	progress progress
@@ -57,57 +57,57 @@ type lab struct {
 	running   []*replica
 }
 
-func openLab(ctx context.Context, dir string, s settings, progress progress) (_ *lab, err error) {
-	l := &lab{dir: dir, settings: s, progress: progress}
+func openCluster(ctx context.Context, dir string, s settings, progress progress) (_ *cluster, err error) {
+	c := &cluster{dir: dir, settings: s, progress: progress}
 	defer func() {
 		if err != nil {
-			l.close()
+			c.close()
 		}
 	}()
 	progress.sayf("starting etcd and kube-apiserver")
-	if l.cp, err = startControlPlane(ctx, dir); err != nil {
-		return l, err
+	if c.cp, err = startControlPlane(ctx, dir); err != nil {
+		return c, err
 	}
-	protobuf := rest.CopyConfig(l.cp.config)
+	protobuf := rest.CopyConfig(c.cp.config)
 	protobuf.ContentType = kuberuntime.ContentTypeProtobuf
 	protobuf.WarningHandler = rest.NoWarnings{} // the rows read what they are about
-	if l.clients, err = kubernetes.NewForConfig(protobuf); err != nil {
-		return l, err
+	if c.clients, err = kubernetes.NewForConfig(protobuf); err != nil {
+		return c, err
 	}
 	scheme := kuberuntime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return l, err
+		return c, err
 	}
 	definitions, err := crd.All()
 	if err != nil {
-		return l, err
+		return c, err
 	}
-	if _, err := envtest.InstallCRDs(l.cp.config, envtest.CRDInstallOptions{CRDs: definitions}); err != nil {
-		return l, fmt.Errorf("installing the definitions: %w", err)
+	if _, err := envtest.InstallCRDs(c.cp.config, envtest.CRDInstallOptions{CRDs: definitions}); err != nil {
+		return c, fmt.Errorf("installing the definitions: %w", err)
 	}
-	if l.objects, err = client.New(l.cp.config, client.Options{Scheme: scheme}); err != nil {
-		return l, err
+	if c.objects, err = client.New(c.cp.config, client.Options{Scheme: scheme}); err != nil {
+		return c, err
 	}
-	version, err := l.clients.Discovery().ServerVersion()
+	version, err := c.clients.Discovery().ServerVersion()
 	if err != nil {
-		return l, err
+		return c, err
 	}
-	l.version, l.opened = version.GitVersion, time.Now()
-	return l, l.createService(ctx)
+	c.version, c.opened = version.GitVersion, time.Now()
+	return c, c.createService(ctx)
 }
 
-func (l *lab) close() {
-	if l.cp != nil {
-		l.cp.close()
+func (c *cluster) close() {
+	if c.cp != nil {
+		c.cp.close()
 	}
 }
 
 // createService makes the Service, without selector.
-func (l *lab) createService(ctx context.Context) error {
-	if err := l.createNamespace(ctx, serviceNamespace); err != nil {
+func (c *cluster) createService(ctx context.Context) error {
+	if err := c.createNamespace(ctx, serviceNamespace); err != nil {
 		return err
 	}
-	_, err := l.clients.CoreV1().Services(serviceNamespace).Create(ctx, &corev1.Service{
+	_, err := c.clients.CoreV1().Services(serviceNamespace).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: serviceName},
 		Spec: corev1.ServiceSpec{
 			ClusterIP: clusterIP,
@@ -118,26 +118,26 @@ func (l *lab) createService(ctx context.Context) error {
 }
 
 // createNamespace makes a namespace with the service account that pods need.
-func (l *lab) createNamespace(ctx context.Context, name string) error {
-	_, err := l.clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+func (c *cluster) createNamespace(ctx context.Context, name string) error {
+	_, err := c.clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	_, err = l.clients.CoreV1().ServiceAccounts(name).Create(ctx, account, metav1.CreateOptions{})
+	_, err = c.clients.CoreV1().ServiceAccounts(name).Create(ctx, account, metav1.CreateOptions{})
 	return err
 }
 
 // awaitInjection returns when the API server gets pods injected, in five dry runs one
 // after another.
-func (l *lab) awaitInjection(ctx context.Context) error {
+func (c *cluster) awaitInjection(ctx context.Context) error {
 	const inARow = 5
 	streak, n := 0, 0
 	return await(ctx, time.Minute, "pods to be injected", func(ctx context.Context) error {
 		for streak < inARow {
 			ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 			n++
-			pod, err := l.clients.CoreV1().Pods(l.namespace).Create(ctx, newPod(fmt.Sprintf("probe-%d", n), 0, typicalPodDefaults),
+			pod, err := c.clients.CoreV1().Pods(c.namespace).Create(ctx, newPod(fmt.Sprintf("probe-%d", n), 0, typicalPodDefaults),
 				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			cancel()
 			if err == nil {
@@ -154,80 +154,80 @@ func (l *lab) awaitInjection(ctx context.Context) error {
 }
 
 // runRow runs one row in a namespace of its own.
-func (l *lab) runRow(ctx context.Context, r row) result {
+func (c *cluster) runRow(ctx context.Context, r row) result {
 	rounds := r.rounds
-	if l.settings.short {
+	if c.settings.short {
 		rounds = r.shortRounds
 	}
-	l.progress.sayf("%s: %d rounds", r.name, rounds)
+	c.progress.sayf("%s: %d rounds", r.name, rounds)
 	began := time.Now()
 	out := result{Row: r.name, What: r.what, Allowed: r.allowed, Rounds: rounds}
-	l.namespace = "row-" + r.name
-	err := l.createNamespace(ctx, l.namespace)
+	c.namespace = "row-" + r.name
+	err := c.createNamespace(ctx, c.namespace)
 	if err == nil {
-		err = l.createPodDefaults(ctx, typicalPodDefaults)
+		err = c.createPodDefaults(ctx, typicalPodDefaults)
 	}
 	if err == nil {
-		err = r.run(ctx, l, rounds, &out)
+		err = r.run(ctx, c, rounds, &out)
 	}
-	l.endLeft()
+	c.endLeft()
 	if err != nil {
 		out.problemf("the row could not be run to its end: %v", err)
 	}
-	if err := l.clean(ctx); err != nil {
+	if err := c.clean(ctx); err != nil {
 		out.problemf("cleaning up: %v", err)
 	}
 	out.Seconds = time.Since(began).Seconds()
 	for _, problem := range out.Problems {
-		l.progress.sayf("  PROBLEM: %s", problem)
+		c.progress.sayf("  PROBLEM: %s", problem)
 	}
-	l.progress.sayf("  %s: %s", r.name, out.verdict())
+	c.progress.sayf("  %s: %s", r.name, out.verdict())
 	return out
 }
 
 // endLeft ends what the row has left running, if it broke off.
-func (l *lab) endLeft() {
-	for _, s := range l.streams {
+func (c *cluster) endLeft() {
+	for _, s := range c.streams {
 		s.abandon()
 	}
-	for _, r := range l.running {
+	for _, r := range c.running {
 		r.kill()
 	}
-	l.streams, l.running = nil, nil
+	c.streams, c.running = nil, nil
 }
 
 // clean removes what would disturb the next row.
-func (l *lab) clean(ctx context.Context) error {
+func (c *cluster) clean(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
 	return await(ctx, 5*time.Minute, "cleaning up", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute) // what is done then is done
 		defer cancel()
-		if err := l.clients.CoreV1().Pods(l.namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
+		if err := c.clients.CoreV1().Pods(c.namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
 			return err
 		}
-		if err := l.dropLeases(ctx); err != nil {
+		if err := c.dropLeases(ctx); err != nil {
 			return err
 		}
-		slices := l.clients.DiscoveryV1().EndpointSlices(serviceNamespace)
+		slices := c.clients.DiscoveryV1().EndpointSlices(serviceNamespace)
 		if err := slices.DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
 			return err
 		}
-		return l.objects.DeleteAllOf(ctx, &v1alpha1.PodDefault{}, client.InNamespace(l.namespace))
+		return c.objects.DeleteAllOf(ctx, &v1alpha1.PodDefault{}, client.InNamespace(c.namespace))
 	})
 }
 
 // dropLeases lets the next replicas elect a leader at once, where one that led was
 // killed: its lease would run for a while yet.
-func (l *lab) dropLeases(ctx context.Context) error {
-	return l.clients.CoordinationV1().Leases(serviceNamespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{})
+func (c *cluster) dropLeases(ctx context.Context) error {
+	return c.clients.CoordinationV1().Leases(serviceNamespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{})
 }
 
 // awaitLeader returns when somebody leads. Only the leader writes configurations.
-func (l *lab) awaitLeader(ctx context.Context) error {
+func (c *cluster) awaitLeader(ctx context.Context) error {
 	return await(ctx, time.Minute, "a leader", func(ctx context.Context) error {
-		leases, err := l.clients.CoordinationV1().Leases(serviceNamespace).List(ctx, metav1.ListOptions{})
+		leases, err := c.clients.CoordinationV1().Leases(serviceNamespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubelettest is as much of a kubelet as tests need that have an API server and
+// Package kubelet is as much of a kubelet as tests need that have an API server and
 // no nodes.
-package kubelettest
+package kubelet
 
 import (
 	"context"

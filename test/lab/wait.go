@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package processtest is what tests share that start servers and wait for them.
-package processtest
+package lab
 
 import (
 	"bytes"
