@@ -293,36 +293,12 @@ func TestARefusedConfigurationIsNotReadyOnARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := app.DefaultSettings()
-	settings.Client, settings.Logger = client, slog.New(slog.DiscardHandler)
+	settings, address := settingsOn(t, app, client, io.Discard)
 	settings.LeaderElection.Enabled = false
-	address := fmt.Sprintf("127.0.0.1:%d", lab.FreePort(t))
-	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", lab.FreePort(t), address
-	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
-	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Serving.Port)
 	run(t, app, settings)
 
-	readyz := func(want int, part string) {
-		t.Helper()
-		for {
-			code, body := 0, ""
-			if resp, err := http.Get("http://" + address + "/readyz"); err == nil {
-				text, _ := io.ReadAll(resp.Body)
-				_ = resp.Body.Close()
-				code, body = resp.StatusCode, string(text)
-			}
-			if code == want && strings.Contains(body, part) {
-				return
-			}
-			select {
-			case <-t.Context().Done():
-				t.Fatalf("/readyz answers %d: %s", code, body)
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
-	}
-	readyz(http.StatusServiceUnavailable, "the API server refuses the webhook configurations")
+	awaitProbe(t, "http://"+address+"/readyz", http.StatusServiceUnavailable, "the API server refuses the webhook configurations")
 	corrected.Store(true)
 	(<-changed)()
-	readyz(http.StatusOK, "ok")
+	awaitProbe(t, "http://"+address+"/readyz", http.StatusOK, "ok")
 }

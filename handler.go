@@ -34,7 +34,7 @@ func (a *App) Handler(options serving.Options) (http.Handler, error) {
 	if options.Routes, err = hosting.Routes(a.webhooks, a.converters, options.Logger, options.Registry); err != nil {
 		return nil, err
 	}
-	options.Checks = nil
+	options.Checks, options.LiveChecks = nil, nil
 	options.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return nil, errors.New("a handler has no certificate")
 	}

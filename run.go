@@ -140,6 +140,8 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 		if err != nil {
 			return nil, err
 		}
+		options.Serving.Checks = append(slices.Clone(options.Serving.Checks), served(m.ready)...)
+		options.Serving.LiveChecks = append(slices.Clone(options.Serving.LiveChecks), served(m.live)...)
 		// What the manager reads may have to be converted here.
 		options.Parts = append(options.Parts, hosting.Part{Name: "controllers", Certified: len(c.converters) > 0, Run: func(ctx context.Context) error {
 			if err := m.Start(ctx); err != nil {

@@ -59,7 +59,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 // before the rest of the options is known. What it accepts, [New] accepts.
 func (o *Options) ValidateFlags() error {
 	flagged := *o
-	flagged.Routes, flagged.Checks = nil, nil
+	flagged.Routes, flagged.Checks, flagged.LiveChecks = nil, nil, nil
 	flagged.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }
 	errs := []error{flagged.validate()}
 	if address := o.MetricsBindAddress; address != "" && address != "0" {

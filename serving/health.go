@@ -25,6 +25,7 @@ const (
 // health answers the probes and keeps the gate.
 type health struct {
 	checks   []Check
+	live     []Check
 	draining *atomic.Bool
 	// gateOpen is set once all Gate checks have passed, and stays set; opened is closed
 	// then.
@@ -33,8 +34,8 @@ type health struct {
 	recheck  chan struct{}
 }
 
-func newHealth(checks []Check, draining *atomic.Bool) *health {
-	h := &health{checks: checks, draining: draining, opened: make(chan struct{}), recheck: make(chan struct{}, 1)}
+func newHealth(checks, live []Check, draining *atomic.Bool) *health {
+	h := &health{checks: checks, live: live, draining: draining, opened: make(chan struct{}), recheck: make(chan struct{}, 1)}
 	gated := false
 	for _, check := range checks {
 		gated = gated || check.Gate
@@ -63,9 +64,20 @@ func (s *Server) Recheck() {
 // Opened returns a channel that is closed once all checks that are a Gate have passed.
 func (s *Server) Opened() <-chan struct{} { return s.health.opened }
 
-// livez says that the process is there. It depends on nothing else: a restart
-// would not bring back the API server, and would lose the caches.
+// livez says that the process is there: 200 with "ok". It depends on nothing else but
+// what [Options].LiveChecks ask for: a restart would not bring back the API server, and
+// would lose the caches.
 func (h *health) livez(w http.ResponseWriter, _ *http.Request) {
+	var failed strings.Builder
+	for _, check := range h.live {
+		if err := check.Ready(); err != nil {
+			fmt.Fprintf(&failed, "[-] %s: %v\n", check.Name, err)
+		}
+	}
+	if failed.Len() > 0 {
+		writeText(w, http.StatusInternalServerError, failed.String()+"not live\n")
+		return
+	}
 	writeText(w, http.StatusOK, "ok\n")
 }
 

@@ -4,6 +4,8 @@ package serving
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -116,7 +118,7 @@ func TestTheGateOpensWhenItIsTold(t *testing.T) {
 				return errors.New("not synced")
 			}
 			return nil
-		}}}, new(atomic.Bool))}
+		}}}, nil, new(atomic.Bool))}
 		began := time.Now()
 		go s.health.waitForGate(t.Context())
 		synctest.Wait()
@@ -128,7 +130,7 @@ func TestTheGateOpensWhenItIsTold(t *testing.T) {
 		}
 		// Who tells of nothing is asked now and then.
 		ready.Store(false)
-		s.health = newHealth(s.health.checks, new(atomic.Bool))
+		s.health = newHealth(s.health.checks, nil, new(atomic.Bool))
 		go s.health.waitForGate(t.Context())
 		synctest.Wait()
 		ready.Store(true)
@@ -154,4 +156,29 @@ func TestDetailsAreShownToThoseWhoAsk(t *testing.T) {
 	detail.Store(&text)
 	h.get("/readyz?verbose").expect(t, 200, "[+] config: an earlier one counts\nok\n")
 	h.get("/readyz").expect(t, 200, "ok\n")
+}
+
+func TestLivenessFailsByItsOwnChecksOnly(t *testing.T) {
+	var stuck atomic.Bool
+	h := start(t, func(o *Options) {
+		o.Checks = []Check{{Name: "caches", Ready: func() error { return errors.New("not synced") }}}
+		o.LiveChecks = []Check{{Name: "loop", Ready: func() error {
+			if stuck.Load() {
+				return errors.New("has not turned for a minute")
+			}
+			return nil
+		}}}
+	})
+	for _, want := range []string{"200 ok\n", "500 [-] loop: has not turned for a minute\nnot live\n"} {
+		response, err := http.Get("http://" + h.MetricsAddr().String() + "/livez")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if got := fmt.Sprintf("%d %s", response.StatusCode, body); err != nil || got != want {
+			t.Errorf("/livez: %q, %v, not %q", got, err, want)
+		}
+		stuck.Store(true)
+	}
 }

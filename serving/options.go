@@ -127,6 +127,9 @@ type Options struct {
 	Routes []Route
 	// Checks make up /readyz, in this order.
 	Checks []Check
+	// LiveChecks make up /livez, in this order: what a restart of the process mends. Gate and
+	// Detail say nothing there.
+	LiveChecks []Check
 
 	// GetCertificate returns the certificate for a handshake. Required.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
@@ -226,12 +229,14 @@ func (o *Options) validate() error {
 		require(!paths[route.Path], "path %q is taken twice", route.Path)
 		paths[route.Path] = true
 	}
-	names := map[string]bool{}
-	for _, check := range o.Checks {
-		require(check.Name != "", "a check has no name")
-		require(check.Ready != nil, "check %q has no func", check.Name)
-		require(!names[check.Name], "check %q is there twice", check.Name)
-		names[check.Name] = true
+	for _, checks := range [][]Check{o.Checks, o.LiveChecks} {
+		names := map[string]bool{}
+		for _, check := range checks {
+			require(check.Name != "", "a check has no name")
+			require(check.Ready != nil, "check %q has no func", check.Name)
+			require(!names[check.Name], "check %q is there twice", check.Name)
+			names[check.Name] = true
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -86,7 +86,7 @@ func New(options Options) (*Server, error) {
 	if s.registry == nil {
 		s.registry = prometheus.NewRegistry()
 	}
-	s.health = newHealth(options.Checks, &s.draining)
+	s.health = newHealth(options.Checks, options.LiveChecks, &s.draining)
 	s.connections = newConnections(options.MaxConnections, s.metrics.evicted, s.bodies.cutConnection)
 	s.plainConnections = newConnections(options.MaxMetricsConnections, s.metrics.evicted, nil)
 	s.routes.table.Store(&map[string]*route{})

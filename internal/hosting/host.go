@@ -29,8 +29,8 @@ import (
 type Options struct {
 	// Logger is slog.Default() if nil.
 	Logger *slog.Logger
-	// Serving has the routes, the addresses and the limits. Certificate, checks and callers
-	// are set here.
+	// Serving has the routes, the addresses, the limits, and checks that are none of this
+	// host's. Certificate and callers are set here.
 	Serving serving.Options
 
 	// Certificate makes the source of the serving certificate. What an authority must know
@@ -170,11 +170,11 @@ func (h *Host) guard(options *serving.Options) {
 		options.PathSegments, options.PlainPaths = h.private.segments, h.private.plain
 		check("private-paths", h.private.ready, nil, true)
 	}
-	options.Checks = h.checks
+	// The others are none of what reviews, and the registrar itself, wait for: calls that
+	// come because of an earlier registration are answered.
+	options.Checks = slices.Concat(h.checks, options.Checks)
 	if h.registrar.refused != nil {
-		// It is none of what reviews, and the registrar itself, wait for: calls that come
-		// because of an earlier registration are answered.
-		options.Checks = append(slices.Clone(h.checks), serving.Check{Name: "registration", Ready: h.registrar.refused})
+		options.Checks = append(options.Checks, serving.Check{Name: "registration", Ready: h.registrar.refused})
 	}
 }
 
