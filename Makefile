@@ -167,7 +167,7 @@ check: ## Before each commit: format, vet, unit tests, import table, generated f
 test: ## For each change: check, other modules, and all that has to be true, on a real API server
 	@rm -rf $(results); trap '$(report)' EXIT; trap 'exit 1' INT TERM; set -e; \
 	for stage in format vet unit generated modules race apiserver; do $(MAKE) --no-print-directory $$stage RERUNS=1 ALL=1; done; \
-	$(MAKE) --no-print-directory properties CHECKS=500 PROPERTIES=./webhooks/poddefault
+	$(MAKE) --no-print-directory properties CHECKS=500 PROPERTIES=./internal/webhooks/poddefault
 
 .PHONY: format
 format:
@@ -287,7 +287,7 @@ definitions:
 		object:headerFile=tools/boilerplate.go.txt crd webhook paths=./examples/kubebuilder/... \
 		output:crd:dir=examples/kubebuilder/config/crd output:webhook:dir=examples/kubebuilder/config/webhook
 	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*_*.yaml
-	@$(GO) test ./webhooks/poddefault -run GeneratedSchemas -update >/dev/null
+	@$(GO) test ./internal/webhooks/poddefault -run GeneratedSchemas -update >/dev/null
 
 # docs/api.md, from the types.
 .PHONY: reference

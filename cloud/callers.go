@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/sallyport-io/sallyport/internal/delegated"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/serving/delegated"
 )
 
 // callers is the way by which --webhook-authentication has it told.

@@ -16,25 +16,39 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/webhooks/persistentvolumelabel"
+	"github.com/sallyport-io/sallyport/internal/webhooks/persistentvolumelabel"
 )
 
 // PersistentVolumeLabel labels persistent volumes of a provider's own source: of aws,
 // gce, azure, openstack or vsphere. The cloud is a cloudprovider.PVLabeler, and is asked
 // for no other volumes. It needs no initialised cloud.
 func PersistentVolumeLabel(provider string) Webhook {
-	settings := persistentvolumelabel.DefaultSettings()
+	settings := DefaultPersistentVolumeLabelSettings()
 	source, ok := persistentvolumelabel.SourceOf(provider)
 	if !ok {
 		return Webhook{problem: fmt.Errorf("persistentvolumelabel: the API has no volume source of provider %q: choose aws, gce, azure, openstack or vsphere, "+
 			"or PersistentVolumeLabelWith for a source of another one", provider)}
 	}
-	settings.Sources = []persistentvolumelabel.Source{source}
+	settings.Sources = []VolumeSource{source}
 	return PersistentVolumeLabelWith(settings)
 }
 
-// PersistentVolumeLabelWith is [PersistentVolumeLabel] with other settings.
-func PersistentVolumeLabelWith(settings persistentvolumelabel.Settings) Webhook {
+// PersistentVolumeLabelSettings say which volumes are labelled, and how long the cloud may take.
+type PersistentVolumeLabelSettings = persistentvolumelabel.Settings
+
+// VolumeSource is where a volume's disk is, by the name of the field in the volume's spec:
+// awsElasticBlockStore, gcePersistentDisk, azureDisk, cinder or vsphereVolume.
+type VolumeSource = persistentvolumelabel.Source
+
+// DefaultPersistentVolumeLabelSettings returns the settings to start from. They ask the cloud for
+// volumes of all sources; set Sources to the provider's own, since some clouds panic for others.
+func DefaultPersistentVolumeLabelSettings() PersistentVolumeLabelSettings {
+	return persistentvolumelabel.DefaultSettings()
+}
+
+// PersistentVolumeLabelWith is [PersistentVolumeLabel] with other settings. Settings that are not
+// valid are reported by [New].
+func PersistentVolumeLabelWith(settings PersistentVolumeLabelSettings) Webhook {
 	if err := settings.Validate(); err != nil {
 		return Webhook{problem: fmt.Errorf("persistentvolumelabel: %w", err)}
 	}
@@ -82,7 +96,7 @@ const (
 var labelModes = []string{labelsOff, labelsDryRun, labelsOn}
 
 // labelsMissed is a controller of the cloud controller manager, which runs where that leads.
-func (s *settings) labelsMissed(settings persistentvolumelabel.Settings) app.ControllerInitFuncConstructor {
+func (s *settings) labelsMissed(settings PersistentVolumeLabelSettings) app.ControllerInitFuncConstructor {
 	return app.ControllerInitFuncConstructor{
 		InitContext: app.ControllerInitContext{ClientName: labelController},
 		Constructor: func(initial app.ControllerInitContext, completed *config.CompletedConfig, cloud cloudprovider.Interface) app.InitFunc {

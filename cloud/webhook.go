@@ -20,7 +20,6 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/webhooks/persistentvolumelabel"
 )
 
 // Webhook is a webhook about the cloud: what the API server must know of it, and how its
@@ -44,7 +43,7 @@ type Webhook struct {
 
 	problem error // of who made it
 	// labels are those that a controller gives volumes that were missed; nil for none.
-	labels *persistentvolumelabel.Settings
+	labels *PersistentVolumeLabelSettings
 }
 
 // Factory makes the handler of a webhook.

@@ -28,9 +28,9 @@ func readTop(t *testing.T, elements ...string) string {
 	return string(data)
 }
 
-// TestEveryReadyMadeWebhookHasTheShape is what webhooks/README.md says.
+// TestEveryReadyMadeWebhookHasTheShape is what internal/webhooks/README.md says.
 func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
-	entries, err := os.ReadDir(filepath.Join(top, "webhooks"))
+	entries, err := os.ReadDir(filepath.Join(top, "internal", "webhooks"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,11 +50,11 @@ func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 	if diff := cmp.Diff(folders, listed); diff != "" {
 		t.Errorf("folders of webhooks/ and what is listed (-folders +list):\n%s", diff)
 	}
-	overview := readTop(t, "webhooks", "README.md")
+	overview := readTop(t, "internal", "webhooks", "README.md")
 	for i, b := range all {
 		t.Run(b.Name, func(t *testing.T) {
 			if !strings.Contains(overview, "]("+b.Name+") |") || !strings.Contains(overview, "](../"+b.Docs+")") {
-				t.Error("webhooks/README.md has no row for it, or another page")
+				t.Error("internal/webhooks/README.md has no row for it, or another page")
 			}
 			checkSources(t, b.Name)
 			checkCases(t, b.Name)
@@ -81,12 +81,12 @@ func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 // checkSources asks for the files of a folder and what stands in them.
 func checkSources(t *testing.T, name string) {
 	t.Helper()
-	if webhook := readTop(t, "webhooks", name, "webhook.go"); !strings.Contains(webhook, "// Package "+name+" ") ||
+	if webhook := readTop(t, "internal", "webhooks", name, "webhook.go"); !strings.Contains(webhook, "// Package "+name+" ") ||
 		!regexp.MustCompile(`(?m)^func New\(`).MatchString(webhook) {
 		t.Error("webhook.go has no comment of the package, or no New")
 	}
 	var sources, tests strings.Builder
-	files, err := filepath.Glob(filepath.Join(top, "webhooks", name, "*.go"))
+	files, err := filepath.Glob(filepath.Join(top, "internal", "webhooks", name, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func checkSources(t *testing.T, name string) {
 		if strings.HasSuffix(file, "_test.go") {
 			into = &tests
 		}
-		into.WriteString(readTop(t, "webhooks", name, filepath.Base(file)))
+		into.WriteString(readTop(t, "internal", "webhooks", name, filepath.Base(file)))
 	}
 	for _, want := range []string{`type Settings struct`, `func DefaultSettings\(\) Settings`, `func \(s Settings\) Validate\(\) error`} {
 		if !regexp.MustCompile(`(?m)^` + want).MatchString(sources.String()) {
@@ -112,7 +112,7 @@ func checkSources(t *testing.T, name string) {
 // checkCases asks for an object and one result in each case.
 func checkCases(t *testing.T, name string) {
 	t.Helper()
-	cases, err := filepath.Glob(filepath.Join(top, "webhooks", name, "testdata", "*.txtar"))
+	cases, err := filepath.Glob(filepath.Join(top, "internal", "webhooks", name, "testdata", "*.txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/sallyport-io/sallyport/internal/delegated"
 	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/serving/delegated"
 )
 
 // callerManifests are what is installed so that only the API server can call.

@@ -18,9 +18,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/server"
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/test/golden"
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/injection"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/server"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
 var explainOutputs = []string{"text", "json"}

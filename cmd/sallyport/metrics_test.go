@@ -25,11 +25,11 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/server"
+	"github.com/sallyport-io/sallyport/internal/webhooks/persistentvolumelabel"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
 	"github.com/sallyport-io/sallyport/internal/wire"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/webhooks/persistentvolumelabel"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
 )
 
 // recorder is a registry that remembers what was registered, those metrics included that

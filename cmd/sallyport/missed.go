@@ -24,9 +24,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/injection"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/workload"
 	"github.com/sallyport-io/sallyport/lint"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 type missedOptions struct {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
 // What is drawn has few names, so that PodDefaults and pods collide often, and a pod

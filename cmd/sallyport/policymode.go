@@ -16,7 +16,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/manifest"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/policy"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/policy"
 )
 
 // Who injects PodDefaults, for manifests.

@@ -21,8 +21,8 @@ import (
 	"pgregory.net/rapid"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/policy"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/policy"
 )
 
 // TestPoliciesWebhookAndReviewAgree draws PodDefaults that can be exported, and pods. Each

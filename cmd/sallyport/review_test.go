@@ -14,7 +14,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
 // The objects of most tests: two pods, of which one asks for the PodDefault, and a

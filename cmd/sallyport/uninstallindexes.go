@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
 // earlierIndexes is where the backstop's indexes were before they were PodTemplates. A

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	metadatafake "k8s.io/client-go/metadata/fake"
 
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
 // Indexes of this version go, and those of an earlier one; what others made stays.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/internal/manifest"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
 // carry adds what the annotations of a pod that was admitted say of objects that are not

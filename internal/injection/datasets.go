@@ -13,7 +13,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 )
 
 // A placement is which nodes a pod requires or prefers for the sake of its datasets.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/test/golden"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // one is the only object of a text.

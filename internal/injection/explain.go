@@ -18,9 +18,9 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/workload"
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // An Explanation is what explain prints.

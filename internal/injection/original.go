@@ -14,8 +14,8 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/workload"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // original is what a pod that runs was made from, as far as that is known: the template

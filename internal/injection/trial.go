@@ -18,7 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
 // A Trial tries PodDefaults of a cluster on pods.

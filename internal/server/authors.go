@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
 )
 
 // PodDefaultSettings are those of injection, and of who may write what is injected.

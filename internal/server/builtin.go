@@ -17,12 +17,12 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
-	"github.com/sallyport-io/sallyport/webhooks/imagepull"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
-	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
-	"github.com/sallyport-io/sallyport/webhooks/servicetype"
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/internal/webhooks/imagepull"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
+	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
+	"github.com/sallyport-io/sallyport/internal/webhooks/servicetype"
 )
 
 // Builtin is a ready-made webhook: a folder below webhooks/, which may define

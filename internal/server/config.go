@@ -18,9 +18,9 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/tracing"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/serving/tracing"
 )
 
 // Name is that of the application: leases and the authority's Secret are named after it.

@@ -10,8 +10,8 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/status"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/status"
 )
 
 // controller is something that goes on beside a ready-made webhook. One replica runs

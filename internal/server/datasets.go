@@ -10,7 +10,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 )
 
 // datasetBuiltin is the webhook in the place of Fluid's own.

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 )
 
 func TestPluginsAreCountedByOutcome(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	frontdoor "github.com/sallyport-io/sallyport"
-	"github.com/sallyport-io/sallyport/serving/delegated"
+	"github.com/sallyport-io/sallyport/internal/delegated"
 )
 
 // AuthenticationDelegated has the API server say who may call.

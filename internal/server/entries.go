@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/author"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
 )
 
 // defined are the definitions of a ready-made webhook, as narrow as the configuration wants

@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	frontdoor "github.com/sallyport-io/sallyport"
-	"github.com/sallyport-io/sallyport/webhooks/imagepull"
-	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
+	"github.com/sallyport-io/sallyport/internal/webhooks/imagepull"
+	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
 )
 
 // running is a liveConfig that follows a file, without a server around.

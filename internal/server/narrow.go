@@ -13,7 +13,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
 // narrowInterval is how often it is looked which label keys objects select by.

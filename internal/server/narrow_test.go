@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
 type someKeys struct {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/webhooks/persistentvolumelabel"
+	"github.com/sallyport-io/sallyport/internal/webhooks/persistentvolumelabel"
 )
 
 // HostedByOthers are ready-made webhooks that serve does not host, because what they ask is

@@ -18,8 +18,8 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
 // choices are the values of fields that take one of a few, by their paths in the file; those

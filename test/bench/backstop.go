@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 	registrations "github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
 // backstopSizes are how many PodDefaults the index holds; 0 means that there is no policy.

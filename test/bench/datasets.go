@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/test/fluid"
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
 
 // datasetsName is sallyport with the dataset webhook.

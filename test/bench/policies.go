@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sallyport-io/sallyport/webhooks/imagepull"
-	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
-	"github.com/sallyport-io/sallyport/webhooks/servicetype"
+	"github.com/sallyport-io/sallyport/internal/webhooks/imagepull"
+	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
+	"github.com/sallyport-io/sallyport/internal/webhooks/servicetype"
 )
 
 // policiesName is sallyport with the policies that testdata/policies.yaml configures.

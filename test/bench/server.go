@@ -18,8 +18,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/test/lab"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // A site is what all servers of a run share.

@@ -30,7 +30,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/sallyport-io/sallyport/cloud"
-	"github.com/sallyport-io/sallyport/webhooks/persistentvolumelabel"
+	"github.com/sallyport-io/sallyport/internal/webhooks/persistentvolumelabel"
 )
 
 const (

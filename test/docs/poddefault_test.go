@@ -19,7 +19,7 @@ import (
 func TestExamplesOfFieldsAreTestCases(t *testing.T) {
 	_, text, _ := strings.Cut(read(t, filepath.Join(root, "docs", "poddefault.md")), "\n## Examples\n")
 	text, _, _ = strings.Cut(text, "\n## ")
-	examples := regexp.MustCompile("(?s)\\]\\(\\.\\./(webhooks/poddefault/testdata/[a-z-]+\\.txtar)\\)\n\n```yaml\n(.*?)```").FindAllStringSubmatch(text, -1)
+	examples := regexp.MustCompile("(?s)\\]\\(\\.\\./(internal/webhooks/poddefault/testdata/[a-z-]+\\.txtar)\\)\n\n```yaml\n(.*?)```").FindAllStringSubmatch(text, -1)
 	if len(examples) != strings.Count(text, "```yaml") {
 		t.Fatalf("%d examples with a link to their case, of %d", len(examples), strings.Count(text, "```yaml"))
 	}

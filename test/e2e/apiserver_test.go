@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/sallyporttest"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // testAPIServerAway cuts the server's way to the API server, which itself stays

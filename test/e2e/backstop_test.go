@@ -22,10 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
 // awaitPolicy waits until the webhook of a configuration has that failure policy.

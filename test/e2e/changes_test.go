@@ -23,7 +23,7 @@ type base struct {
 
 func validPodDefaults(t *testing.T) (out []base) {
 	t.Helper()
-	data, err := os.ReadFile("../../webhooks/poddefault/testdata/valid.yaml")
+	data, err := os.ReadFile("../../internal/webhooks/poddefault/testdata/valid.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

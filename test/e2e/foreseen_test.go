@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
 // testForeseen holds that what is denied in the API server's stead is what it refuses, and

@@ -18,9 +18,9 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // TestNarrow has an API server of its own: the keys are those of all PodDefaults in it.

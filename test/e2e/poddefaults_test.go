@@ -20,8 +20,8 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/test/lab"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // newFields is a PodDefault that sets all there is to set beyond Kubeflow's fields.

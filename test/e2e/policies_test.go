@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
-	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
 )
 
 // configuration writes a SallyportConfiguration with these webhooks to a file, as a

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/test/lab"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // registered tells whether the configuration leads to the URL, and can be trusted.

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/sallyporttest"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
 )
 
 // command runs a command line of sallyport, and returns all that it printed.

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 )
 
 // Definitions are those of the kinds of Fluid's API that the dataset webhook reads, but

@@ -24,20 +24,20 @@ const module = "github.com/sallyport-io/sallyport"
 // allowed says for each package, or folder of packages (with a final slash), which
 // of ours it may import.
 var allowed = map[string][]string{
-	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/"}, // package sallyport
+	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/hosting", "internal/install"}, // package sallyport
 	"jsonpatch":   {},
 	"conversion":  {"jsonpatch", "internal/decode"},
 	"certificate": {"internal/follow"},
 	"serving":     {"internal/follow"},
 	// Only who may know the API server's own machinery takes it: cmd/sallyport and cloud.
-	"serving/delegated": {"serving"},
-	"serving/tracing":   {},
-	"api/":              {"api/"},
-	"admission":         {"jsonpatch", "internal/decode"},
-	"internal/wire":     {"admission", "conversion", "jsonpatch"},
-	"registration":      {"admission", "conversion", "internal/selectors"},
-	"lint":              {"admission", "conversion", "internal/selectors"},
-	"sallyporttest":     {"admission", "conversion", "jsonpatch", "internal/wire", "internal/replay"},
+	"internal/delegated": {"serving"},
+	"internal/tracing":   {},
+	"api/":               {"api/"},
+	"admission":          {"jsonpatch", "internal/decode"},
+	"internal/wire":      {"admission", "conversion", "jsonpatch"},
+	"registration":       {"admission", "conversion", "internal/selectors"},
+	"lint":               {"admission", "conversion", "internal/selectors"},
+	"sallyporttest":      {"admission", "conversion", "jsonpatch", "internal/wire", "internal/replay"},
 	// No controller-runtime below it: see TestCloudKeepsToTheStackOfControllerManagers.
 	"internal/hosting":  {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli"},
 	"internal/install":  {"admission", "conversion", "registration", "internal/hosting", "internal/cli"},
@@ -45,16 +45,16 @@ var allowed = map[string][]string{
 	"test/golden":       {},
 	"test/lab":          {}, // also tests of packages that it could need import it
 
-	"internal/replay":   {"admission", "conversion", "jsonpatch", "internal/wire"},
-	"internal/workload": {"jsonpatch", "internal/manifest"},
-	"webhooks/":         {"admission", "jsonpatch", "api/", "webhooks/internal/"},
+	"internal/replay":    {"admission", "conversion", "jsonpatch", "internal/wire"},
+	"internal/workload":  {"jsonpatch", "internal/manifest"},
+	"internal/webhooks/": {"admission", "jsonpatch", "api/", "internal/webhooks/internal/"},
 	// What the webhooks' tests share replays requests.
-	"webhooks/internal/cases": {"admission", "jsonpatch", "test/golden", "internal/replay"},
+	"internal/webhooks/internal/cases": {"admission", "jsonpatch", "test/golden", "internal/replay"},
 	// What belongs to one webhook, and need not be there for it to work.
-	"webhooks/poddefault/": {"admission", "jsonpatch", "api/", "webhooks/poddefault", "webhooks/internal/"},
+	"internal/webhooks/poddefault/": {"admission", "jsonpatch", "api/", "internal/webhooks/poddefault", "internal/webhooks/internal/"},
 	// Nor below this one.
 	"cloud": {
-		"admission", "serving", "serving/delegated", "certificate", "registration", "webhooks/persistentvolumelabel", "internal/cli", "internal/hosting",
+		"admission", "serving", "internal/delegated", "certificate", "registration", "internal/webhooks/persistentvolumelabel", "internal/cli", "internal/hosting",
 	},
 	// Package sallyport itself is not of the form module/folder, and always allowed.
 	"controllerruntime": {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/hosting"},

@@ -31,11 +31,11 @@ var sections = []section{
 	{"ClusterPodDefault", "Group `sallyport.io`, version `v1alpha1`, for the whole cluster.", "api/sallyport/v1alpha1", []string{"ClusterPodDefault"}, true},
 	{"SallyportConfiguration", "The file of `serve --config`, `config.sallyport.io/v1alpha1`. How it is read is in [configuration.md](configuration.md).", "api/config/v1alpha1", []string{"SallyportConfiguration"}, false},
 	{"Settings of poddefault", "`webhooks[].settings` of the webhook `poddefault`: the fields of both tables.", "internal/server", []string{"PodDefaultSettings"}, false},
-	{"More settings of poddefault", "", "webhooks/poddefault", []string{"Settings"}, false},
-	{"Settings of imagepull", "See [webhooks/imagepull.md](webhooks/imagepull.md).", "webhooks/imagepull", []string{"Settings"}, false},
-	{"Settings of servicetype", "See [webhooks/servicetype.md](webhooks/servicetype.md).", "webhooks/servicetype", []string{"Settings"}, false},
-	{"Settings of projectlimit", "See [webhooks/projectlimit.md](webhooks/projectlimit.md).", "webhooks/projectlimit", []string{"Settings"}, false},
-	{"Settings of dataset", "See [webhooks/dataset.md](webhooks/dataset.md).", "webhooks/dataset", []string{"Settings"}, false},
+	{"More settings of poddefault", "", "internal/webhooks/poddefault", []string{"Settings"}, false},
+	{"Settings of imagepull", "See [webhooks/imagepull.md](webhooks/imagepull.md).", "internal/webhooks/imagepull", []string{"Settings"}, false},
+	{"Settings of servicetype", "See [webhooks/servicetype.md](webhooks/servicetype.md).", "internal/webhooks/servicetype", []string{"Settings"}, false},
+	{"Settings of projectlimit", "See [webhooks/projectlimit.md](webhooks/projectlimit.md).", "internal/webhooks/projectlimit", []string{"Settings"}, false},
+	{"Settings of dataset", "See [webhooks/dataset.md](webhooks/dataset.md).", "internal/webhooks/dataset", []string{"Settings"}, false},
 }
 
 func main() {

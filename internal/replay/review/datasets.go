@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/internal/workload"
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
 
 // datasets are claims, Datasets, runtimes and nodes from files, where serve has those

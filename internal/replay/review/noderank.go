@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/internal/manifest"
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 )
 
 // A NodeRank is what draws a pod to a node, or keeps it away.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/internal/manifest"
-	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
+	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
 )
 
 // loadProjects counts the Namespaces among the objects for who has asked for them. The

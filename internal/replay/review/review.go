@@ -20,10 +20,10 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
 	"github.com/sallyport-io/sallyport/internal/workload"
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
-	"github.com/sallyport-io/sallyport/webhooks/projectlimit"
 )
 
 // A Run reviews objects of files.

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/test/fluid"
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
 
 func clientKey(object client.Object) client.ObjectKey { return client.ObjectKeyFromObject(object) }

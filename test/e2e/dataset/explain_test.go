@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/fluid"
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
 
 // testExplained asks about pods that the tests before have created, in a cluster without

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/test/fluid"
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
 
 // dataset makes a Dataset with its runtime, as it is when Fluid's controllers are done:

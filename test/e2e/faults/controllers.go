@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/test/lab"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault/backstop"
 )
 
 // conflicting has thousands of PodDefaults that all disagree with each other, and replicas

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
 // typicalPodDefaults is how many PodDefaults the namespace of a row has, unless the row

@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/test/fluid"
-	"github.com/sallyport-io/sallyport/webhooks/dataset"
 )
 
 // TestTheFluidGuide goes the way of docs/fluid-migration.md, there and back, with the

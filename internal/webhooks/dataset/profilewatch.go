@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cluster"
+)
+
+// profileStore has the profile of a ConfigMap that is followed. One that cannot be read, or
+// is not there any more, changes nothing if there was a good one before.
+type profileStore struct {
+	ref       Ref
+	logger    *slog.Logger
+	changed   func()
+	reflector *cache.Reflector
+	now       atomic.Pointer[Profile]
+	problem   atomic.Pointer[string] // why there is none yet
+}
+
+// followProfile follows a ConfigMap, if it is not followed already.
+func (w *Watcher) followProfile(ref Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.profiles[ref] != nil {
+		return
+	}
+	p := &profileStore{ref: ref, logger: w.logger, changed: func() { tell(w.changed); w.loaded() }}
+	source := cache.NewListWatchFromClient(w.core, "configmaps", ref.Namespace, fields.OneTermEqualSelector("metadata.name", ref.Name))
+	p.reflector = cluster.Reflector("datasets: the profile of plugins", w.logger, cluster.Soon, source, &corev1.ConfigMap{}, p)
+	w.profiles[ref] = p
+	tell(w.wanted)
+}
+
+// followProfiles runs what is wanted until the context ends.
+func (w *Watcher) followProfiles(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	started := map[*profileStore]bool{}
+	for {
+		w.mu.Lock()
+		for _, p := range w.profiles {
+			if !started[p] {
+				started[p] = true
+				wg.Go(func() { p.reflector.RunWithContext(ctx) })
+			}
+		}
+		w.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wanted:
+		}
+	}
+}
+
+// ReadyFor is nil once a profile was read, if the settings say that it is in a ConfigMap.
+func (w *Watcher) ReadyFor(settings Settings) error {
+	ref := settings.profileRef()
+	if ref.Name == "" || settings.Disabled {
+		return nil
+	}
+	_, err := w.profile(ref)
+	return err
+}
+
+// profile is that of a ConfigMap which is followed.
+func (w *Watcher) profile(ref Ref) (*Object, error) {
+	w.mu.Lock()
+	p := w.profiles[ref]
+	w.mu.Unlock()
+	problem := "it is not read yet (may this server list and watch it?)"
+	if p != nil {
+		if now := p.now.Load(); now != nil {
+			return &Object{Profile: now}, nil
+		}
+		if text := p.problem.Load(); text != nil {
+			problem = *text
+		}
+	}
+	return nil, admission.Unavailable(fmt.Errorf("%s with the profile of plugins: %s", ref, problem), time.Second)
+}
+
+// set takes the profile out of a ConfigMap; nil is one that is not there.
+func (p *profileStore) set(o *corev1.ConfigMap) {
+	err := errors.New("it is not there: create it, or name another in pluginsProfileConfigMap")
+	var profile *Profile
+	if o != nil {
+		if profile, err = ParseProfile(o.Data[profileKey]); err != nil {
+			err = prefixed(profileKey, err)
+		}
+	}
+	if err == nil {
+		p.now.Store(profile)
+		p.logger.Info("the profile of plugins was read", "configmap", p.ref.Namespace+"/"+p.ref.Name)
+		p.changed()
+		return
+	}
+	text := err.Error()
+	p.problem.Store(&text)
+	until := "pods wait for one"
+	if p.now.Load() != nil {
+		until = "an earlier one goes on to count"
+	}
+	p.logger.Error("there is no good profile of plugins", "configmap", p.ref.Namespace+"/"+p.ref.Name, "until", until, "error", err)
+}
+
+// Add implements [cache.ReflectorStore].
+func (p *profileStore) Add(obj any) error {
+	o, ok := obj.(*corev1.ConfigMap)
+	if !ok {
+		return fmt.Errorf("%T is no ConfigMap", obj)
+	}
+	p.set(o)
+	return nil
+}
+
+// Update implements [cache.ReflectorStore].
+func (p *profileStore) Update(obj any) error { return p.Add(obj) }
+
+// Delete implements [cache.ReflectorStore].
+func (p *profileStore) Delete(any) error {
+	p.set(nil)
+	return nil
+}
+
+// Replace implements [cache.ReflectorStore].
+func (p *profileStore) Replace(objects []any, _ string) error {
+	if len(objects) == 0 {
+		p.set(nil)
+		return nil
+	}
+	return p.Add(objects[0])
+}
+
+// Resync implements [cache.ReflectorStore].
+func (p *profileStore) Resync() error { return nil }

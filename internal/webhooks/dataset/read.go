@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cluster"
+)
+
+// Reader is a [Source] that asks the API server for each object, each time: for a look at
+// few pods. See [NewReader].
+type Reader struct{ core, apps, fluid *rest.RESTClient }
+
+// NewReader makes a reader. The credentials in config must be allowed to get what is asked
+// for: claims, Datasets and runtimes, the ConfigMap with the profile if settings name one,
+// and for sidecars DaemonSets and PersistentVolumes.
+func NewReader(config *rest.Config) (*Reader, error) {
+	r := &Reader{}
+	for _, c := range []struct {
+		client  **rest.RESTClient
+		version schema.GroupVersion
+	}{
+		{&r.core, schema.GroupVersion{Version: "v1"}},
+		{&r.apps, schema.GroupVersion{Group: "apps", Version: "v1"}},
+		{&r.fluid, schema.GroupVersion{Group: Group, Version: Version}},
+	} {
+		var err error
+		if *c.client, err = cluster.Client(config, c.version, addLean); err != nil {
+			return nil, fmt.Errorf("client for %s: %w", c.version, err)
+		}
+	}
+	return r, nil
+}
+
+// Find implements [Source].
+func (r *Reader) Find(ctx context.Context, ref Ref, _ bool) (*Object, error) {
+	// A claim is what the author of a pod has written, and nobody has checked it yet.
+	if len(content.IsPathSegmentName(ref.Name)) > 0 {
+		return nil, nil
+	}
+	client, resource := r.fluid, ""
+	switch ref.Kind {
+	case ClaimKind:
+		client, resource = r.core, "persistentvolumeclaims"
+	case VolumeKind:
+		client, resource = r.core, "persistentvolumes"
+	case ProfileKind:
+		client, resource = r.core, "configmaps"
+	case DaemonSetKind:
+		client, resource = r.apps, "daemonsets"
+	case DatasetKind:
+		resource = datasetResource.resource
+	default:
+		resource = runtimeKinds[typeOf(ref.Kind)].resource
+	}
+	get := client.Get().Resource(resource).Name(ref.Name)
+	if ref.Namespace != "" {
+		get = get.Namespace(ref.Namespace)
+	}
+	result := get.Do(ctx)
+	raw, _ := result.Raw()
+	err := result.Error() // which looks for a Status in the answer
+	switch {
+	case apierrors.IsNotFound(err):
+		// Where there is no such API, the answer is no Status of the API.
+		if apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+			return nil, ErrNotInstalled
+		}
+		return nil, nil
+	case err != nil && (apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)):
+		return nil, admission.Unavailable(err, time.Second)
+	case err != nil:
+		return nil, err
+	}
+	_, object, err := Parse(ref.Kind, raw)
+	if err != nil {
+		return nil, err
+	}
+	object.prepare(ref)
+	return object, nil
+}

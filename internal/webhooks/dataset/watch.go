@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cluster"
+)
+
+// absentInterval is how often it is tried whether a kind without definition has got one.
+const absentInterval = 5 * time.Second
+
+// Watcher is a [Source] that follows claims, Datasets and runtimes of a cluster, and
+// keeps of each no more than is needed. A kind whose CustomResourceDefinition is not
+// installed is followed as soon as it is. What is asked for afresh, DaemonSets and
+// PersistentVolumes, is read from the API server at the time. See [Watch].
+type Watcher struct {
+	reader   *Reader
+	index    *Index
+	follows  map[Kind]*follow
+	logger   *slog.Logger
+	changed  chan struct{} // Datasets have changed, or what is wanted
+	sidecars atomic.Bool   // are wanted by a profile of the settings
+	loaded   func()
+
+	core     *rest.RESTClient // for typed objects
+	mu       sync.Mutex
+	profiles map[Ref]*profileStore
+	wanted   chan struct{} // another profile is
+}
+
+// follow follows one kind.
+type follow struct {
+	kind      Kind
+	index     *Index
+	reflector *cache.Reflector
+	changed   func()
+	loaded    func()
+	logger    *slog.Logger
+	interval  time.Duration
+	absent    atomic.Bool
+	// ready is set once what there was has been read, or there was no definition. It stays:
+	// for what is behind, there is a read afresh.
+	ready atomic.Bool
+}
+
+// Watch prepares a watcher of all namespaces; [Watcher.Run] starts it. The credentials in
+// config must be allowed to get, list and watch claims, Datasets and runtimes, and what
+// [Settings.PolicyRules] says.
+func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
+	config = rest.CopyConfig(config)
+	config.RateLimiter, config.QPS, config.Burst = nil, 100, 200
+	reader, err := NewReader(config)
+	if err != nil {
+		return nil, err
+	}
+	w := &Watcher{
+		reader: reader, index: NewIndex(), follows: map[Kind]*follow{}, logger: logger,
+		loaded: func() {}, changed: make(chan struct{}, 1), profiles: map[Ref]*profileStore{}, wanted: make(chan struct{}, 1),
+	}
+	if w.core, err = cluster.Client(config, corev1.SchemeGroupVersion, corev1.AddToScheme); err != nil {
+		return nil, fmt.Errorf("client for ConfigMaps: %w", err)
+	}
+	claims, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client for claims: %w", err)
+	}
+	resource := claims.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"})
+	w.follow(ClaimKind, &metav1.PartialObjectMetadata{}, &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return resource.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return resource.Watch(ctx, options)
+		},
+	})
+	for _, kind := range append([]runtimeKind{datasetResource}, sortedRuntimeKinds()...) {
+		w.follow(kind.kind, &lean{}, w.lister(kind.resource))
+	}
+	return w, nil
+}
+
+// lister lists and watches a resource of Fluid's API.
+func (w *Watcher) lister(resource string) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			out := &leanList{}
+			return out, w.reader.fluid.Get().Resource(resource).VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(out)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.Watch = true
+			return w.reader.fluid.Get().Resource(resource).VersionedParams(&options, metav1.ParameterCodec).Watch(ctx)
+		},
+	}
+}
+
+func (w *Watcher) follow(kind Kind, expected runtime.Object, source *cache.ListWatch) {
+	f := &follow{kind: kind, index: w.index, logger: w.logger, interval: absentInterval, changed: func() {}, loaded: func() { w.loaded() }}
+	if kind == DatasetKind {
+		f.changed = func() { tell(w.changed) }
+	}
+	f.reflector = cluster.Reflector("datasets: "+string(kind), w.logger, cluster.Soon, f.patient(source), expected, f)
+	w.follows[kind] = f
+}
+
+// patient waits, where a kind has no definition, until it has one.
+func (f *follow) patient(source *cache.ListWatch) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return patiently(ctx, f, runtime.Object(&leanList{}), func() (runtime.Object, error) { return source.ListWithContextFunc(ctx, options) })
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return patiently(ctx, f, watch.NewEmptyWatch(), func() (watch.Interface, error) { return source.WatchFuncWithContext(ctx, options) })
+		},
+	}
+}
+
+// patiently returns nothing, and no error that somebody would log, if the context ends
+// before there is a definition.
+func patiently[T any](ctx context.Context, f *follow, nothing T, try func() (T, error)) (T, error) {
+	for {
+		out, err := try()
+		if err == nil || !apierrors.IsNotFound(err) {
+			if err == nil && f.absent.Swap(false) {
+				f.logger.Info("the CustomResourceDefinition of a kind is there now", "kind", f.kind)
+			}
+			return out, err
+		}
+		if !f.absent.Swap(true) {
+			f.index.Replace(f.kind, nil)
+			f.ready.Store(true)
+			f.loaded()
+			f.logger.Info("the CustomResourceDefinition of a kind is not installed: it is looked for again and again", "kind", f.kind, "every", f.interval)
+		}
+		timer := time.NewTimer(wait.Jitter(f.interval, 0.2))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nothing, nil
+		case <-timer.C:
+		}
+	}
+}
+
+// Run follows all kinds until the context ends.
+func (w *Watcher) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for _, f := range w.follows {
+		wg.Go(func() { f.reflector.RunWithContext(ctx) })
+	}
+	wg.Go(func() { w.prepare(ctx) })
+	wg.Go(func() { w.followProfiles(ctx) })
+	wg.Wait()
+	return nil
+}
+
+// WhenLoaded has loaded called whenever Ready or ReadyFor may have become nil. It is for
+// before Run.
+func (w *Watcher) WhenLoaded(loaded func()) { w.loaded = loaded }
+
+// Ready is nil once all that there is was read.
+func (w *Watcher) Ready() error {
+	for _, f := range w.follows {
+		if !f.ready.Load() {
+			return w.notReady()
+		}
+	}
+	return nil
+}
+
+func (w *Watcher) notReady() error {
+	var missing []string
+	for _, kind := range append([]runtimeKind{{kind: ClaimKind}, datasetResource}, sortedRuntimeKinds()...) {
+		if !w.follows[kind.kind].ready.Load() {
+			missing = append(missing, string(kind.kind))
+		}
+	}
+	return fmt.Errorf("not all of %s are read yet (may this server list them?)", strings.Join(missing, ", "))
+}
+
+// Len is the number of Datasets known.
+func (w *Watcher) Len() int { return w.index.Count(DatasetKind) }
+
+// Find implements [Source].
+func (w *Watcher) Find(ctx context.Context, ref Ref, fresh bool) (*Object, error) {
+	if ref.Kind == ProfileKind {
+		return w.profile(ref)
+	}
+	if err := w.Ready(); err != nil {
+		return nil, admission.Unavailable(err, time.Second)
+	}
+	f := w.follows[ref.Kind]
+	switch {
+	case fresh || f == nil:
+		return w.reader.Find(ctx, ref, true)
+	case f.absent.Load():
+		return nil, ErrNotInstalled
+	}
+	return w.index.Find(ctx, ref, false)
+}
+
+// objectOf is what is kept of an object that was listed or watched.
+func objectOf(obj any) (Ref, *Object, error) {
+	switch o := obj.(type) {
+	case *metav1.PartialObjectMetadata:
+		return Ref{ClaimKind, o.Namespace, o.Name}, &Object{Claim: ParseClaim(o.Name, o.Labels)}, nil
+	case *lean:
+		if o.object == nil {
+			return o.ref, nil, fmt.Errorf("%s: %w", o.Kind, errNoObject)
+		}
+		return o.ref, o.object, nil
+	}
+	return Ref{}, nil, fmt.Errorf("%T is not read by this webhook", obj)
+}
+
+// Add implements [cache.ReflectorStore].
+func (f *follow) Add(obj any) error {
+	ref, object, err := objectOf(obj)
+	if err != nil {
+		return err
+	}
+	f.index.Set(ref, object)
+	f.changed()
+	return nil
+}
+
+// Update implements [cache.ReflectorStore].
+func (f *follow) Update(obj any) error { return f.Add(obj) }
+
+// Delete implements [cache.ReflectorStore].
+func (f *follow) Delete(obj any) error {
+	ref, _, err := objectOf(obj)
+	if err != nil {
+		return err
+	}
+	f.index.Delete(ref)
+	f.changed()
+	return nil
+}
+
+// Replace implements [cache.ReflectorStore].
+func (f *follow) Replace(objects []any, _ string) error {
+	all := make(map[Ref]*Object, len(objects))
+	for _, obj := range objects {
+		ref, object, err := objectOf(obj)
+		if err != nil {
+			return err
+		}
+		all[ref] = object
+	}
+	f.index.Replace(f.kind, all)
+	f.ready.Store(true)
+	f.loaded()
+	f.changed()
+	return nil
+}
+
+// Resync implements [cache.ReflectorStore].
+func (f *follow) Resync() error { return nil }
+
+// Transformer implements [cache.TransformingStore]: of a claim's metadata the labels that
+// count are kept, from the moment that it is read.
+func (f *follow) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if o, ok := obj.(*metav1.PartialObjectMetadata); ok {
+			o.ObjectMeta = metav1.ObjectMeta{
+				Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion, Labels: countingLabels(o.Labels), Annotations: initialEvents(o.Annotations),
+			}
+		}
+		return obj, nil
+	}
+}
+
+func countingLabels(labels map[string]string) map[string]string {
+	var out map[string]string
+	for key, value := range labels {
+		if strings.HasPrefix(key, cachePrefix) || key == managedByLabel || key == wrappedByLabel {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// initialEvents keeps what ends the first part of a watch.
+func initialEvents(annotations map[string]string) map[string]string {
+	if value, ok := annotations[metav1.InitialEventsAnnotationKey]; ok {
+		return map[string]string{metav1.InitialEventsAnnotationKey: value}
+	}
+	return nil
+}
+
+var _ cache.TransformingStore = (*follow)(nil)

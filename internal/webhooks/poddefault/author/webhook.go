@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package author judges what is written into PodDefaults and ClusterPodDefaults, and
+// by whom.
+//
+// What a PodDefault adds runs in the pods of others. So whoever creates one, or
+// changes its spec, must be allowed to create pods where it counts: in its namespace,
+// or everywhere for a ClusterPodDefault. RBAC has no finer verb for the ServiceAccount
+// or the Secrets of a pod: who may create pods may use all of the namespace's. What
+// comes out is judged again, by PodSecurity, quotas and other policies, when a pod is
+// created. Nothing is asked when only metadata or status change, and nothing when an
+// object is deleted.
+package author
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/sallyport-io/sallyport/admission"
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// The webhook as the API server knows it.
+const (
+	Name = "author.poddefault.sallyport.io"
+	Path = "/validate-poddefault"
+)
+
+// Authorizer tells whether a user may create pods in a namespace, or everywhere if it
+// is empty. Reason is what the API server says of its decision, and may be empty. An
+// error is a fault: the object is neither admitted nor denied. Wrap it with
+// [admission.Unavailable] if another try may succeed.
+type Authorizer interface {
+	MayCreatePods(ctx context.Context, user *authenticationv1.UserInfo, namespace string) (allowed bool, reason string, err error)
+}
+
+// Neighbours knows the objects that count for pods of a namespace; of the one without a
+// name the ClusterPodDefaults.
+type Neighbours interface {
+	Neighbours(namespace string) []*poddefault.Compiled
+}
+
+// A reader is a [Neighbours] that may lose the right to read. Its error says which.
+type reader interface{ Trouble() error }
+
+// New defines the webhook. With [Enforce] it fails closed, otherwise open: a mistake
+// in an object is found again when it would be applied, a missing right is not. With
+// which neighbours an object disagrees is told to its author, unless they are nil.
+func New(authorizer Authorizer, neighbours Neighbours, mode Mode) (admission.Webhook, error) {
+	err := mode.Validate()
+	if authorizer == nil && mode != Off {
+		err = errors.Join(err, errors.New("author: nobody says who may create pods"))
+	}
+	if err != nil {
+		return admission.Webhook{}, err
+	}
+	return admission.Webhook{
+		Name: Name, Path: Path, Type: admission.TypeValidating,
+		Rules: []admissionregistrationv1.RuleWithOperations{
+			rule(podDefaults, admissionregistrationv1.NamespacedScope),
+			rule(clusterPodDefaults, admissionregistrationv1.ClusterScope),
+		},
+		MatchConditions: []admissionregistrationv1.MatchCondition{{
+			Name: "spec-changes",
+			Expression: "request.operation == 'CREATE' || has(object.spec) != has(oldObject.spec) || " +
+				"has(object.spec) && object.spec != oldObject.spec",
+		}},
+		FailurePolicy: mode.FailurePolicy(),
+		Handler:       &handler{authorizer: authorizer, neighbours: neighbours, mode: mode},
+	}, nil
+}
+
+func rule(resource schema.GroupVersionResource, scope admissionregistrationv1.ScopeType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{resource.Group}, APIVersions: []string{resource.Version}, Resources: []string{resource.Resource}, Scope: &scope,
+		},
+	}
+}
+
+var (
+	podDefaults        = kubeflowv1alpha1.Resource(kubeflowv1alpha1.PodDefaultResource)
+	clusterPodDefaults = sallyportv1alpha1.Resource(sallyportv1alpha1.ClusterPodDefaultResource)
+)
+
+type handler struct {
+	authorizer Authorizer
+	neighbours Neighbours
+	mode       Mode
+}
+
+// Handle implements [admission.Handler].
+func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
+	resource := schema.GroupVersionResource(req.Resource)
+	if resource != podDefaults && resource != clusterPodDefaults {
+		return admission.BadRequest("the request is for %s; this webhook is for %s and %s: correct the rules of its configuration",
+			req.Resource.String(), podDefaults.GroupResource(), clusterPodDefaults.GroupResource()), nil
+	}
+	if req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
+		return admission.Allowed(), nil
+	}
+	if jsontext.Value(req.Object.Raw).Kind() != '{' {
+		return admission.BadRequest("the request's object is no %s", req.Kind.Kind), nil
+	}
+	spec, _ := jsonpatch.Lookup(req.Object.Raw, "spec")
+	old, _ := jsonpatch.Lookup(req.OldObject.Raw, "spec")
+	if req.Operation == admissionv1.Update && bytes.Equal(spec, old) {
+		return admission.Allowed(), nil
+	}
+	resp := admission.Allowed()
+	if h.mode != Off {
+		denial, err := h.authorize(ctx, req)
+		switch {
+		case err != nil:
+			return nil, err
+		case denial != "" && h.mode == Enforce:
+			return admission.Denied(denial), nil
+		case denial != "":
+			resp.Warn(denial)
+		}
+	}
+	return h.check(ctx, req, spec, old, resp), nil
+}
+
+// authorize says why the user may not write the object, empty if he may.
+func (h *handler) authorize(ctx context.Context, req *admissionv1.AdmissionRequest) (string, error) {
+	allowed, reason, err := h.authorizer.MayCreatePods(ctx, &req.UserInfo, req.Namespace)
+	if err != nil || allowed {
+		return "", err
+	}
+	where, remedy := "in the namespace "+req.Namespace, " -n "+req.Namespace
+	if req.Namespace == "" {
+		where, remedy = "in every namespace", " --all-namespaces"
+	}
+	text := fmt.Sprintf("%s: it adds to pods, and %q may not create pods %s; ask for that right (kubectl auth can-i create pods%s), "+
+		"or let somebody write it who has it", title(req), req.UserInfo.Username, where, remedy)
+	if reason != "" {
+		text += ": " + reason
+	}
+	return text, nil
+}
+
+// check answers by what the spec says. A mistake that the object had before is a
+// warning: otherwise an object from before this webhook could not be corrected step by
+// step.
+func (h *handler) check(ctx context.Context, req *admissionv1.AdmissionRequest, spec, old []byte, resp *admission.Response) *admission.Response {
+	errs, warnings, err := judge(req.Resource, spec)
+	if err != nil {
+		return admission.BadRequest("%s: spec: %s", title(req), unreadable(err))
+	}
+	if req.Operation == admissionv1.Update {
+		if before, _, err := judge(req.Resource, old); err == nil {
+			errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
+				known := slices.ContainsFunc(before, func(b *field.Error) bool { return b.Error() == e.Error() })
+				if known {
+					warnings = append(warnings, "as before: "+e.Error())
+				}
+				return known
+			})
+		}
+	}
+	if reader, ok := h.neighbours.(reader); ok {
+		if err := reader.Trouble(); err != nil {
+			resp.Warn("it has no effect on pods for now, because the server may not read such objects any more, see 'sallyport doctor': " + err.Error())
+		}
+	}
+	resp.Warn(warnings...)
+	if len(errs) == 0 {
+		return resp.Warn(h.disagreements(ctx, req, spec)...)
+	}
+	denied := admission.DeniedWith(apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, errs).ErrStatus)
+	return denied.Warn(resp.Warnings...)
+}
+
+// unreadable says where a spec has another type than it should, and not what stands
+// there.
+func unreadable(err error) string {
+	var mistake *json.SemanticError
+	if errors.As(err, &mistake) {
+		return fmt.Sprintf("%s is of another type than it should be", mistake.JSONPointer)
+	}
+	return "it cannot be read"
+}
+
+func title(req *admissionv1.AdmissionRequest) string {
+	name := req.Name
+	if name == "" { // the API server will make one
+		var object metav1.PartialObjectMetadata
+		if json.Unmarshal(req.Object.Raw, &object) == nil {
+			name = object.GenerateName + "*"
+		}
+	}
+	if req.Namespace != "" {
+		name = req.Namespace + "/" + name
+	}
+	return req.Kind.Kind + " " + name
+}

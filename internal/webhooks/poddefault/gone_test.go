@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cluster"
+)
+
+// goneWorld is a watcher that was told of everything, whose clock stands still.
+type goneWorld struct {
+	*Watcher
+	at time.Time
+}
+
+func newGoneWorld(t *testing.T) *goneWorld {
+	t.Helper()
+	w := &goneWorld{
+		Watcher: &Watcher{index: NewIndex(), logger: slog.New(slog.DiscardHandler)}, at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	w.gone = gone{now: func() time.Time { return w.at }, objects: map[string][]goneObject{}}
+	for i := range w.synced {
+		w.synced[i].Store(true)
+	}
+	w.index.SetNamespace("team-a", map[string]string{"tier": "gold"})
+	return w
+}
+
+func gonePodDefault(name, uid, label string) *kubeflowv1alpha1.PodDefault {
+	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, UID: types.UID(uid)}}
+	pd.Spec.Selector.MatchLabels = map[string]string{label: "true"}
+	pd.Spec.Env = []corev1.EnvVar{{Name: strings.ToUpper(name), Value: "1"}}
+	return pd
+}
+
+// review returns the pod as it comes out.
+func (w *goneWorld) review(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	webhook, err := New(w.Watcher, DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := w.TellGone(webhook.Handler).Handle(t.Context(), &admissionv1.AdmissionRequest{
+		Resource: podResource, Namespace: "team-a", Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
+	})
+	if err != nil || !response.Allowed {
+		t.Fatalf("%v %+v", err, response)
+	}
+	if len(response.Patch) > 0 {
+		patch, err := jsonpatchv4.DecodePatch(response.Patch.AppendJSON(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw, err = patch.Apply(raw); err != nil {
+			t.Fatalf("%s: %v", response.Patch.AppendJSON(nil), err)
+		}
+	}
+	out := &corev1.Pod{}
+	if err := json.Unmarshal(raw, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestPodsTellOfObjectsThatAreGone(t *testing.T) {
+	everywhere := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "everywhere", UID: "3"}}
+	everywhere.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
+	everywhere.Spec.Selector.MatchLabels = map[string]string{"old": "true"}
+	old, adds := gonePodDefault("old", "1", "old"), gonePodDefault("adds", "2", "new")
+	adds.Spec.Labels = map[string]string{"old": "true"}
+	audit := gonePodDefault("old", "1", "old")
+	audit.Spec.Mode = kubeflowv1alpha1.ModeAudit
+	oldGone, everywhereGone := "old#"+Compile(old).Version(), "cluster/everywhere#"+CompileCluster(everywhere).Version()
+	pods, clusterWide := func(w *goneWorld) podDefaultStore { return podDefaultStore{w.Watcher} }, func(w *goneWorld) clusterPodDefaultStore { return clusterPodDefaultStore{w.Watcher} }
+	for name, test := range map[string]struct {
+		then        func(*goneWorld) error
+		labels      map[string]string
+		annotations map[string]string
+		want        string
+	}{
+		"nothing has gone":          {func(*goneWorld) error { return nil }, map[string]string{"old": "true"}, nil, ""},
+		"an object is deleted":      {func(w *goneWorld) error { return pods(w).Delete(old) }, map[string]string{"old": "true"}, nil, oldGone},
+		"the pod has annotations":   {func(w *goneWorld) error { return pods(w).Delete(old) }, map[string]string{"old": "true"}, map[string]string{"a": "b"}, oldGone},
+		"it never selected the pod": {func(w *goneWorld) error { return pods(w).Delete(old) }, map[string]string{"other": "true"}, nil, ""},
+		"it selects other pods now": {func(w *goneWorld) error { return pods(w).Update(gonePodDefault("old", "1", "other")) }, map[string]string{"old": "true"}, nil, oldGone},
+		"it is in mode Audit now":   {func(w *goneWorld) error { return pods(w).Update(audit) }, map[string]string{"old": "true"}, nil, oldGone},
+		"it was created again":      {func(w *goneWorld) error { return pods(w).Update(gonePodDefault("old", "9", "old")) }, map[string]string{"old": "true"}, nil, oldGone},
+		"it injects something else": {func(w *goneWorld) error {
+			pd := gonePodDefault("old", "1", "old")
+			pd.Spec.Env = nil
+			return pods(w).Update(pd)
+		}, map[string]string{"old": "true"}, nil, ""},
+		"a list does not have it": {func(w *goneWorld) error {
+			return pods(w).Replace([]any{&cluster.Digest[*Compiled]{Of: Compile(adds)}}, "")
+		}, map[string]string{"old": "true"}, nil, oldGone},
+		"its label comes from another":         {func(w *goneWorld) error { return pods(w).Delete(old) }, map[string]string{"new": "true"}, nil, oldGone},
+		"one of the cluster":                   {func(w *goneWorld) error { return clusterWide(w).Delete(everywhere) }, map[string]string{"old": "true"}, nil, everywhereGone},
+		"one of the cluster is not in a list":  {func(w *goneWorld) error { return clusterWide(w).Replace(nil, "") }, map[string]string{"old": "true"}, nil, everywhereGone},
+		"both":                                 {func(w *goneWorld) error { _ = pods(w).Delete(old); return clusterWide(w).Delete(everywhere) }, map[string]string{"old": "true"}, nil, everywhereGone + "," + oldGone},
+		"that was long ago":                    {func(w *goneWorld) error { defer func() { w.at = w.at.Add(keptGone + 1) }(); return pods(w).Delete(old) }, map[string]string{"old": "true"}, nil, ""},
+		"the pod excludes itself":              {func(w *goneWorld) error { return pods(w).Delete(old) }, map[string]string{"old": "true"}, map[string]string{ExcludeAnnotation: "true"}, ""},
+		"another replica has told of one more": {func(w *goneWorld) error { return pods(w).Delete(old) }, map[string]string{"old": "true"}, map[string]string{GoneAnnotation: "more#123456"}, "more#123456," + oldGone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newGoneWorld(t)
+			for _, add := range []error{pods(w).Add(old), pods(w).Add(adds), clusterWide(w).Add(everywhere), test.then(w)} {
+				if add != nil {
+					t.Fatal(add)
+				}
+			}
+			out := w.review(t, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: test.labels, Annotations: test.annotations},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+			})
+			if got := out.Annotations[GoneAnnotation]; got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			for key, value := range test.annotations {
+				if key != GoneAnnotation && out.Annotations[key] != value {
+					t.Errorf("annotations: %v", out.Annotations)
+				}
+			}
+			again := w.review(t, out)
+			if a, b := fmt.Sprint(out), fmt.Sprint(again); a != b {
+				t.Errorf("a second review changes the pod:\n%s\n%s", a, b)
+			}
+		})
+	}
+}
+
+func TestWhatIsGoneIsForgotten(t *testing.T) {
+	w := newGoneWorld(t)
+	for i := range mostGone + 10 {
+		w.gone.changed(Compile(gonePodDefault(fmt.Sprintf("pd-%04d", i), "1", "old")), nil)
+	}
+	texts := w.gone.selected("team-a", nil, labels.Set{"old": "true"})
+	if len(texts) != mostGone || slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, "pd-0000") }) {
+		t.Errorf("%d are remembered", len(texts))
+	}
+	w.at = w.at.Add(keptGone + time.Second)
+	other := gonePodDefault("other", "1", "old")
+	other.Namespace = "team-b"
+	w.gone.changed(Compile(other), nil)
+	if len(w.gone.objects) != 1 || len(w.gone.objects["team-b"]) != 1 {
+		t.Errorf("still there: %d namespaces", len(w.gone.objects))
+	}
+}

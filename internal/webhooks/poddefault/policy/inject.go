@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// The mutations add what is missing, by key, and look at nothing else: whether what is
+// there is what is wanted is the other policy's question. Values are literals. Those that
+// are copied from the pod cannot be encoded once any policy of the cluster has had a
+// match condition (k8s.io/apiserver 1.37, UseSchemalessTypeRef).
+
+// The names by which the API server's ServiceAccount plugin mounts a token.
+const (
+	tokenVolumePrefix = "kube-api-access-"
+	tokenMountPath    = "/var/run/secrets/kubernetes.io/serviceaccount"
+)
+
+// operation is an expression for one operation of a JSON patch. The path is an
+// expression too.
+func operation(path, value string) string {
+	return "JSONPatch{op: \"add\", path: " + path + ", value: " + value + "}"
+}
+
+// unless is an expression for an operation, or none if the condition is met.
+func unless(condition, operation string) string {
+	return condition + " ? [] : [" + operation + "]"
+}
+
+// injection is the mutation of an object.
+func (n *namespace) injection(o *object) string {
+	spec := &o.Spec
+	var ops []string
+	ops = append(ops, addToMap("/metadata/labels", "object.metadata.?labels.orValue({})", spec.Labels)...)
+	annotations := maps.Clone(spec.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[poddefault.Mark(o.Name)] = o.ResourceVersion
+	ops = append(ops, addToMap("/metadata/annotations", "object.metadata.?annotations.orValue({})", annotations)...)
+	ops = append(ops, addToMap("/spec/nodeSelector", "object.spec.?nodeSelector.orValue({})", spec.NodeSelector)...)
+	for _, l := range podLists(spec) {
+		ops = append(ops, l.add("\"/spec/"+l.field+"\"", "object.spec")...)
+	}
+	ops = append(ops, o.tolerations()...)
+	for _, l := range containerLists(spec) {
+		ops = append(ops, addContainers(l)...)
+	}
+	if name := spec.ServiceAccountName; name != "" {
+		fixed := "object.spec.?serviceAccountName.orValue(\"\")"
+		if o.denies() {
+			fixed += " != \"\" && " + fixed + " != \"default\""
+		} else {
+			fixed += " == " + quote(name)
+		}
+		ops = append(ops, unless(fixed, operation("\"/spec/serviceAccountName\"", quote(name))))
+	}
+	if token := spec.AutomountServiceAccountToken; token != nil {
+		fixed := "object.spec.?automountServiceAccountToken == optional.of(" + literal(*token) + ")"
+		if o.denies() {
+			fixed = "has(object.spec.automountServiceAccountToken)"
+		}
+		ops = append(ops, unless(fixed, operation("\"/spec/automountServiceAccountToken\"", literal(*token))))
+	}
+
+	var own []string
+	for _, l := range ownLists(spec) {
+		own = append(own, l.add("\"/spec/containers/\" + string(i) + \"/"+l.field+"\"", "c")...)
+	}
+	if len(own) > 0 {
+		ops = append(ops, "object.spec.containers.transformList(i, c, "+n.takes(n.settings.MeshContainers)+", "+flatten(own)+").flatten()")
+	}
+	var commands []string
+	for _, c := range commandsOf(spec) {
+		commands = append(commands, unless("size("+c.of()+") > 0",
+			operation("\"/spec/containers/\" + string(i) + \"/"+c.field+"\"", literal(c.values))))
+	}
+	if len(commands) > 0 {
+		ops = append(ops, "object.spec.containers.transformList(i, c, "+n.takes(n.settings.CommandExcluded)+", "+flatten(commands)+").flatten()")
+	}
+	return "variables." + o.selected + " ? " + flatten(ops) + " : []"
+}
+
+// takes tells whether the container c gets what PodDefaults have for every container.
+func (n *namespace) takes(excluded []string) string {
+	condition := "!(c.name in variables.injected)"
+	if len(excluded) > 0 {
+		condition += " && !(c.name in " + literal(excluded) + ")"
+	}
+	return condition
+}
+
+// addToMap adds the keys that are missing in a map of strings.
+func addToMap(path, expression string, wanted map[string]string) []string {
+	if len(wanted) == 0 {
+		return nil
+	}
+	ops := []string{unless("size("+expression+") > 0", operation(quote(path), "{}"))}
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		ops = append(ops, unless(quote(key)+" in "+expression, operation(quote(path+jsonpatch.Pointer(key)), quote(wanted[key]))))
+	}
+	return ops
+}
+
+// add adds the elements that are missing in a list, which is a field of the holder.
+func (l list) add(path, holder string) []string {
+	if len(l.elements) == 0 {
+		return nil
+	}
+	ops := []string{unless("size("+l.of(holder)+") > 0", operation(path, "[]"))}
+	var missing []string
+	for _, e := range l.elements {
+		missing = append(missing, unless("S.exists(e, "+e.same+")", operation(behind(path), literalOf(e.value))))
+	}
+	return append(ops, "["+l.narrowed(holder)+"].map(S, "+flatten(missing)+").flatten()")
+}
+
+// behind is the end of the list at a path, whose expression ends in a literal.
+func behind(path string) string { return strings.TrimSuffix(path, `"`) + `/-"` }
+
+// addContainers adds containers whose names neither list of the pod has.
+func addContainers(l list) []string {
+	if len(l.elements) == 0 {
+		return nil
+	}
+	expression, beside := l.of("object.spec"), besideOf(l)
+	path := "\"/spec/" + l.field + "\""
+	ops := []string{unless("size("+expression+") > 0", operation(path, "[]"))}
+	for _, e := range l.elements {
+		there := expression + ".exists(e, " + e.same + ") || " + beside + ".exists(e, " + e.same + ")"
+		ops = append(ops, unless(there, operation(behind(path), literalOf(e.value))))
+	}
+	return ops
+}
+
+func besideOf(l list) string {
+	if l.field == "containers" {
+		return list{field: "initContainers"}.of("object.spec")
+	}
+	return list{field: "containers"}.of("object.spec")
+}
+
+// tolerations adds those that are missing, and sets the tolerationSeconds of the last one
+// that is the same but for them.
+func (o *object) tolerations() []string {
+	l := tolerationsOf(&o.Spec)
+	if len(l.elements) == 0 {
+		return nil
+	}
+	expression := l.of("object.spec")
+	ops := []string{unless("size("+expression+") > 0", operation("\"/spec/tolerations\"", "[]"))}
+	for _, e := range l.elements {
+		path := "\"/spec/tolerations/\" + string(L[size(L) - 1]) + \"/tolerationSeconds\""
+		last := expression + "[L[size(L) - 1]].?tolerationSeconds"
+		var tune string
+		seconds := o.Spec.Tolerations[e.index].TolerationSeconds
+		if seconds == nil {
+			tune = last + ".hasValue() ? [JSONPatch{op: \"remove\", path: " + path + "}] : []"
+		} else {
+			tune = "[" + operation(path, literal(*seconds)) + "]"
+		}
+		if o.denies() {
+			tune = last + " == optional.of(300) ? (" + tune + ") : []"
+		}
+		ops = append(ops, "["+expression+".transformList(i, e, "+e.same+", i)].map(L, size(L) == 0 ? ["+
+			operation("\"/spec/tolerations/-\"", literalOf(e.value))+"] : ("+tune+")).flatten()")
+	}
+	return ops
+}
+
+// tokens are the variables about the token that the ServiceAccount plugin has mounted
+// before any policy is asked.
+func (n *namespace) tokens() []admissionregistrationv1.Variable {
+	var tokenless []string
+	for _, o := range n.objects {
+		if token := o.Spec.AutomountServiceAccountToken; token != nil && !*token {
+			takes := "variables." + o.selected
+			if o.denies() { // what a pod has from an earlier version of it stays
+				takes = "(" + takes + " && object.spec.?automountServiceAccountToken != optional.of(true))"
+			}
+			tokenless = append(tokenless, takes)
+		}
+	}
+	if len(tokenless) == 0 {
+		return nil
+	}
+	return []admissionregistrationv1.Variable{
+		{Name: "tokenless", Expression: strings.Join(tokenless, " || ")},
+		{Name: "tokens", Expression: "object.spec.?volumes.orValue([]).filter(v, " + isToken + ").map(v, v.name)"},
+	}
+}
+
+const isToken = "v.name.startsWith(\"" + tokenVolumePrefix + "\") && has(v.projected)"
+
+// closing is the last mutation: it lists the decisions, and takes away tokens.
+func (n *namespace) closing() string {
+	key := quote(poddefault.DecisionsAnnotation)
+	ops := []string{"[object.metadata.?annotations[?" + key + "].orValue(\"\")].map(listed, " +
+		"listed != \"\" && variables.names.all(n, n in listed.split(\",\")) ? [] : [" +
+		operation(quote("/metadata/annotations"+jsonpatch.Pointer(poddefault.DecisionsAnnotation)), "variables.names.join(\",\")") + "]).flatten()"}
+	if len(n.tokens()) > 0 {
+		// From the last to the first, since each removal moves those behind it.
+		remove := func(list, element, condition, path string) string {
+			return "[" + list + ".transformList(j, " + element + ", " + condition + ", j)].map(L, " +
+				"L.transformList(k, unused, JSONPatch{op: \"remove\", path: " + path + " + string(L[size(L) - 1 - k])})).flatten()"
+		}
+		mounts := func(field string) string {
+			return "object.spec.?" + field + ".orValue([]).transformList(i, c, " + remove("c.?volumeMounts.orValue([])", "m",
+				"m.mountPath == \""+tokenMountPath+"\" && m.name in variables.tokens", "\"/spec/"+field+"/\" + string(i) + \"/volumeMounts/\"") + ").flatten()"
+		}
+		for _, removal := range []string{
+			mounts("containers"), mounts("initContainers"), remove("object.spec.?volumes.orValue([])", "v", isToken, "\"/spec/volumes/\""),
+		} {
+			ops = append(ops, "!variables.tokenless ? [] : "+removal)
+		}
+	}
+	return "size(variables.names) == 0 ? [] : " + flatten(ops)
+}
+
+func (o *object) containerNames() []string {
+	var names []string
+	for _, containers := range [][]corev1.Container{o.Spec.InitContainers, o.Spec.Sidecars} {
+		for i := range containers {
+			names = append(names, containers[i].Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+)
+
+const (
+	namedOthers   = 5    // objects that a message names
+	namedPaths    = 3    // places that it names of each
+	longest       = 1024 // bytes of a message: as many as the API server takes of an event's
+	namedMistakes = 5
+)
+
+// desired are the conditions that an object is to have.
+func (e *epoch) desired(o *node) []metav1.Condition {
+	conditions := []metav1.Condition{e.accepted(o.object), conflicting(o), uiSelectable(o.object)}
+	for i := range conditions {
+		conditions[i].ObservedGeneration = o.generation
+		conditions[i].Message = cut(conditions[i].Message)
+	}
+	return conditions
+}
+
+func (e *epoch) accepted(o *object) metav1.Condition {
+	mistakes, warnings := e.rules.check(o)
+	c := metav1.Condition{Type: kubeflowv1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid"}
+	switch {
+	case len(mistakes) > 0:
+		c.Status, c.Reason = metav1.ConditionFalse, "Invalid"
+		c.Message = "it can never work, and is left out: " + listed(mistakes, namedMistakes)
+	case len(warnings) > 0:
+		c.Reason, c.Message = "ValidWithWarnings", listed(warnings, namedMistakes)
+	}
+	return c
+}
+
+func conflicting(n *node) metav1.Condition {
+	c := metav1.Condition{Type: kubeflowv1alpha1.ConditionConflicting, Status: metav1.ConditionFalse, Reason: "NoConflict", Message: n.text}
+	switch {
+	case len(n.others) > 0:
+		c.Status, c.Reason = metav1.ConditionTrue, "Disagreement"
+	case n.more:
+		c.Status, c.Reason = metav1.ConditionUnknown, "TooManyToCompare"
+	}
+	return c
+}
+
+// conflictText is the message about those others with which an object disagrees.
+func conflictText(n *node, others []*node, places map[*node][]string, more bool) string {
+	if len(others) == 0 {
+		if more {
+			return fmt.Sprintf("it was compared with %d objects that speak about the same fields of a pod, and there are more", mostCompared)
+		}
+		return ""
+	}
+	var parts []string
+	for _, other := range others[:min(len(others), namedOthers)] {
+		parts = append(parts, poddefault.Disagreement(n.compiled, other.compiled, places[other], namedPaths))
+	}
+	text := strings.Join(parts, "; ")
+	if unnamed := len(others) - namedOthers; unnamed > 0 {
+		text += fmt.Sprintf("; and %d more", unnamed)
+	}
+	if more {
+		text += " at least"
+	}
+	return cut(text)
+}
+
+// listed joins the first of the texts, and tells how many more there are.
+func listed(texts []string, most int) string {
+	if more := len(texts) - most; more > 0 {
+		return strings.Join(texts[:most], "; ") + fmt.Sprintf("; and %d more", more)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// cut shortens a message that is too long, at the end of a character.
+func cut(text string) string {
+	const more = "…"
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest-len(more)], "") + more
+}
+
+// outdated tells whether a status says something else than it should. When a condition
+// has changed is no part of it.
+func outdated(status *kubeflowv1alpha1.PodDefaultStatus, generation int64, conditions []metav1.Condition) bool {
+	if status.ObservedGeneration != generation {
+		return true
+	}
+	return slices.ContainsFunc(conditions, func(want metav1.Condition) bool {
+		have := meta.FindStatusCondition(status.Conditions, want.Type)
+		return have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message ||
+			have.ObservedGeneration != want.ObservedGeneration
+	})
+}
+
+// uiSelectable tells whether the forms of Kubeflow's web applications can offer the
+// object.
+func uiSelectable(o *object) metav1.Condition {
+	c := metav1.Condition{Type: kubeflowv1alpha1.ConditionUISelectable, Status: metav1.ConditionFalse, Reason: "NotByOneLabel"}
+	if o.namespace == "" {
+		c.Reason, c.Message = "ClusterScoped", "forms list the PodDefaults of a namespace only"
+	} else if c.Message = poddefault.UISelectable(&o.spec.Selector); c.Message == "" {
+		c.Status, c.Reason = metav1.ConditionTrue, "ByOneLabel"
+	}
+	return c
+}
