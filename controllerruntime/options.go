@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -29,21 +31,23 @@ type Options struct {
 	//
 	// ClientCAName is refused: client certificates are not looked at.
 	//
-	// TLSOpts may set GetCertificate, and NextProtos without h2 (HTTP/2 is off anyway,
-	// unless Serving switches it on), or ask for TLS 1.2. Anything else they set is
-	// refused by name, lest it be ignored.
+	// TLSOpts may set GetCertificate, MinVersion, MaxVersion, CipherSuites,
+	// CurvePreferences, and NextProtos without h2 (HTTP/2 is off anyway, unless Serving
+	// switches it on). TLS 1.2 is the least. Anything else they set is refused by name,
+	// lest it be ignored.
 	//
-	// WebhookMux takes what is registered, and is asked about the paths that were
-	// registered, and no others.
+	// WebhookMux takes what is registered. What else it has is served within the same
+	// limits: a body is read before its handler is called.
 	webhook.Options
 
 	// Certificate takes the place of the files in CertDir. The server runs it. Its
 	// CABundle has to get into the webhook configurations. Nil means the files.
 	Certificate certificate.Source
 
-	// Serving are the limits. Nil means [ServingOptions]. Address, port, routes, checks
-	// and certificate are set by the server. Without a registry the metrics are shown
-	// with controller-runtime's own.
+	// Serving are the limits. Nil means [ServingOptions], and no drain where Host is a
+	// loopback address, as in tests: no other replica could be called in its place. Address,
+	// port, routes, checks and certificate are set by the server. Without a registry the
+	// metrics are shown with controller-runtime's own.
 	Serving *serving.Options
 
 	// Logger takes what is worth knowing. Nil means controller-runtime's logger.
@@ -75,6 +79,8 @@ func (o Options) plan() (plan, error) {
 	p := plan{disabled: o.Port < 0, serving: ServingOptions(), source: o.Certificate}
 	if o.Serving != nil {
 		p.serving = *o.Serving
+	} else if isLoopback(o.Host) {
+		p.serving.DrainMin, p.serving.DrainMax = 0, 0
 	}
 	if o.Logger != nil {
 		p.serving.Logger = o.Logger
@@ -92,6 +98,7 @@ func (o Options) plan() (plan, error) {
 		set(config)
 	}
 	errs = append(errs, unsupported(config)...)
+	p.serving.ConfigureTLS = configureTLS(config, p.serving.ConfigureTLS)
 	p.serving.HTTP2 = p.serving.HTTP2 && slices.Contains(config.NextProtos, "h2")
 	if o.ClientCAName != "" {
 		errs = append(errs, errors.New("ClientCAName: client certificates are not looked at here: keep controller-runtime's server, or let a NetworkPolicy say who may call"))
@@ -138,11 +145,40 @@ func unsupported(config *tls.Config) []error {
 		field := value.Type().Field(i)
 		switch {
 		case !field.IsExported(), value.Field(i).IsZero():
-		case field.Name == "GetCertificate", field.Name == "NextProtos":
-		case field.Name == "MinVersion" && config.MinVersion <= tls.VersionTLS12: // which is the least anyway
+		case slices.Contains(supported, field.Name):
 		default:
-			errs = append(errs, fmt.Errorf("TLSOpts: %s cannot be set here: the server speaks TLS 1.2 and 1.3 with Go's choice of ciphers", field.Name))
+			errs = append(errs, fmt.Errorf("TLSOpts: %s is not supported: set only %s", field.Name, strings.Join(supported, ", ")))
 		}
 	}
+	if config.MaxVersion != 0 && config.MaxVersion < tls.VersionTLS12 {
+		errs = append(errs, errors.New("TLSOpts: MaxVersion: TLS 1.2 is the least"))
+	}
 	return errs
+}
+
+// supported are the fields of a tls.Config that TLSOpts may set.
+var supported = []string{"GetCertificate", "NextProtos", "MinVersion", "MaxVersion", "CipherSuites", "CurvePreferences"}
+
+// configureTLS returns what sets versions, ciphers and curves as TLSOpts did, after other.
+func configureTLS(from *tls.Config, other func(*tls.Config)) func(*tls.Config) {
+	return func(to *tls.Config) {
+		if other != nil {
+			other(to)
+		}
+		to.MinVersion = max(to.MinVersion, from.MinVersion)
+		if from.MaxVersion != 0 {
+			to.MaxVersion = from.MaxVersion
+		}
+		if from.CipherSuites != nil {
+			to.CipherSuites = from.CipherSuites
+		}
+		if from.CurvePreferences != nil {
+			to.CurvePreferences = from.CurvePreferences
+		}
+	}
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -26,8 +26,9 @@ import (
 // Server is a webhook.Server for a manager of controller-runtime. Make one with [New]
 // or [NewServer].
 //
-// Webhooks may be registered at any time, and are served from then on. Paths are
-// compared exactly, and answered to POST only.
+// Webhooks may be registered at any time, and are served from then on. Their paths are
+// compared exactly, and answered to POST only. What else the WebhookMux has is served too,
+// as it says.
 type Server struct {
 	plan    plan
 	mistake error // in the options; told by Start
@@ -167,7 +168,7 @@ func (s *Server) build() (host *hosting.Host, done func(), err error) {
 		own = prometheus.NewRegistry()
 		options.Serving.Registry = own
 	}
-	options.Serving.Routes = nil
+	options.Serving.Routes, options.Serving.Others = nil, s.other
 	// Who registers meanwhile waits for the listener.
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,6 +183,14 @@ func (s *Server) build() (host *hosting.Host, done func(), err error) {
 		return host, func() {}, nil
 	}
 	return host, show(own, options.Logger), nil
+}
+
+// other is what the mux has for a request besides webhooks.
+func (s *Server) other(r *http.Request) http.Handler {
+	if _, pattern := s.mux.Handler(r); pattern == "" {
+		return nil
+	}
+	return s.mux
 }
 
 func (s *Server) enter(state state, ready func() error) {

@@ -22,6 +22,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -382,6 +383,85 @@ func TestTLSOptsMaySayWhereTheCertificateComesFrom(t *testing.T) {
 	}
 }
 
+// What TLSOpts say of versions, ciphers and curves is what a client finds.
+func TestTLSOptsSayWhatIsSpoken(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts, client func(*tls.Config)
+		refused      bool
+	}{
+		"the least version":                    {func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, true},
+		"an old version is the server's least": {func(c *tls.Config) { c.MinVersion = tls.VersionTLS10 }, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }, true},
+		"the last version":                     {func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }, true},
+		"a cipher suite": {func(c *tls.Config) { c.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384} }, func(c *tls.Config) {
+			c.MaxVersion, c.CipherSuites = tls.VersionTLS12, []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
+		}, true},
+		"a curve":            {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP384} }, func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519} }, true},
+		"the curve they say": {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP384} }, func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP384} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, port, roots := quick(t, func(o *controllerruntime.Options) { o.TLSOpts = []func(*tls.Config){tc.opts} })
+			server.Register("/mutate", welcome())
+			start(t, server, port, roots)
+			config := &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}
+			tc.client(config)
+			conn, err := tls.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), config)
+			if err == nil {
+				err = conn.Handshake()
+				_ = conn.Close()
+			}
+			if (err != nil) != tc.refused {
+				t.Errorf("the handshake: %v", err)
+			}
+		})
+	}
+}
+
+// Handlers that a project adds to the mux itself are served, by any method.
+func TestHandlersOnTheMuxAreServed(t *testing.T) {
+	mux := http.NewServeMux()
+	server, port, roots := quick(t, func(o *controllerruntime.Options) { o.WebhookMux = mux })
+	server.Register("/mutate", welcome())
+	mux.HandleFunc("GET /files/", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "file "+r.URL.Path) })
+	r := start(t, server, port, roots)
+	server.WebhookMux().HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		_, _ = fmt.Fprint(w, r.Method, " ", string(body), " ", err)
+	})
+	for _, tc := range []struct {
+		method, path, body, want string
+		code                     int
+	}{
+		{http.MethodGet, "/files/a", "", "file /files/a", 200},
+		{http.MethodPut, "/files/a", "x", "", 404},
+		{http.MethodPut, "/token", "hello", "PUT hello <nil>", 200},
+		{http.MethodGet, "/mutate", "", "POST", 405},
+		{http.MethodGet, "/nothing", "", "", 404},
+	} {
+		code, body, _ := r.call(t, tc.method, tc.path, tc.body)
+		if code != tc.code || !strings.Contains(body, tc.want) {
+			t.Errorf("%s %s: %d %q, want %d with %q", tc.method, tc.path, code, body, tc.code, tc.want)
+		}
+	}
+}
+
+// On a loopback address, as in a project's tests, nobody else could be called: there is no drain.
+func TestAServerOnLoopbackDoesNotDrain(t *testing.T) {
+	directory, roots := certificates(t)
+	port := lab.FreePort(t)
+	server, err := controllerruntime.New(controllerruntime.Options{Options: webhook.Options{Host: "127.0.0.1", Port: port, CertDir: directory}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Register("/mutate", welcome())
+	r := start(t, server, port, roots)
+	r.call(t, http.MethodPost, "/mutate", review(t))
+	began := time.Now()
+	r.stop()
+	if err := <-r.done; err != nil || time.Since(began) > 10*time.Second {
+		t.Errorf("ended after %s with %v", time.Since(began), err)
+	}
+}
+
 func TestASwitchedOffServerReturnsAtOnce(t *testing.T) {
 	server := controllerruntime.NewServer(webhook.Options{Port: -1})
 	server.Register("/mutate", welcome())
@@ -406,8 +486,11 @@ func TestMistakesAreNamed(t *testing.T) {
 		"a certificate of another name": {webhook.Options{CertDir: directory, CertName: "other.crt"}, "/a", false, "other.crt"},
 		"client certificates":           {webhook.Options{CertDir: directory, ClientCAName: "ca.crt"}, "/a", true, "ClientCAName"},
 		"a TLS option that would be ignored": {webhook.Options{CertDir: directory, TLSOpts: []func(*tls.Config){
-			func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 },
-		}}, "/a", true, "MinVersion"},
+			func(c *tls.Config) { c.SessionTicketsDisabled = true },
+		}}, "/a", true, "SessionTicketsDisabled"},
+		"versions without those that are safe": {webhook.Options{CertDir: directory, TLSOpts: []func(*tls.Config){
+			func(c *tls.Config) { c.MaxVersion = tls.VersionTLS11 },
+		}}, "/a", true, "MaxVersion"},
 		"client certificates by TLS options": {webhook.Options{CertDir: directory, TLSOpts: []func(*tls.Config){
 			func(c *tls.Config) { c.ClientAuth = tls.RequireAndVerifyClientCert },
 		}}, "/a", true, "ClientAuth"},

@@ -87,7 +87,7 @@ func bubbleBehind(t *testing.T, between func(net.Listener) net.Listener, change 
 			ForceAttemptHTTP2: options.HTTP2,
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		h := &harness{Server: server, t: t, client: &http.Client{Transport: transport}, tls: transport.TLSClientConfig,
+		h := &harness{Server: server, t: t, agent: apiServerAgent + "-admission", client: &http.Client{Transport: transport}, tls: transport.TLSClientConfig,
 			dialer: listener.dial, stop: stop, ended: make(chan error, 1)}
 		go func() { h.ended <- server.Run(ctx) }()
 		synctest.Wait()

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,6 +52,7 @@ type connection struct {
 	peer    *peer
 	waiting bool
 	used    bool   // has had a request answered
+	reviews bool   // is an API server's, for reviews
 	since   uint64 // when it began to wait: greater is later
 }
 
@@ -64,6 +66,10 @@ func newConnections(limit int, evicted prometheus.Counter, slow func(time.Durati
 		peers:   map[string]*peer{},
 	}
 }
+
+// apiServerAgent is how the User-Agent of whatever calls webhooks for Kubernetes begins: it is
+// set in k8s.io/apiserver/pkg/util/webhook.
+const apiServerAgent = "kube-apiserver"
 
 // connKey finds the net.Conn of a request in its context.
 type connKey struct{}
@@ -116,6 +122,30 @@ func (c *connections) waitsFor(ctx context.Context) {
 
 // works ends that.
 func (c *connections) works(ctx context.Context) { c.stateChanged(connOf(ctx), http.StateActive) }
+
+// carries says that the connection of a request is one on which an API server sends reviews.
+func (c *connections) carries(r *http.Request) {
+	if !strings.HasPrefix(r.UserAgent(), apiServerAgent) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element, known := c.open[connOf(r.Context())]; known {
+		element.Value.(*connection).reviews = true
+	}
+}
+
+// closeOthers closes connections that wait, on which no API server has sent a review.
+func (c *connections) closeOthers() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn, element := range c.open {
+		if idle := element.Value.(*connection); idle.waiting && idle.used && !idle.reviews {
+			cut(conn)
+			c.forget(element)
+		}
+	}
+}
 
 func (c *connections) add(conn net.Conn) {
 	address := addressOf(conn)

@@ -20,8 +20,9 @@ import (
 // from here, as http.Server.SetKeepAlivesEnabled(false) and Shutdown do, would
 // race with a call on its way.
 //
-// That goes on for DrainMin at least, and then until no connection is left, up to
-// DrainMax. Only then, or on Close, the listener and what is left is closed.
+// That goes on for DrainMin at least, and then until no connection of an API server is
+// left, up to DrainMax; idle ones of others, of somebody who probes for example, are closed.
+// Only then, or on Close, the listener and what is left is closed.
 func (s *Server) drain() {
 	began := time.Now()
 	s.draining.Store(true)
@@ -51,11 +52,15 @@ func (s *Server) drain() {
 	s.log.Info("drained", slog.Int("connectionsLeft", left), slog.Duration("took", time.Since(began)))
 }
 
-// awaitNoConnections returns when there is no connection, or ctx ends.
+// awaitNoConnections returns when there is no connection, or ctx ends. Those that no API
+// server sends reviews on are closed when they are idle.
 func (s *Server) awaitNoConnections(ctx context.Context) {
-	for s.connections.count() > 0 {
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
+	for s.connections.closeOthers(); s.connections.count() > 0; s.connections.closeOthers() {
 		select {
 		case <-s.connections.emptied:
+		case <-again.C:
 		case <-ctx.Done():
 			return
 		}

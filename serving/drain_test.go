@@ -97,7 +97,7 @@ func TestDrainLeavesIdleConnectionsToTheirClients(t *testing.T) {
 func TestDrainAcceptsAsLongAsAConnectionIsLeft(t *testing.T) {
 	draining(t, unchanged, func(t *testing.T, h *drained) {
 		idle := h.dial()
-		idle.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+		idle.send("POST /echo HTTP/1.1\r\nHost: x\r\nUser-Agent: kube-apiserver-admission\r\nContent-Length: 0\r\n\r\n")
 		idle.reply().expect(t, 200, "")
 		go idle.awaitClosed() // a pipe wants a reader for TLS's last word
 		h.terminate()
@@ -119,6 +119,28 @@ func TestDrainAnswersWhoCameInTheLastMoment(t *testing.T) {
 		last.awaitClosed()
 		h.expectEnd(15 * time.Second)
 	})
+}
+
+func TestDrainDoesNotWaitForIdleConnectionsOfOthers(t *testing.T) {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		t.Run(method, func(t *testing.T) {
+			draining(t, unchanged, func(t *testing.T, h *drained) {
+				h.agent = "curl/8"
+				if method == http.MethodPost {
+					h.post("/echo", "hello").expect(t, 200, "hello")
+				} else {
+					h.agent = apiServerAgent // nor for one that only probed
+					h.get("/readyz").expect(t, 200, "ok")
+				}
+				h.terminate()
+				time.Sleep(14 * time.Second)
+				if n := h.connections.count(); n != 1 {
+					t.Errorf("%d connections are open before the shortest time is over, want the idle one", n)
+				}
+				h.expectEnd(15 * time.Second)
+			})
+		})
+	}
 }
 
 func TestDrainEndsWhenTheClientClosesTheLastIdleConnection(t *testing.T) {

@@ -125,6 +125,9 @@ type Options struct {
 	// Routes are the paths that are served; [Server.Handle] adds more. /livez and
 	// /readyz are taken.
 	Routes []Route
+	// Others returns who answers a path that no route has, by any method and within the same
+	// limits, or nil for 404. Nil means 404. In metrics all of them are one path, "other".
+	Others func(*http.Request) http.Handler
 	// Checks make up /readyz, in this order.
 	Checks []Check
 	// LiveChecks make up /livez, in this order: what a restart of the process mends. Gate and

@@ -26,10 +26,19 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		if to := s.find(path); to != nil {
 			s.review(a, s.withoutSegment(r, to), to)
+		} else if handler := s.other(r); handler != nil {
+			s.review(a, r, &route{Route: Route{Path: otherPaths, Handler: handler}, durations: s.metrics.durationsOf(otherPaths), anyMethod: true})
 		} else {
 			s.refuse(a, unknownPath)
 		}
 	}
+}
+
+func (s *Server) other(r *http.Request) http.Handler {
+	if s.options.Others == nil {
+		return nil
+	}
+	return s.options.Others(r)
 }
 
 // review takes a call through the limits to its handler.
@@ -37,7 +46,7 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 	arrived := time.Now()
 	defer s.finish(a, r, to, arrived)
 
-	if r.Method != http.MethodPost {
+	if r.Method != http.MethodPost && !to.anyMethod {
 		s.refuse(a, notPost)
 		return
 	}
@@ -46,6 +55,7 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 		return
 	}
 
+	s.connections.carries(r)
 	budget := timeBudget(r.URL.RawQuery)
 	ctx := withDeadline(r.Context(), arrived.Add(budget))
 	defer ctx.end()

@@ -61,7 +61,11 @@ func (c Call) Aside(ctx context.Context, wait func()) bool { return c.answer.lea
 type route struct {
 	Route
 	durations durations
+	anyMethod bool // not only POST
 }
+
+// otherPaths is what metrics call the paths of Options.Others.
+const otherPaths = "other"
 
 // routes is the table of who answers which path. Reading it takes no lock: it is
 // replaced as a whole.

@@ -73,6 +73,7 @@ type harness struct {
 	*Server
 	t      testing.TB
 	client *http.Client
+	agent  string // what requests call their sender
 	tls    *tls.Config
 	dialer func(ctx context.Context, network, address string) (net.Conn, error)
 	// dialled are the connections below TLS for requests written by hand.
@@ -95,7 +96,7 @@ func start(t testing.TB, change func(*Options)) *harness {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	h := &harness{Server: server, t: t, stop: stop, ended: make(chan error, 1),
+	h := &harness{Server: server, t: t, agent: apiServerAgent + "-admission", stop: stop, ended: make(chan error, 1),
 		tls: &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}, dialer: new(net.Dialer).DialContext}
 	transport := &http.Transport{TLSClientConfig: h.tls.Clone(), ForceAttemptHTTP2: true}
 	h.client = &http.Client{Transport: transport}
@@ -135,6 +136,7 @@ func (h *harness) do(method, path string, body io.Reader) reply {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	request.Header.Set("User-Agent", h.agent)
 	response, err := h.client.Do(request)
 	if err != nil {
 		h.t.Fatal(err)
