@@ -21,11 +21,8 @@ func crdClientConfig() Rule {
 					}
 					continue
 				}
-				s, path := client.Service, ""
-				if s.Path != nil {
-					path = *s.Path
-				}
-				c.reach(d.title(), s.Namespace, s.Name, s.Port, path, func(format string, args ...any) {
+				s := client.Service
+				c.reach(d.title(), s.Namespace, s.Name, s.Port, func(format string, args ...any) {
 					c.object(d.Object, Error, conversionPath+"/clientConfig/service", "conversion webhook: "+format, args...)
 				})
 			}

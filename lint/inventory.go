@@ -260,8 +260,5 @@ func (in *Inventory) index() {
 	}
 }
 
-// Checked is how many objects of each kind were read.
-func (in *Inventory) Checked() map[string]int { return in.checked }
-
 // Unread is what could not be read, and why.
 func (in *Inventory) Unread() []Skipped { return in.unread }

@@ -2,15 +2,11 @@
 
 package lint
 
-import (
-	"strings"
-
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-)
+import admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 func reinvocation() Rule {
 	return Rule{
-		ID: "reinvocation", Group: groupMatching, Severities: []Severity{Warning}, Source: fromGP,
+		ID: "reinvocation", Group: groupMatching, Severities: []Severity{Info}, Source: fromGP,
 		What: "Where several mutating webhooks are for one resource, one that depends on what others may set has reinvocationPolicy IfNeeded.",
 		Why:  "Otherwise it misses what later ones change. A handler that is called again must be idempotent.",
 		Fix:  "Set reinvocationPolicy: IfNeeded, and prove that a second call changes nothing.",
@@ -19,15 +15,8 @@ func reinvocation() Rule {
 				if !w.config.mutating || w.ReinvocationPolicy != nil && *w.ReinvocationPolicy != admissionregistrationv1.NeverReinvocationPolicy {
 					continue
 				}
-				other := c.another(w)
-				if other == nil {
-					continue
-				}
-				known, ok := c.known(w)
-				if !ok {
-					c.skip(w.title(), "only its code tells which fields the handler reads")
-				} else if len(known.Reads) > 0 {
-					c.webhook(w, Warning, "reinvocationPolicy", "the handler reads %s, which %s may change later; consider IfNeeded", strings.Join(known.Reads, ", "), other.title())
+				if other := c.another(w); other != nil {
+					c.webhook(w, Info, "reinvocationPolicy", "%s may change later what the handler reads; consider IfNeeded", other.title())
 				}
 			}
 		},

@@ -45,16 +45,6 @@ type Report struct {
 	Checked map[string]int `json:"checked"`
 }
 
-// Worst is the worst severity of the findings that count; empty if there are none.
-func (r *Report) Worst() Severity {
-	for _, severity := range Severities() {
-		if slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == severity }) {
-			return severity
-		}
-	}
-	return ""
-}
-
 // sort orders the report, and folds what is said twice.
 func (r *Report) sort() {
 	order := func(a, b Finding) int {

@@ -14,8 +14,7 @@ type Rule struct {
 	ID string
 	// Group is the heading under which the rule stands in the reference.
 	Group string
-	// Severities are those that its findings have, the worst first. A rule without any
-	// is not visible in objects: a test has to prove it.
+	// Severities are those that its findings have, the worst first.
 	Severities []Severity
 	// What is checked, why it matters, and what to do about a finding.
 	What, Why, Fix string
@@ -34,37 +33,35 @@ const (
 
 // Groups of rules.
 const (
-	groupObjects   = "Every object"
-	groupIdentity  = "Webhook entries: identity and contract"
-	groupReach     = "Webhook entries: reaching the server"
-	groupTime      = "Webhook entries: time and failure"
-	groupWedge     = "Webhook entries: wedging the cluster"
-	groupMatching  = "Webhook entries: rules and matching"
-	groupDesign    = "Webhook entries: design"
-	groupStatic    = "Static manifests"
-	groupCRD       = "CRD conversion"
-	groupWorkload  = "Workload"
-	groupBehaviour = "Behaviour: what a test has to prove"
+	groupObjects  = "Every object"
+	groupIdentity = "Webhook entries: identity and contract"
+	groupReach    = "Webhook entries: reaching the server"
+	groupTime     = "Webhook entries: time and failure"
+	groupWedge    = "Webhook entries: wedging the cluster"
+	groupMatching = "Webhook entries: rules and matching"
+	groupDesign   = "Webhook entries: design"
+	groupStatic   = "Static manifests"
+	groupCRD      = "CRD conversion"
+	groupWorkload = "Workload"
 )
 
 // Rules are all rules in the order of the catalogue.
 func Rules() []Rule {
-	rules := []Rule{
+	return []Rule{
 		unknownField(),
 		nameFQDN(), sideEffects(), reviewVersions(), invalid(),
 		clientConfig(), serviceExists(), caBundle(),
 		timeout(), sumTimeout(), failPolicyMutating(), failPolicyUnset(),
 		wedgeWildcard(), wedgeSelf(), wedgeSystem(), wedgeNode(), wedgeConfig(), virtualResources(), leases(), crdAdmission(), loop(), olm(),
 		unknownResource(), wildcards(), matchPolicy(), scope(), subresourceStar(), deleteOp(), connect(), emptySelectorObj(), matchConditions(), reinvocation(), order(), overlap(),
-		preferCEL(), consolidate(),
+		consolidate(),
 		static(),
 		crdReviewVersions(), crdStorageVersion(), crdStoredVersions(), crdClientConfig(), crdCABundle(), crdAvailability(), crdPreserveUnknown(),
-		crdOwnCache(), crdWebhookVersions(),
+		crdWebhookVersions(),
 		workloadReplicas(), workloadSpread(), workloadPDB(), workloadRolling(), workloadProbes(), workloadDrain(), workloadServiceType(), workloadSelector(),
 		workloadPriority(), workloadResources(), workloadNodeGate(), workloadNetworkPolicy(), workloadPort(), workloadSecurity(),
 		workloadRBACConfig(), workloadRBACInjector(),
 	}
-	return append(rules, behaviours()...)
 }
 
 // FindRule is the rule with that ID.
@@ -87,9 +84,6 @@ func (r Rule) Explain() string {
 
 // levels names the severities: "error, warning".
 func (r Rule) levels() string {
-	if len(r.Severities) == 0 {
-		return "a test has to prove it"
-	}
 	names := make([]string, len(r.Severities))
 	for i, s := range r.Severities {
 		names[i] = string(s)

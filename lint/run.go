@@ -21,33 +21,14 @@ type Options struct {
 	// Ignore are findings that do not count, in addition to those that annotations of
 	// the objects name.
 	Ignore []Ignore
-	// Known is what only code tells about webhooks.
-	Known []Known
+	// Paths are those by which the servers of known webhooks are called, by the webhook's name.
+	// Paths of other webhooks are not judged.
+	Paths map[string][]string
 	// Resources are those that webhooks can be for; nil if that is not known.
 	Resources *Resources
 	// Leaves are the certificates that servers show, with their chain, by the key that
-	// [Endpoints] has. A server that is not among them was not asked.
+	// [Inventory.Endpoints] has. A server that is not among them was not asked.
 	Leaves map[string][]*x509.Certificate
-}
-
-// Known is what only the code of a server tells about a webhook, or about a server
-// as a whole if Webhook is empty.
-type Known struct {
-	// Webhook is the name of the entry.
-	Webhook string `json:"webhook,omitempty"`
-	// Service is "namespace/name" of the server's Service, for Paths and Caches.
-	Service string `json:"service,omitempty"`
-	// Paths are all that the server serves; of a webhook, those by which it is called.
-	Paths []string `json:"paths,omitempty"`
-	// Caches are names of the CRDs whose objects the server itself watches, and has to
-	// have read before it is ready.
-	Caches []string `json:"caches,omitempty"`
-	// IgnoresDryRun is set if the handler never looks at dryRun.
-	IgnoresDryRun bool `json:"ignoresDryRun,omitempty"`
-	// Reads are fields that a mutating handler looks at and others may set.
-	Reads []string `json:"reads,omitempty"`
-	// Policy is the kind of policy that could do the same, if there is one.
-	Policy string `json:"policy,omitempty"`
 }
 
 // Run looks at the inventory with every rule.
@@ -58,7 +39,7 @@ func Run(in *Inventory, options Options) *Report {
 	report := &Report{Checked: maps.Clone(in.checked), Findings: []Finding{}, Skipped: slices.Clone(in.unread)}
 	shared := &checker{Inventory: in, options: options, report: report, conditions: &conditions{reached: map[reachKey]bool{}}, skipped: map[[2]string]int{}}
 	for _, rule := range Rules() {
-		if rule.check == nil || len(options.Rules) > 0 && !slices.Contains(options.Rules, rule.ID) {
+		if len(options.Rules) > 0 && !slices.Contains(options.Rules, rule.ID) {
 			continue
 		}
 		c := *shared
@@ -122,24 +103,6 @@ func (c *checker) skip(about, format string, args ...any) {
 	if about != "" {
 		c.report.Skipped[i].Objects = append(c.report.Skipped[i].Objects, about)
 	}
-}
-
-// known is what was said about a webhook.
-func (c *checker) known(w *webhook) (Known, bool) {
-	i := slices.IndexFunc(c.options.Known, func(k Known) bool { return k.Webhook != "" && k.Webhook == w.Name })
-	if i < 0 {
-		return Known{}, false
-	}
-	return c.options.Known[i], true
-}
-
-// server is what was said about the server behind a Service.
-func (c *checker) server(namespace, name string) (Known, bool) {
-	i := slices.IndexFunc(c.options.Known, func(k Known) bool { return k.Service == namespace+"/"+name })
-	if i < 0 {
-		return Known{}, false
-	}
-	return c.options.Known[i], true
 }
 
 // outOfSight says why an object of a kind is not there to look at.

@@ -135,7 +135,7 @@ kind: Thing
 		t.Errorf("the error repeats a value: %v", err)
 	}
 	report := Run(in, Options{})
-	if len(report.Findings) == 0 || report.Worst() != Error {
+	if !slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Severity == Error }) {
 		t.Errorf("what can be read was not looked at: %+v", report)
 	}
 	if len(in.Unread()) != 1 || !strings.Contains(in.Unread()[0].Reason, "policy/v1beta1") {
@@ -177,7 +177,7 @@ func TestRemediesFitTheFindings(t *testing.T) {
 		"static":           {"must use clientConfig.url": "127.0.0.1"},
 	} {
 		archive := example(t, rule)
-		report := Run(inventory(t, archive, "fail.yaml"), Options{Now: then, Rules: []string{rule}, Known: known(t, archive)})
+		report := Run(inventory(t, archive, "fail.yaml"), Options{Now: then, Rules: []string{rule}, Paths: servedPaths})
 		for text, want := range wants {
 			i := slices.IndexFunc(report.Findings, func(f Finding) bool { return strings.Contains(f.Message, text) })
 			if i < 0 {

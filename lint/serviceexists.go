@@ -27,10 +27,10 @@ func serviceExists() Rule {
 				if s.Path != nil {
 					path = *s.Path
 				}
-				if known, ok := c.known(w); ok && len(known.Paths) > 0 && !known.answers(path) {
-					c.webhook(w, Error, "clientConfig/service", "path %q is not served; it is called by %s", path, strings.Join(known.Paths, ", "))
+				if paths := c.options.Paths[w.Name]; len(paths) > 0 && !served(paths, path) {
+					c.webhook(w, Error, "clientConfig/service", "path %q is not served; it is called by %s", path, strings.Join(paths, ", "))
 				}
-				c.reach(w.title(), s.Namespace, s.Name, s.Port, path, func(format string, args ...any) {
+				c.reach(w.title(), s.Namespace, s.Name, s.Port, func(format string, args ...any) {
 					c.webhook(w, Error, "clientConfig/service", format, args...)
 				})
 			}
@@ -39,10 +39,7 @@ func serviceExists() Rule {
 }
 
 // reach reports what keeps calls from arriving.
-func (c *checker) reach(about, namespace, name string, port *int32, path string, report func(format string, args ...any)) {
-	if known, ok := c.server(namespace, name); ok && len(known.Paths) > 0 && !known.answers(path) {
-		report("path %q is not served; known paths: %s", path, strings.Join(known.Paths, ", "))
-	}
+func (c *checker) reach(about, namespace, name string, port *int32, report func(format string, args ...any)) {
 	s := c.serviceOf(namespace, name)
 	if s == nil {
 		if c.complete["Service"] {
@@ -91,8 +88,8 @@ func (in *Inventory) endpoints(namespace, name string) int {
 	return n
 }
 
-// answers tells whether a path is served, with or without the segment that makes it private.
-func (k *Known) answers(path string) bool {
+// served tells whether a path is one of those, with or without the segment that makes it private.
+func served(paths []string, path string) bool {
 	public, _ := admission.PublicPath(path)
-	return slices.Contains(k.Paths, path) || slices.Contains(k.Paths, public)
+	return slices.Contains(paths, path) || slices.Contains(paths, public)
 }

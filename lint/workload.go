@@ -269,7 +269,7 @@ func (b *backend) drain() (time.Duration, bool) {
 			}
 		}
 	}
-	if said, ok := b.workload.template.Annotations[DrainAnnotation]; ok {
+	if said, ok := b.workload.template.Annotations[drainAnnotation]; ok {
 		if d, err := time.ParseDuration(said); err == nil {
 			return d, true
 		}
@@ -297,9 +297,9 @@ func (b *backend) drain() (time.Duration, bool) {
 	return 0, true // something is done, nobody can say for how long
 }
 
-// DrainAnnotation says, on a pod template, for how long a server answers on after
-// SIGTERM, as a Go duration, if it does so by itself.
-const DrainAnnotation = "lint.sallyport.io/drain"
+// drainAnnotation says, on a pod template, for how long a server without a preStop hook goes on
+// answering after SIGTERM, as a Go duration.
+const drainAnnotation = "lint.sallyport.io/drain"
 
 // title is "Deployment namespace/name".
 func (w *workload) name() string { return w.Kind + " " + w.namespace() + "/" + w.Name }

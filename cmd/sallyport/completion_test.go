@@ -73,7 +73,7 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"lint", "-o", ""}, []string{"text", "json"}},
 		{[]string{"lint", "--rule", "timeout,sum"}, []string{"timeout,sum-timeout"}},
 		{[]string{"lint", "--ignore", "wedge-s"}, []string{"wedge-self=", "wedge-system="}},
-		{[]string{"lint", "--explain", "behaviour-d"}, []string{"behaviour-dry-run"}},
+		{[]string{"lint", "--explain", "crd-s"}, []string{"crd-storage-version", "crd-stored-versions"}},
 		{[]string{"chain", "pods", "--operation", ""}, []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}},
 		{[]string{"chain", "pods", "-o", ""}, []string{"text", "json"}},
 		{[]string{"doctor", "-o", ""}, []string{"text", "json"}},

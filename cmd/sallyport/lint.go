@@ -148,7 +148,7 @@ func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	options := lint.Options{Rules: o.rules, Ignore: ignores, Known: knownWebhooks()}
+	options := lint.Options{Rules: o.rules, Ignore: ignores, Paths: builtinPaths()}
 	result := lintResult{threshold: lint.Severity(o.severity)}
 	if len(o.files)+len(o.static) > 0 {
 		result.add(lintFiles(o.files, o.static, cmd.InOrStdin(), options))
@@ -253,11 +253,11 @@ func forLint(o *manifest.Object) lint.Object {
 	}
 }
 
-// knownWebhooks is what this binary knows of its own webhooks.
-func knownWebhooks() []lint.Known {
-	var out []lint.Known
+// builtinPaths are the paths by which the ready-made webhooks are called.
+func builtinPaths() map[string][]string {
+	out := map[string][]string{}
 	for _, w := range builtinWebhooks() {
-		out = append(out, lint.Known{Webhook: w.Name, Paths: []string{w.Path}})
+		out[w.Name] = append(out[w.Name], w.Path)
 	}
 	return out
 }
