@@ -92,6 +92,16 @@ func (c *chain) Operations() []admissionregistrationv1.OperationType {
 	return common
 }
 
+// CopyProblem tells of the first link that has one.
+func (c *chain) CopyProblem() string {
+	for _, link := range c.links {
+		if copies, ok := link.(interface{ CopyProblem() string }); ok && copies.CopyProblem() != "" {
+			return copies.CopyProblem()
+		}
+	}
+	return ""
+}
+
 // Validate implements [Checked].
 func (c *chain) Validate() error {
 	if len(c.links) == 0 {

@@ -29,6 +29,9 @@ type target struct {
 	err     error                   // why there is no target
 
 	errorsDeny bool // see [ErrorsDeny]
+	// copyProblem tells why objects cannot be compared with copies of them; see
+	// [decode.CopyProblem]. It is asked once.
+	copyProblem func() string
 }
 
 // HandlerOption says more about what a typed handler reads, and what its errors mean.
@@ -99,6 +102,7 @@ func describe(typ reflect.Type) *target {
 	}
 	if !t.untyped {
 		t.typ = decode.For(t.elem)
+		t.copyProblem = sync.OnceValue(func() string { return decode.CopyProblem(reflect.New(t.elem).Interface().(runtime.Object)) })
 	}
 	return t
 }

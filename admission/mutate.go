@@ -114,10 +114,12 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 	}
 	var before apiruntime.Object
 	if record == nil {
-		before = object.DeepCopyObject()
+		if before, err = t.copy(req.Object.Raw, object); err != nil {
+			return nil, err
+		}
 	}
 	kind := object.GetObjectKind().GroupVersionKind()
-	trace := newTrace(ctx, req.Object.Raw, before)
+	trace := newTrace(ctx, t, req.Object.Raw, before)
 	for _, m := range mutators {
 		if err := m.mutate(c, object); err != nil {
 			return c.decide(m.target, err)
@@ -146,6 +148,24 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 	resp := c.response(Patched(patch))
 	resp.Origins = trace.origins()
 	return resp, nil
+}
+
+// copy returns what object, which was read from raw, is compared with later. A copy by a
+// method that does not know all fields would make a patch of what nobody changed.
+func (t *target) copy(raw []byte, object apiruntime.Object) (apiruntime.Object, error) {
+	if t.untyped || t.copyProblem() == "" {
+		return object.DeepCopyObject(), nil
+	}
+	return t.decode(raw, "object")
+}
+
+// CopyProblem tells what is wrong with the DeepCopyObject of the objects that the handler
+// reads. It is for tests; patches are right all the same.
+func (m *mutator) CopyProblem() string {
+	if m.Validate() != nil || m.target.untyped {
+		return ""
+	}
+	return m.target.copyProblem()
 }
 
 // object decodes the object of the request, and keeps a record unless that is nil.

@@ -36,16 +36,17 @@ type trace struct {
 	root    *traced
 	removed []Origin
 
-	raw  []byte         // the document as it is now
-	last runtime.Object // that raw was decoded into
+	target *target
+	raw    []byte         // the document as it is now
+	last   runtime.Object // that raw was decoded into
 }
 
 // newTrace begins to follow an object, if anybody wants to know.
-func newTrace(ctx context.Context, raw []byte, object runtime.Object) *trace {
+func newTrace(ctx context.Context, target *target, raw []byte, object runtime.Object) *trace {
 	if !WantsOrigins(ctx) {
 		return nil
 	}
-	return &trace{root: &traced{raw: raw}, raw: raw, last: object}
+	return &trace{root: &traced{raw: raw}, target: target, raw: raw, last: object}
 }
 
 // step notes what the source has changed since the last step.
@@ -63,8 +64,12 @@ func (t *trace) step(source string, object runtime.Object) error {
 	if err := t.apply(patch, source); err != nil {
 		return err
 	}
-	t.last = object.DeepCopyObject()
-	t.raw, err = applyPatch(t.raw, patch)
+	if t.raw, err = applyPatch(t.raw, patch); err != nil {
+		return err
+	}
+	// Not a copy: a tree of maps may hold what only a decoder would not put there, an int
+	// for example.
+	t.last, err = t.target.decode(t.raw, "object")
 	return err
 }
 

@@ -102,6 +102,9 @@ func RunWebhook(t testing.TB, webhook admission.Webhook, c Case) Result {
 
 func report(t testing.TB, webhook admission.Webhook, c Case) Result {
 	t.Helper()
+	if copies, ok := webhook.Handler.(interface{ CopyProblem() string }); ok && copies.CopyProblem() != "" {
+		t.Logf("warning: %s; what else copies these objects, such as caches, loses what was changed", copies.CopyProblem())
+	}
 	result, problems := run(t.Context(), webhook, c)
 	for _, problem := range problems {
 		t.Errorf("%s", problem)

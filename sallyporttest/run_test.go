@@ -15,6 +15,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -244,6 +245,29 @@ func exactly(w admission.Webhook) admission.Webhook {
 }
 
 // The request that a handler sees is the one that the options describe.
+// A tree of maps takes what Go writes without a conversion.
+func TestRunTakesAnIntInATreeOfMaps(t *testing.T) {
+	recorded := &recorder{TB: t}
+	handler := admission.Chain(
+		admission.Mutate(func(_ context.Context, u *unstructured.Unstructured) error {
+			u.Object["spec"] = map[string]any{"replicas": 3}
+			return nil
+		}),
+		admission.Mutate(func(_ context.Context, u *unstructured.Unstructured) error {
+			u.SetLabels(map[string]string{"size": "3"})
+			return nil
+		}))
+	result := sallyporttest.Run(recorded, handler, sallyporttest.Case{
+		Review: sallyporttest.Create(&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Shelf", "metadata": map[string]any{"name": "a"},
+		}}, sallyporttest.ForResource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "shelves"})),
+		Want: `{"apiVersion":"example.com/v1","kind":"Shelf","metadata":{"name":"a","labels":{"size":"3"}},"spec":{"replicas":3}}`,
+	})
+	if len(recorded.problems) > 0 {
+		t.Errorf("%q\n%s", recorded.problems, result.Object)
+	}
+}
+
 func TestReviewsSayWhatTheyAreToldTo(t *testing.T) {
 	see := func(r sallyporttest.Review) *admissionv1.AdmissionRequest {
 		var seen *admissionv1.AdmissionRequest
