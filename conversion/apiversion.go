@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
 // APIVersionOnly converts between versions of a kind that differ by apiVersion alone:
@@ -28,7 +30,7 @@ type apiVersions struct {
 	versions []string
 }
 
-func (a apiVersions) convert(_ context.Context, dst []byte, in *Object, _, to int) ([]byte, error) {
+func (a apiVersions) convert(_ context.Context, dst []byte, in *rawobject.Object, _, to int) ([]byte, error) {
 	at := in.At.APIVersion
 	dst = append(dst, in.Raw[:at.Start]...)
 	dst = append(append(append(dst, '"'), a.group...), '/')

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/internal/decode"
+	"github.com/sallyport-io/sallyport/internal/rawobject"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -39,9 +40,9 @@ func (c *codec) new() runtime.Object { return reflect.New(c.elem).Interface().(r
 // read decodes an object. Managed fields are left out: they are not a converter's to
 // change, and large. Labels and annotations are read by themselves, which is faster,
 // and then known when it comes to see whether a converter has changed them.
-func (c *codec) read(in *Object) (object runtime.Object, came given, err error) {
+func (c *codec) read(in *rawobject.Object) (object runtime.Object, came given, err error) {
 	came, plain := readGiven(in)
-	left := []Span{in.At.ManagedFields, in.At.Labels, in.At.Annotations}
+	left := []rawobject.Span{in.At.ManagedFields, in.At.Labels, in.At.Annotations}
 	if !plain {
 		left = left[:1] // let the decoder say what is wrong
 	}
@@ -76,12 +77,12 @@ func release(buffer *[]byte, used []byte) {
 }
 
 // without returns the bytes of the object with null in the place of parts of it.
-func without(in *Object, parts ...Span) []byte {
-	parts = slices.DeleteFunc(parts, Span.Empty)
+func without(in *rawobject.Object, parts ...rawobject.Span) []byte {
+	parts = slices.DeleteFunc(parts, rawobject.Span.Empty)
 	if len(parts) == 0 {
 		return in.Raw
 	}
-	slices.SortFunc(parts, func(a, b Span) int { return a.Start - b.Start })
+	slices.SortFunc(parts, func(a, b rawobject.Span) int { return a.Start - b.Start })
 	size := len(in.Raw)
 	for _, part := range parts {
 		size += len("null") - (part.End - part.Start)
@@ -98,7 +99,7 @@ func without(in *Object, parts ...Span) []byte {
 // appendObject appends what became of an object: the object that a converter has
 // returned, with the metadata of the one that came. It takes the metadata out of the
 // object.
-func (c *codec) appendObject(dst []byte, in *Object, came given, object runtime.Object, kind schema.GroupKind, version string) ([]byte, error) {
+func (c *codec) appendObject(dst []byte, in *rawobject.Object, came given, object runtime.Object, kind schema.GroupKind, version string) ([]byte, error) {
 	meta := object.(metav1.ObjectMetaAccessor).GetObjectMeta()
 	if err := checkIdentity(in, meta); err != nil {
 		return dst, err

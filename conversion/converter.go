@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
 // Converter converts the objects of one kind from each of its versions to each other.
@@ -31,7 +33,7 @@ type Converter struct {
 // between converts an object whose version is from, another one of the converter's,
 // and appends the result to dst.
 type between interface {
-	convert(ctx context.Context, dst []byte, in *Object, from, to int) ([]byte, error)
+	convert(ctx context.Context, dst []byte, in *rawobject.Object, from, to int) ([]byte, error)
 	// prototype returns an empty object of a version, or nil if it has no Go type.
 	prototype(version int) runtime.Object
 }
@@ -129,8 +131,8 @@ func (c Converter) Covers(versions ...string) error {
 // the object or with its converter and repeats nothing of the content, other than
 // what the functions of the author say; it is a [*PanicError] if one of them panicked.
 // What dst then holds behind its former end is not defined.
-func (c Converter) Append(ctx context.Context, dst []byte, in *Object, version string) (_ []byte, err error) {
-	group, from := SplitAPIVersion(in.APIVersion)
+func (c Converter) Append(ctx context.Context, dst []byte, in *rawobject.Object, version string) (_ []byte, err error) {
+	group, from := rawobject.SplitAPIVersion(in.APIVersion)
 	switch {
 	case group != c.kind.Group || in.Kind != c.kind.Kind:
 		return dst, fmt.Errorf("is a %s of group %s: this converter is for %s", in.Kind, group, c.kind)
@@ -156,9 +158,9 @@ func (c Converter) Append(ctx context.Context, dst []byte, in *Object, version s
 	return c.between.convert(ctx, dst, in, i, j)
 }
 
-// Convert is [Parse] and [Converter.Append].
+// Convert converts the bytes of an object to a version of its group, as [Converter.Append] does.
 func (c Converter) Convert(ctx context.Context, raw []byte, version string) ([]byte, error) {
-	in, err := Parse(raw)
+	in, err := rawobject.Parse(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -173,15 +175,6 @@ type PanicError struct {
 }
 
 func (e *PanicError) Error() string { return "the converter panicked" }
-
-// SplitAPIVersion returns the group, empty for that of Kubernetes' core, and the version
-// of an apiVersion.
-func SplitAPIVersion(apiVersion string) (group, version string) {
-	if group, version, ok := strings.Cut(apiVersion, "/"); ok {
-		return group, version
-	}
-	return "", apiVersion
-}
 
 // brief is a version of the caller's, if it is no longer than versions are.
 func brief(version string) string {

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
 // FuzzConvert converts whatever is an object from each version to each other. All ways
@@ -28,7 +30,7 @@ func FuzzConvert(f *testing.F) {
 	ways := converters(f)
 	bytewise := APIVersionOnly(thing, all...)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		in, err := Parse(raw)
+		in, err := rawobject.Parse(raw)
 		if err != nil {
 			return
 		}
@@ -58,9 +60,9 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-func check(t *testing.T, in *Object, out []byte, version string) {
+func check(t *testing.T, in *rawobject.Object, out []byte, version string) {
 	t.Helper()
-	got, err := Parse(out)
+	got, err := rawobject.Parse(out)
 	if err != nil || !utf8.Valid(out) || !jsontext.Value(out).IsValid() {
 		t.Fatalf("%s becomes %s: %v", in.Raw, out, err)
 	}

@@ -2,7 +2,10 @@
 
 package conversion
 
-import "github.com/sallyport-io/sallyport/jsonpatch"
+import (
+	"github.com/sallyport-io/sallyport/internal/rawobject"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
 
 // given are labels and annotations as they came; nil where there are none.
 type given struct{ labels, annotations []pair }
@@ -11,9 +14,9 @@ type pair struct{ key, value string }
 
 // readGiven reads labels and annotations. It is false if they are not what they must
 // be, maps of strings.
-func readGiven(in *Object) (came given, plain bool) {
+func readGiven(in *rawobject.Object) (came given, plain bool) {
 	for _, part := range []struct {
-		at Span
+		at rawobject.Span
 		to *[]pair
 	}{{in.At.Labels, &came.labels}, {in.At.Annotations, &came.annotations}} {
 		if part.at.Empty() {

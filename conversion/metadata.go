@@ -10,11 +10,13 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
 // checkIdentity reports what a converter has changed that is not its to change. The
 // API server would refuse it.
-func checkIdentity(in *Object, out metav1.Object) error {
+func checkIdentity(in *rawobject.Object, out metav1.Object) error {
 	for _, part := range []struct {
 		field      string
 		is, become string
@@ -36,7 +38,7 @@ func checkIdentity(in *Object, out metav1.Object) error {
 
 // appendMetadata appends the metadata of the object as they came, with other labels
 // and annotations. What is known of those that came may be empty.
-func appendMetadata(dst []byte, in *Object, came given, labels, annotations map[string]string) ([]byte, error) {
+func appendMetadata(dst []byte, in *rawobject.Object, came given, labels, annotations map[string]string) ([]byte, error) {
 	if unchanged(came.labels, labels) && unchanged(came.annotations, annotations) {
 		if (len(labels) > 0 || in.At.Labels.Empty()) && (len(annotations) > 0 || in.At.Annotations.Empty()) {
 			return append(dst, in.At.Metadata.Of(in.Raw)...), nil
@@ -59,12 +61,12 @@ func appendMetadata(dst []byte, in *Object, came given, labels, annotations map[
 
 	dst = append(dst[:start], '{')
 	begin := in.At.Metadata.Start + 1
-	removed := []Span{in.At.Labels, in.At.Annotations}
+	removed := []rawobject.Span{in.At.Labels, in.At.Annotations}
 	if removed[0].Empty() {
-		removed[0] = in.nulls.labels
+		removed[0] = in.Nulls.Labels
 	}
 	if removed[1].Empty() {
-		removed[1] = in.nulls.annotations
+		removed[1] = in.Nulls.Annotations
 	}
 	if removed[0].Start > removed[1].Start {
 		removed[0], removed[1] = removed[1], removed[0]
@@ -90,7 +92,9 @@ func appendMetadata(dst []byte, in *Object, came given, labels, annotations map[
 
 var errNotUTF8 = errors.New("a key or a value is no valid UTF-8")
 
-func same(in *Object, at Span, encoded []byte) bool { return bytes.Equal(at.Of(in.Raw), encoded) }
+func same(in *rawobject.Object, at rawobject.Span, encoded []byte) bool {
+	return bytes.Equal(at.Of(in.Raw), encoded)
+}
 
 // appendMap appends a map in the order of its keys, and nothing for an empty one.
 func appendMap(dst []byte, m map[string]string) (_ []byte, err error) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/internal/decode"
+	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
 // Difference is a place in which an object is not the same after a round trip. It
@@ -37,11 +38,11 @@ func (d Difference) String() string { return d.Path + " " + string(d.Kind) }
 // their paths where it is not what it was. Empty labels and annotations are the same
 // as none.
 func (c Converter) RoundTrip(ctx context.Context, raw []byte, version string) ([]Difference, error) {
-	in, err := Parse(raw)
+	in, err := rawobject.Parse(raw)
 	if err != nil {
 		return nil, err
 	}
-	_, own := SplitAPIVersion(in.APIVersion)
+	_, own := rawobject.SplitAPIVersion(in.APIVersion)
 	there, err := c.Append(ctx, nil, in, version)
 	if err != nil {
 		return nil, fmt.Errorf("to %s: %w", version, err)

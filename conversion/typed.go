@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
+
+	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
 // Hub is implemented by the version of an API that the others convert to and from. It
@@ -222,7 +224,7 @@ func (t *typed) empty(version int) runtime.Object {
 	return object
 }
 
-func (t *typed) convert(ctx context.Context, dst []byte, in *Object, from, to int) ([]byte, error) {
+func (t *typed) convert(ctx context.Context, dst []byte, in *rawobject.Object, from, to int) ([]byte, error) {
 	src, came, err := t.codecs[from].read(in)
 	if err != nil {
 		return dst, err

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/internal/decode"
+	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
 // Unstructured converts objects without a Go type: the function changes the object
@@ -36,7 +37,7 @@ type trees struct {
 
 func (*trees) prototype(int) runtime.Object { return nil }
 
-func (t *trees) convert(ctx context.Context, dst []byte, in *Object, _, to int) ([]byte, error) {
+func (t *trees) convert(ctx context.Context, dst []byte, in *rawobject.Object, _, to int) ([]byte, error) {
 	tree, err := readTree(in)
 	if err != nil {
 		return dst, err
@@ -70,7 +71,7 @@ func (t *trees) convert(ctx context.Context, dst []byte, in *Object, _, to int) 
 }
 
 // readTree decodes an object, without managed fields.
-func readTree(in *Object) (map[string]any, error) {
+func readTree(in *rawobject.Object) (map[string]any, error) {
 	tree, err := decode.Tree(without(in, in.At.ManagedFields))
 	if err != nil {
 		return nil, fmt.Errorf("cannot be decoded: %w", err)

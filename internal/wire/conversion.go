@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
 // ConversionPath is where controller-runtime serves conversion, and so where
@@ -108,15 +109,15 @@ func (c *Conversion) review(ctx context.Context, buffer, body []byte) (answer []
 	return appendSuccess(answer), nil, nil
 }
 
-func (c *Conversion) convert(ctx context.Context, dst []byte, object *conversion.Object, review *conversionReview) ([]byte, error) {
+func (c *Conversion) convert(ctx context.Context, dst []byte, object *rawobject.Object, review *conversionReview) ([]byte, error) {
 	if object.Raw[0] != '{' {
 		return dst, errors.New("is no JSON object")
 	}
 	if object.At.Metadata.Empty() {
 		return dst, errors.New("has no metadata")
 	}
-	group, version := conversion.SplitAPIVersion(object.APIVersion)
-	desiredGroup, desired := conversion.SplitAPIVersion(review.desired)
+	group, version := rawobject.SplitAPIVersion(object.APIVersion)
+	desiredGroup, desired := rawobject.SplitAPIVersion(review.desired)
 	converter, ok := c.converters[schema.GroupKind{Group: group, Kind: object.Kind}]
 	switch {
 	case !ok:
@@ -150,7 +151,7 @@ func describePanic(value any) string {
 // objectError says which object could not be converted.
 type objectError struct {
 	index  int
-	object *conversion.Object
+	object *rawobject.Object
 	err    error
 }
 

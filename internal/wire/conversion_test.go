@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
 var cronTabKind = schema.GroupKind{Group: "stable.example.com", Kind: "CronTab"}
@@ -54,6 +55,8 @@ func serveConversion(tb testing.TB) *converting {
 				none.Object["a"] = 1
 			case "rename":
 				object.SetName("another")
+			case "label":
+				object.SetLabels(map[string]string{"a": "b"})
 			}
 			return nil
 		}),
@@ -94,12 +97,15 @@ func (s *converting) answer(tb testing.TB, body string) (int, apiextensionsv1.Co
 
 func TestObjectsOfAReviewAreConverted(t *testing.T) {
 	already := strings.Replace(crontab("b", `,"x":[ 1 ]`), "/v1", "/v1beta1", 1)
+	null := `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"labels":null,"name":"a"},"do":"label"}`
+	labelled := `{"apiVersion":"stable.example.com/v1beta1","kind":"CronTab","metadata":{"name":"a","labels":{"a":"b"}},"do":"label"}`
 	shirt := `{"apiVersion":"stable.example.com/v1","kind":"Shirt","metadata":{}}`
 	for name, tc := range map[string]struct{ objects, want []string }{
-		"none":                      {nil, nil},
-		"one":                       {[]string{crontab("a", "")}, []string{strings.Replace(crontab("a", ""), "/v1", "/v1beta1", 1)}},
-		"several kinds in order":    {[]string{shirt, crontab("a", ""), shirt}, []string{strings.Replace(shirt, "/v1", "/v1beta1", 1), strings.Replace(crontab("a", ""), "/v1", "/v1beta1", 1), strings.Replace(shirt, "/v1", "/v1beta1", 1)}},
-		"one that has this version": {[]string{already, crontab("a", "")}, []string{already, strings.Replace(crontab("a", ""), "/v1", "/v1beta1", 1)}},
+		"none":                        {nil, nil},
+		"one":                         {[]string{crontab("a", "")}, []string{strings.Replace(crontab("a", ""), "/v1", "/v1beta1", 1)}},
+		"several kinds in order":      {[]string{shirt, crontab("a", ""), shirt}, []string{strings.Replace(shirt, "/v1", "/v1beta1", 1), strings.Replace(crontab("a", ""), "/v1", "/v1beta1", 1), strings.Replace(shirt, "/v1", "/v1beta1", 1)}},
+		"labels in the place of null": {[]string{null}, []string{labelled}},
+		"one that has this version":   {[]string{already, crontab("a", "")}, []string{already, strings.Replace(crontab("a", ""), "/v1", "/v1beta1", 1)}},
 	} {
 		for _, version := range []string{conversionV1, conversionV1beta1} {
 			t.Run(name+", "+version, func(t *testing.T) {
@@ -297,12 +303,12 @@ func FuzzDecodeConversion(f *testing.F) {
 		}
 		for i := range got.objects {
 			object := got.objects[i]
-			want, err := conversion.Parse(object.Raw)
+			want, err := rawobject.Parse(object.Raw)
 			if err != nil {
 				continue // which is stricter about the types of fields
 			}
 			if object.APIVersion != want.APIVersion || object.Kind != want.Kind || object.Name != want.Name ||
-				object.Namespace != want.Namespace || object.UID != want.UID || object.At != want.At {
+				object.Namespace != want.Namespace || object.UID != want.UID || object.At != want.At || object.Nulls != want.Nulls {
 				t.Errorf("%s: got %+v, want %+v", object.Raw, object, want)
 			}
 		}

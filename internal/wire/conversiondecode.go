@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
 // The versions of ConversionReview that are spoken.
@@ -27,7 +27,7 @@ type conversionReview struct {
 	version string
 	uid     string
 	desired string
-	objects []conversion.Object
+	objects []rawobject.Object
 }
 
 // decodeConversion reads a ConversionReview in one pass, as [decodeReview] does an
@@ -91,8 +91,8 @@ func decodeConversion(body []byte) (review conversionReview, err error) {
 // A conversionDecoder reads the objects of a ConversionReview.
 type conversionDecoder struct {
 	decoder
-	in *conversion.Object // that is being read
-	at int                // where it begins
+	in *rawobject.Object // that is being read
+	at int               // where it begins
 
 	// The methods of the same names, made into functions once.
 	onMember, onMetadata func(name []byte, i int) (int, error)
@@ -116,7 +116,7 @@ func (d *conversionDecoder) release() {
 	decoders.Put(d)
 }
 
-func (d *conversionDecoder) objects(i int, to *[]conversion.Object) (int, error) {
+func (d *conversionDecoder) objects(i int, to *[]rawobject.Object) (int, error) {
 	switch c, i := d.peek(i); c {
 	case '[':
 		return d.array(i, func(i int) (int, error) {
@@ -124,9 +124,9 @@ func (d *conversionDecoder) objects(i int, to *[]conversion.Object) (int, error)
 				return fail(i, fmt.Sprintf("more than %d objects", maxObjects))
 			}
 			if *to == nil {
-				*to = make([]conversion.Object, 0, 1)
+				*to = make([]rawobject.Object, 0, 1)
 			}
-			*to = append(*to, conversion.Object{})
+			*to = append(*to, rawobject.Object{})
 			return d.one(i, &(*to)[len(*to)-1])
 		})
 	case 'n':
@@ -138,7 +138,7 @@ func (d *conversionDecoder) objects(i int, to *[]conversion.Object) (int, error)
 
 // one reads an object. What is no object, or is odd in what every object has, is read
 // all the same: it is that object's failure.
-func (d *conversionDecoder) one(i int, in *conversion.Object) (int, error) {
+func (d *conversionDecoder) one(i int, in *rawobject.Object) (int, error) {
 	c, start := d.peek(i)
 	var end int
 	var err error
@@ -166,7 +166,7 @@ func (d *conversionDecoder) member(name []byte, i int) (int, error) {
 			return d.skip(start)
 		}
 		end, err := d.object(start, d.onMetadata)
-		d.in.At.Metadata = conversion.Span{Start: start - d.at, End: end - d.at}
+		d.in.At.Metadata = rawobject.Span{Start: start - d.at, End: end - d.at}
 		return end, err
 	}
 	return d.skip(i)
@@ -181,34 +181,37 @@ func (d *conversionDecoder) metadata(name []byte, i int) (int, error) {
 	case "uid":
 		return d.word(i, &d.in.UID, nil)
 	case "labels":
-		return d.part(i, &d.in.At.Labels)
+		return d.part(i, &d.in.At.Labels, &d.in.Nulls.Labels)
 	case "annotations":
-		return d.part(i, &d.in.At.Annotations)
+		return d.part(i, &d.in.At.Annotations, &d.in.Nulls.Annotations)
 	case "managedFields":
-		return d.part(i, &d.in.At.ManagedFields)
+		return d.part(i, &d.in.At.ManagedFields, nil)
 	}
 	return d.skip(i)
 }
 
-// part notes where a value stands that is not null.
-func (d *conversionDecoder) part(i int, to *conversion.Span) (int, error) {
+// part notes where a value stands: in null if it is null and that is asked for.
+func (d *conversionDecoder) part(i int, to, null *rawobject.Span) (int, error) {
 	c, start := d.peek(i)
 	end, err := d.skip(start)
-	if c != 'n' {
-		*to = conversion.Span{Start: start - d.at, End: end - d.at}
+	if c == 'n' {
+		to = null
+	}
+	if to != nil {
+		*to = rawobject.Span{Start: start - d.at, End: end - d.at}
 	}
 	return end, err
 }
 
 // word reads a string; what is none stays unset.
-func (d *conversionDecoder) word(i int, to *string, at *conversion.Span) (int, error) {
+func (d *conversionDecoder) word(i int, to *string, at *rawobject.Span) (int, error) {
 	c, start := d.peek(i)
 	if c != '"' {
 		return d.skip(start)
 	}
 	end, err := d.string(start, "", to)
 	if at != nil {
-		*at = conversion.Span{Start: start - d.at, End: end - d.at}
+		*at = rawobject.Span{Start: start - d.at, End: end - d.at}
 	}
 	return end, err
 }

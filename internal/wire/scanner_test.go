@@ -406,7 +406,7 @@ func depthOf(data []byte) int {
 // recorded returns a review that was captured from an API server.
 func recorded(tb testing.TB, file string) []byte {
 	tb.Helper()
-	body, err := os.ReadFile("../test/bench/testdata/" + file)
+	body, err := os.ReadFile("../../test/bench/testdata/" + file)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -26,7 +26,7 @@ const module = "github.com/sallyport-io/sallyport"
 var allowed = map[string][]string{
 	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/hosting", "internal/install"}, // package sallyport
 	"jsonpatch":   {},
-	"conversion":  {"jsonpatch", "internal/decode"},
+	"conversion":  {"jsonpatch", "internal/decode", "internal/rawobject"},
 	"certificate": {"internal/follow"},
 	"serving":     {"internal/follow"},
 	// Only who may know the API server's own machinery takes it: cmd/sallyport and cloud.
@@ -34,16 +34,17 @@ var allowed = map[string][]string{
 	"internal/tracing":   {},
 	"api/":               {"api/"},
 	"admission":          {"jsonpatch", "internal/decode"},
-	"internal/wire":      {"admission", "conversion", "jsonpatch"},
+	"internal/wire":      {"admission", "conversion", "jsonpatch", "internal/rawobject"},
 	"registration":       {"admission", "conversion", "internal/selectors"},
 	"lint":               {"admission", "conversion", "internal/selectors"},
 	"sallyporttest":      {"admission", "conversion", "jsonpatch", "internal/wire", "internal/replay"},
 	// No controller-runtime below it: see TestCloudKeepsToTheStackOfControllerManagers.
-	"internal/hosting":  {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli"},
-	"internal/install":  {"admission", "conversion", "registration", "internal/hosting", "internal/cli"},
-	"internal/manifest": {},
-	"test/golden":       {},
-	"test/lab":          {}, // also tests of packages that it could need import it
+	"internal/hosting":   {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli"},
+	"internal/install":   {"admission", "conversion", "registration", "internal/hosting", "internal/cli"},
+	"internal/manifest":  {},
+	"internal/rawobject": {},
+	"test/golden":        {},
+	"test/lab":           {}, // also tests of packages that it could need import it
 
 	"internal/replay":    {"admission", "conversion", "jsonpatch", "internal/wire"},
 	"internal/workload":  {"jsonpatch", "internal/manifest"},

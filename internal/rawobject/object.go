@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+// Package rawobject is an object of the API as its bytes, and where in them the parts stand that
+// conversion has to keep or to change.
+package rawobject
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Object is an object to be converted: its bytes, and where in them the parts are that
-// every object has. Package wire makes them of a review; [Parse] makes one.
+// Object is an object to be converted: its bytes, and where in them the parts stand that
+// every object has. Package wire makes one of each object of a review; [Parse] makes one of bytes.
 type Object struct {
-	// Raw is a JSON object without duplicate names and invalid UTF-8. It is kept and
-	// not changed.
+	// Raw is a JSON object without duplicate names and invalid UTF-8. Nobody changes it.
 	Raw []byte
 
 	APIVersion, Kind     string
@@ -22,8 +24,8 @@ type Object struct {
 
 	// Where the values stand in Raw.
 	At Parts
-	// nulls are where labels and annotations are null, which must go where others come.
-	nulls struct{ labels, annotations Span }
+	// Nulls are where labels and annotations are null, which have to go where others come.
+	Nulls struct{ Labels, Annotations Span }
 }
 
 // Parts are where values stand in the bytes of an object. A part that the object does
@@ -119,9 +121,9 @@ func (p *parser) metadata(name string) error {
 	case "uid":
 		return p.text("metadata.uid", &p.in.UID, nil)
 	case "labels":
-		return p.spanOrNull(&p.in.At.Labels, &p.in.nulls.labels)
+		return p.spanOrNull(&p.in.At.Labels, &p.in.Nulls.Labels)
 	case "annotations":
-		return p.spanOrNull(&p.in.At.Annotations, &p.in.nulls.annotations)
+		return p.spanOrNull(&p.in.At.Annotations, &p.in.Nulls.Annotations)
 	case "managedFields":
 		return p.span(&p.in.At.ManagedFields)
 	}
@@ -163,4 +165,13 @@ func (p *parser) text(path string, to *string, at *Span) error {
 	text, err := jsontext.AppendUnquote(nil, value)
 	*to = string(text)
 	return err
+}
+
+// SplitAPIVersion returns the group, empty for that of Kubernetes' core, and the version
+// of an apiVersion.
+func SplitAPIVersion(apiVersion string) (group, version string) {
+	if group, version, ok := strings.Cut(apiVersion, "/"); ok {
+		return group, version
+	}
+	return "", apiVersion
 }
