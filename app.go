@@ -48,7 +48,7 @@ type App struct {
 	authentications []authentication
 	scheme          *runtime.Scheme // of controllers; nil for that of client-go
 
-	mistakes []error
+	problems []error
 	schemes  []*runtime.Scheme // that types were given with
 	derived  []string          // kinds whose converters come from types
 }
@@ -58,13 +58,13 @@ type controller struct {
 	setup func(manager.Manager) error
 }
 
-// New makes an application. The name is a DNS label, for example "crontab-operator":
-// the default of what is named after the application in a cluster, and the command's
-// name. The error names every mistake at once, and of what is there twice both sides.
+// New makes an application. The name is a DNS label, for example "crontab-operator". It names
+// the command and, by default, the application's objects in a cluster. The error lists every
+// problem; where two things collide, it names both.
 func New(name string, options ...Option) (*App, error) {
 	a := &App{name: name, version: cli.BuildVersion()}
 	for _, problem := range validation.IsDNS1123Label(name) {
-		a.mistake("name %q: %s", name, problem)
+		a.problem("name %q: %s", name, problem)
 	}
 	for _, option := range options {
 		option(a)
@@ -75,10 +75,10 @@ func New(name string, options ...Option) (*App, error) {
 	a.checkCRDs()
 	a.checkControllers()
 	a.checkAuthentications()
-	if len(a.webhooks) == 0 && len(a.converters) == 0 && len(a.components) == 0 && len(a.controllers) == 0 && len(a.mistakes) == 0 {
-		a.mistake("there is nothing to run: add webhooks, converters or controllers")
+	if len(a.webhooks) == 0 && len(a.converters) == 0 && len(a.components) == 0 && len(a.controllers) == 0 && len(a.problems) == 0 {
+		a.problem("there is nothing to run: add webhooks, converters or controllers")
 	}
-	if err := errors.Join(a.mistakes...); err != nil {
+	if err := errors.Join(a.problems...); err != nil {
 		return nil, fmt.Errorf("application %s: %w", name, err)
 	}
 	return a, nil
@@ -87,17 +87,17 @@ func New(name string, options ...Option) (*App, error) {
 // Webhooks are the definitions as they were given or derived from types.
 func (a *App) Webhooks() []admission.Webhook { return append([]admission.Webhook(nil), a.webhooks...) }
 
-func (a *App) mistake(format string, args ...any) {
-	a.mistakes = append(a.mistakes, fmt.Errorf(format, args...))
+func (a *App) problem(format string, args ...any) {
+	a.problems = append(a.problems, fmt.Errorf(format, args...))
 }
 
 func (a *App) checkWebhooks() {
 	for _, webhook := range a.webhooks {
 		if err := webhook.Validate(); err != nil {
-			a.mistakes = append(a.mistakes, err)
+			a.problems = append(a.problems, err)
 		}
 	}
-	a.mistakes = append(a.mistakes, collisions(a.webhooks)...)
+	a.problems = append(a.problems, collisions(a.webhooks)...)
 }
 
 // checkKinds compares what handlers read with their rules, by the schemes that are known.
@@ -110,7 +110,7 @@ func (a *App) checkKinds() {
 	}
 	for _, webhook := range a.webhooks {
 		if err := webhook.ValidateKinds(kinds); err != nil {
-			a.mistakes = append(a.mistakes, err)
+			a.problems = append(a.problems, err)
 		}
 	}
 }
@@ -143,14 +143,14 @@ func collisions(webhooks []admission.Webhook) []error {
 func (a *App) checkControllers() {
 	for i, c := range a.controllers {
 		for _, problem := range validation.IsDNS1123Label(c.name) {
-			a.mistake("controller %q: name: %s", c.name, problem)
+			a.problem("controller %q: name: %s", c.name, problem)
 		}
 		if c.setup == nil {
-			a.mistake("controller %q: the function that sets it up is missing", c.name)
+			a.problem("controller %q: the function that sets it up is missing", c.name)
 		}
 		for j, other := range a.controllers[:i] {
 			if other.name == c.name {
-				a.mistake("two controllers have the name %q: the ones registered as number %d and number %d", c.name, j+1, i+1)
+				a.problem("two controllers have the name %q: the ones registered as number %d and number %d", c.name, j+1, i+1)
 			}
 		}
 	}
@@ -159,7 +159,7 @@ func (a *App) checkControllers() {
 	}
 	for _, scheme := range a.schemes {
 		if a.scheme != nil && scheme != a.scheme {
-			a.mistake("the types have several schemes: say with WithScheme which one the controllers' manager uses")
+			a.problem("the types have several schemes: say with WithScheme which one the controllers' manager uses")
 			return
 		}
 		a.scheme = scheme

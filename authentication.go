@@ -44,10 +44,10 @@ func (a *App) checkAuthentications() {
 	names := a.authenticationNames()
 	for i, other := range a.authentications {
 		if other.name == "" || other.build == nil {
-			a.mistake("authentication %q: name and function are needed", other.name)
+			a.problem("authentication %q: name and function are needed", other.name)
 		}
 		if slices.Contains(names[:i+2], other.name) {
-			a.mistake("authentication %q is there twice", other.name)
+			a.problem("authentication %q is there twice", other.name)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (a *App) checkConverters() {
 	}
 	for i, converter := range a.converters {
 		if err := converter.Validate(); err != nil {
-			a.mistakes = append(a.mistakes, err)
+			a.problems = append(a.problems, err)
 			continue
 		}
 		for _, scheme := range schemes {
@@ -77,20 +77,20 @@ func (a *App) checkConverters() {
 				}
 			}
 			if err := converter.Covers(versions...); err != nil {
-				a.mistakes = append(a.mistakes, err)
+				a.problems = append(a.problems, err)
 				break
 			}
 		}
 		for j, other := range a.converters[:i] {
 			if other.Kind() == converter.Kind() {
-				a.mistake("two converters are for kind %s: number %d and number %d", converter.Kind(), j+1, i+1)
+				a.problem("two converters are for kind %s: number %d and number %d", converter.Kind(), j+1, i+1)
 			}
 		}
 	}
 	if len(a.converters) > 0 {
 		for _, webhook := range a.webhooks {
 			if webhook.Path == wire.ConversionPath {
-				a.mistake("webhook %q: path: %s is that of the converters", webhook.Name, webhook.Path)
+				a.problem("webhook %q: path: %s is that of the converters", webhook.Name, webhook.Path)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func (s *LogSettings) AddFlags(cmd *cobra.Command) {
 	cli.CompleteChoices(cmd, "log-format", logFormats)
 }
 
-// Validate reports every mistake at once.
+// Validate reports every problem at once.
 func (s *LogSettings) Validate() error {
 	errs := []error{cli.Choice("log-level", s.Level, levelNames), cli.Choice("log-format", s.Format, logFormats)}
 	if s.Verbosity < 0 {

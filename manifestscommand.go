@@ -27,7 +27,7 @@ func WithPolicyRules(rules ...rbacv1.PolicyRule) Option {
 func (a *App) checkCRDs() {
 	for i, crd := range a.crds {
 		if crd == nil {
-			a.mistake("CustomResourceDefinition %d is nil", i+1)
+			a.problem("CustomResourceDefinition %d is nil", i+1)
 			continue
 		}
 		for _, converter := range a.converters {
@@ -41,7 +41,7 @@ func (a *App) checkCRDs() {
 				}
 			}
 			if err := converter.Covers(served...); err != nil {
-				a.mistake("CustomResourceDefinition %s: %w", crd.Name, err)
+				a.problem("CustomResourceDefinition %s: %w", crd.Name, err)
 			}
 		}
 	}

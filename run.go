@@ -24,11 +24,11 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// Run runs the application until ctx ends, and all calls are answered. It answers
-// reviews as soon as its certificate and its components are ready, and only then has
-// the webhooks registered. What handlers may stand on, components and the
-// controllers' cache, ends after the last call; a failure of any of it ends Run, which
-// returns it. The error names every mistake in the settings.
+// Run runs the application until ctx ends and all calls are answered. It answers reviews as
+// soon as its certificate and its components are ready; only then are the webhooks
+// registered. Components and the controllers' cache, which handlers may use, end after the
+// last call. If one of them fails, Run ends and returns its error. Invalid settings are an
+// error that lists every problem.
 func (a *App) Run(ctx context.Context, s Settings) error {
 	s.Logger = cmp.Or(s.Logger, slog.Default())
 	c, err := a.choose(&s)
@@ -140,8 +140,8 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 		if err != nil {
 			return nil, err
 		}
-		options.Serving.Checks = append(slices.Clone(options.Serving.Checks), served(m.ready)...)
-		options.Serving.LiveChecks = append(slices.Clone(options.Serving.LiveChecks), served(m.live)...)
+		options.Serving.Checks = append(slices.Clone(options.Serving.Checks), m.ReadyChecks()...)
+		options.Serving.LiveChecks = append(slices.Clone(options.Serving.LiveChecks), m.LiveChecks()...)
 		// What the manager reads may have to be converted here.
 		options.Parts = append(options.Parts, hosting.Part{Name: "controllers", Certified: len(c.converters) > 0, Run: func(ctx context.Context) error {
 			if err := m.Start(ctx); err != nil {

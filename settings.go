@@ -88,7 +88,7 @@ func (a *App) DefaultSettings() Settings {
 	}
 }
 
-// Validate reports every mistake in the settings at once, before anything is done.
+// Validate reports every problem in the settings at once. It changes nothing.
 func (a *App) Validate(s Settings) error {
 	c, err := a.choose(&s)
 	if err != nil {
@@ -138,8 +138,8 @@ func (a *App) choose(s *Settings) (*chosen, error) {
 	return c, err
 }
 
-// validate reports every mistake in the settings that the chosen need, and says how
-// to reach the API server if anybody needs to.
+// validate reports every problem in the settings that the chosen webhooks and controllers
+// use, and returns how to reach the API server, or nil if nothing needs it.
 func (a *App) validate(s *Settings, c *chosen) (*rest.Config, error) {
 	var errs []error
 	needsClient := len(c.controllers) > 0 || len(c.components) > 0

@@ -42,27 +42,26 @@ import (
 // generates: the first for CREATE and UPDATE at /mutate-<group>-<version>-<kind>, the
 // others each for their operation at /validate-<group>-<version>-<kind>. An API type that
 // is a [conversion.Hub] or a [conversion.Convertible] has its kind converted, once and
-// between all versions that the scheme has, at /convert. A type without any of all this
-// is a mistake, as is a method of one of these names with another
-// signature.
+// between all versions that the scheme has, at /convert. A type with none of these is an
+// error, and so is a method of one of these names with another signature.
 func WithTypes(scheme *runtime.Scheme, implementations ...any) Option {
 	return func(a *App) {
 		if scheme == nil {
-			a.mistake("types: the scheme is missing")
+			a.problem("types: the scheme is missing")
 			return
 		}
 		a.schemes = append(a.schemes, scheme)
 		for i, implementation := range implementations {
-			converts, mistake := a.convertersOf(scheme, implementation)
-			if mistake != nil {
-				a.mistake("type %d, %T: %w", i+1, implementation, mistake)
+			converts, err := a.convertersOf(scheme, implementation)
+			if err != nil {
+				a.problem("type %d, %T: %w", i+1, implementation, err)
 			}
 			webhooks, err := webhooksOf(scheme, implementation)
 			if converts && errors.Is(err, errImplementsNothing) {
 				continue
 			}
 			if err != nil {
-				a.mistake("type %d, %T: %w", i+1, implementation, err)
+				a.problem("type %d, %T: %w", i+1, implementation, err)
 			}
 			a.webhooks = append(a.webhooks, webhooks...)
 		}

@@ -24,7 +24,7 @@ const module = "github.com/sallyport-io/sallyport"
 // allowed says for each package, or folder of packages (with a final slash), which
 // of ours it may import.
 var allowed = map[string][]string{
-	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/hosting", "internal/install"}, // package sallyport
+	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/controllers", "internal/hosting", "internal/install"}, // package sallyport
 	"jsonpatch":   {},
 	"conversion":  {"jsonpatch", "internal/decode", "internal/rawobject"},
 	"certificate": {"internal/follow"},
@@ -39,12 +39,14 @@ var allowed = map[string][]string{
 	"lint":               {"admission", "conversion", "internal/selectors"},
 	"sallyporttest":      {"admission", "conversion", "jsonpatch", "internal/wire", "internal/replay"},
 	// No controller-runtime below it: see TestCloudKeepsToTheStackOfControllerManagers.
-	"internal/hosting":   {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli"},
-	"internal/install":   {"admission", "conversion", "registration", "internal/hosting", "internal/cli"},
-	"internal/manifest":  {},
-	"internal/rawobject": {},
-	"test/golden":        {},
-	"test/lab":           {}, // also tests of packages that it could need import it
+	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli"},
+	// Next to it, with controller-runtime.
+	"internal/controllers": {"serving", "internal/hosting"},
+	"internal/install":     {"admission", "conversion", "registration", "internal/hosting", "internal/cli"},
+	"internal/manifest":    {},
+	"internal/rawobject":   {},
+	"test/golden":          {},
+	"test/lab":             {}, // also tests of packages that it could need import it
 
 	"internal/replay":    {"admission", "conversion", "jsonpatch", "internal/wire"},
 	"internal/workload":  {"jsonpatch", "internal/manifest"},
