@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // An emitter walks the edits and the document together, once, and turns the edits
@@ -204,7 +206,7 @@ func (e *emitter) missing(n *node, length int) bool {
 	}
 	missing := false
 	for _, child := range n.children {
-		if i, ok := arrayIndex(child.token); (!ok || i >= length) && (child.set != nil || child.fills()) {
+		if i, ok := rawjson.Index(child.token); (!ok || i >= length) && (child.set != nil || child.fills()) {
 			e.fail("has %d elements: there is no %q to edit", length, child.token)
 			missing = true
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // A node is a place in the document that is edited, or on the way to one.
@@ -109,7 +111,7 @@ func (n *node) elements() []element {
 	}
 	out := make([]element, 0, len(n.children))
 	for _, child := range n.children {
-		if i, ok := arrayIndex(child.token); ok {
+		if i, ok := rawjson.Index(child.token); ok {
 			out = append(out, element{i, child})
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // The operations of RFC 6902, section 4.
@@ -99,14 +101,4 @@ func (op Operation) validate() error {
 
 // AppendString appends s as a JSON string. What is not UTF-8 becomes U+FFFD, as JSON
 // has no other way.
-func AppendString(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
-			dst, _ = jsontext.AppendQuote(dst, s) // its only error is about that replacement
-			return dst
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
-}
+func AppendString(dst []byte, s string) []byte { return rawjson.AppendString(dst, s) }

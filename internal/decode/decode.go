@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package decode reads objects from JSON that was checked before (no duplicate names,
-// no invalid UTF-8, see the package jsonpatch's Reader) as Kubernetes' own decoders
+// no invalid UTF-8, see package rawjson) as Kubernetes' own decoders
 // read it.
 package decode
 

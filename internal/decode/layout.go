@@ -15,7 +15,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // A layout says how JSON goes into the memory of a Go type, found out once for each
@@ -178,7 +178,7 @@ func (ls layouts) fields(typ reflect.Type, offset uintptr, index []int) (out []l
 // A reading is one object on its way into memory, which is the object's own: nothing of
 // it is a part of the bytes that are read.
 type reading struct {
-	jsonpatch.Reader
+	rawjson.Reader
 	strings stringRoom
 	options jsonv2.Options
 	record  *Record // of what is read; nil if nobody wants it
@@ -188,7 +188,7 @@ type reading struct {
 // read fills the memory at p, which must be a zero value of the layout's type, and keeps
 // a record unless that is nil.
 func (l *layout) read(raw []byte, p unsafe.Pointer, options jsonv2.Options, record *Record) bool {
-	r := reading{Reader: jsonpatch.NewReader(raw), options: options, record: record}
+	r := reading{Reader: rawjson.NewReader(raw), options: options, record: record}
 	if r.Kind() != '{' {
 		return false
 	}
@@ -205,7 +205,7 @@ func (r *reading) fail() {
 func (r *reading) value(l *layout, p unsafe.Pointer) {
 	kind := r.Kind()
 	if l.kind == layoutSelf {
-		raw := r.own()
+		raw := r.Value()
 		r.record.raw(raw)
 		if l.self(p).UnmarshalJSON(raw) != nil {
 			r.fail()
@@ -267,7 +267,7 @@ func (r *reading) value(l *layout, p unsafe.Pointer) {
 		r.record.number(int64(kind))
 		r.Skip()
 	default:
-		raw := r.own()
+		raw := r.Value()
 		r.record.raw(raw)
 		if jsonv2.Unmarshal(raw, reflect.NewAt(l.typ, p).Interface(), r.options) != nil {
 			r.fail()
@@ -441,10 +441,6 @@ func (r *reading) string() string {
 	content, _ := r.String()
 	return r.strings.copy(content)
 }
-
-// own returns the bytes of the next value for code that is not ours: what appends to
-// them does not write over what follows.
-func (r *reading) own() []byte { return slices.Clip(r.Value()) }
 
 // A stringRoom makes strings of bytes. Short ones share a block of memory, which costs a
 // fraction of an allocation each; who keeps one of them keeps its block, and no more.

@@ -7,19 +7,19 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // Tree reads JSON as Kubernetes' unstructured objects hold it: integers that
 // fit are int64, other numbers float64. The error repeats nothing of the content.
 func Tree(raw []byte) (any, error) {
-	d := treeDecoder{Reader: jsonpatch.NewReader(raw)}
+	d := treeDecoder{Reader: rawjson.NewReader(raw)}
 	value := d.value()
 	return value, d.err
 }
 
 type treeDecoder struct {
-	jsonpatch.Reader
+	rawjson.Reader
 	err error
 }
 

@@ -3,9 +3,8 @@
 package wire
 
 import (
+	"os"
 	"testing"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/jsonpatch"
@@ -45,26 +44,12 @@ func BenchmarkReview(b *testing.B) {
 	}
 }
 
-// BenchmarkScan is what the checks of a review's JSON cost, against a general
-// decoder that makes the same ones. Compare the least of several runs.
-func BenchmarkScan(b *testing.B) {
-	body := recorded(b, "notebook.json")
-	b.Run("scanner", func(b *testing.B) {
-		b.SetBytes(int64(len(body)))
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := scan(body); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("jsontext", func(b *testing.B) {
-		b.SetBytes(int64(len(body)))
-		b.ReportAllocs()
-		for b.Loop() {
-			if !jsontext.Value(body).IsValid() {
-				b.Fatal("invalid")
-			}
-		}
-	})
+// recorded returns a review that was captured from an API server.
+func recorded(tb testing.TB, file string) []byte {
+	tb.Helper()
+	body, err := os.ReadFile("../../test/bench/testdata/" + file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return body
 }

@@ -286,6 +286,19 @@ func TestNewConversionReportsAllMistakes(t *testing.T) {
 	}
 }
 
+// nested returns a value inside of depth arrays and objects, in turn.
+func nested(depth int, innermost string) string {
+	text := innermost
+	for i := range depth {
+		if i%2 == 0 {
+			text = "[" + text + "]"
+		} else {
+			text = `{"a":` + text + `}`
+		}
+	}
+	return text
+}
+
 // FuzzDecodeConversion compares what the decoder says of objects with what package
 // conversion says, which uses another one.
 func FuzzDecodeConversion(f *testing.F) {

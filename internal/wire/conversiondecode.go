@@ -5,8 +5,8 @@ package wire
 import (
 	"errors"
 	"fmt"
-	"sync"
 
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
@@ -35,38 +35,31 @@ type conversionReview struct {
 // each it is noted where its parts are. If there is an error, the review holds what
 // was read until then.
 func decodeConversion(body []byte) (review conversionReview, err error) {
-	d := decoders.Get().(*conversionDecoder)
-	d.data = body
-	defer d.release()
 	var kind string
 	requested := false
-	end, err := d.fields(0, "the review", func(field []byte, i int) (int, error) {
-		switch string(field) {
-		case "apiVersion":
-			return d.string(i, "apiVersion", &review.version)
-		case "kind":
-			return d.string(i, "kind", &kind)
-		case "request":
-			requested = !d.isNull(i)
-			return d.fields(i, "request", func(field []byte, i int) (int, error) {
-				switch string(field) {
-				case "uid":
-					return d.string(i, "request.uid", &review.uid)
-				case "desiredAPIVersion":
-					return d.string(i, "request.desiredAPIVersion", &review.desired)
-				case "objects":
-					return d.objects(i, &review.objects)
-				default:
-					return d.skip(i)
-				}
-			})
-		default:
-			return d.skip(i)
-		}
+	err = rawjson.Check(body, maxDepth, func(r *rawjson.Reader) {
+		d := decoder{r}
+		d.fields("the review", func(field []byte) {
+			switch string(field) {
+			case "apiVersion":
+				d.string("apiVersion", &review.version)
+			case "kind":
+				d.string("kind", &kind)
+			case "request":
+				requested = d.Kind() != 'n'
+				d.fields("request", func(field []byte) {
+					switch string(field) {
+					case "uid":
+						d.string("request.uid", &review.uid)
+					case "desiredAPIVersion":
+						d.string("request.desiredAPIVersion", &review.desired)
+					case "objects":
+						d.objects(&review.objects)
+					}
+				})
+			}
+		})
 	})
-	if err == nil {
-		err = d.end(end)
-	}
 	switch {
 	case err != nil && kind != "" && kind != "ConversionReview":
 		review.uid = "" // it is none to answer
@@ -88,130 +81,90 @@ func decodeConversion(body []byte) (review conversionReview, err error) {
 	return review, nil
 }
 
-// A conversionDecoder reads the objects of a ConversionReview.
-type conversionDecoder struct {
-	decoder
-	in *rawobject.Object // that is being read
-	at int               // where it begins
-
-	// The methods of the same names, made into functions once.
-	onMember, onMetadata func(name []byte, i int) (int, error)
-}
-
-// decoders are used again: a review of one small object, which is what the API server
-// sends, costs little more than their memory.
-var decoders = sync.Pool{New: func() any {
-	d := &conversionDecoder{decoder: decoder{newScanner(nil)}}
-	d.onMember, d.onMetadata = d.member, d.metadata
-	return d
-}}
-
-// release gives the decoder back, without what it has read.
-func (d *conversionDecoder) release() {
-	if cap(d.names) > 4096 || cap(d.unquoted) > 4096 {
-		return
-	}
-	d.scanner = scanner{names: d.names[:0], unquoted: d.unquoted[:0]}
-	d.in = nil
-	decoders.Put(d)
-}
-
-func (d *conversionDecoder) objects(i int, to *[]rawobject.Object) (int, error) {
-	switch c, i := d.peek(i); c {
+func (d decoder) objects(to *[]rawobject.Object) {
+	switch d.Kind() {
 	case '[':
-		return d.array(i, func(i int) (int, error) {
-			if len(*to) >= maxObjects {
-				return fail(i, fmt.Sprintf("more than %d objects", maxObjects))
+		d.Array(func(i int) {
+			if i >= maxObjects {
+				d.Fail(fmt.Sprintf("more than %d objects", maxObjects))
+				return
 			}
 			if *to == nil {
 				*to = make([]rawobject.Object, 0, 1)
 			}
 			*to = append(*to, rawobject.Object{})
-			return d.one(i, &(*to)[len(*to)-1])
+			d.one(&(*to)[i])
 		})
 	case 'n':
-		return d.skip(i)
+		d.Skip()
 	default:
-		return d.unexpected(i, "a list for request.objects")
+		d.Expected("a list for request.objects")
 	}
 }
 
 // one reads an object. What is no object, or is odd in what every object has, is read
 // all the same: it is that object's failure.
-func (d *conversionDecoder) one(i int, in *rawobject.Object) (int, error) {
-	c, start := d.peek(i)
-	var end int
-	var err error
-	if c == '{' {
-		d.in, d.at = in, start
-		end, err = d.object(start, d.onMember)
-	} else {
-		end, err = d.skip(start)
-	}
-	if err == nil {
-		in.Raw = d.data[start:end:end]
-	}
-	return end, err
-}
-
-func (d *conversionDecoder) member(name []byte, i int) (int, error) {
-	switch string(name) {
-	case "apiVersion":
-		return d.word(i, &d.in.APIVersion, &d.in.At.APIVersion)
-	case "kind":
-		return d.word(i, &d.in.Kind, nil)
-	case "metadata":
-		c, start := d.peek(i)
-		if c != '{' {
-			return d.skip(start)
+func (d decoder) one(in *rawobject.Object) {
+	start := d.Offset()
+	d.Object(func(name []byte) {
+		switch string(name) {
+		case "apiVersion":
+			at := d.Offset()
+			if d.word(&in.APIVersion) {
+				in.At.APIVersion = d.span(start, at)
+			}
+		case "kind":
+			d.word(&in.Kind)
+		case "metadata":
+			at := d.Offset()
+			if d.Object(func(name []byte) { d.metadata(name, in, start) }) {
+				in.At.Metadata = d.span(start, at)
+			}
 		}
-		end, err := d.object(start, d.onMetadata)
-		d.in.At.Metadata = rawobject.Span{Start: start - d.at, End: end - d.at}
-		return end, err
-	}
-	return d.skip(i)
+	})
+	in.Raw = d.Since(start)
 }
 
-func (d *conversionDecoder) metadata(name []byte, i int) (int, error) {
+func (d decoder) metadata(name []byte, in *rawobject.Object, start int) {
 	switch string(name) {
 	case "name":
-		return d.word(i, &d.in.Name, nil)
+		d.word(&in.Name)
 	case "namespace":
-		return d.word(i, &d.in.Namespace, nil)
+		d.word(&in.Namespace)
 	case "uid":
-		return d.word(i, &d.in.UID, nil)
+		d.word(&in.UID)
 	case "labels":
-		return d.part(i, &d.in.At.Labels, &d.in.Nulls.Labels)
+		d.part(start, &in.At.Labels, &in.Nulls.Labels)
 	case "annotations":
-		return d.part(i, &d.in.At.Annotations, &d.in.Nulls.Annotations)
+		d.part(start, &in.At.Annotations, &in.Nulls.Annotations)
 	case "managedFields":
-		return d.part(i, &d.in.At.ManagedFields, nil)
+		d.part(start, &in.At.ManagedFields, nil)
 	}
-	return d.skip(i)
 }
 
-// part notes where a value stands: in null if it is null and that is asked for.
-func (d *conversionDecoder) part(i int, to, null *rawobject.Span) (int, error) {
-	c, start := d.peek(i)
-	end, err := d.skip(start)
-	if c == 'n' {
+// part notes where a value stands, counted from the start of its object: in the one place,
+// or in the other if it is null.
+func (d decoder) part(start int, to, null *rawobject.Span) {
+	at, kind := d.Offset(), d.Kind()
+	d.Skip()
+	if kind == 'n' {
 		to = null
 	}
 	if to != nil {
-		*to = rawobject.Span{Start: start - d.at, End: end - d.at}
+		*to = d.span(start, at)
 	}
-	return end, err
 }
 
-// word reads a string; what is none stays unset.
-func (d *conversionDecoder) word(i int, to *string, at *rawobject.Span) (int, error) {
-	c, start := d.peek(i)
-	if c != '"' {
-		return d.skip(start)
+// span is where the value stands that was read since an offset.
+func (d decoder) span(start, at int) rawobject.Span {
+	return rawobject.Span{Start: at - start, End: at - start + len(d.Since(at))}
+}
+
+// word reads a string; anything else leaves it unset.
+func (d decoder) word(to *string) bool {
+	text, ok := d.String()
+	if ok {
+		*to = intern(text)
 	}
-	end, err := d.string(start, "", to)
-	if at != nil {
-		*at = rawobject.Span{Start: start - d.at, End: end - d.at}
-	}
-	return end, err
+	return ok
 }

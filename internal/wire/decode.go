@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // maxDepth limits how deep a review may be nested. Kubernetes' own types need
@@ -29,27 +30,23 @@ const (
 // own decoders, null is what is not set, names are case-sensitive, and fields that
 // are not known are passed over.
 func decodeReview(body []byte) (version string, req *admissionv1.AdmissionRequest, err error) {
-	d := decoder{newScanner(body)}
 	var kind string
-	end, err := d.fields(0, "the review", func(field []byte, i int) (int, error) {
-		switch string(field) {
-		case "apiVersion":
-			return d.string(i, "apiVersion", &version)
-		case "kind":
-			return d.string(i, "kind", &kind)
-		case "request":
-			if d.isNull(i) {
-				return d.skip(i)
+	err = rawjson.Check(body, maxDepth, func(r *rawjson.Reader) {
+		d := decoder{r}
+		d.fields("the review", func(field []byte) {
+			switch string(field) {
+			case "apiVersion":
+				d.string("apiVersion", &version)
+			case "kind":
+				d.string("kind", &kind)
+			case "request":
+				if d.Kind() != 'n' {
+					req = &admissionv1.AdmissionRequest{}
+					d.request(req)
+				}
 			}
-			req = &admissionv1.AdmissionRequest{}
-			return d.request(i, req)
-		default:
-			return d.skip(i)
-		}
+		})
 	})
-	if err == nil {
-		err = d.end(end)
-	}
 	switch {
 	case err != nil:
 		return "", nil, fmt.Errorf("the body is no AdmissionReview: %w", err)
@@ -75,65 +72,61 @@ func brief(word string) string {
 }
 
 // A decoder reads the fields of the envelope.
-type decoder struct{ scanner }
+type decoder struct{ *rawjson.Reader }
 
-func (d *decoder) request(i int, req *admissionv1.AdmissionRequest) (int, error) {
-	return d.fields(i, "request", func(field []byte, i int) (int, error) {
+func (d decoder) request(req *admissionv1.AdmissionRequest) {
+	d.fields("request", func(field []byte) {
 		switch string(field) {
 		case "uid":
-			return d.string(i, "request.uid", (*string)(&req.UID))
+			d.string("request.uid", (*string)(&req.UID))
 		case "kind":
-			return d.kind(i, "request.kind", &req.Kind)
+			d.kind("request.kind", &req.Kind)
 		case "resource":
-			return d.resource(i, "request.resource", &req.Resource)
+			d.resource("request.resource", &req.Resource)
 		case "subResource":
-			return d.string(i, "request.subResource", &req.SubResource)
+			d.string("request.subResource", &req.SubResource)
 		case "requestKind":
-			if d.isNull(i) {
-				return d.skip(i)
+			if d.Kind() != 'n' {
+				req.RequestKind = &metav1.GroupVersionKind{}
+				d.kind("request.requestKind", req.RequestKind)
 			}
-			req.RequestKind = &metav1.GroupVersionKind{}
-			return d.kind(i, "request.requestKind", req.RequestKind)
 		case "requestResource":
-			if d.isNull(i) {
-				return d.skip(i)
+			if d.Kind() != 'n' {
+				req.RequestResource = &metav1.GroupVersionResource{}
+				d.resource("request.requestResource", req.RequestResource)
 			}
-			req.RequestResource = &metav1.GroupVersionResource{}
-			return d.resource(i, "request.requestResource", req.RequestResource)
 		case "requestSubResource":
-			return d.string(i, "request.requestSubResource", &req.RequestSubResource)
+			d.string("request.requestSubResource", &req.RequestSubResource)
 		case "name":
-			return d.string(i, "request.name", &req.Name)
+			d.string("request.name", &req.Name)
 		case "namespace":
-			return d.string(i, "request.namespace", &req.Namespace)
+			d.string("request.namespace", &req.Namespace)
 		case "operation":
-			return d.string(i, "request.operation", (*string)(&req.Operation))
+			d.string("request.operation", (*string)(&req.Operation))
 		case "userInfo":
-			return d.userInfo(i, &req.UserInfo)
+			d.userInfo(&req.UserInfo)
 		case "object":
-			return d.raw(i, &req.Object.Raw)
+			d.raw(&req.Object.Raw)
 		case "oldObject":
-			return d.raw(i, &req.OldObject.Raw)
+			d.raw(&req.OldObject.Raw)
 		case "options":
-			return d.raw(i, &req.Options.Raw)
+			d.raw(&req.Options.Raw)
 		case "dryRun":
-			return d.boolean(i, "request.dryRun", &req.DryRun)
-		default:
-			return d.skip(i)
+			d.boolean("request.dryRun", &req.DryRun)
 		}
 	})
 }
 
-func (d *decoder) kind(i int, path string, kind *metav1.GroupVersionKind) (int, error) {
-	return d.groupVersion(i, path, "kind", &kind.Group, &kind.Version, &kind.Kind)
+func (d decoder) kind(path string, kind *metav1.GroupVersionKind) {
+	d.groupVersion(path, "kind", &kind.Group, &kind.Version, &kind.Kind)
 }
 
-func (d *decoder) resource(i int, path string, resource *metav1.GroupVersionResource) (int, error) {
-	return d.groupVersion(i, path, "resource", &resource.Group, &resource.Version, &resource.Resource)
+func (d decoder) resource(path string, resource *metav1.GroupVersionResource) {
+	d.groupVersion(path, "resource", &resource.Group, &resource.Version, &resource.Resource)
 }
 
-func (d *decoder) groupVersion(i int, path, last string, group, version, kind *string) (int, error) {
-	return d.fields(i, path, func(field []byte, i int) (int, error) {
+func (d decoder) groupVersion(path, last string, group, version, kind *string) {
+	d.fields(path, func(field []byte) {
 		to := kind
 		switch string(field) {
 		case "group":
@@ -142,94 +135,77 @@ func (d *decoder) groupVersion(i int, path, last string, group, version, kind *s
 			to = version
 		case last:
 		default:
-			return d.skip(i)
+			return
 		}
-		if c, i := d.peek(i); c != '"' && c != 'n' {
-			return d.unexpected(i, "a string for "+path+"."+string(field))
+		if kind := d.Kind(); kind != '"' && kind != 'n' {
+			d.Expected("a string for " + path + "." + string(field))
+			return
 		}
-		return d.string(i, path, to)
+		d.string(path, to)
 	})
 }
 
-func (d *decoder) userInfo(i int, user *authenticationv1.UserInfo) (int, error) {
-	return d.fields(i, "request.userInfo", func(field []byte, i int) (int, error) {
+func (d decoder) userInfo(user *authenticationv1.UserInfo) {
+	d.fields("request.userInfo", func(field []byte) {
 		switch string(field) {
 		case "username":
-			return d.string(i, "request.userInfo.username", &user.Username)
+			d.string("request.userInfo.username", &user.Username)
 		case "uid":
-			return d.string(i, "request.userInfo.uid", &user.UID)
+			d.string("request.userInfo.uid", &user.UID)
 		case "groups":
-			return d.strings(i, "request.userInfo.groups", &user.Groups)
+			d.strings("request.userInfo.groups", &user.Groups)
 		case "extra":
-			return d.fields(i, "request.userInfo.extra", func(key []byte, i int) (int, error) {
-				var values []string
-				i, err := d.strings(i, "request.userInfo.extra", &values)
+			d.fields("request.userInfo.extra", func(key []byte) {
+				name, values := string(key), []string(nil)
+				d.strings("request.userInfo.extra", &values)
 				if user.Extra == nil {
 					user.Extra = map[string]authenticationv1.ExtraValue{}
 				}
-				user.Extra[string(key)] = values
-				return i, err
+				user.Extra[name] = values
 			})
-		default:
-			return d.skip(i)
 		}
 	})
 }
 
-func (d *decoder) isNull(i int) bool {
-	c, _ := d.peek(i)
-	return c == 'n'
-}
-
 // fields reads the object at path field by field.
-func (d *decoder) fields(i int, path string, field func(name []byte, i int) (int, error)) (int, error) {
-	switch c, i := d.peek(i); c {
+func (d decoder) fields(path string, field func(name []byte)) {
+	switch d.Kind() {
 	case '{':
-		return d.object(i, field)
+		d.Object(field)
 	case 'n':
-		return d.skip(i)
+		d.Skip()
 	default:
-		return d.unexpected(i, "an object for "+path)
+		d.Expected("an object for " + path)
 	}
 }
 
-func (d *decoder) strings(i int, path string, to *[]string) (int, error) {
-	switch c, i := d.peek(i); c {
+func (d decoder) strings(path string, to *[]string) {
+	switch d.Kind() {
 	case '[':
-		return d.array(i, func(i int) (int, error) {
-			var text string
-			i, err := d.string(i, path, &text)
+		d.Array(func(int) {
 			if *to == nil {
 				*to = make([]string, 0, 4)
 			}
+			var text string
+			d.string(path, &text)
 			*to = append(*to, text)
-			return i, err
 		})
 	case 'n':
-		return d.skip(i)
+		d.Skip()
 	default:
-		return d.unexpected(i, "a list for "+path)
+		d.Expected("a list for " + path)
 	}
 }
 
-func (d *decoder) string(i int, path string, to *string) (int, error) {
-	switch c, i := d.peek(i); c {
+func (d decoder) string(path string, to *string) {
+	switch d.Kind() {
 	case '"':
-		end, escaped, err := d.text(i)
-		switch {
-		case err != nil:
-		case escaped:
-			var text []byte
-			text, err = jsontext.AppendUnquote(nil, d.data[i:end])
-			*to = string(text)
-		default:
-			*to = intern(d.data[i+1 : end-1])
-		}
-		return end, err
+		text, _ := d.String()
+		*to = intern(text)
 	case 'n':
-		return d.skip(i)
+		d.Skip()
 	default:
-		return d.unexpected(i, "a string for "+path)
+		d.Expected("a string for " + path)
 	}
 }
 
@@ -260,24 +236,22 @@ func intern(text []byte) string {
 	return string(text)
 }
 
-func (d *decoder) boolean(i int, path string, to **bool) (int, error) {
-	switch c, i := d.peek(i); c {
+func (d decoder) boolean(path string, to **bool) {
+	switch kind := d.Kind(); kind {
 	case 't', 'f':
-		value := c == 't'
+		value := kind == 't'
 		*to = &value
-		return d.skip(i)
+		d.Skip()
 	case 'n':
-		return d.skip(i)
+		d.Skip()
 	default:
-		return d.unexpected(i, "true or false for "+path)
+		d.Expected("true or false for " + path)
 	}
 }
 
 // raw takes a value as the bytes of the body.
-func (d *decoder) raw(i int, to *[]byte) (int, error) {
-	i, value, err := d.value(i)
-	if err == nil && string(value) != "null" {
+func (d decoder) raw(to *[]byte) {
+	if value := d.Value(); string(value) != "null" {
 		*to = value
 	}
-	return i, err
 }

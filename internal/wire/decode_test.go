@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -340,4 +341,15 @@ func FuzzDecodeReview(f *testing.F) {
 			t.Errorf("version %q, want %q\n%s", version, want.APIVersion, diff)
 		}
 	})
+}
+
+// depthOf returns how deep the valid document is nested.
+func depthOf(data []byte) int {
+	deepest := 0
+	for d := jsontext.NewDecoder(bytes.NewReader(data)); ; {
+		if _, err := d.ReadToken(); err != nil {
+			return deepest
+		}
+		deepest = max(deepest, d.StackDepth())
+	}
 }

@@ -25,16 +25,18 @@ const module = "github.com/sallyport-io/sallyport"
 // of ours it may import.
 var allowed = map[string][]string{
 	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/controllers", "internal/hosting", "internal/install"}, // package sallyport
-	"jsonpatch":   {},
-	"conversion":  {"jsonpatch", "internal/decode", "internal/rawobject"},
+	"jsonpatch":   {"internal/rawjson"},
+	"conversion":  {"jsonpatch", "internal/decode", "internal/rawjson", "internal/rawobject"},
 	"certificate": {"internal/follow"},
 	"serving":     {"internal/follow"},
 	// Only who may know the API server's own machinery takes it: cmd/sallyport and cloud.
 	"internal/delegated": {"serving"},
 	"internal/tracing":   {},
 	"api/":               {"api/"},
-	"admission":          {"jsonpatch", "internal/decode"},
-	"internal/wire":      {"admission", "conversion", "jsonpatch", "internal/rawobject"},
+	"admission":          {"jsonpatch", "internal/decode", "internal/rawjson"},
+	"internal/wire":      {"admission", "conversion", "jsonpatch", "internal/rawjson", "internal/rawobject"},
+	"internal/decode":    {"internal/rawjson"},
+	"internal/rawjson":   {},
 	"registration":       {"admission", "conversion", "internal/selectors"},
 	"lint":               {"admission", "conversion", "internal/selectors"},
 	"sallyporttest":      {"admission", "conversion", "jsonpatch", "internal/wire", "internal/replay"},
@@ -49,12 +51,12 @@ var allowed = map[string][]string{
 	"test/lab":             {}, // also tests of packages that it could need import it
 
 	"internal/replay":    {"admission", "conversion", "jsonpatch", "internal/wire"},
-	"internal/workload":  {"jsonpatch", "internal/manifest"},
-	"internal/webhooks/": {"admission", "jsonpatch", "api/", "internal/webhooks/internal/"},
+	"internal/workload":  {"jsonpatch", "internal/rawjson", "internal/manifest"},
+	"internal/webhooks/": {"admission", "jsonpatch", "internal/rawjson", "api/", "internal/webhooks/internal/"},
 	// What the webhooks' tests share replays requests.
-	"internal/webhooks/internal/cases": {"admission", "jsonpatch", "test/golden", "internal/replay"},
+	"internal/webhooks/internal/cases": {"admission", "jsonpatch", "internal/rawjson", "test/golden", "internal/replay"},
 	// What belongs to one webhook, and need not be there for it to work.
-	"internal/webhooks/poddefault/": {"admission", "jsonpatch", "api/", "internal/webhooks/poddefault", "internal/webhooks/internal/"},
+	"internal/webhooks/poddefault/": {"admission", "jsonpatch", "internal/rawjson", "api/", "internal/webhooks/poddefault", "internal/webhooks/internal/"},
 	// Nor below this one.
 	"cloud": {
 		"admission", "serving", "internal/delegated", "certificate", "registration", "internal/webhooks/persistentvolumelabel", "internal/cli", "internal/hosting",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package jsonpatch
+package rawjson
 
 import (
 	"bytes"
@@ -173,7 +173,7 @@ func FuzzReader(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	f.Add(notebookPod())
+	f.Add(recorded(f, "notebook.json"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		exact := make([]byte, len(data)) // its capacity is its length: reading past the end panics
 		copy(exact, data)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package rawjson
 
 import (
 	"bytes"
@@ -16,15 +16,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// maxDepth is what tests allow, as reviews do.
+const maxDepth = 256
+
 // scan checks a whole document.
-func scan(data []byte) error {
-	s := newScanner(data)
-	end, err := s.skip(0)
-	if err == nil {
-		err = s.end(end)
-	}
-	return err
-}
+func scan(data []byte) error { return Check(data, maxDepth, nil) }
 
 // nested returns an innermost value inside of depth arrays and objects, in turn.
 func nested(depth int, innermost string) string {
@@ -54,7 +50,7 @@ func members(n int, more string) string {
 	return b.String()
 }
 
-func TestScannerAccepts(t *testing.T) {
+func TestCheckAccepts(t *testing.T) {
 	for name, data := range map[string]string{
 		"null":                                `null`,
 		"true":                                `true`,
@@ -131,7 +127,7 @@ const (
 	twin2 = "headhead-2-tailtail"
 )
 
-func TestScannerRefuses(t *testing.T) {
+func TestCheckRefuses(t *testing.T) {
 	const (
 		duplicate = "a name that its object has before"
 		deep      = "nested deeper than 256 levels"
@@ -249,7 +245,7 @@ func TestScannerRefuses(t *testing.T) {
 	}
 }
 
-func TestScannerRefusesAReviewThatIsCutOff(t *testing.T) {
+func TestCheckRefusesAReviewThatIsCutOff(t *testing.T) {
 	for file, body := range map[string][]byte{
 		"notebook.json": recorded(t, "notebook.json"), "minimal.json": recorded(t, "minimal.json"),
 		"a value with escapes": []byte(`{"\u0061\ud83d\ude00\n":["\ud83d\ude00","\\\/",true,false,null,-1.5e+3]}`),
@@ -267,7 +263,7 @@ func TestScannerRefusesAReviewThatIsCutOff(t *testing.T) {
 	}
 }
 
-func TestScannerAgreesAboutReviewsThatAreDamaged(t *testing.T) {
+func TestCheckAgreesAboutReviewsThatAreDamaged(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	body := recorded(t, "notebook.json")
 	for range 5000 {
@@ -277,39 +273,85 @@ func TestScannerAgreesAboutReviewsThatAreDamaged(t *testing.T) {
 	}
 }
 
-func TestScannerReturnsValuesWithoutRoomToGrow(t *testing.T) {
+func TestCheckReturnsValuesWithoutRoomToGrow(t *testing.T) {
 	data := []byte(` {"a": [1, 2] } tail`)
-	s := newScanner(data)
-	end, value, err := s.value(0)
-	if err != nil || string(value) != `{"a": [1, 2] }` || string(data[end:]) != " tail" {
-		t.Fatalf("got %q, end %d, error %v", value, end, err)
+	err := Check(data[:16], maxDepth, func(r *Reader) {
+		value := r.Value()
+		if string(value) != `{"a": [1, 2] }` {
+			t.Errorf("got %q", value)
+		}
+		_ = append(value, '!')
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	_ = append(value, '!')
 	if string(data) != ` {"a": [1, 2] } tail` {
 		t.Error("an append to the value wrote over what stands behind it")
 	}
 }
 
-func TestScannerHandsOutNamesWithoutTheirEscapes(t *testing.T) {
+func TestCheckHandsOutNamesWithoutTheirEscapes(t *testing.T) {
 	data := []byte(`{"plain":1,"\u0061\n\ud83d\ude00":{"in\u0020side":[{"\"":1}]},"\\":2}`)
-	s := newScanner(data)
 	var names []string
-	var member func(name []byte, i int) (int, error)
-	member = func(name []byte, i int) (int, error) {
-		names = append(names, string(name))
-		if c, at := s.peek(i); c == '{' {
-			return s.object(at, member)
+	err := Check(data, maxDepth, func(r *Reader) {
+		var member func(name []byte)
+		member = func(name []byte) {
+			names = append(names, string(name))
+			if r.Kind() == '{' {
+				r.Object(member)
+			}
 		}
-		return s.skip(i)
-	}
-	if _, err := s.object(0, member); err != nil {
+		r.Object(member)
+		if c := r.check; len(c.names) != 0 || len(c.unquoted) != 0 || c.depth != 0 {
+			t.Errorf("left behind: %d names, %d bytes, depth %d", len(c.names), len(c.unquoted), c.depth)
+		}
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"plain", "a\n😀", "in side", `\`}; fmt.Sprint(names) != fmt.Sprint(want) {
 		t.Errorf("got %q, want %q", names, want)
 	}
-	if len(s.names) != 0 || len(s.unquoted) != 0 || s.depth != 0 {
-		t.Errorf("left behind: %d names, %d bytes, depth %d", len(s.names), len(s.unquoted), s.depth)
+}
+
+func TestCheckEndsWithTheFirstError(t *testing.T) {
+	for _, tc := range []struct {
+		name, data, want string
+		read             func(r *Reader)
+	}{
+		{"what the reader refuses", `{"a":[1],"b":2}`, "expected a string at byte 5", func(r *Reader) {
+			r.Object(func([]byte) {
+				if r.Kind() != '"' {
+					r.Expected("a string")
+				}
+			})
+		}},
+		{"what the reader refuses for a reason of its own", ` [1, 2]`, "too many at byte 5", func(r *Reader) {
+			r.Array(func(i int) {
+				if i == 1 {
+					r.Fail("too many")
+				}
+			})
+		}},
+		{"what the reader passes over", `{"a":[1,],"b":2}`, "expected a value at byte 8", func(r *Reader) {
+			r.Object(func([]byte) {})
+			r.Fail("not this one")
+		}},
+		{"what the reader leaves", `{"a":tru}`, "expected a value at byte 5", func(*Reader) {}},
+		{"a string that the reader asks for", `["\x"]`, "an invalid escape at byte 2", func(r *Reader) {
+			r.Array(func(int) {
+				if s, ok := r.String(); ok {
+					t.Errorf("got %q", s)
+				}
+			})
+		}},
+		{"what stands behind the value", `[] []`, "more behind the end at byte 3", func(r *Reader) { r.Value() }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if err := Check([]byte(tc.data), maxDepth, tc.read); err == nil || err.Error() != tc.want {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+		})
 	}
 }
 
@@ -360,9 +402,9 @@ func alphabet(more string) string {
 	return "{" + b.String()[1:] + more + "}"
 }
 
-// FuzzScanner holds the scanner against a decoder that makes the same checks. They
+// FuzzCheck holds the check against a decoder that makes the same checks. They
 // differ in nothing but the depth that they allow.
-func FuzzScanner(f *testing.F) {
+func FuzzCheck(f *testing.F) {
 	// Short ones: the longer a seed, the more of its time a fuzzer spends on making
 	// what it found shorter.
 	for _, seed := range []string{

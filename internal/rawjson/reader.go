@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rawjson reads and writes JSON (RFC 8259) as bytes, and decodes nothing that its
+// caller does not ask for. No other package reads JSON byte by byte.
+//
+// A review is checked once, where it comes in, with [Check]. From there on, [NewReader]
+// walks the same bytes without checking them again, and [Lookup] finds one place in them.
+package rawjson
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Reader walks one JSON value in a single pass. There are two kinds:
+//
+// The reader of [NewReader] trusts its input, which was validated before. On anything
+// else it stops early, never panics and never reads past the end; what it reports then
+// is not defined.
+//
+// The reader of [Check] takes any input and checks all that it passes over. After an
+// error it is at the end of the input, and its methods return at once.
+type Reader struct {
+	data  []byte
+	pos   int
+	check *check // nil if the input is trusted
+}
+
+// NewReader reads the valid JSON value in data. The slices it hands out alias data.
+func NewReader(data []byte) Reader { return Reader{data: data} }
+
+// Kind tells what the next value is without reading it: one of the kinds of
+// package jsontext ('{', '[', '"', '0', 't', 'f', 'n'), or 0 at the end.
+func (r *Reader) Kind() jsontext.Kind {
+	switch c := r.peek(); c {
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return '0'
+	default:
+		return jsontext.Kind(c)
+	}
+}
+
+// Object reads an object and calls member for each of its members in order. The
+// name is unescaped and only valid during the call. Member may read the value
+// with r, or leave it: it is then passed over. If the next value is no object,
+// it is passed over and Object returns false.
+func (r *Reader) Object(member func(name []byte)) bool {
+	if r.Kind() != '{' {
+		r.Skip()
+		return false
+	}
+	r.object(member)
+	return true
+}
+
+// object reads the object that begins here. Without a member it skips the values.
+func (r *Reader) object(member func(name []byte)) {
+	s, ok := r.enter()
+	if !ok {
+		return
+	}
+	if r.pos++; r.peek() == '}' {
+		r.leave(s)
+		return
+	}
+	for {
+		if r.peek() != '"' {
+			r.Expected("a name")
+			return
+		}
+		name := r.name(&s)
+		if r.peek() != ':' {
+			r.Expected("a colon")
+			return
+		}
+		r.pos++
+		if member != nil {
+			at := r.Offset()
+			if member(name); r.pos == at {
+				r.Skip()
+			}
+		} else {
+			r.Skip()
+		}
+		switch r.peek() {
+		case ',':
+			r.pos++
+		case '}':
+			r.leave(s)
+			return
+		default:
+			r.Expected("a comma or the end of the object")
+			return
+		}
+	}
+}
+
+// Array reads an array and calls element for each of its elements in order.
+// Element may read the value with r, or leave it. If the next value is no array,
+// it is passed over and Array returns false.
+func (r *Reader) Array(element func(index int)) bool {
+	if r.Kind() != '[' {
+		r.Skip()
+		return false
+	}
+	r.array(element)
+	return true
+}
+
+// array reads the array that begins here. Without an element it skips the values.
+func (r *Reader) array(element func(index int)) {
+	s, ok := r.enter()
+	if !ok {
+		return
+	}
+	if r.pos++; r.peek() == ']' {
+		r.leave(s)
+		return
+	}
+	for i := 0; ; i++ {
+		if element != nil {
+			at := r.Offset()
+			if element(i); r.pos == at {
+				r.Skip()
+			}
+		} else {
+			r.Skip()
+		}
+		switch r.peek() {
+		case ',':
+			r.pos++
+		case ']':
+			r.leave(s)
+			return
+		default:
+			r.Expected("a comma or the end of the array")
+			return
+		}
+	}
+}
+
+// String reads the next value if it is a string. The bytes alias the input
+// unless the string holds escapes.
+func (r *Reader) String() ([]byte, bool) {
+	if r.Kind() != '"' {
+		r.Skip()
+		return nil, false
+	}
+	start := r.pos
+	escaped := r.text()
+	if r.failed() {
+		return nil, false
+	}
+	return unquote(r.data[start:r.pos], escaped), true
+}
+
+// Value reads the next value and returns its bytes.
+func (r *Reader) Value() jsontext.Value {
+	start := r.Offset()
+	r.Skip()
+	return r.Since(start)
+}
+
+// Offset is where the next value begins.
+func (r *Reader) Offset() int {
+	r.peek()
+	return r.pos
+}
+
+// Since returns the bytes read since an [Reader.Offset]. What appends to them does not
+// write over what follows.
+func (r *Reader) Since(offset int) jsontext.Value {
+	return jsontext.Value(r.data[min(offset, r.pos):r.pos:r.pos])
+}
+
+// Stop ends the reading: the objects and arrays that are being read have no further
+// members and elements. A check that is stopped ends with an error.
+func (r *Reader) Stop() {
+	if r.check != nil && r.check.err == nil {
+		r.check.err = errStopped
+	}
+	r.pos = len(r.data)
+}
+
+// Skip passes over the next value.
+func (r *Reader) Skip() {
+	switch c := r.peek(); {
+	case c == '"':
+		r.text()
+	case r.check == nil && (c == '{' || c == '['):
+		r.pos = compositeEnd(r.data, r.pos)
+	case r.check == nil:
+		r.pos = scalarEnd(r.data, r.pos)
+	case c == '{':
+		r.object(nil)
+	case c == '[':
+		r.array(nil)
+	case c == 't':
+		r.literal("true")
+	case c == 'f':
+		r.literal("false")
+	case c == 'n':
+		r.literal("null")
+	default:
+		r.number()
+	}
+}
+
+// peek passes over white space and returns the byte behind it, 0 at the end. Kubernetes
+// writes none.
+func (r *Reader) peek() byte {
+	if r.pos < len(r.data) && r.data[r.pos] > ' ' {
+		return r.data[r.pos]
+	}
+	return r.space()
+}
+
+func (r *Reader) space() byte {
+	for ; r.pos < len(r.data); r.pos++ {
+		if c := r.data[r.pos]; c != ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return c
+		}
+	}
+	return 0
+}
+
+// text passes over the string that begins here, and tells whether it holds escapes.
+func (r *Reader) text() (escaped bool) {
+	end, holds := textEnd(r.data, r.pos)
+	if holds != 0 && r.check != nil && !r.validText(end, holds) {
+		return false
+	}
+	r.pos = min(end, len(r.data))
+	return holds&escapes != 0
+}
+
+func (r *Reader) literal(literal string) {
+	if !bytes.HasPrefix(r.data[r.pos:], []byte(literal)) {
+		r.Expected("a value")
+		return
+	}
+	r.pos += len(literal)
+}
+
+// number reads what section 6 of RFC 8259 allows.
+func (r *Reader) number() {
+	start := r.pos
+	r.any("-")
+	if !r.any("0") && !r.digits() {
+		r.pos = start
+		r.Expected("a value")
+		return
+	}
+	if r.any(".") && !r.digits() {
+		r.Expected("a digit")
+		return
+	}
+	if r.any("eE") {
+		r.any("+-")
+		if !r.digits() {
+			r.Expected("a digit")
+		}
+	}
+}
+
+// any passes over one of the characters, if one follows.
+func (r *Reader) any(chars string) bool {
+	if r.pos == len(r.data) || strings.IndexByte(chars, r.data[r.pos]) < 0 {
+		return false
+	}
+	r.pos++
+	return true
+}
+
+// digits passes over digits, and tells whether there are any.
+func (r *Reader) digits() bool {
+	start := r.pos
+	for r.pos < len(r.data) && r.data[r.pos]-'0' <= 9 {
+		r.pos++
+	}
+	return r.pos > start
+}
+
+// compositeEnd returns the index behind the object or array that begins at data[i]. It
+// counts brackets.
+func compositeEnd(data []byte, i int) int {
+	depth := 0
+	for i < len(data) {
+		switch data[i] {
+		case '"':
+			i, _ = textEnd(data, i)
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+		i++
+	}
+	return len(data)
+}
+
+// scalarEnd returns the index behind the number or literal that begins at data[i]: where
+// something else begins.
+func scalarEnd(data []byte, i int) int {
+	for i++; i < len(data); i++ {
+		switch data[i] {
+		case ',', '}', ']', ' ', '\t', '\n', '\r':
+			return i
+		}
+	}
+	return len(data)
+}
