@@ -24,8 +24,9 @@ import (
 // objects ([Create], [Update], [Delete], [Connect]). What is wrong with it is reported
 // by [Run].
 type Review struct {
-	body []byte // an AdmissionReview, JSON
-	err  error
+	body            []byte // an AdmissionReview, JSON
+	namespaceLabels map[string]string
+	err             error
 }
 
 // FromFile is a recorded AdmissionReview, JSON or YAML, of version v1 or v1beta1.
@@ -74,6 +75,7 @@ type builder struct {
 	request *admissionv1.AdmissionRequest
 	scheme  *runtime.Scheme
 	version string
+	labels  map[string]string
 	changes []func(*admissionv1.AdmissionRequest)
 }
 
@@ -103,6 +105,12 @@ func Named(namespace, name string) ReviewOption {
 // AsUser sets who makes the request. Without it it is "kubernetes-admin".
 func AsUser(name string, groups ...string) ReviewOption {
 	return func(b *builder) { b.request.UserInfo = authenticationv1.UserInfo{Username: name, Groups: groups} }
+}
+
+// NamespaceLabels sets the labels of the object's namespace, for a namespaceSelector. It has
+// kubernetes.io/metadata.name in any case.
+func NamespaceLabels(labels map[string]string) ReviewOption {
+	return func(b *builder) { b.labels = labels }
 }
 
 // DryRun makes it a request that shall not be persisted.
@@ -157,7 +165,7 @@ func build(operation admissionv1.Operation, object, old runtime.Object, options 
 	body, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/" + b.version, Kind: "AdmissionReview"}, Request: r,
 	})
-	return Review{body: body, err: err}
+	return Review{body: body, namespaceLabels: b.labels, err: err}
 }
 
 func kindOf(scheme *runtime.Scheme, object runtime.Object) (schema.GroupVersionKind, error) {

@@ -27,6 +27,10 @@ import (
 type Case struct {
 	Review Review
 
+	// NotCalled wants the API server not to call the webhook at all, because of its rules,
+	// selectors or match conditions. See [RunWebhook].
+	NotCalled bool
+
 	// Denied is a part of the message, or the reason, with which the request has to be
 	// refused. Code is the status code, and Causes are the fields of the causes, in
 	// order, if they are set.
@@ -93,8 +97,11 @@ func Run(t testing.TB, handler admission.Handler, c Case) Result {
 	return report(t, webhook, c)
 }
 
-// RunWebhook is [Run] for a whole webhook. It also reports that the definition is not
-// valid, or that its rules do not match the request, so that it would never be asked.
+// RunWebhook is [Run] for a whole webhook. It also reports an invalid definition, and that the
+// API server would not call the webhook: because its rules do not match the request, a
+// selector does not select it, or a match condition, compiled and evaluated as the API server
+// does, is false. Conditions that ask the authorizer find that system:masters, as the default
+// user is, may do everything, and others nothing.
 func RunWebhook(t testing.TB, webhook admission.Webhook, c Case) Result {
 	t.Helper()
 	return report(t, webhook, c)
@@ -139,7 +146,9 @@ func run(ctx context.Context, webhook admission.Webhook, c Case) (Result, []stri
 		r.problem("the webhook is not valid: %v", err)
 		return Result{}, r.problems
 	}
-	r.checkRules(envelope.Request)
+	if !r.called(ctx, c, envelope.Request) {
+		return Result{Object: envelope.Request.Object.Raw}, r.problems
+	}
 	return r.check(ctx, c, envelope), r.problems
 }
 
@@ -306,10 +315,31 @@ func (r *runner) checkIdempotence(ctx context.Context, c Case, envelope *admissi
 	}
 }
 
-// checkRules reports that the API server would not ask the webhook about a request, or
-// about another version of its object. Versions that the webhook names are taken to be
+// called tells whether to go on: whether the API server calls the webhook, or, to see more of
+// what is wrong, the case takes it for granted.
+func (r *runner) called(ctx context.Context, c Case, request *admissionv1.AdmissionRequest) bool {
+	why := r.unmatched(request)
+	if why == "" {
+		var err error
+		if why, err = uncalled(ctx, r.webhook, request, c.Review.namespaceLabels); err != nil {
+			r.problem("%v", err)
+			return !c.NotCalled
+		}
+	}
+	switch {
+	case why == "" && c.NotCalled:
+		r.problem("the API server calls the webhook; it should not")
+		return false
+	case why != "" && !c.NotCalled:
+		r.problem("not called: %s", why)
+	}
+	return !c.NotCalled
+}
+
+// unmatched tells why the rules do not match a request; empty if they do. It also reports that
+// they match another version of its object. Versions that the webhook names are taken to be
 // served.
-func (r *runner) checkRules(request *admissionv1.AdmissionRequest) {
+func (r *runner) unmatched(request *admissionv1.AdmissionRequest) string {
 	var equivalents []schema.GroupVersionResource
 	for _, rule := range r.webhook.Rules {
 		for _, version := range rule.APIVersions {
@@ -319,13 +349,14 @@ func (r *runner) checkRules(request *admissionv1.AdmissionRequest) {
 		}
 	}
 	resource, ok := r.webhook.Matches(request, equivalents...)
-	switch {
-	case !ok:
-		r.problem("the rules of the webhook do not match: the API server would not ask it about %s of %s", request.Operation, describeResource(request))
-	case resource != schema.GroupVersionResource(request.Resource):
+	if !ok {
+		return fmt.Sprintf("the rules of the webhook do not match: the API server would not ask it about %s of %s", request.Operation, describeResource(request))
+	}
+	if resource != schema.GroupVersionResource(request.Resource) {
 		r.problem("the rules of the webhook are for another version: the API server would convert the object of the %s, and ask about %s of %s",
 			request.Operation, resource.Resource, resource.GroupVersion())
 	}
+	return ""
 }
 
 func describeResource(r *admissionv1.AdmissionRequest) string {
