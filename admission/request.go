@@ -29,10 +29,13 @@ func newCall(ctx context.Context, req *admissionv1.AdmissionRequest) *call {
 	return &call{Context: ctx, req: req}
 }
 
-// Value finds the call itself in contexts derived from it.
+// Value finds the call itself, and its logger, in contexts derived from it.
 func (c *call) Value(key any) any {
-	if key == (callKey{}) {
+	switch key {
+	case callKey{}:
 		return c
+	case loggerKey:
+		return c.logger()
 	}
 	return c.Context.Value(key)
 }

@@ -27,13 +27,15 @@ import (
 // http.Handler; limits on size, time and concurrency are its server's business.
 type Admission struct {
 	webhook admission.Webhook
+	logger  *slog.Logger
 	faults  *faultLog
 	metrics *webhookMetrics
 }
 
 // AdmissionOptions are what an [Admission] may be given.
 type AdmissionOptions struct {
-	// Logger gets faults; decisions are not logged. Default: slog.Default().
+	// Logger gets faults, and what handlers log; decisions are not logged. Default:
+	// slog.Default().
 	Logger *slog.Logger
 	// Metrics counts outcomes. Default: nothing is counted.
 	Metrics *Metrics
@@ -49,9 +51,11 @@ func NewAdmission(webhook admission.Webhook, options AdmissionOptions) (*Admissi
 	if logger == nil {
 		logger = slog.Default()
 	}
+	logger = logger.With("webhook", webhook.Name)
 	return &Admission{
 		webhook: webhook,
-		faults:  newFaultLog(logger.With("webhook", webhook.Name)),
+		logger:  logger,
+		faults:  newFaultLog(logger),
 		metrics: options.Metrics.forWebhook(webhook.Name),
 	}, nil
 }
@@ -64,7 +68,7 @@ func (a *Admission) Review(ctx context.Context, body []byte) (*Reviewed, error) 
 	if err != nil {
 		return nil, &Fault{Code: http.StatusBadRequest, Err: err}
 	}
-	resp, err := a.webhook.Handler.Handle(ctx, req)
+	resp, err := a.webhook.Handler.Handle(admission.WithLogger(ctx, a.logger), req)
 	if err != nil {
 		return nil, faultOf(ctx, err)
 	}
