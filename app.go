@@ -18,8 +18,6 @@ package sallyport
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -102,16 +100,12 @@ func (a *App) checkWebhooks() {
 
 // checkKinds compares what handlers read with their rules, by the schemes that are known.
 func (a *App) checkKinds() {
-	kinds := admission.KindsOf(clientscheme.Scheme)
-	for _, scheme := range append(slices.Clone(a.schemes), a.scheme) {
-		if scheme != nil {
-			maps.Copy(kinds, admission.KindsOf(scheme))
-		}
+	schemes := append([]*runtime.Scheme{clientscheme.Scheme}, a.schemes...)
+	if a.scheme != nil {
+		schemes = append(schemes, a.scheme)
 	}
-	for _, webhook := range a.webhooks {
-		if err := webhook.ValidateKinds(kinds); err != nil {
-			a.problems = append(a.problems, err)
-		}
+	if err := admission.ValidateKinds(a.webhooks, schemes...); err != nil {
+		a.problems = append(a.problems, err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/logging"
 )
 
 // Command returns a command that runs the application until SIGTERM or an interrupt;
@@ -26,7 +27,7 @@ import (
 // or for a command of one's own.
 func (a *App) Command() *cobra.Command {
 	s := a.DefaultSettings()
-	var log LogSettings
+	var log logging.Settings
 	cmd := &cobra.Command{
 		Use:   a.name,
 		Short: "Run the " + a.name,

@@ -38,8 +38,8 @@ type Backstop struct {
 	Disabled bool
 }
 
-// Validate reports every mistake at once. Expressions are not compiled.
-func (b *Backstop) Validate() error {
+// validate reports all problems. Expressions are not compiled.
+func (b *Backstop) validate() error {
 	if b == nil || b.Disabled {
 		return nil
 	}

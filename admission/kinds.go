@@ -12,26 +12,34 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds are those of resources, found out from a scheme. Make them with [KindsOf].
-type Kinds map[schema.GroupResource]string
-
-// KindsOf returns the kinds of a scheme by the names that their resources have by
-// convention.
-func KindsOf(scheme *runtime.Scheme) Kinds {
-	kinds := Kinds{}
-	for gvk := range scheme.AllKnownTypes() {
-		if gvk.Version != runtime.APIVersionInternal && !strings.HasSuffix(gvk.Kind, "List") && !strings.HasSuffix(gvk.Kind, "Options") {
-			resource, _ := meta.UnsafeGuessKindToResource(gvk)
-			kinds[resource.GroupResource()] = gvk.Kind
+// kindsOf returns the kinds of schemes by the names that their resources have by convention.
+func kindsOf(schemes []*runtime.Scheme) map[schema.GroupResource]string {
+	kinds := map[schema.GroupResource]string{}
+	for _, scheme := range schemes {
+		for gvk := range scheme.AllKnownTypes() {
+			if gvk.Version != runtime.APIVersionInternal && !strings.HasSuffix(gvk.Kind, "List") && !strings.HasSuffix(gvk.Kind, "Options") {
+				resource, _ := meta.UnsafeGuessKindToResource(gvk)
+				kinds[resource.GroupResource()] = gvk.Kind
+			}
 		}
 	}
 	return kinds
 }
 
-// ValidateKinds reports each rule for a resource of another kind than the handler reads:
-// such a webhook would refuse every request. Sub-resources, whose kinds differ, and
-// resources that are not among the kinds are not looked at. Each error is a [FieldError].
-func (w Webhook) ValidateKinds(kinds Kinds) error {
+// ValidateKinds reports each rule of the webhooks for a resource of another kind than the handler
+// reads: such a webhook would refuse every request. Kinds are known from schemes. Sub-resources,
+// whose kinds differ, and resources of unknown kinds are not looked at. Each error is a
+// [FieldError].
+func ValidateKinds(webhooks []Webhook, schemes ...*runtime.Scheme) error {
+	kinds := kindsOf(schemes)
+	var errs []error
+	for _, webhook := range webhooks {
+		errs = append(errs, webhook.validateKinds(kinds)...)
+	}
+	return errors.Join(errs...)
+}
+
+func (w Webhook) validateKinds(kinds map[schema.GroupResource]string) []error {
 	var errs []error
 	for i, rule := range w.Rules {
 		for _, group := range rule.APIGroups {
@@ -50,7 +58,7 @@ func (w Webhook) ValidateKinds(kinds Kinds) error {
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // targetsOf returns what the typed handlers in a handler read.

@@ -540,7 +540,6 @@ func TestPanicsPass(t *testing.T) {
 }
 
 func TestRulesAreComparedWithWhatTheHandlerReads(t *testing.T) {
-	kinds := admission.KindsOf(clientscheme.Scheme)
 	pods := admission.Validate(func(context.Context, *corev1.Pod) error { return nil })
 	deployments := admission.Validate(func(context.Context, *appsv1.Deployment) error { return nil })
 	trees := admission.Validate(func(context.Context, *unstructured.Unstructured) error { return nil })
@@ -569,7 +568,8 @@ func TestRulesAreComparedWithWhatTheHandlerReads(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			rules := admission.Rules(schema.GroupVersionResource{Group: tc.group, Version: "v1"})
 			rules[0].Resources = strings.Split(tc.resources, ",")
-			err := admission.Validating("check.pods.example.com", rules, tc.handler).ValidateKinds(kinds)
+			webhook := admission.Validating("check.pods.example.com", rules, tc.handler)
+			err := admission.ValidateKinds([]admission.Webhook{webhook}, clientscheme.Scheme)
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}

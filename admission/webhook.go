@@ -169,7 +169,7 @@ func (w Webhook) Validate() error {
 	if w.Type == TypeValidating && w.Backstop != nil {
 		add("backstop", "is for mutating webhooks only")
 	}
-	if err := w.Backstop.Validate(); err != nil {
+	if err := w.Backstop.validate(); err != nil {
 		add("backstop", "%w", err)
 	}
 	if w.Type == TypeValidating && changesObjects(w.Handler) {

@@ -48,9 +48,8 @@ const (
 //
 // RBAC: get, watch and, to rotate, update on the Secret by name, create on secrets.
 type Secrets interface {
-	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error)
+	SecretUpdater
 	Create(ctx context.Context, secret *corev1.Secret, options metav1.CreateOptions) (*corev1.Secret, error)
-	Update(ctx context.Context, secret *corev1.Secret, options metav1.UpdateOptions) (*corev1.Secret, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/names"
+
+	"github.com/sallyport-io/sallyport/admission"
 )
 
 // Registry is what one cloud controller manager runs: webhooks, and controllers unless
@@ -35,7 +37,7 @@ func New(webhooks ...Webhook) (*Registry, error) {
 // Register adds a mutating webhook for creations and updates of kinds; options say what
 // else it is. Its path is "/" and the name, and the API server knows it as
 // NAME.cloud.sallyport.io.
-func (r *Registry) Register(name string, kinds []schema.GroupVersionKind, handler Factory, options ...Option) error {
+func (r *Registry) Register(name string, kinds []schema.GroupVersionKind, handler func(Dependencies) (admission.Handler, error), options ...Option) error {
 	w := Webhook{Name: name, New: handler}
 	w.Definition.Name, w.Definition.Path, w.Definition.Type = name+".cloud.sallyport.io", "/"+name, "Mutating"
 	w.Definition.Rules = rulesFor(kinds)

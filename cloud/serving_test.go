@@ -263,7 +263,7 @@ func TestAPairInTheFolderIsTheCertificate(t *testing.T) {
 }
 
 // needsCloud is a webhook that tells how often its cloud was initialised.
-func needsCloud(seen *atomic.Int32) Factory {
+func needsCloud(seen *atomic.Int32) func(Dependencies) (admission.Handler, error) {
 	return func(d Dependencies) (admission.Handler, error) {
 		seen.Store(int32(d.Cloud.(*testCloud).initializations()))
 		if d.Client == nil || d.Informers == nil || d.Recorder == nil || d.Logger == nil {

@@ -33,7 +33,7 @@ type Webhook struct {
 	Definition admission.Webhook
 	// New makes the handler. It is called once, on every replica. An error ends the
 	// cloud controller manager.
-	New Factory
+	New func(Dependencies) (admission.Handler, error)
 	// NeedsInitializedCloud: New and the handler want a cloud whose Initialize has been
 	// called. Until then calls are answered with 503, which makes the API server call
 	// again, and /readyz fails. Not all clouds need it, nor do all webhooks.
@@ -45,9 +45,6 @@ type Webhook struct {
 	// labels are those that a controller gives volumes that were missed; nil for none.
 	labels *PersistentVolumeLabelSettings
 }
-
-// Factory makes the handler of a webhook.
-type Factory func(Dependencies) (admission.Handler, error)
 
 // Dependencies are what handlers stand on.
 type Dependencies struct {

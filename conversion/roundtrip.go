@@ -19,20 +19,17 @@ import (
 type Difference struct {
 	// Path is a JSON pointer (RFC 6901).
 	Path string
-	Kind DifferenceKind
+	// Change is what became of the value: "lost", "changed" or "added".
+	Change string
 }
 
-// DifferenceKind says what became of the value at a path.
-type DifferenceKind string
-
-// What may become of a value.
 const (
-	Lost    DifferenceKind = "lost"
-	Changed DifferenceKind = "changed"
-	Added   DifferenceKind = "added"
+	lost    = "lost"
+	changed = "changed"
+	added   = "added"
 )
 
-func (d Difference) String() string { return d.Path + " " + string(d.Kind) }
+func (d Difference) String() string { return d.Path + " " + d.Change }
 
 // RoundTrip converts an object to another version and back, and reports in the order of
 // their paths where it is not what it was. Empty labels and annotations are the same
@@ -80,7 +77,7 @@ func differences(list []Difference, path string, before, after any) []Difference
 	case map[string]any:
 		after, ok := after.(map[string]any)
 		if !ok {
-			return append(list, Difference{path, Changed})
+			return append(list, Difference{path, changed})
 		}
 		names := slices.Collect(maps.Keys(before))
 		for name := range after {
@@ -95,9 +92,9 @@ func differences(list []Difference, path string, before, after any) []Difference
 			at := path + "/" + escaper.Replace(name)
 			switch {
 			case !has:
-				list = append(list, Difference{at, Lost})
+				list = append(list, Difference{at, lost})
 			case !had:
-				list = append(list, Difference{at, Added})
+				list = append(list, Difference{at, added})
 			default:
 				list = differences(list, at, was, is)
 			}
@@ -105,22 +102,22 @@ func differences(list []Difference, path string, before, after any) []Difference
 	case []any:
 		after, ok := after.([]any)
 		if !ok {
-			return append(list, Difference{path, Changed})
+			return append(list, Difference{path, changed})
 		}
 		for i := range max(len(before), len(after)) {
 			at := path + "/" + strconv.Itoa(i)
 			switch {
 			case i >= len(after):
-				list = append(list, Difference{at, Lost})
+				list = append(list, Difference{at, lost})
 			case i >= len(before):
-				list = append(list, Difference{at, Added})
+				list = append(list, Difference{at, added})
 			default:
 				list = differences(list, at, before[i], after[i])
 			}
 		}
 	default:
 		if !equal(before, after) {
-			list = append(list, Difference{path, Changed})
+			list = append(list, Difference{path, changed})
 		}
 	}
 	return list

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/privatepath"
 )
 
 func serviceExists() Rule {
@@ -90,6 +90,6 @@ func (in *Inventory) endpoints(namespace, name string) int {
 
 // served tells whether a path is one of those, with or without the segment that makes it private.
 func served(paths []string, path string) bool {
-	public, _ := admission.PublicPath(path)
+	public, _ := privatepath.Public(path)
 	return slices.Contains(paths, path) || slices.Contains(paths, public)
 }

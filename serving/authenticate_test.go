@@ -149,7 +149,7 @@ func TestPrivatePaths(t *testing.T) {
 	if metrics := h.shownMetrics(); strings.Contains(metrics, "new-") || !strings.Contains(metrics, `path="/a"`) {
 		t.Errorf("metrics show %s", metrics)
 	}
-	h.Close()
+	h.close()
 	if err := <-h.ended; err != nil {
 		t.Error(err)
 	}

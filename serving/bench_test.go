@@ -49,7 +49,7 @@ func BenchmarkHandlerChain(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer server.Close()
+	defer server.close()
 
 	for _, test := range []struct {
 		name, path string
@@ -85,7 +85,7 @@ func BenchmarkConnectionState(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer server.Close()
+	defer server.close()
 	conns := make([]fakeConn, 1000)
 	for i := range conns {
 		server.connections.stateChanged(&conns[i], http.StateNew)

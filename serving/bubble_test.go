@@ -97,7 +97,7 @@ func bubbleBehind(t *testing.T, between func(net.Listener) net.Listener, change 
 		}
 		stop()
 		transport.CloseIdleConnections()
-		server.Close()
+		server.close()
 		time.Sleep(time.Second) // after an early answer net/http keeps the connection half open for 500 ms
 		synctest.Wait()
 	})

@@ -262,7 +262,7 @@ func TestCloseEndsDraining(t *testing.T) {
 		h.post("/echo", "hello")
 		h.terminate()
 		time.Sleep(3 * time.Second)
-		h.Close()
+		h.close()
 		h.expectEnd(3 * time.Second)
 	})
 }

@@ -217,10 +217,6 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// Close makes Run return at once, without regard for requests at work: for a
-// second signal.
-func (s *Server) Close() { s.close() }
-
 // connectionErrors is the log of http.Server. Failed handshakes are the noise of
 // port scans and probes, which any caller can make: they are counted, and shown
 // to who debugs.

@@ -103,7 +103,7 @@ func start(t testing.TB, change func(*Options)) *harness {
 	go func() { h.ended <- server.Run(ctx) }()
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
-		server.Close()
+		server.close()
 		stop()
 		if err := <-h.ended; err != nil {
 			t.Errorf("Run returned %v", err)

@@ -14,7 +14,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/privatepath"
 )
 
 // checkCallers looks whether whoever reaches the port may ask the webhooks, and so reads
@@ -25,7 +25,7 @@ func (d *doctor) checkCallers(ctx context.Context) {
 	path := ""
 	for i, w := range d.webhooks {
 		at := pathOf(w.client)
-		if _, private := admission.PublicPath(at); !private {
+		if _, private := privatepath.Public(at); !private {
 			open, path = &d.webhooks[i], at
 			break
 		}

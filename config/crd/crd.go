@@ -41,24 +41,3 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	}
 	return crds, nil
 }
-
-// YAML returns the definitions as they are in the files: one document each,
-// sorted by name, with "---" between them.
-func YAML() ([]byte, error) {
-	names, err := fs.Glob(files, "*_*.yaml")
-	if err != nil {
-		return nil, err
-	}
-	var out []byte
-	for i, name := range names {
-		data, err := files.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			out = append(out, "---\n"...)
-		}
-		out = append(out, data...)
-	}
-	return out, nil
-}

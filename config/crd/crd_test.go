@@ -224,16 +224,6 @@ func valid(t *testing.T) (out []*v1alpha1.PodDefault) {
 	return out
 }
 
-func TestYAMLHoldsEachDefinition(t *testing.T) {
-	got, err := crd.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if documents := bytes.Count(got, []byte("kind: CustomResourceDefinition\n")); documents != len(all(t)) {
-		t.Errorf("%d documents, want %d", documents, len(all(t)))
-	}
-}
-
 func TestAllReturnsFreshCopies(t *testing.T) {
 	podDefault(t).Spec.Group = "changed"
 	if group := podDefault(t).Spec.Group; group != "kubeflow.org" {

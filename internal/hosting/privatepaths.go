@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/internal/privatepath"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -71,7 +72,7 @@ func (o *PrivatePaths) over(source certificate.Source, live func() ([]string, bo
 }
 
 func isPlain(path string) bool {
-	_, private := admission.PublicPath(path)
+	_, private := privatepath.Public(path)
 	return !private
 }
 
@@ -125,7 +126,7 @@ func (p *privatePaths) segments(path string) []string {
 	for _, key := range p.keys.PathKeys() {
 		mac := hmac.New(sha256.New, key)
 		mac.Write([]byte(path))
-		segments = append(segments, hex.EncodeToString(mac.Sum(nil)[:admission.PathSegmentBytes]))
+		segments = append(segments, hex.EncodeToString(mac.Sum(nil)[:privatepath.SegmentBytes]))
 	}
 	return segments
 }

@@ -12,6 +12,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/logging"
 )
 
 // lastSpans is how long it may take to send the last spans.
@@ -47,7 +48,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil { // its name is a constant, and its webhooks come with the run
 		return err
 	}
-	log := frontdoor.LogSettings{Level: config.Log.Level, Format: config.Log.Format, Verbosity: config.Log.Verbosity}
+	log := logging.Settings{Level: config.Log.Level, Format: config.Log.Format, Verbosity: config.Log.Verbosity}
 	settings.Logger = log.Logger(o.Log)
 	tracer, shutdown, err := config.tracing().Start(ctx, Name, o.Version, settings.Logger)
 	if err != nil {

@@ -24,7 +24,7 @@ const module = "github.com/sallyport-io/sallyport"
 // allowed says for each package, or folder of packages (with a final slash), which
 // of ours it may import.
 var allowed = map[string][]string{
-	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/controllers", "internal/hosting", "internal/install"}, // package sallyport
+	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/controllers", "internal/hosting", "internal/install", "internal/logging"}, // package sallyport
 	"jsonpatch":   {"internal/rawjson"},
 	"conversion":  {"jsonpatch", "internal/decode", "internal/rawjson", "internal/rawobject"},
 	"certificate": {"internal/follow"},
@@ -38,14 +38,16 @@ var allowed = map[string][]string{
 	"internal/decode":    {"internal/rawjson"},
 	"internal/rawjson":   {},
 	"registration":       {"admission", "conversion", "internal/selectors"},
-	"lint":               {"admission", "conversion", "internal/selectors"},
+	"lint":               {"admission", "conversion", "internal/privatepath", "internal/selectors"},
 	"sallyporttest":      {"admission", "conversion", "jsonpatch", "internal/wire", "internal/replay"},
 	// No controller-runtime below it: see TestCloudKeepsToTheStackOfControllerManagers.
-	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli"},
+	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/privatepath"},
 	// Next to it, with controller-runtime.
 	"internal/controllers": {"serving", "internal/hosting"},
 	"internal/install":     {"admission", "conversion", "registration", "internal/hosting", "internal/cli"},
 	"internal/manifest":    {},
+	"internal/privatepath": {},
+	"internal/logging":     {"internal/cli"},
 	"internal/rawobject":   {},
 	"test/golden":          {},
 	"test/lab":             {}, // also tests of packages that it could need import it

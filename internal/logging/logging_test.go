@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logging tests what is logged in a process of its own: the client libraries
-// have one logger for all, which others may read while a test sets it.
 package logging
 
 import (
@@ -12,25 +10,23 @@ import (
 	"testing"
 
 	"k8s.io/klog/v2"
-
-	"github.com/sallyport-io/sallyport"
 )
 
-func TestLogSettingsDecideWhatIsLogged(t *testing.T) {
+func TestSettingsDecideWhatIsLogged(t *testing.T) {
 	// The options that the test leaves behind are the usual ones.
-	t.Cleanup(func() { (&sallyport.LogSettings{Level: "info", Format: "text"}).Logger(&bytes.Buffer{}) })
+	t.Cleanup(func() { (&Settings{Level: "info", Format: "text"}).Logger(&bytes.Buffer{}) })
 	all := []string{"error", "warning", "info", "debug", "klog 0", "klog 4", "context 4", "klog 6", "context 6"}
 	for name, tc := range map[string]struct {
-		options sallyport.LogSettings
+		options Settings
 		logged  int // of all, from the beginning
 	}{
-		"errors only":                {sallyport.LogSettings{Level: "error", Format: "text"}, 1},
-		"warnings":                   {sallyport.LogSettings{Level: "warn", Format: "text"}, 2},
-		"the default":                {sallyport.LogSettings{Level: "info", Format: "text"}, 5},
-		"debug":                      {sallyport.LogSettings{Level: "debug", Format: "text"}, 7},
-		"verbosity implies debug":    {sallyport.LogSettings{Level: "info", Format: "text", Verbosity: 1}, 7},
-		"verbosity 6":                {sallyport.LogSettings{Level: "error", Format: "text", Verbosity: 6}, 9},
-		"the same in another format": {sallyport.LogSettings{Level: "debug", Format: "json"}, 7},
+		"errors only":                {Settings{Level: "error", Format: "text"}, 1},
+		"warnings":                   {Settings{Level: "warn", Format: "text"}, 2},
+		"the default":                {Settings{Level: "info", Format: "text"}, 5},
+		"debug":                      {Settings{Level: "debug", Format: "text"}, 7},
+		"verbosity implies debug":    {Settings{Level: "info", Format: "text", Verbosity: 1}, 7},
+		"verbosity 6":                {Settings{Level: "error", Format: "text", Verbosity: 6}, 9},
+		"the same in another format": {Settings{Level: "debug", Format: "json"}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+// Package logging makes the logger of a process, and has Kubernetes' client libraries use it.
+package logging
 
 import (
 	"cmp"
@@ -23,8 +24,8 @@ var (
 	logFormats = []string{"text", "json"}
 )
 
-// LogSettings say what is logged, and how.
-type LogSettings struct {
+// Settings say what is logged, and how.
+type Settings struct {
 	// Level is debug, info, warn or error. Default info.
 	Level string
 	// Format is text or json. Default text.
@@ -35,7 +36,7 @@ type LogSettings struct {
 }
 
 // AddFlags binds the settings to flags. The values they have now are the defaults.
-func (s *LogSettings) AddFlags(cmd *cobra.Command) {
+func (s *Settings) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.Level, "log-level", cmp.Or(s.Level, "info"), "`level` of the least important messages to log: "+cli.OneOf(levelNames))
 	flags.StringVar(&s.Format, "log-format", cmp.Or(s.Format, "text"), "`format` of the log: "+cli.OneOf(logFormats))
@@ -45,8 +46,8 @@ func (s *LogSettings) AddFlags(cmd *cobra.Command) {
 	cli.CompleteChoices(cmd, "log-format", logFormats)
 }
 
-// Validate reports every problem at once.
-func (s *LogSettings) Validate() error {
+// Validate reports all problems, by the names of the flags.
+func (s *Settings) Validate() error {
 	errs := []error{cli.Choice("log-level", s.Level, levelNames), cli.Choice("log-format", s.Format, logFormats)}
 	if s.Verbosity < 0 {
 		errs = append(errs, fmt.Errorf("--verbosity %d: must be 0 or more", s.Verbosity))
@@ -54,9 +55,9 @@ func (s *LogSettings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Logger logs to out, and makes Kubernetes' client libraries do so too. The
-// settings were validated.
-func (s *LogSettings) Logger(out io.Writer) *slog.Logger {
+// Logger returns a logger that writes to out, and makes it the default of slog and of Kubernetes'
+// client libraries. The settings are valid.
+func (s *Settings) Logger(out io.Writer) *slog.Logger {
 	level := logLevels[s.Level]
 	if s.Verbosity > 0 {
 		// logr's level n is slog's level -n.
