@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // BenchmarkTyped is what typed handlers cost beside the wire, for a notebook pod of
@@ -24,7 +24,7 @@ func BenchmarkTyped(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	raw, ok := jsonpatch.Lookup(body, "request", "object")
+	raw, ok := rawjson.Lookup(body, "request", "object")
 	if !ok {
 		b.Fatal("the recording has no object")
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/internal/decode"
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // A target is a Go type that objects are decoded into, with the kind that the
@@ -140,7 +140,7 @@ func (t *target) decodeRecorded(raw []byte, what string, record *decode.Record) 
 		}
 		return value.(runtime.Object), nil
 	}
-	reader := jsonpatch.NewReader(raw)
+	reader := rawjson.NewReader(raw)
 	if reader.Kind() != '{' {
 		return nil, &readError{fmt.Sprintf("the %s of the request is no JSON object", what)}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -198,7 +199,7 @@ func (n *traced) open() {
 		return
 	}
 	n.opened = true
-	r := jsonpatch.NewReader(n.raw)
+	r := rawjson.NewReader(n.raw)
 	n.kind = byte(r.Kind())
 	switch n.kind {
 	case '{':

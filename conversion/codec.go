@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/internal/decode"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/internal/rawobject"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
@@ -128,12 +129,12 @@ func (c *codec) appendRest(dst []byte, object any) ([]byte, error) {
 	if len(encoded) == 0 || encoded[0] != '{' {
 		return dst, errors.New("the result of the converter is encoded as something else than an object")
 	}
-	r := jsonpatch.NewReader(encoded)
+	r := rawjson.NewReader(encoded)
 	r.Object(func(name []byte) {
 		switch string(name) {
 		case "apiVersion", "kind", "metadata":
 		default:
-			dst = append(jsonpatch.AppendString(append(dst, ','), string(name)), ':')
+			dst = append(rawjson.AppendString(append(dst, ','), string(name)), ':')
 			dst = append(dst, r.Value()...)
 		}
 	})

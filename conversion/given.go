@@ -3,8 +3,8 @@
 package conversion
 
 import (
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/internal/rawobject"
-	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // given are labels and annotations as they came; nil where there are none.
@@ -32,7 +32,7 @@ func readGiven(in *rawobject.Object) (came given, plain bool) {
 // readPairs reads an object of strings, which is valid JSON.
 func readPairs(object []byte) (pairs []pair, plain bool) {
 	pairs = make([]pair, 0, 4)
-	r := jsonpatch.NewReader(object)
+	r := rawjson.NewReader(object)
 	strings := true
 	plain = r.Object(func(name []byte) {
 		key := string(name)

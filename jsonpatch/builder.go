@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // Builder collects edits against a raw JSON document and emits the smallest
@@ -30,8 +32,8 @@ type Builder struct {
 	root node
 }
 
-// NewBuilder starts with no edits. Raw is one valid JSON value, see [Reader]; it
-// is neither copied nor changed.
+// NewBuilder starts with no edits. Raw is one valid JSON value, without duplicate names
+// and invalid UTF-8, as reviews have it; it is neither copied nor changed.
 func NewBuilder(raw []byte) *Builder { return &Builder{raw: raw} }
 
 // NewBuilderAt edits one place of a document whose content the caller has at hand, and
@@ -93,7 +95,7 @@ func (b *Builder) AppendPatch(patch Patch) (Patch, error) {
 	if patch == nil {
 		patch = make(Patch, 0, 16)
 	}
-	e := emitter{reader: NewReader(b.raw), path: append(make([]byte, 0, 128), b.path...), patch: patch}
+	e := emitter{reader: rawjson.NewReader(b.raw), path: append(make([]byte, 0, 128), b.path...), patch: patch}
 	kind := e.reader.Kind()
 	switch {
 	case b.part && kind == 0:

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	evanphx "gopkg.in/evanphx/json-patch.v4"
+
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 func TestBuilderPatch(t *testing.T) {
@@ -412,7 +414,7 @@ func FuzzBuilder(f *testing.F) {
 		}
 		got := apply(t, string(raw), patch)
 		if set != nil {
-			if value, ok := Lookup(got, set...); !ok || string(value) != `"set"` {
+			if value, ok := rawjson.Lookup(got, set...); !ok || string(value) != `"set"` {
 				t.Errorf("%s on %s gives %s: nothing was set at %q", patch.AppendJSON(nil), raw, got, set)
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"reflect"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // Diff returns the patch that turns the JSON of before into the JSON of after.
@@ -55,7 +57,7 @@ func Diff(before, after any) (Patch, error) {
 // lists, wherever these are moved. Parents that raw lacks, or where it has null,
 // are created. A type that reads itself may read short forms, such as "nginx" for a struct:
 // where raw has another shape there than the value, the value takes its place. Raw must be
-// valid JSON, see [Reader].
+// valid JSON, see [NewBuilder].
 //
 // It is an error if raw cannot be what before was decoded from.
 func DiffRaw(raw []byte, before, after any) (Patch, error) {
@@ -63,7 +65,7 @@ func DiffRaw(raw []byte, before, after any) (Patch, error) {
 	if err != nil || !d.root.edited() {
 		return nil, err
 	}
-	e := emitter{reader: NewReader(raw), path: make([]byte, 0, 128), patch: make(Patch, 0, 16)}
+	e := emitter{reader: rawjson.NewReader(raw), path: make([]byte, 0, 128), patch: make(Patch, 0, 16)}
 	if e.reader.Kind() == 0 {
 		return nil, errors.New("there is no document to edit")
 	}

@@ -15,7 +15,7 @@ import (
 // An emitter walks the edits and the document together, once, and turns the edits
 // into operations. It goes into nothing that is not edited.
 type emitter struct {
-	reader Reader
+	reader rawjson.Reader
 	path   []byte
 	patch  Patch
 	err    error
@@ -66,7 +66,7 @@ func (e *emitter) enter(n *node) (leave func()) {
 // otherShape tells whether the document has, where a value reads itself or inside of it,
 // a short form: a string for a struct or a list, a list for a map. There is nothing in it
 // that could be edited.
-func (e *emitter) otherShape(n *node, document Reader) bool {
+func (e *emitter) otherShape(n *node, document rawjson.Reader) bool {
 	kind := document.Kind()
 	if e.reads == 0 || !n.below() || !n.whole.known() || kind == 0 || kind == 'n' {
 		return false

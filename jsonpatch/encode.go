@@ -12,6 +12,8 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // maxNesting is how deep values may be nested: deeper ones hold themselves, most
@@ -51,7 +53,7 @@ func (p *plan) append(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 	case unsigned:
 		return strconv.AppendUint(dst, v.Uint(), 10), nil
 	case text:
-		return AppendString(dst, v.String()), nil
+		return rawjson.AppendString(dst, v.String()), nil
 	case binary:
 		if v.IsNil() {
 			return append(dst, "null"...), nil
@@ -66,7 +68,7 @@ func (p *plan) append(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 		if err != nil || string(value) == "null" {
 			return append(dst, value...), err
 		}
-		return AppendString(dst, string(value)), nil
+		return rawjson.AppendString(dst, string(value)), nil
 	case pointer:
 		if v.IsNil() {
 			return append(dst, "null"...), nil
@@ -103,7 +105,7 @@ func (p *plan) appendObject(dst []byte, v reflect.Value, depth int) (_ []byte, e
 		}
 		dst = append(dst, separator)
 		separator = ','
-		dst = append(AppendString(dst, f.name), ':')
+		dst = append(rawjson.AppendString(dst, f.name), ':')
 		if dst, err = f.plan.append(dst, value, depth); err != nil {
 			return nil, err
 		}
@@ -151,7 +153,7 @@ func (p *plan) appendMap(dst []byte, v reflect.Value, depth int) (_ []byte, err 
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(AppendString(dst, e.name), ':')
+		dst = append(rawjson.AppendString(dst, e.name), ':')
 		if dst, err = p.elem.append(dst, e.after, depth); err != nil {
 			return nil, err
 		}

@@ -70,21 +70,3 @@ func ExampleDiff() {
 	// Output:
 	// [{"op":"move","path":"/names/0","from":"/names/1"},{"op":"add","path":"/replicas","value":9007199254740993}]
 }
-
-func ExampleReader() {
-	pod := []byte(`{"metadata":{"labels":{"app":"a","team":"b"}},"spec":{"containers":[{"name":"main"},{"name":"proxy"}]}}`)
-
-	containers, _ := jsonpatch.Lookup(pod, "spec", "containers")
-	r := jsonpatch.NewReader(containers)
-	r.Array(func(index int) {
-		r.Object(func(member []byte) {
-			if string(member) == "name" {
-				name, _ := r.String()
-				fmt.Printf("%d %s\n", index, name)
-			}
-		})
-	})
-	// Output:
-	// 0 main
-	// 1 proxy
-}

@@ -5,8 +5,7 @@
 //
 // A [Builder] collects edits against raw JSON and emits the smallest patch that
 // makes them. [DiffRaw] and [Diff] find out what was changed between two values of a
-// Go type. A [Reader] walks JSON that was validated before, without decoding what it
-// passes over. The package knows nothing of Kubernetes requests.
+// Go type. The package knows nothing of Kubernetes requests.
 package jsonpatch
 
 import (
@@ -50,10 +49,10 @@ func (p Patch) AppendJSON(dst []byte) []byte {
 		dst = append(dst, `{"op":"`...)
 		dst = append(dst, op.Op...)
 		dst = append(dst, `","path":`...)
-		dst = AppendString(dst, op.Path)
+		dst = rawjson.AppendString(dst, op.Path)
 		if op.From != "" || op.Op == Move || op.Op == Copy {
 			dst = append(dst, `,"from":`...)
-			dst = AppendString(dst, op.From)
+			dst = rawjson.AppendString(dst, op.From)
 		}
 		if op.Value != nil {
 			dst = append(dst, `,"value":`...)
@@ -98,7 +97,3 @@ func (op Operation) validate() error {
 	}
 	return nil
 }
-
-// AppendString appends s as a JSON string. What is not UTF-8 becomes U+FFFD, as JSON
-// has no other way.
-func AppendString(dst []byte, s string) []byte { return rawjson.AppendString(dst, s) }

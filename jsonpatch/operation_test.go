@@ -48,12 +48,6 @@ func TestPatchAppendJSON(t *testing.T) {
 	}
 }
 
-func TestAppendStringReplacesWhatIsNotUTF8(t *testing.T) {
-	if got := string(AppendString([]byte("x"), "a\xffb")); got != "x\"a\ufffdb\"" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestPatchValidate(t *testing.T) {
 	one := jsontext.Value(`1`)
 	for _, tc := range []struct {

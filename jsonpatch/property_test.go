@@ -14,6 +14,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
+
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // TestBuilderDoesWhatTheEditsSay compares the patched document with a model that
@@ -91,7 +93,7 @@ func (p *parts) at(name string) *Builder {
 	i := slices.Index(p.names, name)
 	if i < 0 {
 		i = len(p.names)
-		part, _ := Lookup(p.raw, name)
+		part, _ := rawjson.Lookup(p.raw, name)
 		p.names, p.builders = append(p.names, name), append(p.builders, NewBuilderAt(Pointer(name), part))
 	}
 	return p.builders[i]

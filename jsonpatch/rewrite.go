@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // value returns what stands at a place after its edits, nil if nothing does. Old
@@ -24,7 +26,7 @@ func (e *emitter) value(n *node, old jsontext.Value) jsontext.Value {
 	if !n.below() && !n.absent {
 		return old
 	}
-	r := NewReader(old)
+	r := rawjson.NewReader(old)
 	switch kind := r.Kind(); {
 	case e.otherShape(n, r):
 		if n.vanishes && !n.fills() {
@@ -61,11 +63,11 @@ func (e *emitter) members(n *node, old jsontext.Value) jsontext.Value {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(AppendString(out, name), ':')
+		out = append(rawjson.AppendString(out, name), ':')
 		out = append(out, value...)
 	}
 	seen := make([]bool, len(n.children))
-	r := NewReader(old)
+	r := rawjson.NewReader(old)
 	r.Object(func(name []byte) {
 		name, value := slices.Clone(name), r.Value()
 		if i := n.find(name); i >= 0 {
@@ -89,7 +91,7 @@ func (e *emitter) members(n *node, old jsontext.Value) jsontext.Value {
 // edited keep their bytes.
 func (e *emitter) list(n *node, old jsontext.Value) jsontext.Value {
 	var values []jsontext.Value
-	r := NewReader(old)
+	r := rawjson.NewReader(old)
 	r.Array(func(int) { values = append(values, r.Value()) })
 	if e.missing(n, len(values)) {
 		return old

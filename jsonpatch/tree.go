@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // tree compares two values of any types, most likely those of JSON as
@@ -217,7 +219,7 @@ func appendTree(dst []byte, v any, depth int) (_ []byte, err error) {
 	case nil:
 		return append(dst, "null"...), nil
 	case string:
-		return AppendString(dst, v), nil
+		return rawjson.AppendString(dst, v), nil
 	case bool:
 		return strconv.AppendBool(dst, v), nil
 	case int64:
@@ -234,7 +236,7 @@ func appendTree(dst []byte, v any, depth int) (_ []byte, err error) {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = append(AppendString(dst, name), ':')
+			dst = append(rawjson.AppendString(dst, name), ':')
 			if dst, err = appendTree(dst, v[name], depth+1); err != nil {
 				return nil, err
 			}

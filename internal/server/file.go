@@ -19,6 +19,7 @@ import (
 
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -107,7 +108,7 @@ func (p *problems) decode(raw jsontext.Value, at jsontext.Pointer, into reflect.
 		p.decodeObject(raw, at, into)
 	case into.Kind() == reflect.Slice && into.Type().Elem().Kind() == reflect.Struct && raw.Kind() == '[':
 		list := reflect.MakeSlice(into.Type(), 0, 0)
-		r := jsonpatch.NewReader(raw)
+		r := rawjson.NewReader(raw)
 		r.Array(func(index int) {
 			element := reflect.New(into.Type().Elem()).Elem()
 			p.decode(r.Value(), at+jsontext.Pointer("/"+strconv.Itoa(index)), element)
@@ -126,7 +127,7 @@ func (p *problems) decodeObject(raw jsontext.Value, at jsontext.Pointer, into re
 			known[name] = f
 		}
 	}
-	r := jsonpatch.NewReader(raw)
+	r := rawjson.NewReader(raw)
 	r.Object(func(name []byte) {
 		below := at + jsontext.Pointer(jsonpatch.Pointer(string(name)))
 		f, ok := known[string(name)]

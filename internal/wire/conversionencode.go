@@ -5,7 +5,7 @@ package wire
 import (
 	"strings"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // longestMessage bounds what is said about a failure, in bytes: the API server puts it
@@ -18,7 +18,7 @@ func appendConversion(dst []byte, review *conversionReview) []byte {
 	dst = append(dst, `{"kind":"ConversionReview","apiVersion":"`...)
 	dst = append(dst, review.version...)
 	dst = append(dst, `","response":{"uid":`...)
-	dst = jsonpatch.AppendString(dst, review.uid)
+	dst = rawjson.AppendString(dst, review.uid)
 	return append(dst, `,"convertedObjects":[`...)
 }
 
@@ -34,6 +34,6 @@ func appendFailure(dst []byte, review *conversionReview, message string) []byte 
 	}
 	dst = appendConversion(dst, review)
 	dst = append(dst, `],"result":{"status":"Failure","message":`...)
-	dst = jsonpatch.AppendString(dst, message)
+	dst = rawjson.AppendString(dst, message)
 	return append(dst, "}}}"...)
 }

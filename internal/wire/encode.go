@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -29,7 +30,7 @@ func encodeReview(version string, uid types.UID, resp *admission.Response) ([]by
 	dst = append(dst, `{"kind":"AdmissionReview","apiVersion":"`...)
 	dst = append(dst, version...)
 	dst = append(dst, `","response":{"uid":`...)
-	dst = jsonpatch.AppendString(dst, string(uid))
+	dst = rawjson.AppendString(dst, string(uid))
 	if resp.Allowed {
 		dst = append(dst, `,"allowed":true`...)
 	} else {
@@ -51,8 +52,8 @@ func encodeReview(version string, uid types.UID, resp *admission.Response) ([]by
 		dst = append(dst, `,"auditAnnotations":`...)
 		separator := byte('{')
 		for _, key := range slices.Sorted(maps.Keys(resp.AuditAnnotations)) {
-			dst = jsonpatch.AppendString(append(dst, separator), key)
-			dst = jsonpatch.AppendString(append(dst, ':'), resp.AuditAnnotations[key])
+			dst = rawjson.AppendString(append(dst, separator), key)
+			dst = rawjson.AppendString(append(dst, ':'), resp.AuditAnnotations[key])
 			separator = ','
 		}
 		dst = append(dst, '}')
@@ -61,7 +62,7 @@ func encodeReview(version string, uid types.UID, resp *admission.Response) ([]by
 		dst = append(dst, `,"warnings":`...)
 		separator := byte('[')
 		for _, warning := range resp.Warnings {
-			dst = jsonpatch.AppendString(append(dst, separator), printable(warning))
+			dst = rawjson.AppendString(append(dst, separator), printable(warning))
 			separator = ','
 		}
 		dst = append(dst, ']')

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
 
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -22,7 +23,7 @@ func checkIdentity(req *admissionv1.AdmissionRequest, patch jsonpatch.Patch) err
 			continue
 		}
 		for _, field := range []string{"name", "namespace"} {
-			before, _ := jsonpatch.Lookup(req.Object.Raw, "metadata", field)
+			before, _ := rawjson.Lookup(req.Object.Raw, "metadata", field)
 			after, ok := identityAfter(op, field)
 			if !ok {
 				continue
@@ -50,10 +51,10 @@ func identityAfter(op jsonpatch.Operation, field string) (jsontext.Value, bool) 
 	var ok bool
 	switch op.Path {
 	case "":
-		value, _ = jsonpatch.Lookup(value, "metadata", field)
+		value, _ = rawjson.Lookup(value, "metadata", field)
 		ok = true
 	case "/metadata":
-		value, _ = jsonpatch.Lookup(value, field)
+		value, _ = rawjson.Lookup(value, field)
 		ok = true
 	case "/metadata/" + field:
 		ok = true
@@ -66,7 +67,7 @@ func identityAfter(op jsonpatch.Operation, field string) (jsontext.Value, bool) 
 
 // text is a JSON string without its quotes; "" for anything else.
 func text(value jsontext.Value) string {
-	r := jsonpatch.NewReader(value)
+	r := rawjson.NewReader(value)
 	s, _ := r.String()
 	return string(s)
 }

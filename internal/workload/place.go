@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -24,7 +25,7 @@ func Place(document jsontext.Value, pointer string) string {
 	}
 	var out strings.Builder
 	for i, token := range tokens {
-		value, there := jsonpatch.Lookup(document, tokens[:i+1]...)
+		value, there := rawjson.Lookup(document, tokens[:i+1]...)
 		_, notNumber := strconv.Atoi(token)
 		switch {
 		case notNumber == nil && there && i > 0 && parentIsList(document, tokens[:i]):
@@ -41,7 +42,7 @@ func Place(document jsontext.Value, pointer string) string {
 }
 
 func parentIsList(document jsontext.Value, tokens []string) bool {
-	parent, there := jsonpatch.Lookup(document, tokens...)
+	parent, there := rawjson.Lookup(document, tokens...)
 	return there && parent.Kind() == '['
 }
 
@@ -52,7 +53,7 @@ func ElementName(element jsontext.Value, index string) string {
 		return index
 	}
 	for _, name := range elementNames {
-		value, there := jsonpatch.Lookup(element, name)
+		value, there := rawjson.Lookup(element, name)
 		if !there {
 			continue
 		}

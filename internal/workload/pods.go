@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -91,13 +92,13 @@ func templatesAt(raw jsontext.Value, path []string) []foundTemplate {
 		var next []foundTemplate
 		for _, f := range found {
 			if token != "*" {
-				if value, ok := jsonpatch.Lookup(f.raw, token); ok && value.Kind() == '{' || ok && value.Kind() == '[' {
+				if value, ok := rawjson.Lookup(f.raw, token); ok && value.Kind() == '{' || ok && value.Kind() == '[' {
 					next = append(next, foundTemplate{append(slices.Clip(f.path), token), value, f.role})
 				}
 				continue
 			}
 			for _, name := range membersOf(f.raw) {
-				value, _ := jsonpatch.Lookup(f.raw, name)
+				value, _ := rawjson.Lookup(f.raw, name)
 				role := name
 				if f.raw.Kind() == '[' {
 					role = ElementName(value, name)
@@ -158,7 +159,7 @@ func (p *draft) ownField(into any, tokens ...string) error {
 }
 
 func decodeField(o *manifest.Object, into any, tokens ...string) error {
-	value, ok := jsonpatch.Lookup(o.Raw, tokens...)
+	value, ok := rawjson.Lookup(o.Raw, tokens...)
 	if !ok || value.Kind() == 'n' {
 		return nil
 	}
@@ -241,7 +242,7 @@ func podsByShape(o *manifest.Object, namespace string) ([]*Pod, error) {
 	walk = func(path []string, value any) error {
 		members, _ := value.(map[string]any)
 		if len(path) > 0 && isTemplate(path[len(path)-1], members) {
-			raw, _ := jsonpatch.Lookup(o.Raw, path...)
+			raw, _ := rawjson.Lookup(o.Raw, path...)
 			pod, err := foundTemplate{path: path, raw: raw}.pod(o, o, namespace, finishGenerated, true)
 			pods = append(pods, pod)
 			return err

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -204,9 +205,9 @@ func (e *emitter) entries(field string, raw jsontext.Value, changes []change, me
 	for _, c := range changes {
 		if raw.Kind() == '{' {
 			// Add replaces what is there (RFC 6902, section 4.1).
-			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: jsonpatch.Pointer("metadata", field, c.key), Value: jsonpatch.AppendString(nil, c.value)})
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: jsonpatch.Pointer("metadata", field, c.key), Value: rawjson.AppendString(nil, c.value)})
 		} else {
-			b.Set(jsonpatch.AppendString(nil, c.value), c.key)
+			b.Set(rawjson.AppendString(nil, c.value), c.key)
 		}
 		if e.explain {
 			e.told(jsonpatch.Pointer("metadata", field, c.key), c.why)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // lean is an object of Fluid's API of which nothing is read but what the webhook needs.
@@ -31,7 +31,7 @@ type leanList struct {
 // UnmarshalJSON implements [encoding/json.Unmarshaler].
 func (l *lean) UnmarshalJSON(raw []byte) error {
 	*l = lean{}
-	r := jsonpatch.NewReader(raw)
+	r := rawjson.NewReader(raw)
 	ok := r.Object(func(field []byte) {
 		switch string(field) {
 		case "apiVersion":

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -56,8 +57,8 @@ func readAffinity(p *pod) *affinity {
 	for _, e := range p.nodeSelector {
 		a.selector = append(a.selector, requirement{key: string(e.key), operator: opIn, values: []string{string(e.value)}})
 	}
-	node, _ := jsonpatch.Lookup(p.affinity, "nodeAffinity")
-	r := jsonpatch.NewReader(node)
+	node, _ := rawjson.Lookup(p.affinity, "nodeAffinity")
+	r := rawjson.NewReader(node)
 	r.Object(func(field []byte) {
 		switch string(field) {
 		case requiredField:

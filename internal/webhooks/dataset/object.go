@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // Group and Version are of Fluid's API.
@@ -185,7 +185,7 @@ func Parse(kind Kind, raw []byte) (Ref, *Object, error) {
 	labels := map[string]string{}
 	var uid string
 	var spec, status jsontext.Value
-	r := jsonpatch.NewReader(raw)
+	r := rawjson.NewReader(raw)
 	ok := r.Object(func(field []byte) {
 		switch string(field) {
 		case "metadata":
@@ -233,7 +233,7 @@ func Parse(kind Kind, raw []byte) (Ref, *Object, error) {
 
 func parseDataset(uid string, status jsontext.Value) *Dataset {
 	d := &Dataset{UID: uid}
-	r := jsonpatch.NewReader(status)
+	r := rawjson.NewReader(status)
 	r.Object(func(field []byte) {
 		switch string(field) {
 		case "phase":
@@ -259,21 +259,21 @@ func parseDataset(uid string, status jsontext.Value) *Dataset {
 func parseRuntime(kind runtimeKind, spec, status jsontext.Value) *Runtime {
 	out := &Runtime{}
 	if kind.selector != "" {
-		selector, _ := jsonpatch.Lookup(spec, kind.selector, "nodeSelector")
-		r := jsonpatch.NewReader(selector)
+		selector, _ := rawjson.Lookup(spec, kind.selector, "nodeSelector")
+		r := rawjson.NewReader(selector)
 		r.Object(func(key []byte) {
 			k := string(key)
 			out.FuseSelector = append(out.FuseSelector, newRequirement(k, opIn, text(&r)))
 		})
 		slices.SortFunc(out.FuseSelector, func(a, b requirement) int { return strings.Compare(a.key, b.key) })
 	}
-	terms, _ := jsonpatch.Lookup(status, "cacheAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+	terms, _ := rawjson.Lookup(status, "cacheAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 	out.Affinity = parseTerms(slices.Clone(terms))
-	target, _ := jsonpatch.Lookup(spec, "fuse", "metrics", "scrapeTarget")
+	target, _ := rawjson.Lookup(spec, "fuse", "metrics", "scrapeTarget")
 	if target == nil {
-		target, _ = jsonpatch.Lookup(spec, "fuse", "metrics", "scrape_target")
+		target, _ = rawjson.Lookup(spec, "fuse", "metrics", "scrape_target")
 	}
-	r := jsonpatch.NewReader(target)
+	r := rawjson.NewReader(target)
 	if scrape, ok := r.String(); ok {
 		for name := range strings.SplitSeq(string(scrape), ",") {
 			name = strings.TrimSpace(name)
@@ -283,14 +283,14 @@ func parseRuntime(kind runtimeKind, spec, status jsontext.Value) *Runtime {
 	return out
 }
 
-func text(r *jsonpatch.Reader) string {
+func text(r *rawjson.Reader) string {
 	out, _ := r.String()
 	return string(out)
 }
 
 func textAt(raw jsontext.Value, tokens ...string) string {
-	found, _ := jsonpatch.Lookup(raw, tokens...)
-	r := jsonpatch.NewReader(found)
+	found, _ := rawjson.Lookup(raw, tokens...)
+	r := rawjson.NewReader(found)
 	return text(&r)
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // entries are labels or annotations as the pod's bytes hold them.
@@ -63,7 +63,7 @@ func (m *podMetadata) asks() bool {
 
 // part is a string of the pod's bytes, which nobody changes while the review is answered.
 // It must not be kept any longer.
-func part(r *jsonpatch.Reader) string {
+func part(r *rawjson.Reader) string {
 	b, _ := r.String()
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
@@ -73,7 +73,7 @@ func part(r *jsonpatch.Reader) string {
 // fields above all, is most of it. It returns false if the bytes are no object, or hold
 // metadata that are none.
 func readMetadata(raw []byte, all bool) (meta podMetadata, ok bool) {
-	r := jsonpatch.NewReader(raw)
+	r := rawjson.NewReader(raw)
 	var generateName []byte
 	valid := true
 	ok = r.Object(func(field []byte) {
@@ -116,7 +116,7 @@ func readMetadata(raw []byte, all bool) (meta podMetadata, ok bool) {
 	return meta, ok && valid
 }
 
-func readEntries(r *jsonpatch.Reader) (raw jsontext.Value, e entries) {
+func readEntries(r *rawjson.Reader) (raw jsontext.Value, e entries) {
 	start := r.Offset()
 	r.Object(func(key []byte) {
 		if value, ok := r.String(); ok {
@@ -168,7 +168,7 @@ func readPod(raw []byte, meta podMetadata) (*pod, bool) {
 	if meta.spec == 0 {
 		return p, false
 	}
-	r := jsonpatch.NewReader(raw[meta.spec:])
+	r := rawjson.NewReader(raw[meta.spec:])
 	valid := true
 	ok := r.Object(func(field []byte) {
 		switch string(field) {
@@ -203,7 +203,7 @@ func readPod(raw []byte, meta podMetadata) (*pod, bool) {
 	return p, ok && valid
 }
 
-func readContainers(r *jsonpatch.Reader, valid *bool) []container {
+func readContainers(r *rawjson.Reader, valid *bool) []container {
 	var out []container
 	r.Array(func(int) {
 		var c container

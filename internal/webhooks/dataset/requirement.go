@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // Operators of node selector requirements (k8s.io/api/core/v1, NodeSelectorOperator).
@@ -29,16 +29,16 @@ type requirement struct {
 
 // newRequirement writes the fields in the order of the API type.
 func newRequirement(key, operator string, values ...string) requirement {
-	raw := append([]byte(`{"key":`), jsonpatch.AppendString(nil, key)...)
+	raw := append([]byte(`{"key":`), rawjson.AppendString(nil, key)...)
 	raw = append(raw, `,"operator":`...)
-	raw = jsonpatch.AppendString(raw, operator)
+	raw = rawjson.AppendString(raw, operator)
 	for i, value := range values {
 		if i == 0 {
 			raw = append(raw, `,"values":[`...)
 		} else {
 			raw = append(raw, ',')
 		}
-		raw = jsonpatch.AppendString(raw, value)
+		raw = rawjson.AppendString(raw, value)
 	}
 	if len(values) > 0 {
 		raw = append(raw, ']')
@@ -192,10 +192,10 @@ func (t *term) encode() jsontext.Value {
 		out = append(out, ']')
 	}
 	// Members that this build does not know.
-	r := jsonpatch.NewReader(t.raw)
+	r := rawjson.NewReader(t.raw)
 	r.Object(func(field []byte) {
 		if name := string(field); name != "matchExpressions" && name != "matchFields" {
-			out = append(append(jsonpatch.AppendString(append(out, ','), name), ':'), r.Value()...)
+			out = append(append(rawjson.AppendString(append(out, ','), name), ':'), r.Value()...)
 		}
 	})
 	return append(out, '}')
@@ -204,7 +204,7 @@ func (t *term) encode() jsontext.Value {
 // parseTerms reads a list of node selector terms.
 func parseTerms(raw jsontext.Value) []term {
 	var terms []term
-	r := jsonpatch.NewReader(raw)
+	r := rawjson.NewReader(raw)
 	r.Array(func(index int) {
 		terms = append(terms, parseTerm(r.Value()))
 		terms[index].index = index
@@ -214,7 +214,7 @@ func parseTerms(raw jsontext.Value) []term {
 
 func parseTerm(raw jsontext.Value) term {
 	t := term{raw: raw}
-	r := jsonpatch.NewReader(raw)
+	r := rawjson.NewReader(raw)
 	r.Object(func(field []byte) {
 		switch string(field) {
 		case "matchExpressions":
@@ -226,7 +226,7 @@ func parseTerm(raw jsontext.Value) term {
 	return t
 }
 
-func parseRequirements(r *jsonpatch.Reader) []requirement {
+func parseRequirements(r *rawjson.Reader) []requirement {
 	var out []requirement
 	r.Array(func(int) {
 		start := r.Offset()

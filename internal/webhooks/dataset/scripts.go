@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // Scripts that containers run to wait for mounts. They are in a ConfigMap in each
@@ -183,7 +183,7 @@ func (d *draft) mountChecks(templates []*template) {
 
 // hasPostStart tells whether a container's lifecycle has a postStart.
 func hasPostStart(lifecycle jsontext.Value) bool {
-	found, _ := jsonpatch.Lookup(lifecycle, "postStart")
+	found, _ := rawjson.Lookup(lifecycle, "postStart")
 	return len(found) > 0 && found.Kind() != 'n'
 }
 

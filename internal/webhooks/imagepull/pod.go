@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"strconv"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // MirrorAnnotation marks a pod that the kubelet shows for a static pod. What it runs
@@ -57,7 +57,7 @@ func (u *use) same(others []use) bool {
 // pod is a mirror; ok is false if the bytes are no object or hold a container or
 // volume that is none.
 func readPod(raw []byte, found func(use)) (mirror, ok bool) {
-	r := jsonpatch.NewReader(raw)
+	r := rawjson.NewReader(raw)
 	valid := true
 	ok = r.Object(func(field []byte) {
 		switch string(field) {
@@ -81,7 +81,7 @@ func readPod(raw []byte, found func(use)) (mirror, ok bool) {
 	return mirror, ok && valid
 }
 
-func readMirror(r *jsonpatch.Reader, mirror *bool) bool {
+func readMirror(r *rawjson.Reader, mirror *bool) bool {
 	if r.Kind() == 'n' {
 		return true
 	}
@@ -92,7 +92,7 @@ func readMirror(r *jsonpatch.Reader, mirror *bool) bool {
 	})
 }
 
-func readContainers(r *jsonpatch.Reader, list string, found func(use)) bool {
+func readContainers(r *rawjson.Reader, list string, found func(use)) bool {
 	if r.Kind() == 'n' {
 		return true
 	}
@@ -114,7 +114,7 @@ func readContainers(r *jsonpatch.Reader, list string, found func(use)) bool {
 	}) && valid
 }
 
-func readVolumes(r *jsonpatch.Reader, found func(use)) bool {
+func readVolumes(r *rawjson.Reader, found func(use)) bool {
 	if r.Kind() == 'n' {
 		return true
 	}

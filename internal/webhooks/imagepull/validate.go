@@ -10,7 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // validator refuses pods that begin to use an image against the settings: on
@@ -58,8 +58,8 @@ func title(req *admissionv1.AdmissionRequest) string {
 	name := req.Name
 	for _, field := range []string{"name", "generateName"} {
 		if name == "" {
-			value, _ := jsonpatch.Lookup(req.Object.Raw, "metadata", field)
-			r := jsonpatch.NewReader(value)
+			value, _ := rawjson.Lookup(req.Object.Raw, "metadata", field)
+			r := rawjson.NewReader(value)
 			text, _ := r.String()
 			name = string(text)
 		}

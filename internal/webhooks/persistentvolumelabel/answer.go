@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // An answer is what labels mean for volumes. It is made once for each answer of the
@@ -33,8 +33,8 @@ func newAnswer(labels map[string]string) *answer {
 		if i > 0 {
 			a.allLabels = append(a.allLabels, ',')
 		}
-		a.allLabels = append(jsonpatch.AppendString(a.allLabels, key), ':')
-		a.allLabels = jsonpatch.AppendString(a.allLabels, labels[key])
+		a.allLabels = append(rawjson.AppendString(a.allLabels, key), ':')
+		a.allLabels = rawjson.AppendString(a.allLabels, labels[key])
 	}
 	a.allLabels = append(a.allLabels, '}')
 	a.affinity = append(append(jsontext.Value(`{"required":{"nodeSelectorTerms":[`), a.term()...), `]}}`...)

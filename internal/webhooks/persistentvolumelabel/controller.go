@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -159,7 +160,7 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 		return nil
 	}
 	// Somebody else may have written meanwhile.
-	patch = append(jsonpatch.Patch{{Op: jsonpatch.Test, Path: "/metadata/resourceVersion", Value: jsonpatch.AppendString(nil, pv.ResourceVersion)}}, patch...)
+	patch = append(jsonpatch.Patch{{Op: jsonpatch.Test, Path: "/metadata/resourceVersion", Value: rawjson.AppendString(nil, pv.ResourceVersion)}}, patch...)
 	if _, err := c.Client.PersistentVolumes().Patch(ctx, name, types.JSONPatchType, patch.AppendJSON(nil), metav1.PatchOptions{FieldManager: "persistentvolumelabel"}); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil

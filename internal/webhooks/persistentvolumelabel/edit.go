@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -35,7 +36,7 @@ func editLabels(patch jsonpatch.Patch, labels jsontext.Value, a *answer) (jsonpa
 	}
 	b := jsonpatch.NewBuilderAt(at, labels)
 	for _, key := range slices.Sorted(maps.Keys(a.labels)) {
-		b.Set(jsonpatch.AppendString(nil, a.labels[key]), key)
+		b.Set(rawjson.AppendString(nil, a.labels[key]), key)
 	}
 	patch, err := b.AppendPatch(patch)
 	return patch, err == nil
@@ -69,13 +70,13 @@ func editAffinity(patch jsonpatch.Patch, affinity jsontext.Value, a *answer) (js
 func isNull(value jsontext.Value) bool { return len(value) == 0 || value.Kind() == 'n' }
 
 func (r requirement) json() jsontext.Value {
-	out := jsonpatch.AppendString([]byte(`{"key":`), r.key)
+	out := rawjson.AppendString([]byte(`{"key":`), r.key)
 	out = append(out, `,"operator":"In","values":[`...)
 	for i, value := range r.values {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = jsonpatch.AppendString(out, value)
+		out = rawjson.AppendString(out, value)
 	}
 	return append(out, ']', '}')
 }
@@ -83,7 +84,7 @@ func (r requirement) json() jsontext.Value {
 // readAffinity counts the terms of a node affinity, and tells whether an expression of
 // any of them is about a key of the requirements. It is false if it is none.
 func readAffinity(affinity jsontext.Value, required []requirement) (terms int, mentioned, ok bool) {
-	r := jsonpatch.NewReader(affinity)
+	r := rawjson.NewReader(affinity)
 	valid := true
 	list := func(element func(int)) { valid = (r.Kind() == 'n' || r.Array(element)) && valid }
 	is := func(good bool) { valid = good && valid }

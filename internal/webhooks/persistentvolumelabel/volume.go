@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // provisionedBy says that a provisioner has made the volume, whatever its value.
@@ -44,7 +44,7 @@ type volume struct {
 // readVolume reads a PersistentVolume in one pass. It returns false if the bytes are no
 // object, or a part that matters is not what it should be.
 func readVolume(raw []byte, wanted []Source) (v volume, ok bool) {
-	r := jsonpatch.NewReader(raw)
+	r := rawjson.NewReader(raw)
 	valid := true
 	found := len(sources)
 	ok = r.Object(func(field []byte) {
@@ -82,7 +82,7 @@ func readVolume(raw []byte, wanted []Source) (v volume, ok bool) {
 }
 
 // object reads an object or null.
-func object(r *jsonpatch.Reader, member func(field []byte)) bool {
+func object(r *rawjson.Reader, member func(field []byte)) bool {
 	if r.Kind() == 'n' {
 		r.Skip()
 		return true
@@ -90,7 +90,7 @@ func object(r *jsonpatch.Reader, member func(field []byte)) bool {
 	return r.Object(member)
 }
 
-func (v *volume) readMetadata(r *jsonpatch.Reader) bool {
+func (v *volume) readMetadata(r *rawjson.Reader) bool {
 	valid := true
 	text := func() string {
 		if r.Kind() == 'n' {
@@ -123,7 +123,7 @@ func (v *volume) readMetadata(r *jsonpatch.Reader) bool {
 }
 
 // readDisk tells which disk a source is.
-func readDisk(r *jsonpatch.Reader, source Source) (id, disk string, ok bool) {
+func readDisk(r *rawjson.Reader, source Source) (id, disk string, ok bool) {
 	fields := source.idFields()
 	values := make([]string, len(fields))
 	valid := true

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 const (
@@ -77,7 +77,7 @@ func (m *merge) narrow(c *Compiled) {
 	if h.terms == nil {
 		h.terms = &nodeTerms{}
 		raw, _ := h.lookup(nodeTermTokens...)
-		r := jsonpatch.NewReader(raw)
+		r := rawjson.NewReader(raw)
 		r.Array(func(i int) {
 			if !b.reads() {
 				r.Stop()
@@ -176,7 +176,7 @@ func parseTerm(raw jsontext.Value, b *bounds) *parsedTerm {
 	for i, field := range nodeTermFields {
 		list := &term[i]
 		list.byKey = map[string][]int{}
-		r := jsonpatch.NewReader(member(raw, field))
+		r := rawjson.NewReader(member(raw, field))
 		r.Array(func(at int) {
 			if b.did(workOfVisit); b.spent() {
 				r.Stop()
@@ -224,7 +224,7 @@ func (t *parsedTerm) missing(wanted *parsedTerm, b *bounds) []termList {
 }
 
 func elementsOf(list jsontext.Value) (out []jsontext.Value) {
-	r := jsonpatch.NewReader(list)
+	r := rawjson.NewReader(list)
 	r.Array(func(int) { out = append(out, r.Value()) })
 	return out
 }
@@ -236,7 +236,7 @@ func extend(object jsontext.Value, lists []termList) jsontext.Value {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(jsonpatch.AppendString(out, string(name)), ':')
+		out = append(rawjson.AppendString(out, string(name)), ':')
 		out = append(out, value...)
 	}
 	appendElements := func(elements []jsontext.Value) []byte {
@@ -250,7 +250,7 @@ func extend(object jsontext.Value, lists []termList) jsontext.Value {
 		return append(list, ']')
 	}
 	done := map[string]bool{}
-	r := jsonpatch.NewReader(object)
+	r := rawjson.NewReader(object)
 	r.Object(func(name []byte) {
 		field := string(name)
 		value := r.Value()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // Messages name the PodDefault, the field, the container, both sides and the
@@ -178,7 +178,7 @@ func envSource(env jsontext.Value) string {
 		return "a literal value"
 	}
 	source := "an unknown source"
-	r := jsonpatch.NewReader(from)
+	r := rawjson.NewReader(from)
 	r.Object(func(name []byte) {
 		if strings.HasSuffix(string(name), "Ref") {
 			source = "a " + string(name)
@@ -188,7 +188,7 @@ func envSource(env jsontext.Value) string {
 }
 
 func member(object jsontext.Value, name string) jsontext.Value {
-	value, _ := jsonpatch.Lookup(object, name)
+	value, _ := rawjson.Lookup(object, name)
 	return value
 }
 

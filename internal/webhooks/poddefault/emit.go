@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -305,7 +306,7 @@ func (e *emitter) originAt(list string, index int, origin *Compiled) {
 }
 
 func quote(s string) jsontext.Value {
-	return jsonpatch.AppendString(make([]byte, 0, len(s)+2), s)
+	return rawjson.AppendString(make([]byte, 0, len(s)+2), s)
 }
 
 func names(objects []*Compiled) string {

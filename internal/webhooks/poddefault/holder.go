@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -33,7 +34,7 @@ const manyLooks = 8
 func (h *holder) lookup(tokens ...string) (jsontext.Value, bool) {
 	if h.looks++; h.looks <= manyLooks {
 		h.bounds.scans(len(h.raw))
-		return jsonpatch.Lookup(h.raw, tokens...)
+		return rawjson.Lookup(h.raw, tokens...)
 	}
 	raw, path := h.raw, ""
 	for _, token := range tokens {
@@ -61,13 +62,13 @@ func (h *holder) member(name string) jsontext.Value {
 }
 
 // A rawObject is an object whose members are indexed. Of members that share a name the
-// first one counts, as in [jsonpatch.Lookup].
+// first one counts, as in [rawjson.Lookup].
 type rawObject struct{ members map[string]jsontext.Value }
 
 func readObject(raw jsontext.Value, b *bounds) *rawObject {
 	object := &rawObject{map[string]jsontext.Value{}}
 	b.scans(len(raw))
-	r := jsonpatch.NewReader(raw)
+	r := rawjson.NewReader(raw)
 	r.Object(func(name []byte) {
 		if b.did(workOfVisit); b.spent() {
 			r.Stop()

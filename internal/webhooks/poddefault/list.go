@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // A listKind says by which key the elements of one of the pod's lists are told
@@ -71,7 +71,7 @@ func (k *listKind) compare(b *bounds, want, have jsontext.Value) []string {
 // memberText returns the text of a member of an element; none if it has none.
 func memberText(name string) func(jsontext.Value) []byte {
 	return func(element jsontext.Value) (key []byte) {
-		r := jsonpatch.NewReader(element)
+		r := rawjson.NewReader(element)
 		r.Object(func(member []byte) {
 			if string(member) == name {
 				key, _ = r.String()
@@ -92,7 +92,7 @@ func envFromKey(element jsontext.Value) []byte {
 		optional = optional || string(member(source, "optional")) == "true"
 		return memberText("name")(source)
 	}
-	r := jsonpatch.NewReader(element)
+	r := rawjson.NewReader(element)
 	r.Object(func(member []byte) {
 		switch string(member) {
 		case "prefix":
@@ -126,7 +126,7 @@ func envFromKey(element jsontext.Value) []byte {
 // all but its tolerationSeconds.
 func tolerationKey(element jsontext.Value) []byte {
 	var key, operator, value, effect string
-	r := jsonpatch.NewReader(element)
+	r := rawjson.NewReader(element)
 	r.Object(func(member []byte) {
 		var to *string
 		switch string(member) {
@@ -206,7 +206,7 @@ func (l *list) elements() []element {
 		if l.raw != nil {
 			l.present = make([]element, 0, 8)
 		}
-		r := jsonpatch.NewReader(l.raw)
+		r := rawjson.NewReader(l.raw)
 		r.Array(func(int) {
 			if !l.bounds.reads() {
 				r.Stop()

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // A merge brings PodDefaults into one pod. It changes nothing before all of them
@@ -366,7 +366,7 @@ func (m *merge) addContainers(to, beside *list, wanted []item, id string) {
 // brought makes the container that w is one that others may add to.
 func (m *merge) brought(to *list, w item) {
 	t := &container{origin: w.origin, init: to.field == "initContainers"}
-	r := jsonpatch.NewReader(w.value)
+	r := rawjson.NewReader(w.value)
 	t.read(&r, "", &m.pod.bounds)
 	m.pod.bounds.did(len(m.pod.app) + len(m.pod.init))
 	for _, containers := range [][]container{m.pod.app, m.pod.init} {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // metadata is what decides whether a pod is looked at any further.
@@ -28,7 +28,7 @@ type metadata struct {
 // readMetadata reads the pod's metadata, and no spec behind it. It returns false if
 // the bytes are no object, or hold metadata that are none.
 func readMetadata(raw []byte) (meta metadata, ok bool) {
-	r := jsonpatch.NewReader(raw)
+	r := rawjson.NewReader(raw)
 	var generateName []byte
 	seen, valid := false, true
 	ok = r.Object(func(field []byte) {
@@ -72,7 +72,7 @@ func readMetadata(raw []byte) (meta metadata, ok bool) {
 	return meta, ok && valid
 }
 
-func (meta *metadata) readLabels(r *jsonpatch.Reader) (raw jsontext.Value, l Labels) {
+func (meta *metadata) readLabels(r *rawjson.Reader) (raw jsontext.Value, l Labels) {
 	start := r.Offset()
 	r.Object(func(key []byte) {
 		if len(l.list) == maxElements {
@@ -133,7 +133,7 @@ func readPod(raw []byte, meta metadata, within bounds) (p *pod, ok bool) {
 	}
 	b.scans(len(raw))
 	p.spec.path, p.spec.bounds = "/spec", b
-	r := jsonpatch.NewReader(raw[meta.spec:])
+	r := rawjson.NewReader(raw[meta.spec:])
 	valid := true
 	ok = r.Object(func(field []byte) {
 		switch string(field) {
@@ -153,7 +153,7 @@ func readPod(raw []byte, meta metadata, within bounds) (p *pod, ok bool) {
 	return p, ok && valid
 }
 
-func (p *pod) readContainers(r *jsonpatch.Reader, listField string, valid *bool) (jsontext.Value, []container) {
+func (p *pod) readContainers(r *rawjson.Reader, listField string, valid *bool) (jsontext.Value, []container) {
 	containers := make([]container, 0, 2)
 	start := r.Offset()
 	r.Array(func(index int) {
@@ -172,7 +172,7 @@ func (p *pod) readContainers(r *jsonpatch.Reader, listField string, valid *bool)
 }
 
 // read reads a container in one pass. It returns false if it is no object.
-func (c *container) read(r *jsonpatch.Reader, path string, b *bounds) bool {
+func (c *container) read(r *rawjson.Reader, path string, b *bounds) bool {
 	c.path, c.bounds = path, b
 	c.env = list{kind: envKind, parent: path, field: "env", bounds: b}
 	c.envFrom = list{kind: envFromKind, parent: path, field: "envFrom", bounds: b}
@@ -198,7 +198,7 @@ func (c *container) read(r *jsonpatch.Reader, path string, b *bounds) bool {
 // native tells whether an init container goes on running beside the others: a native
 // sidecar (KEP-753).
 func (c *container) native() bool {
-	policy, _ := jsonpatch.Lookup(c.raw, "restartPolicy")
+	policy, _ := rawjson.Lookup(c.raw, "restartPolicy")
 	return c.init && string(policy) == `"Always"`
 }
 
@@ -209,7 +209,7 @@ func empty(value jsontext.Value) bool {
 		return true
 	case '[':
 		filled := false
-		r := jsonpatch.NewReader(value)
+		r := rawjson.NewReader(value)
 		r.Array(func(int) { filled = true })
 		return !filled
 	}

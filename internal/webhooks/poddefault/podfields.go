@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // The lists that are looked at only if a PodDefault adds to them. Keys are Kubernetes'
@@ -57,7 +57,7 @@ func text(element jsontext.Value) []byte {
 	if element.Kind() != '"' {
 		return bytes.TrimSpace(element)
 	}
-	r := jsonpatch.NewReader(element)
+	r := rawjson.NewReader(element)
 	key, _ := r.String()
 	return key
 }

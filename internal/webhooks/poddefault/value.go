@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -71,7 +72,7 @@ func (r *valueRule) policy(c *Compiled) kubeflowv1alpha1.ConflictPolicy {
 // names, but for those that are left out.
 func fieldsOf(values []fieldValue, object jsontext.Value, rule *valueRule, leave []string, tokens ...string) []fieldValue {
 	members := map[string]jsontext.Value{}
-	r := jsonpatch.NewReader(object)
+	r := rawjson.NewReader(object)
 	r.Object(func(name []byte) { members[string(name)] = r.Value() })
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if !slices.Contains(leave, name) {

@@ -2,7 +2,7 @@
 
 package projectlimit
 
-import "github.com/sallyport-io/sallyport/jsonpatch"
+import "github.com/sallyport-io/sallyport/internal/rawjson"
 
 // The annotations that say who has asked for a namespace.
 const (
@@ -49,7 +49,7 @@ func (h *header) title() string {
 // readHeader reads the metadata. It returns false if the bytes are no object, or
 // hold metadata or annotations that are none.
 func readHeader(raw []byte) (h header, ok bool) {
-	r := jsonpatch.NewReader(raw)
+	r := rawjson.NewReader(raw)
 	valid := true
 	text := func(into *string) {
 		value, isString := r.String()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
 // service is what is decided by. Its strings are part of the Service's bytes.
@@ -22,7 +22,7 @@ type service struct {
 // readService reads a Service in one pass. It returns false if the bytes are no
 // object, or its spec or external IPs are not what they should be.
 func readService(raw []byte) (s service, ok bool) {
-	r := jsonpatch.NewReader(raw)
+	r := rawjson.NewReader(raw)
 	valid := true
 	ok = r.Object(func(field []byte) {
 		switch string(field) {
@@ -85,7 +85,7 @@ func (s *service) hasLabels(wanted map[string]string) bool {
 		return true
 	}
 	found := 0
-	r := jsonpatch.NewReader(s.metadata)
+	r := rawjson.NewReader(s.metadata)
 	r.Object(func(field []byte) {
 		if string(field) != "labels" {
 			return
@@ -106,7 +106,7 @@ func (s *service) hasLabels(wanted map[string]string) bool {
 // name is that of the Service for people, as far as it has one yet.
 func (s *service) name() string {
 	var name, generateName []byte
-	r := jsonpatch.NewReader(s.metadata)
+	r := rawjson.NewReader(s.metadata)
 	r.Object(func(field []byte) {
 		switch string(field) {
 		case "name":

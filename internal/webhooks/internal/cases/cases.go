@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/internal/replay"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 	"github.com/sallyport-io/sallyport/test/golden"
@@ -191,7 +192,7 @@ func CheckOrigins(t testing.TB, after []byte, resp *admission.Response) {
 	t.Helper()
 	for _, origin := range resp.Origins {
 		tokens, err := jsonpatch.SplitPointer(origin.Path)
-		_, there := jsonpatch.Lookup(after, tokens...)
+		_, there := rawjson.Lookup(after, tokens...)
 		removed := slices.ContainsFunc(resp.Patch, func(op jsonpatch.Operation) bool { return op.Op == jsonpatch.Remove && op.Path == origin.Path })
 		if err != nil || !there && !removed || origin.Source == "" {
 			t.Errorf("the origin %s (%q) leads nowhere", origin.Path, origin.Source)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
-	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // strayPlaceholders reports placeholders where none are replaced, which their author has
@@ -23,7 +23,7 @@ func strayPlaceholders(raw []byte, spec *kubeflowv1alpha1.PodDefaultSpec, path *
 	replaced := poddefault.Substituted(spec, path)
 	var look func(value jsontext.Value, at *field.Path)
 	look = func(value jsontext.Value, at *field.Path) {
-		r := jsonpatch.NewReader(value)
+		r := rawjson.NewReader(value)
 		switch r.Kind() {
 		case '{':
 			r.Object(func(name []byte) { look(r.Value(), at.Child(string(name))) })
@@ -38,7 +38,7 @@ func strayPlaceholders(raw []byte, spec *kubeflowv1alpha1.PodDefaultSpec, path *
 			}
 		}
 	}
-	r := jsonpatch.NewReader(raw)
+	r := rawjson.NewReader(raw)
 	r.Object(func(name []byte) {
 		if value := r.Value(); string(name) != "desc" {
 			look(value, path.Child(string(name)))

@@ -32,8 +32,8 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
-	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // The webhook as the API server knows it.
@@ -119,8 +119,8 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if jsontext.Value(req.Object.Raw).Kind() != '{' {
 		return admission.BadRequest("the request's object is no %s", req.Kind.Kind), nil
 	}
-	spec, _ := jsonpatch.Lookup(req.Object.Raw, "spec")
-	old, _ := jsonpatch.Lookup(req.OldObject.Raw, "spec")
+	spec, _ := rawjson.Lookup(req.Object.Raw, "spec")
+	old, _ := rawjson.Lookup(req.OldObject.Raw, "spec")
 	if req.Operation == admissionv1.Update && bytes.Equal(spec, old) {
 		return admission.Allowed(), nil
 	}
