@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-io/sallyport/internal/inspect"
 )
 
 const everyWebhook = "testdata/manifests/configurations-of-every-webhook.yaml"
@@ -56,7 +58,7 @@ func TestChainJudgesByTheObjectAndTheNamespace(t *testing.T) {
 			if tc.object != "" {
 				args = append(args, "-f", "-")
 			}
-			var printed chainResult
+			var printed inspect.Chain
 			if err := json.Unmarshal([]byte(sallyportWith(t, tc.object, args...).wantOK(t)), &printed); err != nil {
 				t.Fatal(err)
 			}
@@ -134,16 +136,4 @@ current-context: c
 	sallyport(t, "doctor", "--kubeconfig", kubeconfig).wantError(t, "asking the API server for its version")
 	sallyport(t, "lint", "--cluster", "--kubeconfig", kubeconfig).wantError(t, "listing mutatingwebhookconfigurations")
 	sallyport(t, "chain", "pods", "--kubeconfig", kubeconfig).wantError(t, "listing mutatingwebhookconfigurations")
-}
-
-func TestMetricsOfAReplicaAreRead(t *testing.T) {
-	got, err := readMetrics([]byte("# TYPE sallyport_poddefaults gauge\nsallyport_poddefaults 3\n# TYPE sallyport_x_total counter\nsallyport_x_total{a=\"1\"} 1\nsallyport_x_total{a=\"2\"} 4\ngo_info 1\n"))
-	if err != nil || got["sallyport_poddefaults"] != 3 || got["sallyport_x_total"] != 5 || len(got) != 2 {
-		t.Errorf("got %v, %v", got, err)
-	}
-	for _, text := range []string{"", "<html>", "go_info 1\n"} {
-		if _, err := readMetrics([]byte(text)); err == nil {
-			t.Errorf("%q are metrics", text)
-		}
-	}
 }

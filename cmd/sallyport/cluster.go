@@ -6,29 +6,70 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
-// clusterFlags say which cluster is meant and which namespace, as kubectl's do.
+// clusterFlags choose a cluster, and a namespace of it, as kubectl's flags do. $KUBECONFIG
+// counts too.
 type clusterFlags struct {
-	clusterOptions
-	namespace string
+	kubeconfig, context, namespace string
 }
 
 func (f *clusterFlags) addFlags(cmd *cobra.Command) {
-	f.clusterOptions.addFlags(cmd)
+	flags := cmd.Flags()
+	addFlagGroup(cmd, "Cluster", func() {
+		flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; empty for $KUBECONFIG, ~/.kube/config, or the service account of the pod")
+		flags.StringVar(&f.context, "context", "", "`name` of the context in the kubeconfig; empty for its current one")
+		cli.CompleteFiles(cmd, "kubeconfig")
+	})
+	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		config, err := f.loader().RawConfig()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// addNamespacedFlags adds --namespace too.
+func (f *clusterFlags) addNamespacedFlags(cmd *cobra.Command) {
+	f.addFlags(cmd)
 	addFlagGroup(cmd, "Cluster", func() {
 		cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "`namespace` that is looked at; empty for that of the context")
 	})
 	_ = cmd.RegisterFlagCompletionFunc("namespace", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return f.complete(cmd, "/api/v1/namespaces"), cobra.ShellCompDirectiveNoFileComp
 	})
+}
+
+func (f *clusterFlags) loader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context})
+}
+
+// clientConfig finds the cluster as kubectl does. Reading a whole cluster takes more
+// calls than the client allows itself by default.
+func (f *clusterFlags) clientConfig() (*rest.Config, error) {
+	config, err := f.loader().ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("how to reach the API server: %w; name a kubeconfig with --kubeconfig", err)
+	}
+	config.UserAgent = "sallyport/" + buildVersion()
+	config.QPS, config.Burst = 50, 100
+	return config, nil
 }
 
 // complete lists names for a shell; none if that takes long.
@@ -90,8 +131,8 @@ func (f *clusterFlags) completeWorkloads(cmd *cobra.Command, args []string, type
 	return offered, directive
 }
 
-// errWhat is for commands that want either files or the name of an object.
-func errWhat(files, args []string) error {
+// filesOrName wants either files or the name of an object.
+func filesOrName(files, args []string) error {
 	switch {
 	case len(files) > 0 && len(args) > 0:
 		return errors.New("name an object or give files with -f, not both")

@@ -17,8 +17,6 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-var explainOutputs = []string{"text", "json"}
-
 // defaultsOptions are what commands have in common that try the PodDefaults of a
 // cluster.
 type defaultsOptions struct {
@@ -37,7 +35,7 @@ func (o *defaultsOptions) addFlags(cmd *cobra.Command, what string) {
 		cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
 		addValidateFlag(cmd, &o.validation)
 	})
-	o.clusterFlags.addFlags(cmd)
+	o.addNamespacedFlags(cmd)
 	addFlagGroup(cmd, "As the server is set up", func() {
 		addConfigFlag(cmd, &o.config)
 	})
@@ -50,7 +48,7 @@ func (o *defaultsOptions) prepare(cmd *cobra.Command, args []string) error {
 		err = errors.Join(err, config.Select("poddefault"))
 	}
 	o.server = config
-	return errors.Join(errWhat(o.files, args), cli.Choice("validate", o.validation, fieldcheck.Modes), err)
+	return errors.Join(filesOrName(o.files, args), cli.Choice("validate", o.validation, fieldcheck.Modes), err)
 }
 
 // trial tries the PodDefaults of the cluster.
@@ -85,7 +83,7 @@ func (o *defaultsOptions) objects(cmd *cobra.Command, c *cluster.Cluster, args [
 }
 
 func newExplainCommand() *cobra.Command {
-	o, output := defaultsOptions{}, explainOutputs[0]
+	o, output := defaultsOptions{}, ""
 	cmd := &cobra.Command{
 		Use:   "explain TYPE/NAME | -f FILE",
 		Short: "Say which PodDefaults of a cluster are for a pod, which nodes its datasets want, and why",
@@ -104,15 +102,12 @@ func newExplainCommand() *cobra.Command {
 		Args:              cobra.MaximumNArgs(2),
 		ValidArgsFunction: o.completeWorkloads,
 		PreRunE: func(cmd *cobra.Command, args []string) error {
-			return errors.Join(o.prepare(cmd, args), cli.Choice("output", output, explainOutputs))
+			return errors.Join(o.prepare(cmd, args), cli.Choice("output", output, textOrJSON))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.explain(cmd, args, output) },
 	}
 	o.addFlags(cmd, "pods, or what makes pods")
-	addFlagGroup(cmd, "Output", func() {
-		cmd.Flags().StringVarP(&output, "output", "o", output, "`format` of the output: "+cli.OneOf(explainOutputs))
-		cli.CompleteChoices(cmd, "output", explainOutputs)
-	})
+	addOutputFlag(cmd, &output, textOrJSON)
 	return cmd
 }
 

@@ -4,30 +4,23 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"path/filepath"
 	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/inspect"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
-var (
-	lintOutputs    = []string{"text", "json"}
-	lintSeverities = []string{string(lint.Error), string(lint.Warning), string(lint.Info)}
-)
+var lintSeverities = []string{string(lint.Error), string(lint.Warning), string(lint.Info)}
 
 type lintOptions struct {
-	clusterOptions
+	clusterFlags
 	files    []string
 	static   []string
 	cluster  bool
@@ -55,11 +48,7 @@ func newLintCommand() *cobra.Command {
 			"  sallyport lint -f webhook.yaml --ignore 'timeout=the server is far away'\n" +
 			"  sallyport lint --explain wedge-self",
 		Args: noArguments("name files by -f"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
-			defer stop()
-			return o.run(ctx, cmd)
-		},
+		RunE: interruptible(o.run),
 	}
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "What is looked at", func() {
@@ -81,10 +70,7 @@ func newLintCommand() *cobra.Command {
 		flags.StringVar(&o.explain, "explain", "", "print what a `rule` checks, why, and what to do")
 		cli.CompleteChoices(cmd, "explain", ruleIDs(true))
 	})
-	addFlagGroup(cmd, "Output", func() {
-		flags.StringVarP(&o.output, "output", "o", lintOutputs[0], "`format` of the output: "+cli.OneOf(lintOutputs))
-		cli.CompleteChoices(cmd, "output", lintOutputs)
-	})
+	addOutputFlag(cmd, &o.output, textOrJSON)
 	return cmd
 }
 
@@ -108,7 +94,7 @@ func withSuffix(list []string, suffix string) []string {
 }
 
 func (o *lintOptions) validate() ([]lint.Ignore, error) {
-	errs := []error{cli.Choice("severity", o.severity, lintSeverities), cli.Choice("output", o.output, lintOutputs)}
+	errs := []error{cli.Choice("severity", o.severity, lintSeverities), cli.Choice("output", o.output, textOrJSON)}
 	if len(o.files) == 0 && len(o.static) == 0 && !o.cluster {
 		errs = append(errs, errors.New("name what to look at: -f FILE, --static-manifests-dir DIRECTORY or --cluster"))
 	}
@@ -135,7 +121,7 @@ func unknownRule(flag, id string) error {
 	return fmt.Errorf("--%s: there is no rule %q; 'sallyport lint --help' and docs/lint.md tell which there are", flag, id)
 }
 
-func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command) error {
+func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) error {
 	if o.explain != "" {
 		rule, ok := lint.FindRule(o.explain)
 		if !ok {
@@ -149,108 +135,35 @@ func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	options := lint.Options{Rules: o.rules, Ignore: ignores, Paths: builtinPaths()}
-	result := lintResult{threshold: lint.Severity(o.severity)}
+	result := inspect.Result{Threshold: lint.Severity(o.severity)}
 	if len(o.files)+len(o.static) > 0 {
-		result.add(lintFiles(o.files, o.static, cmd.InOrStdin(), options))
+		result.Add(inspect.LintFiles(o.files, o.static, cmd.InOrStdin(), options))
 	}
 	if o.cluster {
-		report, err := o.lintCluster(ctx, options)
+		c, err := o.open()
 		if err != nil {
 			return err
 		}
-		result.add(report, nil)
+		report, err := inspect.LintCluster(ctx, c, options)
+		if err != nil {
+			return err
+		}
+		result.Add(report, nil)
 	}
 	if o.output == "json" {
-		err = result.printJSON(cmd.OutOrStdout())
+		err = result.PrintJSON(cmd.OutOrStdout())
 	} else {
-		err = result.printText(cmd.OutOrStdout())
+		err = result.PrintText(cmd.OutOrStdout())
 	}
 	switch {
 	case err != nil:
 		return err
-	case result.err != nil:
-		return result.err
-	case len(result.report.Findings) > 0:
+	case result.Err != nil:
+		return result.Err
+	case result.Found():
 		return exitStatus(exitFound)
 	}
 	return nil
-}
-
-// lintFiles looks at files. The error has each thing that could not be read; the report
-// is about the rest.
-func lintFiles(paths, static []string, stdin io.Reader, options lint.Options) (*lint.Report, error) {
-	var objects []lint.Object
-	var errs []error
-	var others []lint.Skipped
-	for i, path := range append(slices.Clone(paths), static...) {
-		read, err := manifest.ReadPath(path, stdin)
-		for _, err := range splitErrors(err) {
-			var mistake *manifest.Error
-			if errors.As(err, &mistake) && mistake.NotObject {
-				others = append(others, lint.Skipped{Rule: "*", Reason: "documents that are no Kubernetes objects", Objects: []string{fmt.Sprintf("%s:%d", mistake.File, mistake.Line)}})
-				continue
-			}
-			errs = append(errs, err)
-		}
-		for _, object := range read {
-			converted := forLint(object)
-			converted.Static = i >= len(paths)
-			objects = append(objects, converted)
-		}
-	}
-	ofKubernetes, err := resourcesOfFiles(nil)
-	if err != nil {
-		return nil, err
-	}
-	options.Resources = ofKubernetes.forLint()
-	inventory, err := lint.ReadFiles(objects)
-	report := lint.Run(inventory, options)
-	report.Skipped = append(report.Skipped, mergeSkipped(others)...)
-	if len(objects) == 0 && len(errs) == 0 && err == nil {
-		errs = append(errs, errors.New("there is no Kubernetes object to look at"))
-	}
-	return report, errors.Join(append(errs, err)...)
-}
-
-// mergeSkipped puts those with one reason together.
-func mergeSkipped(list []lint.Skipped) []lint.Skipped {
-	var out []lint.Skipped
-	for _, s := range list {
-		i := slices.IndexFunc(out, func(have lint.Skipped) bool { return have.Rule == s.Rule && have.Reason == s.Reason })
-		if i < 0 {
-			out = append(out, s)
-		} else {
-			out[i].Objects = append(out[i].Objects, s.Objects...)
-		}
-	}
-	return out
-}
-
-// splitErrors are the errors that were joined.
-func splitErrors(err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var out []error
-	for _, e := range joined.Unwrap() {
-		out = append(out, splitErrors(e)...)
-	}
-	return out
-}
-
-// forLint is the object as rules look at it.
-func forLint(o *manifest.Object) lint.Object {
-	return lint.Object{
-		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Labels: o.Labels, Annotations: o.Annotations, Raw: o.Raw,
-		At: func(pointer string) (string, int) {
-			file, line := o.Position(jsontext.Pointer(pointer))
-			return filepath.ToSlash(file), line
-		},
-	}
 }
 
 // builtinPaths are the paths by which the ready-made webhooks are called.
@@ -260,53 +173,4 @@ func builtinPaths() map[string][]string {
 		out[w.Name] = append(out[w.Name], w.Path)
 	}
 	return out
-}
-
-// lintResult is what was found in files and in a cluster.
-type lintResult struct {
-	report    lint.Report
-	below     int // findings below the threshold
-	threshold lint.Severity
-	err       error
-}
-
-func (r *lintResult) add(report *lint.Report, err error) {
-	r.err = errors.Join(r.err, err)
-	for _, f := range report.Findings {
-		if f.Severity.AtLeast(r.threshold) {
-			r.report.Findings = append(r.report.Findings, f)
-		} else {
-			r.below++
-		}
-	}
-	for _, f := range report.Ignored {
-		if f.Severity.AtLeast(r.threshold) {
-			r.report.Ignored = append(r.report.Ignored, f)
-		}
-	}
-	r.report.Skipped = append(r.report.Skipped, report.Skipped...)
-	if r.report.Checked == nil {
-		r.report.Checked = map[string]int{}
-	}
-	for kind, n := range report.Checked {
-		r.report.Checked[kind] += n
-	}
-}
-
-func (r *lintResult) printJSON(out io.Writer) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	printed := struct {
-		lint.Report
-		BelowThreshold int      `json:"belowThreshold"`
-		Errors         []string `json:"errors,omitempty"`
-	}{Report: r.report, BelowThreshold: r.below}
-	if printed.Findings == nil {
-		printed.Findings = []lint.Finding{}
-	}
-	for _, err := range splitErrors(r.err) {
-		printed.Errors = append(printed.Errors, err.Error())
-	}
-	return encoder.Encode(printed)
 }

@@ -12,10 +12,8 @@ import (
 	"testing"
 
 	"github.com/sallyport-io/sallyport/certificate"
-	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/lint"
 	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 const (
@@ -287,34 +285,4 @@ func TestTheAnnotationOfRegistrationIsTheLinters(t *testing.T) {
 	if registration.LintAnnotation != lint.IgnoreAnnotation {
 		t.Errorf("%s and %s", registration.LintAnnotation, lint.IgnoreAnnotation)
 	}
-}
-
-// FuzzLint reads any text as objects, and looks at them.
-func FuzzLint(f *testing.F) {
-	f.Add([]byte(badHook))
-	f.Add([]byte(goodHook + "---\n" + badHook + "...\n# x\n---\n{\"a\":1}{"))
-	f.Add([]byte("apiVersion: v1\nkind: List\nitems: [null, 1, {apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {a: b}}}]\n"))
-	for _, rule := range []string{"match-conditions", "loop", "ca-bundle", "static", "crd-client-config", "workload-network-policy", "workload-rbac-config"} {
-		f.Add(golden.Open(f, filepath.Join("../../lint/testdata/rules", rule+".txtar")).File("fail.yaml"))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		parsed, documents, err := manifest.Parse("fuzz.yaml", data)
-		if err == nil && len(parsed) > 0 && documents == 0 {
-			t.Error("objects of no document")
-		}
-		var objects []lint.Object
-		for _, object := range parsed {
-			objects = append(objects, forLint(object))
-		}
-		in, err := lint.ReadFiles(objects)
-		report := lint.Run(in, lint.Options{Paths: builtinPaths()})
-		read := 0
-		for _, n := range report.Checked {
-			read += n
-		}
-		// Whatever is neither looked at nor refused is told.
-		if err == nil && read < len(objects) && len(report.Skipped) == 0 {
-			t.Errorf("%d objects, %d looked at, and nothing said", len(objects), read)
-		}
-	})
 }

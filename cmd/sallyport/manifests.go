@@ -5,52 +5,37 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/install/deployment"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/server"
-	"github.com/sallyport-io/sallyport/registration"
 )
 
-// The parts of what is installed.
+// Who injects PodDefaults, for manifests.
 const (
-	partNamespace      = "namespace"
-	partCRD            = "crd"
-	partRBAC           = "rbac"
-	partFlowControl    = "flowcontrol"
-	partWorkload       = "workload"
-	partConfigurations = "configurations"
+	modeWebhook = "webhook"
+	modePolicy  = "policy"
 )
 
-var (
-	manifestParts = []string{partNamespace, partCRD, partRBAC, partFlowControl, partWorkload, partConfigurations}
-	// usualParts are those that need to know nothing of who runs the server.
-	usualParts = []string{partCRD, partRBAC, partFlowControl, partConfigurations}
-)
+var manifestModes = []string{modeWebhook, modePolicy}
+
+// policyFlags are those that --mode policy looks at. Others are about a server.
+var policyFlags = []string{"mode", "filename", "config"}
 
 type manifestsOptions struct {
-	parts          []string
-	serviceAccount string
-	caFile         string
-	static         bool
-	server         *server.Config
-	callers        callerManifests
-	workload       workloadManifests
-	config         string
-	mode           string
-	files          []string
+	deployment.Manifests
+	mode  string
+	files []string
 }
 
 func newManifestsCommand() *cobra.Command {
-	o := manifestsOptions{server: server.Default()}
+	o := manifestsOptions{Manifests: deployment.Manifests{Server: server.Default()}}
 	cmd := &cobra.Command{
 		Use:   "manifests --service NAMESPACE/NAME | --url URL | --mode policy -f FILE",
 		Short: "Print what to install in a cluster: CRDs, RBAC, flow control, the server, webhook configurations",
@@ -73,157 +58,111 @@ func newManifestsCommand() *cobra.Command {
 			"  kubectl get poddefaults -A -o yaml | sallyport manifests --mode policy -f - | kubectl apply -f -",
 		Args: noArguments("choose by --part what is printed"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := server.Load(o.config, cmd.Flags(), server.OfDeployment...)
+			config, err := server.Load(o.ConfigFile, cmd.Flags(), server.OfDeployment...)
 			if config == nil {
 				return err
 			}
-			o.server = config
-			if handled, errPolicy := o.runPolicyMode(cmd); handled {
-				return errors.Join(err, errPolicy)
+			o.Server, o.Given = config, cmd.Flags()
+			switch o.mode {
+			case modeWebhook:
+				return o.run(cmd, err)
+			case modePolicy:
+				return o.policies(cmd, err)
 			}
-			if err := errors.Join(err, o.validate()); err != nil {
-				return err
-			}
-			return o.run(cmd.OutOrStdout(), cmd.Flags())
+			return errors.Join(err, cli.Choice("mode", o.mode, manifestModes))
 		},
 	}
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "What is printed", func() {
-		flags.StringSliceVar(&o.parts, "part", usualParts, "`parts` to print, of "+strings.Join(manifestParts, ", ")+"; may be repeated")
-		cli.CompleteChoices(cmd, "part", manifestParts)
+		flags.StringSliceVar(&o.Parts, "part", deployment.DefaultParts, "`parts` to print, of "+strings.Join(deployment.AllParts, ", ")+"; may be repeated")
+		cli.CompleteChoices(cmd, "part", deployment.AllParts)
 		o.addModeFlags(cmd)
 	})
 	addFlagGroup(cmd, "Server", func() {
-		addConfigFlag(cmd, &o.config)
-		addServerFlags(cmd, o.server, "service", "url")
-		flags.StringVar(&o.serviceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of --service")
-		addServerFlags(cmd, o.server, "registration", "owner", "certificate-source", "authority-secret", "leader-elect", "webhooks", "controllers")
+		addConfigFlag(cmd, &o.ConfigFile)
+		addServerFlags(cmd, o.Server, "service", "url")
+		flags.StringVar(&o.ServiceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of --service")
+		addServerFlags(cmd, o.Server, "registration", "owner", "certificate-source", "authority-secret", "leader-elect", "webhooks", "controllers")
 	})
-	addFlagGroup(cmd, "Workload", func() { o.workload.addFlags(cmd) })
+	addFlagGroup(cmd, "Workload", func() { addWorkloadFlags(flags, &o.Workload) })
 	addFlagGroup(cmd, "Callers", func() {
-		addServerFlags(cmd, o.server, "authentication", "metrics-authentication")
-		o.callers.addFlags(cmd)
+		addServerFlags(cmd, o.Server, "authentication", "metrics-authentication")
+		addCallerFlags(flags, &o.Callers)
 	})
 	addFlagGroup(cmd, "Webhook configurations", func() {
-		addServerFlags(cmd, o.server, "configuration-name", "namespace-selector", "failure-policy")
-		flags.StringVar(&o.caFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
+		addServerFlags(cmd, o.Server, "configuration-name", "namespace-selector", "failure-policy")
+		flags.StringVar(&o.CAFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
 		cli.CompleteFiles(cmd, "ca-file")
-		flags.BoolVar(&o.static, "static", false,
+		flags.BoolVar(&o.Static, "static", false,
 			"print static admission manifests, which kube-apiserver reads from files; needs --url and --part configurations")
 	})
 	return cmd
 }
 
-// validate reports every problem of what the configuration does not say. The CRDs depend on
-// no flag of the server.
-func (o *manifestsOptions) validate() error {
-	var errs []error
-	if len(o.parts) == 0 {
-		errs = append(errs, fmt.Errorf("--part is empty: choose %s", cli.OneOf(manifestParts)))
-	}
-	for _, part := range o.parts {
-		errs = append(errs, cli.Choice("part", part, manifestParts))
-	}
-	inCluster := o.server.Registration.Service != ""
-	if !inCluster && o.server.Registration.URL == "" && slices.ContainsFunc(o.parts, func(part string) bool { return part != partCRD }) {
-		errs = append(errs, errors.New("--service or --url is needed: the API server must know where the webhooks are"))
-	}
-	if o.static && !slices.Equal(o.parts, []string{partConfigurations}) {
-		errs = append(errs, errors.New("--static prints webhook configurations only: add --part configurations"))
-	}
-	if o.static && inCluster {
-		errs = append(errs, errors.New("--static needs --url: kube-apiserver takes no Service in static manifests"))
-	}
-	if slices.Contains(o.parts, partWorkload) {
-		errs = append(errs, o.workload.validate(o))
-	}
-	if slices.Contains(o.parts, partNamespace) && !inCluster {
-		errs = append(errs, errors.New("--part namespace needs --service, which says which one it is"))
-	}
-	errs = append(errs, o.callers.validate())
-	if o.static && o.server.Settings.PodDefault.Guard == server.GuardBackstop {
-		errs = append(errs, errors.New("the guard Backstop of poddefault is not for --static: static manifests hold no policy with a parameter"))
-	}
-	for _, problem := range validation.IsDNS1123Subdomain(o.serviceAccount) {
-		errs = append(errs, fmt.Errorf("--service-account %q: %s", o.serviceAccount, problem))
-	}
-	return errors.Join(errs...)
+func (o *manifestsOptions) addModeFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.mode, "mode", modeWebhook, "who injects PodDefaults: a server (webhook), or the API server by what is printed (policy)")
+	flags.StringArrayVarP(&o.files, "filename", "f", nil,
+		"`file` or folder with the PodDefaults for --mode policy, YAML or JSON; - for stdin; may be repeated")
+	cli.CompleteChoices(cmd, "mode", manifestModes)
+	cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
 }
 
-func (o *manifestsOptions) run(out io.Writer, given *pflag.FlagSet) error {
-	config := o.registration()
-	var objects []runtime.Object
-	if slices.Contains(o.parts, partNamespace) {
-		objects = append(objects, namespaceManifest(config.Endpoint.Service.Namespace))
-	}
-	if slices.Contains(o.parts, partCRD) && o.server.Has("poddefault") { // whose CRDs they are
-		crds, err := crd.All()
-		if err != nil {
-			return err
-		}
-		for _, definition := range crds {
-			objects = append(objects, definition)
-		}
-	}
-	if slices.Contains(o.parts, partRBAC) {
-		objects = append(objects, serverRights(o.server, o.serviceAccount).Objects()...)
-		rights, err := o.callers.rights(config, o.serviceAccount, o.server)
-		if err != nil {
-			return err
-		}
-		objects = append(objects, rights...)
-	}
-	if slices.Contains(o.parts, partFlowControl) {
-		objects = append(objects, flowControl(config, o.serviceAccount)...)
-	}
-	if o.callers.networkPolicy && (slices.Contains(o.parts, partWorkload) || given.Changed("network-policy") || len(o.callers.cidrs) > 0) {
-		policies, err := o.callers.policy(config, o.workload.podLabels(o))
-		if err != nil {
-			return err
-		}
-		objects = append(objects, policies...)
-	}
-	if slices.Contains(o.parts, partWorkload) {
-		workload, err := o.workload.objects(o, given)
-		if err != nil {
-			return err
-		}
-		objects = append(objects, workload...)
-	}
-	if slices.Contains(o.parts, partConfigurations) {
-		configurations, err := o.configurations()
-		if err != nil {
-			return err
-		}
-		objects = append(objects, configurations...)
-	}
-	return cli.PrintYAML(out, objects)
+func addWorkloadFlags(flags *pflag.FlagSet, w *deployment.Workload) {
+	flags.StringVar(&w.Image, "image", "", "with --part workload: the `image` of the server")
+	flags.Int32Var(&w.Replicas, "replicas", 2, "with --part workload: `number` of servers")
+	flags.Int32Var(&w.SecurePort, "secure-port", 8443,
+		"with --part workload: `port` of the container; control planes outside of the cluster's network reach few others without a firewall rule")
+	flags.StringVar(&w.PriorityClass, "priority-class", "system-cluster-critical",
+		"with --part workload: `name` of the pods' priority class; empty where a quota does not allow it, and by default where the failure policy is Ignore and so nothing waits for a server")
+	flags.StringVar(&w.TLSSecret, "tls-secret", "",
+		"with --part workload and --certificate-source files: `name` of the Secret with tls.crt, tls.key and ca.crt")
 }
 
-func (o *manifestsOptions) configurations() ([]runtime.Object, error) {
-	caBundle, err := cli.ReadCABundle("ca-file", o.caFile)
+func addCallerFlags(flags *pflag.FlagSet, c *deployment.Callers) {
+	flags.BoolVar(&c.NetworkPolicy, "network-policy", true,
+		"print a NetworkPolicy with --part workload, and with any other part if this flag is given")
+	flags.StringSliceVar(&c.CIDRs, "api-server-cidrs", nil,
+		"in the NetworkPolicy: `addresses` from which the API servers call, for example 10.0.0.1/32; may be repeated; empty admits any address to the webhooks")
+	flags.StringVar(&c.MetricsFrom, "metrics-from", "kubernetes.io/metadata.name=monitoring",
+		"in the NetworkPolicy: label `selector` of the namespaces whose pods may read metrics; empty for none")
+	flags.StringVar(&c.PodSelector, "pod-selector", "",
+		"in the NetworkPolicy: label `selector` of the server's pods; empty for those of --part workload")
+}
+
+// run prints the objects of a server, unless there are problems with its configuration.
+func (o *manifestsOptions) run(cmd *cobra.Command, problems error) error {
+	if len(o.files) > 0 {
+		problems = errors.Join(problems, errors.New("-f is for --mode policy: a server reads PodDefaults from the cluster"))
+	}
+	if err := errors.Join(problems, o.Validate()); err != nil {
+		return err
+	}
+	objects, err := o.Objects()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defined, settings := *o.server, o.server.AppRegistration()
-	if defined.Settings.PodDefault.Guard == "" { // whether the API server has such policies is not known here
-		defined.Settings.PodDefault.Guard = server.GuardFail
-	}
-	webhooks, err := defined.Define(server.NoSources())
-	if err != nil {
-		return nil, err
-	}
-	if webhooks, err = settings.Apply(webhooks); err != nil {
-		return nil, err
-	}
-	if o.static {
-		return registration.StaticManifests(settings.Config(), webhooks, caBundle)
-	}
-	return registration.Manifests(settings.Config(), webhooks, caBundle)
+	return cli.PrintYAML(cmd.OutOrStdout(), objects)
 }
 
-// registration is what the configuration says about the configuration objects.
-func (o *manifestsOptions) registration() registration.Config {
-	settings := o.server.AppRegistration()
-	return settings.Config()
+// policies prints PodDefaults as policies, unless there are problems with the configuration.
+func (o *manifestsOptions) policies(cmd *cobra.Command, problems error) error {
+	errs := []error{problems}
+	if len(o.files) == 0 {
+		errs = append(errs, errors.New("--mode policy needs -f: name a file with the PodDefaults, or - for stdin"))
+	}
+	errs = append(errs, manifest.StdinOnce(o.files))
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if cmd.LocalNonPersistentFlags().Lookup(flag.Name) != nil && !slices.Contains(policyFlags, flag.Name) {
+			errs = append(errs, fmt.Errorf("--%s is not for --mode policy, which has no server", flag.Name))
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	exported, err := deployment.Policies(o.files, cmd.InOrStdin(), o.Server.Settings.PodDefault.Settings)
+	if err != nil {
+		return err
+	}
+	return deployment.PrintPolicies(cmd.OutOrStdout(), exported)
 }

@@ -133,7 +133,6 @@ func (o *reviewOptions) run(cmd *cobra.Command) error {
 			}
 			return o.choose(webhooks)
 		},
-		Resources:     resourcesForReview,
 		CountProjects: o.server.Has("projectlimit"), ReadDatasets: o.server.Has("dataset"), Dataset: o.server.Settings.Dataset,
 	}
 	denied, err := run.Do(cmd.Context())

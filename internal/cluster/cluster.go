@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -30,12 +31,11 @@ const pageSize = 500
 
 // A Cluster is read from, and never written to.
 type Cluster struct {
-	// Config is how to reach it.
+	// Config is how to reach it, and Client does.
 	Config *rest.Config
+	Client kubernetes.Interface
 	// Namespace is that of objects that name none.
 	Namespace string
-
-	client rest.Interface
 }
 
 // New reads by a configuration, whose warnings are not shown.
@@ -46,7 +46,7 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{Config: config, Namespace: namespace, client: clients.Discovery().RESTClient()}, nil
+	return &Cluster{Config: config, Namespace: namespace, Client: clients}, nil
 }
 
 // answer is what was answered. The error has the API server's words.
@@ -59,7 +59,7 @@ func answer(result rest.Result) ([]byte, error) {
 
 // Get reads one object.
 func (c *Cluster) Get(ctx context.Context, path string) (*manifest.Object, error) {
-	raw, err := answer(c.client.Get().AbsPath(path).Do(ctx))
+	raw, err := answer(c.Client.Discovery().RESTClient().Get().AbsPath(path).Do(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (c *Cluster) GetNamed(ctx context.Context, collection, kind, name string) (
 func (c *Cluster) List(ctx context.Context, path string) ([]*manifest.Object, error) {
 	var all []*manifest.Object
 	for next := ""; ; {
-		raw, err := answer(c.client.Get().AbsPath(path).Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Do(ctx))
+		raw, err := answer(c.Client.Discovery().RESTClient().Get().AbsPath(path).Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Do(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -208,6 +208,19 @@ func (c *Cluster) Owner(ctx context.Context, o *manifest.Object) (*manifest.Obje
 		return owner, err
 	}
 	return nil, nil
+}
+
+// Minor is the N of Kubernetes 1.N; 0 if the API server calls its version something else.
+func (c *Cluster) Minor() (int, error) {
+	info, err := c.Client.Discovery().ServerVersion()
+	if err != nil {
+		return 0, fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	version, err := utilversion.ParseGeneric(info.GitVersion)
+	if err != nil || version.Major() != 1 {
+		return 0, nil //nolint:nilerr // of a vendor's own numbers nothing follows
+	}
+	return int(version.Minor()), nil //nolint:gosec // it is small
 }
 
 // NamespaceLabels reads the labels of a namespace.

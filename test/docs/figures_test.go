@@ -77,7 +77,7 @@ func TestTheOldestReleaseOfKubernetesIsTheSameEverywhere(t *testing.T) {
 	if want := ">=" + supported[1] + ".0-0"; chart.KubeVersion != want {
 		t.Errorf("the chart is for Kubernetes %s, docs/install.md says %s", chart.KubeVersion, want)
 	}
-	doctor := read(t, filepath.Join(root, "cmd/sallyport/doctorcluster.go"))
+	doctor := read(t, filepath.Join(root, "internal/doctor/apiserver.go"))
 	if !strings.Contains(doctor, `oldestSupported = "`+supported[1]+`.0"`) {
 		t.Errorf("doctor finds another release than %s too old", supported[1])
 	}

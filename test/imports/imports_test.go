@@ -45,6 +45,10 @@ var allowed = map[string][]string{
 	// Next to it, with controller-runtime.
 	"internal/controllers": {"serving", "internal/hosting"},
 	"internal/install":     {"admission", "conversion", "registration", "internal/hosting", "internal/cli"},
+	// Reading of clusters and files, for people.
+	"internal/resources":   {"api/", "lint", "internal/manifest"},
+	"internal/inspect":     {"lint", "internal/cluster", "internal/resources", "internal/manifest", "internal/workload", "internal/cli"},
+	"internal/authority":   {"certificate", "internal/cluster", "internal/manifest"},
 	"internal/manifest":    {},
 	"internal/privatepath": {},
 	"internal/logging":     {"internal/cli"},

@@ -11,11 +11,11 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay"
+	"github.com/sallyport-io/sallyport/internal/resources"
 )
 
 // A Question is a request about an object, as the API server would send it to webhooks.
@@ -34,22 +34,14 @@ type Outcome struct {
 	OriginsBefore []admission.Origin
 }
 
-// A Resource is what a cluster knows of a kind.
-type Resource struct {
-	schema.GroupVersionResource
-	Namespaced bool
-	// Equivalents are the same in other versions and groups.
-	Equivalents []schema.GroupVersionResource
-}
-
 // An Asker knows what requests about objects have in common.
 type Asker struct {
 	Operation admissionv1.Operation
 	Namespace string // of objects that name none
 	User      authenticationv1.UserInfo
-	// Resource finds that of a kind; nil if it is not known. Without it, or where it is nil,
+	// Resources are those that are known. Without them, and of kinds that they lack,
 	// resources are guessed by their kinds.
-	Resource func(schema.GroupVersionKind) *Resource
+	Resources *resources.Set
 }
 
 // Ask is the question about an object. The old one is nil if there is none.
@@ -63,11 +55,11 @@ func (a Asker) Ask(o, old *manifest.Object) Question {
 		UserInfo:  a.User,
 	}
 	q := Question{Object: o, Review: replay.Review{Request: req}}
-	if a.Resource != nil {
-		if known := a.Resource(o.GVK()); known != nil {
+	if a.Resources != nil {
+		if known := a.Resources.OfKind(o.GVK()); known != nil {
 			req.Resource, q.Equivalents = metav1.GroupVersionResource(known.GroupVersionResource), known.Equivalents
 			switch {
-			case known.Group == "" && known.GroupVersionResource.Resource == "namespaces":
+			case known.Group == "" && known.Resource == "namespaces":
 				req.Namespace = o.Name // as the API server has it
 			case !known.Namespaced:
 				req.Namespace = ""

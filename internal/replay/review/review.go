@@ -15,11 +15,11 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/resources"
 	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
@@ -44,8 +44,6 @@ type Run struct {
 
 	// Webhooks defines those that are asked, over what was read from files.
 	Webhooks func(Sources) ([]admission.Webhook, error)
-	// Resources finds those of kinds, by the definitions among the objects.
-	Resources func(objects []*manifest.Object) (func(schema.GroupVersionKind) *Resource, error)
 	// CountProjects and ReadDatasets are set if a webhook reads those.
 	CountProjects, ReadDatasets bool
 	// Dataset are the settings of the webhook for datasets.
@@ -97,7 +95,7 @@ func (r *reviewing) read(ctx context.Context) ([]*manifest.Object, error) {
 	was, errOld := manifest.Read(r.Old, r.Stdin)
 	known, errDefinitions := fieldcheck.ReadDefinitions(slices.Concat(with, objects))
 	r.checker = fieldcheck.New(r.Validation, r.Notes, known)
-	resource, errKinds := r.Resources(slices.Concat(with, objects))
+	set, errKinds := resources.OfFiles(slices.Concat(with, objects))
 	if errDefinitions != nil {
 		errKinds = nil // it says the same
 	}
@@ -108,7 +106,7 @@ func (r *reviewing) read(ctx context.Context) ([]*manifest.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.asker = Asker{Operation: r.Operation, Namespace: r.Namespace, User: r.User, Resource: resource}
+	r.asker = Asker{Operation: r.Operation, Namespace: r.Namespace, User: r.User, Resources: set}
 	r.with, r.was = with, slices.Concat(was, with)
 	var errProjects, errDatasets error
 	rest := slices.DeleteFunc(slices.Clone(with), func(o *manifest.Object) bool { return fieldcheck.IsDefinition(o) || r.wasOf(objects, o) })

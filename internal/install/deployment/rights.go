@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package deployment is what an installation of the server consists of, by its configuration:
+// objects to apply, rights, policies in place of a server, and the removal of what a server
+// has registered.
+package deployment
 
 import (
 	"github.com/sallyport-io/sallyport/internal/install"
@@ -8,8 +11,8 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// serverRights are those of a server with this configuration, and no more.
-func serverRights(c *server.Config, serviceAccount string) install.Rights {
+// Rights are those of a server with this configuration, and no more.
+func Rights(c *server.Config, serviceAccount string) install.Rights {
 	rights := install.Rights{
 		Registration: c.AppRegistration(), Certificate: c.AppCertificate(), LeaderElection: c.AppLeaderElection(), ServiceAccount: serviceAccount,
 		Rules: c.Rights(), RulesIn: c.RightsIn(),

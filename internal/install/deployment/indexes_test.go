@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package deployment
 
 import (
 	"slices"
@@ -23,7 +23,7 @@ func TestIndexesOfBothKindsAreRemoved(t *testing.T) {
 		return out
 	}
 	ours := map[string]string{registration.ManagedByLabel: registration.ManagedByValue}
-	template, earlier := corev1.SchemeGroupVersion.WithKind("PodTemplate"), earlierIndexes.GroupVersion().WithKind("PodDefaultIndex")
+	template, earlier := corev1.SchemeGroupVersion.WithKind("PodTemplate"), EarlierIndexes.GroupVersion().WithKind("PodDefaultIndex")
 	scheme := metadatafake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -32,10 +32,10 @@ func TestIndexesOfBothKindsAreRemoved(t *testing.T) {
 		object(template, "team-a", backstop.TemplateName, ours), object(template, "team-b", backstop.TemplateName, ours),
 		object(template, "team-c", backstop.TemplateName, nil))
 	// The plural of a kind is guessed wrong.
-	if err := client.Tracker().Create(earlierIndexes, object(earlier, "team-a", "poddefaults", ours), "team-a"); err != nil {
+	if err := client.Tracker().Create(EarlierIndexes, object(earlier, "team-a", "poddefaults", ours), "team-a"); err != nil {
 		t.Fatal(err)
 	}
-	u := &uninstaller{metadata: client}
+	u := &Uninstall{metadata: client}
 	removed, err := u.removeIndexes(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)

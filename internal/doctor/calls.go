@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"bytes"
@@ -23,12 +23,17 @@ type callCounters struct {
 }
 
 func readCallCounters(at time.Time, body []byte) (*callCounters, error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(body))
+	families, err := parseMetrics(body)
 	if err != nil {
 		return nil, errors.New("the metrics of the API server cannot be read")
 	}
 	return &callCounters{at, families}, nil
+}
+
+// parseMetrics reads the text format of Prometheus.
+func parseMetrics(body []byte) (map[string]*dto.MetricFamily, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(bytes.NewReader(body))
 }
 
 // started is when the API server was, by its own clock; zero if it does not say.
@@ -99,24 +104,24 @@ func (c *callCounters) failures(webhooks []string) (sum float64) {
 // judgeCalls says of the time between two readings whether calls failed in it. What
 // failed before is told, with since when it has been counted, and is nothing to fix: a
 // counter never goes down. If nobody called, it is not known how calls would end.
-func judgeCalls(before, after *callCounters, webhooks []string) []diagnosis {
+func judgeCalls(before, after *callCounters, webhooks []string) []Diagnosis {
 	const check = "calls"
 	if !before.started().Equal(after.started()) {
-		return []diagnosis{{Check: check, Status: doctorSkip, Text: "two API servers answered, or one that has restarted, and each counts for itself: run doctor again"}}
+		return []Diagnosis{{Check: check, Status: Skipped, Text: "two API servers answered, or one that has restarted, and each counts for itself: run doctor again"}}
 	}
 	since := "since this API server started"
 	if at := after.started(); !at.IsZero() {
 		since += " at " + at.Format(time.RFC3339)
 	}
 	window := max(after.at.Sub(before.at).Round(time.Second), time.Second)
-	var found []diagnosis
+	var found []Diagnosis
 	earlier := ""
 	for _, webhook := range webhooks {
 		for _, f := range callFailures {
 			all := after.sum(f.metric, webhook, f.labels)
 			text := fmt.Sprintf(f.text, webhook)
 			if lately := all - before.sum(f.metric, webhook, f.labels); lately > 0 {
-				found = append(found, diagnosis{Check: check, Status: doctorFix, Remedy: f.remedy,
+				found = append(found, Diagnosis{Check: check, Status: Fix, Remedy: f.remedy,
 					Text: fmt.Sprintf("%.0f %s within the last %s, %.0f %s", lately, text, window, all, since)})
 			} else if all > 0 {
 				earlier += fmt.Sprintf("; %.0f %s earlier, %s", all, text, since)
@@ -130,17 +135,17 @@ func judgeCalls(before, after *callCounters, webhooks []string) []diagnosis {
 	lately := calls - before.calls(webhooks)
 	switch {
 	case earlier == "":
-		return []diagnosis{{Check: check, Status: doctorOK, Text: fmt.Sprintf("none of %.0f calls has failed %s", calls, since)}}
+		return []Diagnosis{{Check: check, Status: OK, Text: fmt.Sprintf("none of %.0f calls has failed %s", calls, since)}}
 	case lately > 0:
-		return []diagnosis{{Check: check, Status: doctorOK, Text: fmt.Sprintf("none of %.0f calls within the last %s has failed%s", lately, window, earlier)}}
+		return []Diagnosis{{Check: check, Status: OK, Text: fmt.Sprintf("none of %.0f calls within the last %s has failed%s", lately, window, earlier)}}
 	default:
-		return []diagnosis{{Check: check, Status: doctorSkip, Text: fmt.Sprintf("nobody called within the last %s%s; create a pod, or watch for longer with --window", window, earlier)}}
+		return []Diagnosis{{Check: check, Status: Skipped, Text: fmt.Sprintf("nobody called within the last %s%s; create a pod, or watch for longer with --window", window, earlier)}}
 	}
 }
 
 // readCalls reads the API server's metrics.
 func (d *doctor) readCalls(ctx context.Context) (*callCounters, error) {
-	body, err := d.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	body, err := d.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +160,8 @@ func (d *doctor) checkCalls(ctx context.Context) {
 	before, err := d.calls, d.callsErr
 	var webhooks []string
 	for _, w := range d.webhooks {
-		if !slices.Contains(webhooks, w.name) {
-			webhooks = append(webhooks, w.name)
+		if !slices.Contains(webhooks, w.Name) {
+			webhooks = append(webhooks, w.Name)
 		}
 	}
 	for err == nil {
@@ -165,7 +170,7 @@ func (d *doctor) checkCalls(ctx context.Context) {
 			break
 		}
 		total := after.failures(webhooks)
-		if left := d.window - after.at.Sub(before.at); total > 0 && total == before.failures(webhooks) && left > 0 {
+		if left := d.Window - after.at.Sub(before.at); total > 0 && total == before.failures(webhooks) && left > 0 {
 			select {
 			case <-ctx.Done():
 				return
@@ -173,8 +178,8 @@ func (d *doctor) checkCalls(ctx context.Context) {
 			}
 			continue
 		}
-		d.found = append(d.found, judgeCalls(before, after, webhooks)...)
+		d.Checks = append(d.Checks, judgeCalls(before, after, webhooks)...)
 		return
 	}
-	d.cannot(check, "get /metrics of the API server", err)
+	d.unread(check, "get /metrics of the API server", err)
 }

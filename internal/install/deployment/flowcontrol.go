@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package deployment
 
 import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"

@@ -1,20 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package inspect
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
-// printText prints findings by object, then what did not count, what was not checked,
+// Result collects reports on files and on a cluster.
+type Result struct {
+	// Threshold is the least severity that is shown and counts.
+	Threshold lint.Severity
+	// Err joins every problem with reading what the reports are about.
+	Err error
+
+	report lint.Report
+	below  int // findings below the threshold
+}
+
+// Add adds a report, and the problems with reading what it is about.
+func (r *Result) Add(report *lint.Report, err error) {
+	r.Err = errors.Join(r.Err, err)
+	for _, f := range report.Findings {
+		if f.Severity.AtLeast(r.Threshold) {
+			r.report.Findings = append(r.report.Findings, f)
+		} else {
+			r.below++
+		}
+	}
+	for _, f := range report.Ignored {
+		if f.Severity.AtLeast(r.Threshold) {
+			r.report.Ignored = append(r.report.Ignored, f)
+		}
+	}
+	r.report.Skipped = append(r.report.Skipped, report.Skipped...)
+	if r.report.Checked == nil {
+		r.report.Checked = map[string]int{}
+	}
+	for kind, n := range report.Checked {
+		r.report.Checked[kind] += n
+	}
+}
+
+// Found tells whether there are findings that count.
+func (r *Result) Found() bool { return len(r.report.Findings) > 0 }
+
+// PrintJSON prints all for programs.
+func (r *Result) PrintJSON(out io.Writer) error {
+	printed := struct {
+		lint.Report
+		BelowThreshold int      `json:"belowThreshold"`
+		Errors         []string `json:"errors,omitempty"`
+	}{Report: r.report, BelowThreshold: r.below}
+	if printed.Findings == nil {
+		printed.Findings = []lint.Finding{}
+	}
+	for _, err := range SplitErrors(r.Err) {
+		printed.Errors = append(printed.Errors, err.Error())
+	}
+	return cli.PrintJSON(out, printed)
+}
+
+// PrintText prints findings by object, then what did not count, what was not checked,
 // and a summary.
-func (r *lintResult) printText(out io.Writer) error {
+func (r *Result) PrintText(out io.Writer) error {
 	var text strings.Builder
 	last := ""
 	for _, f := range r.report.Findings {
@@ -32,7 +88,7 @@ func (r *lintResult) printText(out io.Writer) error {
 		text.WriteByte('\n')
 	}
 	for _, f := range r.report.Ignored {
-		fmt.Fprintf(&text, "ignored: %s: %s: %s\n", f.Rule, manifest.Printable(objectName(f)), manifest.Printable(oneLine(f.Ignored)))
+		fmt.Fprintf(&text, "ignored: %s: %s: %s\n", f.Rule, manifest.Printable(objectName(f)), manifest.Printable(cli.OneLine(f.Ignored)))
 	}
 	for _, line := range skippedLines(r.report.Skipped) {
 		fmt.Fprintf(&text, "not checked: %s\n", manifest.Printable(line))
@@ -76,7 +132,7 @@ func skippedLines(skipped []lint.Skipped) []string {
 	var lines []string
 	rules := map[string][]string{}
 	for _, s := range skipped {
-		line := oneLine(s.Reason)
+		line := cli.OneLine(s.Reason)
 		if n := len(s.Objects); n > most {
 			line += fmt.Sprintf(" (%s and %d more)", strings.Join(s.Objects[:most], ", "), n-most)
 		} else if n > 0 {
@@ -101,7 +157,9 @@ func skippedLines(skipped []lint.Skipped) []string {
 	return lines
 }
 
-func (r *lintResult) summary() string {
+var plurals = map[lint.Severity]string{lint.Error: "errors", lint.Warning: "warnings", lint.Info: "info"}
+
+func (r *Result) summary() string {
 	objects := 0
 	for _, n := range r.report.Checked {
 		objects += n
@@ -113,18 +171,18 @@ func (r *lintResult) summary() string {
 	var found []string
 	for _, severity := range lint.Severities() {
 		if counts[severity] > 0 {
-			found = append(found, plural(counts[severity], string(severity)))
+			found = append(found, cli.Count(counts[severity], string(severity), plurals[severity]))
 		}
 	}
 	if len(found) == 0 {
 		found = []string{"nothing found"}
 	}
-	text := fmt.Sprintf("%s in %s", strings.Join(found, ", "), plural(objects, "object"))
+	text := fmt.Sprintf("%s in %s", strings.Join(found, ", "), cli.Count(objects, "object", "objects"))
 	if n := r.report.Checked["other kinds"]; n > 0 {
 		text += fmt.Sprintf(" (%d of kinds that no rule is about)", n)
 	}
 	if r.below > 0 {
-		text += fmt.Sprintf("; %d below %s", r.below, r.threshold)
+		text += fmt.Sprintf("; %d below %s", r.below, r.Threshold)
 	}
 	webhooks := r.report.Checked["MutatingWebhookConfiguration"] + r.report.Checked["ValidatingWebhookConfiguration"] + r.report.Checked["CustomResourceDefinition"]
 	if webhooks == 0 {
@@ -132,15 +190,3 @@ func (r *lintResult) summary() string {
 	}
 	return text
 }
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	if word == string(lint.Info) {
-		return fmt.Sprintf("%d %s", n, word)
-	}
-	return fmt.Sprintf("%d %ss", n, word)
-}
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package deployment
 
 import (
 	"context"
@@ -17,15 +17,15 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// earlierIndexes is where the backstop's indexes were before they were PodTemplates. A
+// EarlierIndexes is where the backstop's indexes were before they were PodTemplates. A
 // policy that reads them refuses every pod after each start of an API server, for up to
 // 30 seconds.
-var earlierIndexes = sallyportv1alpha1.Resource("poddefaultindexes")
+var EarlierIndexes = sallyportv1alpha1.Resource("poddefaultindexes")
 
 // removeIndexes removes the indexes of all namespaces, which were made from PodDefaults.
 // It comes after the policy that reads them. Another server that needs them writes them
 // again.
-func (u *uninstaller) removeIndexes(ctx context.Context, dryRun bool) ([]registration.Removal, error) {
+func (u *Uninstall) removeIndexes(ctx context.Context, dryRun bool) ([]registration.Removal, error) {
 	if u.metadata == nil {
 		return nil, nil
 	}
@@ -34,7 +34,7 @@ func (u *uninstaller) removeIndexes(ctx context.Context, dryRun bool) ([]registr
 		resource schema.GroupVersionResource
 		name     string
 	}{
-		{corev1.SchemeGroupVersion.WithResource(backstop.TemplateResource), backstop.TemplateName}, {earlierIndexes, "poddefaults"},
+		{corev1.SchemeGroupVersion.WithResource(backstop.TemplateResource), backstop.TemplateName}, {EarlierIndexes, "poddefaults"},
 	} {
 		removal, err := u.removeIndexesOf(ctx, indexes.resource, indexes.name, dryRun)
 		if err != nil {
@@ -47,7 +47,7 @@ func (u *uninstaller) removeIndexes(ctx context.Context, dryRun bool) ([]registr
 	return out, nil
 }
 
-func (u *uninstaller) removeIndexesOf(ctx context.Context, resource schema.GroupVersionResource, name string, dryRun bool) (*registration.Removal, error) {
+func (u *Uninstall) removeIndexesOf(ctx context.Context, resource schema.GroupVersionResource, name string, dryRun bool) (*registration.Removal, error) {
 	indexes := u.metadata.Resource(resource)
 	list, err := indexes.List(ctx, metav1.ListOptions{
 		LabelSelector: registration.ManagedByLabel + "=" + registration.ManagedByValue,

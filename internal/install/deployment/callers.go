@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package deployment
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/spf13/cobra"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,40 +19,31 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// callerManifests are what is installed so that only the API server can call.
-type callerManifests struct {
-	networkPolicy bool
-	cidrs         []string
-	metricsFrom   string
-	podSelector   string
+// Callers let only the API server call.
+type Callers struct {
+	NetworkPolicy bool
+	// CIDRs are the addresses of API servers; empty for any address.
+	CIDRs []string
+	// MetricsFrom selects the namespaces whose pods may read metrics; empty for none.
+	MetricsFrom string
+	// PodSelector selects the server's pods; empty for those of the workload.
+	PodSelector string
 }
 
-func (c *callerManifests) addFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.BoolVar(&c.networkPolicy, "network-policy", true,
-		"print a NetworkPolicy with --part workload, and with any other part if this flag is given")
-	flags.StringSliceVar(&c.cidrs, "api-server-cidrs", nil,
-		"in the NetworkPolicy: `addresses` from which the API servers call, for example 10.0.0.1/32; may be repeated; empty admits any address to the webhooks")
-	flags.StringVar(&c.metricsFrom, "metrics-from", "kubernetes.io/metadata.name=monitoring",
-		"in the NetworkPolicy: label `selector` of the namespaces whose pods may read metrics; empty for none")
-	flags.StringVar(&c.podSelector, "pod-selector", "",
-		"in the NetworkPolicy: label `selector` of the server's pods; empty for those of --part workload")
-}
-
-func (c *callerManifests) validate() error {
+func (c *Callers) validate() error {
 	var errs []error
-	if !c.networkPolicy && len(c.cidrs) > 0 {
-		errs = append(errs, errors.New("--api-server-cidrs: of no use with --network-policy=false"))
+	if !c.NetworkPolicy && len(c.CIDRs) > 0 {
+		errs = append(errs, errors.New("--api-server-cidrs is only for a NetworkPolicy: leave out --network-policy=false"))
 	}
-	for _, cidr := range c.cidrs {
+	for _, cidr := range c.CIDRs {
 		if prefix, err := netip.ParsePrefix(cidr); err != nil || prefix != prefix.Masked() {
 			errs = append(errs, fmt.Errorf("--api-server-cidrs %q: write an address and its prefix length, for example 10.0.0.1/32", cidr))
 		}
 	}
-	if _, err := metav1.ParseToLabelSelector(c.podSelector); err != nil {
+	if _, err := metav1.ParseToLabelSelector(c.PodSelector); err != nil {
 		errs = append(errs, fmt.Errorf("--pod-selector: %w", err))
 	}
-	if _, err := metav1.ParseToLabelSelector(c.metricsFrom); err != nil {
+	if _, err := metav1.ParseToLabelSelector(c.MetricsFrom); err != nil {
 		errs = append(errs, fmt.Errorf("--metrics-from: %w", err))
 	}
 	return errors.Join(errs...)
@@ -62,7 +52,7 @@ func (c *callerManifests) validate() error {
 // rights let the server ask the API server who calls, and are what a caller needs:
 // the ClusterRole ending in "-caller" is for the user as whom the API server calls,
 // and is bound by whoever has said which one that is.
-func (c *callerManifests) rights(config registration.Config, serviceAccount string, of *server.Config) ([]runtime.Object, error) {
+func (c *Callers) rights(config registration.Config, serviceAccount string, of *server.Config) ([]runtime.Object, error) {
 	calls, metrics := of.Authentication.Mode == server.AuthenticationDelegated, of.Authentication.Metrics == server.AuthenticationDelegated
 	if !calls && !metrics {
 		return nil, nil
@@ -113,19 +103,19 @@ func (c *callerManifests) rights(config registration.Config, serviceAccount stri
 // and an ipBlock that matches no API server is an outage. The metrics are for whoever
 // scrapes them, and for the API servers, which proxy to them; kubelets always reach the
 // probes of their own node.
-func (c *callerManifests) policy(config registration.Config, pods map[string]string) ([]runtime.Object, error) {
+func (c *Callers) policy(config registration.Config, pods map[string]string) ([]runtime.Object, error) {
 	if config.Endpoint.Service == nil {
 		return nil, errors.New("--network-policy is for a server in the cluster: give --service")
 	}
 	selector := &metav1.LabelSelector{MatchLabels: pods}
-	if c.podSelector != "" {
+	if c.PodSelector != "" {
 		var err error
-		if selector, err = metav1.ParseToLabelSelector(c.podSelector); err != nil {
+		if selector, err = metav1.ParseToLabelSelector(c.PodSelector); err != nil {
 			return nil, fmt.Errorf("--pod-selector: %w", err)
 		}
 	}
 	var servers []networkingv1.NetworkPolicyPeer
-	for _, cidr := range c.cidrs {
+	for _, cidr := range c.CIDRs {
 		servers = append(servers, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr}})
 	}
 	port := func(name string) []networkingv1.NetworkPolicyPort {
@@ -134,8 +124,8 @@ func (c *callerManifests) policy(config registration.Config, pods map[string]str
 	}
 	ingress := []networkingv1.NetworkPolicyIngressRule{{From: servers, Ports: port(webhooksPort)}}
 	readers := slices.Clone(servers)
-	if c.metricsFrom != "" {
-		namespaces, err := metav1.ParseToLabelSelector(c.metricsFrom)
+	if c.MetricsFrom != "" {
+		namespaces, err := metav1.ParseToLabelSelector(c.MetricsFrom)
 		if err != nil {
 			return nil, fmt.Errorf("--metrics-from: %w", err)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/inspect"
 	"github.com/sallyport-io/sallyport/internal/privatepath"
 )
 
@@ -21,10 +23,10 @@ import (
 // what PodDefaults hold: it asks as one who shows nothing, with a review that is none.
 func (d *doctor) checkCallers(ctx context.Context) {
 	const check = "callers"
-	var open *registeredWebhook
+	var open *cluster.Webhook
 	path := ""
 	for i, w := range d.webhooks {
-		at := pathOf(w.client)
+		at := pathOf(w.ClientConfig)
 		if _, private := privatepath.Public(at); !private {
 			open, path = &d.webhooks[i], at
 			break
@@ -38,23 +40,23 @@ func (d *doctor) checkCallers(ctx context.Context) {
 		d.ok(check, "who cannot read the webhook configurations does not know the paths")
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, inspect.DialTimeout)
 	defer cancel()
-	status, err := d.askAnonymously(ctx, open.client, path)
+	status, err := d.askAnonymously(ctx, open.ClientConfig, path)
 	switch {
 	case err != nil && apierrors.IsForbidden(err):
-		d.skip(check, "no permission to create services/proxy in %s", open.client.Service.Namespace)
+		d.skip(check, "no permission to create services/proxy in %s", open.ClientConfig.Service.Namespace)
 	case err != nil:
 		d.skip(check, "whether callers must show who they are is not seen from here: %v", err)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		d.ok(check, "callers must show who they are")
 	case status >= http.StatusInternalServerError || status == http.StatusTooManyRequests:
 		d.skip(check, "the server is not ready to say who may call")
-	case open.client.URL != nil && loopbackHost(d.url().Hostname()):
+	case open.ClientConfig.URL != nil && loopbackHost(d.url().Hostname()):
 		d.ok(check, "callers need not show who they are; only what runs on the host of the API server reaches them")
 	default:
 		d.fix(check, "choose a fence: see who may call in docs/security.md; serve --private-paths=true needs nothing else, once every replica is of this version",
-			"whoever reaches the port may call %s, and reads in the answers what PodDefaults hold", open.name)
+			"whoever reaches the port may call %s, and reads in the answers what PodDefaults hold", open.Name)
 	}
 }
 
@@ -79,7 +81,7 @@ func (d *doctor) askAnonymously(ctx context.Context, at admissionregistrationv1.
 			port = *s.Port
 		}
 		var status int
-		result := d.client.CoreV1().RESTClient().Post().Namespace(s.Namespace).Resource("services").SubResource("proxy").
+		result := d.Client.CoreV1().RESTClient().Post().Namespace(s.Namespace).Resource("services").SubResource("proxy").
 			Name("https:" + s.Name + ":" + strconv.Itoa(int(port))).Suffix(path).Body([]byte{}).Do(ctx).StatusCode(&status)
 		err := result.Error()
 		if apierrors.IsForbidden(err) && isOfTheAPIServer(err) {
@@ -98,7 +100,7 @@ func (d *doctor) askAnonymously(ctx context.Context, at admissionregistrationv1.
 	if err != nil {
 		return 0, err
 	}
-	client := &http.Client{Timeout: dialTimeout, Transport: &http.Transport{
+	client := &http.Client{Timeout: inspect.DialTimeout, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, //nolint:gosec // its certificate is looked at by another check
 	}}
 	response, err := client.Do(request)

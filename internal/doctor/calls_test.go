@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"fmt"
@@ -54,8 +54,8 @@ func TestDoctorTellsWhatFailsNowFromWhatFailedBefore(t *testing.T) {
 			start := time.Now()
 			var got []string
 			for _, d := range judgeCalls(reading(tc.before, start), reading(tc.after, start.Add(10*time.Second)), []string{webhook}) {
-				got = append(got, d.Status+": "+d.Text)
-				if (d.Status == doctorFix) != (d.Remedy != "") {
+				got = append(got, string(d.Status)+": "+d.Text)
+				if (d.Status == Fix) != (d.Remedy != "") {
 					t.Errorf("%s has the remedy %q", d.Status, d.Remedy)
 				}
 			}

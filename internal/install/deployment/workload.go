@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package deployment
 
 import (
 	"cmp"
@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
@@ -51,84 +49,72 @@ const (
 	apiTimeout = 10 * time.Second
 )
 
-// workloadManifests are what runs the server in a cluster: a namespace, a Service, a
-// Deployment and a PodDisruptionBudget.
-type workloadManifests struct {
-	image         string
-	replicas      int32
-	securePort    int32
-	priorityClass string
-	tlsSecret     string
+// Workload runs the server in a cluster: a Service, a Deployment and a PodDisruptionBudget.
+type Workload struct {
+	Image         string
+	Replicas      int32
+	SecurePort    int32
+	PriorityClass string // empty for none
+	// TLSSecret has tls.crt, tls.key and ca.crt, for certificates from files.
+	TLSSecret string
 }
 
-func (w *workloadManifests) addFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&w.image, "image", "", "with --part workload: the `image` of the server")
-	flags.Int32Var(&w.replicas, "replicas", 2, "with --part workload: `number` of servers")
-	flags.Int32Var(&w.securePort, "secure-port", 8443,
-		"with --part workload: `port` of the container; control planes outside of the cluster's network reach few others without a firewall rule")
-	flags.StringVar(&w.priorityClass, "priority-class", "system-cluster-critical",
-		"with --part workload: `name` of the pods' priority class; empty where a quota does not allow it, and by default where the failure policy is Ignore and so nothing waits for a server")
-	flags.StringVar(&w.tlsSecret, "tls-secret", "",
-		"with --part workload and --certificate-source files: `name` of the Secret with tls.crt, tls.key and ca.crt")
-}
-
-func (w *workloadManifests) validate(o *manifestsOptions) error {
+func (w *Workload) validate(m *Manifests) error {
 	var errs []error
-	if w.image == "" {
+	if w.Image == "" {
 		errs = append(errs, errors.New("--part workload needs --image: nobody else can know which image the server has"))
 	}
-	if o.server.Registration.Service == "" {
+	if m.Server.Registration.Service == "" {
 		errs = append(errs, errors.New("--part workload needs --service: it is for a server in the cluster"))
 	}
-	if w.replicas < 1 {
-		errs = append(errs, fmt.Errorf("--replicas %d: at least 1, and 2 or more for a server that is always there", w.replicas))
+	if w.Replicas < 1 {
+		errs = append(errs, fmt.Errorf("--replicas %d: at least 1, and 2 or more for a server that is always there", w.Replicas))
 	}
-	for _, problem := range validation.IsValidPortNum(int(w.securePort)) {
-		errs = append(errs, fmt.Errorf("--secure-port %d: %s", w.securePort, problem))
+	for _, problem := range validation.IsValidPortNum(int(w.SecurePort)) {
+		errs = append(errs, fmt.Errorf("--secure-port %d: %s", w.SecurePort, problem))
 	}
-	if w.securePort == metricsPortNumber {
-		errs = append(errs, fmt.Errorf("--secure-port %d is that of metrics and probes: choose another", w.securePort))
+	if w.SecurePort == metricsPortNumber {
+		errs = append(errs, fmt.Errorf("--secure-port %d is that of metrics and probes: choose another", w.SecurePort))
 	}
-	if o.server.Registration.Mode == string(registration.ModeManifest) {
+	if m.Server.Registration.Mode == string(registration.ModeManifest) {
 		errs = append(errs, errors.New("--part workload: a server that writes static manifests runs beside kube-apiserver; see config/static"))
 	}
-	if o.server.Authentication.Mode == frontdoor.AuthenticationClientCA {
+	if m.Server.Authentication.Mode == hosting.AuthenticationClientCA {
 		errs = append(errs, errors.New("--part workload cannot give the pods the file of --client-ca-file: use the Helm chart, which can"))
 	}
-	if w.priorityClass != "" {
-		for _, problem := range validation.IsDNS1123Subdomain(w.priorityClass) {
-			errs = append(errs, fmt.Errorf("--priority-class %q: %s", w.priorityClass, problem))
+	if w.PriorityClass != "" {
+		for _, problem := range validation.IsDNS1123Subdomain(w.PriorityClass) {
+			errs = append(errs, fmt.Errorf("--priority-class %q: %s", w.PriorityClass, problem))
 		}
 	}
-	switch files := o.server.Certificate.Source == frontdoor.SourceFiles; {
-	case files && w.tlsSecret == "":
+	switch files := m.Server.Certificate.Source == hosting.SourceFiles; {
+	case files && w.TLSSecret == "":
 		errs = append(errs, errors.New("--certificate-source files needs --tls-secret for --part workload: where the pods have the certificate from"))
-	case !files && w.tlsSecret != "":
+	case !files && w.TLSSecret != "":
 		errs = append(errs, errors.New("--tls-secret: of no use without --certificate-source files"))
 	case files:
-		for _, problem := range validation.IsDNS1123Subdomain(w.tlsSecret) {
-			errs = append(errs, fmt.Errorf("--tls-secret %q: %s", w.tlsSecret, problem))
+		for _, problem := range validation.IsDNS1123Subdomain(w.TLSSecret) {
+			errs = append(errs, fmt.Errorf("--tls-secret %q: %s", w.TLSSecret, problem))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// objects are in the order in which they must be there. given are the flags of the
-// command, of which serve gets what it knows.
-func (w *workloadManifests) objects(o *manifestsOptions, given *pflag.FlagSet) ([]runtime.Object, error) {
-	config := o.registration()
+// objects are in the order in which they have to be created.
+func (w *Workload) objects(m *Manifests) ([]runtime.Object, error) {
+	config := m.registration()
 	service := config.Endpoint.Service
-	args := append([]string{"serve"}, server.Given(given)...)
-	settings := o.server.AppServing()
-	meta := metav1.ObjectMeta{Namespace: service.Namespace, Name: config.Name, Labels: w.labels(o)}
-	pod := w.podLabels(o)
+	args := append([]string{"serve"}, server.Given(m.Given)...)
+	settings := m.Server.AppServing()
+	pod, managed := m.podLabels(), m.podLabels()
+	managed[registration.ManagedByLabel] = registration.ManagedByValue
+	meta := metav1.ObjectMeta{Namespace: service.Namespace, Name: config.Name, Labels: managed}
 	var objects []runtime.Object
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: pod, Annotations: map[string]string{drainAnnotation: settings.DrainMax.String()}},
-		Spec:       w.pod(o, settings, pod),
+		Spec:       w.pod(m, settings, pod),
 	}
-	if !given.Changed("priority-class") && o.server.Registration.FailurePolicy == string(admissionregistrationv1.Ignore) && o.server.Settings.PodDefault.Guard != server.GuardBackstop {
+	if !m.Given.Changed("priority-class") && m.Server.Registration.FailurePolicy == string(admissionregistrationv1.Ignore) && m.Server.Settings.PodDefault.Guard != server.GuardBackstop {
 		template.Spec.PriorityClassName = ""
 	}
 	container := &template.Spec.Containers[0]
@@ -136,8 +122,8 @@ func (w *workloadManifests) objects(o *manifestsOptions, given *pflag.FlagSet) (
 		template.Spec.Volumes = append(template.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: folder, ReadOnly: true})
 	}
-	if o.config != "" {
-		data, err := os.ReadFile(o.config)
+	if m.ConfigFile != "" {
+		data, err := os.ReadFile(m.ConfigFile)
 		if err != nil {
 			return nil, fmt.Errorf("--config: %w", err)
 		}
@@ -147,12 +133,12 @@ func (w *workloadManifests) objects(o *manifestsOptions, given *pflag.FlagSet) (
 		mount("config", configFolder, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: meta.Name}}})
 		args = append(args, "--config="+path.Join(configFolder, name))
 	}
-	if w.tlsSecret != "" {
-		mount("tls", tlsFolder, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: w.tlsSecret}})
+	if w.TLSSecret != "" {
+		mount("tls", tlsFolder, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: w.TLSSecret}})
 		args = append(args, "--tls-cert-file="+path.Join(tlsFolder, certificateFile), "--tls-private-key-file="+path.Join(tlsFolder, privateKeyFile),
 			"--tls-ca-file="+path.Join(tlsFolder, caFile))
 	}
-	args = append(args, "--secure-port="+strconv.Itoa(int(w.securePort)))
+	args = append(args, "--secure-port="+strconv.Itoa(int(w.SecurePort)))
 	container.Args = args
 
 	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
@@ -172,7 +158,7 @@ func (w *workloadManifests) objects(o *manifestsOptions, given *pflag.FlagSet) (
 		&appsv1.Deployment{
 			TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"}, ObjectMeta: meta,
 			Spec: appsv1.DeploymentSpec{
-				Replicas: &w.replicas,
+				Replicas: &w.Replicas,
 				Selector: &metav1.LabelSelector{MatchLabels: pod},
 				Strategy: appsv1.DeploymentStrategy{
 					Type:          appsv1.RollingUpdateDeploymentStrategyType,
@@ -189,21 +175,20 @@ func (w *workloadManifests) objects(o *manifestsOptions, given *pflag.FlagSet) (
 		}), nil
 }
 
-// pod is the smallest that Pod Security Standards call restricted, with a root that
-// nothing can write to.
-func (w *workloadManifests) pod(o *manifestsOptions, settings serving.Options, labels map[string]string) corev1.PodSpec {
+// pod meets the restricted Pod Security Standard, and its root file system is read-only.
+func (w *Workload) pod(m *Manifests, settings serving.Options, labels map[string]string) corev1.PodSpec {
 	yes, no, user := true, false, int64(65532)
-	grace := int64((settings.DrainMax + atWork + max(apiTimeout, time.Duration(o.server.Registration.TimeoutSeconds)*time.Second)).Seconds())
+	grace := int64((settings.DrainMax + atWork + max(apiTimeout, time.Duration(m.Server.Registration.TimeoutSeconds)*time.Second)).Seconds())
 	get := func(path, port string, scheme corev1.URIScheme) corev1.ProbeHandler {
 		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(port), Scheme: scheme}}
 	}
 	metrics := corev1.URISchemeHTTP
-	if o.server.Authentication.Metrics != frontdoor.AuthenticationNone {
+	if m.Server.Authentication.Metrics != hosting.AuthenticationNone {
 		metrics = corev1.URISchemeHTTPS
 	}
 	return corev1.PodSpec{
-		ServiceAccountName:            o.serviceAccount,
-		PriorityClassName:             w.priorityClass,
+		ServiceAccountName:            m.ServiceAccount,
+		PriorityClassName:             w.PriorityClass,
 		TerminationGracePeriodSeconds: &grace,
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{
 			{
@@ -221,9 +206,9 @@ func (w *workloadManifests) pod(o *manifestsOptions, settings serving.Options, l
 		},
 		Containers: []corev1.Container{{
 			Name:  "sallyport",
-			Image: w.image,
+			Image: w.Image,
 			Ports: []corev1.ContainerPort{
-				{Name: webhooksPort, ContainerPort: w.securePort, Protocol: corev1.ProtocolTCP},
+				{Name: webhooksPort, ContainerPort: w.SecurePort, Protocol: corev1.ProtocolTCP},
 				{Name: metricsPort, ContainerPort: metricsPortNumber, Protocol: corev1.ProtocolTCP},
 			},
 			ReadinessProbe: &corev1.Probe{ProbeHandler: get("/readyz", webhooksPort, corev1.URISchemeHTTPS), PeriodSeconds: 2},
@@ -240,24 +225,18 @@ func (w *workloadManifests) pod(o *manifestsOptions, settings serving.Options, l
 	}
 }
 
-func (w *workloadManifests) labels(o *manifestsOptions) map[string]string {
-	labels := w.podLabels(o)
-	labels[registration.ManagedByLabel] = registration.ManagedByValue
-	return labels
-}
-
-// podLabels is the label by which webhooks know the server's own pods, or one of its
-// own if they do not.
-func (w *workloadManifests) podLabels(o *manifestsOptions) map[string]string {
-	key, value, ok := strings.Cut(o.server.Registration.OwnPods, "=")
+// podLabels is the label by which webhooks know the server's own pods or, if they do not,
+// one for this server.
+func (m *Manifests) podLabels() map[string]string {
+	key, value, ok := strings.Cut(m.Server.Registration.OwnPods, "=")
 	if !ok {
-		key, value = "app.kubernetes.io/name", o.server.Registration.Name
+		key, value = "app.kubernetes.io/name", m.Server.Registration.Name
 	}
 	return map[string]string{key: value}
 }
 
-// namespaceManifest is a namespace in which only such pods run.
-func namespaceManifest(name string) runtime.Object {
+// namespace is one in which only restricted pods run.
+func namespace(name string) runtime.Object {
 	return &corev1.Namespace{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package inspect
 
 import (
 	"net/http/httptest"
@@ -19,7 +19,7 @@ func TestServersShowTheirCertificates(t *testing.T) {
 		want = append(want, server.Listener.Addr().String())
 	}
 	endpoints = append(endpoints, "127.0.0.1:1", "no port") // that nobody listens on, and that is none
-	got := dialAll(t.Context(), endpoints)
+	got := Certificates(t.Context(), endpoints)
 	var answered []string
 	for endpoint, chain := range got {
 		if len(chain) != 1 || len(chain[0].DNSNames) == 0 {

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Count says how many there are: "1 pod", "2 pods".
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// OneLine joins the lines of a text.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// PrintJSON prints a value for people and programs: indented, and with <, > and & as they are.
+func PrintJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/install/deployment"
+	"github.com/sallyport-io/sallyport/internal/server"
+)
+
+// checkRights asks for each right that manifests prints whether the server has it.
+func (d *doctor) checkRights(ctx context.Context) {
+	const check = "rights"
+	namespace, account, ok := strings.Cut(d.ServiceAccount, "/")
+	if !ok {
+		account = namespace
+		s := d.service()
+		if s == nil {
+			d.skip(check, "a server that is reached by a URL is known by --service-account NAMESPACE/NAME only")
+			return
+		}
+		namespace = s.Namespace
+	}
+	who := "system:serviceaccount:" + namespace + ":" + account
+	expected := d.expected()
+	if s := d.service(); s != nil && expected.Registration.Service == "" {
+		expected.Registration.Service = s.Namespace + "/" + s.Name
+	}
+	var lacking []string
+	asked := 0
+	for _, object := range deployment.Rights(expected, account).Objects() {
+		var rules []rbacv1.PolicyRule
+		in := ""
+		switch role := object.(type) {
+		case *rbacv1.ClusterRole:
+			rules = role.Rules
+		case *rbacv1.Role:
+			rules, in = role.Rules, role.Namespace
+		}
+		for _, attributes := range attributesOf(rules, in) {
+			review, err := d.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+				Spec: authorizationv1.SubjectAccessReviewSpec{User: who, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}, ResourceAttributes: &attributes},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				d.unread(check, "create subjectaccessreviews", err)
+				return
+			}
+			asked++
+			if !review.Status.Allowed {
+				lacking = append(lacking, strings.TrimSpace(fmt.Sprintf("%s %s %s", attributes.Verb, attributes.Resource, attributes.Name)))
+			}
+		}
+	}
+	if len(lacking) > 0 {
+		slices.Sort(lacking)
+		d.fix(check, "apply what 'sallyport manifests --part rbac' prints, with the flags of the server", "%s cannot %s", who, strings.Join(slices.Compact(lacking), ", "))
+		return
+	}
+	d.ok(check, "%s has the %d rights that it needs", who, asked)
+}
+
+// expected is the configuration that the server seems to have: with the ready-made webhooks
+// that are registered, or those by default if none is.
+func (d *doctor) expected() *server.Config {
+	config := server.Default()
+	config.Registration.Service, config.Registration.Name = d.Registration.Service, d.Registration.Name
+	config.Certificate.AuthoritySecret = d.Certificate.Secret
+	config.Controllers = nil // their rights are not known to be needed
+	var registered []string
+	for _, b := range server.Builtins() {
+		webhooks, err := b.Default()
+		if err == nil && slices.ContainsFunc(webhooks, func(w admission.Webhook) bool {
+			return slices.ContainsFunc(d.webhooks, func(r cluster.Webhook) bool { return r.Name == w.Name })
+		}) {
+			registered = append(registered, b.Name)
+		}
+	}
+	if len(registered) > 0 {
+		_ = config.Select(registered...) // they are known
+	}
+	return config
+}
+
+// attributesOf spells rules out, one right each.
+func attributesOf(rules []rbacv1.PolicyRule, namespace string) []authorizationv1.ResourceAttributes {
+	var out []authorizationv1.ResourceAttributes
+	for _, rule := range rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					for _, name := range names {
+						out = append(out, authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource, Name: name})
+					}
+				}
+			}
+		}
+	}
+	return out
+}

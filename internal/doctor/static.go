@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/inspect"
+	"github.com/sallyport-io/sallyport/lint"
+)
+
+// checkStatic looks at static admission manifests.
+func (d *doctor) checkStatic(ctx context.Context) {
+	const check = "static-manifests"
+	if len(d.Static) == 0 {
+		d.skip(check, "none are named by --static-manifests-dir")
+		return
+	}
+	report, err := inspect.LintFiles(nil, d.Static, nil, lint.Options{})
+	if err != nil {
+		for _, e := range inspect.SplitErrors(err) {
+			d.fix(check, "kube-apiserver goes on with the last good set of files: correct it", "%v", e)
+		}
+		return
+	}
+	before := len(d.Checks)
+	for _, f := range report.Findings {
+		if f.Severity == lint.Error {
+			d.fix(check, f.Fix, "%s:%d: %s", f.File, f.Line, f.Message)
+		}
+	}
+	// The metric is there only if the API server reads such files.
+	body, err := d.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	reads := err == nil && bytes.Contains(body, []byte("apiserver_manifest_admission_config_controller_"))
+	if n := report.Checked["MutatingWebhookConfiguration"] + report.Checked["ValidatingWebhookConfiguration"]; len(d.Checks) == before {
+		text := fmt.Sprintf("%s in %s", cli.Count(n, "configuration", "configurations"), strings.Join(d.Static, ", "))
+		if !reads && err == nil {
+			text += "; whether the API server reads them is not seen: it has not had to read them again"
+		}
+		d.ok(check, "%s", text)
+	}
+}

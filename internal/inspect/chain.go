@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/resources"
+	"github.com/sallyport-io/sallyport/lint"
+)
+
+// Admission is what decides about requests: webhooks, policies, and the labels of
+// namespaces.
+type Admission struct {
+	inventory *lint.Inventory
+	minor     int                                                      // of the cluster's version; 0 if unknown
+	labelsOf  func(context.Context, string) (map[string]string, error) // nil for files, where the inventory has the namespaces
+	labels    map[string]map[string]string                             // those that were read
+}
+
+// AdmissionOfFiles reads files in place of a cluster, and the resources that they define.
+func AdmissionOfFiles(paths []string, stdin io.Reader) (*Admission, *resources.Set, error) {
+	objects, err := manifest.Read(paths, stdin)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := make([]lint.Object, len(objects))
+	for i, object := range objects {
+		all[i] = forLint(object)
+	}
+	inventory, err := lint.ReadFiles(all)
+	if err != nil {
+		return nil, nil, err
+	}
+	known, err := resources.OfFiles(objects)
+	return &Admission{inventory: inventory}, known, err
+}
+
+// AdmissionKinds are the kinds that decide about requests.
+func AdmissionKinds() []schema.GroupVersionKind {
+	return slices.DeleteFunc(lint.Kinds(), func(gvk schema.GroupVersionKind) bool { return gvk.Group != admissionregistrationv1.GroupName })
+}
+
+// AdmissionOfCluster reads the objects of kinds, of [AdmissionKinds].
+func AdmissionOfCluster(ctx context.Context, c *cluster.Cluster, kinds []schema.GroupVersionKind) (*Admission, error) {
+	objects, err := ReadCluster(ctx, c, kinds)
+	if err != nil {
+		return nil, err
+	}
+	a := &Admission{labels: map[string]map[string]string{}}
+	if a.inventory, err = objects.Inventory(); err != nil {
+		return nil, err
+	}
+	if a.minor, err = c.Minor(); err != nil {
+		return nil, err
+	}
+	a.labelsOf = func(ctx context.Context, namespace string) (map[string]string, error) {
+		labels, err := c.NamespaceLabels(ctx, namespace)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		return labels, err
+	}
+	return a, nil
+}
+
+// Links returns the chain of a request. It fills in what the cluster knows; labels of a
+// namespace that does not exist or may not be read stay unknown.
+func (a *Admission) Links(ctx context.Context, r lint.Request) ([]lint.Link, error) {
+	r.KubernetesMinor = a.minor
+	if r.Namespace != "" && a.labelsOf != nil {
+		if _, read := a.labels[r.Namespace]; !read {
+			labels, err := a.labelsOf(ctx, r.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			a.labels[r.Namespace] = labels
+		}
+		r.NamespaceLabels = maps.Clone(a.labels[r.Namespace])
+	}
+	return a.inventory.Chain(ctx, r), nil
+}
+
+// A Question is what a person asks about a request. Only Operation must be set.
+type Question struct {
+	Operation             string
+	Subresource           string
+	Namespace, Name, User string
+	Groups                []string
+	// Object is nil if nothing is known of it. For UPDATE and DELETE it is the old object
+	// too.
+	Object *manifest.Object
+}
+
+// Chain answers a question about a resource.
+func (a *Admission) Chain(ctx context.Context, of *resources.Resource, q Question) (*Chain, error) {
+	request, err := q.request(of)
+	if err != nil {
+		return nil, err
+	}
+	links, err := a.Links(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return &Chain{
+		Resource: of.GroupResource().String(), Version: of.Version, Subresource: q.Subresource, Operation: q.Operation,
+		Namespace: request.Namespace, Chain: append([]lint.Link{}, links...), Unread: mergeSkipped(a.inventory.Unread()),
+	}, nil
+}
+
+// request is what the API server is asked.
+func (q Question) request(of *resources.Resource) (lint.Request, error) {
+	r := lint.Request{
+		Operation: admissionregistrationv1.OperationType(q.Operation), Resource: of.GroupVersionResource, Subresource: q.Subresource, Kind: of.Kind,
+		Namespace: q.Namespace, Name: q.Name, User: q.User, Groups: q.Groups, Equivalents: of.Equivalents,
+	}
+	if given := q.Object; given != nil {
+		if gvk := given.GVK(); gvk.Group != of.Kind.Group || gvk.Kind != of.Kind.Kind {
+			return r, fmt.Errorf("%s: %s is no %s: name the resource that the file is about", given.At(), given.Title(), of.GroupResource())
+		}
+		// The version of the file is that of the request.
+		r.Kind, r.Resource = given.GVK(), given.GVK().GroupVersion().WithResource(of.Resource)
+		r.Equivalents = append(r.Equivalents, of.GroupVersionResource)
+		if given.Namespace != "" && r.Namespace != "" && given.Namespace != r.Namespace {
+			return r, fmt.Errorf("%s is in namespace %s, and --namespace says %s", given.Title(), given.Namespace, r.Namespace)
+		}
+		if r.Namespace == "" {
+			r.Namespace = given.Namespace
+		}
+		r.Name = given.Name
+		var value map[string]any
+		if err := utiljson.Unmarshal(given.Raw, &value); err != nil { // integers stay integers
+			return r, given.ErrorAt("", err.Error())
+		}
+		if r.Operation != admissionregistrationv1.Delete {
+			r.Object = value
+		}
+		if r.Operation == admissionregistrationv1.Update || r.Operation == admissionregistrationv1.Delete {
+			r.OldObject = value
+		}
+	}
+	switch {
+	case of.Group == "" && of.Resource == "namespaces":
+		r.Namespace = r.Name // as in the API server
+	case !of.Namespaced:
+		if q.Namespace != "" {
+			return r, fmt.Errorf("%s are in no namespace: leave out --namespace", of.GroupResource())
+		}
+	case r.Namespace == "":
+		r.Namespace = metav1.NamespaceDefault
+	}
+	if r.Object != nil && r.Namespace != "" && of.Namespaced {
+		if meta, ok := r.Object["metadata"].(map[string]any); ok {
+			meta["namespace"] = r.Namespace
+		}
+	}
+	return r, nil
+}
+
+// Chain is the answer to a question.
+type Chain struct {
+	Resource    string         `json:"resource"`
+	Version     string         `json:"version"`
+	Subresource string         `json:"subresource,omitempty"`
+	Operation   string         `json:"operation"`
+	Namespace   string         `json:"namespace,omitempty"`
+	Chain       []lint.Link    `json:"chain"`
+	Unread      []lint.Skipped `json:"unread,omitempty"`
+}
+
+// phaseTitles say how the API server goes through a phase.
+var phaseTitles = map[lint.Phase]string{
+	lint.MutatingPolicies:   "Mutating policies, one after the other",
+	lint.MutatingWebhooks:   "Mutating webhooks, one after the other",
+	lint.ValidatingPolicies: "Validating policies, one after the other",
+	lint.ValidatingWebhooks: "Validating webhooks, all at the same time",
+}
+
+// PrintText prints the chain for people. Entries that are not asked are only counted, unless
+// all is set.
+func (r *Chain) PrintText(out io.Writer, all bool) error {
+	var text strings.Builder
+	name := r.Resource
+	if r.Subresource != "" {
+		name += "/" + r.Subresource
+	}
+	fmt.Fprintf(&text, "%s %s", r.Operation, manifest.Printable(name))
+	if r.Namespace != "" {
+		fmt.Fprintf(&text, " in namespace %s", manifest.Printable(r.Namespace))
+	}
+	text.WriteString("\n")
+	number, left := 0, 0
+	var again []string
+	worst := int32(0)
+	for _, phase := range lint.Phases() {
+		titled, longest := false, int32(0)
+		for _, link := range r.Chain {
+			if link.Phase != phase {
+				continue
+			}
+			if link.Answer == lint.Out && !all {
+				left++
+				continue
+			}
+			if !titled {
+				fmt.Fprintf(&text, "\n%s:\n", phaseTitles[phase])
+				titled = true
+			}
+			position := "-"
+			if link.Answer != lint.Out {
+				number++
+				position = fmt.Sprint(number)
+				if phase == lint.MutatingWebhooks {
+					worst += link.TimeoutSeconds
+				} else {
+					longest = max(longest, link.TimeoutSeconds)
+				}
+				if link.Reinvoked {
+					again = append(again, position)
+				}
+			}
+			fmt.Fprintf(&text, "%4s  %-8s%s  %s\n", position, link.Answer, manifest.Printable(link.Name), describe(link))
+			fmt.Fprintf(&text, "              %s\n", manifest.Printable(cli.OneLine(link.Why)))
+		}
+		worst += longest
+	}
+	if number == 0 {
+		text.WriteString("\nNobody is asked.\n")
+	}
+	if len(again) > 0 {
+		fmt.Fprintf(&text, "\nOnce more, if another one has changed the object after it: %s\n", strings.Join(again, ", "))
+	}
+	if worst > 0 {
+		fmt.Fprintf(&text, "\nIf no server answers, this takes up to %d s.\n", worst)
+	}
+	if left > 0 {
+		fmt.Fprintf(&text, "%s not asked: --all says why.\n", cli.Count(left, "is", "are"))
+	}
+	for _, line := range skippedLines(r.Unread) {
+		fmt.Fprintf(&text, "not known: %s\n", manifest.Printable(line))
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// describe is failure policy, timeout and what else is to know.
+func describe(link lint.Link) string {
+	parts := []string{link.FailurePolicy}
+	if link.TimeoutSeconds > 0 {
+		parts = append(parts, fmt.Sprintf("%d s", link.TimeoutSeconds))
+	}
+	if link.Server != "" {
+		parts = append(parts, link.Server)
+	}
+	if len(link.Actions) > 0 {
+		parts = append(parts, strings.Join(link.Actions, "+"))
+	}
+	if link.Sent != "" {
+		parts = append(parts, "as "+link.Sent)
+	}
+	if link.Static {
+		parts = append(parts, "static manifest")
+	}
+	return "(" + manifest.Printable(strings.Join(parts, ", ")) + ")"
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/resources"
+	"github.com/sallyport-io/sallyport/internal/workload"
+	"github.com/sallyport-io/sallyport/lint"
+)
+
+// LintCluster runs the rules over cluster-scoped objects and the namespaces of webhook
+// servers, whose certificates it asks them for.
+func LintCluster(ctx context.Context, c *cluster.Cluster, options lint.Options) (*lint.Report, error) {
+	objects, err := ReadCluster(ctx, c, lint.Kinds())
+	if err != nil {
+		return nil, err
+	}
+	inventory, err := objects.Inventory()
+	if err != nil {
+		return nil, err
+	}
+	known, err := resources.OfCluster(c.Client.Discovery())
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err): // the rule reports that it does not know them
+	case err != nil:
+		return nil, err
+	default:
+		options.Resources = known.ForLint()
+	}
+	options.Leaves = Certificates(ctx, inventory.Endpoints())
+	return lint.Run(inventory, options), nil
+}
+
+// Objects are what was read of a cluster.
+type Objects struct {
+	All []lint.Object
+	// Missing has, for each kind that could not be listed, the reason.
+	Missing map[schema.GroupVersionKind]string
+}
+
+// Inventory takes stock of the objects.
+func (o *Objects) Inventory() (*lint.Inventory, error) { return lint.ReadCluster(o.All, o.Missing) }
+
+// ReadCluster lists the objects of kinds, namespaced ones only where webhook servers are. A
+// kind that may not be listed is missing; one that the cluster does not have is not.
+func ReadCluster(ctx context.Context, c *cluster.Cluster, kinds []schema.GroupVersionKind) (*Objects, error) {
+	out := &Objects{Missing: map[schema.GroupVersionKind]string{}}
+	var namespaced []schema.GroupVersionKind
+	for _, gvk := range kinds {
+		switch {
+		case gvk.Kind == "Secret":
+			// Nobody should need a right to read Secrets for this: servers show their certificates.
+			out.Missing[gvk] = "not read from a cluster, on purpose"
+		case slices.Contains(namespacedKinds, gvk.Kind):
+			namespaced = append(namespaced, gvk)
+		default:
+			if err := out.list(ctx, c, gvk, ""); err != nil {
+				return nil, err
+			}
+		}
+	}
+	first, err := out.Inventory()
+	if err != nil {
+		return nil, err
+	}
+	for _, namespace := range namespacesOf(first.Endpoints()) {
+		for _, gvk := range namespaced {
+			if err := out.list(ctx, c, gvk, namespace); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// namespacedKinds are read only in the namespaces of webhook servers.
+var namespacedKinds = []string{"Service", "EndpointSlice", "Deployment", "StatefulSet", "DaemonSet", "HorizontalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy", "Role", "RoleBinding"}
+
+func (o *Objects) list(ctx context.Context, c *cluster.Cluster, gvk schema.GroupVersionKind, namespace string) error {
+	resource, _ := meta.UnsafeGuessKindToResource(gvk) // which is right for these kinds
+	path := workload.Kind{GroupVersion: gvk.GroupVersion().String(), Resource: resource.Resource}.Path(namespace)
+	objects, err := c.List(ctx, path)
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		o.Missing[gvk] = "no permission to list " + resource.GroupResource().String()
+		return nil
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
+	}
+	for _, object := range objects {
+		converted := forLint(object)
+		converted.At = nil
+		o.All = append(o.All, converted)
+	}
+	return nil
+}
+
+// namespacesOf returns the namespaces of the Services among endpoints.
+func namespacesOf(endpoints []string) []string {
+	var out []string
+	for _, endpoint := range endpoints {
+		if _, namespace, ok := ServiceOf(endpoint); ok && !slices.Contains(out, namespace) {
+			out = append(out, namespace)
+		}
+	}
+	return out
+}
+
+// ServiceOf returns the Service of an endpoint "name.namespace.svc:port"; ok is false for any
+// other endpoint.
+func ServiceOf(endpoint string) (name, namespace string, ok bool) {
+	host, _, err := net.SplitHostPort(endpoint)
+	parts := strings.Split(host, ".")
+	if err != nil || len(parts) != 3 || parts[2] != "svc" {
+		return "", "", false
+	}
+	return parts[0], parts[1], true
+}

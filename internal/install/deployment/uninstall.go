@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
+
+	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/internal/authority"
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/registration"
+)
+
+// Uninstall removes what a server has registered.
+type Uninstall struct {
+	// Name is that of the webhook configurations.
+	Name string
+	// Directory has static admission manifests, which are removed instead of the
+	// configurations in the cluster.
+	Directory string
+	// Conversions are the names of CustomResourceDefinitions whose conversion strategy is
+	// set to None.
+	Conversions []string
+	// Authority is removed with its lease; nil to leave both.
+	Authority *authority.Authority
+
+	// All are nil where only files are removed.
+	cluster  *cluster.Cluster
+	crds     apiextensionsclient.CustomResourceDefinitionInterface
+	metadata metadata.Interface
+}
+
+// In sets the cluster from which things are removed. Without it only static manifests are.
+func (u *Uninstall) In(c *cluster.Cluster) error {
+	extensions, err := apiextensionsclient.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	u.cluster, u.crds = c, extensions.CustomResourceDefinitions()
+	u.metadata, err = metadata.NewForConfig(c.Config)
+	return err
+}
+
+// Remove removes everything, one after the other, and returns what was done before the
+// error, if there is one. On a dry run the API server checks everything and stores nothing.
+func (u *Uninstall) Remove(ctx context.Context, dryRun bool) ([]registration.Removal, error) {
+	options := registration.RemoveOptions{Name: u.Name, DryRun: dryRun}
+	var out []registration.Removal
+	for _, step := range []func() ([]registration.Removal, error){
+		func() ([]registration.Removal, error) {
+			if u.Directory != "" {
+				return registration.RemoveStaticManifests(u.Directory, options)
+			}
+			return registration.RemoveConfigurations(ctx, u.cluster.Client.AdmissionregistrationV1(), options)
+		},
+		func() ([]registration.Removal, error) { return u.removeIndexes(ctx, dryRun) },
+		func() ([]registration.Removal, error) { return u.removeConversions(ctx, options) },
+		func() ([]registration.Removal, error) { return u.removeAuthority(ctx, dryRun) },
+	} {
+		removals, err := step()
+		out = append(out, removals...)
+		if err != nil {
+			return out, withRightsHint(err)
+		}
+	}
+	return out, nil
+}
+
+func (u *Uninstall) removeConversions(ctx context.Context, options registration.RemoveOptions) ([]registration.Removal, error) {
+	if len(u.Conversions) > 0 {
+		return registration.RemoveConversions(ctx, u.crds, u.Conversions, options)
+	}
+	if u.crds == nil {
+		return nil, nil
+	}
+	left, err := registration.LeftConversions(ctx, u.crds, options)
+	if apierrors.IsForbidden(err) { // it is told for convenience; removing takes no such right
+		return nil, nil
+	}
+	for i := range left {
+		left[i].Why += "; --conversion --crd sets the strategy None"
+	}
+	return left, err
+}
+
+// removeAuthority removes the Secret, if it holds an authority, and the lease.
+func (u *Uninstall) removeAuthority(ctx context.Context, dryRun bool) ([]registration.Removal, error) {
+	if u.Authority == nil {
+		return nil, nil
+	}
+	name, at := u.Authority.Name, " of namespace "+u.Authority.Namespace
+	secrets, leases := u.cluster.Client.CoreV1().Secrets(u.Authority.Namespace), u.cluster.Client.CoordinationV1().Leases(u.Authority.Namespace)
+	var out []registration.Removal
+	options := metav1.DeleteOptions{}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	secret, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return nil, err
+	default:
+		removal := registration.Removal{Object: "secret/" + name + at, Action: registration.Deleted}
+		if _, unreadable := certificate.ReadStatus(secret); unreadable != nil {
+			removal.Action, removal.Why = registration.Left, "it holds no authority"
+		} else {
+			options.Preconditions = &metav1.Preconditions{UID: &secret.UID}
+			if err := secrets.Delete(ctx, name, options); err != nil && !apierrors.IsNotFound(err) {
+				return nil, err
+			}
+		}
+		out = append(out, removal)
+	}
+	options.Preconditions = nil
+	err = leases.Delete(ctx, name, options)
+	if apierrors.IsNotFound(err) {
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	return append(out, registration.Removal{Object: "lease.coordination.k8s.io/" + name + at, Action: registration.Deleted}), nil
+}
+
+// CheckNobodyLeads returns an error while a server holds the lease beside the authority: it
+// would register its webhooks again.
+func CheckNobodyLeads(ctx context.Context, a authority.Authority, now time.Time) error {
+	lease, err := a.Lease(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("to see whether a server still leads: %w; --force goes on without", err)
+	}
+	if lease.Holder == "" || !now.Before(lease.Ends()) {
+		return nil
+	}
+	return fmt.Errorf("%s leads (lease %s/%s) and would register its webhooks again: scale the server down first; "+
+		"the lease of one that ended without a word runs out at %s; --force goes on all the same",
+		lease.Holder, a.Namespace, a.Name, lease.Ends().UTC().Format(time.RFC3339))
+}
+
+// withRightsHint says what to do about an error that is about rights.
+func withRightsHint(err error) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w; use the kubeconfig of somebody who may, and run it again: it goes on where it stopped", err)
+	}
+	return err
+}
