@@ -53,7 +53,7 @@ func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 	overview := readTop(t, "internal", "webhooks", "README.md")
 	for i, b := range all {
 		t.Run(b.Name, func(t *testing.T) {
-			if !strings.Contains(overview, "]("+b.Name+") |") || !strings.Contains(overview, "](../"+b.Docs+")") {
+			if !strings.Contains(overview, "]("+b.Name+") |") || !strings.Contains(overview, "](../../"+b.Docs+")") {
 				t.Error("internal/webhooks/README.md has no row for it, or another page")
 			}
 			checkSources(t, b.Name)
