@@ -3,6 +3,8 @@
 package sallyport
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -15,6 +17,9 @@ import (
 func WithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) Option {
 	return func(a *App) { a.crds = append(a.crds, crds...) }
 }
+
+// CRDs are the definitions that were given.
+func (a *App) CRDs() []*apiextensionsv1.CustomResourceDefinition { return slices.Clone(a.crds) }
 
 // WithPolicyRules says what webhooks and controllers may do in the cluster, for the
 // command manifests; what serving and registration need is known.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -33,6 +34,18 @@ func WithController(name string, setup func(manager.Manager) error) Option {
 // WithScheme says which types the controllers' manager knows. Without it they are
 // those of the scheme given to [WithTypes], or else client-go's.
 func WithScheme(scheme *runtime.Scheme) Option { return func(a *App) { a.scheme = scheme } }
+
+// Scheme knows the types of the application: the scheme of [WithScheme], or else the first one
+// of [WithTypes], or else client-go's.
+func (a *App) Scheme() *runtime.Scheme {
+	switch {
+	case a.scheme != nil:
+		return a.scheme
+	case len(a.schemes) > 0:
+		return a.schemes[0]
+	}
+	return clientscheme.Scheme
+}
 
 // WithVersion says what the application calls itself in its log and to the API
 // server. Without it it is what Go knows of the build.

@@ -11,5 +11,5 @@
 //		Want:   &v1.CronTab{...},
 //	})
 //
-// [StartAPIServer] starts a real one.
+// [Start] runs an application on a real API server, [StartAPIServer] starts one alone.
 package sallyporttest

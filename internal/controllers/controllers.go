@@ -48,7 +48,7 @@ type Manager struct {
 // New returns a manager without controllers. The first one's logger is that of all
 // controllers of the process that are not given one.
 func New(client *rest.Config, o Options) (*Manager, error) {
-	log := logr.FromSlogHandler(quietEnd{o.Logger.Handler()})
+	log := logr.FromSlogHandler(hosting.Quiet{Handler: o.Logger.Handler()})
 	controllerlog.SetLogger(log)
 	made := &Manager{live: map[string]healthz.Checker{}, ready: map[string]healthz.Checker{}}
 	metrics := metricsserver.Options{BindAddress: "0"}
@@ -134,26 +134,3 @@ func served(checks map[string]healthz.Checker) []serving.Check {
 	}
 	return all
 }
-
-// quietEnd is a handler of logs that leaves out what a manager says of each end that it was
-// told of: that it lost the lease, which it gave up itself, is no error.
-type quietEnd struct{ slog.Handler }
-
-func (h quietEnd) Handle(ctx context.Context, record slog.Record) error {
-	expected := false
-	if record.Message == "error received after stop sequence was engaged" {
-		record.Attrs(func(attr slog.Attr) bool {
-			expected = expected || attr.Value.String() == "leader election lost"
-			return !expected
-		})
-	}
-	if expected {
-		return nil
-	}
-	return h.Handler.Handle(ctx, record)
-}
-
-func (h quietEnd) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return quietEnd{h.Handler.WithAttrs(attrs)}
-}
-func (h quietEnd) WithGroup(name string) slog.Handler { return quietEnd{h.Handler.WithGroup(name)} }

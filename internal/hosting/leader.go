@@ -121,7 +121,7 @@ func (l *Leader) set(ctx context.Context, leading bool) {
 // Run stands for election until ctx ends, and gives the lease up then. A lease that
 // is lost is asked for again.
 func (l *Leader) Run(ctx context.Context) error {
-	ctx = klog.NewContext(ctx, logr.FromSlogHandler(l.log.Handler()).V(1)) // it reports every step
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(Quiet{l.log.Handler()}).V(1)) // it reports every step
 	// Before the lease is given up, not after: then another one may lead already.
 	defer context.AfterFunc(ctx, func() { l.set(context.Background(), false) })()
 	for ctx.Err() == nil {

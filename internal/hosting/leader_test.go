@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hosting
+package hosting_test
 
 import (
 	"context"
@@ -12,19 +12,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
 // candidate is a leader that runs until it is stopped.
 type candidate struct {
-	*Leader
+	*hosting.Leader
 	stop func() error
 }
 
 func stand(t *testing.T, client coordinationv1.LeasesGetter, name string) *candidate {
 	t.Helper()
-	times := LeaderTimes{LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond}
-	l, err := NewLeader(client, metav1.NamespaceDefault, name, times, slog.New(slog.DiscardHandler))
+	times := hosting.LeaderTimes{LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond}
+	l, err := hosting.NewLeader(client, metav1.NamespaceDefault, name, times, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestLeaderElectionOnARealAPIServer(t *testing.T) {
 		first := stand(t, client, "handover")
 		first.await(t, true)
 		second := stand(t, client, "handover")
-		identity := first.settings.Lock.Identity()
+		identity := first.Identity()
 		if got := holder(t, "handover"); got != identity {
 			t.Errorf("%s holds the lease, want %s", got, identity)
 		}
@@ -87,7 +88,7 @@ func TestLeaderElectionOnARealAPIServer(t *testing.T) {
 			t.Error("who has ended still leads")
 		}
 		second.await(t, true)
-		if got := holder(t, "handover"); got != second.settings.Lock.Identity() {
+		if got := holder(t, "handover"); got != second.Identity() {
 			t.Errorf("%s holds the lease", got)
 		}
 	})
@@ -109,14 +110,14 @@ func TestLeaderElectionOnARealAPIServer(t *testing.T) {
 		}
 		c.await(t, false)
 		c.await(t, true) // somebody is silent
-		if got := holder(t, "loss"); got != c.settings.Lock.Identity() {
+		if got := holder(t, "loss"); got != c.Identity() {
 			t.Errorf("%s holds the lease", got)
 		}
 	})
 }
 
 func TestWithoutElectionAReplicaLeads(t *testing.T) {
-	var l *Leader
+	var l *hosting.Leader
 	if !l.Leading() || l.Changed() != nil {
 		t.Error("a replica without election does not lead, or expects a change")
 	}

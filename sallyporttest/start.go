@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyporttest
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+// startLimit is how long [Start] waits for the webhooks to be called.
+const startLimit = 2 * time.Minute
+
+// Cluster is an API server with an application. Make one with [Start].
+type Cluster struct {
+	// Config has all rights (group system:masters).
+	Config *rest.Config
+	// Client knows the types of the application's scheme, see [sallyport.App.Scheme]. It has
+	// no cache.
+	Client client.Client
+}
+
+// StartOption changes what [Start] starts.
+type StartOption func(*starting)
+
+type starting struct {
+	apiServer []APIServerOption
+	replicas  int
+	settings  []func(*sallyport.Settings)
+}
+
+// WithAPIServer changes the API server.
+func WithAPIServer(options ...APIServerOption) StartOption {
+	return func(s *starting) { s.apiServer = append(s.apiServer, options...) }
+}
+
+// WithReplicas runs the application so many times, as the replicas of a Deployment do: they
+// share a certificate authority, elect a leader, and take turns in answering. Default 1.
+func WithReplicas(n int) StartOption { return func(s *starting) { s.replicas = n } }
+
+// WithSettings changes the settings of each replica. Where it listens, how the API server
+// reaches it and its logger, which is the test's, are set before.
+func WithSettings(change func(*sallyport.Settings)) StartOption {
+	return func(s *starting) { s.settings = append(s.settings, change) }
+}
+
+// Start starts etcd and kube-apiserver as [StartAPIServer] does, installs the application's
+// CustomResourceDefinitions and runs the application. It returns when the API server calls the
+// application's webhooks and converters. When the test ends the application is told to end,
+// and has to end without an error, before the API server does.
+func Start(t testing.TB, app *sallyport.App, options ...StartOption) *Cluster {
+	t.Helper()
+	s := &starting{replicas: 1}
+	for _, option := range options {
+		option(s)
+	}
+	if s.replicas < 1 {
+		t.Fatalf("sallyporttest.Start: %d replicas: there has to be one", s.replicas)
+	}
+	config := StartAPIServer(t, append([]APIServerOption{WithCRDs(app.CRDs()...)}, s.apiServer...)...)
+	own, err := client.New(config, client.Options{Scheme: app.Scheme()})
+	if err != nil {
+		t.Fatalf("sallyporttest.Start: %v", err)
+	}
+	scheme := runtime.NewScheme() // of what is looked at here
+	utilruntime.Must(errors.Join(clientscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
+	admin, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatalf("sallyporttest.Start: %v", err)
+	}
+	name, probes := s.run(t, app, config)
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	if err := called(ctx, admin, app, name, probes); err != nil {
+		t.Fatalf("sallyporttest.Start: the webhooks are not called: %v", err)
+	}
+	return &Cluster{Config: config, Client: own}
+}
+
+// run runs the replicas until the test ends. It returns the name of their configurations and
+// the URLs of their probes.
+func (s *starting) run(t testing.TB, app *sallyport.App, config *rest.Config) (name string, probes []string) {
+	t.Helper()
+	var addresses []string
+	for range s.replicas {
+		addresses = append(addresses, freeAddress(t))
+	}
+	front := addresses[0]
+	if s.replicas > 1 {
+		front = balance(t, addresses)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, s.replicas)
+	for i, address := range addresses {
+		settings := app.DefaultSettings()
+		settings.Client = rest.CopyConfig(config)
+		settings.Logger = slog.New(slog.NewTextHandler(t.Output(), nil)).With("replica", i+1)
+		settings.Serving.BindAddress, settings.Serving.Port = "127.0.0.1", portOf(address)
+		settings.Serving.MetricsBindAddress = freeAddress(t)
+		settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
+		settings.Registration.URL = "https://" + front
+		settings.Certificate.Secret = "default/" + settings.Registration.Name + "-authority"
+		settings.LeaderElection.Namespace = "default"
+		for _, change := range s.settings {
+			change(&settings)
+		}
+		name = settings.Registration.Name
+		if settings.Serving.MetricsBindAddress != "" && settings.Serving.MetricsBindAddress != "0" {
+			probes = append(probes, "http://"+settings.Serving.MetricsBindAddress+"/readyz")
+		}
+		go func() { ended <- app.Run(ctx, settings) }()
+	}
+	t.Cleanup(func() {
+		cancel()
+		for range s.replicas {
+			if err := <-ended; err != nil {
+				t.Errorf("sallyporttest.Start: a replica ended with: %v", err)
+			}
+		}
+	})
+	return name, probes
+}
+
+// called waits until every replica is ready, the configurations and conversions are
+// registered, and the API server knows that: it learns of configurations in their order, so
+// one that refuses a certain object, made last, tells.
+func called(ctx context.Context, c client.Client, app *sallyport.App, name string, probes []string) error {
+	poll := func(what string, done func(context.Context) error) error {
+		var last error
+		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			err := done(ctx)
+			if ctx.Err() == nil {
+				last = err
+			}
+			return err == nil, nil
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, errors.Join(err, last))
+		}
+		return nil
+	}
+	for _, probe := range probes {
+		if err := poll(probe, func(ctx context.Context) error { return ready(ctx, probe) }); err != nil {
+			return err
+		}
+	}
+	types := map[admission.Type]bool{}
+	for _, webhook := range app.Webhooks() {
+		types[webhook.Type] = true
+	}
+	for of := range types {
+		if err := poll(string(of)+" webhooks", func(ctx context.Context) error {
+			return c.Get(ctx, client.ObjectKey{Name: name}, configuration(of, name, nil))
+		}); err != nil {
+			return err
+		}
+	}
+	for _, converter := range app.Converters() {
+		if err := poll("conversion of "+converter.CRD(), func(ctx context.Context) error { return converts(ctx, c, converter.CRD()) }); err != nil {
+			return err
+		}
+	}
+	for of := range types {
+		if err := poll(string(of)+" webhooks are known to the API server", awaitCalls(ctx, c, app, of)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ready(ctx context.Context, probe string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, probe, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if text, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s, %w", response.Status, strings.TrimSpace(string(text)), err)
+	}
+	return nil
+}
+
+func converts(ctx context.Context, c client.Client, name string) error {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+		return err
+	}
+	if by := crd.Spec.Conversion; by == nil || by.Webhook == nil || by.Webhook.ClientConfig == nil || len(by.Webhook.ClientConfig.CABundle) == 0 {
+		return errors.New("the definition names no webhook yet")
+	}
+	return nil
+}
+
+// awaitCalls registers a webhook that refuses ConfigMaps of one label, and returns what tells
+// whether the API server calls it, or one of the application that refuses them too.
+func awaitCalls(ctx context.Context, c client.Client, app *sallyport.App, of admission.Type) func(context.Context) error {
+	const label, refused = "sallyporttest.sallyport.io/probe", "sallyporttest: the probe is called"
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		review := &admissionv1.AdmissionReview{}
+		if json.NewDecoder(r.Body).Decode(review) != nil || review.Request == nil {
+			http.Error(w, "no review", http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: refused}}
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	none := admissionregistrationv1.SideEffectClassNone
+	name := "sallyporttest-" + strings.ToLower(string(of))
+	registered := configuration(of, name, &admissionregistrationv1.MutatingWebhook{
+		Name: "probe.sallyporttest.sallyport.io", SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{
+			URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		},
+		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{label: name}},
+		Rules:          admission.Rules(corev1.SchemeGroupVersion.WithResource("configmaps"), admissionregistrationv1.Create),
+	})
+	created := c.Create(ctx, registered)
+	return func(ctx context.Context) error {
+		if created != nil {
+			return created
+		}
+		err := c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{label: name}}}, client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), refused) && !deniedBy(app, of, err) {
+			return fmt.Errorf("the answer to a probe is %w", err)
+		}
+		server.Close()
+		if err := c.Delete(ctx, registered); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
+	}
+}
+
+// deniedBy tells whether an error is the denial by a webhook of the application.
+func deniedBy(app *sallyport.App, of admission.Type, err error) bool {
+	return slices.ContainsFunc(app.Webhooks(), func(w admission.Webhook) bool {
+		return w.Type == of && strings.Contains(err.Error(), fmt.Sprintf("admission webhook %q denied the request", w.Name))
+	})
+}
+
+// configuration is one of a type, with a webhook if there is one.
+func configuration(of admission.Type, name string, webhook *admissionregistrationv1.MutatingWebhook) client.Object {
+	meta := metav1.ObjectMeta{Name: name}
+	if of == admission.TypeMutating {
+		made := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta}
+		if webhook != nil {
+			made.Webhooks = append(made.Webhooks, *webhook)
+		}
+		return made
+	}
+	made := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta}
+	if webhook != nil {
+		made.Webhooks = append(made.Webhooks, admissionregistrationv1.ValidatingWebhook{
+			Name: webhook.Name, SideEffects: webhook.SideEffects, AdmissionReviewVersions: webhook.AdmissionReviewVersions,
+			ClientConfig: webhook.ClientConfig, ObjectSelector: webhook.ObjectSelector, Rules: webhook.Rules,
+		})
+	}
+	return made
+}
+
+// balance listens until the test ends and hands connections to the addresses in turn, as a
+// Service does; one that nobody answers at is passed over.
+func balance(t testing.TB, addresses []string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("sallyporttest.Start: %v", err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	var next atomic.Uint32
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = from.Close() }()
+				for range addresses {
+					to, err := net.Dial("tcp", addresses[int(next.Add(1))%len(addresses)])
+					if err != nil {
+						continue
+					}
+					go func() {
+						_, _ = io.Copy(to, from)
+						_ = to.Close()
+					}()
+					_, _ = io.Copy(from, to)
+					return
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// freeAddress is one on this host that nobody listens on.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("sallyporttest.Start: %v", err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+func portOf(address string) int {
+	resolved, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return 0 // it is one of freeAddress
+	}
+	return resolved.Port
+}
