@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package decode reads objects from JSON that was checked before (no duplicate names,
-// no invalid UTF-8, see package rawjson) as Kubernetes' own decoders
-// read it.
+// Package decode reads objects from JSON as Kubernetes' own decoders do. The JSON was
+// checked before: it has no duplicate names and no invalid UTF-8, see package rawjson.
 package decode
 
 import (
@@ -21,11 +20,10 @@ type Type struct {
 	options json.Options
 }
 
-// types are what was found out about them: it takes a while, and follows from the type
-// alone.
+// types caches what follows from a type alone, which takes a while to find out.
 var types sync.Map // of *Type, by reflect.Type
 
-// For returns what decodes into values of a type.
+// For returns the decoder of a type.
 func For(typ reflect.Type) *Type {
 	if t, ok := types.Load(typ); ok {
 		return t.(*Type)

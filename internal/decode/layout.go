@@ -61,7 +61,7 @@ const (
 	layoutTexts // map[string]string
 )
 
-// newLayout returns nil if the type itself is none that has a layout.
+// newLayout returns nil for a type without a layout.
 func newLayout(typ reflect.Type) *layout {
 	l := layouts{}.of(typ)
 	if l.kind != layoutStruct {
@@ -70,7 +70,7 @@ func newLayout(typ reflect.Type) *layout {
 	return l
 }
 
-// layouts are those found so far: types may hold themselves.
+// layouts holds the layouts found so far: a type may refer to itself.
 type layouts map[reflect.Type]*layout
 
 func (ls layouts) of(typ reflect.Type) *layout {

@@ -33,10 +33,10 @@ const nothing = -1 << 63
 
 var records = sync.Pool{New: func() any { return new(Record) }}
 
-// NewRecord returns an empty one. Release it when it is of no more use.
+// NewRecord returns an empty record. Call [Record.Release] when done.
 func NewRecord() *Record { return records.Get().(*Record) }
 
-// Release takes a record back. It must not be used any more.
+// Release returns the record to the pool. Nobody may use it afterwards.
 func (m *Record) Release() {
 	if cap(m.numbers) > 1<<16 {
 		return

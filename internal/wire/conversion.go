@@ -172,7 +172,7 @@ func (e *objectError) Error() string {
 	return fmt.Sprintf("object %d, %s %q: %s", e.index, kind, name, e.err)
 }
 
-// answers are written, and then of no use any more.
+// answers pools the buffers of answers.
 var answers = sync.Pool{New: func() any { return new([]byte) }}
 
 // largestAnswer is what is kept for the next one.
@@ -207,7 +207,7 @@ func (c *Conversion) answer(ctx context.Context, w http.ResponseWriter, body []b
 			header := w.Header()
 			header["Content-Type"] = jsonContentType
 			header["Content-Length"] = []string{strconv.Itoa(len(answer))}
-			_, _ = w.Write(answer) // who closed the connection has no use for an error
+			_, _ = w.Write(answer) // an error means that the client is gone
 			return
 		}
 		if !errors.As(err, &fault) {

@@ -4,7 +4,6 @@ package dataset
 
 import (
 	"slices"
-	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -61,13 +60,6 @@ func (m *podMetadata) asks() bool {
 	return false
 }
 
-// part is a string of the pod's bytes, which nobody changes while the review is answered.
-// It must not be kept any longer.
-func part(r *rawjson.Reader) string {
-	b, _ := r.String()
-	return unsafe.String(unsafe.SliceData(b), len(b))
-}
-
 // readMetadata reads the pod's metadata, and no spec behind it. Of a pod that does not ask
 // it reads no further than its labels, unless all is set: what is behind them, the managed
 // fields above all, is most of it. It returns false if the bytes are no object, or hold
@@ -95,11 +87,11 @@ func readMetadata(raw []byte, all bool) (meta podMetadata, ok bool) {
 		valid = r.Object(func(field []byte) {
 			switch string(field) {
 			case "name":
-				meta.name = part(&r)
+				meta.name = text(&r)
 			case "generateName":
 				generateName, _ = r.String()
 			case "namespace":
-				meta.namespace = part(&r)
+				meta.namespace = text(&r)
 			case "labels":
 				meta.rawLabels, meta.labels = readEntries(&r)
 				if !all && !meta.asks() {
@@ -179,11 +171,11 @@ func readPod(raw []byte, meta podMetadata) (*pod, bool) {
 				valid = r.Object(func(field []byte) {
 					switch string(field) {
 					case "name":
-						v.name = part(&r)
+						v.name = text(&r)
 					case "persistentVolumeClaim":
 						r.Object(func(field []byte) {
 							if string(field) == "claimName" {
-								v.claim = part(&r)
+								v.claim = text(&r)
 							}
 						})
 					}
@@ -210,20 +202,20 @@ func readContainers(r *rawjson.Reader, valid *bool) []container {
 		*valid = r.Object(func(field []byte) {
 			switch string(field) {
 			case "name":
-				c.name = part(r)
+				c.name = text(r)
 			case "volumeMounts":
 				r.Array(func(int) {
 					var m mount
 					r.Object(func(field []byte) {
 						switch string(field) {
 						case "name":
-							m.volume = part(r)
+							m.volume = text(r)
 						case "mountPath":
-							m.path = part(r)
+							m.path = text(r)
 						case "mountPropagation":
-							m.propagation = part(r)
+							m.propagation = text(r)
 						case "recursiveReadOnly":
-							mode := part(r)
+							mode := text(r)
 							m.recursive = mode != "" && mode != "Disabled"
 						}
 					})
