@@ -149,7 +149,7 @@ func (a *App) validate(s *Settings, c *chosen) (*rest.Config, error) {
 			errs = append(errs, s.Registration.ValidateEndpoint())
 		}
 		errs = append(errs, s.Registration.ValidateMode(), s.Registration.Validate(), s.Registration.ValidateConversion(),
-			s.Certificate.Validate(), s.Authentication.Validate(a.authenticationNames(), &s.Serving, &s.Certificate, &s.Registration), s.Serving.ValidateFlags())
+			s.Certificate.Validate(), s.Authentication.Validate(a.authenticationNames(), &s.Serving, &s.Certificate, &s.Registration), s.Serving.ValidateSettings())
 		_, _, inSecret := s.Certificate.AuthoritySecret(s.Registration.Config().Endpoint)
 		needsClient = needsClient || inSecret || s.Authentication.Delegates() || s.Registration.Mode == registration.ModeAPI
 	}

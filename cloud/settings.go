@@ -232,7 +232,7 @@ func (s *settings) validate(opts *options.CloudControllerManagerOptions) error {
 		errs = append(errs, err)
 	}
 	listener := s.serving()
-	if err := listener.ValidateFlags(); err != nil {
+	if err := listener.ValidateSettings(); err != nil {
 		errs = append(errs, err)
 	}
 	errs = append(errs, s.validateCallers(), s.validateRegistration())

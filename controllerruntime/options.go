@@ -122,7 +122,7 @@ func (o Options) plan() (plan, error) {
 		p.serving.GetCertificate = nil
 	}
 	if !p.disabled {
-		errs = append(errs, p.serving.ValidateFlags())
+		errs = append(errs, p.serving.ValidateSettings())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return plan{}, fmt.Errorf("webhook server: %w", err)

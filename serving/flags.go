@@ -55,16 +55,16 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"how long to wait after SIGTERM until the last connection has gone")
 }
 
-// ValidateFlags reports every mistake in what the flags of [Options.AddFlags] say,
-// before the rest of the options is known. What it accepts, [New] accepts.
-func (o *Options) ValidateFlags() error {
-	flagged := *o
-	flagged.Routes, flagged.Checks, flagged.LiveChecks = nil, nil, nil
-	flagged.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }
-	errs := []error{flagged.validate()}
+// ValidateSettings reports every problem with addresses, limits and timeouts, before routes,
+// checks and the certificate are known. What it accepts, [New] accepts.
+func (o *Options) ValidateSettings() error {
+	settings := *o
+	settings.Routes, settings.Checks, settings.LiveChecks = nil, nil, nil
+	settings.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }
+	errs := []error{settings.validate()}
 	if address := o.MetricsBindAddress; address != "" && address != "0" {
 		if _, _, err := net.SplitHostPort(address); err != nil {
-			errs = append(errs, fmt.Errorf("--metrics-bind-address %q: write HOST:PORT or :PORT, or 0 to switch it off", address))
+			errs = append(errs, fmt.Errorf("metrics bind address %q: write HOST:PORT or :PORT, or 0 to switch it off", address))
 		}
 	}
 	return errors.Join(errs...)

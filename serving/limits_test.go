@@ -81,7 +81,7 @@ func TestLimitsFollowTheMachine(t *testing.T) {
 				t.Errorf("%d and %d connections, %d bytes, %d reviews, %d wait", got.MaxConnections, got.MaxMetricsConnections,
 					got.MaxBytesInFlight, got.MaxConcurrentReviews, got.MaxWaitingReviews)
 			}
-			if err := got.ValidateFlags(); err != nil {
+			if err := got.ValidateSettings(); err != nil {
 				t.Error(err)
 			}
 			all := int64(got.MaxConnections)*connectionBytes + got.MaxBytesInFlight + int64(got.MaxConcurrentReviews)*ReviewBytes + ownBytes

@@ -14,22 +14,18 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// validateOwnPods reports every mistake in --own-pods.
-func (s *RegistrationSettings) validateOwnPods() error {
-	if s.OwnPods == "" {
+// OwnPodsProblems returns what is wrong with the label of a server's own pods, KEY=VALUE;
+// empty is right.
+func OwnPodsProblems(label string) []string {
+	if label == "" {
 		return nil
 	}
-	key, value, ok := strings.Cut(s.OwnPods, "=")
+	key, value, ok := strings.Cut(label, "=")
 	problems := validation.IsQualifiedName(key)
-	if ok && value != "" {
-		problems = append(problems, validation.IsValidLabelValue(value)...)
-	} else {
-		problems = append(problems, "write KEY=VALUE, for example app.kubernetes.io/name=sallyport")
+	if !ok || value == "" {
+		return append(problems, "write KEY=VALUE, for example app.kubernetes.io/name=sallyport")
 	}
-	if len(problems) > 0 {
-		return problemf("%s %q: %s", setting("own-pods"), s.OwnPods, strings.Join(problems, "; "))
-	}
-	return nil
+	return append(problems, validation.IsValidLabelValue(value)...)
 }
 
 // excludeOwnPods keeps a webhook for pods, and the policy that stands in for it, away

@@ -5,7 +5,6 @@ package hosting
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/selectors"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -63,8 +63,6 @@ type RegistrationSettings struct {
 	// change. It must give the same result each time.
 	Adjust func(*admission.Webhook)
 
-	// needed is set if flags replace the three; they must then not be empty.
-	needed bool
 	// owner is Owner, found.
 	owner *metav1.OwnerReference
 }
@@ -94,7 +92,6 @@ func (s *RegistrationSettings) AddEndpointFlags(cmd *cobra.Command) {
 // settings have now are the defaults.
 func (s *RegistrationSettings) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	s.needed = s.FailurePolicy != ""
 	flags.StringVar(&s.Name, "configuration-name", s.Name,
 		"`name` of the webhook configurations; the API server calls mutating ones in the order of their names")
 	flags.StringVar(&s.NamespaceSelector, "namespace-selector", s.NamespaceSelector,
@@ -145,7 +142,7 @@ func (s *RegistrationSettings) ValidateEndpoint() error {
 // Validate reports every mistake in the other flags.
 func (s *RegistrationSettings) Validate() error {
 	var errs []error
-	if s.FailurePolicy != "" || s.needed {
+	if s.FailurePolicy != "" {
 		errs = append(errs, choice("failure-policy", s.FailurePolicy, failurePolicies))
 	}
 	// The rest of the configuration is good; what remains is about the name.
@@ -161,12 +158,11 @@ func (s *RegistrationSettings) Validate() error {
 	if _, err := s.selector(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, s.validateOwnPods())
-	if (s.TimeoutSeconds != 0 || s.needed) && (s.TimeoutSeconds < 1 || s.TimeoutSeconds > 30) {
-		errs = append(errs, problemf("%s %d: the API server allows 1 to 30 seconds", setting("webhook-timeout"), s.TimeoutSeconds))
+	if problems := OwnPodsProblems(s.OwnPods); len(problems) > 0 {
+		errs = append(errs, problemf("%s %q: %s", setting("own-pods"), s.OwnPods, strings.Join(problems, "; ")))
 	}
-	if len(s.ReviewVersions) == 0 && s.needed {
-		errs = append(errs, problemf("%s is empty: choose %s", setting("review-versions"), cli.OneOf(reviewVersions)))
+	if s.TimeoutSeconds != 0 && (s.TimeoutSeconds < 1 || s.TimeoutSeconds > 30) {
+		errs = append(errs, problemf("%s %d: the API server allows 1 to 30 seconds", setting("webhook-timeout"), s.TimeoutSeconds))
 	}
 	for i, version := range s.ReviewVersions {
 		errs = append(errs, choice("review-versions", version, reviewVersions))
@@ -198,7 +194,7 @@ func (s *RegistrationSettings) Apply(webhooks []admission.Webhook) ([]admission.
 	out := slices.Clone(webhooks)
 	for i := range out {
 		w := &out[i]
-		w.NamespaceSelector = both(w.NamespaceSelector, selector)
+		w.NamespaceSelector = selectors.Both(w.NamespaceSelector, selector)
 		s.excludeOwnPods(w)
 		w.AllowWedge = cmp.Or(w.AllowWedge, s.AllowWedge)
 		w.FailurePolicy = cmp.Or(admissionregistrationv1.FailurePolicyType(s.FailurePolicy), w.FailurePolicy)
@@ -232,19 +228,4 @@ func (s *RegistrationSettings) selector() (*metav1.LabelSelector, error) {
 		})
 	}
 	return selector, nil
-}
-
-// both selects what two selectors select; the first may be nil, which selects all.
-func both(a, b *metav1.LabelSelector) *metav1.LabelSelector {
-	if a == nil {
-		return b
-	}
-	out := a.DeepCopy()
-	for _, key := range slices.Sorted(maps.Keys(b.MatchLabels)) {
-		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{b.MatchLabels[key]},
-		})
-	}
-	out.MatchExpressions = append(out.MatchExpressions, b.MatchExpressions...)
-	return out
 }

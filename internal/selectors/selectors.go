@@ -5,6 +5,8 @@
 package selectors
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +24,21 @@ func Terms(s *metav1.LabelSelector) []metav1.LabelSelectorRequirement {
 		out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{value}})
 	}
 	return append(out, s.MatchExpressions...)
+}
+
+// Both selects what two selectors select. Nil selects all.
+func Both(a, b *metav1.LabelSelector) *metav1.LabelSelector {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	out := a.DeepCopy()
+	for _, key := range slices.Sorted(maps.Keys(b.MatchLabels)) {
+		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{b.MatchLabels[key]},
+		})
+	}
+	out.MatchExpressions = append(out.MatchExpressions, b.MatchExpressions...)
+	return out
 }
 
 // OptsIn tells whether only what has some label is selected.

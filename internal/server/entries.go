@@ -3,16 +3,14 @@
 package server
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/selectors"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
 )
@@ -39,8 +37,8 @@ func (b *Builtin) defined(c *Config, from Sources) ([]admission.Webhook, error) 
 		if entry.ReinvocationPolicy != nil && w.Type == admission.TypeMutating {
 			w.ReinvocationPolicy = admissionregistrationv1.ReinvocationPolicyType(*entry.ReinvocationPolicy)
 		}
-		w.NamespaceSelector = narrowed(w.NamespaceSelector, entry.NamespaceSelector)
-		w.ObjectSelector = narrowed(w.ObjectSelector, entry.ObjectSelector)
+		w.NamespaceSelector = selectors.Both(w.NamespaceSelector, entry.NamespaceSelector)
+		w.ObjectSelector = selectors.Both(w.ObjectSelector, entry.ObjectSelector)
 		w.MatchConditions = append(slices.Clone(w.MatchConditions), entry.MatchConditions...)
 		if w.Backstop != nil {
 			narrower := *w.Backstop
@@ -65,21 +63,6 @@ func (c *Config) place(name string, webhooks []admission.Webhook) error {
 		webhooks[0].Path = *entry.Path
 	}
 	return nil
-}
-
-// narrowed selects what both select; nil selects all.
-func narrowed(a, b *metav1.LabelSelector) *metav1.LabelSelector {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
-	}
-	out := a.DeepCopy()
-	for _, key := range slices.Sorted(maps.Keys(b.MatchLabels)) {
-		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{b.MatchLabels[key]},
-		})
-	}
-	out.MatchExpressions = append(out.MatchExpressions, b.MatchExpressions...)
-	return out
 }
 
 // adjust sets what a webhook has of its own in the configuration, and no flag says

@@ -18,6 +18,7 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -125,16 +126,7 @@ func (c *Config) validateRegistration(v *validator) field.ErrorList {
 			v.errs = append(v.errs, field.Invalid(v.path.Child("excludedNamespaces").Index(i), namespace, problem))
 		}
 	}
-	if r.OwnPods != "" {
-		key, value, ok := strings.Cut(r.OwnPods, "=")
-		found := validation.IsQualifiedName(key)
-		if ok && value != "" {
-			found = append(found, validation.IsValidLabelValue(value)...)
-		} else {
-			found = append(found, "write KEY=VALUE, for example app.kubernetes.io/name=sallyport")
-		}
-		v.problems("ownPods", r.OwnPods, found)
-	}
+	v.problems("ownPods", r.OwnPods, hosting.OwnPodsProblems(r.OwnPods))
 	v.choice("failurePolicy", r.FailurePolicy)
 	if r.TimeoutSeconds < 1 || r.TimeoutSeconds > 30 {
 		v.invalid("timeoutSeconds", r.TimeoutSeconds, "the API server allows 1 to 30 seconds")

@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"lint":               {"admission", "conversion", "internal/privatepath", "internal/selectors"},
 	"sallyporttest":      {"admission", "conversion", "jsonpatch", "internal/wire", "internal/replay"},
 	// No controller-runtime below it: see TestCloudKeepsToTheStackOfControllerManagers.
-	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/privatepath"},
+	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/selectors", "internal/privatepath"},
 	// Next to it, with controller-runtime.
 	"internal/controllers": {"serving", "internal/hosting"},
 	"internal/install":     {"admission", "conversion", "registration", "internal/hosting", "internal/cli"},
