@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/internal/webhooks/imagepull"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
@@ -35,7 +36,7 @@ type Builtin struct {
 	// webhooks defines it over what it reads.
 	webhooks func(*Settings, Sources) ([]admission.Webhook, error)
 	// watch follows in a cluster what it reads; nil if it reads nothing.
-	watch func(frontdoor.Environment) (watcher, error)
+	watch func(frontdoor.Environment, *store.Factory) (watcher, error)
 	// rights are those that watch needs; moreRights are those that it needs with some
 	// settings only, nil for none.
 	rights     []rbacv1.PolicyRule
@@ -149,12 +150,11 @@ func Builtins() []Builtin {
 				judges, errAuthor := author.New(from.Authors, from.Neighbours, s.PodDefault.Authorize)
 				return []admission.Webhook{guarded(injects, &s.PodDefault, from), excluded, judges}, errors.Join(err, errAuthor)
 			},
-			watch: func(env frontdoor.Environment) (watcher, error) {
-				w, err := poddefault.Watch(env.Client, env.Logger)
+			watch: func(env frontdoor.Environment, cluster *store.Factory) (watcher, error) {
+				w, err := poddefault.Watch(cluster, env.Logger, env.Changed)
 				if err != nil {
 					return watcher{}, err
 				}
-				w.WhenLoaded(env.Changed)
 				authors, err := authorsOf(env.Client)
 				if err != nil {
 					return watcher{}, err
@@ -198,12 +198,11 @@ func Builtins() []Builtin {
 			webhooks: func(s *Settings, from Sources) ([]admission.Webhook, error) {
 				return projectlimit.New(from.Projects, s.ProjectLimit)
 			},
-			watch: func(env frontdoor.Environment) (watcher, error) {
-				w, err := projectlimit.Watch(env.Client, env.Logger)
+			watch: func(env frontdoor.Environment, cluster *store.Factory) (watcher, error) {
+				w, err := projectlimit.Watch(cluster, env.Changed)
 				if err != nil {
 					return watcher{}, err
 				}
-				w.WhenLoaded(env.Changed)
 				return watcher{
 					sources: Sources{Projects: w}, what: "projects", help: "Namespaces known to this server that count for a requester.",
 					ready: w.Ready, run: w.Run, count: w.Len,

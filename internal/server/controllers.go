@@ -10,6 +10,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/status"
 )
@@ -74,8 +75,8 @@ func (c controller) component(l *liveConfig, env frontdoor.Environment) (frontdo
 func controllers() []controller {
 	return []controller{{
 		name: status.Name, builtin: "poddefault",
-		start: func(_ *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
-			c, err := status.New(env.Client, status.Options{Leader: leader, Logger: env.Logger, Metrics: env.Metrics})
+		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
+			c, err := status.New(env.Client, status.Options{Watcher: l.podDefaults(), Leader: leader, Logger: env.Logger, Metrics: env.Metrics})
 			if err != nil {
 				return nil, err
 			}
@@ -89,4 +90,10 @@ func controllers() []controller {
 		},
 		rights: backstop.PolicyRules(),
 	}}
+}
+
+// podDefaults is what the webhook of that name reads from; nil if nobody made it.
+func (l *liveConfig) podDefaults() *poddefault.Watcher {
+	watcher, _ := l.builtin("poddefault").from.PodDefaults.(*poddefault.Watcher)
+	return watcher
 }

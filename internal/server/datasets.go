@@ -10,6 +10,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 )
 
@@ -27,7 +28,7 @@ func datasetBuiltin() Builtin {
 			return webhooks, err
 		},
 		widen: func(s *Settings) { s.Dataset.NamespaceLabel = true },
-		watch: func(env frontdoor.Environment) (watcher, error) {
+		watch: func(env frontdoor.Environment, _ *store.Factory) (watcher, error) {
 			observe, err := observePlugins(env.Metrics)
 			if err != nil {
 				return watcher{}, err

@@ -84,7 +84,7 @@ func (c *Config) adjustGuard(w *admission.Webhook) {
 // startIndexes makes the controller that writes what the policy reads.
 func (l *liveConfig) startIndexes(env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
 	c, err := backstop.NewController(env.Client, backstop.Options{
-		Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Changed: env.Changed,
+		Watcher: l.podDefaults(), Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Changed: env.Changed,
 		Namespaces: func() (labels.Selector, error) { return l.guardedNamespaces(l.builtin("poddefault")) },
 	})
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/follow"
+	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // reloadInterval is how often the configuration is read even if nothing tells of a
@@ -43,6 +44,7 @@ type liveConfig struct {
 
 	logger  *slog.Logger
 	changed func()
+	cluster *store.Factory // what ready-made webhooks and controllers read from
 	reloads *prometheus.CounterVec
 	good    prometheus.Gauge
 	current atomic.Pointer[Config]
@@ -94,7 +96,7 @@ func (l *liveConfig) builtin(name string) *liveBuiltin {
 
 // component is what follows the file; nothing without one. It is built first.
 func (l *liveConfig) component(env frontdoor.Environment) (frontdoor.Component, error) {
-	l.logger, l.changed = env.Logger, env.Changed
+	l.logger, l.changed, l.cluster = env.Logger, env.Changed, store.NewFactory(env.Client, env.Logger)
 	out := frontdoor.Component{Name: "config"}
 	if l.file == "" {
 		return out, nil
@@ -168,7 +170,7 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 
 // prepareWatch makes what the webhook reads from, which starts when it is wanted.
 func (b *liveBuiltin) prepareWatch(env frontdoor.Environment, out *frontdoor.Component) error {
-	w, err := b.Builtin.watch(env)
+	w, err := b.Builtin.watch(env, b.config.cluster)
 	if err != nil {
 		return err
 	}

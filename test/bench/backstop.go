@@ -89,7 +89,7 @@ func (cp *controlPlane) installBackstop(ctx context.Context, podDefaults int, re
 	}
 	var entries []*backstop.Entry
 	for _, pd := range all {
-		entries = append(entries, backstop.FromPodDefault(pd))
+		entries = append(entries, backstop.NewEntry(poddefault.Compile(pd)))
 	}
 	index := backstop.Compile(entries)
 	body, err := json.Marshal(index.Template(namespace))

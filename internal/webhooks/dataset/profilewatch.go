@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // profileStore has the profile of a ConfigMap that is followed. One that cannot be read, or
@@ -39,7 +39,7 @@ func (w *Watcher) followProfile(ref Ref) {
 	}
 	p := &profileStore{ref: ref, logger: w.logger, changed: func() { tell(w.changed); w.loaded() }}
 	source := cache.NewListWatchFromClient(w.core, "configmaps", ref.Namespace, fields.OneTermEqualSelector("metadata.name", ref.Name))
-	p.reflector = cluster.Reflector("datasets: the profile of plugins", w.logger, cluster.Soon, source, &corev1.ConfigMap{}, p)
+	p.reflector = store.Reflector("datasets: the profile of plugins", w.logger, store.Soon, source, &corev1.ConfigMap{}, p)
 	w.profiles[ref] = p
 	tell(w.wanted)
 }

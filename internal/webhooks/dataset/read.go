@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // Reader is a [Source] that asks the API server for each object, each time: for a look at
@@ -35,7 +35,7 @@ func NewReader(config *rest.Config) (*Reader, error) {
 		{&r.fluid, schema.GroupVersion{Group: Group, Version: Version}},
 	} {
 		var err error
-		if *c.client, err = cluster.Client(config, c.version, addLean); err != nil {
+		if *c.client, err = store.Client(config, c.version, addLean); err != nil {
 			return nil, fmt.Errorf("client for %s: %w", c.version, err)
 		}
 	}

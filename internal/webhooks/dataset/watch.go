@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // absentInterval is how often it is tried whether a kind without definition has got one.
@@ -77,7 +77,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 		reader: reader, index: NewIndex(), follows: map[Kind]*follow{}, logger: logger,
 		loaded: func() {}, changed: make(chan struct{}, 1), profiles: map[Ref]*profileStore{}, wanted: make(chan struct{}, 1),
 	}
-	if w.core, err = cluster.Client(config, corev1.SchemeGroupVersion, corev1.AddToScheme); err != nil {
+	if w.core, err = store.Client(config, corev1.SchemeGroupVersion, corev1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for ConfigMaps: %w", err)
 	}
 	claims, err := metadata.NewForConfig(config)
@@ -118,7 +118,7 @@ func (w *Watcher) follow(kind Kind, expected runtime.Object, source *cache.ListW
 	if kind == DatasetKind {
 		f.changed = func() { tell(w.changed) }
 	}
-	f.reflector = cluster.Reflector("datasets: "+string(kind), w.logger, cluster.Soon, f.patient(source), expected, f)
+	f.reflector = store.Reflector("datasets: "+string(kind), w.logger, store.Soon, f.patient(source), expected, f)
 	w.follows[kind] = f
 }
 

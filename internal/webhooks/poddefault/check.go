@@ -84,10 +84,9 @@ func CheckCluster(spec *sallyportv1alpha1.ClusterPodDefaultSpec, path *field.Pat
 	return metav1validation.ValidateLabelSelector(spec.NamespaceSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("namespaceSelector"))
 }
 
-// UISelectable says why the forms of Kubeflow's web apps cannot offer an object with
-// this selector; nothing if they can. They know the first key of matchLabels alone,
-// and set that label to "true".
-func UISelectable(selector *metav1.LabelSelector) (reason string) {
+// uiSelectable is [Compiled.UISelectable] for a selector. The forms know the first key of
+// matchLabels alone, and set that label to "true".
+func uiSelectable(selector *metav1.LabelSelector) (reason string) {
 	switch {
 	case len(selector.MatchLabels) == 0 && len(selector.MatchExpressions) == 0:
 		return "the selector is empty: it selects every pod, and there is nothing to choose"
@@ -400,7 +399,7 @@ func (c *checker) suspicions(path *field.Path) {
 			}
 		}
 	}
-	if reason := UISelectable(&c.spec.Selector); reason != "" {
+	if reason := uiSelectable(&c.spec.Selector); reason != "" {
 		c.warn(path.Child("selector"), "%s", reason)
 	}
 	c.unlikely(path)

@@ -5,7 +5,6 @@ package poddefault
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
@@ -39,7 +38,7 @@ func TestNamespacesAreWaitedForIfTheirLabelsCount(t *testing.T) {
 	if got, err := selected(); got != "cluster/all" || err != nil {
 		t.Errorf("got %s, %v", got, err)
 	}
-	index.ReplaceNamespaces(map[string]labels.Set{testNamespace: {"team": "a"}})
+	index.SetNamespace(testNamespace, map[string]string{"team": "a"})
 	if got, err := selected(); got != "cluster/all,cluster/some" || err != nil {
 		t.Errorf("got %s, %v", got, err)
 	}
@@ -50,15 +49,17 @@ func TestNamespacesAreWaitedForIfTheirLabelsCount(t *testing.T) {
 }
 
 func TestTheTwoKindsAreReplacedEachByItself(t *testing.T) {
-	index := indexOf(parsePodDefaults(t, []byte("metadata: {name: own}\nspec: {selector: {}}"))...)
-	index.ReplaceCluster([]*Compiled{CompileCluster(parseClusterPodDefault(t, `{metadata: {name: all}, spec: {selector: {}}}`))})
-	index.Replace(index.All(testNamespace))
-	if got := names(index.All(testNamespace)) + " " + names(index.All("")); got != "own cluster/all" {
+	w := newGoneWorld(t)
+	own := parsePodDefaults(t, []byte("metadata: {name: own}\nspec: {selector: {}}"))[0]
+	w.PodDefaults.Replace([]*Compiled{Compile(own)})
+	w.ClusterPodDefaults.Replace([]*Compiled{CompileCluster(parseClusterPodDefault(t, `{metadata: {name: all}, spec: {selector: {}}}`))})
+	w.PodDefaults.Replace([]*Compiled{Compile(own)})
+	if got := names(w.All(testNamespace)) + " " + names(w.All("")); got != "own cluster/all" {
 		t.Errorf("got %s", got)
 	}
-	index.ReplaceCluster(nil)
-	if index.Len() != 1 {
-		t.Errorf("%d objects are left", index.Len())
+	w.ClusterPodDefaults.Replace(nil)
+	if w.Len() != 1 {
+		t.Errorf("%d objects are left", w.Len())
 	}
 }
 

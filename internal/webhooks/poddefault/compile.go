@@ -26,12 +26,12 @@ import (
 // Compiled is a PodDefault or ClusterPodDefault made ready for injection: its selector
 // parsed, what it adds encoded. It never changes. See [Compile] and [CompileCluster].
 //
-// What an object adds is worked out when a pod selects it for the first time. Until then
-// its spec is kept as JSON: most of thousands of objects are never selected, and the
-// garbage collector would look at each part of each of them over and over.
+// What an object adds is worked out when a pod selects it for the first time. Its spec is
+// held as JSON: most of thousands of objects are never selected, and the garbage collector
+// would look at each part of each of them over and over.
 type Compiled struct {
 	identity
-	packed    []byte // the spec as JSON; nil if it was unpacked from the start
+	packed    []byte // the spec as JSON; nil if it is too large for any pod
 	unpacking sync.Once
 	*additions
 }
@@ -55,6 +55,8 @@ type identity struct {
 	group        string                          // of alternatives; empty: none
 	labels       []entry                         // that it adds
 	size         int                             // bytes of its spec
+	forms        string                          // see UISelectable
+	status       kubeflowv1alpha1.PodDefaultStatus
 }
 
 // additions are what an object adds to pods.
@@ -107,7 +109,7 @@ func pack(pd *kubeflowv1alpha1.PodDefault) *Compiled {
 	c.title = kind + pd.Namespace + "/" + pd.Name
 	c.namespace, c.name = c.title[len(kind):len(kind)+len(pd.Namespace)], c.title[len(c.title)-len(pd.Name):]
 	c.decision, c.allowExclude = c.name, true
-	c.pack(&pd.ObjectMeta, &pd.Spec, nil, nil)
+	c.pack(&pd.ObjectMeta, &pd.Spec, &pd.Status, nil, nil)
 	return c
 }
 
@@ -116,7 +118,7 @@ func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
 	c := &Compiled{}
 	c.title, c.decision = "ClusterPodDefault "+cpd.Name, clusterDecision+cpd.Name
 	c.name, c.allowExclude = c.decision[len(clusterDecision):], cpd.Spec.AllowExclude
-	c.pack(&cpd.ObjectMeta, &cpd.Spec.PodDefaultSpec, cpd.Spec.NamespaceSelector, CheckCluster(&cpd.Spec, field.NewPath("spec")))
+	c.pack(&cpd.ObjectMeta, &cpd.Spec.PodDefaultSpec, &cpd.Status, cpd.Spec.NamespaceSelector, CheckCluster(&cpd.Spec, field.NewPath("spec")))
 	if selector := cpd.Spec.NamespaceSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
 		// A mistake is among the problems.
 		if c.namespaces, _ = metav1.LabelSelectorAsSelector(selector); c.namespaces == nil {
@@ -127,7 +129,10 @@ func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
 }
 
 // pack fills in what both kinds have; mistakes are those that one kind alone can have.
-func (c *Compiled) pack(meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, namespaces *metav1.LabelSelector, mistakes field.ErrorList) {
+func (c *Compiled) pack(
+	meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, status *kubeflowv1alpha1.PodDefaultStatus,
+	namespaces *metav1.LabelSelector, mistakes field.ErrorList,
+) {
 	// In one piece: each by itself is one more for the garbage collector to look at.
 	uid, version := string(meta.UID), versionOf(meta.UID, &spec.Selector, namespaces)
 	all := meta.ResourceVersion + uid + version
@@ -136,6 +141,7 @@ func (c *Compiled) pack(meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefau
 	c.generation = meta.Generation
 	c.priority, c.policy, c.audit = spec.Priority, spec.ConflictPolicy, spec.Mode == kubeflowv1alpha1.ModeAudit
 	c.group = spec.ExclusiveGroup
+	c.forms, c.status = uiSelectable(&spec.Selector), compact(status)
 	c.labels = entries(spec.Labels)
 	if selector, err := metav1.LabelSelectorAsSelector(&spec.Selector); err == nil {
 		c.selector = selector
@@ -151,8 +157,8 @@ func (c *Compiled) pack(meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefau
 	c.problem = problemOf(append(mistakesOf(spec), mistakes...))
 }
 
-// unpack works out what the object adds, once, and returns the object. Whoever got an
-// object from an [Index] has one that is unpacked.
+// unpack works out what the object adds, once, and returns the object. Objects that an
+// [Index] selects are unpacked.
 func (c *Compiled) unpack() *Compiled {
 	c.unpacking.Do(func() {
 		if c.packed == nil {
@@ -164,7 +170,6 @@ func (c *Compiled) unpack() *Compiled {
 			c.unreadable = fmt.Errorf("%s cannot be read: %w", c, err)
 			return
 		}
-		c.packed = nil
 		c.annotations = entries(spec.Annotations)
 		c.compileSpec(spec)
 		if spec.Substitute && hasPlaceholders(spec) {

@@ -78,7 +78,7 @@ type goneObject struct {
 
 // changed notes that an object is another one now, or nil.
 func (g *gone) changed(before, now *Compiled) {
-	if before == nil || !before.injects() || now != nil && now.injects() && now.version == before.version {
+	if before == nil || !before.Injects() || now != nil && now.Injects() && now.version == before.version {
 		return
 	}
 	at := g.now()
@@ -105,9 +105,6 @@ func (g *gone) sweep(namespace string, now time.Time) {
 		delete(g.objects, namespace)
 	}
 }
-
-// injects tells whether pods may get something from the object.
-func (c *Compiled) injects() bool { return c.problem == nil && !c.audit && c.selector != nil }
 
 // selected are those that would have selected a pod.
 func (g *gone) selected(namespace string, set labels.Set, pod labels.Labels) (texts []string) {
@@ -201,16 +198,5 @@ func addedLabels(patch jsonpatch.Patch, to labels.Set) {
 		if json.Unmarshal(op.Value, &value) == nil {
 			to[strings.NewReplacer("~1", "/", "~0", "~").Replace(rest[1:])] = value
 		}
-	}
-}
-
-// goneSince compares what was known with what a list says.
-func (w *Watcher) goneSince(now []*Compiled, cluster bool) {
-	there := make(map[types.NamespacedName]*Compiled, len(now))
-	for _, c := range now {
-		there[types.NamespacedName{Namespace: c.namespace, Name: c.name}] = c
-	}
-	for _, before := range w.index.everything(cluster) {
-		w.gone.changed(before, there[types.NamespacedName{Namespace: before.namespace, Name: before.name}])
 	}
 }

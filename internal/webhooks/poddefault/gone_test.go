@@ -18,10 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // goneWorld is a watcher that was told of everything, whose clock stands still.
@@ -32,13 +33,15 @@ type goneWorld struct {
 
 func newGoneWorld(t *testing.T) *goneWorld {
 	t.Helper()
-	w := &goneWorld{
-		Watcher: &Watcher{index: NewIndex(), logger: slog.New(slog.DiscardHandler)}, at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+	watcher, err := Watch(store.NewFactory(&rest.Config{}, slog.New(slog.DiscardHandler)), slog.New(slog.DiscardHandler), func() {})
+	if err != nil {
+		t.Fatal(err)
 	}
-	w.gone = gone{now: func() time.Time { return w.at }, objects: map[string][]goneObject{}}
-	for i := range w.synced {
-		w.synced[i].Store(true)
-	}
+	watcher.PodDefaults.Replace(nil)
+	watcher.ClusterPodDefaults.Replace(nil)
+	watcher.Namespaces.Replace(nil)
+	w := &goneWorld{Watcher: watcher, at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	w.gone.now = func() time.Time { return w.at }
 	w.index.SetNamespace("team-a", map[string]string{"tier": "gold"})
 	return w
 }
@@ -92,43 +95,49 @@ func TestPodsTellOfObjectsThatAreGone(t *testing.T) {
 	audit := gonePodDefault("old", "1", "old")
 	audit.Spec.Mode = kubeflowv1alpha1.ModeAudit
 	oldGone, everywhereGone := "old#"+Compile(old).Version(), "cluster/everywhere#"+CompileCluster(everywhere).Version()
-	pods, clusterWide := func(w *goneWorld) podDefaultStore { return podDefaultStore{w.Watcher} }, func(w *goneWorld) clusterPodDefaultStore { return clusterPodDefaultStore{w.Watcher} }
+	deleted := func(c *Compiled) func(*goneWorld) {
+		return func(w *goneWorld) {
+			if c.Cluster() {
+				w.ClusterPodDefaults.Delete(c.Identity().NamespacedName)
+			} else {
+				w.PodDefaults.Delete(c.Identity().NamespacedName)
+			}
+		}
+	}
+	updated := func(pd *kubeflowv1alpha1.PodDefault) func(*goneWorld) {
+		return func(w *goneWorld) { w.PodDefaults.Set(Compile(pd)) }
+	}
+	otherEnv := gonePodDefault("old", "1", "old")
+	otherEnv.Spec.Env = nil
 	for name, test := range map[string]struct {
-		then        func(*goneWorld) error
+		then        func(*goneWorld)
 		labels      map[string]string
 		annotations map[string]string
 		want        string
 	}{
-		"nothing has gone":          {func(*goneWorld) error { return nil }, map[string]string{"old": "true"}, nil, ""},
-		"an object is deleted":      {func(w *goneWorld) error { return pods(w).Delete(old) }, map[string]string{"old": "true"}, nil, oldGone},
-		"the pod has annotations":   {func(w *goneWorld) error { return pods(w).Delete(old) }, map[string]string{"old": "true"}, map[string]string{"a": "b"}, oldGone},
-		"it never selected the pod": {func(w *goneWorld) error { return pods(w).Delete(old) }, map[string]string{"other": "true"}, nil, ""},
-		"it selects other pods now": {func(w *goneWorld) error { return pods(w).Update(gonePodDefault("old", "1", "other")) }, map[string]string{"old": "true"}, nil, oldGone},
-		"it is in mode Audit now":   {func(w *goneWorld) error { return pods(w).Update(audit) }, map[string]string{"old": "true"}, nil, oldGone},
-		"it was created again":      {func(w *goneWorld) error { return pods(w).Update(gonePodDefault("old", "9", "old")) }, map[string]string{"old": "true"}, nil, oldGone},
-		"it injects something else": {func(w *goneWorld) error {
-			pd := gonePodDefault("old", "1", "old")
-			pd.Spec.Env = nil
-			return pods(w).Update(pd)
-		}, map[string]string{"old": "true"}, nil, ""},
-		"a list does not have it": {func(w *goneWorld) error {
-			return pods(w).Replace([]any{&cluster.Digest[*Compiled]{Of: Compile(adds)}}, "")
-		}, map[string]string{"old": "true"}, nil, oldGone},
-		"its label comes from another":         {func(w *goneWorld) error { return pods(w).Delete(old) }, map[string]string{"new": "true"}, nil, oldGone},
-		"one of the cluster":                   {func(w *goneWorld) error { return clusterWide(w).Delete(everywhere) }, map[string]string{"old": "true"}, nil, everywhereGone},
-		"one of the cluster is not in a list":  {func(w *goneWorld) error { return clusterWide(w).Replace(nil, "") }, map[string]string{"old": "true"}, nil, everywhereGone},
-		"both":                                 {func(w *goneWorld) error { _ = pods(w).Delete(old); return clusterWide(w).Delete(everywhere) }, map[string]string{"old": "true"}, nil, everywhereGone + "," + oldGone},
-		"that was long ago":                    {func(w *goneWorld) error { defer func() { w.at = w.at.Add(keptGone + 1) }(); return pods(w).Delete(old) }, map[string]string{"old": "true"}, nil, ""},
-		"the pod excludes itself":              {func(w *goneWorld) error { return pods(w).Delete(old) }, map[string]string{"old": "true"}, map[string]string{ExcludeAnnotation: "true"}, ""},
-		"another replica has told of one more": {func(w *goneWorld) error { return pods(w).Delete(old) }, map[string]string{"old": "true"}, map[string]string{GoneAnnotation: "more#123456"}, "more#123456," + oldGone},
+		"nothing has gone":                     {func(*goneWorld) {}, map[string]string{"old": "true"}, nil, ""},
+		"an object is deleted":                 {deleted(Compile(old)), map[string]string{"old": "true"}, nil, oldGone},
+		"the pod has annotations":              {deleted(Compile(old)), map[string]string{"old": "true"}, map[string]string{"a": "b"}, oldGone},
+		"it never selected the pod":            {deleted(Compile(old)), map[string]string{"other": "true"}, nil, ""},
+		"it selects other pods now":            {updated(gonePodDefault("old", "1", "other")), map[string]string{"old": "true"}, nil, oldGone},
+		"it is in mode Audit now":              {updated(audit), map[string]string{"old": "true"}, nil, oldGone},
+		"it was created again":                 {updated(gonePodDefault("old", "9", "old")), map[string]string{"old": "true"}, nil, oldGone},
+		"it injects something else":            {updated(otherEnv), map[string]string{"old": "true"}, nil, ""},
+		"a list does not have it":              {func(w *goneWorld) { w.PodDefaults.Replace([]*Compiled{Compile(adds)}) }, map[string]string{"old": "true"}, nil, oldGone},
+		"its label comes from another":         {deleted(Compile(old)), map[string]string{"new": "true"}, nil, oldGone},
+		"one of the cluster":                   {deleted(CompileCluster(everywhere)), map[string]string{"old": "true"}, nil, everywhereGone},
+		"one of the cluster is not in a list":  {func(w *goneWorld) { w.ClusterPodDefaults.Replace(nil) }, map[string]string{"old": "true"}, nil, everywhereGone},
+		"both":                                 {func(w *goneWorld) { deleted(Compile(old))(w); deleted(CompileCluster(everywhere))(w) }, map[string]string{"old": "true"}, nil, everywhereGone + "," + oldGone},
+		"that was long ago":                    {func(w *goneWorld) { deleted(Compile(old))(w); w.at = w.at.Add(keptGone + 1) }, map[string]string{"old": "true"}, nil, ""},
+		"the pod excludes itself":              {deleted(Compile(old)), map[string]string{"old": "true"}, map[string]string{ExcludeAnnotation: "true"}, ""},
+		"another replica has told of one more": {deleted(Compile(old)), map[string]string{"old": "true"}, map[string]string{GoneAnnotation: "more#123456"}, "more#123456," + oldGone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newGoneWorld(t)
-			for _, add := range []error{pods(w).Add(old), pods(w).Add(adds), clusterWide(w).Add(everywhere), test.then(w)} {
-				if add != nil {
-					t.Fatal(add)
-				}
-			}
+			w.PodDefaults.Set(Compile(old))
+			w.PodDefaults.Set(Compile(adds))
+			w.ClusterPodDefaults.Set(CompileCluster(everywhere))
+			test.then(w)
 			out := w.review(t, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: test.labels, Annotations: test.annotations},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // Index holds compiled PodDefaults so that selecting for a pod touches only those
@@ -49,13 +50,6 @@ func (x *Index) DeleteNamespace(name string) {
 	delete(x.labels, name)
 }
 
-// ReplaceNamespaces makes these all namespaces whose labels are known.
-func (x *Index) ReplaceNamespaces(all map[string]labels.Set) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.labels = all
-}
-
 // namespaceIndex files every selectable object under one requirement of its
 // selector that the pod must meet by having a label.
 type namespaceIndex struct {
@@ -71,6 +65,10 @@ type namespaceIndex struct {
 func (x *Index) Set(c *Compiled) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.set(c)
+}
+
+func (x *Index) set(c *Compiled) {
 	ns := x.namespaces[c.namespace]
 	if ns == nil {
 		ns = &namespaceIndex{objects: map[string]filing{}, filed: map[string][]*Compiled{}, keys: map[string]int{}}
@@ -84,6 +82,10 @@ func (x *Index) Set(c *Compiled) {
 func (x *Index) Delete(namespace, name string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.delete(namespace, name)
+}
+
+func (x *Index) delete(namespace, name string) {
 	if ns := x.namespaces[namespace]; ns != nil {
 		ns.remove(name)
 		if len(ns.objects) == 0 {
@@ -92,50 +94,17 @@ func (x *Index) Delete(namespace, name string) {
 	}
 }
 
-// Replace makes the index hold these PodDefaults and no others.
-func (x *Index) Replace(all []*Compiled) {
-	fresh := indexed(all)
+// apply takes in changes of the cluster, all of them between two selections.
+func (x *Index) apply(changes []store.Change[*Compiled]) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if cluster := x.namespaces[""]; cluster != nil {
-		fresh[""] = cluster
-	}
-	x.namespaces = fresh
-}
-
-// ReplaceCluster makes the index hold these ClusterPodDefaults and no others.
-func (x *Index) ReplaceCluster(all []*Compiled) {
-	fresh := indexed(all)[""]
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if delete(x.namespaces, ""); fresh != nil {
-		x.namespaces[""] = fresh
-	}
-}
-
-// get returns the object of that name, nil if there is none.
-func (x *Index) get(namespace, name string) *Compiled {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	if ns := x.namespaces[namespace]; ns != nil {
-		return ns.objects[name].Compiled
-	}
-	return nil
-}
-
-// everything are all objects of one kind, in no order.
-func (x *Index) everything(cluster bool) (all []*Compiled) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	for namespace, ns := range x.namespaces {
-		if (namespace == "") != cluster {
-			continue
-		}
-		for _, f := range ns.objects {
-			all = append(all, f.Compiled)
+	for _, c := range changes {
+		if c.Now == nil {
+			x.delete(c.Before.namespace, c.Before.name)
+		} else {
+			x.set(c.Now)
 		}
 	}
-	return all
 }
 
 // labelsOf are those of a namespace, as far as they are known.

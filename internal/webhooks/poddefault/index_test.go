@@ -111,14 +111,14 @@ func TestReplaceForgetsWhatIsNotInTheList(t *testing.T) {
 	named := func(name string) *Compiled {
 		return Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name}})
 	}
-	index := NewIndex()
-	index.Set(named("old"))
-	index.Replace([]*Compiled{named("new"), named("other")})
-	all := index.All(testNamespace)
+	w := newGoneWorld(t)
+	w.PodDefaults.Set(named("old"))
+	w.PodDefaults.Replace([]*Compiled{named("new"), named("other")})
+	all := w.All(testNamespace)
 	if len(all) != 2 || all[0].Name() != "new" || all[1].Name() != "other" {
 		t.Errorf("the index holds %v", all)
 	}
-	if all := index.All("elsewhere"); all != nil {
+	if all := w.All("elsewhere"); all != nil {
 		t.Errorf("another namespace holds %v", all)
 	}
 }

@@ -7,115 +7,117 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/types"
 	metadataclient "k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // Watcher is a [Source] that follows the PodDefaults and ClusterPodDefaults of a
-// cluster, and the labels of namespaces. It lists and watches them once for all pods,
-// compiles each object when it changes, and keeps no more of them than that. When the
-// API server is away it goes on with what it knows. See [Watch].
+// cluster, and the labels of namespaces. It is the one place of a process that does:
+// controllers read from it too. Each object is compiled when it changes, and only what
+// was compiled is held. When the API server is away it goes on with what it knows. See
+// [Watch].
 //
 // A cluster without the definition of ClusterPodDefaults has none of them: it may be
 // installed later.
 type Watcher struct {
-	index      *Index
-	reflectors []*cache.Reflector
-	logger     *slog.Logger
-	synced     [3]atomic.Bool // PodDefaults, ClusterPodDefaults, namespaces
-	loaded     func()
-	contact    contact
-	gone       gone
-	trouble    trouble
-	lists      *lists
+	// PodDefaults, ClusterPodDefaults and Namespaces are for controllers, which are told
+	// of a change after reviews are.
+	PodDefaults, ClusterPodDefaults *store.Store[*Compiled]
+	Namespaces                      *store.Store[*store.Namespace]
+
+	cluster *store.Factory
+	index   *Index
+	logger  *slog.Logger
+	gone    gone
+	lists   *lists
 }
 
-// What is followed, as indexes of synced.
-const (
-	followsPodDefaults = iota
-	followsClusterPodDefaults
-	followsNamespaces
-)
-
-// Watch prepares a watcher of all namespaces; [Watcher.Run] starts it. The
-// credentials in config must be allowed to list and watch poddefaults.kubeflow.org,
-// clusterpoddefaults.sallyport.io and namespaces.
-func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
-	w := &Watcher{index: NewIndex(), logger: logger, loaded: func() {}, gone: gone{now: time.Now, objects: map[string][]goneObject{}}}
-	w.index.strict = true
-	config = rest.CopyConfig(config)
-	config.Wrap(w.contact.wrap)
-
-	podDefaults, err := cluster.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
+// Watch prepares a watcher of all namespaces; [Watcher.Run] starts it, and calls loaded
+// whenever Ready may have become nil. The credentials of the factory must be allowed to
+// list and watch poddefaults.kubeflow.org, clusterpoddefaults.sallyport.io and namespaces.
+func Watch(cluster *store.Factory, logger *slog.Logger, loaded func()) (*Watcher, error) {
+	podDefaults, err := store.Client(cluster.Config(), kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
 	if err != nil {
 		return nil, fmt.Errorf("client for PodDefaults: %w", err)
 	}
-	clusterWide, err := cluster.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme)
+	clusterWide, err := store.Client(cluster.Config(), sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme)
 	if err != nil {
 		return nil, fmt.Errorf("client for ClusterPodDefaults: %w", err)
 	}
-	metadataOnly, err := metadataclient.NewForConfig(config)
+	metadataOnly, err := metadataclient.NewForConfig(cluster.Config())
 	if err != nil {
 		return nil, fmt.Errorf("client for metadata: %w", err)
 	}
+	w := newWatcher(logger)
+	w.cluster = cluster
+	if w.Namespaces, err = cluster.Namespaces(); err != nil {
+		return nil, err
+	}
 	w.lists = newLists(w, metadataOnly, podDefaults, clusterWide)
-	namespaces := metadataOnly.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
-
-	// There may be thousands, and each is larger than what is compiled of it.
-	w.follow("poddefaults", &kubeflowv1alpha1.PodDefault{}, podDefaultStore{w}, cluster.InPages(
-		cache.NewListWatchFromClient(podDefaults, kubeflowv1alpha1.PodDefaultResource, metav1.NamespaceAll, fields.Everything()),
-		func(pd *kubeflowv1alpha1.PodDefault) *Compiled { return w.add(pack(pd)) }))
-	w.follow("clusterpoddefaults", &sallyportv1alpha1.ClusterPodDefault{}, clusterPodDefaultStore{w},
-		ifInstalled(cache.NewListWatchFromClient(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, metav1.NamespaceAll, fields.Everything()),
-			func() runtime.Object { return &sallyportv1alpha1.ClusterPodDefaultList{} }))
-	w.follow("namespaces", &metav1.PartialObjectMetadata{}, namespaceStore{w}, &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return namespaces.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return namespaces.Watch(ctx, options)
-		},
+	w.PodDefaults = store.Follow(cluster, store.Kind[*kubeflowv1alpha1.PodDefault, *Compiled]{
+		Name: kubeflowv1alpha1.PodDefaultResource, Example: &kubeflowv1alpha1.PodDefault{}, Keep: pack,
+		From: cache.NewListWatchFromClient(podDefaults, kubeflowv1alpha1.PodDefaultResource, metav1.NamespaceAll, fields.Everything()),
 	})
+	w.ClusterPodDefaults = store.Follow(cluster, store.Kind[*sallyportv1alpha1.ClusterPodDefault, *Compiled]{
+		Name: sallyportv1alpha1.ClusterPodDefaultResource, Example: &sallyportv1alpha1.ClusterPodDefault{}, Keep: packCluster, Optional: true,
+		From: cache.NewListWatchFromClient(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, metav1.NamespaceAll, fields.Everything()),
+	})
+	w.PodDefaults.Handle(store.Handler[*Compiled]{Changed: w.changed, Synced: loaded})
+	w.ClusterPodDefaults.Handle(store.Handler[*Compiled]{Changed: w.changed, Synced: loaded})
+	w.Namespaces.Handle(store.Handler[*store.Namespace]{Changed: w.namespacesChanged, Synced: loaded})
 	return w, nil
 }
 
-func (w *Watcher) follow(name string, example any, store cache.ReflectorStore, from cache.ListerWatcher) {
-	w.reflectors = append(w.reflectors, cluster.Reflector(name, w.logger, cluster.Soon, w.trouble.noting(name, from), example, cluster.WithLoaded(store, func() { w.loaded() })))
+func newWatcher(logger *slog.Logger) *Watcher {
+	w := &Watcher{index: NewIndex(), logger: logger, gone: gone{now: time.Now, objects: map[string][]goneObject{}}}
+	w.index.strict = true
+	return w
 }
 
 // Run follows all of them until the context ends.
 func (w *Watcher) Run(ctx context.Context) error {
 	var group sync.WaitGroup
-	for _, reflector := range w.reflectors {
-		group.Go(func() { reflector.RunWithContext(ctx) })
-	}
+	group.Go(func() { w.PodDefaults.Run(ctx) })
+	group.Go(func() { w.ClusterPodDefaults.Run(ctx) })
+	group.Go(func() { w.Namespaces.Run(ctx) })
 	group.Wait()
 	return nil
 }
 
-// WhenLoaded has loaded called whenever Ready may have become nil. It is for before Run.
-func (w *Watcher) WhenLoaded(loaded func()) { w.loaded = loaded }
-
 // Ready is nil once everything was read.
 func (w *Watcher) Ready() error {
-	for what, name := range [...]string{"PodDefaults are", "ClusterPodDefaults are", "namespaces are"} {
-		if !w.synced[what].Load() {
-			return fmt.Errorf("%s not read yet (is their CRD installed, and may this server list them?)", name)
+	for _, kind := range []struct {
+		name string
+		read bool
+	}{
+		{"PodDefaults", w.PodDefaults.HasSynced()},
+		{"ClusterPodDefaults", w.ClusterPodDefaults.HasSynced()},
+		{"namespaces", w.Namespaces.HasSynced()},
+	} {
+		if !kind.read {
+			return fmt.Errorf("%s are not read yet (is their CRD installed, and may this server list them? sallyport manifests --part crd,rbac prints both)", kind.name)
+		}
+	}
+	return nil
+}
+
+// WaitReady returns nil once everything was read, or the error of the context.
+func (w *Watcher) WaitReady(ctx context.Context) error {
+	for _, synced := range []<-chan struct{}{w.PodDefaults.Synced(), w.ClusterPodDefaults.Synced(), w.Namespaces.Synced()} {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-synced:
 		}
 	}
 	return nil
@@ -129,125 +131,46 @@ func (w *Watcher) Select(ctx context.Context, namespace string, pod Labels) ([]*
 	return w.index.Select(ctx, namespace, pod)
 }
 
+// All are the PodDefaults of a namespace, or the ClusterPodDefaults if it is empty, in the
+// order in which they are applied.
+func (w *Watcher) All(namespace string) []*Compiled { return w.index.All(namespace) }
+
+// Get returns the object of that name, a ClusterPodDefault if it has no namespace; nil if
+// there is none.
+func (w *Watcher) Get(name types.NamespacedName) *Compiled {
+	if name.Namespace == "" {
+		return w.ClusterPodDefaults.Get(name)
+	}
+	return w.PodDefaults.Get(name)
+}
+
 // Len is the number of objects of both kinds that are known.
 func (w *Watcher) Len() int { return w.index.Len() }
 
-// LastContact is when the API server has sent something the last time: objects, a
-// change, or, about once a minute, that there was none. The zero time means never.
-func (w *Watcher) LastContact() time.Time { return w.contact.last() }
+// LastContact is when the API server has sent something the last time; see
+// [store.Factory.LastContact].
+func (w *Watcher) LastContact() time.Time { return w.cluster.LastContact() }
 
-// set adds an object, or replaces the one of the same name.
-func (w *Watcher) set(c *Compiled) {
-	w.gone.changed(w.index.get(c.namespace, c.name), c)
-	w.index.Set(c)
-}
+// Trouble says what may not be read any more, and is nil if all is well. Pods get what was
+// known before.
+func (w *Watcher) Trouble() error { return w.cluster.Denied() }
 
-func (w *Watcher) delete(namespace, name string) {
-	w.gone.changed(w.index.get(namespace, name), nil)
-	w.index.Delete(namespace, name)
-}
-
-func (w *Watcher) add(c *Compiled) *Compiled {
-	if problem := c.Problem(); problem != nil {
-		w.logger.Warn("object can never work and is left out", "object", c.String(), "problem", problem)
+func (w *Watcher) changed(changes []store.Change[*Compiled]) {
+	for _, c := range changes {
+		if c.Now != nil && c.Now.problem != nil {
+			w.logger.Warn("object can never work and is left out", "object", c.Now.String(), "problem", c.Now.problem)
+		}
+		w.gone.changed(c.Before, c.Now)
 	}
-	return c
+	w.index.apply(changes)
 }
 
-// podDefaultStore, clusterPodDefaultStore and namespaceStore are what reflectors write
-// to.
-type (
-	podDefaultStore        struct{ *Watcher }
-	clusterPodDefaultStore struct{ *Watcher }
-	namespaceStore         struct{ *Watcher }
-)
-
-func (s podDefaultStore) Add(obj any) error {
-	return of(obj, func(pd *kubeflowv1alpha1.PodDefault) { s.set(s.add(pack(pd))) })
-}
-
-func (s podDefaultStore) Update(obj any) error { return s.Add(obj) }
-
-func (s podDefaultStore) Delete(obj any) error {
-	return of(obj, func(pd *kubeflowv1alpha1.PodDefault) { s.delete(pd.Namespace, pd.Name) })
-}
-
-func (s podDefaultStore) Replace(objects []any, _ string) error {
-	all := make([]*Compiled, 0, len(objects))
-	for _, obj := range objects {
-		if err := of(obj, func(d *cluster.Digest[*Compiled]) { all = append(all, d.Of) }); err != nil {
-			return err
+func (w *Watcher) namespacesChanged(changes []store.Change[*store.Namespace]) {
+	for _, c := range changes {
+		if c.Now == nil {
+			w.index.DeleteNamespace(c.Before.Name)
+		} else {
+			w.index.SetNamespace(c.Now.Name, c.Now.Labels)
 		}
 	}
-	s.goneSince(all, false)
-	s.index.Replace(all)
-	s.synced[followsPodDefaults].Store(true)
-	return nil
 }
-
-func (s podDefaultStore) Resync() error { return nil }
-
-func (s clusterPodDefaultStore) Add(obj any) error {
-	return of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { s.set(s.add(packCluster(cpd))) })
-}
-
-func (s clusterPodDefaultStore) Update(obj any) error { return s.Add(obj) }
-
-func (s clusterPodDefaultStore) Delete(obj any) error {
-	return of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { s.delete("", cpd.Name) })
-}
-
-func (s clusterPodDefaultStore) Replace(objects []any, _ string) error {
-	all := make([]*Compiled, 0, len(objects))
-	for _, obj := range objects {
-		if err := of(obj, func(cpd *sallyportv1alpha1.ClusterPodDefault) { all = append(all, s.add(packCluster(cpd))) }); err != nil {
-			return err
-		}
-	}
-	s.goneSince(all, true)
-	s.index.ReplaceCluster(all)
-	s.synced[followsClusterPodDefaults].Store(true)
-	return nil
-}
-
-func (s clusterPodDefaultStore) Resync() error { return nil }
-
-func (s namespaceStore) Add(obj any) error {
-	return of(obj, func(ns *metav1.PartialObjectMetadata) { s.index.SetNamespace(ns.Name, ns.Labels) })
-}
-
-func (s namespaceStore) Update(obj any) error { return s.Add(obj) }
-
-func (s namespaceStore) Delete(obj any) error {
-	return of(obj, func(ns *metav1.PartialObjectMetadata) { s.index.DeleteNamespace(ns.Name) })
-}
-
-func (s namespaceStore) Replace(objects []any, _ string) error {
-	all := make(map[string]labels.Set, len(objects))
-	for _, obj := range objects {
-		if err := of(obj, func(ns *metav1.PartialObjectMetadata) { all[ns.Name] = ns.Labels }); err != nil {
-			return err
-		}
-	}
-	s.index.ReplaceNamespaces(all)
-	s.synced[followsNamespaces].Store(true)
-	return nil
-}
-
-func (s namespaceStore) Resync() error { return nil }
-
-// of hands an object to use if it is of the type.
-func of[T any](obj any, use func(T)) error {
-	typed, ok := obj.(T)
-	if !ok {
-		return fmt.Errorf("expected %T, got %T", typed, obj)
-	}
-	use(typed)
-	return nil
-}
-
-var (
-	_ cache.ReflectorStore = podDefaultStore{}
-	_ cache.ReflectorStore = clusterPodDefaultStore{}
-	_ cache.ReflectorStore = namespaceStore{}
-)

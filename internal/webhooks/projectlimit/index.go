@@ -138,10 +138,6 @@ func (x *Index) release(requester, name string) {
 func (x *Index) Set(p Project) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.set(p)
-}
-
-func (x *Index) set(p Project) {
 	x.seen(p.Name, p.UID)
 	x.forget(p.Name)
 	x.projects[p.Name] = p
@@ -179,17 +175,6 @@ func (x *Index) forget(name string) {
 	delete(x.owned[requester], name)
 	if len(x.owned[requester]) == 0 {
 		delete(x.owned, requester)
-	}
-}
-
-// Replace makes the index hold these projects and no others; reservations that none
-// of them fulfils stay.
-func (x *Index) Replace(all []Project) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.projects, x.owned = map[string]Project{}, map[string]map[string]bool{}
-	for _, p := range all {
-		x.set(p)
 	}
 }
 

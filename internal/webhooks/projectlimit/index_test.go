@@ -95,7 +95,9 @@ func TestReplicasOvershootAtMostByTheLimitEach(t *testing.T) {
 		t.Errorf("%d were granted, the bound is %d", len(stored), want)
 	}
 	for _, index := range indexes {
-		index.Replace(stored)
+		for _, p := range stored {
+			index.Set(p)
+		}
 	}
 	before := len(stored)
 	for i := range 100 {
@@ -105,11 +107,13 @@ func TestReplicasOvershootAtMostByTheLimitEach(t *testing.T) {
 		t.Errorf("%d more were granted by replicas that had seen all", len(stored)-before)
 	}
 	// One after the other there is no overshoot.
-	stored = nil
 	for _, index := range indexes {
-		index.Replace(nil)
+		for _, p := range stored {
+			index.Delete(p.Name, p.UID)
+		}
 		index.reserved = map[string]map[string]reservation{}
 	}
+	stored = nil
 	for i := range 100 {
 		create(2000+i, true)
 	}
@@ -133,8 +137,8 @@ func TestReservations(t *testing.T) {
 		"what was seen counts once":                                    {func(x *Index, _ func(time.Duration)) { x.Set(project("p", "alice")) }, Claim{Requester: "alice", Project: "q", Limit: 2}, true},
 		"what was seen and deleted does not count":                     {func(x *Index, _ func(time.Duration)) { x.Set(project("p", "alice")); x.Delete("p", "uid-p") }, claim("q"), true},
 		"what turned out to be another's does not count":               {func(x *Index, _ func(time.Duration)) { x.Set(project("p", "bob")) }, claim("q"), true},
-		"a new list without it keeps the reservation":                  {func(x *Index, _ func(time.Duration)) { x.Replace([]Project{project("r", "bob")}) }, claim("q"), false},
-		"a new list with it fulfils the reservation and counts it":     {func(x *Index, _ func(time.Duration)) { x.Replace([]Project{project("p", "alice")}) }, claim("q"), false},
+		"another project keeps the reservation":                        {func(x *Index, _ func(time.Duration)) { x.Set(project("r", "bob")) }, claim("q"), false},
+		"it fulfils the reservation and counts":                        {func(x *Index, _ func(time.Duration)) { x.Set(project("p", "alice")) }, claim("q"), false},
 		"the deletion of one of that name that was not known fulfills": {func(x *Index, _ func(time.Duration)) { x.Delete("p", "uid-p") }, claim("q"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,12 +225,10 @@ func TestIndexCountsWhatIsThere(t *testing.T) {
 					there[name] = p
 					x.Set(p)
 				}
-			case 3:
-				var all []Project
-				for _, p := range there {
-					all = append(all, p)
+			case 3: // it is seen again as it is
+				if p, ok := there[name]; ok {
+					x.Set(p)
 				}
-				x.Replace(all)
 			}
 			for _, requester := range []string{"alice", "bob"} {
 				want, wantAll := 0, 0

@@ -14,24 +14,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
 // Name is how the controller is called where controllers are chosen.
 const Name = "poddefault-index"
 
-// Leader tells which of several replicas runs the controller.
-type Leader = cluster.Leader
-
 // Options are what a controller needs beside a client.
 type Options struct {
-	Leader  Leader
+	// Watcher knows the objects. It must run.
+	Watcher *poddefault.Watcher
+	// Leader tells which of several replicas runs the controller.
+	Leader  store.Leader
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
 	// Namespaces selects those for which the webhook is, as it is now. It must be fast.
@@ -46,13 +43,11 @@ type Options struct {
 type Controller struct {
 	options    Options
 	log        *slog.Logger
-	client     rest.Interface // of PodDefaults
-	cluster    rest.Interface // of ClusterPodDefaults
+	watcher    *poddefault.Watcher
 	core       rest.Interface // of PodTemplates
-	namespaces metadata.Getter
 	metrics    *metrics
 	pace       pace
-	epoch      atomic.Pointer[epoch] // nil while another replica leads
+	reconciler atomic.Pointer[reconciler] // nil while another replica leads
 }
 
 // pace says how often indexes are written.
@@ -80,28 +75,17 @@ var defaultPace = pace{
 // NewController prepares a controller; [Controller.Run] runs it. The credentials in
 // config need the rights of [PolicyRules].
 func NewController(config *rest.Config, options Options) (*Controller, error) {
-	if options.Leader == nil || options.Logger == nil || options.Metrics == nil || options.Namespaces == nil {
-		return nil, errors.New("backstop: a leader, a logger, metrics and namespaces are needed")
+	if options.Watcher == nil || options.Leader == nil || options.Logger == nil || options.Metrics == nil || options.Namespaces == nil {
+		return nil, errors.New("backstop: a watcher, a leader, a logger, metrics and namespaces are needed")
 	}
 	if options.Changed == nil {
 		options.Changed = func() {}
 	}
-	c := &Controller{options: options, log: options.Logger.With("controller", Name), pace: defaultPace}
+	c := &Controller{options: options, log: options.Logger.With("controller", Name), watcher: options.Watcher, pace: defaultPace}
 	var err error
-	if c.client, err = cluster.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
-		return nil, fmt.Errorf("client for PodDefaults: %w", err)
-	}
-	if c.cluster, err = cluster.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
-		return nil, fmt.Errorf("client for ClusterPodDefaults: %w", err)
-	}
-	if c.core, err = cluster.Client(config, corev1.SchemeGroupVersion, corev1.AddToScheme); err != nil {
+	if c.core, err = store.Client(config, corev1.SchemeGroupVersion, corev1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for PodTemplates: %w", err)
 	}
-	metadataClient, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("client for namespaces: %w", err)
-	}
-	c.namespaces = metadataClient.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 	c.metrics, err = newMetrics(options.Metrics)
 	return c, err
 }
@@ -109,42 +93,52 @@ func NewController(config *rest.Config, options Options) (*Controller, error) {
 // Ready is nil while every namespace for which the webhook is has an index, otherwise it
 // says what is missing.
 func (c *Controller) Ready() error {
-	e := c.epoch.Load()
-	if e == nil {
+	if err := c.watcher.Ready(); err != nil {
+		return err
+	}
+	r := c.reconciler.Load()
+	if r == nil {
 		return errors.New("the indexes of PodDefaults are another replica's to write")
 	}
-	return e.ready()
+	return r.ready()
 }
 
 // Run runs until the context ends. While another replica leads it does nothing, and
-// keeps nothing. It returns no error: the webhook works without.
+// holds nothing. It returns no error: the webhook works without.
 func (c *Controller) Run(ctx context.Context) error {
-	cluster.WhileLeading(ctx, c.options.Leader, c.lead)
+	store.WhileLeading(ctx, c.options.Leader, c.lead)
 	return nil
 }
 
-// lead keeps indexes true until the context ends.
+// lead keeps indexes true until the context ends. Nothing is written before everything was
+// read.
 func (c *Controller) lead(ctx context.Context) {
-	e := newEpoch(c)
-	c.epoch.Store(e)
-	defer c.epoch.Store(nil)
+	if c.watcher.WaitReady(ctx) != nil {
+		return
+	}
+	r := newReconciler(c)
+	c.reconciler.Store(r)
+	defer c.reconciler.Store(nil)
+	r.reselect()
+	defer r.follow(c.watcher)()
 	var running sync.WaitGroup
-	for _, kind := range e.kinds() {
-		running.Go(func() { e.reflect(ctx, kind) })
-	}
-	for range c.pace.writers {
-		running.Go(func() { e.write(ctx) })
-	}
+	running.Go(func() { r.indexes.Run(ctx) })
+	running.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-r.indexes.Synced():
+			r.namespaces.Run(ctx, c.pace.writers)
+		}
+	})
 	ticker := time.NewTicker(c.pace.recheck)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-ticker.C:
-			e.reselect()
+			r.reselect()
 		}
 	}
-	e.queue.ShutDown()
 	running.Wait()
 	c.metrics.indexes.Set(0)
 	c.metrics.omitted.Set(0)

@@ -4,6 +4,7 @@ package backstop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -24,7 +25,8 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
-	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -38,10 +40,11 @@ func (always) Leading() bool            { return true }
 func (always) Changed() <-chan struct{} { return nil }
 
 // testCluster is an API server with a controller that has the rights it asks for, and no
-// others.
+// others, beside the webhook with its own.
 type testCluster struct {
 	kubernetes.Interface
 	controller          *Controller
+	watcher             *poddefault.Watcher
 	podDefaults, others rest.Interface
 	changed             chan struct{}
 }
@@ -58,16 +61,20 @@ func start(t *testing.T) *testCluster {
 		t.Fatal(err)
 	}
 	c.allow(t)
-	if c.podDefaults, err = cluster.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
+	if c.podDefaults, err = store.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
 		t.Fatal(err)
 	}
-	if c.others, err = cluster.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
+	if c.others, err = store.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
 		t.Fatal(err)
 	}
 	limited := rest.CopyConfig(config)
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "index-controller", Groups: []string{"system:authenticated"}}
+	log := slog.New(slog.DiscardHandler)
+	if c.watcher, err = poddefault.Watch(store.NewFactory(config, log), log, func() {}); err != nil {
+		t.Fatal(err)
+	}
 	c.controller, err = NewController(limited, Options{
-		Leader: always{}, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Watcher: c.watcher, Leader: always{}, Logger: log, Metrics: prometheus.NewRegistry(),
 		Namespaces: func() (labels.Selector, error) { return labels.Parse("team") },
 		Changed:    func() { c.changed <- struct{}{} },
 	})
@@ -80,8 +87,9 @@ func start(t *testing.T) *testCluster {
 func (c *testCluster) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- c.controller.Run(ctx) }()
+	done, watching := make(chan error, 1), make(chan error, 1)
+	go func() { watching <- c.watcher.Run(ctx) }()
+	go func() { done <- errors.Join(c.controller.Run(ctx), <-watching) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

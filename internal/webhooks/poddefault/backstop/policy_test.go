@@ -172,12 +172,12 @@ func drawWorld(t *rapid.T) *world {
 func (w *world) index() Index {
 	var entries []*Entry
 	for _, pd := range w.podDefaults {
-		if e := FromPodDefault(pd); e != nil && e.selects(w.namespace) {
+		if e := NewEntry(poddefault.Compile(pd)); e != nil && e.selects(w.namespace) {
 			entries = append(entries, e)
 		}
 	}
 	for _, cpd := range w.cluster {
-		if e := FromClusterPodDefault(cpd); e != nil && e.selects(w.namespace) {
+		if e := NewEntry(poddefault.CompileCluster(cpd)); e != nil && e.selects(w.namespace) {
 			entries = append(entries, e)
 		}
 	}
@@ -262,7 +262,7 @@ func TestARefusalNamesTheObjects(t *testing.T) {
 	gpu := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
 	gpu.Spec.Selector.MatchLabels = map[string]string{"gpu": "true"}
 	proxy := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "proxy"}}
-	index := Compile([]*Entry{FromPodDefault(gpu), FromClusterPodDefault(proxy)})
+	index := Compile([]*Entry{NewEntry(poddefault.Compile(gpu)), NewEntry(poddefault.CompileCluster(proxy))})
 	goneNow := "gpu#" + poddefault.Compile(gpu).Version()
 	for name, test := range map[string]struct {
 		labels, annotations map[string]string
@@ -295,7 +295,7 @@ func TestThousandsOfObjectsAreWithinTheBudget(t *testing.T) {
 	for i := range 10_000 {
 		pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pd-%05d", i)}}
 		pd.Spec.Selector.MatchLabels = map[string]string{"team": fmt.Sprint(i / 300), "tier": "1", "all": "the-same"}
-		entries = append(entries, FromPodDefault(pd))
+		entries = append(entries, NewEntry(poddefault.Compile(pd)))
 	}
 	index := Compile(entries)
 	if encoded, err := json.Marshal(index); err != nil || len(encoded) > maxIndexBytes {
@@ -322,7 +322,7 @@ func TestEachOfManyIsFound(t *testing.T) {
 	add := func(name string, labels map[string]string) {
 		pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		pd.Spec.Selector.MatchLabels = labels
-		entries = append(entries, FromPodDefault(pd))
+		entries = append(entries, NewEntry(poddefault.Compile(pd)))
 	}
 	for i := range 300 {
 		add(fmt.Sprintf("add-secret-%03d", i), map[string]string{fmt.Sprintf("use-add-secret-%03d", i): "true"})
@@ -359,7 +359,7 @@ func TestWhatHasNoRoomIsCounted(t *testing.T) {
 	}
 	small := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Name: "small"}}
 	small.Spec.Selector.MatchLabels = map[string]string{"a": "1"}
-	index := Compile([]*Entry{FromPodDefault(huge), FromPodDefault(small)})
+	index := Compile([]*Entry{NewEntry(poddefault.Compile(huge)), NewEntry(poddefault.Compile(small))})
 	if index.Omitted != 1 || index.Objects != 1 || len(index.Pages) != 1 || index.Pages[0].Terms != ";=1:small#"+poddefault.Compile(small).Version() {
 		t.Errorf("the index: %+v", index)
 	}

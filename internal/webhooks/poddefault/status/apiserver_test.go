@@ -5,6 +5,7 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -26,7 +27,8 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
-	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -56,7 +58,8 @@ func (s *switched) lead(leading bool) {
 	s.changed = make(chan struct{})
 }
 
-// running is a controller that runs with the rights it asks for, and no others.
+// running is a controller that runs with the rights it asks for, and no others, beside the
+// webhook with its own.
 type running struct {
 	*Controller
 	leader *switched
@@ -67,13 +70,19 @@ func run(t *testing.T, config *rest.Config, leading bool) *running {
 	limited := rest.CopyConfig(config)
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "status-controller", Groups: []string{"system:authenticated"}}
 	leader := newSwitched(leading)
-	c, err := New(limited, Options{Leader: leader, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	log := slog.New(slog.DiscardHandler)
+	watcher, err := poddefault.Watch(store.NewFactory(config, log), log, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(limited, Options{Watcher: watcher, Leader: leader, Logger: log, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx) }()
+	done, watching := make(chan error, 1), make(chan error, 1)
+	go func() { watching <- watcher.Run(ctx) }()
+	go func() { done <- errors.Join(c.Run(ctx), <-watching) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -94,7 +103,8 @@ type observer struct {
 func observe(t *testing.T, client rest.Interface) *observer {
 	t.Helper()
 	o := &observer{latest: map[string]*kubeflowv1alpha1.PodDefault{}, changes: map[string]int{}, wake: make(chan struct{}, 1)}
-	from, err := podDefaultsOf(client).watch(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	from, err := client.Get().Resource(kubeflowv1alpha1.PodDefaultResource).
+		VersionedParams(&metav1.ListOptions{ResourceVersion: "0", Watch: true}, metav1.ParameterCodec).Watch(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +195,7 @@ func TestStatusesOnARealAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	allow(t, clients)
-	client, err := cluster.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
+	client, err := store.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +284,7 @@ func TestStatusesOnARealAPIServer(t *testing.T) {
 	first.leader.lead(false)
 	second := run(t, config, false)
 	create(t, client, onServer("late", "late", "1"))
-	cluster, err := cluster.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme)
+	cluster, err := store.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
 // BenchmarkCompareAll is the worst case: a namespace in which every object sets the
@@ -22,20 +23,20 @@ func BenchmarkCompareAll(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			objects := make([]*object, n)
+			objects := make([]*poddefault.Compiled, n)
 			for i := range objects {
 				spec := envSpec("", fmt.Sprint(i))
 				spec.Selector.MatchLabels = map[string]string{"model": fmt.Sprint(i)}
-				objects[i] = fromPodDefault(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprint(i)}, Spec: spec})
+				objects[i] = poddefault.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprint(i)}, Spec: spec})
 			}
 			for b.Loop() {
-				e := newEpoch(&Controller{log: slog.New(slog.DiscardHandler), rules: webhookRules(), pace: defaultPace, metrics: m})
+				r := newReconciler(&Controller{log: slog.New(slog.DiscardHandler), overlap: poddefault.OverlapOfCompiled, pace: defaultPace, metrics: m})
 				for _, o := range objects {
-					e.set(o)
+					r.set(o)
 				}
-				for e.compareNext() {
+				for r.compareNext() {
 				}
-				e.queue.ShutDown()
+				r.writes.ShutDown()
 			}
 		})
 	}

@@ -9,9 +9,8 @@ import (
 	"slices"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 )
 
 // unclaimed are fields of a spec that add nothing to a pod.
@@ -28,16 +27,13 @@ type claim struct {
 	says  uint64
 }
 
-// claims are those of a spec, in the order of their places. Two objects cannot disagree if they share no place, or say the
-// same at all that they share, so that of many objects only few pairs need be compared.
-// They are made from the JSON, so that a field which is new to the API is a claim too.
-func claims(spec *kubeflowv1alpha1.PodDefaultSpec) []claim {
-	raw, err := json.Marshal(spec)
-	if err != nil {
-		return nil
-	}
+// claims are those of a spec, which is JSON, in the order of their places. Two objects
+// cannot disagree if they share no place, or say the same at all that they share, so that
+// of many objects only few pairs need be compared. They are made from the JSON, so that a
+// field which is new to the API is a claim too.
+func claims(spec []byte) []claim {
 	var fields map[string]any
-	if json.Unmarshal(raw, &fields) != nil {
+	if json.Unmarshal(spec, &fields) != nil {
 		return nil
 	}
 	said := map[string]uint64{}
@@ -100,14 +96,18 @@ type requirement struct {
 const mostRequired = 16
 
 // required are those of a selector that name values, and few.
-func required(selector *metav1.LabelSelector) []requirement {
-	var out []requirement
-	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
-		out = append(out, requirement{key, []string{selector.MatchLabels[key]}})
+func required(selector labels.Selector) []requirement {
+	if selector == nil {
+		return nil
 	}
-	for _, expression := range selector.MatchExpressions {
-		if expression.Operator == metav1.LabelSelectorOpIn && len(expression.Values) <= mostRequired {
-			out = append(out, requirement{expression.Key, expression.Values})
+	var out []requirement
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		switch r.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			if values := r.Values(); len(values) <= mostRequired {
+				out = append(out, requirement{r.Key(), values.List()})
+			}
 		}
 	}
 	return out[:min(len(out), mostRequired)]

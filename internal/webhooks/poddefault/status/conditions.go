@@ -18,28 +18,27 @@ const (
 	namedOthers   = 5    // objects that a message names
 	namedPaths    = 3    // places that it names of each
 	longest       = 1024 // bytes of a message: as many as the API server takes of an event's
-	namedMistakes = 5
+	namedProblems = 5
 )
 
 // desired are the conditions that an object is to have.
-func (e *epoch) desired(o *node) []metav1.Condition {
-	conditions := []metav1.Condition{e.accepted(o.object), conflicting(o), uiSelectable(o.object)}
+func (*reconciler) desired(o *node) []metav1.Condition {
+	conditions := []metav1.Condition{accepted(o.object), conflicting(o), uiSelectable(o.object)}
 	for i := range conditions {
-		conditions[i].ObservedGeneration = o.generation
+		conditions[i].ObservedGeneration = o.Generation()
 		conditions[i].Message = cut(conditions[i].Message)
 	}
 	return conditions
 }
 
-func (e *epoch) accepted(o *object) metav1.Condition {
-	mistakes, warnings := e.rules.check(o)
+func accepted(o *object) metav1.Condition {
 	c := metav1.Condition{Type: kubeflowv1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid"}
-	switch {
-	case len(mistakes) > 0:
+	switch problem := o.Problem(); {
+	case problem != nil:
 		c.Status, c.Reason = metav1.ConditionFalse, "Invalid"
-		c.Message = "it can never work, and is left out: " + listed(mistakes, namedMistakes)
-	case len(warnings) > 0:
-		c.Reason, c.Message = "ValidWithWarnings", listed(warnings, namedMistakes)
+		c.Message = "it can never work, and is left out: " + listed(strings.Split(problem.Error(), "\n"), namedProblems)
+	case len(o.warnings) > 0:
+		c.Reason, c.Message = "ValidWithWarnings", listed(o.warnings, namedProblems)
 	}
 	return c
 }
@@ -65,7 +64,7 @@ func conflictText(n *node, others []*node, places map[*node][]string, more bool)
 	}
 	var parts []string
 	for _, other := range others[:min(len(others), namedOthers)] {
-		parts = append(parts, poddefault.Disagreement(n.compiled, other.compiled, places[other], namedPaths))
+		parts = append(parts, poddefault.Disagreement(n.Compiled, other.Compiled, places[other], namedPaths))
 	}
 	text := strings.Join(parts, "; ")
 	if unnamed := len(others) - namedOthers; unnamed > 0 {
@@ -113,7 +112,7 @@ func uiSelectable(o *object) metav1.Condition {
 	c := metav1.Condition{Type: kubeflowv1alpha1.ConditionUISelectable, Status: metav1.ConditionFalse, Reason: "NotByOneLabel"}
 	if o.namespace == "" {
 		c.Reason, c.Message = "ClusterScoped", "forms list the PodDefaults of a namespace only"
-	} else if c.Message = poddefault.UISelectable(&o.spec.Selector); c.Message == "" {
+	} else if c.Message = o.UISelectable(); c.Message == "" {
 		c.Status, c.Reason = metav1.ConditionTrue, "ByOneLabel"
 	}
 	return c

@@ -18,53 +18,41 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
 // Name is how the controller is called where controllers are chosen.
 const Name = "poddefault-status"
 
-// Leader tells which of several replicas runs the controller.
-type Leader = cluster.Leader
-
 // Options are what a controller needs beside a client.
 type Options struct {
-	Leader  Leader
+	// Watcher knows the objects. It must run.
+	Watcher *poddefault.Watcher
+	// Leader tells which of several replicas runs the controller.
+	Leader  store.Leader
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
 }
 
 // Controller keeps statuses true while it leads. See [New].
 type Controller struct {
-	leader     Leader
-	log        *slog.Logger
-	client     rest.Interface // of PodDefaults
-	cluster    rest.Interface // of ClusterPodDefaults
-	namespaces metadata.Getter
-	events     kubernetes.Interface
-	metrics    *metrics
-	rules      rules
-	pace       pace
-}
-
-// rules say what is wrong with objects. They are those of the webhook.
-type rules struct {
-	// check returns why the object can never work, and what is suspicious.
-	check func(*object) (mistakes, warnings []string)
-	// overlap returns the places where the two disagree, if both may select one pod.
-	overlap func(a, b *object) []string
+	watcher                         *poddefault.Watcher
+	leader                          store.Leader
+	log                             *slog.Logger
+	podDefaults, clusterPodDefaults rest.Interface
+	events                          kubernetes.Interface
+	metrics                         *metrics
+	pace                            pace
+	// overlap returns the places on which two objects disagree if both may select one pod.
+	overlap func(a, b *poddefault.Compiled) []string
 }
 
 // pace says how often statuses are written.
@@ -86,26 +74,23 @@ var defaultPace = pace{
 	compare: 10 * time.Millisecond, writers: 4,
 }
 
-// New prepares a controller; [Controller.Run] runs it. The credentials in config must
-// be allowed to list and watch PodDefaults, ClusterPodDefaults and namespaces, to patch
-// the status of the first two, and to create and patch events.
+// New prepares a controller; [Controller.Run] runs it. The credentials in config must have
+// the rights of [PolicyRules].
 func New(config *rest.Config, options Options) (*Controller, error) {
-	if options.Leader == nil || options.Logger == nil || options.Metrics == nil {
-		return nil, errors.New("status: a leader, a logger and metrics are needed")
+	if options.Watcher == nil || options.Leader == nil || options.Logger == nil || options.Metrics == nil {
+		return nil, errors.New("status: a watcher, a leader, a logger and metrics are needed")
 	}
-	c := &Controller{leader: options.Leader, log: options.Logger.With("controller", Name), rules: webhookRules(), pace: defaultPace}
+	c := &Controller{
+		watcher: options.Watcher, leader: options.Leader, log: options.Logger.With("controller", Name),
+		pace: defaultPace, overlap: poddefault.OverlapOfCompiled,
+	}
 	var err error
-	if c.client, err = cluster.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
+	if c.podDefaults, err = store.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for PodDefaults: %w", err)
 	}
-	if c.cluster, err = cluster.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
+	if c.clusterPodDefaults, err = store.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for ClusterPodDefaults: %w", err)
 	}
-	metadataClient, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("client for namespaces: %w", err)
-	}
-	c.namespaces = metadataClient.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 	if c.events, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("client for events: %w", err)
 	}
@@ -114,58 +99,29 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 }
 
 // Run runs until the context ends. While another replica leads it does nothing, and
-// keeps nothing. It returns no error: statuses are not worth an outage.
+// holds nothing. It returns no error: statuses are not worth an outage.
 func (c *Controller) Run(ctx context.Context) error {
-	cluster.WhileLeading(ctx, c.leader, c.lead)
+	store.WhileLeading(ctx, c.leader, c.lead)
 	return nil
 }
 
-// lead keeps statuses true until the context ends.
+// lead keeps statuses true until the context ends. Before all objects were read nothing is
+// written: some of the objects have some of the conflicts.
 func (c *Controller) lead(ctx context.Context) {
+	if c.watcher.WaitReady(ctx) != nil {
+		return
+	}
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.events.EventsV1()})
 	defer broadcaster.Shutdown()
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil { // its sink is there
 		c.log.Warn("there will be no events", "error", err)
 	}
-	e := newEpoch(c)
-	e.recorder = broadcaster.NewRecorder(runtime.NewScheme(), Name)
+	r := newReconciler(c)
+	r.recorder = broadcaster.NewRecorder(runtime.NewScheme(), Name)
+	defer r.follow(c.watcher)()
 	var running sync.WaitGroup
-	running.Go(func() { c.reflect(ctx, "poddefaults", podDefaultsOf(c.client), &podDefaultStore{epoch: e}, e) })
-	running.Go(func() {
-		c.reflect(ctx, "clusterpoddefaults", clusterPodDefaultsOf(c.cluster), &podDefaultStore{epoch: e, cluster: true}, e)
-	})
-	running.Go(func() { c.reflect(ctx, "namespaces", c.listNamespaces(), &namespaceStore{e}, e) })
-	running.Go(func() { e.compareAll(ctx) })
-	for range c.pace.writers {
-		running.Go(func() { e.write(ctx) })
-	}
-	<-ctx.Done()
-	e.queue.ShutDown()
+	running.Go(func() { r.compareAll(ctx) })
+	running.Go(func() { r.writes.Run(ctx, c.pace.writers) })
 	running.Wait()
 	c.metrics.reset()
-}
-
-func (c *Controller) listNamespaces() source {
-	return source{
-		example: &metav1.PartialObjectMetadata{},
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return c.namespaces.List(ctx, options)
-		},
-		watch: c.namespaces.Watch,
-	}
-}
-
-// A source is where objects of one kind come from.
-type source struct {
-	example runtime.Object
-	list    func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
-}
-
-// reflect follows one kind of object. A kind that the API server does not have is one
-// of which there are no objects.
-func (c *Controller) reflect(ctx context.Context, what string, from source, to cache.ReflectorStore, e *epoch) {
-	loaded := func() { e.loaded(what) }
-	source := cluster.WithAbsent(&cache.ListWatch{ListWithContextFunc: from.list, WatchFuncWithContext: from.watch}, loaded)
-	cluster.Reflector(Name+" "+what, c.log, time.Minute, source, from.example, cluster.WithLoaded(to, loaded)).RunWithContext(ctx)
 }

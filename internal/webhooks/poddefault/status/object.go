@@ -3,14 +3,14 @@
 package status
 
 import (
-	"crypto/sha256"
+	"bytes"
 	"encoding/json"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
@@ -20,6 +20,12 @@ import (
 // A key names an object: a PodDefault, or a ClusterPodDefault if the namespace is
 // empty.
 type key struct{ namespace, name string }
+
+func keyOf(c *poddefault.Compiled) key { return key{c.Namespace(), c.Name()} }
+
+func (k key) namespacedName() types.NamespacedName {
+	return types.NamespacedName{Namespace: k.namespace, Name: k.name}
+}
 
 // String is how messages name the object.
 func (k key) String() string {
@@ -36,68 +42,57 @@ func compareKeys(a, b key) int {
 	return strings.Compare(a.name, b.name)
 }
 
-// object is what the controller keeps of one.
+// object is one of the webhook's, with what follows from its spec.
 type object struct {
 	key
-	uid             types.UID
+	*poddefault.Compiled
+	// As they are in the cluster, or will be once the watch tells what was written.
+	status          *kubeflowv1alpha1.PodDefaultStatus
 	resourceVersion string
-	generation      int64
-	spec            *kubeflowv1alpha1.PodDefaultSpec
-	status          kubeflowv1alpha1.PodDefaultStatus
-	// digest is that of the spec, to tell whether it has changed.
-	digest [sha256.Size]byte
-	// namespaces selects those for which a ClusterPodDefault is; nil for a PodDefault.
-	namespaces labels.Selector
-	claims     []claim // in the order of their places
-	required   []requirement
-	compiled   *poddefault.Compiled
+
+	claims   []claim // in the order of their places
+	required []requirement
+	warnings []string
 }
 
-func fromPodDefault(pd *kubeflowv1alpha1.PodDefault) *object {
-	o := newObject(&pd.ObjectMeta, &pd.Spec, &pd.Status)
-	o.digest = digest(&pd.Spec)
-	o.compiled = poddefault.Compile(pd)
-	return o
-}
-
-func fromClusterPodDefault(pd *sallyportv1alpha1.ClusterPodDefault) *object {
-	o := newObject(&pd.ObjectMeta, &pd.Spec.PodDefaultSpec, &pd.Status)
-	o.digest = digest(&pd.Spec)
-	o.compiled = poddefault.CompileCluster(pd)
-	o.namespaces = labels.Everything()
-	if pd.Spec.NamespaceSelector != nil {
-		var err error
-		if o.namespaces, err = metav1.LabelSelectorAsSelector(pd.Spec.NamespaceSelector); err != nil {
-			o.namespaces = labels.Nothing()
-		}
+func newObject(c *poddefault.Compiled) *object {
+	o := &object{key: keyOf(c), claims: claims(c.Spec()), required: required(c.Selector())}
+	var spec kubeflowv1alpha1.PodDefaultSpec
+	if json.Unmarshal(c.Spec(), &spec) == nil {
+		_, o.warnings = poddefault.Check(&spec, field.NewPath("spec"))
 	}
-	return o
+	return o.with(c)
 }
 
-// newObject copies what is kept: managed fields may be larger than all the rest.
-func newObject(meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, status *kubeflowv1alpha1.PodDefaultStatus) *object {
-	own := *spec
-	return &object{
-		key: key{meta.Namespace, meta.Name}, uid: meta.UID, resourceVersion: meta.ResourceVersion, generation: meta.Generation,
-		spec: &own, status: *status, claims: claims(spec), required: required(&own.Selector),
-	}
-}
-
-func digest(spec any) [sha256.Size]byte {
-	out, _ := json.Marshal(spec) // what was decoded from JSON can be encoded
-	return sha256.Sum256(out)
+// with is the object in a state whose spec is the same.
+func (o *object) with(c *poddefault.Compiled) *object {
+	next := *o
+	next.Compiled, next.status, next.resourceVersion = c, c.Status(), c.Identity().ResourceVersion
+	return &next
 }
 
 // sameSpec tells whether nothing has changed that conditions are about.
-func (o *object) sameSpec(other *object) bool { return o.digest == other.digest }
+func (o *object) sameSpec(c *poddefault.Compiled) bool {
+	return o.Version() == c.Version() && bytes.Equal(o.Spec(), c.Spec())
+}
+
+// String is that of the key, and of what was compiled.
+func (o *object) String() string { return o.key.String() }
+
+// selects tells whether a ClusterPodDefault is for a namespace with these labels; nil if
+// it is not known.
+func (o *object) selects(namespace labels.Set) bool {
+	return namespace != nil && (o.NamespaceSelector() == nil || o.NamespaceSelector().Matches(namespace))
+}
 
 // reference is what an event is about.
 func (o *object) reference() *corev1.ObjectReference {
+	is := o.Identity()
 	ref := &corev1.ObjectReference{
 		APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind,
-		Namespace: o.namespace, Name: o.name, UID: o.uid, ResourceVersion: o.resourceVersion,
+		Namespace: is.Namespace, Name: is.Name, UID: is.UID, ResourceVersion: o.resourceVersion,
 	}
-	if o.namespace == "" {
+	if o.Cluster() {
 		ref.APIVersion, ref.Kind = sallyportv1alpha1.GroupVersion.String(), sallyportv1alpha1.ClusterPodDefaultKind
 	}
 	return ref

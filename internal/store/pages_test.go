@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package store
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func TestEveryPageIsReadOnARealAPIServer(t *testing.T) {
 	}
 	lists := 0
 	list := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", metav1.NamespaceDefault, fields.ParseSelectorOrDie("metadata.name!=kube-root-ca.crt"))
-	counted := InPages(&cache.ListWatch{
+	counted := inPages(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			lists++
 			return list.ListWithContext(ctx, options)
@@ -75,7 +75,7 @@ func TestEveryPageIsReadOnARealAPIServer(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	got := map[string]bool{}
 	for _, object := range <-store.replaced {
-		got[object.(*Digest[string]).Of] = true
+		got[object.(*digest[string]).of] = true
 	}
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, want) || lists != 3 {
 		t.Errorf("%d objects in %d lists, want %d in 3", len(names), lists, len(want))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poddefault
+package store
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 
 func TestRightsThatWereWithdrawnAreTold(t *testing.T) {
 	var failure error
-	w := &Watcher{}
-	from := cache.ToListerWatcherWithContext(w.trouble.noting("poddefaults", &cache.ListWatch{
+	f := &Factory{}
+	from := cache.ToListerWatcherWithContext(f.denied.noting("poddefaults", &cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			return &kubeflowv1alpha1.PodDefaultList{}, failure
 		},
@@ -52,7 +52,7 @@ func TestRightsThatWereWithdrawnAreTold(t *testing.T) {
 		if !errors.Is(err, step.failure) {
 			t.Fatalf("%s: %v", step.what, err)
 		}
-		if got := w.Trouble(); (got == nil) != (step.want == "") || got != nil && !strings.Contains(got.Error(), step.want) {
+		if got := f.Denied(); (got == nil) != (step.want == "") || got != nil && !strings.Contains(got.Error(), step.want) {
 			t.Errorf("%s: %v", step.what, got)
 		}
 	}

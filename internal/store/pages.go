@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package store
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 // pageSize is how many objects a page has.
 const pageSize = 500
 
-// InPages lists page by page and keeps of each object only what digest makes of it: a
-// long list never is in memory as it came. The store's Replace gets a [Digest] for each
-// object; its other methods get objects as ever.
-func InPages[T runtime.Object, D any](from cache.ListerWatcher, digest func(T) D) cache.ListerWatcher {
+// inPages lists page by page and holds of each object only what keep makes of it, so that
+// no long list is ever in memory as it came. The store's Replace gets a digest for each
+// object, its other methods get objects as they are.
+func inPages[T runtime.Object, D any](from cache.ListerWatcher, keep func(T) D) cache.ListerWatcher {
 	source := cache.ToListerWatcherWithContext(from)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -36,7 +36,7 @@ func InPages[T runtime.Object, D any](from cache.ListerWatcher, digest func(T) D
 					return nil, err
 				}
 				err = meta.EachListItem(page, func(object runtime.Object) error {
-					all.Items = append(all.Items, &Digest[D]{Of: digest(object.(T))})
+					all.Items = append(all.Items, &digest[D]{of: keep(object.(T))})
 					return nil
 				})
 				if err != nil {
@@ -52,14 +52,14 @@ func InPages[T runtime.Object, D any](from cache.ListerWatcher, digest func(T) D
 	}
 }
 
-// Digest is what is kept of an object in a list, which holds runtime.Objects.
-type Digest[D any] struct{ Of D }
+// A digest is what is held of an object, as an item of a list.
+type digest[D any] struct{ of D }
 
 // GetObjectKind implements [runtime.Object].
-func (*Digest[D]) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (*digest[D]) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject implements [runtime.Object]. Digests never change.
-func (d *Digest[D]) DeepCopyObject() runtime.Object { return d }
+func (d *digest[D]) DeepCopyObject() runtime.Object { return d }
 
 // digests are a list.
 type digests struct {

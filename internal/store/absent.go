@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poddefault
+package store
 
 import (
 	"context"
@@ -13,23 +13,24 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// askAgain is how long a kind that was not installed counts as such.
+// askAgain is how long a definition that is not there counts as absent.
 const askAgain = 10 * time.Second
 
-// ifInstalled takes a kind that the API server does not serve for one of which there
-// are no objects, and asks again every now and then. Nothing stands still because a
-// definition that is new to an installation is not there yet.
-func ifInstalled(from *cache.ListWatch, none func() runtime.Object) *cache.ListWatch {
+// ifInstalled takes a kind that the API server does not serve for one without objects, and
+// asks again from time to time: nothing waits for a definition that an older installation
+// does not have.
+func ifInstalled(from cache.ListerWatcher) cache.ListerWatcher {
+	source := cache.ToListerWatcherWithContext(from)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list, err := from.ListWithContext(ctx, options)
+			list, err := source.ListWithContext(ctx, options)
 			if apierrors.IsNotFound(err) {
-				return none(), nil
+				return &metav1.PartialObjectMetadataList{}, nil
 			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			w, err := from.WatchWithContext(ctx, options)
+			w, err := source.WatchWithContext(ctx, options)
 			if apierrors.IsNotFound(err) && (options.SendInitialEvents == nil || !*options.SendInitialEvents) {
 				return newQuiet(ctx), nil
 			}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster is what ready-made webhooks share that follow objects of a cluster.
-package cluster
+package store
 
 import (
 	"context"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,8 +37,8 @@ func Client(config *rest.Config, version schema.GroupVersion, add func(*runtime.
 	return rest.RESTClientFor(config)
 }
 
-// Soon is how long reflectors wait at most for the next try that read what reviews are
-// answered from.
+// Soon is how long a reflector waits at most for the next try if reviews are answered from
+// what it reads.
 const Soon = 5 * time.Second
 
 // Reflector makes a reflector that waits 200 ms after a failure, and longer after each
@@ -56,42 +54,7 @@ func Reflector(name string, logger *slog.Logger, longest time.Duration, from cac
 	})
 }
 
-// WithAbsent calls absent whenever the API server does not know the kind of what is
-// listed. The list fails all the same, and is tried again.
-func WithAbsent(from cache.ListerWatcher, absent func()) cache.ListerWatcher {
-	source := cache.ToListerWatcherWithContext(from)
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list, err := source.ListWithContext(ctx, options)
-			if apierrors.IsNotFound(err) {
-				absent()
-			}
-			return list, err
-		},
-		WatchFuncWithContext: source.WatchWithContext,
-	}
-}
-
-// WithLoaded calls loaded whenever all that there is has been written to the store.
-func WithLoaded(store cache.ReflectorStore, loaded func()) cache.ReflectorStore {
-	return loadedStore{store, loaded}
-}
-
-type loadedStore struct {
-	cache.ReflectorStore
-	loaded func()
-}
-
-// Replace implements [cache.ReflectorStore].
-func (s loadedStore) Replace(objects []any, resourceVersion string) error {
-	err := s.ReflectorStore.Replace(objects, resourceVersion)
-	if err == nil {
-		s.loaded()
-	}
-	return err
-}
-
-// listing is a source that is listed.
+// listing is a source that is listed before it is watched.
 type listing struct{ cache.ListerWatcherWithContext }
 
 // IsWatchListSemanticsUnSupported is asked by the reflector.
@@ -105,43 +68,4 @@ func (l listing) List(options metav1.ListOptions) (runtime.Object, error) {
 // Watch implements [cache.Watcher].
 func (l listing) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return l.WatchWithContext(context.Background(), options)
-}
-
-// Leader tells which of several replicas does what only one shall do.
-type Leader interface {
-	Leading() bool
-	// Changed returns a channel that is closed when Leading changes next; nil if never.
-	Changed() <-chan struct{}
-}
-
-// WhileLeading runs lead whenever this replica begins to lead, with a context that ends
-// when it does not any more, until ctx ends. It returns when lead has returned.
-func WhileLeading(ctx context.Context, leader Leader, lead func(context.Context)) {
-	for ctx.Err() == nil {
-		changed := leader.Changed()
-		if !leader.Leading() {
-			select {
-			case <-ctx.Done():
-			case <-changed:
-			}
-			continue
-		}
-		leading, stop := context.WithCancel(ctx)
-		go func() {
-			defer stop()
-			for leader.Leading() {
-				changed := leader.Changed()
-				if !leader.Leading() {
-					return
-				}
-				select {
-				case <-leading.Done():
-					return
-				case <-changed:
-				}
-			}
-		}()
-		lead(leading)
-		stop()
-	}
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Reconcile makes one thing in the cluster what it should be. It returns when to look
+// again, zero for when the key is enqueued next. After an error it is called again, later
+// each time.
+type Reconcile[K comparable] func(ctx context.Context, key K) (again time.Duration, err error)
+
+// Controller calls [Reconcile] for keys, on a workqueue of client-go: never twice at once
+// for one key, and once for a key that was enqueued several times.
+type Controller[K comparable] struct {
+	queue     workqueue.TypedRateLimitingInterface[K]
+	reconcile Reconcile[K]
+}
+
+// NewController prepares a controller. After the first error of a key it waits so long,
+// twice as long after each further one, at most longest.
+func NewController[K comparable](first, longest time.Duration, reconcile Reconcile[K]) *Controller[K] {
+	return &Controller[K]{workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[K](first, longest)), reconcile}
+}
+
+// Enqueue has a key reconciled after a while. It does not wait.
+func (c *Controller[K]) Enqueue(key K, after time.Duration) { c.queue.AddAfter(key, after) }
+
+// Run reconciles until the context ends. It must be called once only.
+func (c *Controller[K]) Run(ctx context.Context, workers int) {
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for c.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	c.ShutDown()
+	group.Wait()
+}
+
+// ShutDown ends a controller that does not run.
+func (c *Controller[K]) ShutDown() { c.queue.ShutDown() }
+
+func (c *Controller[K]) next(ctx context.Context) bool {
+	key, down := c.queue.Get()
+	if down {
+		return false
+	}
+	defer c.queue.Done(key)
+	if ctx.Err() != nil {
+		return true
+	}
+	again, err := c.reconcile(ctx, key)
+	if err != nil {
+		c.queue.AddRateLimited(key)
+		return true
+	}
+	c.queue.Forget(key)
+	if again > 0 {
+		c.queue.AddAfter(key, again)
+	}
+	return true
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/store"
+)
+
+// Identity implements [store.Object].
+func (c *Compiled) Identity() store.Identity {
+	return store.Identity{NamespacedName: types.NamespacedName{Namespace: c.namespace, Name: c.name}, UID: c.uid, ResourceVersion: c.resourceVersion}
+}
+
+// Generation is the object's metadata.generation.
+func (c *Compiled) Generation() int64 { return c.generation }
+
+// Status is what the cluster says of the object. It must not be changed.
+func (c *Compiled) Status() *kubeflowv1alpha1.PodDefaultStatus { return &c.status }
+
+// Spec is the object's PodDefaultSpec as JSON; nil if it is too large for any pod. It must
+// not be changed.
+func (c *Compiled) Spec() []byte { return c.packed }
+
+// Selector selects pods; nil if it is invalid.
+func (c *Compiled) Selector() labels.Selector { return c.selector }
+
+// NamespaceSelector selects the namespaces that a ClusterPodDefault is for; nil: all.
+func (c *Compiled) NamespaceSelector() labels.Selector { return c.namespaces }
+
+// Decision is the object's name in [DecisionsAnnotation].
+func (c *Compiled) Decision() string { return c.decision }
+
+// Injects tells whether pods may get something from the object: it can work, and is not in
+// mode Audit.
+func (c *Compiled) Injects() bool { return c.problem == nil && !c.audit && c.selector != nil }
+
+// UISelectable is empty if the forms of Kubeflow's web applications can offer the
+// object; otherwise it says why they cannot.
+func (c *Compiled) UISelectable() string { return c.forms }
+
+// compact is a copy of a status that shares the words which all statuses have.
+func compact(status *kubeflowv1alpha1.PodDefaultStatus) kubeflowv1alpha1.PodDefaultStatus {
+	out := *status
+	out.Conditions = slices.Clone(status.Conditions)
+	for i := range out.Conditions {
+		c := &out.Conditions[i]
+		if word, ok := conditionTypes[c.Type]; ok {
+			c.Type = word
+		}
+		if word, ok := conditionStatuses[c.Status]; ok {
+			c.Status = word
+		}
+	}
+	return out
+}
+
+var (
+	conditionTypes = map[string]string{
+		kubeflowv1alpha1.ConditionAccepted:     kubeflowv1alpha1.ConditionAccepted,
+		kubeflowv1alpha1.ConditionConflicting:  kubeflowv1alpha1.ConditionConflicting,
+		kubeflowv1alpha1.ConditionUISelectable: kubeflowv1alpha1.ConditionUISelectable,
+	}
+	conditionStatuses = map[metav1.ConditionStatus]metav1.ConditionStatus{
+		metav1.ConditionTrue: metav1.ConditionTrue, metav1.ConditionFalse: metav1.ConditionFalse, metav1.ConditionUnknown: metav1.ConditionUnknown,
+	}
+)

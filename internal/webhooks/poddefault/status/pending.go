@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import "sync"
+
+// pending are the objects and namespaces that have changed and were not looked at since.
+// To add to them takes no time: the watch that answers reviews does it.
+type pending struct {
+	wake chan struct{}
+
+	mu         sync.Mutex
+	objects    map[key]struct{}
+	namespaces map[string]struct{}
+}
+
+func newPending() pending {
+	return pending{wake: make(chan struct{}, 1), objects: map[key]struct{}{}, namespaces: map[string]struct{}{}}
+}
+
+func (p *pending) add(k key) { add(p, p.objects, k) }
+
+func (p *pending) addNamespace(name string) { add(p, p.namespaces, name) }
+
+func (p *pending) next() (key, bool) { return next(p, p.objects) }
+
+func (p *pending) nextNamespace() (string, bool) { return next(p, p.namespaces) }
+
+func (p *pending) any() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.objects)+len(p.namespaces) > 0
+}
+
+func add[K comparable](p *pending, to map[K]struct{}, k K) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	to[k] = struct{}{}
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func next[K comparable](p *pending, from map[K]struct{}) (k K, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k = range from {
+		delete(from, k)
+		return k, true
+	}
+	return k, false
+}

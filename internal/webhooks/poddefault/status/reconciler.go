@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+)
+
+// reconciler is what a replica knows while it leads.
+type reconciler struct {
+	*Controller
+	recorder events.EventRecorder
+	writes   *store.Controller[key]
+	now      func() time.Time
+	pending  pending
+
+	mu          sync.Mutex
+	objects     map[key]*node
+	claimed     map[place][]claimant // who says something at a place, in the order of their keys
+	namespaces  map[string]labels.Set
+	conflicting int              // objects that disagree with others
+	changed     map[key]struct{} // to be compared
+	plans       map[key]*plan
+	told        *rate.Limiter // of events
+}
+
+// A plan is when a status was written, and whether it is to be.
+type plan struct {
+	since      time.Time // when it became wrong; zero if it is right
+	generation int64     // that the writes are about
+	writes     int
+	last       time.Time
+}
+
+func newReconciler(c *Controller) *reconciler {
+	r := &reconciler{
+		Controller: c, now: time.Now,
+		pending: newPending(),
+		objects: map[key]*node{}, claimed: map[place][]claimant{}, namespaces: map[string]labels.Set{},
+		changed: map[key]struct{}{}, plans: map[key]*plan{},
+		told: rate.NewLimiter(eventsPerSecond, eventsBurst),
+	}
+	r.writes = store.NewController(c.pace.quiet, 128*c.pace.quiet, r.reconcile)
+	return r
+}
+
+// follow has the reconciler told of what changes, until stop is called.
+func (r *reconciler) follow(w *poddefault.Watcher) (stop func()) {
+	objects := store.Handler[*poddefault.Compiled]{Changed: func(changes []store.Change[*poddefault.Compiled]) {
+		for _, c := range changes {
+			if c.Now != nil {
+				r.pending.add(keyOf(c.Now))
+			} else {
+				r.pending.add(keyOf(c.Before))
+			}
+		}
+	}}
+	namespaces := store.Handler[*store.Namespace]{Changed: func(changes []store.Change[*store.Namespace]) {
+		for _, c := range changes {
+			if c.Now != nil {
+				r.pending.addNamespace(c.Now.Name)
+			} else {
+				r.pending.addNamespace(c.Before.Name)
+			}
+		}
+	}}
+	removes := []func(){w.Namespaces.Handle(namespaces), w.ClusterPodDefaults.Handle(objects), w.PodDefaults.Handle(objects)}
+	return func() {
+		for _, remove := range removes {
+			remove()
+		}
+	}
+}
+
+// observe takes in what the next of those is that have changed; false if none has.
+func (r *reconciler) observe() bool {
+	if name, ok := r.pending.nextNamespace(); ok {
+		var now labels.Set
+		if namespace := r.watcher.Namespaces.Get(types.NamespacedName{Name: name}); namespace != nil {
+			now = namespace.Labels
+		}
+		r.setNamespace(name, now)
+		return true
+	}
+	k, ok := r.pending.next()
+	if !ok {
+		return false
+	}
+	if c := r.watcher.Get(k.namespacedName()); c != nil {
+		r.set(c)
+	} else {
+		r.remove(k)
+	}
+	return true
+}
+
+// set adds an object, or replaces the one of the same name.
+func (r *reconciler) set(c *poddefault.Compiled) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := keyOf(c)
+	n := r.objects[k]
+	if n != nil && n.sameSpec(c) {
+		n.object = n.with(c)
+		if !n.waits && outdated(n.status, n.Generation(), r.desired(n)) {
+			r.plan(k)
+		}
+		return
+	}
+	if n == nil {
+		n = &node{}
+		r.objects[k] = n
+	} else {
+		r.unclaim(n)
+	}
+	n.object = newObject(c)
+	r.claim(n)
+	r.compareLater(n)
+}
+
+// remove forgets an object.
+func (r *reconciler) remove(k key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.objects[k]
+	if n == nil {
+		return
+	}
+	r.unclaim(n)
+	r.disagrees(n, nil, false, "")
+	delete(r.objects, k)
+	delete(r.plans, k)
+	delete(r.changed, k)
+}
+
+// plan has a status looked at in a while.
+func (r *reconciler) plan(k key) {
+	if r.objects[k] == nil {
+		return
+	}
+	p := r.plans[k]
+	if p == nil {
+		p = &plan{}
+		r.plans[k] = p
+	}
+	if p.since.IsZero() {
+		p.since = r.now()
+		r.writes.Enqueue(k, r.pace.quiet)
+	}
+}
+
+// due is how long a status has to wait.
+func (r *reconciler) due(p *plan, generation int64) time.Duration {
+	now := r.now()
+	if (len(r.changed) > 0 || r.pending.any()) && now.Sub(p.since) < r.pace.patience {
+		return r.pace.quiet
+	}
+	if p.generation != generation || now.Sub(p.last) > r.pace.longest {
+		p.generation, p.writes = generation, 0
+	}
+	if p.writes == 0 {
+		return 0
+	}
+	interval := r.pace.again
+	for range p.writes - 1 {
+		interval = min(4*interval, r.pace.longest)
+	}
+	return interval - now.Sub(p.last)
+}
+
+// reconcile writes the status of an object if it says something else than it should.
+func (r *reconciler) reconcile(ctx context.Context, k key) (again time.Duration, err error) {
+	o, next, wait := r.next(k)
+	if next == nil {
+		return wait, nil
+	}
+	version, err := r.patchStatus(ctx, o, next)
+	r.metrics.writes.WithLabelValues(result(err)).Inc()
+	r.written(o, next, version, err)
+	switch {
+	case err == nil:
+		r.tell(o, next)
+	case apierrors.IsNotFound(err): // the watch will tell
+		return 0, nil
+	case ctx.Err() == nil && !apierrors.IsConflict(err):
+		r.log.Warn("cannot write a status, will try again", "object", k.String(), "error", err)
+	}
+	return 0, err
+}
+
+// next is the status that an object is to get now. If it is nil, wait says when to ask
+// again; zero means not until the object changes.
+func (r *reconciler) next(k key) (o *object, next *kubeflowv1alpha1.PodDefaultStatus, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, p := r.objects[k], r.plans[k]
+	if n == nil || p == nil {
+		return nil, nil, 0
+	}
+	if wait = r.due(p, n.Generation()); wait > 0 {
+		return nil, nil, wait
+	}
+	p.since = time.Time{}
+	conditions := r.desired(n)
+	if !outdated(n.status, n.Generation(), conditions) {
+		return nil, nil, 0
+	}
+	next = n.status.DeepCopy()
+	next.ObservedGeneration = n.Generation()
+	for _, condition := range conditions {
+		meta.SetStatusCondition(&next.Conditions, condition)
+	}
+	return n.object, next, 0
+}
+
+// written notes what became of a write. Until the watch tells, what was written counts.
+func (r *reconciler) written(o *object, next *kubeflowv1alpha1.PodDefaultStatus, version string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.plans[o.key]
+	switch {
+	case p == nil: // it was deleted
+	case err == nil:
+		p.writes++
+		p.last = r.now()
+		if n := r.objects[o.key]; n != nil && n.resourceVersion == o.resourceVersion {
+			written := *n.object
+			written.status, written.resourceVersion = next, version
+			n.object = &written
+		}
+	case p.since.IsZero() && !apierrors.IsNotFound(err):
+		p.since = r.now()
+	}
+}
+
+// patchStatus writes a status, unless the object has changed meanwhile: what is said of
+// it would not be about what it is. It returns the resourceVersion after that.
+func (c *Controller) patchStatus(ctx context.Context, o *object, status *kubeflowv1alpha1.PodDefaultStatus) (string, error) {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": o.resourceVersion, "uid": o.Identity().UID},
+		"status":   status,
+	})
+	if err != nil {
+		return "", err
+	}
+	client, resource := c.podDefaults, kubeflowv1alpha1.PodDefaultResource
+	if o.Cluster() {
+		client, resource = c.clusterPodDefaults, sallyportv1alpha1.ClusterPodDefaultResource
+	}
+	raw, err := client.Patch(types.MergePatchType).NamespaceIfScoped(o.namespace, o.namespace != "").
+		Resource(resource).Name(o.name).SubResource("status").Body(patch).Do(ctx).Raw()
+	if err != nil {
+		return "", err
+	}
+	var written metav1.PartialObjectMetadata
+	if err := json.Unmarshal(raw, &written); err != nil {
+		return "", err
+	}
+	return written.ResourceVersion, nil
+}
