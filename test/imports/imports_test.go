@@ -58,11 +58,12 @@ var allowed = map[string][]string{
 
 	"internal/replay":    {"admission", "conversion", "jsonpatch", "internal/wire"},
 	"internal/workload":  {"jsonpatch", "internal/rawjson", "internal/manifest"},
-	"internal/webhooks/": {"admission", "jsonpatch", "internal/rawjson", "api/", "internal/webhooks/internal/"},
+	"internal/store":     {},
+	"internal/webhooks/": {"admission", "jsonpatch", "internal/rawjson", "api/", "internal/store", "internal/webhooks/internal/"},
 	// What the webhooks' tests share replays requests.
 	"internal/webhooks/internal/cases": {"admission", "jsonpatch", "internal/rawjson", "test/golden", "internal/replay"},
 	// What belongs to one webhook, and need not be there for it to work.
-	"internal/webhooks/poddefault/": {"admission", "jsonpatch", "internal/rawjson", "api/", "internal/webhooks/poddefault", "internal/webhooks/internal/"},
+	"internal/webhooks/poddefault/": {"admission", "jsonpatch", "internal/rawjson", "api/", "internal/store", "internal/webhooks/poddefault", "internal/webhooks/internal/"},
 	// Nor below this one.
 	"cloud": {
 		"admission", "serving", "internal/delegated", "certificate", "registration", "internal/webhooks/persistentvolumelabel", "internal/cli", "internal/hosting",
