@@ -127,13 +127,14 @@ func (r *reconciler) objectsChanged(changes []store.Change[*poddefault.Compiled]
 
 func (r *reconciler) namespacesChanged(changes []store.Change[*store.Namespace]) {
 	for _, c := range changes {
-		if c.Now != nil && !c.Now.Terminating {
+		switch {
+		case c.Now == nil:
+			r.mu.Lock()
+			delete(r.plans, c.Before.Name)
+			r.mu.Unlock()
+		case !c.Now.Terminating:
 			r.namespaces.Enqueue(c.Now.Name, 0)
-			continue
 		}
-		r.mu.Lock()
-		delete(r.plans, c.Before.Name)
-		r.mu.Unlock()
 	}
 }
 
