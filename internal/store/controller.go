@@ -45,7 +45,7 @@ func (c *Controller[K]) Run(ctx context.Context, workers int) {
 	group.Wait()
 }
 
-// ShutDown ends a controller that does not run.
+// ShutDown ends a controller, also one that never ran.
 func (c *Controller[K]) ShutDown() { c.queue.ShutDown() }
 
 func (c *Controller[K]) next(ctx context.Context) bool {

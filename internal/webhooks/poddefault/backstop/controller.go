@@ -117,6 +117,7 @@ func (c *Controller) lead(ctx context.Context) {
 		return
 	}
 	r := newReconciler(c)
+	defer r.namespaces.ShutDown()
 	c.reconciler.Store(r)
 	defer c.reconciler.Store(nil)
 	r.reselect()

@@ -71,6 +71,7 @@ func TestNamespacesAreReconciledWhenTheirIndexIsOutdated(t *testing.T) {
 					t.Fatal(err)
 				}
 				r := newReconciler(&Controller{log: log, watcher: w, metrics: m, pace: defaultPace})
+				r.namespaces.ShutDown()
 				var got []string
 				r.namespaces = store.NewController(time.Second, time.Second, func(_ context.Context, namespace string) (time.Duration, error) {
 					got = append(got, namespace)
