@@ -159,7 +159,9 @@ func (r *reconciler) enqueue(namespace string, after time.Duration) {
 		return
 	}
 	for _, n := range r.watcher.Namespaces.List() {
-		r.namespaces.Enqueue(n.Name, after)
+		if !n.Terminating {
+			r.namespaces.Enqueue(n.Name, after)
+		}
 	}
 }
 
