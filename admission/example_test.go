@@ -71,7 +71,7 @@ func ExampleValidateEach() {
 			return nil
 		},
 	})
-	// An operation without a function is a mistake in the definition, not a free pass.
+	// An operation without a function makes the definition invalid; it is not a free pass.
 	fmt.Println(admission.Validating("owner.pods.example.com", admission.Rules(pods), handler).Validate())
 	// Output:
 	// webhook "owner.pods.example.com": rules[0].operations: the handler does not answer CREATE; it answers UPDATE

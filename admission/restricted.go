@@ -17,7 +17,7 @@ type Restricted interface {
 	Operations() []admissionregistrationv1.OperationType
 }
 
-// Checked is a [Handler] that knows of mistakes in its own making. [Webhook]'s
+// Checked is a [Handler] that reports what its constructor could not. [Webhook]'s
 // Validate reports them. Who wraps a handler passes this on.
 type Checked interface {
 	Handler

@@ -87,7 +87,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// FieldError is a mistake in a field of a [Webhook].
+// FieldError is a problem with a field of a [Webhook].
 type FieldError struct {
 	Webhook string // its name
 	Field   string // as a webhook configuration has it: "rules[0].operations"
@@ -100,7 +100,7 @@ func (e *FieldError) Error() string {
 
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// Validate reports every mistake of the definition at once, each a [FieldError]. What it
+// Validate reports all problems of the definition, each a [FieldError]. What it
 // accepts, the API server accepts too, save for the syntax of CEL expressions.
 func (w Webhook) Validate() error {
 	w = w.Defaulted()

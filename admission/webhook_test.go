@@ -114,7 +114,7 @@ func TestWebhookValidateNamesTheFieldOfAMistake(t *testing.T) {
 		{"a rule with all sub-resources of a resource and one of them", resources("pods/*", "pods/exec"), `rules[0].resources: "pods/*" and "pods/exec" overlap`},
 		{"a rule with a sub-resource of all resources and of one", resources("deployments/scale", "*/scale"), `rules[0].resources: "deployments/scale" and "*/scale" overlap`},
 		{"a rule with an unknown scope", rule(func(r *admissionregistrationv1.RuleWithOperations) { r.Scope = &scope }), `rules[0].scope: "Namespace" is unknown`},
-		{"a second rule with a mistake", func(w *Webhook) { w.Rules = append(w.Rules, admissionregistrationv1.RuleWithOperations{}) }, "rules[1].operations: are missing"},
+		{"a second rule without anything", func(w *Webhook) { w.Rules = append(w.Rules, admissionregistrationv1.RuleWithOperations{}) }, "rules[1].operations: are missing"},
 		{"an invalid namespace selector", func(w *Webhook) {
 			w.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}
 		}, "namespaceSelector: "},
@@ -151,7 +151,7 @@ func TestWebhookValidateNamesTheFieldOfAMistake(t *testing.T) {
 				t.Fatalf("got %v, want an error with %q", err, want)
 			}
 			if lines := strings.Count(err.Error(), "\n"); lines > 0 && !strings.Contains(tc.name, "second rule") {
-				t.Errorf("one mistake, %d errors: %v", lines+1, err)
+				t.Errorf("one problem, %d errors: %v", lines+1, err)
 			}
 		})
 	}

@@ -151,7 +151,7 @@ type Authority struct {
 }
 
 // NewAuthority returns an authority that has not looked for its Secret yet. The
-// error names every mistake in the options.
+// error reports all problems of the options.
 func NewAuthority(options AuthorityOptions) (*Authority, error) {
 	if options.Lifetime == 0 {
 		options.Lifetime = 10 * 365 * 24 * time.Hour

@@ -152,7 +152,7 @@ func (c *command) flags(given cliflag.NamedFlagSets) cliflag.NamedFlagSets {
 	return out
 }
 
-// ofControllers are flags that are of no use without any.
+// ofControllers are flags that have no effect without controllers.
 var ofControllers = []string{
 	"controllers", "leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
 	"leader-elect-resource-lock", "leader-elect-resource-name", "leader-elect-resource-namespace", "secure-port",

@@ -24,7 +24,7 @@ type Registry struct {
 	made        bool
 }
 
-// New returns a registry with webhooks. The error names every mistake in them.
+// New returns a registry with webhooks. The error reports all of their problems.
 func New(webhooks ...Webhook) (*Registry, error) {
 	r := &Registry{controllers: map[string]app.ControllerInitFuncConstructor{}, aliases: map[string]string{}}
 	var errs []error
@@ -48,7 +48,7 @@ func (r *Registry) Register(name string, kinds []schema.GroupVersionKind, handle
 }
 
 // RegisterWebhook adds a webhook. A name, alias or path that is taken is an error, as is
-// every mistake in the definition.
+// every problem of the definition.
 func (r *Registry) RegisterWebhook(webhook Webhook) error {
 	w := webhook.defaulted()
 	errs := []error{w.validate()}

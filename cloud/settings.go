@@ -210,23 +210,23 @@ func (s *settings) validateSelection(webhooks []*Webhook) error {
 	return cli.ValidateSelection("webhooks", s.webhooks, known)
 }
 
-// validate reports every mistake in the other flags, of a process that serves.
+// validate reports all problems of the other flags of a process that serves.
 func (s *settings) validate(opts *options.CloudControllerManagerOptions) error {
 	var errs []error
-	mistake := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	problem := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	switch {
 	case s.port < 0 || s.port > 65535:
-		mistake("--webhook-secure-port %d must be between 0 and 65535", s.port)
+		problem("--webhook-secure-port %d must be between 0 and 65535", s.port)
 	case s.port == 0:
-		mistake("--webhook-secure-port=0 serves no webhooks, but --webhooks enables some: set a port, or leave --webhooks out")
+		problem("--webhook-secure-port=0 serves no webhooks, but --webhooks enables some: set a port, or leave --webhooks out")
 	case opts.SecureServing != nil && s.port == opts.SecureServing.BindPort:
-		mistake("--webhook-secure-port cannot be the same value as --secure-port, %d", s.port)
+		problem("--webhook-secure-port cannot be the same value as --secure-port, %d", s.port)
 	}
 	if (s.certFile == "") != (s.keyFile == "") {
-		mistake("--webhook-tls-cert-file and --webhook-tls-private-key-file belong together: set both, or none")
+		problem("--webhook-tls-cert-file and --webhook-tls-private-key-file belong together: set both, or none")
 	}
 	if s.caFile != "" && s.certFile == "" && s.certDir == "" {
-		mistake("--webhook-tls-ca-file: of no use without --webhook-tls-cert-file")
+		problem("--webhook-tls-ca-file requires --webhook-tls-cert-file")
 	}
 	if _, err := s.tls(); err != nil {
 		errs = append(errs, err)
@@ -251,42 +251,42 @@ func (s *settings) validateCallers() error {
 	case s.authentication == authenticationClientCA && s.clientCAFile == "":
 		errs = append(errs, errors.New("--webhook-authentication=client-ca needs --webhook-client-ca-file"))
 	case s.authentication != authenticationClientCA && (s.clientCAFile != "" || len(s.clientCommonNames) > 0):
-		errs = append(errs, errors.New("--webhook-client-ca-file, --webhook-client-common-names: of no use without --webhook-authentication=client-ca"))
+		errs = append(errs, errors.New("--webhook-client-ca-file, --webhook-client-common-names require --webhook-authentication=client-ca"))
 	}
 	return errors.Join(errs...)
 }
 
 func (s *settings) validateRegistration() error {
 	var errs []error
-	mistake := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	problem := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if s.failurePolicy != "" {
 		errs = append(errs, cli.Choice("webhook-failure-policy", s.failurePolicy, failurePolicies))
 	}
 	if s.timeoutSeconds < 0 || s.timeoutSeconds > 30 {
-		mistake("--webhook-timeout %d: the API server allows 1 to 30 seconds", s.timeoutSeconds)
+		problem("--webhook-timeout %d: the API server allows 1 to 30 seconds", s.timeoutSeconds)
 	}
 	if s.url != "" && s.service != "" {
-		mistake("--webhook-url and --webhook-service exclude each other: choose --webhook-service for a process in the cluster")
+		problem("--webhook-url and --webhook-service exclude each other: choose --webhook-service for a process in the cluster")
 	}
 	if config, err := s.config(); err != nil {
 		errs = append(errs, err)
 	} else if err := config.Validate(); err != nil {
-		mistake("--webhook-configuration-name, --webhook-url, --webhook-service: %w", err)
+		problem("--webhook-configuration-name, --webhook-url, --webhook-service: %w", err)
 	}
 	switch {
 	case s.registration == registration.ModeManifest:
 		if !filepath.IsAbs(s.staticManifestsDir) {
-			mistake("--webhook-registration=manifest needs --webhook-static-manifests-dir, an absolute path")
+			problem("--webhook-registration=manifest needs --webhook-static-manifests-dir, an absolute path")
 		}
 		if s.service != "" {
-			mistake("--webhook-registration=manifest needs a URL: kube-apiserver takes no Service in static manifests")
+			problem("--webhook-registration=manifest needs a URL: kube-apiserver takes no Service in static manifests")
 		}
 	case s.staticManifestsDir != "":
-		mistake("--webhook-static-manifests-dir: of no use without --webhook-registration=manifest")
+		problem("--webhook-static-manifests-dir requires --webhook-registration=manifest")
 	}
 	if namespace, name, _ := strings.Cut(s.authoritySecret, "/"); s.authoritySecret != "" && s.authoritySecret != inMemory &&
 		(len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0) {
-		mistake("--webhook-authority-secret %q: write NAMESPACE/NAME, or %s", s.authoritySecret, inMemory)
+		problem("--webhook-authority-secret %q: write NAMESPACE/NAME, or %s", s.authoritySecret, inMemory)
 	}
 	return errors.Join(errs...)
 }

@@ -105,7 +105,7 @@ func (w Webhook) defaulted() Webhook {
 	return w
 }
 
-// validate reports every mistake. The webhook is defaulted.
+// validate reports all problems. The webhook is defaulted.
 func (w *Webhook) validate() error {
 	if w.problem != nil {
 		return w.problem

@@ -20,7 +20,7 @@ import (
 // by the Validate of the converter.
 func Converter(scheme *runtime.Scheme, kind schema.GroupKind, construct func(*runtime.Scheme) (ctrlconversion.Converter, error)) conversion.Converter {
 	fail := func(err error) conversion.Converter {
-		return conversion.Objects(scheme, kind, nil).WithMistake(err)
+		return conversion.Objects(scheme, kind, nil).WithProblem(err)
 	}
 	if construct == nil || scheme == nil {
 		return fail(errors.New("the scheme and the function that makes the converter are needed"))

@@ -47,28 +47,28 @@ func Handler(handler ctrladmission.Handler) admission.Handler {
 			break
 		}
 		if webhook.WithContextFunc != nil {
-			a.mistake = errors.New("is a Webhook with WithContextFunc, which needs the HTTP request: use its Handler, and admission.RequestFromContext in it")
+			a.problem = errors.New("is a Webhook with WithContextFunc, which needs the HTTP request: use its Handler, and admission.RequestFromContext in it")
 		}
 		a.handler = webhook.Handler
 	}
 	if value := reflect.ValueOf(a.handler); !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil() {
-		a.mistake = errors.New("is missing")
+		a.problem = errors.New("is missing")
 	}
 	return a
 }
 
 type adapted struct {
 	handler ctrladmission.Handler
-	mistake error
+	problem error
 }
 
 // Validate implements [admission.Checked].
-func (a *adapted) Validate() error { return a.mistake }
+func (a *adapted) Validate() error { return a.problem }
 
 // Handle implements [admission.Handler].
 func (a *adapted) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
-	if a.mistake != nil {
-		return nil, fmt.Errorf("the handler %w", a.mistake)
+	if a.problem != nil {
+		return nil, fmt.Errorf("the handler %w", a.problem)
 	}
 	request := ctrladmission.Request{AdmissionRequest: *req}
 	response := a.handler.Handle(logged(ctx, &request), request)

@@ -73,7 +73,7 @@ type plan struct {
 	files    certificate.FilesOptions
 }
 
-// plan resolves the defaults. The error names every mistake.
+// plan resolves the defaults. The error reports all problems.
 func (o Options) plan() (plan, error) {
 	var errs []error
 	p := plan{disabled: o.Port < 0, serving: ServingOptions(), source: o.Certificate}

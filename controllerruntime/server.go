@@ -31,7 +31,7 @@ import (
 // as it says.
 type Server struct {
 	plan    plan
-	mistake error // in the options; told by Start
+	problem error // in the options; told by Start
 	mux     *http.ServeMux
 
 	// register is a server of controller-runtime, which is never started: what it does
@@ -66,12 +66,12 @@ func NewServer(options webhook.Options) webhook.Server {
 	server, err := New(Options{Options: options})
 	if err != nil {
 		server = newServer(options.WebhookMux)
-		server.mistake = err
+		server.problem = err
 	}
 	return server
 }
 
-// New returns a server that does not listen yet. The error names every mistake in the
+// New returns a server that does not listen yet. The error reports all problems of the
 // options. The files of a certificate are read by Start.
 func New(options Options) (*Server, error) {
 	plan, err := options.plan()
@@ -124,8 +124,8 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, call serving
 // Start serves what was registered until ctx ends. Then it drains, and returns nil. It
 // can be called once. A server whose port is negative returns at once.
 func (s *Server) Start(ctx context.Context) error {
-	if s.mistake != nil {
-		return s.mistake
+	if s.problem != nil {
+		return s.problem
 	}
 	s.mu.Lock()
 	if s.state != stateNew {

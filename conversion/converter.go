@@ -20,14 +20,14 @@ import (
 )
 
 // Converter converts the objects of one kind from each of its versions to each other.
-// Mistakes that were made in its making are told by [Converter.Validate]. It is not
+// [Converter.Validate] reports the problems of its definition. It is not
 // changed once made, and may be used by many goroutines at one time.
 type Converter struct {
 	kind     schema.GroupKind
 	plural   string
 	versions []string
 	between  between
-	mistake  error
+	problem  error
 }
 
 // between converts an object whose version is from, another one of the converter's,
@@ -38,20 +38,20 @@ type between interface {
 	prototype(version int) runtime.Object
 }
 
-func newConverter(kind schema.GroupKind, versions []string, between between, mistakes ...error) Converter {
+func newConverter(kind schema.GroupKind, versions []string, between between, problems ...error) Converter {
 	for i, version := range versions {
 		for _, problem := range validation.IsDNS1035Label(version) {
-			mistakes = append(mistakes, fmt.Errorf("version %q: %s", version, problem))
+			problems = append(problems, fmt.Errorf("version %q: %s", version, problem))
 		}
 		if slices.Contains(versions[:i], version) {
-			mistakes = append(mistakes, fmt.Errorf("version %s is there twice", version))
+			problems = append(problems, fmt.Errorf("version %s is given twice", version))
 		}
 	}
-	if len(versions) < 2 && errors.Join(mistakes...) == nil {
-		mistakes = append(mistakes, fmt.Errorf("there is one version, %s: nothing to convert", strings.Join(versions, "")))
+	if len(versions) < 2 && errors.Join(problems...) == nil {
+		problems = append(problems, fmt.Errorf("there is one version, %s: nothing to convert", strings.Join(versions, "")))
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
-	return Converter{kind: kind, plural: plural.Resource, versions: versions, between: between, mistake: errors.Join(mistakes...)}
+	return Converter{kind: kind, plural: plural.Resource, versions: versions, between: between, problem: errors.Join(problems...)}
 }
 
 // WithPlural says the plural of the kind where it is not the one that is guessed
@@ -61,10 +61,10 @@ func (c Converter) WithPlural(plural string) Converter {
 	return c
 }
 
-// WithMistake adds to what [Converter.Validate] reports, for those who make converters of
-// something else.
-func (c Converter) WithMistake(err error) Converter {
-	c.mistake = errors.Join(c.mistake, err)
+// WithProblem adds an error to those that [Converter.Validate] reports, for adapters that make
+// converters of something else.
+func (c Converter) WithProblem(err error) Converter {
+	c.problem = errors.Join(c.problem, err)
 	return c
 }
 
@@ -92,9 +92,9 @@ func (c Converter) New(version string) runtime.Object {
 	return object
 }
 
-// Validate reports every mistake that was made in the converter's making.
+// Validate reports all problems of the converter's definition.
 func (c Converter) Validate() error {
-	err := c.mistake
+	err := c.problem
 	if err == nil && c.between == nil {
 		return errors.New("the converter is empty: make it with HubAndSpokes, Functions, Unstructured or APIVersionOnly")
 	}
@@ -147,8 +147,8 @@ func (c Converter) Append(ctx context.Context, dst []byte, in *rawobject.Object,
 		return dst, fmt.Errorf("there is no converter to version %s: there are %s", brief(version), strings.Join(c.versions, ", "))
 	case i == j:
 		return append(dst, in.Raw...), nil
-	case c.mistake != nil || c.between == nil:
-		return dst, errors.New("the converter has mistakes, see its Validate")
+	case c.problem != nil || c.between == nil:
+		return dst, errors.New("the converter is not valid: see its Validate")
 	}
 	defer func() {
 		if value := recover(); value != nil {

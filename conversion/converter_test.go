@@ -195,7 +195,7 @@ func TestObjectsThatCannotBeConverted(t *testing.T) {
 	}
 }
 
-func TestMistakesInTheMakingOfAConverter(t *testing.T) {
+func TestProblemsOfAConverter(t *testing.T) {
 	nothing := func(context.Context, *unstructured.Unstructured, string) error { return nil }
 	both := func(context.Context, *twoThing, *hubThing) error { return nil }
 	back := func(context.Context, *hubThing, *twoThing) error { return nil }
@@ -213,7 +213,7 @@ func TestMistakesInTheMakingOfAConverter(t *testing.T) {
 		"no hub":                        {ForKind(things("v1alpha1", "v2"), &twoThing{}), "exactly one must be the hub, with a method Hub(); there are 0"},
 		"a missing spoke":               {Functions(things(all...), NewSpoke(both, back)), "version v1alpha1 of the scheme is neither the hub nor a spoke"},
 		"a missing function":            {Functions(things("v1", "v2"), NewSpoke[*twoThing, *hubThing](both, nil)), "both functions are needed"},
-		"a spoke twice":                 {Functions(things("v1", "v2"), NewSpoke(both, back), NewSpoke(both, back)), "version v2 is there twice"},
+		"a spoke twice":                 {Functions(things("v1", "v2"), NewSpoke(both, back), NewSpoke(both, back)), "version v2 is given twice"},
 		"an interface for a type":       {Functions[runtime.Object](things("v1", "v2")), "runtime.Object is no pointer to a struct"},
 		"objects without function":      {Objects(things("v1", "v2"), thing, nil), "the scheme and the function are needed"},
 		"unstructured without versions": {Unstructured(thing, nil, nothing), "there is one version, : nothing to convert"},

@@ -6,7 +6,7 @@
 //	conversion.HubAndSpokes[*v1beta1.CronTab](scheme)
 //
 // is for types that convert themselves, with the methods that controller-runtime
-// knows; [Functions] is for functions that stand elsewhere, [Unstructured] for objects
+// knows; [Functions] is for functions of other packages, [Unstructured] for objects
 // without a Go type, and [APIVersionOnly] for versions that differ by their name alone.
 //
 // Whatever converts, the metadata of the result are those of the bytes that came: of

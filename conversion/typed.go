@@ -29,11 +29,11 @@ type Convertible = conversion.Convertible
 func HubAndSpokes[H Hub](scheme *runtime.Scheme) Converter {
 	hub, err := newObject[H]()
 	if err != nil {
-		return Converter{mistake: err}
+		return Converter{problem: err}
 	}
 	kind, err := kindOf(scheme, hub)
 	if err != nil {
-		return Converter{mistake: err}
+		return Converter{problem: err}
 	}
 	return hubAndSpokes(scheme, kind)
 }
@@ -43,20 +43,20 @@ func HubAndSpokes[H Hub](scheme *runtime.Scheme) Converter {
 func ForKind(scheme *runtime.Scheme, object runtime.Object) Converter {
 	gvk, err := kindOf(scheme, object)
 	if err != nil {
-		return Converter{mistake: err}
+		return Converter{problem: err}
 	}
 	var hubs []schema.GroupVersionKind
 	for _, version := range scheme.VersionsForGroupKind(gvk.GroupKind()) {
 		object, err := scheme.New(gvk.GroupKind().WithVersion(version.Version))
 		if err != nil {
-			return Converter{kind: gvk.GroupKind(), mistake: err}
+			return Converter{kind: gvk.GroupKind(), problem: err}
 		}
 		if _, ok := object.(Hub); ok {
 			hubs = append(hubs, gvk.GroupKind().WithVersion(version.Version))
 		}
 	}
 	if len(hubs) != 1 {
-		return Converter{kind: gvk.GroupKind(), mistake: fmt.Errorf(
+		return Converter{kind: gvk.GroupKind(), problem: fmt.Errorf(
 			"of its versions in the scheme exactly one must be the hub, with a method Hub(); there are %d", len(hubs))}
 	}
 	return hubAndSpokes(scheme, hubs[0])
@@ -64,18 +64,18 @@ func ForKind(scheme *runtime.Scheme, object runtime.Object) Converter {
 
 func hubAndSpokes(scheme *runtime.Scheme, hub schema.GroupVersionKind) Converter {
 	spokes := make([]spoke, 0, 4)
-	var mistakes []error
+	var problems []error
 	for _, version := range scheme.VersionsForGroupKind(hub.GroupKind()) {
 		if version.Version == hub.Version || version.Version == runtime.APIVersionInternal {
 			continue
 		}
 		object, err := scheme.New(hub.GroupKind().WithVersion(version.Version))
 		if err != nil {
-			mistakes = append(mistakes, err)
+			problems = append(problems, err)
 			continue
 		}
 		if _, ok := object.(Convertible); !ok {
-			mistakes = append(mistakes, fmt.Errorf("version %s: %T has no methods ConvertTo(conversion.Hub) error and ConvertFrom(conversion.Hub) error",
+			problems = append(problems, fmt.Errorf("version %s: %T has no methods ConvertTo(conversion.Hub) error and ConvertFrom(conversion.Hub) error",
 				version.Version, object))
 		}
 		spokes = append(spokes, spoke{
@@ -90,9 +90,9 @@ func hubAndSpokes(scheme *runtime.Scheme, hub schema.GroupVersionKind) Converter
 	}
 	object, err := scheme.New(hub)
 	if err != nil {
-		mistakes = append(mistakes, err)
+		problems = append(problems, err)
 	}
-	return newTyped(hub, object, spokes, mistakes)
+	return newTyped(hub, object, spokes, problems)
 }
 
 // Spoke says how objects of one version get to the hub of type H and back. Make one
@@ -100,7 +100,7 @@ func hubAndSpokes(scheme *runtime.Scheme, hub schema.GroupVersionKind) Converter
 type Spoke[H runtime.Object] struct {
 	object   runtime.Object
 	to, from func(ctx context.Context, src, dst runtime.Object) error
-	mistake  error
+	problem  error
 }
 
 // NewSpoke is a version of type S with the functions that fill in an empty hub from it,
@@ -112,7 +112,7 @@ func NewSpoke[S, H runtime.Object](to func(ctx context.Context, spoke S, hub H) 
 		err = errors.Join(err, fmt.Errorf("spoke %v: both functions are needed, to the hub and from it", reflect.TypeFor[S]()))
 	}
 	return Spoke[H]{
-		object: object, mistake: err,
+		object: object, problem: err,
 		to:   func(ctx context.Context, spoke, hub runtime.Object) error { return to(ctx, spoke.(S), hub.(H)) },
 		from: func(ctx context.Context, hub, spoke runtime.Object) error { return from(ctx, hub.(H), spoke.(S)) },
 	}
@@ -123,39 +123,39 @@ func NewSpoke[S, H runtime.Object](to func(ctx context.Context, spoke S, hub H) 
 func Functions[H runtime.Object](scheme *runtime.Scheme, spokes ...Spoke[H]) Converter {
 	object, err := newObject[H]()
 	if err != nil {
-		return Converter{mistake: err}
+		return Converter{problem: err}
 	}
 	hub, err := kindOf(scheme, object)
 	if err != nil {
-		return Converter{mistake: err}
+		return Converter{problem: err}
 	}
 	var plain []spoke
-	var mistakes []error
+	var problems []error
 	versions := []string{hub.Version}
 	for _, s := range spokes {
-		if s.mistake != nil || s.object == nil {
-			mistakes = append(mistakes, s.mistake)
+		if s.problem != nil || s.object == nil {
+			problems = append(problems, s.problem)
 			continue
 		}
 		gvk, err := kindOf(scheme, s.object)
 		switch {
 		case err != nil:
-			mistakes = append(mistakes, err)
+			problems = append(problems, err)
 			continue
 		case gvk.GroupKind() != hub.GroupKind():
-			mistakes = append(mistakes, fmt.Errorf("spoke %T is of kind %s", s.object, gvk.GroupKind()))
+			problems = append(problems, fmt.Errorf("spoke %T is of kind %s", s.object, gvk.GroupKind()))
 			continue
 		}
 		versions = append(versions, gvk.Version)
 		plain = append(plain, spoke{gvk.Version, s.object, s.to, s.from})
 	}
 	for _, version := range scheme.VersionsForGroupKind(hub.GroupKind()) {
-		if !slices.Contains(versions, version.Version) && version.Version != runtime.APIVersionInternal && len(mistakes) == 0 {
-			mistakes = append(mistakes, fmt.Errorf("version %s of the scheme is neither the hub nor a spoke", version.Version))
+		if !slices.Contains(versions, version.Version) && version.Version != runtime.APIVersionInternal && len(problems) == 0 {
+			problems = append(problems, fmt.Errorf("version %s of the scheme is neither the hub nor a spoke", version.Version))
 		}
 	}
 	slices.SortStableFunc(plain, func(a, b spoke) int { return cmp.Compare(a.version, b.version) })
-	return newTyped(hub, object, plain, mistakes)
+	return newTyped(hub, object, plain, problems)
 }
 
 // Objects converts by one function for all versions of a kind that the scheme has: it
@@ -163,10 +163,10 @@ func Functions[H runtime.Object](scheme *runtime.Scheme, spokes ...Spoke[H]) Con
 // kind and version set.
 func Objects(scheme *runtime.Scheme, kind schema.GroupKind, convert func(ctx context.Context, src, dst runtime.Object) error) Converter {
 	if scheme == nil || convert == nil {
-		return Converter{kind: kind, mistake: errors.New("the scheme and the function are needed")}
+		return Converter{kind: kind, problem: errors.New("the scheme and the function are needed")}
 	}
 	t := &typed{kind: kind, direct: convert}
-	mistakes := []error{checkKind(kind)}
+	problems := []error{checkKind(kind)}
 	for _, version := range scheme.VersionsForGroupKind(kind) {
 		if version.Version == runtime.APIVersionInternal {
 			continue
@@ -175,9 +175,9 @@ func Objects(scheme *runtime.Scheme, kind schema.GroupKind, convert func(ctx con
 		if err == nil {
 			err = t.add(version.Version, object)
 		}
-		mistakes = append(mistakes, err)
+		problems = append(problems, err)
 	}
-	return newConverter(kind, t.versions, t, mistakes...)
+	return newConverter(kind, t.versions, t, problems...)
 }
 
 // spoke is a Spoke without its type.
@@ -187,16 +187,16 @@ type spoke struct {
 	to, from func(ctx context.Context, src, dst runtime.Object) error
 }
 
-func newTyped(hub schema.GroupVersionKind, object runtime.Object, spokes []spoke, mistakes []error) Converter {
+func newTyped(hub schema.GroupVersionKind, object runtime.Object, spokes []spoke, problems []error) Converter {
 	slices.SortStableFunc(spokes, func(a, b spoke) int { return cmp.Compare(a.version, b.version) })
 	t := &typed{kind: hub.GroupKind(), spokes: append([]spoke{{}}, spokes...)}
 	if object != nil {
-		mistakes = append(mistakes, t.add(hub.Version, object))
+		problems = append(problems, t.add(hub.Version, object))
 	}
 	for _, s := range spokes {
-		mistakes = append(mistakes, t.add(s.version, s.object))
+		problems = append(problems, t.add(s.version, s.object))
 	}
-	return newConverter(t.kind, t.versions, t, append(mistakes, checkKind(t.kind))...)
+	return newConverter(t.kind, t.versions, t, append(problems, checkKind(t.kind))...)
 }
 
 // typed converts by Go types.

@@ -19,13 +19,13 @@ import (
 // into one of the wanted version, whose apiVersion is set afterwards. Fields that it
 // does not touch stay.
 func Unstructured(kind schema.GroupKind, versions []string, convert func(ctx context.Context, object *unstructured.Unstructured, version string) error) Converter {
-	mistakes := []error{checkKind(kind)}
+	problems := []error{checkKind(kind)}
 	if convert == nil {
-		mistakes = append(mistakes, errors.New("the function that converts is missing"))
+		problems = append(problems, errors.New("the function that converts is missing"))
 	}
 	return newConverter(kind, versions, &trees{
 		kind: kind, versions: versions, function: convert, codec: codec{},
-	}, mistakes...)
+	}, problems...)
 }
 
 type trees struct {

@@ -94,7 +94,7 @@ func leafProblems(chain []*x509.Certificate, bundle []byte, name string, now tim
 	}
 	certificates, err := parseBundle(bundle)
 	if err != nil || len(out) > 0 {
-		return out // said elsewhere, or the reason of what follows
+		return out // another rule says so, or it explains what follows
 	}
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	for _, c := range certificates {

@@ -41,10 +41,10 @@ func clientConfig() Rule {
 	}
 }
 
-// A clientProblem is a mistake and what to do about it.
+// A clientProblem is a problem and what to do about it.
 type clientProblem struct{ text, fix string }
 
-// urlProblems are the mistakes that the API server finds in a URL. It is not repeated:
+// urlProblems are the problems that the API server finds in a URL. It is not repeated:
 // it may have a password in it.
 func urlProblems(text string) []clientProblem {
 	u, err := url.Parse(text)
@@ -73,7 +73,7 @@ func urlProblems(text string) []clientProblem {
 	return out
 }
 
-// serviceProblems are the mistakes that the API server finds in a reference to a Service,
+// serviceProblems are the problems that the API server finds in a reference to a Service,
 // whether or not that exists.
 func serviceProblems(s *admissionregistrationv1.ServiceReference) []clientProblem {
 	var out []clientProblem

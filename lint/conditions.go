@@ -54,8 +54,8 @@ func (c *conditions) compile(m admissionregistrationv1.MatchCondition, params bo
 	return result
 }
 
-// mistake is why an expression does not compile; empty if it does.
-func (c *conditions) mistake(m admissionregistrationv1.MatchCondition) string {
+// compileError is why an expression does not compile; empty if it does.
+func (c *conditions) compileError(m admissionregistrationv1.MatchCondition) string {
 	if result := c.compile(m, false); result.Error != nil {
 		line := firstLine(strings.TrimPrefix(result.Error.Detail, "compilation failed: "))
 		return strings.TrimPrefix(line, "ERROR: <input>:")

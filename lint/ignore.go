@@ -42,7 +42,7 @@ func (i Ignore) validate() error {
 	return nil
 }
 
-// parseAnnotation reads an annotation. What it can read counts, also beside mistakes.
+// parseAnnotation reads an annotation. Lines that it can read count even if others are invalid.
 func parseAnnotation(text string) ([]Ignore, error) {
 	var out []Ignore
 	var errs []error

@@ -20,9 +20,9 @@ func invalid() Rule {
 		Fix:  "Correct the field.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
-				for _, mistake := range w.mistakes() {
-					field := strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(mistake.Field)
-					c.webhook(w, Error, field, "%s: %v", mistake.Field, mistake.Err)
+				for _, fieldError := range w.fieldErrors() {
+					field := strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(fieldError.Field)
+					c.webhook(w, Error, field, "%s: %v", fieldError.Field, fieldError.Err)
 				}
 			}
 		},
@@ -33,8 +33,8 @@ func invalid() Rule {
 // configuration says nothing.
 var ofOtherRules = []string{"name", "path", "handler", "timeoutSeconds", "sideEffects", "reviewVersions", "backstop"}
 
-// mistakes are what the API server finds wrong in the fields of an entry.
-func (w *webhook) mistakes() []*admission.FieldError {
+// fieldErrors are what the API server rejects in the fields of an entry.
+func (w *webhook) fieldErrors() []*admission.FieldError {
 	definition := admission.Webhook{
 		Name: w.Name, Type: admission.TypeValidating, Rules: w.Rules,
 		NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector,
@@ -45,9 +45,9 @@ func (w *webhook) mistakes() []*admission.FieldError {
 	}
 	var out []*admission.FieldError
 	add := func(err error) {
-		var mistake *admission.FieldError
-		if errors.As(err, &mistake) && !slices.Contains(ofOtherRules, mistake.Field) {
-			out = append(out, mistake)
+		var fieldError *admission.FieldError
+		if errors.As(err, &fieldError) && !slices.Contains(ofOtherRules, fieldError.Field) {
+			out = append(out, fieldError)
 		}
 	}
 	if joined, ok := definition.Validate().(interface{ Unwrap() []error }); ok {

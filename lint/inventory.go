@@ -36,7 +36,7 @@ type Object struct {
 	// (KEP-5793).
 	Static bool
 
-	mistakes []error // fields that are not known, or stand there twice
+	problems []error // fields that are not known, or stand there twice
 }
 
 // title names the object: "Kind/namespace/name".
@@ -108,7 +108,7 @@ type typed[T any] struct {
 	value T
 }
 
-// Kinds are those that rules look at, with the one version of each that is read.
+// Kinds returns the kinds that rules look at, with the one version of each that is read.
 func Kinds() []schema.GroupVersionKind {
 	out := make([]schema.GroupVersionKind, 0, len(kinds))
 	for _, k := range kinds {
@@ -163,11 +163,11 @@ func adder[T any](list func(*Inventory) *[]*typed[T]) func(*Inventory, *Object) 
 // ones are passed over, and noted.
 func read[T any](o *Object) (*typed[T], error) {
 	t := &typed[T]{Object: o}
-	mistakes, err := kubejson.UnmarshalStrict(o.Raw, &t.value)
+	problems, err := kubejson.UnmarshalStrict(o.Raw, &t.value)
 	if err != nil {
 		return nil, o.errorf(err)
 	}
-	o.mistakes = mistakes
+	o.problems = problems
 	return t, nil
 }
 
@@ -236,7 +236,7 @@ func (in *Inventory) add(o *Object) error {
 		return err
 	}
 	in.checked[o.Kind]++
-	if len(o.mistakes) > 0 {
+	if len(o.problems) > 0 {
 		in.misspelt = append(in.misspelt, o)
 	}
 	return nil

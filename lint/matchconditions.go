@@ -38,7 +38,7 @@ func (c *checker) lookAtConditions(w *webhook) {
 			c.fixing("Give each condition a name of its own.").webhook(w, Error, "matchConditions", "matchConditions[%d]: the name %s is used twice", i, m.Name)
 		}
 		seen[m.Name] = true
-		if cause := c.conditions.mistake(m); cause != "" {
+		if cause := c.conditions.compileError(m); cause != "" {
 			compile = false
 			c.fixing("Correct the expression: it is CEL over object, oldObject, request and authorizer, and is a bool.").webhook(w, Error, "matchConditions", "matchConditions[%d] does not compile: %s", i, cause)
 		} else if nestedLoops(m.Expression) {

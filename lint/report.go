@@ -38,7 +38,7 @@ type Skipped struct {
 type Report struct {
 	// Findings that count, ordered by file, line, object, webhook and rule.
 	Findings []Finding `json:"findings"`
-	// Ignored are those that do not, with the reason.
+	// Ignored are findings that do not count, with the reason.
 	Ignored []Finding `json:"ignored,omitempty"`
 	Skipped []Skipped `json:"skipped,omitempty"`
 	// Checked is how many objects of each kind there were to look at.

@@ -14,7 +14,7 @@ type Rule struct {
 	ID string
 	// Group is the heading under which the rule stands in the reference.
 	Group string
-	// Severities are those that its findings have, the worst first.
+	// Severities are the severities of its findings, the worst first.
 	Severities []Severity
 	// What is checked, why it matters, and what to do about a finding.
 	What, Why, Fix string

@@ -24,7 +24,7 @@ type Options struct {
 	// Paths are those by which the servers of known webhooks are called, by the webhook's name.
 	// Paths of other webhooks are not judged.
 	Paths map[string][]string
-	// Resources are those that webhooks can be for; nil if that is not known.
+	// Resources are what webhooks can be for; nil if that is not known.
 	Resources *Resources
 	// Leaves are the certificates that servers show, with their chain, by the key that
 	// [Inventory.Endpoints] has. A server that is not among them was not asked.

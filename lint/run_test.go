@@ -51,7 +51,7 @@ func TestFindingsAreIgnoredWithAReasonOnly(t *testing.T) {
 		{"another rule", "timeout: far away", nil, 2, 0, ""},
 		{"no reason", "olm:", nil, 2, 0, "has no reason"},
 		{"a rule that does not exist", "olmm: x", nil, 2, 0, `no rule "olmm"`},
-		{"a mistake beside a good line", "nonsense\nolm: nobody uses it", nil, 0, 2, "has no reason"},
+		{"a problem beside a good line", "nonsense\nolm: nobody uses it", nil, 0, 2, "has no reason"},
 		{"by an option", "", []Ignore{{Rule: "olm", Reason: "x"}}, 0, 2, ""},
 		{"by an option for the object", "", []Ignore{{Rule: "olm", Object: "ValidatingWebhookConfiguration/hooks", Reason: "x"}}, 0, 2, ""},
 		{"by an option for another object", "", []Ignore{{Rule: "olm", Object: "ValidatingWebhookConfiguration/other", Reason: "x"}}, 2, 0, ""},

@@ -78,7 +78,7 @@ type aRequest struct {
 	operation       admissionregistrationv1.OperationType
 }
 
-// requests are those that the rules of mutating webhooks name, each once, in their
+// requests are what the rules of mutating webhooks name, each once, in their
 // order. A wildcard is a name like another: what it covers beside others, these name.
 func (in *Inventory) requests() []aRequest {
 	all := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete, admissionregistrationv1.Connect}

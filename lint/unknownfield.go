@@ -18,8 +18,8 @@ func unknownField() Rule {
 				return // what an API server stores has passed it, and may be newer than what is known here
 			}
 			for _, o := range c.misspelt {
-				for _, mistake := range o.mistakes {
-					text := mistake.Error()
+				for _, problem := range o.problems {
+					text := problem.Error()
 					pointer := ""
 					if field := quoted.FindStringSubmatch(text); field != nil {
 						pointer = "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(field[1])

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Resources are those that an API server has.
+// Resources are what an API server serves.
 type Resources struct {
 	// ByGroup has their plural names by group, "" for the core group, with sub-resources
 	// ("pods/binding") if any of the group are known. A group without names is one of which
@@ -58,7 +58,7 @@ func (r *Resources) with(in *Inventory) *Resources {
 	for _, d := range in.definitions {
 		group, names := d.value.Spec.Group, d.value.Spec.Names
 		if _, partly := out.ByGroup[group]; !partly {
-			out.ByGroup[group] = nil // others of the group may be elsewhere
+			out.ByGroup[group] = nil // others of the group may be in other files
 		}
 		if len(out.ByGroup[group]) > 0 {
 			out.ByGroup[group] = append(out.ByGroup[group], names.Plural)
@@ -68,7 +68,7 @@ func (r *Resources) with(in *Inventory) *Resources {
 }
 
 // has tells whether there is such a group, or may be. One that is not installed is no
-// mistake: a configuration may be for clusters with and without it.
+// problem: a configuration may be for clusters with and without it.
 func (r *Resources) has(group string) bool {
 	_, there := r.ByGroup[group]
 	return there || !r.Complete || group == "*"

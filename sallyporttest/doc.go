@@ -4,7 +4,7 @@
 // API server demands of an answer, and on a real API server.
 //
 // [Run] asks a handler what the API server would ask, and reports everything that
-// the API server would not put up with, or that is a mistake although it would:
+// the API server would refuse, or accept although it is wrong:
 //
 //	sallyporttest.Run(t, admission.Mutate(setDefaults), sallyporttest.Case{
 //		Review: sallyporttest.Create(&v1.CronTab{...}, sallyporttest.InScheme(scheme)),

@@ -50,7 +50,7 @@ type Case struct {
 	Warnings []string
 
 	// NotIdempotent: the handler may change its own result once more. The API server
-	// may call a mutating webhook again (reinvocationPolicy), so that this is a mistake
+	// may call a mutating webhook again (reinvocationPolicy), so that this is a defect
 	// unless it is meant.
 	NotIdempotent bool
 	// RefusesUnknownFields: the handler denies objects with fields it does not know,

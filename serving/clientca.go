@@ -74,7 +74,7 @@ type clientCA struct {
 }
 
 // NewClientCA reads the file. A file that is missing or holds no certificate is an
-// error, as is every other mistake.
+// error, as is every other problem.
 func NewClientCA(options ClientCAOptions) (*ClientCA, error) {
 	var errs []error
 	if options.File == "" {

@@ -194,7 +194,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// validate returns every mistake at once.
+// validate reports all problems at once.
 func (o *Options) validate() error {
 	var errs []error
 	require := func(ok bool, format string, args ...any) {

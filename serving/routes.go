@@ -92,7 +92,7 @@ func (r *routes) add(added *route) error {
 }
 
 // Handle adds a route, at any time: it is served as soon as Handle has returned.
-// The error names every mistake in the route; a path can be taken once.
+// The error reports all problems of the route; a path can be taken once.
 func (s *Server) Handle(given Route) error {
 	err := given.validate()
 	if err == nil {
@@ -104,7 +104,7 @@ func (s *Server) Handle(given Route) error {
 	return nil
 }
 
-// validate returns every mistake at once.
+// validate reports all problems at once.
 func (r *Route) validate() error {
 	var errs []error
 	if !strings.HasPrefix(r.Path, "/") {

@@ -64,7 +64,7 @@ type Server struct {
 	close  context.CancelFunc
 }
 
-// New returns a server that does not listen yet. The error names every mistake
+// New returns a server that does not listen yet. The error reports all problems
 // in the options.
 func New(options Options) (*Server, error) {
 	if err := options.validate(); err != nil {

@@ -13,7 +13,7 @@ import (
 func TestSettingsReportEveryMistake(t *testing.T) {
 	for name, test := range map[string]struct {
 		settings Settings
-		mistakes []string
+		problems []string
 	}{
 		"nothing is traced":                {Settings{}, nil},
 		"a collector on the node":          {Settings{Endpoint: "localhost:4317", SamplingRatePerMillion: 100}, nil},
@@ -26,12 +26,12 @@ func TestSettingsReportEveryMistake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.settings.Validate(field.NewPath("tracing")).ToAggregate()
-			if (err != nil) != (len(test.mistakes) > 0) {
+			if (err != nil) != (len(test.problems) > 0) {
 				t.Fatal(err)
 			}
-			for _, mistake := range test.mistakes {
-				if !strings.Contains(err.Error(), mistake) {
-					t.Errorf("%q does not say %q", err, mistake)
+			for _, problem := range test.problems {
+				if !strings.Contains(err.Error(), problem) {
+					t.Errorf("%q does not say %q", err, problem)
 				}
 			}
 		})

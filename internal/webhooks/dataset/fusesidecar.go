@@ -102,7 +102,7 @@ func knownPlatform(name string) (string, error) {
 	return "", refusef("the serverless platform of the pod is not known: choose %s or %s", platformDefault, platformUnprivileged)
 }
 
-// moreDatasets are those that sidecars mount, and that were not there before.
+// moreDatasets returns the datasets that sidecars mount and the pod did not.
 func (d *draft) moreDatasets() ([]*Mounted, error) {
 	var claims []string
 	for i := range d.volumes {

@@ -115,7 +115,7 @@ func Resources() []string {
 	return out
 }
 
-// Kinds are those that the webhook reads, and the API versions they are of.
+// Kinds returns the kinds that the webhook reads, with their API versions.
 func Kinds() map[Kind]string {
 	out := map[Kind]string{ClaimKind: "v1", VolumeKind: "v1", ProfileKind: "v1", DaemonSetKind: "apps/v1", DatasetKind: Group + "/" + Version}
 	for _, kind := range runtimeKinds {

@@ -79,7 +79,7 @@ type profileArgs struct {
 }
 
 // ParseProfile reads a profile strictly: a field or plugin that is not known, one that
-// is configured twice, and arguments that are wrong are mistakes. The error has every
+// is configured twice, and wrong arguments are errors. The error has every
 // one.
 func ParseProfile(text string) (*Profile, error) {
 	if len(text) > maxProfile {

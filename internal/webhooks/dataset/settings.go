@@ -85,7 +85,7 @@ func (s *Settings) FromEnvironment(getenv func(string) string) {
 	}
 }
 
-// Validate reports every mistake, by the names that the fields have in a file. What a
+// Validate reports all problems, by the names of the fields in a file. What a
 // ConfigMap holds is seen when it is read.
 func (s Settings) Validate() error {
 	var errs field.ErrorList

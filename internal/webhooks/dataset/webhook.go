@@ -46,7 +46,7 @@ func Outcomes() []string {
 	return []string{OutcomeChanged, OutcomeUnchanged, OutcomeRefused, OutcomeError}
 }
 
-// New defines the webhooks over a source. Observe may be nil. The error has every mistake
+// New defines the webhooks over a source. Observe may be nil. The error reports all problems
 // in the settings.
 func New(source Source, settings Settings, observe Observer) ([]admission.Webhook, error) {
 	err := settings.Validate()

@@ -38,7 +38,7 @@ type Settings struct {
 // DefaultSettings are the settings of a webhook that was not told otherwise.
 func DefaultSettings() Settings { return Settings{AlwaysPull: true} }
 
-// Validate reports every mistake, by the names that the fields have in a file.
+// Validate reports all problems, by the names of the fields in a file.
 func (s Settings) Validate() error {
 	var errs field.ErrorList
 	if !s.AlwaysPull && len(s.AllowedRegistries) == 0 && !s.ForbidLatest {

@@ -29,7 +29,7 @@ const (
 const ephemeralContainers = "ephemeralcontainers"
 
 // New defines the webhooks: the mutating one only if it has something to set. The
-// error has every mistake in the settings.
+// error reports all problems of the settings.
 func New(settings Settings) ([]admission.Webhook, error) {
 	if err := settings.Validate(); err != nil {
 		return nil, err

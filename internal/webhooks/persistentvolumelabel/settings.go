@@ -31,7 +31,7 @@ func DefaultSettings() Settings {
 	return Settings{Sources: slices.Clone(sources), RememberSeconds: 30, CallSeconds: 30, MaxCalls: 512}
 }
 
-// Validate reports every mistake, by the names that the fields have in a file.
+// Validate reports all problems, by the names of the fields in a file.
 func (s Settings) Validate() error {
 	var errs []error
 	if len(s.Sources) == 0 {

@@ -34,7 +34,7 @@ type Labeler interface {
 	GetLabelsForVolume(ctx context.Context, pv *corev1.PersistentVolume) (map[string]string, error)
 }
 
-// New defines the webhook. The error has every mistake in the settings, and says if the
+// New defines the webhook. The error reports all problems of the settings, and says if the
 // labeler is missing.
 //
 // What the labeler says is remembered for a short while, and questions for the same

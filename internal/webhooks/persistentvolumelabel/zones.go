@@ -52,7 +52,7 @@ func zones(value string) ([]string, bool) {
 }
 
 // invalid says what the API server would refuse of labels that a cloud has given; empty
-// if they are good. The first mistake by key is told.
+// if they are good. The first problem by key is reported.
 func invalid(labels map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {

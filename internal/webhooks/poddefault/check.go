@@ -22,34 +22,34 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
 
-// Check reports what is wrong with a spec that stands at path. A mistake is what can
+// Check reports what is wrong with a spec that stands at path. An error is what can
 // never work: an object that has one is left out when pods are created. A warning
 // is of what is allowed and most likely not meant. Neither holds values of env
 // variables or annotations.
-func Check(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (mistakes field.ErrorList, warnings []string) {
-	if mistakes = limits(spec, len(encodedSpec(spec)), path); len(mistakes) > 0 {
-		return mistakes, nil
+func Check(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (errs field.ErrorList, warnings []string) {
+	if errs = limits(spec, len(encodedSpec(spec)), path); len(errs) > 0 {
+		return errs, nil
 	}
 	c := checker{spec: spec}
 	c.rules(path)
 	c.placeholders(path)
 	c.suspicions(path)
-	return c.mistakes, c.warnings
+	return c.errs, c.warnings
 }
 
-// mistakesOf are those of a spec within [limits]. Most have none, and are looked at
+// errorsOf returns the errors of a spec within [limits]. Most have none, and are looked at
 // without a path: to make one for each field takes longer than to look.
-func mistakesOf(spec *kubeflowv1alpha1.PodDefaultSpec) field.ErrorList {
+func errorsOf(spec *kubeflowv1alpha1.PodDefaultSpec) field.ErrorList {
 	c := checker{spec: spec}
-	if c.rules(nil); len(c.mistakes) == 0 {
+	if c.rules(nil); len(c.errs) == 0 {
 		return nil
 	}
 	c = checker{spec: spec}
 	c.rules(field.NewPath("spec"))
-	return c.mistakes
+	return c.errs
 }
 
-// rules looks for mistakes, and for those warnings that are about the same.
+// rules looks for errors, and for warnings that are about the same.
 func (c *checker) rules(path *field.Path) {
 	c.fields(specPlan(), reflect.ValueOf(c.spec).Elem(), path)
 	c.maps(path)
@@ -75,7 +75,7 @@ func index(path *field.Path, i int) *field.Path {
 	return path.Index(i)
 }
 
-// CheckCluster reports the mistakes that a ClusterPodDefault can have beyond those of
+// CheckCluster reports the problems that a ClusterPodDefault can have beyond those of
 // the spec that both kinds share: see [Check].
 func CheckCluster(spec *sallyportv1alpha1.ClusterPodDefaultSpec, path *field.Path) field.ErrorList {
 	if spec.NamespaceSelector == nil {
@@ -107,12 +107,12 @@ func uiSelectable(selector *metav1.LabelSelector) (reason string) {
 
 type checker struct {
 	spec     *kubeflowv1alpha1.PodDefaultSpec
-	mistakes field.ErrorList
+	errs     field.ErrorList
 	warnings []string
 }
 
 func (c *checker) invalid(path *field.Path, value any, format string, args ...any) {
-	c.mistakes = append(c.mistakes, field.Invalid(path, value, fmt.Sprintf(format, args...)))
+	c.errs = append(c.errs, field.Invalid(path, value, fmt.Sprintf(format, args...)))
 }
 
 func (c *checker) invalidEach(path *field.Path, value any, problems []string) {
@@ -122,7 +122,7 @@ func (c *checker) invalidEach(path *field.Path, value any, problems []string) {
 }
 
 func (c *checker) required(path *field.Path, detail string) {
-	c.mistakes = append(c.mistakes, field.Required(path, detail))
+	c.errs = append(c.errs, field.Required(path, detail))
 }
 
 func (c *checker) warn(path *field.Path, format string, args ...any) {
@@ -203,7 +203,7 @@ func (c *checker) maps(path *field.Path) {
 		c.invalidEach(child(path, "annotations"), key, validation.IsQualifiedName(strings.ToLower(key)))
 		for _, own := range []string{MarkPrefix, ClusterMarkPrefix, SkipPrefix, DecisionsAnnotation, limitRangerAnnotation} {
 			if strings.HasPrefix(key, own) {
-				c.mistakes = append(c.mistakes, field.Forbidden(child(path, "annotations").Key(key), "it is an annotation by which others say what they did to the pod"))
+				c.errs = append(c.errs, field.Forbidden(child(path, "annotations").Key(key), "it is an annotation by which others say what they did to the pod"))
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func unique[T any](c *checker, path *field.Path, keyField string, list []T, key 
 		case equality.Semantic.DeepEqual(list[first], list[i]):
 			c.warn(at, "it is the same as %s, and counts once", path.Index(first))
 		default:
-			c.mistakes = append(c.mistakes, field.Duplicate(at.Child(keyField), k))
+			c.errs = append(c.errs, field.Duplicate(at.Child(keyField), k))
 		}
 	}
 }
@@ -262,7 +262,7 @@ func (c *checker) portsOfPod(path *field.Path) {
 		for i, port := range ports {
 			key := fmt.Sprintf("%s/%s/%d", cmp.Or(port.Protocol, corev1.ProtocolTCP), port.HostIP, port.HostPort)
 			if port.HostPort != 0 && taken[key] {
-				c.mistakes = append(c.mistakes, field.Duplicate(index(at, i).Child("hostPort"), port.HostPort))
+				c.errs = append(c.errs, field.Duplicate(index(at, i).Child("hostPort"), port.HostPort))
 			}
 			taken[key] = true
 		}
@@ -271,7 +271,7 @@ func (c *checker) portsOfPod(path *field.Path) {
 	for i, port := range c.spec.Ports {
 		key := strconv.Itoa(int(port.ContainerPort)) + string(cmp.Or(port.Protocol, corev1.ProtocolTCP))
 		if other, there := names[port.Name]; there && port.Name != "" && other != key {
-			c.mistakes = append(c.mistakes, field.Duplicate(index(child(path, "ports"), i).Child("name"), port.Name))
+			c.errs = append(c.errs, field.Duplicate(index(child(path, "ports"), i).Child("name"), port.Name))
 		}
 		names[port.Name] = key
 		if !twins[port] {
@@ -311,7 +311,7 @@ func (c *checker) containers(path *field.Path) {
 			return slices.ContainsFunc(list, func(container corev1.Container) bool { return container.Name == position.Name })
 		}
 		if !brings(c.spec.InitContainers) && !brings(c.spec.Sidecars) {
-			c.mistakes = append(c.mistakes, field.NotFound(child(at, "name"), position.Name))
+			c.errs = append(c.errs, field.NotFound(child(at, "name"), position.Name))
 		}
 		relative := position.Place == kubeflowv1alpha1.PlaceBefore || position.Place == kubeflowv1alpha1.PlaceAfter
 		switch {
@@ -332,7 +332,7 @@ func (c *checker) containers(path *field.Path) {
 // oneOf reports a value that is set and none of the choices.
 func (c *checker) oneOf(path *field.Path, value string, choices ...string) {
 	if value != "" && !slices.Contains(choices, value) {
-		c.mistakes = append(c.mistakes, field.NotSupported(path, value, choices))
+		c.errs = append(c.errs, field.NotSupported(path, value, choices))
 	}
 }
 
@@ -360,7 +360,7 @@ func (c *checker) podFields(path *field.Path) {
 	if dns := c.spec.DNSConfig; dns != nil {
 		at := child(path, "dnsConfig")
 		if len(dns.Nameservers) > 3 {
-			c.mistakes = append(c.mistakes, field.TooMany(child(at, "nameservers"), len(dns.Nameservers), 3))
+			c.errs = append(c.errs, field.TooMany(child(at, "nameservers"), len(dns.Nameservers), 3))
 		}
 		for i, server := range dns.Nameservers {
 			c.ip(index(child(at, "nameservers"), i), server)
@@ -371,10 +371,10 @@ func (c *checker) podFields(path *field.Path) {
 			}
 		}
 		if length := len(strings.Join(dns.Searches, " ")); length > 2048 {
-			c.mistakes = append(c.mistakes, field.TooLong(at.Child("searches"), "", 2048))
+			c.errs = append(c.errs, field.TooLong(at.Child("searches"), "", 2048))
 		}
 		if len(dns.Searches) > 32 {
-			c.mistakes = append(c.mistakes, field.TooMany(at.Child("searches"), len(dns.Searches), 32))
+			c.errs = append(c.errs, field.TooMany(at.Child("searches"), len(dns.Searches), 32))
 		}
 		unique(c, at.Child("options"), "name", dns.Options, func(o *corev1.PodDNSConfigOption) string { return o.Name })
 	}

@@ -64,13 +64,13 @@ func TestCheckNamesEveryMistakeByItsField(t *testing.T) {
 		`{affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: ""}]}}}`: {
 			"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey"},
 	} {
-		mistakes, _ := Check(parseSpec(t, data), field.NewPath("spec"))
+		errs, _ := Check(parseSpec(t, data), field.NewPath("spec"))
 		var got []string
-		for _, mistake := range mistakes {
-			got = append(got, mistake.Field)
+		for _, err := range errs {
+			got = append(got, err.Field)
 		}
 		if diff := cmp.Diff(want, got, sorted); diff != "" {
-			t.Errorf("%s (-want +got):\n%s\n%v", data, diff, mistakes)
+			t.Errorf("%s (-want +got):\n%s\n%v", data, diff, errs)
 		}
 	}
 }
@@ -99,9 +99,9 @@ func TestCheckWarnsOfWhatIsSuspicious(t *testing.T) {
 		`{selector: {matchLabels: {use: "true"}}, resources: {limits: {nvidia.com/gpu: "1"}}}`:                                             "spec.resources.limits[nvidia.com/gpu]: each container that gets it has its own",
 		`{selector: {matchLabels: {use: "true"}}, resources: {limits: {nvidia.com/gpu: "1", cpu: "1"}}, containerSelector: {first: true}}`: "",
 	} {
-		mistakes, warnings := Check(parseSpec(t, data), field.NewPath("spec"))
-		if len(mistakes) > 0 {
-			t.Errorf("%s: %v", data, mistakes)
+		errs, warnings := Check(parseSpec(t, data), field.NewPath("spec"))
+		if len(errs) > 0 {
+			t.Errorf("%s: %v", data, errs)
 		}
 		if got := strings.Join(warnings, "\n"); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%s: got %q, want %q", data, got, want)

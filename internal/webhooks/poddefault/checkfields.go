@@ -418,7 +418,7 @@ func (c *checker) field(rule *fieldRule, v reflect.Value, at *field.Path) {
 			c.required(at, "it must be set")
 		case text == "":
 		case rule.choices != nil && !slices.Contains(rule.choices, text):
-			c.mistakes = append(c.mistakes, field.NotSupported(at, text, rule.choices))
+			c.errs = append(c.errs, field.NotSupported(at, text, rule.choices))
 		case rule.format != nil:
 			c.invalidEach(at, text, rule.format.check(text))
 		}

@@ -10,9 +10,9 @@ import (
 
 func TestWhatEveryFieldMayHoldIsNoMistake(t *testing.T) {
 	for _, pd := range parsePodDefaults(t, readTestdata(t, "valid.yaml")) {
-		mistakes, _ := Check(&pd.Spec, field.NewPath("spec"))
-		if len(mistakes) > 0 {
-			t.Errorf("%s: %v", pd.Name, mistakes)
+		errs, _ := Check(&pd.Spec, field.NewPath("spec"))
+		if len(errs) > 0 {
+			t.Errorf("%s: %v", pd.Name, errs)
 		}
 	}
 }
@@ -74,9 +74,9 @@ func TestWhatBreaksEveryPodIsAMistake(t *testing.T) {
 		`affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a b}]}}`:             "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey",
 		`topologySpreadConstraints: [{topologyKey: a, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, minDomains: 1}]`: "topologySpreadConstraints[0].minDomains",
 	} {
-		mistakes, _ := Check(parseSpec(t, spec), field.NewPath("spec"))
-		if len(mistakes) != 1 || mistakes[0].Field != "spec."+want {
-			t.Errorf("%s: %v, want one mistake at %s", spec, mistakes, want)
+		errs, _ := Check(parseSpec(t, spec), field.NewPath("spec"))
+		if len(errs) != 1 || errs[0].Field != "spec."+want {
+			t.Errorf("%s: %v, want one error at %s", spec, errs, want)
 		}
 	}
 }

@@ -26,29 +26,29 @@ const (
 )
 
 // limits reports what is too much: if anything is, nothing else is looked at.
-func limits(spec *kubeflowv1alpha1.PodDefaultSpec, size int, path *field.Path) (mistakes field.ErrorList) {
+func limits(spec *kubeflowv1alpha1.PodDefaultSpec, size int, path *field.Path) (errs field.ErrorList) {
 	if size > maxSpec {
 		return field.ErrorList{field.TooLong(path, "", maxSpec)}
 	}
 	// Paths are made where there is something to report.
 	if value := reflect.ValueOf(spec).Elem(); specLengths().exceeded(value) {
-		mistakes = longLists(value, path, nil)
+		errs = longLists(value, path, nil)
 	}
 	for _, list := range []struct {
 		name string
 		n    int
 	}{{"initContainers", len(spec.InitContainers)}, {"sidecars", len(spec.Sidecars)}} {
 		if list.n > maxBrought {
-			mistakes = append(mistakes, field.TooMany(path.Child(list.name), list.n, maxBrought))
+			errs = append(errs, field.TooMany(path.Child(list.name), list.n, maxBrought))
 		}
 	}
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return mistakes
+		return errs
 	}
 	if n := len(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms); n > maxNodeTerms {
-		mistakes = append(mistakes, field.TooMany(path.Child("affinity", "nodeAffinity", required, "nodeSelectorTerms"), n, maxNodeTerms))
+		errs = append(errs, field.TooMany(path.Child("affinity", "nodeAffinity", required, "nodeSelectorTerms"), n, maxNodeTerms))
 	}
-	return mistakes
+	return errs
 }
 
 // encodedSpec is a spec as JSON.
@@ -151,11 +151,11 @@ func (p *lengthPlan) below(v reflect.Value) bool {
 }
 
 // longLists reports the lists and maps, at any depth, that have too many elements.
-func longLists(v reflect.Value, path *field.Path, mistakes field.ErrorList) field.ErrorList {
+func longLists(v reflect.Value, path *field.Path, errs field.ErrorList) field.ErrorList {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			return longLists(v.Elem(), path, mistakes)
+			return longLists(v.Elem(), path, errs)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
@@ -164,20 +164,20 @@ func longLists(v reflect.Value, path *field.Path, mistakes field.ErrorList) fiel
 			switch {
 			case !structField.IsExported():
 			case name == "": // inlined
-				mistakes = longLists(v.Field(i), path, mistakes)
+				errs = longLists(v.Field(i), path, errs)
 			default:
-				mistakes = longLists(v.Field(i), path.Child(name), mistakes)
+				errs = longLists(v.Field(i), path.Child(name), errs)
 			}
 		}
 	case reflect.Slice, reflect.Map:
 		if v.Len() > maxList {
-			return append(mistakes, field.TooMany(path, v.Len(), maxList))
+			return append(errs, field.TooMany(path, v.Len(), maxList))
 		}
 		if kind := v.Type().Elem().Kind(); v.Kind() == reflect.Slice && slices.Contains([]reflect.Kind{reflect.Struct, reflect.Pointer}, kind) {
 			for i := range v.Len() {
-				mistakes = longLists(v.Index(i), path.Index(i), mistakes)
+				errs = longLists(v.Index(i), path.Index(i), errs)
 			}
 		}
 	}
-	return mistakes
+	return errs
 }

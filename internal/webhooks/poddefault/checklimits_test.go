@@ -25,9 +25,9 @@ func TestWhatIsTooMuchIsRefusedWhenItIsWritten(t *testing.T) {
 		"spec: Too long":              func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = variables(1, maxSpec, "x") },
 	} {
 		pd := hostileObject("large", change)
-		mistakes, _ := Check(&pd.Spec, specPath)
-		if len(mistakes) != 1 || !strings.Contains(mistakes[0].Error(), field) {
-			t.Errorf("%s: %.300v", field, mistakes)
+		errs, _ := Check(&pd.Spec, specPath)
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), field) {
+			t.Errorf("%s: %.300v", field, errs)
 		}
 		if c := Compile(pd); c.Problem() == nil || len(c.env)+len(c.containers)+len(c.nodeTerms) > 0 {
 			t.Errorf("%s: the object is compiled: %.300v", field, c.Problem())

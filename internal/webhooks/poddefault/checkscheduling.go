@@ -49,7 +49,7 @@ func checkNodeTerm(c *checker, at *field.Path, term *corev1.NodeSelectorTerm) {
 				c.invalid(at.Child("values"), r.Values, "a field has one value")
 			}
 		} else if r.Operator != "" {
-			c.mistakes = append(c.mistakes, field.NotSupported(at.Child("operator"), r.Operator, []string{"In", "NotIn"}))
+			c.errs = append(c.errs, field.NotSupported(at.Child("operator"), r.Operator, []string{"In", "NotIn"}))
 		}
 		for j, value := range r.Values {
 			c.invalidEach(at.Child("values").Index(j), value, validation.IsDNS1123Subdomain(value))

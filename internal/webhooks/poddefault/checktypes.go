@@ -73,9 +73,9 @@ var typeRules = func() map[reflect.Type]typeRule {
 }()
 
 func checkLabelSelector(c *checker, at *field.Path, s *metav1.LabelSelector) {
-	for _, mistake := range metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at) {
-		if !strings.HasSuffix(mistake.Field, ".operator") { // the table has it
-			c.mistakes = append(c.mistakes, mistake)
+	for _, err := range metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at) {
+		if !strings.HasSuffix(err.Field, ".operator") { // the table has it
+			c.errs = append(c.errs, err)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func checkQuobyte(c *checker, at *field.Path, v *corev1.QuobyteVolumeSource) {
 		}
 	}
 	if len(v.Tenant) > 64 {
-		c.mistakes = append(c.mistakes, field.TooLong(at.Child("tenant"), "", 64))
+		c.errs = append(c.errs, field.TooLong(at.Child("tenant"), "", 64))
 	}
 }
 
@@ -246,7 +246,7 @@ func checkProjected(c *checker, at *field.Path, v *corev1.ProjectedVolumeSource)
 			return
 		}
 		if seen[path] {
-			c.mistakes = append(c.mistakes, field.Duplicate(at, path))
+			c.errs = append(c.errs, field.Duplicate(at, path))
 		}
 		seen[path] = true
 	}
@@ -321,7 +321,7 @@ func checkPodCertificate(c *checker, at *field.Path, v *corev1.PodCertificatePro
 		c.invalid(at.Child("maxExpirationSeconds"), *v.MaxExpirationSeconds, "must be at most %d for Kubernetes' own signers", day)
 	}
 	for _, key := range slices.Sorted(maps.Keys(v.UserAnnotations)) {
-		c.mistakes = append(c.mistakes, validation.IsDomainPrefixedKey(at.Child("userAnnotations").Key(key), key)...)
+		c.errs = append(c.errs, validation.IsDomainPrefixedKey(at.Child("userAnnotations").Key(key), key)...)
 	}
 }
 
@@ -341,8 +341,8 @@ func checkDownwardFile(c *checker, at *field.Path, f *corev1.DownwardAPIVolumeFi
 
 func checkClaimTemplate(c *checker, at *field.Path, t *corev1.PersistentVolumeClaimTemplate) {
 	at = at.Child("metadata")
-	c.mistakes = append(c.mistakes, apivalidation.ValidateAnnotations(t.Annotations, at.Child("annotations"))...)
-	c.mistakes = append(c.mistakes, metav1validation.ValidateLabels(t.Labels, at.Child("labels"))...)
+	c.errs = append(c.errs, apivalidation.ValidateAnnotations(t.Annotations, at.Child("annotations"))...)
+	c.errs = append(c.errs, metav1validation.ValidateLabels(t.Labels, at.Child("labels"))...)
 	if rest := (metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations}); !reflect.DeepEqual(rest, t.ObjectMeta) {
 		c.invalid(at, field.OmitValueType{}, "only labels and annotations may be set")
 	}
@@ -394,7 +394,7 @@ func checkMount(c *checker, at *field.Path, m *corev1.VolumeMount) {
 	}
 	for i, option := range m.BindMountOptions {
 		if slices.Contains(m.BindMountOptions[:i], option) {
-			c.mistakes = append(c.mistakes, field.Duplicate(at.Child("bindMountOptions").Index(i), option))
+			c.errs = append(c.errs, field.Duplicate(at.Child("bindMountOptions").Index(i), option))
 		}
 	}
 }
@@ -410,11 +410,11 @@ func checkContainer(c *checker, at *field.Path, t *corev1.Container) {
 		c.required(at.Child("restartPolicy"), "restartPolicyRules need it")
 	}
 	if len(t.RestartPolicyRules) > 20 {
-		c.mistakes = append(c.mistakes, field.TooMany(at.Child("restartPolicyRules"), len(t.RestartPolicyRules), 20))
+		c.errs = append(c.errs, field.TooMany(at.Child("restartPolicyRules"), len(t.RestartPolicyRules), 20))
 	}
 	for i, r := range t.RestartPolicyRules {
 		if r.ExitCodes != nil && len(r.ExitCodes.Values) > 255 {
-			c.mistakes = append(c.mistakes, field.TooMany(at.Child("restartPolicyRules").Index(i).Child("exitCodes", "values"), len(r.ExitCodes.Values), 255))
+			c.errs = append(c.errs, field.TooMany(at.Child("restartPolicyRules").Index(i).Child("exitCodes", "values"), len(r.ExitCodes.Values), 255))
 		}
 	}
 	distinct(c, at.Child("resizePolicy"), "resourceName", t.ResizePolicy, func(p *corev1.ContainerResizePolicy) string { return string(p.ResourceName) })
@@ -445,7 +445,7 @@ func distinct[T any](c *checker, path *field.Path, keyField string, list []T, ke
 	for i := range list {
 		k := key(&list[i])
 		if seen[k] && k != "" {
-			c.mistakes = append(c.mistakes, field.Duplicate(path.Index(i).Child(keyField), k))
+			c.errs = append(c.errs, field.Duplicate(path.Index(i).Child(keyField), k))
 		}
 		seen[k] = true
 	}
@@ -507,7 +507,7 @@ func checkResources(c *checker, at *field.Path, r *corev1.ResourceRequirements) 
 	distinct(c, at, "request", r.Claims, func(r *corev1.ResourceClaim) string { return r.Name + "/" + r.Request })
 	for i, claim := range r.Claims {
 		if claim.Request != "" && slices.Contains(r.Claims, corev1.ResourceClaim{Name: claim.Name}) {
-			c.mistakes = append(c.mistakes, field.Duplicate(at.Index(i).Child("name"), claim.Name))
+			c.errs = append(c.errs, field.Duplicate(at.Index(i).Child("name"), claim.Name))
 		}
 	}
 }
@@ -608,7 +608,7 @@ var (
 
 func checkWindows(c *checker, at *field.Path, w *corev1.WindowsSecurityContextOptions) {
 	if len(deref(w.GMSACredentialSpec)) > 64*1024 {
-		c.mistakes = append(c.mistakes, field.TooLong(at.Child("gmsaCredentialSpec"), "", 64*1024))
+		c.errs = append(c.errs, field.TooLong(at.Child("gmsaCredentialSpec"), "", 64*1024))
 	}
 	if name := deref(w.RunAsUserName); name != "" {
 		domain, user, found := strings.Cut(name, `\`)
@@ -701,7 +701,7 @@ func checkHostAlias(c *checker, at *field.Path, a *corev1.HostAlias) {
 }
 
 func (c *checker) ip(at *field.Path, ip string) {
-	c.mistakes = append(c.mistakes, validation.IsValidIPForLegacyField(at, ip, true, nil)...)
+	c.errs = append(c.errs, validation.IsValidIPForLegacyField(at, ip, true, nil)...)
 }
 
 // Annotations that the API server reads.

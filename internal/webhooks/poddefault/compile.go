@@ -120,7 +120,7 @@ func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
 	c.name, c.allowExclude = c.decision[len(clusterDecision):], cpd.Spec.AllowExclude
 	c.pack(&cpd.ObjectMeta, &cpd.Spec.PodDefaultSpec, &cpd.Status, cpd.Spec.NamespaceSelector, CheckCluster(&cpd.Spec, field.NewPath("spec")))
 	if selector := cpd.Spec.NamespaceSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
-		// A mistake is among the problems.
+		// An invalid selector is among the problems.
 		if c.namespaces, _ = metav1.LabelSelectorAsSelector(selector); c.namespaces == nil {
 			c.namespaces = labels.Nothing()
 		}
@@ -128,10 +128,10 @@ func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
 	return c
 }
 
-// pack fills in what both kinds have; mistakes are those that one kind alone can have.
+// pack fills in what both kinds have; errs are the problems of this kind alone.
 func (c *Compiled) pack(
 	meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, status *kubeflowv1alpha1.PodDefaultStatus,
-	namespaces *metav1.LabelSelector, mistakes field.ErrorList,
+	namespaces *metav1.LabelSelector, errs field.ErrorList,
 ) {
 	// In one piece: each by itself is one more for the garbage collector to look at.
 	uid, version := string(meta.UID), versionOf(meta.UID, &spec.Selector, namespaces)
@@ -150,11 +150,11 @@ func (c *Compiled) pack(
 	c.size = len(c.packed)
 	tooMuch := limits(spec, c.size, field.NewPath("spec"))
 	if len(tooMuch) > 0 {
-		c.problem = problemOf(append(tooMuch, mistakes...))
+		c.problem = problemOf(append(tooMuch, errs...))
 		c.packed, c.additions = nil, &additions{mark: c.markOf()} // what is too much for a pod is too much to keep
 		return
 	}
-	c.problem = problemOf(append(mistakesOf(spec), mistakes...))
+	c.problem = problemOf(append(errorsOf(spec), errs...))
 }
 
 // unpack works out what the object adds, once, and returns the object. Objects that an
@@ -187,16 +187,16 @@ func (c *Compiled) markOf() string {
 	return Mark(c.name)
 }
 
-// longestMistake is how many bytes of a mistake are told: it may hold what is wrong.
-const longestMistake = 1 << 10
+// longestProblem is how many bytes of a problem are told: it may hold what is wrong.
+const longestProblem = 1 << 10
 
-// problemOf tells the first mistakes; nil if there are none.
-func problemOf(mistakes field.ErrorList) error {
-	problems := make([]error, 0, min(len(mistakes), maxTold))
-	for _, mistake := range mistakes[:cap(problems)] {
-		var problem error = mistake
-		if text := mistake.Error(); len(text) > longestMistake {
-			problem = errors.New(strings.ToValidUTF8(text[:longestMistake], "") + "...")
+// problemOf returns the first of the errors; nil if there are none.
+func problemOf(errs field.ErrorList) error {
+	problems := make([]error, 0, min(len(errs), maxTold))
+	for _, each := range errs[:cap(problems)] {
+		var problem error = each
+		if text := each.Error(); len(text) > longestProblem {
+			problem = errors.New(strings.ToValidUTF8(text[:longestProblem], "") + "...")
 		}
 		problems = append(problems, problem)
 	}
@@ -234,7 +234,7 @@ func (c *Compiled) Cluster() bool { return c.namespace == "" }
 func (c *Compiled) String() string { return c.title }
 
 // compileList encodes the elements. Of those that share a key the first one counts;
-// where that is a mistake [Check] reports it.
+// where that is wrong, [Check] reports it.
 func compileList[T any](c *Compiled, kind *listKind, values []T) []item {
 	if len(values) == 0 {
 		return nil

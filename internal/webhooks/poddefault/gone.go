@@ -34,7 +34,7 @@ const (
 	// keptGone is how long it is remembered: longer than until another replica leads, and
 	// has written what it knows.
 	keptGone = 2 * time.Minute
-	// mostGone are those that are remembered of a namespace.
+	// mostGone is how many are remembered of a namespace.
 	mostGone = 1000
 )
 
@@ -106,7 +106,7 @@ func (g *gone) sweep(namespace string, now time.Time) {
 	}
 }
 
-// selected are those that would have selected a pod.
+// selected returns those that would have selected a pod.
 func (g *gone) selected(namespace string, set labels.Set, pod labels.Labels) (texts []string) {
 	now := g.now()
 	g.mu.Lock()

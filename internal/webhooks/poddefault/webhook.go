@@ -67,7 +67,7 @@ const (
 // Freshnesses are the values of [Settings].Freshness.
 func Freshnesses() []string { return []string{Cached, Consistent} }
 
-// Validate reports every mistake, by the names that the fields have in a file.
+// Validate reports all problems, by the names of the fields in a file.
 func (s Settings) Validate() error {
 	var errs field.ErrorList
 	for _, list := range []struct {
@@ -98,7 +98,7 @@ func DefaultSettings() Settings {
 	}
 }
 
-// New defines the webhook over a source of PodDefaults. The error has every mistake
+// New defines the webhook over a source of PodDefaults. The error reports all problems
 // in the settings.
 func New(source Source, settings Settings) (admission.Webhook, error) {
 	return define(source, settings, Name, Path, admissionregistrationv1.Fail, false)

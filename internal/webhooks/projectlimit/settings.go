@@ -42,7 +42,7 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Validate reports every mistake, by the names that the fields have in a file.
+// Validate reports all problems, by the names of the fields in a file.
 func (s Settings) Validate() error {
 	var errs field.ErrorList
 	if s.Limit < 0 {

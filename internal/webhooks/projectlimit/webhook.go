@@ -31,7 +31,7 @@ var (
 	projectRequestResource = metav1.GroupVersionResource{Group: "project.openshift.io", Version: "v1", Resource: "projectrequests"}
 )
 
-// New defines the webhooks over a source of projects. The error has every mistake in
+// New defines the webhooks over a source of projects. The error reports all problems of
 // the settings.
 func New(source Source, settings Settings) ([]admission.Webhook, error) {
 	err := settings.Validate()

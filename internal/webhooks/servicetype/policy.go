@@ -47,7 +47,7 @@ func (s Settings) refusal(feature Feature) string {
 	return "spec.type " + string(feature) + " is not allowed here: use ClusterIP with an Ingress or Gateway"
 }
 
-// allowedClasses are those that are enough by themselves.
+// allowedClasses are the classes that are allowed without anything else.
 func (s Settings) allowedClasses() []string {
 	var classes []string
 	for _, e := range s.Exceptions {

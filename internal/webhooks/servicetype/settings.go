@@ -36,7 +36,7 @@ type Settings struct {
 // Exception allows Services to be what is forbidden. All its conditions must be met;
 // at least one is needed.
 type Exception struct {
-	// Features are those that the exception is for; empty for all that are forbidden.
+	// Features are what the exception allows; empty for everything that is forbidden.
 	Features []Feature `json:"features,omitempty"`
 	// Namespaces are names of namespaces.
 	Namespaces []string `json:"namespaces,omitempty"`
@@ -50,7 +50,7 @@ type Exception struct {
 // DefaultSettings are the settings of a webhook that was not told otherwise.
 func DefaultSettings() Settings { return Settings{Forbidden: slices.Clone(features)} }
 
-// Validate reports every mistake, by the names that the fields have in a file.
+// Validate reports all problems, by the names of the fields in a file.
 func (s Settings) Validate() error {
 	var errs field.ErrorList
 	if len(s.Forbidden) == 0 {

@@ -24,7 +24,7 @@ const (
 	Path = "/validate-servicetype"
 )
 
-// New defines the webhook. The error has every mistake in the settings.
+// New defines the webhook. The error reports all problems of the settings.
 func New(settings Settings) ([]admission.Webhook, error) {
 	if err := settings.Validate(); err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ type Func[T any] func(ctx context.Context, target T) (stop bool, err error)
 func (f Func[T]) Mutate(ctx context.Context, target T) (stop bool, err error) { return f(ctx, target) }
 
 // Factory makes a plugin of its arguments, a YAML document, empty if there are none. The
-// error has every mistake in them.
+// error reports all of their problems.
 type Factory[T any] func(args string) (Plugin[T], error)
 
 // Registry has the plugins there are, by name.
@@ -46,7 +46,7 @@ func (r Registry[T]) Check(name string) error {
 }
 
 // Build makes a chain of plugins in the order of their names, each with its arguments.
-// The error has every mistake.
+// The error reports all problems.
 func (r Registry[T]) Build(names []string, args map[string]string) (Chain[T], error) {
 	var c Chain[T]
 	var errs []error

@@ -59,7 +59,7 @@ type Neighbours interface {
 // A reader is a [Neighbours] that may lose the right to read. Its error says which.
 type reader interface{ Trouble() error }
 
-// New defines the webhook. With [Enforce] it fails closed, otherwise open: a mistake
+// New defines the webhook. With [Enforce] it fails closed, otherwise open: a problem
 // in an object is found again when it would be applied, a missing right is not. With
 // which neighbours an object disagrees is told to its author, unless they are nil.
 func New(authorizer Authorizer, neighbours Neighbours, mode Mode) (admission.Webhook, error) {
@@ -157,7 +157,7 @@ func (h *handler) authorize(ctx context.Context, req *admissionv1.AdmissionReque
 	return text, nil
 }
 
-// check answers by what the spec says. A mistake that the object had before is a
+// check answers by what the spec says. A problem that the object had before is a
 // warning: otherwise an object from before this webhook could not be corrected step by
 // step.
 func (h *handler) check(ctx context.Context, req *admissionv1.AdmissionRequest, spec, old []byte, resp *admission.Response) *admission.Response {
@@ -192,9 +192,9 @@ func (h *handler) check(ctx context.Context, req *admissionv1.AdmissionRequest, 
 // unreadable says where a spec has another type than it should, and not what stands
 // there.
 func unreadable(err error) string {
-	var mistake *json.SemanticError
-	if errors.As(err, &mistake) {
-		return fmt.Sprintf("%s is of another type than it should be", mistake.JSONPointer)
+	var wrongType *json.SemanticError
+	if errors.As(err, &wrongType) {
+		return fmt.Sprintf("%s is of another type than it should be", wrongType.JSONPointer)
 	}
 	return "it cannot be read"
 }

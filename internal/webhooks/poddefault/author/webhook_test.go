@@ -112,7 +112,7 @@ func TestWhoMayWrite(t *testing.T) {
 		"who may create pods everywhere may do so":                {admissionv1.Create, clusterPodDefaults, good, "", Enforce, []string{""}, true, 1, 0, ""},
 		"with warn it is a warning":                               {admissionv1.Create, podDefaults, good, "", Warn, nil, true, 1, 1, ""},
 		"with off nobody is asked":                                {admissionv1.Create, podDefaults, good, "", Off, nil, true, 0, 0, ""},
-		"a request for something else is a mistake in the rules":  {admissionv1.Create, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, good, "", Enforce, nil, false, 0, 0, "correct the rules"},
+		"a request for something else is an error in the rules":   {admissionv1.Create, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, good, "", Enforce, nil, false, 0, 0, "correct the rules"},
 		"an object that is none is refused":                       {admissionv1.Create, podDefaults, "[]", "", Enforce, []string{"team-a"}, false, 0, 0, "is no PodDefault"},
 		"a field of another type is refused and its value hidden": {admissionv1.Create, podDefaults, "spec: {env: secret-value}", "", Enforce, []string{"team-a"}, false, 1, 0, "/env is of another type"},
 	} {
@@ -146,7 +146,7 @@ func TestWhoCannotBeAskedIsAFault(t *testing.T) {
 		}
 	}
 	if _, err := New(nil, nil, "maybe"); err == nil || !strings.Contains(err.Error(), `supported values: "enforce", "warn", "off"`) || !strings.Contains(err.Error(), "nobody says") {
-		t.Errorf("mistakes: %v", err)
+		t.Errorf("problems: %v", err)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestAnOldMistakeDoesNotKeepAnObjectFromBeingCorrected(t *testing.T) {
 		t.Errorf("%+v, warnings %q", resp.Status, resp.Warnings)
 	}
 	if resp := handle(t, all, Enforce, request(t, admissionv1.Update, podDefaults, two, one)); resp.Allowed {
-		t.Error("a new mistake is admitted")
+		t.Error("a new problem is admitted")
 	}
 }
 

@@ -137,7 +137,7 @@ func (n *namespace) conditions() []admissionregistrationv1.MatchCondition {
 	})
 }
 
-// variables are those that both policies have.
+// variables are the variables of both policies.
 func (n *namespace) variables() []admissionregistrationv1.Variable {
 	variables := []admissionregistrationv1.Variable{{Name: "labels", Expression: "object.metadata.?labels.orValue({})"}}
 	var names, injected []string

@@ -96,7 +96,7 @@ type command struct {
 // of is an expression for the list that the container c has.
 func (c command) of() string { return "c.?" + c.field + ".orValue([])" }
 
-// commandsOf are those that the object has.
+// commandsOf returns the commands that the object has.
 func commandsOf(spec *kubeflowv1alpha1.PodDefaultSpec) []command {
 	return slices.DeleteFunc([]command{{"command", spec.Command}, {"args", spec.Args}}, func(c command) bool { return len(c.values) == 0 })
 }

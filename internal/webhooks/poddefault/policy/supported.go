@@ -97,7 +97,7 @@ func tooLarge(value any) bool {
 	return false
 }
 
-// strayVolumes are those that the object mounts and does not bring.
+// strayVolumes returns the volumes that the object mounts and does not bring.
 func strayVolumes(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
 	stray := map[string]bool{}
 	for _, m := range spec.VolumeMounts {
