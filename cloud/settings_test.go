@@ -35,7 +35,7 @@ func TestFlagsThatAreWrongAreRefusedWithARemedy(t *testing.T) {
 		{"an open listener of IPv6", []string{"--webhook-bind-address=::"}, []string{"anybody on the network"}},
 		{"a key without certificate", []string{"--webhook-tls-private-key-file=/a"}, []string{"belong together"}},
 		{"files that are not there", []string{"--webhook-tls-private-key-file=/not/there", "--webhook-tls-cert-file=/not/there"}, []string{"--webhook-tls-cert-file", "no such file"}},
-		{"a CA that is of no use", []string{"--webhook-tls-ca-file=/a"}, []string{"--webhook-tls-ca-file: of no use"}},
+		{"a CA without a certificate", []string{"--webhook-tls-ca-file=/a"}, []string{"--webhook-tls-ca-file requires --webhook-tls-cert-file"}},
 		{"a cipher suite that is none", []string{"--webhook-tls-cipher-suites=ROT13"}, []string{"--webhook-tls-cipher-suites", "ROT13"}},
 		{"a version that is none", []string{"--webhook-tls-min-version=SSL"}, []string{"--webhook-tls-min-version"}},
 		{"an authentication that is none", []string{"--webhook-authentication=password"}, []string{"--webhook-authentication", "client-ca"}},

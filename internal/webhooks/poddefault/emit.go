@@ -218,10 +218,7 @@ func (e *emitter) list(l *list) {
 	}
 	path := l.path()
 	b := jsonpatch.NewBuilderAt(path, l.raw)
-	for _, r := range l.replaced {
-		b.Set(r.value, strconv.Itoa(r.index))
-		e.originAt(path, r.index, r.origin)
-	}
+	e.replace(b, l, path)
 	for _, r := range l.removed {
 		b.Remove(strconv.Itoa(r.index))
 		e.originAt(path, r.index, r.origin)
@@ -237,10 +234,7 @@ func (e *emitter) tolerations(l *list, seconds []setSeconds) {
 	}
 	path := l.path()
 	b := jsonpatch.NewBuilderAt(path, l.raw)
-	for _, r := range l.replaced {
-		b.Set(r.value, strconv.Itoa(r.index))
-		e.originAt(path, r.index, r.origin)
-	}
+	e.replace(b, l, path)
 	for _, s := range seconds {
 		if s.there {
 			continue
@@ -255,6 +249,13 @@ func (e *emitter) tolerations(l *list, seconds []setSeconds) {
 	}
 	e.appendAdded(b, l, path)
 	e.append(b)
+}
+
+func (e *emitter) replace(b *jsonpatch.Builder, l *list, path string) {
+	for _, r := range l.replaced {
+		b.Set(r.value, strconv.Itoa(r.index))
+		e.originAt(path, r.index, r.origin)
+	}
 }
 
 func (e *emitter) appendAdded(b *jsonpatch.Builder, l *list, path string) {

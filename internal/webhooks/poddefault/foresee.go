@@ -5,6 +5,7 @@ package poddefault
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -38,7 +39,7 @@ func (m *merge) foresee() {
 		return
 	}
 	var running []*container // those of spec.containers
-	look := func(t *container) {
+	for t := range m.containers() {
 		m.portNames(t)
 		m.devices(t)
 		m.escalation(t)
@@ -48,19 +49,28 @@ func (m *merge) foresee() {
 			running = append(running, t)
 		}
 	}
-	for _, containers := range [][]container{m.pod.app, m.pod.init} {
-		for i := range containers {
-			if containers[i].origin == nil { // else it is replaced
-				look(&containers[i])
-			}
-		}
-	}
-	for _, fresh := range m.fresh {
-		look(fresh)
-	}
 	m.hostPorts(running)
 	m.atMost(3, nameserverKind, "dnsConfig", "nameservers")
 	m.atMost(32, searchKind, "dnsConfig", "searches")
+}
+
+// containers are all that the pod has in the end: its own, but for those that are replaced, and
+// those that PodDefaults bring.
+func (m *merge) containers() iter.Seq[*container] {
+	return func(yield func(*container) bool) {
+		for _, containers := range [][]container{m.pod.app, m.pod.init} {
+			for i := range containers {
+				if containers[i].origin == nil && !yield(&containers[i]) { // with an origin, it is replaced
+					return
+				}
+			}
+		}
+		for _, fresh := range m.fresh {
+			if !yield(fresh) {
+				return
+			}
+		}
+	}
 }
 
 // impossible denies what two elements make together, of which those without an object are

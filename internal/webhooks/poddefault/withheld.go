@@ -127,7 +127,7 @@ func (m *merge) warnOfWithheld() {
 	b := m.pod.bounds.another() // a pod is not denied for it
 	proxied := slices.ContainsFunc(m.applied, func(c *Compiled) bool { return c.proxies && c.target == nil })
 	var from map[string][]*Compiled
-	look := func(t *container) {
+	for t := range m.containers() {
 		if (proxied || refers(t.raw)) && m.isInjected(t.name) && !slices.Contains(m.settings.MeshContainers, t.name) {
 			if from == nil {
 				from = givers(m.applied)
@@ -136,15 +136,5 @@ func (m *merge) warnOfWithheld() {
 				m.warn("%s", warning)
 			}
 		}
-	}
-	for _, containers := range [][]container{m.pod.app, m.pod.init} {
-		for i := range containers {
-			if containers[i].origin == nil { // else it is replaced
-				look(&containers[i])
-			}
-		}
-	}
-	for _, fresh := range m.fresh {
-		look(fresh)
 	}
 }
