@@ -247,7 +247,7 @@ faults: build ## Break things around sallyport while pods are created, for up to
 conformance: components += kube-controller-manager kube-scheduler kwok e2e.test
 conformance: ## Run Kubernetes' own webhook suites against sallyport, in 2 minutes once all is built; needs root
 	@$(build_command) -o bin/testwebhook ./examples/testwebhook
-	@CGO_ENABLED=0 $(GO) -C test/conformance build -trimpath -o $(CURDIR)/bin/conformance .
+	@$(build_command) -o bin/conformance ./test/conformance
 	@$(with_control_plane); exec bin/conformance -testwebhook bin/testwebhook -out bin/conformance-results $(CONFORMANCE)
 
 .PHONY: nightly
@@ -311,9 +311,9 @@ verify: format ## Check that all is formatted, tidy and generated as it should b
 	@for m in $(modules); do \
 		echo "go mod tidy -diff in $$m"; \
 		$(GO) -C "$$m" mod tidy -diff || { echo "$$m/go.mod is not tidy, run: $(GO) -C $$m mod tidy"; exit 1; }; done
-	@cd test/conformance && for m in kubernetes-*.mod; do \
-		echo "go mod tidy -diff with test/conformance/$$m"; \
-		$(GO) mod tidy -diff -modfile="$$m" || { echo "$$m is not tidy, run: cd test/conformance && $(GO) mod tidy -modfile=$$m"; exit 1; }; done
+	@cd test/conformance/suite && for m in kubernetes-*.mod; do \
+		echo "go mod tidy -diff with test/conformance/suite/$$m"; \
+		$(GO) mod tidy -diff -modfile="$$m" || { echo "$$m is not tidy, run: cd test/conformance/suite && $(GO) mod tidy -modfile=$$m"; exit 1; }; done
 	@echo "exported identifiers"; $(GO) -C tools run ./exported -most 420 $(CURDIR)
 	@rm -f bin/.generated; $(MAKE) --no-print-directory generated
 

@@ -70,7 +70,7 @@ func capture(ctx context.Context) (_ map[string][]byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, cp.stop()) }()
+	defer cp.Kill()
 
 	// The timeout and the versions are the ones a real configuration has.
 	err = cp.register(ctx, registration{

@@ -7,17 +7,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
 	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // A listing is what it takes to list objects that are stored in another version.
@@ -32,23 +34,29 @@ type listing struct {
 // lister is an API server without a watch cache, which would keep objects converted,
 // and the definition of CronTab.
 type lister struct {
-	env     *envtest.Environment
+	*lab.ControlPlane
 	objects client.Client
 }
 
 const cronTabs = "crontabs.stable.example.com"
 
-func startLister(ctx context.Context) (_ *lister, err error) {
-	l := &lister{env: &envtest.Environment{}}
-	l.env.ControlPlane.GetAPIServer().Configure().Set("watch-cache", "false")
-	config, err := l.env.Start()
+func startLister(ctx context.Context, dir string) (_ *lister, err error) {
+	if dir, err = os.MkdirTemp(dir, "lists-"); err != nil {
+		return nil, err
+	}
+	l := &lister{}
+	l.ControlPlane, err = lab.StartControlPlane(ctx, dir, lab.ControlPlaneOptions{Assets: os.Getenv("KUBEBUILDER_ASSETS"), Flags: []string{"--watch-cache=false"}})
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, l.env.Stop())
+			l.Kill()
 		}
 	}()
 	if err != nil {
 		return nil, fmt.Errorf("starting an API server without watch cache: %w", err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig)
+	if err != nil {
+		return nil, err
 	}
 	config.QPS = -1
 	scheme, err := cronTabScheme()
@@ -63,8 +71,6 @@ func startLister(ctx context.Context) (_ *lister, err error) {
 	}
 	return l, l.define(ctx)
 }
-
-func (l *lister) stop() error { return l.env.Stop() }
 
 // define makes a definition that stores v1beta1 and takes any field.
 func (l *lister) define(ctx context.Context) error {
@@ -171,11 +177,11 @@ func poll(ctx context.Context, check func() error) error {
 // Only one of them runs at a time, so that it is known who converts.
 func measureLists(ctx context.Context, p plan, site *site, progress progress) (_ []listing, err error) {
 	progress.sayf("starting an API server without watch cache and creating %s CronTabs", thousands(p.Listed))
-	l, err := startLister(ctx)
+	l, err := startLister(ctx, site.dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, l.stop()) }()
+	defer l.Kill()
 	if err := l.fill(ctx, p.Listed); err != nil {
 		return nil, err
 	}
@@ -222,14 +228,14 @@ func measureList(ctx context.Context, p plan, site *site, l *lister, name string
 	if err != nil {
 		return 0, 0, err
 	}
-	before, err := cpuTime(srv.pid)
+	before, err := cpuTime(srv.PID())
 	if err != nil {
 		return 0, 0, err
 	}
 	if elapsed, err = l.list(ctx, p.Listed, converted); err != nil {
 		return 0, 0, err
 	}
-	after, err := cpuTime(srv.pid)
+	after, err := cpuTime(srv.PID())
 	return elapsed, after - before, err
 }
 
@@ -245,11 +251,11 @@ func captureConversion(ctx context.Context, dir string) (_ []byte, err error) {
 		return nil, err
 	}
 	defer recorder.stop()
-	l, err := startLister(ctx)
+	l, err := startLister(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, l.stop()) }()
+	defer l.Kill()
 	if err := l.fill(ctx, 1); err != nil {
 		return nil, err
 	}

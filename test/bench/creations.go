@@ -31,7 +31,7 @@ func measureCreations(ctx context.Context, p plan, site *site, targets []target,
 	}
 	tallies := make([]tally, 1+len(targets)) // the first is without a webhook
 	for i, t := range targets {
-		tallies[i+1].Server = t.name
+		tallies[i+1].Server = t.Name
 		if tallies[i+1].Protocol, err = site.protocol(ctx, t.server); err != nil {
 			return nil, err
 		}
@@ -65,12 +65,12 @@ func measureCreations(ctx context.Context, p plan, site *site, targets []target,
 // UID, which only v1beta1 lets pass.
 func (s *site) registration(t target, path string) *registration {
 	r := &registration{
-		name:           t.name + ".bench.sallyport.io",
+		name:           t.Name + ".bench.sallyport.io",
 		url:            t.server.url + path,
 		caBundle:       s.certificate,
 		reviewVersions: []string{"v1"},
 	}
-	if t.name == floorName {
+	if t.Name == floorName {
 		r.reviewVersions = []string{"v1beta1"}
 	}
 	return r

@@ -7,7 +7,6 @@
 // etcd and kube-apiserver (`make bench` does both):
 //
 //	go run ./test/bench [-json] [-quick] [-sallyport FILE]
-//	go run ./test/bench -plot FILE.svg -from RESULTS.json
 //	go run ./test/bench -capture
 //
 // # Method
@@ -149,8 +148,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	capture := flags.Bool("capture", false, "record the reviews in test/bench/testdata anew, and end")
 	binary := flags.String("sallyport", "", "the sallyport binary to measure; built from ./cmd/sallyport if empty")
 	only := flags.String("only", "", "measure and judge one part alone: "+strings.Join(parts, ", "))
-	picture := flags.String("plot", "", "draw the reviews of -from into this file, as SVG")
-	from := flags.String("from", "", "measure nothing: print the tables of the file with what -json has printed, or draw them with -plot")
+	from := flags.String("from", "", "measure nothing: print the tables of the file with what -json has printed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -159,9 +157,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
-	if *picture != "" {
-		return plotFile(*from, *picture)
 	}
 	if *from != "" {
 		r, err := readResults(*from)

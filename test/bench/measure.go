@@ -76,7 +76,7 @@ func measureCases(ctx context.Context, p plan, targets []target, cases []benchCa
 }
 
 func (t target) explain(c benchCase, err error) error {
-	return fmt.Errorf("%s, case %q: %w; the log of the server ends with:\n%s", t.name, c.name, err, t.logTail())
+	return fmt.Errorf("%s, case %q: %w; the log of the server ends with:\n%s", t.Name, c.name, err, t.LogTail())
 }
 
 // newTrial asks the target once, and refuses to measure an answer that is wrong.
@@ -103,7 +103,7 @@ func newTrial(ctx context.Context, c benchCase, t target, podDefaults *v1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	if t.name == floorName {
+	if t.Name == floorName {
 		err = verifyAllowed(answer)
 	} else {
 		err = verify(answer, r, edit)
@@ -129,7 +129,7 @@ func (t *trial) warmUp(ctx context.Context, window time.Duration) error {
 }
 
 func (t *trial) measure(ctx context.Context, window time.Duration) error {
-	before, err := cpuTime(t.target.pid)
+	before, err := cpuTime(t.target.PID())
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (t *trial) measure(ctx context.Context, window time.Duration) error {
 	if err != nil {
 		return err
 	}
-	after, err := cpuTime(t.target.pid)
+	after, err := cpuTime(t.target.PID())
 	if err != nil {
 		return err
 	}
@@ -149,11 +149,11 @@ func (t *trial) measure(ctx context.Context, window time.Duration) error {
 }
 
 func (t *trial) result() (measurement, error) {
-	rss, err := peakRSS(t.target.pid)
+	rss, err := peakRSS(t.target.PID())
 	return measurement{
 		Case:             t.id,
 		Title:            t.benchCase.name,
-		Server:           t.target.name,
+		Server:           t.target.Name,
 		Reviews:          t.reviews,
 		ReviewsPerSecond: median(t.rates),
 		P50Micros:        micros(percentile(t.latencies, 50)),

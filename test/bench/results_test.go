@@ -3,7 +3,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -240,5 +245,26 @@ func TestThousands(t *testing.T) {
 		if got := thousands(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
 		}
+	}
+}
+
+func TestTablesAreThoseOfTheFile(t *testing.T) {
+	r := someResults()
+	var data, direct, read bytes.Buffer
+	from := filepath.Join(t.TempDir(), "results.json")
+	if err := writeJSON(&data, r, judge(limits, r)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(from, data.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(writeText(&direct, r, judge(limits, r)), run(t.Context(), []string{"-from", from}, &read, io.Discard)); err != nil {
+		t.Fatal(err)
+	}
+	if direct.String() != read.String() {
+		t.Errorf("-from prints other tables:\n%s\n%s", &direct, &read)
+	}
+	if err := run(t.Context(), []string{"-from", from + ".absent"}, &read, io.Discard); err == nil {
+		t.Error("a file that is not there has tables")
 	}
 }

@@ -40,7 +40,7 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 	if site.cp, err = startControlPlane(ctx, dir); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, site.cp.stop()) }()
+	defer site.cp.Kill()
 
 	results := &results{Quick: !p.Judge}
 	if results.Machine, err = describe(p, site.cp); err != nil {

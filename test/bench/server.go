@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -33,15 +31,11 @@ type site struct {
 
 // A server is a process that answers reviews at url and a path.
 type server struct {
-	name  string
+	*lab.Process
 	url   string
-	pid   int
 	ready time.Duration // from the start of the process to the first 200 of /readyz
 
-	cmd    *exec.Cmd
-	input  io.Closer // ends a server of this binary when it goes away
-	log    string
-	exited chan struct{}
+	input io.Closer // ends a server of this binary when it goes away
 }
 
 // commands say how each server is started. A port is free when they are asked.
@@ -89,7 +83,7 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 
 // serve is the command line of sallyport's own server.
 func (s *site) serve(port int, more ...string) ([]string, error) {
-	metrics, err := freePort()
+	metrics, err := lab.UnusedPort()
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +93,7 @@ func (s *site) serve(port int, more ...string) ([]string, error) {
 	}
 	return lab.Arguments(folder, append([]string{
 		s.sallyport, "serve",
-		"--kubeconfig", s.cp.kubeconfig,
+		"--kubeconfig", s.cp.Kubeconfig,
 		"--registration", "none",
 		"--controllers=", // whose work is not a review's
 		"--bind-address", "127.0.0.1",
@@ -117,7 +111,7 @@ func (s *site) start(ctx context.Context, name string) (_ *server, err error) {
 	if !known {
 		return nil, fmt.Errorf("no server %q", name)
 	}
-	port, err := freePort()
+	port, err := lab.UnusedPort()
 	if err != nil {
 		return nil, err
 	}
@@ -125,30 +119,18 @@ func (s *site) start(ctx context.Context, name string) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := os.CreateTemp(s.dir, name+"-*.log")
+	input, closer, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = out.Close() }() // the process has its own
-
-	srv := &server{name: name, log: out.Name(), exited: make(chan struct{})}
-	srv.url = "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	srv.cmd = exec.Command(argv[0], argv[1:]...)
-	srv.cmd.Stdout, srv.cmd.Stderr = out, out
-	if srv.input, err = srv.cmd.StdinPipe(); err != nil {
+	defer func() { _ = input.Close() }() // the process has its own
+	srv := &server{url: "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), input: closer}
+	started := time.Now()
+	if srv.Process, err = lab.Start(s.dir, lab.Program{Name: name, Path: argv[0], Args: argv[1:], Stdin: input}); err != nil {
 		return nil, err
 	}
-	started := time.Now()
-	if err := srv.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", name, err)
-	}
-	go func() {
-		_ = srv.cmd.Wait() // it ends by being killed
-		close(srv.exited)
-	}()
-	srv.pid = srv.cmd.Process.Pid
 	if err := s.awaitReady(ctx, srv); err != nil {
-		err = fmt.Errorf("%s did not become ready: %w; its log ends with:\n%s", name, err, srv.logTail())
+		err = fmt.Errorf("%s did not become ready: %w; its log ends with:\n%s", name, err, srv.LogTail())
 		srv.stop()
 		return nil, err
 	}
@@ -158,61 +140,30 @@ func (s *site) start(ctx context.Context, name string) (_ *server, err error) {
 
 // stop ends the process at once: no client is left that draining would serve.
 func (srv *server) stop() {
-	_ = srv.cmd.Process.Kill() // it may be gone
-	<-srv.exited
+	srv.Kill()
 	_ = srv.input.Close()
 }
 
-// logTail returns the end of what the process has written.
-func (srv *server) logTail() []byte {
-	const limit = 4 << 10
-	text, err := os.ReadFile(srv.log)
-	if err != nil {
-		return []byte(err.Error())
-	}
-	if len(text) > limit {
-		text = text[len(text)-limit:]
-	}
-	return bytes.TrimSpace(text)
-}
-
-// awaitReady asks /readyz again and again until it says 200.
+// awaitReady asks /readyz again and again until it says 200: more often than [lab.Await] does,
+// because how long that takes is measured.
 func (s *site) awaitReady(ctx context.Context, srv *server) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	transport := &http.Transport{TLSClientConfig: s.trust()}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
-	var last error
 	for {
-		if last = readiness(ctx, client, srv.url); last == nil {
+		_, err := lab.Get(ctx, client, srv.url+"/readyz")
+		if err == nil {
 			return nil
 		}
-		select {
-		case <-srv.exited:
-			return errors.New("the process has ended")
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), last)
-		case <-time.After(5 * time.Millisecond):
+		if ended := srv.Failed(); ended != nil {
+			return ended
+		}
+		if !lab.Sleep(ctx, 5*time.Millisecond) {
+			return errors.Join(ctx.Err(), err)
 		}
 	}
-}
-
-func readiness(ctx context.Context, client *http.Client, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(text))
-	}
-	return err
 }
 
 // trust is the TLS side of a client of the servers, as an API server that calls
@@ -238,12 +189,4 @@ func (s *site) protocol(ctx context.Context, srv *server) (string, error) {
 		return "HTTP/2", nil
 	}
 	return "HTTP/1.1", nil
-}
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }

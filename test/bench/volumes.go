@@ -187,7 +187,7 @@ func checkVolume(pv *corev1.PersistentVolume) error {
 func measureVolumes(ctx context.Context, p plan, site *site, targets []target, path string) ([]creation, error) {
 	labelling := []*target{nil} // the first is without a webhook
 	for i := range targets {
-		if targets[i].name != floorName {
+		if targets[i].Name != floorName {
 			labelling = append(labelling, &targets[i])
 		}
 	}
@@ -198,7 +198,7 @@ func measureVolumes(ctx context.Context, p plan, site *site, targets []target, p
 			i = (i + turn) % len(labelling)
 			t := labelling[i]
 			if t != nil {
-				out[i].Server = t.name
+				out[i].Server = t.Name
 				var err error
 				if out[i].Protocol, err = site.protocol(ctx, t.server); err != nil {
 					return nil, err
@@ -234,7 +234,7 @@ const volumesConfiguration = "volumes.bench.sallyport.io"
 func (s *site) registerVolumes(ctx context.Context, t target, path string) error {
 	url := t.server.url + path
 	versions := []string{"v1"}
-	if t.name == volumePatchName {
+	if t.Name == volumePatchName {
 		versions = []string{"v1beta1"} // its answer has no UID
 	}
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{

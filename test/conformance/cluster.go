@@ -7,12 +7,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -23,17 +20,23 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // binaries are what is started, besides the webhook.
 var binaries = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok", "e2e.test"}
 
-// The ports are free: nobody else is in the enclosure.
+// Addresses inside the enclosure, all local to its loopback interface.
 const (
-	etcdURL      = "http://127.0.0.1:2379"
-	apiServerURL = "https://" + serverAddress + ":6443"
-	token        = "of-the-harness"
-	nodeName     = "node-of-kwok"
+	podNetwork     = "10.244.0.1" // /16: whatever address kwok gives to a pod, testwebhook answers there
+	serverAddress  = "10.243.0.1" // of kube-apiserver; a Service cannot have loopback addresses
+	serviceNetwork = "10.96.0.1"  // /16: nobody listens; the API server dials the endpoints of a Service itself
+)
+
+const (
+	nodeName = "node-of-kwok"
+	patience = 3 * time.Minute
 )
 
 // servers are the test webhooks: what the suites name the Secret in which they leave a
@@ -50,113 +53,56 @@ var servers = []struct {
 // A cluster is a control plane, a node that kwok plays, and the test webhooks in the
 // place of the pods that only seem to run.
 type cluster struct {
+	*lab.ControlPlane
 	dir, assets, webhook string
 	client               *http.Client
-	processes            []*process // in the order of their start
+	processes            []*lab.Process // besides the control plane, in the order of their start
 }
 
 func (c *cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
-func (c *cluster) kubeconfig() string { return c.file("kubeconfig") }
+func (c *cluster) asset(name string) string { return filepath.Join(c.assets, name) }
 
 // open starts everything and returns when pods can run. What was started is there to
 // close also after an error.
-func (c *cluster) open(ctx context.Context, say func(format string, args ...any)) error {
-	if err := c.writeFiles(); err != nil {
-		return err
-	}
+func (c *cluster) open(ctx context.Context, say func(format string, args ...any)) (err error) {
 	say("starting etcd and kube-apiserver")
-	if err := c.startAPIServer(ctx); err != nil {
+	c.ControlPlane, err = lab.StartControlPlane(ctx, c.dir, lab.ControlPlaneOptions{
+		Assets: c.assets, Address: serverAddress,
+		// The API server dials a Service at its endpoints: no kube-proxy is needed.
+		Flags: []string{"--enable-aggregator-routing=true"},
+	})
+	if err != nil {
 		return err
 	}
+	authority, err := os.ReadFile(c.CAFile)
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	c.client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	say("starting kube-controller-manager, kube-scheduler, kwok and testwebhook")
 	return c.startRest(ctx)
 }
 
-func (c *cluster) writeFiles() error {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return err
-	}
-	kubeconfig := map[string]any{
-		"apiVersion": "v1", "kind": "Config", "current-context": "conformance",
-		"clusters": []any{map[string]any{"name": "conformance", "cluster": map[string]any{
-			"server": apiServerURL, "certificate-authority": c.file("apiserver/apiserver.crt")}}},
-		"users":    []any{map[string]any{"name": "harness", "user": map[string]any{"token": token}}},
-		"contexts": []any{map[string]any{"name": "conformance", "context": map[string]any{"cluster": "conformance", "user": "harness"}}},
-	}
-	text, err := json.Marshal(kubeconfig) // which is YAML
-	if err != nil {
-		return err
-	}
-	for name, text := range map[string][]byte{
-		"tokens.csv":           []byte(token + ",harness,harness,\"system:masters\"\n"),
-		"service-accounts.key": pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
-		"kubeconfig":           text,
-	} {
-		if err := os.WriteFile(c.file(name), text, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *cluster) start(name, binary string, args ...string) (*process, error) {
-	p, err := start(c.dir, name, binary, args...)
+// start starts a process that reads and writes nothing of the person's who runs this.
+func (c *cluster) start(name, binary string, args ...string) (*lab.Process, error) {
+	p, err := lab.Start(c.dir, lab.Program{Name: name, Path: binary, Args: args, Env: []string{"HOME=" + c.dir, "KUBECONFIG="}, OwnGroup: true})
 	if err == nil {
 		c.processes = append(c.processes, p)
 	}
 	return p, err
 }
 
-func (c *cluster) asset(name string) string { return filepath.Join(c.assets, name) }
-
-func (c *cluster) startAPIServer(ctx context.Context) error {
-	if _, err := c.start("etcd", c.asset("etcd"),
-		"--data-dir", c.file("etcd"), "--unsafe-no-fsync",
-		"--listen-client-urls", etcdURL, "--advertise-client-urls", etcdURL, "--listen-peer-urls", "http://127.0.0.1:2380"); err != nil {
-		return err
-	}
-	server, err := c.start("kube-apiserver", c.asset("kube-apiserver"),
-		"--etcd-servers", etcdURL, "--cert-dir", c.file("apiserver"),
-		"--bind-address", serverAddress, "--advertise-address", serverAddress, "--secure-port", "6443",
-		// The API server dials a Service at its endpoints: no kube-proxy is needed.
-		"--service-cluster-ip-range", "10.96.0.0/16", "--enable-aggregator-routing=true",
-		"--token-auth-file", c.file("tokens.csv"), "--authorization-mode", "RBAC",
-		"--service-account-issuer", apiServerURL, "--service-account-key-file", c.file("service-accounts.key"),
-		"--service-account-signing-key-file", c.file("service-accounts.key"),
-	)
-	if err != nil {
-		return err
-	}
-	if err := await(ctx, "the certificate of the API server", server, func(context.Context) error {
-		authority, err := os.ReadFile(c.file("apiserver/apiserver.crt"))
-		if err != nil {
-			return err
-		}
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(authority) {
-			return errors.New("the file is not written yet")
-		}
-		c.client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
-		return nil
-	}); err != nil {
-		return err
-	}
-	return await(ctx, "the API server to be ready", server, func(ctx context.Context) error {
-		_, err := c.ask(ctx, http.MethodGet, "/readyz", nil)
-		return err
-	})
-}
-
 func (c *cluster) startRest(ctx context.Context) error {
 	for _, s := range servers {
 		server, err := c.start(s.name, c.webhook, append(slices.Clone(s.command),
-			"--port", strconv.Itoa(s.port), "--tls-secret-name", s.secret, "--kubeconfig", c.kubeconfig())...)
+			"--port", strconv.Itoa(s.port), "--tls-secret-name", s.secret, "--kubeconfig", c.Kubeconfig)...)
 		if err != nil {
 			return err
 		}
-		if err := await(ctx, s.name+" to listen", server, func(ctx context.Context) error {
+		if err := server.Await(ctx, patience, s.name+" to listen", func(ctx context.Context) error {
 			connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(podNetwork, strconv.Itoa(s.port)))
 			if err != nil {
 				return err
@@ -166,19 +112,19 @@ func (c *cluster) startRest(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := c.start("kube-controller-manager", c.asset("kube-controller-manager"), "--kubeconfig", c.kubeconfig(),
-		"--leader-elect=false", "--root-ca-file", c.file("apiserver/apiserver.crt"),
+	if _, err := c.start("kube-controller-manager", c.asset("kube-controller-manager"), "--kubeconfig", c.Kubeconfig,
+		"--leader-elect=false", "--root-ca-file", c.CAFile,
 		"--service-account-private-key-file", c.file("service-accounts.key"), "--cert-dir", c.file("controller-manager"),
 		// kwok tells of its node once a minute, which would be taken for silence.
 		"--node-monitor-grace-period", "1h",
 		"--kube-api-qps", "500", "--kube-api-burst", "1000"); err != nil {
 		return err
 	}
-	if _, err := c.start("kube-scheduler", c.asset("kube-scheduler"), "--kubeconfig", c.kubeconfig(),
+	if _, err := c.start("kube-scheduler", c.asset("kube-scheduler"), "--kubeconfig", c.Kubeconfig,
 		"--leader-elect=false", "--cert-dir", c.file("scheduler")); err != nil {
 		return err
 	}
-	kwok, err := c.start("kwok", c.asset("kwok"), "--kubeconfig", c.kubeconfig(), "--manage-all-nodes=true", "--cidr", podNetwork+"/16")
+	kwok, err := c.start("kwok", c.asset("kwok"), "--kubeconfig", c.Kubeconfig, "--manage-all-nodes=true", "--cidr", podNetwork+"/16")
 	if err != nil {
 		return err
 	}
@@ -186,7 +132,7 @@ func (c *cluster) startRest(ctx context.Context) error {
 	if _, err := c.ask(ctx, http.MethodPost, "/api/v1/nodes", node); err != nil {
 		return err
 	}
-	return await(ctx, "the node to be ready", kwok, func(ctx context.Context) error {
+	return kwok.Await(ctx, patience, "the node to be ready", func(ctx context.Context) error {
 		text, err := c.ask(ctx, http.MethodGet, "/api/v1/nodes/"+nodeName, nil)
 		if err != nil {
 			return err
@@ -230,11 +176,11 @@ func (c *cluster) ask(ctx context.Context, method, path string, object any) ([]b
 		}
 		body = bytes.NewReader(text)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, apiServerURL+path, body)
+	request, err := http.NewRequestWithContext(ctx, method, c.URL+path, body)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Authorization", "Bearer "+c.Token)
 	request.Header.Set("Content-Type", "application/json")
 	response, err := c.client.Do(request)
 	if err != nil {
@@ -250,8 +196,8 @@ func (c *cluster) ask(ctx context.Context, method, path string, object any) ([]b
 
 // failed names the first of the processes that is not there any more.
 func (c *cluster) failed() error {
-	for _, p := range c.processes {
-		if err := p.failed(); err != nil {
+	for _, p := range append([]*lab.Process{c.Etcd, c.APIServer}, c.processes...) {
+		if err := p.Failed(); err != nil {
 			return err
 		}
 	}
@@ -261,6 +207,9 @@ func (c *cluster) failed() error {
 // close ends all processes.
 func (c *cluster) close() {
 	for _, p := range slices.Backward(c.processes) {
-		p.kill()
+		p.Kill()
+	}
+	if c.ControlPlane != nil {
+		c.Kill()
 	}
 }

@@ -8,7 +8,7 @@
 //
 // Usage, from the repository root (`make conformance` does all of it):
 //
-//	KUBEBUILDER_ASSETS=folder go -C test/conformance run . -testwebhook FILE [-runs N] [-focus REGEXP] [-out FOLDER]
+//	KUBEBUILDER_ASSETS=folder go run ./test/conformance -testwebhook FILE [-runs N] [-focus REGEXP] [-out FOLDER]
 //
 // The folder of KUBEBUILDER_ASSETS is the one that test/controlplane prints when it has
 // built etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok and
@@ -27,10 +27,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // Exit statuses.
@@ -49,7 +52,7 @@ func execute(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
-	if dir := os.Getenv(enclosureVariable); dir != "" {
+	if dir := lab.Enclosed(); dir != "" {
 		if err = mainInside(ctx, dir, args); errors.Is(err, errFailed) {
 			return exitFailed
 		}
@@ -105,26 +108,13 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	return s, errors.Join(errs...)
 }
 
-func checkAssets(dir string) error {
-	const remedy = "run `make conformance`, or set it to the folder that test/controlplane prints"
-	if dir == "" {
-		return errors.New("KUBEBUILDER_ASSETS is not set: " + remedy)
-	}
-	for _, name := range binaries {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			return fmt.Errorf("KUBEBUILDER_ASSETS holds no %s: %w; %s", name, err, remedy)
-		}
-	}
-	return nil
-}
-
 // mainOutside checks what is needed, and runs the rest in an enclosure.
 func mainOutside(ctx context.Context, args []string) error {
 	s, err := parseSettings(args, os.Stderr)
 	if err != nil {
 		return err
 	}
-	if err := checkAssets(os.Getenv("KUBEBUILDER_ASSETS")); err != nil {
+	if err := lab.CheckAssets(os.Getenv("KUBEBUILDER_ASSETS"), binaries...); err != nil {
 		return err
 	}
 	if s.out != "" {
@@ -136,7 +126,11 @@ func mainOutside(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	err = runInEnclosure(ctx, dir, args, os.Stdout, os.Stderr)
+	err = lab.RunEnclosed(ctx, dir, args, os.Stdout, os.Stderr)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == exitFailed {
+		err = errFailed
+	}
 	if err == nil || ctx.Err() != nil { // who stops a run does not want to know why it ended
 		return errors.Join(err, os.RemoveAll(dir))
 	}
@@ -150,10 +144,7 @@ func mainInside(ctx context.Context, dir string, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := setUpProc(); err != nil {
-		return err
-	}
-	if err := setUpNetwork(); err != nil {
+	if err := lab.SetUpEnclosure(podNetwork, serverAddress, serviceNetwork); err != nil {
 		return err
 	}
 	since := time.Now()

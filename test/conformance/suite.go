@@ -31,7 +31,7 @@ func (c *cluster) runSuite(ctx context.Context, s settings, n int, results *resu
 	// There are neither clouds nor logs of pods, and the node of kwok has not been told to
 	// be ready for pods by a cloud.
 	suite := exec.CommandContext(ctx, c.asset("e2e.test"),
-		"-kubeconfig", c.kubeconfig(), "-kubectl-path", c.asset("kubectl"),
+		"-kubeconfig", c.Kubeconfig, "-kubectl-path", c.asset("kubectl"),
 		"-provider", "skeleton", "-allowed-not-ready-nodes=-1", "-disable-log-dump",
 		"-cases", "3", "-ginkgo.focus", s.focus, "-ginkgo.no-color", "-ginkgo.v", "-ginkgo.timeout", "45m",
 	)

@@ -7,7 +7,7 @@
 // is "build". All else is built from the Go modules pinned in the go.mod beside it.
 // kwok, which plays nodes and running pods, comes from the go.mod in ../kwok:
 // its requirements do not go together with those of Kubernetes. e2e.test, the suite that
-// Kubernetes tests itself with, comes from that in ../conformance, which nobody needs
+// Kubernetes tests itself with, comes from that in ../conformance/suite, which nobody needs
 // who does not run it.
 //
 // Usage: go run . [-kubernetes RELEASE] [-index URL] [-plan] [etcd kube-apiserver kubectl ...]
@@ -56,7 +56,7 @@ var components = []component{
 	{name: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", duration: "about 1 min", versioned: true},
 	{name: "kube-scheduler", pkg: "k8s.io/kubernetes/cmd/kube-scheduler", duration: "about 30 s", versioned: true},
 	{name: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok", duration: "about 1 min", module: "../kwok"},
-	{name: "e2e.test", pkg: "./suite", duration: "about 2 min", module: "../conformance", source: "suite", versioned: true},
+	{name: "e2e.test", pkg: ".", duration: "about 2 min", module: "../conformance/suite", source: ".", versioned: true},
 }
 
 // buildTag is for packages of ours that are built here and nowhere else. Nobody else's

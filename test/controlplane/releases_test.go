@@ -84,7 +84,7 @@ func TestEveryReleaseIsPinnedWhole(t *testing.T) {
 					t.Errorf("%s is replaced by %s v0.%s", m[1], m[2], m[3])
 				}
 			}
-			suite := component{module: "../conformance", versioned: true}
+			suite := component{module: "../conformance/suite", versioned: true}
 			if text, err := os.ReadFile(filepath.Join(suite.module, suite.modFile(r))); err != nil {
 				t.Errorf("what pins the suite: %v", err)
 			} else if version, err := kubernetesOf(string(text)); err != nil || version != r.version {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 const (
@@ -28,9 +31,9 @@ var cloudFile = filepath.Join("examples", "cloud-controller-manager", "cloud.yam
 // cloudSteps show a cloud controller manager that labels volumes.
 func (d *demo) cloudSteps(ctx context.Context, assets string) error {
 	d.screen.println(d.screen.style(bold, "Sallyport: volume labels from a cloud controller manager, on a real API server"), "\n")
-	err := d.step(ctx, "control plane", func(context.Context) (string, error) {
+	err := d.step(ctx, "control plane", func(ctx context.Context) (string, error) {
 		var err error
-		if d.cluster, err = startCluster(assets, d.folder); err != nil {
+		if d.cluster, err = startCluster(ctx, assets, d.folder); err != nil {
 			return "", err
 		}
 		version, err := d.cluster.version()
@@ -43,18 +46,18 @@ func (d *demo) cloudSteps(ctx context.Context, assets string) error {
 		if err := d.startManager(); err != nil {
 			return "", err
 		}
-		return "sample cloud controller manager at " + d.server.url, d.server.waitReady(ctx)
+		return "sample cloud controller manager at " + d.server.URL, d.server.AwaitReady(ctx, soon)
 	})
 	if err != nil {
 		return err
 	}
 	err = d.step(ctx, "registered", func(ctx context.Context) (string, error) {
-		return "the API server asks it about volumes of its source", poll(ctx, 20*time.Second, "a new volume had labels", func(ctx context.Context) (bool, error) {
-			if err := d.server.running(); err != nil {
-				return false, err
-			}
+		return "the API server asks it about volumes of its source", d.server.Await(ctx, soon, "a new volume to have labels", func(ctx context.Context) error {
 			pv, err := d.createVolume(ctx, "probe", gceDisk(plainDisk), true)
-			return err == nil && len(pv.Labels) > 0, err
+			if err == nil && len(pv.Labels) == 0 {
+				err = errors.New("it has none")
+			}
+			return err
 		})
 	})
 	if err != nil {
@@ -93,26 +96,25 @@ func (d *demo) cloudSteps(ctx context.Context, assets string) error {
 
 // startManager starts the sample with the flags that one has in a cluster.
 func (d *demo) startManager() error {
-	ports, err := freePorts(2)
+	port, err := lab.UnusedPort()
 	if err != nil {
 		return err
 	}
-	s := &server{
-		name: "the cloud controller manager", log: filepath.Join(d.folder, "cloud-controller-manager.log"),
-		url: "https://127.0.0.1:" + strconv.Itoa(ports[0]), ended: make(chan struct{}),
-	}
-	if err := s.start(d.command,
-		"--cloud-provider=sample", "--cloud-config="+cloudFile, "--kubeconfig="+d.cluster.kubeconfig,
-		"--controllers=*", "--configure-cloud-routes=false", "--allocate-node-cidrs=false", "--leader-elect=true",
-		"--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(ports[1]),
-		"--authentication-kubeconfig="+d.cluster.kubeconfig, "--authorization-kubeconfig="+d.cluster.kubeconfig,
-		"--feature-gates=CloudControllerManagerWebhook=true", "--webhooks=*", "--webhook-secure-port="+strconv.Itoa(ports[0]),
-		"--webhook-drain-min=0s", "--webhook-drain-timeout=0s",
-	); err != nil {
+	webhooks, err := lab.UnusedPort()
+	if err != nil {
 		return err
 	}
-	d.server = s
-	return nil
+	url := fmt.Sprintf("https://127.0.0.1:%d", webhooks)
+	d.server = &lab.Server{URL: url, Probes: url}
+	d.server.Process, err = lab.Start(d.folder, lab.Program{Name: "cloud-controller-manager", Path: d.command, OwnGroup: true, Args: []string{
+		"--cloud-provider=sample", "--cloud-config=" + cloudFile, "--kubeconfig=" + d.cluster.Kubeconfig,
+		"--controllers=*", "--configure-cloud-routes=false", "--allocate-node-cidrs=false", "--leader-elect=true",
+		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
+		"--authentication-kubeconfig=" + d.cluster.Kubeconfig, "--authorization-kubeconfig=" + d.cluster.Kubeconfig,
+		"--feature-gates=CloudControllerManagerWebhook=true", "--webhooks=*", "--webhook-secure-port=" + strconv.Itoa(webhooks),
+		"--webhook-drain-min=0s", "--webhook-drain-timeout=0s",
+	}})
+	return err
 }
 
 func gceDisk(name string) corev1.PersistentVolumeSource {
@@ -171,9 +173,12 @@ func (d *demo) checkNode(ctx context.Context) error {
 	if _, err := d.cluster.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	err := poll(ctx, time.Minute, "the node controller had initialised a node", func(ctx context.Context) (bool, error) {
+	err := d.server.Await(ctx, time.Minute, "the node controller to initialise a node", func(ctx context.Context) error {
 		made, err := d.cluster.client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
-		return err == nil && made.Labels[corev1.LabelTopologyZone] == "north-1-a" && !slices.Contains(made.Spec.Taints, taint), err
+		if err == nil && (made.Labels[corev1.LabelTopologyZone] != "north-1-a" || slices.Contains(made.Spec.Taints, taint)) {
+			err = fmt.Errorf("it has the labels %v and the taints %v", made.Labels, made.Spec.Taints)
+		}
+		return err
 	})
 	d.check(err == nil, "the controllers of the same process work: node %s has its zone", nodeName)
 	return err

@@ -5,33 +5,29 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // cluster is etcd and kube-apiserver on loopback, and clients of it.
 type cluster struct {
-	env     *envtest.Environment
+	*lab.ControlPlane
 	folder  string // for what may be thrown away
 	kubectl string
-	// kubeconfig is the file of a cluster administrator.
-	kubeconfig string
-	config     *rest.Config
-	client     *kubernetes.Clientset
-	objects    dynamic.Interface
+	client  *kubernetes.Clientset
+	objects dynamic.Interface
 }
 
 var (
@@ -39,40 +35,30 @@ var (
 	podDefaults = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1alpha1", Resource: "poddefaults"}
 )
 
-// startCluster starts the binaries in assets. Its admission is that of a plain
-// cluster, with service accounts, which envtest leaves out if not told otherwise.
-func startCluster(assets, folder string) (*cluster, error) {
-	no := false
-	c := &cluster{
-		env:        &envtest.Environment{BinaryAssetsDirectory: assets, UseExistingCluster: &no},
-		folder:     folder,
-		kubectl:    filepath.Join(assets, "kubectl"),
-		kubeconfig: filepath.Join(folder, "kubeconfig"),
+// startCluster starts the binaries in assets, in the folder. Its admission is that of a plain
+// cluster.
+func startCluster(ctx context.Context, assets, folder string) (*cluster, error) {
+	c := &cluster{folder: folder, kubectl: filepath.Join(assets, "kubectl")}
+	var err error
+	if c.ControlPlane, err = lab.StartControlPlane(ctx, folder, lab.ControlPlaneOptions{Assets: assets, Users: []lab.User{serverAccount}}); err != nil {
+		return c, fmt.Errorf("starting the control plane in %s: %w", assets, err)
 	}
-	c.env.ControlPlane.GetAPIServer().Configure().Disable("disable-admission-plugins")
-	config, err := c.env.Start()
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("starting the control plane in %s: %w", assets, err), c.stop())
+		return c, err
 	}
-	c.config = config
-	if err := c.connect(); err != nil {
-		return nil, errors.Join(err, c.stop())
+	if c.client, err = kubernetes.NewForConfig(config); err != nil {
+		return c, err
 	}
-	return c, nil
+	c.objects, err = dynamic.NewForConfig(config)
+	return c, err
 }
 
-func (c *cluster) connect() (err error) {
-	if err := os.WriteFile(c.kubeconfig, c.env.KubeConfig, 0o600); err != nil {
-		return err
-	}
-	if c.client, err = kubernetes.NewForConfig(c.config); err != nil {
-		return err
-	}
-	c.objects, err = dynamic.NewForConfig(c.config)
-	return err
+// serverAccount is whom the API server takes Sallyport for.
+var serverAccount = lab.User{
+	Name:   "system:serviceaccount:" + serverNamespace + ":sallyport",
+	Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + serverNamespace},
 }
-
-func (c *cluster) stop() error { return c.env.Stop() }
 
 // version is what the API server says it is.
 func (c *cluster) version() (string, error) {
@@ -83,24 +69,10 @@ func (c *cluster) version() (string, error) {
 	return info.GitVersion, nil
 }
 
-// addUser writes a kubeconfig file for another user.
-func (c *cluster) addUser(name string, groups ...string) (file string, err error) {
-	user, err := c.env.AddUser(envtest.User{Name: name, Groups: groups}, nil)
-	if err != nil {
-		return "", err
-	}
-	data, err := user.KubeConfig()
-	if err != nil {
-		return "", err
-	}
-	file = filepath.Join(c.folder, "sallyport.kubeconfig")
-	return file, os.WriteFile(file, data, 0o600)
-}
-
 // run runs kubectl as the administrator. What it prints is in the error only.
 func (c *cluster) run(ctx context.Context, stdin []byte, args ...string) error {
 	cmd := exec.CommandContext(ctx, c.kubectl, append([]string{"--cache-dir", filepath.Join(c.folder, "kubectl")}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
 	cmd.Stdin = bytes.NewReader(stdin)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
@@ -163,23 +135,4 @@ func (c *cluster) listPodDefaults(ctx context.Context, namespace string) ([]map[
 
 func copyOf(obj map[string]any) map[string]any {
 	return (&unstructured.Unstructured{Object: obj}).DeepCopy().Object
-}
-
-// poll calls f every few milliseconds until it says yes or fails.
-func poll(ctx context.Context, timeout time.Duration, what string, f func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("waited %s in vain until %s", timeout, what))
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		done, err := f(ctx)
-		if done || err != nil && ctx.Err() == nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
-		case <-tick.C:
-		}
-	}
 }

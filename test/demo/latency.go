@@ -6,13 +6,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // calls is how many calls a histogram has seen, and how long they took in all.
@@ -48,17 +48,8 @@ func (d *demo) callsSeen(ctx context.Context) (byAPIServer, bySallyport calls, e
 	if byAPIServer, err = sum(data, apiServerHistogram, "type", "admit"); err != nil {
 		return calls{}, calls{}, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.server.metrics+"/metrics", nil)
-	if err != nil {
-		return calls{}, calls{}, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
+	if data, err = lab.Get(ctx, lab.Probes, d.server.Metrics+"/metrics"); err != nil {
 		return calls{}, calls{}, fmt.Errorf("metrics of Sallyport: %w", err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if data, err = io.ReadAll(resp.Body); err != nil {
-		return calls{}, calls{}, err
 	}
 	bySallyport, err = sum(data, sallyportHistogram, "path", "/apply-poddefault")
 	return byAPIServer, bySallyport, err

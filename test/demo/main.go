@@ -8,12 +8,12 @@
 //
 // With -cloud it shows another: a cloud controller manager that labels volumes.
 //
-// Usage: demo [-stay | -cloud] [-svg FILE]
+// Usage: demo [-stay | -cloud]
 //
 // It runs in the root of the repository. KUBEBUILDER_ASSETS names the folder with
 // etcd, kube-apiserver and kubectl (`make controlplane` prints it), and
-// bin/sallyport, or with -cloud bin/cloud-controller-manager, must have been built. With -stay it goes on until Ctrl-C. -svg writes a picture of the
-// screen, as it is when all checks have passed.
+// bin/sallyport, or with -cloud bin/cloud-controller-manager, must have been built. With -stay
+// it goes on until Ctrl-C.
 package main
 
 import (
@@ -27,14 +27,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 func main() {
 	stay := flag.Bool("stay", false, "keep everything running until Ctrl-C")
 	cloud := flag.Bool("cloud", false, "show a cloud controller manager that labels volumes")
-	picture := flag.String("svg", "", "write a picture of the screen to this `file`")
 	flag.Parse()
 	d := &demo{screen: newScreen(os.Stdout), command: filepath.Join("bin", "sallyport"), stay: *stay}
 	d.show, d.hint = d.steps, "`make dev` is the same and stays up, for you to try your own PodDefaults."
@@ -42,11 +40,7 @@ func main() {
 		d.command, d.show, d.stay = filepath.Join("bin", "cloud-controller-manager"), d.cloudSteps, false
 		d.hint = "docs/cloud.md says how to do that in a cloud controller manager of your own."
 	}
-	err := d.runUntilSignal()
-	if err == nil && *picture != "" {
-		err = os.WriteFile(*picture, svg("make demo", d.screen.shown.String()), 0o644) //nolint:gosec // for everybody to read
-	}
-	if err != nil {
+	if err := d.runUntilSignal(); err != nil {
 		d.screen.println("\n", d.screen.style(red, "demo: "), err.Error())
 		os.Exit(1)
 	}
@@ -62,7 +56,7 @@ type demo struct {
 
 	folder  string // removed at the end
 	cluster *cluster
-	server  *server
+	server  *lab.Server
 	wrong   int // checks that failed
 }
 
@@ -70,7 +64,6 @@ type demo struct {
 const limit = 2 * time.Minute
 
 func (d *demo) runUntilSignal() error {
-	ctrllog.SetLogger(logr.Discard()) // envtest logs through controller-runtime
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
 	return d.run(ctx)
@@ -90,10 +83,6 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if d.folder, err = os.MkdirTemp("", "sallyport-demo-"); err != nil {
 		return err
 	}
-	// etcd and kube-apiserver put their files there too.
-	if err := os.Setenv("TMPDIR", d.folder); err != nil {
-		return err
-	}
 	defer func() {
 		err = errors.Join(err, d.cleanUp())
 	}()
@@ -108,7 +97,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	case limited.Err() != nil:
 		return errors.Join(context.Cause(limited), err)
 	case err != nil && d.server != nil:
-		return fmt.Errorf("%w\n\nthe end of its log:\n%s", err, d.server.lastLines(10))
+		return fmt.Errorf("%w\n\nthe end of its log:\n%s", err, d.server.LogTail())
 	case err != nil:
 		return err
 	case d.wrong > 0:
@@ -149,7 +138,7 @@ func (d *demo) check(ok bool, format string, args ...any) {
 func (d *demo) stayUp(ctx context.Context) error {
 	d.screen.title("Yours to try, in another terminal")
 	d.screen.println(`
-  export KUBECONFIG=`, d.cluster.kubeconfig, `
+  export KUBECONFIG=`, d.cluster.Kubeconfig, `
   export PATH=`, filepath.Dir(d.cluster.kubectl), `:$PATH     # kubectl
 
   kubectl -n `, namespace, ` get poddefaults
@@ -158,16 +147,16 @@ func (d *demo) stayUp(ctx context.Context) error {
   kubectl -n `, namespace, ` run web --image nginx --labels use-http-proxy=true
   kubectl -n `, namespace, ` get pod web -o jsonpath='{.spec.containers[0].env}'
 
-  curl -s `, d.server.metrics, `/metrics | grep ^sallyport
-  tail -f `, d.server.log, `
+  curl -s `, d.server.Metrics, `/metrics | grep ^sallyport
+  tail -f `, d.server.LogFile(), `
 
 There are no nodes: pods are stored, not run. Ctrl-C stops everything and removes the files.`)
 	select {
 	case <-ctx.Done():
 		d.screen.println("\nStopping.")
 		return nil
-	case <-d.server.ended:
-		return d.server.running()
+	case <-d.server.Ended:
+		return d.server.Failed()
 	}
 }
 
@@ -176,12 +165,12 @@ There are no nodes: pods are stored, not run. Ctrl-C stops everything and remove
 func (d *demo) cleanUp() error {
 	var errs []error
 	if d.server != nil {
-		if err := d.server.stop(); err != nil {
-			errs = append(errs, fmt.Errorf("%w; the end of its log:\n%s", err, d.server.lastLines(20)))
+		if err := d.server.Stop(10 * time.Second); err != nil {
+			errs = append(errs, fmt.Errorf("%w; the end of its log:\n%s", err, d.server.LogTail()))
 		}
 	}
 	if d.cluster != nil {
-		errs = append(errs, d.cluster.stop())
+		d.cluster.Kill()
 	}
 	return errors.Join(append(errs, os.RemoveAll(d.folder))...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -18,9 +19,10 @@ type screen struct {
 	out     io.Writer
 	colours bool
 	live    bool // a line may be replaced by another
-	// shown is all that stays on the screen, with its colours, for a picture of it.
-	shown strings.Builder
 }
+
+// sgr is an escape sequence that sets a style.
+var sgr = regexp.MustCompile("\x1b\\[\\d+m")
 
 func newScreen(out *os.File) *screen {
 	terminal := term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
@@ -44,7 +46,6 @@ func (s *screen) style(style, text string) string {
 func (s *screen) println(parts ...string) { s.print(strings.Join(parts, "") + "\n") }
 
 func (s *screen) print(text string) {
-	s.shown.WriteString(text)
 	if !s.colours {
 		text = sgr.ReplaceAllString(text, "")
 	}

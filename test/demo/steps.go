@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 const (
@@ -39,8 +42,8 @@ func (d *demo) steps(ctx context.Context, assets string) error {
 	}
 	d.screen.println(d.screen.style(bold, "Sallyport: a PodDefault on a real API server"), "\n")
 
-	err = d.step(ctx, "control plane", func(context.Context) (string, error) {
-		if d.cluster, err = startCluster(assets, d.folder); err != nil {
+	err = d.step(ctx, "control plane", func(ctx context.Context) (string, error) {
+		if d.cluster, err = startCluster(ctx, assets, d.folder); err != nil {
 			return "", err
 		}
 		version, err := d.cluster.version()
@@ -57,17 +60,10 @@ func (d *demo) steps(ctx context.Context, assets string) error {
 	}
 	err = d.step(ctx, "serve", func(ctx context.Context) (string, error) {
 		// The rights of the service account, not of an administrator.
-		kubeconfig, err := d.cluster.addUser("system:serviceaccount:"+serverNamespace+":sallyport",
-			"system:serviceaccounts", "system:serviceaccounts:"+serverNamespace)
-		if err != nil {
+		if err := d.startServer(); err != nil {
 			return "", err
 		}
-		s, err := startServer(d.command, kubeconfig, d.folder)
-		if err != nil {
-			return "", err
-		}
-		d.server = s
-		return "`sallyport serve` at " + d.server.url + ", ready", d.server.waitReady(ctx)
+		return "`sallyport serve` at " + d.server.URL + ", ready", d.server.AwaitReady(ctx, soon)
 	})
 	if err != nil {
 		return err
@@ -126,6 +122,23 @@ func (d *demo) steps(ctx context.Context, assets string) error {
 	return d.checkReview(ctx)
 }
 
+// soon is how long anything may take that the demo waits for.
+const soon = 20 * time.Second
+
+// startServer starts the command outside of the cluster: the API server calls it
+// by URL. Everything else is as in a cluster, with the same rights.
+func (d *demo) startServer() error {
+	kubeconfig, err := d.cluster.KubeconfigOf(serverAccount.Name)
+	if err != nil {
+		return err
+	}
+	d.server, err = lab.Serve(d.folder, lab.Serving{Name: "sallyport", Binary: d.command, Kubeconfig: kubeconfig, ByURL: true, OwnGroup: true},
+		"--authority-secret", serverNamespace+"/sallyport-authority",
+		lab.Set("serving.drainMin", "0s"), lab.Set("serving.drainTimeout", "0s"), // there is no Service that routes to it
+	)
+	return err
+}
+
 func (d *demo) title(text string) { d.screen.title(text) }
 
 // install applies what `sallyport manifests` prints, as a cluster administrator
@@ -165,16 +178,13 @@ func (d *demo) createNamespace(ctx context.Context, name string) error {
 // Sallyport of the PodDefault, both of which take a moment: it creates the pod on
 // dry run until the mark is there.
 func (d *demo) waitEffective(ctx context.Context, pod map[string]any) error {
-	return poll(ctx, 20*time.Second, "a new pod had the mark of PodDefault "+podDefaultName, func(ctx context.Context) (bool, error) {
-		if err := d.server.running(); err != nil {
-			return false, err
-		}
+	mark := markPrefix + podDefaultName
+	return d.server.Await(ctx, soon, "a new pod to have "+mark, func(ctx context.Context) error {
 		out, err := d.cluster.createPod(ctx, namespace, pod, true)
-		if err != nil {
-			return false, err
+		if err == nil && object(object(out["metadata"])["annotations"])[mark] == nil {
+			err = errors.New("it has not")
 		}
-		annotations := object(object(out["metadata"])["annotations"])
-		return annotations[markPrefix+podDefaultName] != nil, nil
+		return err
 	})
 }
 

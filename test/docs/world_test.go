@@ -6,13 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,12 +33,9 @@ type world struct {
 	config   *rest.Config
 	env      []string
 
-	state    string // of the cluster; "" if it is not known
-	broken   bool   // it could not be brought into a state
-	process  *exec.Cmd
-	ended    chan struct{}
-	log      *lab.Log
-	metrics  string
+	state    string      // of the cluster; "" if it is not known
+	broken   bool        // it could not be brought into a state
+	server   *lab.Server // nil if none runs
 	pidFile  string
 	mistakes string
 }
@@ -212,49 +207,24 @@ func (w *world) be(t *testing.T, state string) {
 // registered itself.
 func (w *world) serve(t *testing.T) {
 	t.Helper()
-	port, metricsPort := lab.FreePort(t), lab.FreePort(t)
 	user := rest.CopyConfig(w.config)
 	user.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:sallyport-system:sallyport", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-	w.metrics = fmt.Sprintf("127.0.0.1:%d", metricsPort)
-	w.log, w.ended = &lab.Log{}, make(chan struct{})
-	args, err := lab.Arguments(t.TempDir(), "serve", "--kubeconfig", sallyporttest.Kubeconfig(t, user),
-		"--url", fmt.Sprintf("https://127.0.0.1:%d", port), "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port),
-		"--metrics-bind-address", w.metrics, "--authority-secret", "sallyport-system/sallyport-authority",
+	var err error
+	w.server, err = lab.Serve(t.TempDir(), lab.Serving{Binary: w.real("sallyport"), Kubeconfig: sallyporttest.Kubeconfig(t, user), ByURL: true},
+		"--authority-secret", "sallyport-system/sallyport-authority",
 		lab.Set("certificate.caPropagation", "1s"), lab.Set("serving.drainMin", "0s"), lab.Set("serving.drainTimeout", "500ms"),
 		lab.Set("webhooks.poddefault.guard", "Fail"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.process = exec.Command(w.real("sallyport"), args...)
-	w.process.Stderr = w.log
-	if err := w.process.Start(); err != nil {
+	if err := os.WriteFile(w.pidFile, fmt.Append(nil, w.server.PID()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	go func(process *exec.Cmd, ended chan struct{}) {
-		_ = process.Wait()
-		close(ended)
-	}(w.process, w.ended)
-	if err := os.WriteFile(w.pidFile, fmt.Append(nil, w.process.Process.Pid), 0o600); err != nil {
+	if err := w.server.AwaitReady(t.Context(), patience); err != nil {
 		t.Fatal(err)
 	}
-	lab.Eventually(t.Context(), t, patience, "the server to be ready", func(ctx context.Context) (bool, error) {
-		select {
-		case <-w.ended:
-			t.Fatalf("the server ended\n%s", w.log)
-		default:
-		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.metrics+"/readyz", nil)
-		if err != nil {
-			return false, err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return false, err
-		}
-		return resp.StatusCode == http.StatusOK, resp.Body.Close()
-	})
 	w.awaitRegistered(t)
-	if text := w.log.String(); strings.Contains(text, "level=WARN") || strings.Contains(text, "level=ERROR") {
+	if text := w.server.Log(); strings.Contains(text, "level=WARN") || strings.Contains(text, "level=ERROR") {
 		t.Errorf("a normal start warns:\n%s", text)
 	}
 }
@@ -283,13 +253,12 @@ func (w *world) real(name string) string {
 // stop ends the server, if there is one that has not ended.
 func (w *world) stop(t *testing.T) {
 	t.Helper()
-	if w.process == nil {
+	if w.server == nil {
 		return
 	}
-	_ = w.process.Process.Signal(syscall.SIGTERM)
-	<-w.ended
+	_ = w.server.Stop(time.Minute) // a document may have ended it
 	if t.Failed() {
-		t.Logf("log of the server:\n%s", w.log)
+		t.Logf("log of the server:\n%s", w.server.Log())
 	}
-	w.process = nil
+	w.server = nil
 }

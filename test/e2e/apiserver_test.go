@@ -52,7 +52,7 @@ func testAPIServerAway(t *testing.T, e *env) {
 			t.Fatal("a pod was not injected while the API server was away")
 		}
 	}
-	if ok, err := s.ready(t.Context()); !ok || err != nil {
+	if err := s.Ready(t.Context()); err != nil {
 		t.Errorf("the server is not ready any more (%v)", err)
 	}
 
@@ -161,6 +161,7 @@ func (l *link) mend() {
 // testManifests applies what the command prints with kubectl, and runs the server
 // with the rights that it gives, and no others.
 func testManifests(t *testing.T, e *env) {
+	t.Parallel()
 	name := e.namespace(t, "manifests")
 	service := name + "/webhooks"
 	file := filepath.Join(t.TempDir(), "manifests.yaml")
@@ -193,12 +194,13 @@ func testManifests(t *testing.T, e *env) {
 	config.Impersonate.Groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + name, "system:authenticated"}
 	s := e.serve(t, name, "--kubeconfig", sallyporttest.Kubeconfig(t, config), "--authority-secret", name+"/sallyport-authority")
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
-	if strings.Contains(s.log.String(), "forbidden") {
-		t.Errorf("the server lacks a right:\n%s", s.log)
+	if strings.Contains(s.Log(), "forbidden") {
+		t.Errorf("the server lacks a right:\n%s", s.Log())
 	}
 }
 
 func testManyPodDefaults(t *testing.T, e *env) {
+	t.Parallel() // it is the last, so that few servers have to read them all
 	const many = 10_000
 	name := e.namespace(t, "many")
 	createMany(t, e, name, many)

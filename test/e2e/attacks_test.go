@@ -35,8 +35,9 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// steadily creates pods, one after the other and in dry runs, until stop is called. It fails the
-// test if one is refused, or is not what the PodDefault of envPodDefault makes of it.
+// steadily creates pods, one after the other and in dry runs, until stop is called: some forty a
+// second, which leaves the machine to what happens meanwhile. It fails the test if one is refused, or
+// is not what the PodDefault of envPodDefault makes of it.
 func (e *env) steadily(t *testing.T, namespace string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -53,6 +54,7 @@ func (e *env) steadily(t *testing.T, namespace string) (stop func()) {
 				t.Errorf("pod %d was not injected", created)
 				return
 			}
+			lab.Sleep(ctx, 20*time.Millisecond)
 		}
 	})
 	var once sync.Once
@@ -83,6 +85,7 @@ func (e *env) kubectl(t *testing.T, stdin string, args ...string) {
 // testSpoiledAuthority does to the Secret of the authority whatever somebody can do who may
 // write it.
 func testSpoiledAuthority(t *testing.T, e *env) {
+	t.Parallel()
 	name := e.namespace(t, "spoiled-authority")
 	ownSecret := name + "/ca"
 	s := e.serve(t, name, "--authority-secret", ownSecret, lab.Set("certificate.caPropagation", "1s")) // private paths, whose keys come from it, are the default
@@ -119,7 +122,7 @@ func testSpoiledAuthority(t *testing.T, e *env) {
 		})
 	}
 	doctor := func() string {
-		out, _ := e.command(t, "doctor", "--kubeconfig", e.kubeconfig, "--configuration-name", name, "--authority-secret", ownSecret)
+		out, _ := e.doctor(t, name, "--authority-secret", ownSecret)
 		return out
 	}
 	stop := e.steadily(t, name)
@@ -139,8 +142,8 @@ func testSpoiledAuthority(t *testing.T, e *env) {
 		write(good)
 		problem("0")
 	}
-	if !strings.Contains(s.log.String(), "cannot be used: ") || strings.Contains(s.log.String(), "hunter2") {
-		t.Errorf("the log does not tell, or tells too much:\n%s", s.log)
+	if !strings.Contains(s.Log(), "cannot be used: ") || strings.Contains(s.Log(), "hunter2") {
+		t.Errorf("the log does not tell, or tells too much:\n%s", s.Log())
 	}
 
 	// What is deleted comes back as it was.
@@ -253,8 +256,8 @@ func testSpoiledIndex(t *testing.T, e *env) {
 			return equalJSON(t, index(ctx).Template, good.Template), nil
 		})
 	}
-	if strings.Contains(s.log.String(), "forbidden") {
-		t.Errorf("the server lacks a right:\n%s", s.log)
+	if strings.Contains(s.Log(), "forbidden") {
+		t.Errorf("the server lacks a right:\n%s", s.Log())
 	}
 	// The policy has seen the last one, too.
 	eventually(t, "pods to be created as before", func(ctx context.Context) (bool, error) {
@@ -280,6 +283,7 @@ func manyEntries() []string {
 
 // testWithdrawnRights takes all rights away from a server that runs, and gives them back.
 func testWithdrawnRights(t *testing.T, e *env) {
+	t.Parallel()
 	name := e.namespace(t, "withdrawn-rights")
 	e.serviceAccount(t, name)
 	// Who has a watch keeps it: only a new one is refused.
@@ -301,12 +305,12 @@ func testWithdrawnRights(t *testing.T, e *env) {
 	link.cut()
 	link.mend()
 	eventually(t, "the log to say what is forbidden", func(context.Context) (bool, error) {
-		return strings.Contains(s.log.String(), "poddefaults.kubeflow.org is forbidden"), nil
+		return strings.Contains(s.Log(), "poddefaults.kubeflow.org is forbidden"), nil
 	})
-	if ok, err := s.ready(t.Context()); !ok || err != nil {
+	if err := s.Ready(t.Context()); err != nil {
 		t.Errorf("the server is not ready any more (%v)", err)
 	}
-	out, err := e.command(t, "doctor", "--kubeconfig", e.kubeconfig, "--configuration-name", name, "--service-account", name+"/sallyport")
+	out, err := e.doctor(t, name, "--service-account", name+"/sallyport")
 	if err == nil || !strings.Contains(out, "fix   rights ") || !strings.Contains(out, "poddefaults") {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
@@ -336,9 +340,9 @@ func testWithdrawnDefinition(t *testing.T, e *env) {
 		return len(pod.Spec.Containers[0].Env) == 0, err
 	})
 	eventually(t, "the log to say what is not there", func(context.Context) (bool, error) {
-		return strings.Contains(s.log.String(), "poddefaults") && strings.Contains(s.log.String(), "could not find the requested resource"), nil
+		return strings.Contains(s.Log(), "poddefaults") && strings.Contains(s.Log(), "could not find the requested resource"), nil
 	})
-	if ok, err := s.ready(t.Context()); !ok || err != nil {
+	if err := s.Ready(t.Context()); err != nil {
 		t.Errorf("the server is not ready any more (%v)", err)
 	}
 	definitions, err := exec.CommandContext(t.Context(), e.binary, "manifests", "--part", "crd").Output()
@@ -361,6 +365,7 @@ func testWithdrawnDefinition(t *testing.T, e *env) {
 // testTwoConfigurations has two servers keep one configuration, which they want to be
 // different, and a third that injects the same pods under another name.
 func testTwoConfigurations(t *testing.T, e *env) {
+	t.Parallel()
 	name := e.namespace(t, "two-configurations")
 	first := e.serve(t, name, "--webhooks", "poddefault,servicetype")
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
@@ -370,14 +375,14 @@ func testTwoConfigurations(t *testing.T, e *env) {
 	second.awaitReady(t)
 	for _, s := range []*server{first, second} {
 		eventually(t, "both to say who else writes", func(context.Context) (bool, error) {
-			return strings.Contains(s.log.String(), "somebody else changes it again and again"), nil
+			return strings.Contains(s.Log(), "somebody else changes it again and again"), nil
 		})
 	}
 	if n := first.metric(t, `sallyport_registration_conflicts_total{kind="MutatingWebhookConfiguration"}`); n == "0" {
 		t.Error("the conflict is not counted")
 	}
 	eventually(t, "doctor to tell", func(context.Context) (bool, error) {
-		out, _ := e.command(t, "doctor", "--kubeconfig", e.kubeconfig, "--configuration-name", name, "--replica", first.metrics, "--replica", second.metrics)
+		out, _ := e.doctor(t, name, "--replica", first.Metrics, "--replica", second.Metrics)
 		if !strings.Contains(out, " wants the webhook configurations to be different") {
 			return false, fmt.Errorf("it says %s", out)
 		}
@@ -385,7 +390,7 @@ func testTwoConfigurations(t *testing.T, e *env) {
 	})
 	stop()
 	second.stop(t)
-	eventually(t, "the one that stays to be registered", func(ctx context.Context) (bool, error) { return e.registered(ctx, name, first.url) })
+	eventually(t, "the one that stays to be registered", func(ctx context.Context) (bool, error) { return e.registered(ctx, name, first.URL) })
 }
 
 // testPoorServer gives a server few file descriptors, little memory, and no disk at all, not
@@ -405,9 +410,9 @@ func testPoorServer(t *testing.T, e *env) {
 
 	var held []net.Conn
 	for i := range 300 {
-		address := s.url
+		address := s.URL
 		if i%3 == 0 {
-			address = s.metrics
+			address = s.Metrics
 		}
 		u, err := url.Parse(address)
 		if err != nil {
@@ -426,7 +431,7 @@ func testPoorServer(t *testing.T, e *env) {
 		posting.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
-			request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+poddefault.Path, bytes.NewReader(large))
+			request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+poddefault.Path, bytes.NewReader(large))
 			if err != nil {
 				t.Error(err)
 				return
@@ -442,12 +447,7 @@ func testPoorServer(t *testing.T, e *env) {
 		_ = conn.Close()
 	}
 	stop()
-	select {
-	case <-s.ended:
-		t.Fatalf("the server ended: %v", s.err)
-	default:
-	}
-	eventually(t, "the server to answer probes again", s.ready)
+	s.awaitReady(t)
 	later := envPodDefault(name, "later")
 	later.Spec.Selector.MatchLabels = map[string]string{"later": "true"}
 	pod := simplePod(name, "probe")
@@ -469,9 +469,9 @@ func testPartition(t *testing.T, e *env) {
 	follows.awaitReady(t)
 	stop := e.steadily(t, name)
 	link.cut()
-	eventually(t, "the other to lead, and to be registered", func(ctx context.Context) (bool, error) { return e.registered(ctx, name, follows.url) })
-	if !strings.Contains(leads.log.String(), "leading=false") {
-		t.Errorf("two lead at one time:\n%s", leads.log)
+	eventually(t, "the other to lead, and to be registered", func(ctx context.Context) (bool, error) { return e.registered(ctx, name, follows.URL) })
+	if !strings.Contains(leads.Log(), "leading=false") {
+		t.Errorf("two lead at one time:\n%s", leads.Log())
 	}
 	eventually(t, "authors to be judged by the other", func(ctx context.Context) (bool, error) {
 		err := e.client.Create(ctx, envPodDefault(name, "unseen"))
@@ -482,22 +482,23 @@ func testPartition(t *testing.T, e *env) {
 		return leads.metric(t, "sallyport_poddefaults") == follows.metric(t, "sallyport_poddefaults"), nil
 	})
 	stop()
-	if ok, err := e.registered(t.Context(), name, follows.url); !ok || err != nil || strings.Count(leads.log.String(), "leading=true") != 1 {
-		t.Errorf("the one that was cut off has the configuration changed back (%v):\n%s", err, leads.log)
+	if ok, err := e.registered(t.Context(), name, follows.URL); !ok || err != nil || strings.Count(leads.Log(), "leading=true") != 1 {
+		t.Errorf("the one that was cut off has the configuration changed back (%v):\n%s", err, leads.Log())
 	}
 }
 
 // testMetricsReaders runs a server that shows metrics to those whom the API server allows, with
 // the rights that manifests prints.
 func testMetricsReaders(t *testing.T, e *env) {
+	t.Parallel()
 	name := e.namespace(t, "metrics-readers")
 	s := e.start(t, name, "--kubeconfig", e.serviceAccount(t, name, "--metrics-authentication", "delegated"), "--metrics-authentication", "delegated",
 		"--authority-secret", name+"/sallyport-authority")
-	s.metrics = strings.Replace(s.metrics, "http:", "https:", 1)
+	s.Metrics = strings.Replace(s.Metrics, "http:", "https:", 1)
 	strangers := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the caller is not the one to be convinced
 	defer strangers.CloseIdleConnections()
 	get := func(ctx context.Context, path, token string) (int, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.metrics+path, nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Metrics+path, nil)
 		if err != nil {
 			return 0, err
 		}
@@ -551,9 +552,9 @@ func testMetricsReaders(t *testing.T, e *env) {
 		})
 	}
 	// Who shows no token is told so, and has nothing to fix.
-	for _, address := range []string{s.metrics, strings.Replace(s.metrics, "https:", "http:", 1)} {
-		out, _ := e.command(t, "doctor", "--kubeconfig", e.kubeconfig, "--configuration-name", name, "--authority-secret", name+"/sallyport-authority", "--replica", address)
-		if address != s.metrics && !strings.Contains(out, "skip  replicas        "+address+" shows its metrics to those only whom the API server allows") {
+	for _, address := range []string{s.Metrics, strings.Replace(s.Metrics, "https:", "http:", 1)} {
+		out, _ := e.doctor(t, name, "--authority-secret", name+"/sallyport-authority", "--replica", address)
+		if address != s.Metrics && !strings.Contains(out, "skip  replicas        "+address+" shows its metrics to those only whom the API server allows") {
 			t.Errorf("doctor:\n%s", out)
 		}
 	}

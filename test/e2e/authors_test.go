@@ -307,7 +307,7 @@ func testAuthorModes(t *testing.T, e *env) {
 	t.Run("a server that is away keeps specs as they are, and nothing else", func(t *testing.T) {
 		s := e.serve(t, name)
 		e.awaitJudge(t, name)
-		s.kill(t)
+		s.Kill()
 		existing := &kubeflowv1alpha1.PodDefault{}
 		if err := e.client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "free"}, existing); err != nil {
 			t.Fatal(err)

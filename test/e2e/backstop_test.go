@@ -90,7 +90,7 @@ func testBackstop(t *testing.T, e *env) {
 	if text := s.metric(t, "sallyport_registration_backstop_in_force"); text != "1" {
 		t.Errorf("the metric says %s", text)
 	}
-	out, err := e.command(t, "doctor", "--kubeconfig", e.kubeconfig, "--configuration-name", name)
+	out, err := e.doctor(t, name)
 	if !strings.Contains(out, "the policy "+name+" stands in for it") {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
@@ -102,7 +102,7 @@ func testBackstop(t *testing.T, e *env) {
 	}
 	eventually(t, "the index of both", func(ctx context.Context) (bool, error) { return e.indexed(ctx, name, 2) })
 	// A param that the policy knows of is not yet one that it has: both must be refused once.
-	s.kill(t)
+	s.Kill()
 	for _, labels := range []map[string]string{{"use": "true"}, {"tier": "a"}} {
 		eventually(t, "the policy to know of a PodDefault", func(ctx context.Context) (bool, error) {
 			pod := simplePod(name, "probe")
@@ -159,7 +159,7 @@ func testBackstop(t *testing.T, e *env) {
 		err := e.client.Create(ctx, unselected.DeepCopy(), client.DryRunAll)
 		return err != nil && strings.Contains(err.Error(), "failed to find resource referenced by paramKind"), nil
 	})
-	out, err = e.command(t, "doctor", "--kubeconfig", e.kubeconfig, "--configuration-name", name)
+	out, err = e.doctor(t, name)
 	if err == nil || !strings.Contains(out, "the policy "+name+" is of an earlier version") {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
@@ -171,7 +171,7 @@ func testBackstop(t *testing.T, e *env) {
 		return err == nil, err
 	})
 	eventually(t, "the log to say what happens", func(context.Context) (bool, error) {
-		return strings.Contains(s.log.String(), "the policy of an earlier version, which reads a PodDefaultIndex, goes first"), nil
+		return strings.Contains(s.Log(), "the policy of an earlier version, which reads a PodDefaultIndex, goes first"), nil
 	})
 	eventuallyWithin(t, 2*time.Minute, "the policy of this version", func(ctx context.Context) (bool, error) {
 		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
@@ -184,8 +184,8 @@ func testBackstop(t *testing.T, e *env) {
 	if len(again.Spec.Containers[0].Env) != 1 {
 		t.Error("a pod is not injected after all that")
 	}
-	if strings.Contains(s.log.String(), "forbidden") {
-		t.Errorf("the server lacks a right:\n%s", s.log)
+	if strings.Contains(s.Log(), "forbidden") {
+		t.Errorf("the server lacks a right:\n%s", s.Log())
 	}
 
 	// The other way round: the webhook fails closed, and then the policy goes.
@@ -210,12 +210,9 @@ func testBackstop(t *testing.T, e *env) {
 
 // indexed tells whether a namespace has an index of so many objects.
 func (e *env) indexed(ctx context.Context, namespace string, objects int) (bool, error) {
-	out, err := exec.CommandContext(ctx, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "--kubeconfig", e.kubeconfig,
-		"--namespace", namespace, "get", "podtemplates", backstop.TemplateName, "--output", `jsonpath={.metadata.annotations.sallyport\.io/objects}`).CombinedOutput()
-	if err != nil {
-		return false, fmt.Errorf("%w: %s", err, out)
-	}
-	return string(out) == fmt.Sprint(objects), nil
+	template := &corev1.PodTemplate{}
+	err := e.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: backstop.TemplateName}, template)
+	return template.Annotations["sallyport.io/objects"] == fmt.Sprint(objects), err
 }
 
 // serviceAccount applies the rights that manifests prints, and returns a kubeconfig with

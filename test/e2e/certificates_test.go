@@ -28,6 +28,7 @@ import (
 
 // testLostLease takes the lease away from a server.
 func testLostLease(t *testing.T, e *env) {
+	t.Parallel()
 	name := e.namespace(t, "lost-lease")
 	s := e.serve(t, name, "--authority-secret", name+"/ca",
 		lab.Set("leaderElection", "{leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 200ms}"))
@@ -43,18 +44,18 @@ func testLostLease(t *testing.T, e *env) {
 		return err == nil, err
 	})
 	eventually(t, "the server to know that it does not lead", func(context.Context) (bool, error) {
-		return strings.Contains(s.log.String(), "leading=false"), nil
+		return strings.Contains(s.Log(), "leading=false"), nil
 	})
 	pod := simplePod(name, "after")
 	e.create(t, pod)
 	if len(pod.Spec.Containers[0].Env) != 1 {
 		t.Error("a pod was not injected by a server that does not lead")
 	}
-	if ok, err := s.ready(t.Context()); !ok || err != nil {
+	if err := s.Ready(t.Context()); err != nil {
 		t.Errorf("the server is not ready any more (%v)", err)
 	}
 	doctor := func() string {
-		out, _ := e.command(t, "doctor", "--kubeconfig", e.kubeconfig, "--configuration-name", name, "--authority-secret", name+"/ca")
+		out, _ := e.doctor(t, name, "--authority-secret", name+"/ca")
 		return out
 	}
 	if out := doctor(); !strings.Contains(out, "fix   leader          somebody has taken the lease "+name+"/ca for 2000000000 s") {
@@ -62,7 +63,7 @@ func testLostLease(t *testing.T, e *env) {
 	}
 	// It is taken back from whoever does not renew it, whatever it says of its end.
 	eventually(t, "the server to lead again", func(context.Context) (bool, error) {
-		return strings.Count(s.log.String(), "leading=true") == 2, nil
+		return strings.Count(s.Log(), "leading=true") == 2, nil
 	})
 	if out := doctor(); !strings.Contains(out, "ok    leader ") {
 		t.Errorf("doctor:\n%s", out)
@@ -103,7 +104,7 @@ func testPrivatePaths(t *testing.T, e *env) {
 	e.guessPaths(t, s, public)
 	out, err := e.command(t, "certificates", "rotate", "--wait", "--timeout", "1m", "--kubeconfig", e.kubeconfig, "--authority-secret", name+"/ca")
 	if err != nil {
-		t.Fatalf("rotate: %v\n%s\n%s", err, out, s.log)
+		t.Fatalf("rotate: %v\n%s\n%s", err, out, s.Log())
 	}
 	eventually(t, "the old path to be answered no more", func(context.Context) (bool, error) {
 		code, _ := s.post(t, http.MethodPost, before, "application/json", []byte("{}"))
@@ -128,7 +129,7 @@ func (e *env) guessPaths(t *testing.T, s *server, public string) {
 			for range guesses / callers {
 				segment := make([]byte, 16)
 				_, _ = rand.Read(segment) // it never fails
-				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("%s%s/%x", s.url, public, segment), strings.NewReader("{}"))
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("%s%s/%x", s.URL, public, segment), strings.NewReader("{}"))
 				if err != nil {
 					t.Error(err)
 					return
@@ -147,8 +148,8 @@ func (e *env) guessPaths(t *testing.T, s *server, public string) {
 		})
 	}
 	guessing.Wait()
-	if lines := strings.Count(s.log.String(), "\n"); lines > 200 {
-		t.Errorf("%d lines in the log:\n%.2000s", lines, s.log)
+	if lines := strings.Count(s.Log(), "\n"); lines > 200 {
+		t.Errorf("%d lines in the log:\n%.2000s", lines, s.Log())
 	}
 }
 

@@ -40,10 +40,10 @@ func testDoctorCallers(t *testing.T, e *env) {
 		s := e.start(t, name, tc.args...)
 		s.awaitReady(t)
 		if tc.url == "" {
-			tc.url = s.url
+			tc.url = s.URL
 		}
 		eventually(t, "the webhook configuration "+name, func(ctx context.Context) (bool, error) { return e.registered(ctx, name, tc.url) })
-		status, out, _ := e.look(t, "doctor", "-o", "json", "--kubeconfig", e.kubeconfig, "--configuration-name", name)
+		status, out, _ := e.look(t, "doctor", "-o", "json", "--window=0s", "--kubeconfig", e.kubeconfig, "--configuration-name", name)
 		lines := doctorOf(t, out)
 		expectLine(t, lines, "callers", tc.says)
 		if tc.status == 2 && own && status != 2 {

@@ -44,7 +44,7 @@ func testConflict(t *testing.T, e *env) {
 	if got.Code != http.StatusBadRequest {
 		t.Errorf("the code is %d", got.Code)
 	}
-	for _, text := range []string{got.Message, s.log.String()} {
+	for _, text := range []string{got.Message, s.Log()} {
 		if strings.Contains(text, "canary") {
 			t.Errorf("a value was told: %s", text)
 		}
@@ -80,8 +80,8 @@ func testInvalidObjects(t *testing.T, e *env) {
 		t.Errorf("the decisions are %s", got)
 	}
 	for _, object := range []string{"wrong-selector", "duplicate-env"} {
-		if !strings.Contains(s.log.String(), object) {
-			t.Errorf("the log does not tell of %s:\n%s", object, s.log)
+		if !strings.Contains(s.Log(), object) {
+			t.Errorf("the log does not tell of %s:\n%s", object, s.Log())
 		}
 	}
 }

@@ -115,10 +115,11 @@ func testLintOfServe(t *testing.T, e *env) {
 	e.deleteConfiguration(t, "lint-wedge") // it is for everybody's pods
 }
 
-// doctorLines are what doctor says of each check.
+// doctorLines are what doctor says of each check. If calls were refused before, it does not
+// watch for 10 s whether more are, unless the arguments say so.
 func (e *env) doctorLines(t *testing.T, status int, args ...string) map[string][]string {
 	t.Helper()
-	got, stdout, stderr := e.look(t, append([]string{"doctor", "-o", "json"}, args...)...)
+	got, stdout, stderr := e.look(t, append([]string{"doctor", "-o", "json", "--window=0s"}, args...)...)
 	if got != status {
 		t.Errorf("status %d, want %d\n%s%s", got, status, stdout, stderr)
 	}
@@ -153,7 +154,7 @@ func testDoctor(t *testing.T, e *env) {
 	secret := name + "/authority"
 	s := e.serve(t, name, "--authority-secret", secret)
 	args := []string{
-		"--kubeconfig", e.kubeconfig, "--configuration-name", name, "--authority-secret", secret, "--replica", s.metrics,
+		"--kubeconfig", e.kubeconfig, "--configuration-name", name, "--authority-secret", secret, "--replica", s.Metrics,
 		"--service-account", name + "/sallyport",
 	}
 
@@ -179,7 +180,7 @@ func testDoctor(t *testing.T, e *env) {
 		e.create(t, typed.(client.Object))
 	}
 	eventually(t, "RBAC to know of the roles", func(ctx context.Context) (bool, error) {
-		cmd := exec.CommandContext(ctx, e.binary, append([]string{"doctor"}, args...)...)
+		cmd := exec.CommandContext(ctx, e.binary, append([]string{"doctor", "--window=0s"}, args...)...)
 		out, err := cmd.Output()
 		if bytes.Contains(out, []byte("ok    rights")) {
 			return true, nil
@@ -196,7 +197,7 @@ func testDoctor(t *testing.T, e *env) {
 		"reachability":     "ok: it answers at 127.0.0.1:",
 		"certificate":      "ok: every caBundle verifies the serving certificate",
 		"authority":        "ok: every caBundle holds it",
-		"replicas":         "ok: " + s.metrics + " agree",
+		"replicas":         "ok: " + s.Metrics + " agree",
 		"leader":           "leads",
 		"rights":           "ok: system:serviceaccount:doctor:sallyport has the",
 		"calls":            "ok: none of 0 calls has failed",
@@ -223,7 +224,7 @@ func testDoctor(t *testing.T, e *env) {
 	lines = e.doctorLines(t, 2, append(args, "--static-manifests-dir", folder)...)
 	expectLine(t, lines, "static-manifests", "malformed.yaml:1: not YAML")
 
-	s.kill(t)
+	s.Kill()
 	refuse, stop := context.WithCancel(t.Context())
 	var refused sync.WaitGroup
 	refused.Go(func() {
@@ -233,7 +234,7 @@ func testDoctor(t *testing.T, e *env) {
 			}
 		}
 	})
-	lines = e.doctorLines(t, 2, args...)
+	lines = e.doctorLines(t, 2, append(args, "--window=10s")...)
 	stop()
 	refused.Wait()
 	expectLine(t, lines, "reachability", "fix: nobody answers at 127.0.0.1:")
@@ -300,9 +301,10 @@ func testDoctorService(t *testing.T, e *env) {
 	if own { // or else there is nobody at the address
 		s := e.start(t, name, "--registration", "none", "--bind-address", address, "--metrics-bind-address", address+":"+metrics,
 			"--authority-secret", name+"/sallyport-authority")
-		s.metrics = "http://" + address + ":" + metrics
+		s.Metrics = "http://" + address + ":" + metrics
+		s.Probes = s.Metrics
 		s.awaitReady(t)
-		server = s.url
+		server = s.URL
 	}
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(server, "https://"))
 	if err != nil {

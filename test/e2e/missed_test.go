@@ -40,7 +40,7 @@ func testMissed(t *testing.T, e *env) {
 	}))
 	e.create(t, pod(name, "injected", use, nil))
 	e.create(t, pod(name, "of-nobody", nil, nil))
-	s.kill(t)
+	s.Kill()
 
 	e.create(t, pod(name, "first", use, nil))
 	e.create(t, pod(name, "second", use, nil))

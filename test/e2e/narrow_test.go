@@ -74,7 +74,7 @@ func TestNarrow(t *testing.T) {
 
 	// The first cost: a new key counts when the configuration has it, and nobody writes it
 	// while no server is there. Pods with the old key are refused meanwhile.
-	s.kill(t)
+	s.Kill()
 	e.create(t, podDefault(name, "by-new", kubeflowv1alpha1.PodDefaultSpec{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"new": "true"}}}))
 	if pod := labelled(name, "new", "true"); e.client.Create(t.Context(), pod, client.DryRunAll) != nil || pod.Annotations[poddefault.Mark("by-new")] != "" {
 		t.Error("a pod with a label that is new was sent")

@@ -58,7 +58,7 @@ func TestOwners(t *testing.T) {
 	t.Run("pods of the unselected are made while every server is down, and those of others once one is back", func(t *testing.T) {
 		e.awaitPolicy(t, name, admissionregistrationv1.Ignore)
 		eventuallyWithin(t, soon, "the index", func(ctx context.Context) (bool, error) { return e.indexed(ctx, name, 1) })
-		s.kill(t)
+		s.Kill()
 		eventuallyWithin(t, soon, "the policy to know of the PodDefault", func(ctx context.Context) (bool, error) {
 			err := e.client.Create(ctx, simplePod(name, "probe"), client.DryRunAll)
 			return err != nil && strings.Contains(err.Error(), "Sallyport did not answer"), nil

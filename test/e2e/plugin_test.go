@@ -98,8 +98,8 @@ func testStatuses(t *testing.T, e *env) {
 	if got := s.metric(t, `sallyport_poddefault_status_writes_total{result="success"}`); got == "0" {
 		t.Error("the metric counts no writes")
 	}
-	if strings.Contains(s.log.String(), "forbidden") {
-		t.Errorf("the server lacks a right:\n%s", s.log)
+	if strings.Contains(s.Log(), "forbidden") {
+		t.Errorf("the server lacks a right:\n%s", s.Log())
 	}
 }
 

@@ -62,7 +62,7 @@ func testWebhookDown(t *testing.T, e *env) {
 	e.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "default"}})
 	s := e.serve(t, name)
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
-	s.kill(t)
+	s.Kill()
 
 	err := e.client.Create(t.Context(), simplePod(name, "refused"))
 	if err == nil {

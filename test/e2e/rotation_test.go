@@ -101,7 +101,7 @@ func TestRotation(t *testing.T) {
 	})
 	checks := 0
 	group.Go(func() {
-		for ctx.Err() == nil {
+		for lab.Sleep(ctx, 5*time.Millisecond) {
 			bundles, err := published()
 			if err != nil {
 				continue

@@ -29,6 +29,13 @@ func (e *env) command(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
+// doctor runs the command about a configuration. Calls that other tests have had refused are
+// counted for the same webhook: without --window=0 it would watch for 10 s whether more are.
+func (e *env) doctor(t *testing.T, name string, args ...string) (string, error) {
+	t.Helper()
+	return e.command(t, append([]string{"doctor", "--window=0s", "--kubeconfig", e.kubeconfig, "--configuration-name", name}, args...)...)
+}
+
 func (e *env) gone(t *testing.T, key client.ObjectKey, object client.Object) bool {
 	t.Helper()
 	err := e.client.Get(t.Context(), key, object)

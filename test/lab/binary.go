@@ -16,24 +16,7 @@ import (
 // is built for this test, once, in the folder of test/controlplane.
 func StartBinary(t *testing.T, folder, name string, args ...string) {
 	t.Helper()
-	log := &Log{}
-	process := exec.Command(controlPlaneBinary(t, folder, name), args...)
-	process.Stdout, process.Stderr = log, log
-	process.Dir = t.TempDir()
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { _ = process.Wait(); close(ended) }()
-	t.Cleanup(func() {
-		select {
-		case <-ended:
-			t.Errorf("%s has ended:\n%s", name, log)
-		default:
-			_ = process.Process.Kill()
-			<-ended
-		}
-	})
+	StartUntilEnd(t, Program{Name: name, Path: controlPlaneBinary(t, folder, name), Args: args, Dir: t.TempDir()})
 }
 
 func controlPlaneBinary(t *testing.T, folder, name string) string {

@@ -5,21 +5,19 @@ package lab
 import (
 	"bytes"
 	"context"
-	"net"
-	"sync"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"testing"
 	"time"
 )
 
-// FreePort finds a TCP port of 127.0.0.1 that nobody listens on.
+// FreePort is [UnusedPort] for tests.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := UnusedPort()
 	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return port
@@ -29,37 +27,75 @@ func FreePort(t testing.TB) int {
 // does not yet. What names it for people. The test fails after the limit, or if ctx ends.
 func Eventually(ctx context.Context, t testing.TB, limit time.Duration, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
+	err := Await(ctx, limit, what, func(ctx context.Context) error {
+		ok, err := condition(ctx)
+		if err == nil && !ok {
+			err = errNotYet
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var errNotYet = errors.New("it is not so yet")
+
+// Await asks again and again until the condition returns nil. What names it for people. It
+// fails after the limit, if ctx ends, and at once if the condition returns a [Final] error.
+// Asking costs the machine on which others work, so the pauses grow to a tenth of a second.
+func Await(ctx context.Context, limit time.Duration, what string, condition func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for {
-		ok, err := condition(ctx)
-		if ok && err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s (last error: %v)", what, err)
-		case <-time.After(20 * time.Millisecond):
+	for pause := firstPause; ; pause = min(pause*3/2, longestPause) {
+		err := condition(ctx)
+		var final *finalError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &final):
+			return fmt.Errorf("waited in vain for %s: %w", what, err)
+		case !Sleep(ctx, pause):
+			return fmt.Errorf("waited %s in vain for %s; last: %w", limit, what, err)
 		}
 	}
 }
 
-// Log keeps what a process writes, and may be read meanwhile.
-type Log struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+const firstPause, longestPause = 20 * time.Millisecond, 100 * time.Millisecond
+
+// Final is an error after which a condition is not asked again.
+func Final(err error) error { return &finalError{err} }
+
+type finalError struct{ error }
+
+func (e *finalError) Unwrap() error { return e.error }
+
+// Sleep waits, and tells whether ctx lasted that long.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }
 
-// Write implements [io.Writer].
-func (l *Log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-// String returns all that was written so far.
-func (l *Log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
+// Get reads what a URL answers, which has to be 200.
+func Get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 4<<20))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(text[:min(len(text), 300)]))
+	}
+	return text, err
 }

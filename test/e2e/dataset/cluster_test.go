@@ -5,15 +5,12 @@ package dataset
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -95,79 +92,55 @@ func (c *cluster) startServer(t *testing.T, configuration string) {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":sallyport"
 	config.Impersonate.Groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
-	port, metricsPort := strconv.Itoa(lab.FreePort(t)), strconv.Itoa(lab.FreePort(t))
-	c.metrics = "http://127.0.0.1:" + metricsPort
-	log := c.start(t, c.binary, "serve", "--config", file, "--kubeconfig", sallyporttest.Kubeconfig(t, config), "--url", "https://127.0.0.1:"+port,
-		"--bind-address", "127.0.0.1", "--secure-port", port, "--metrics-bind-address", "127.0.0.1:"+metricsPort,
-		"--configuration-name", name, "--authority-secret", namespace+"/sallyport-authority")
-	eventually(t, "the server to be ready", func(ctx context.Context) (bool, error) {
-		_, err := c.get(ctx, "/readyz")
-		return err == nil, err
-	})
+	server, err := lab.Serve(t.TempDir(), lab.Serving{Binary: c.binary, Kubeconfig: sallyporttest.Kubeconfig(t, config), ByURL: true},
+		"--config", file, "--configuration-name", name, "--authority-secret", namespace+"/sallyport-authority")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.metrics = server.Metrics
+	endWithTest(t, server.Process)
+	if err := server.AwaitReady(t.Context(), patience); err != nil {
+		t.Fatal(err)
+	}
 	configurations := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration"}}
 	eventually(t, "the webhook configuration", func(ctx context.Context) (bool, error) {
 		err := c.client.Get(ctx, client.ObjectKey{Name: name}, configurations)
 		return err == nil, err
 	})
 	t.Cleanup(func() {
-		if strings.Contains(log.String(), "forbidden") {
-			t.Errorf("the server lacks a right:\n%s", log)
+		if strings.Contains(server.Log(), "forbidden") {
+			t.Errorf("the server lacks a right:\n%s", server.Log())
 		}
 	})
 }
 
 // start runs a process until the test ends. Its log is shown if the test fails.
-func (c *cluster) start(t *testing.T, name string, args ...string) *lab.Log {
+func (c *cluster) start(t *testing.T, name string, args ...string) {
 	t.Helper()
-	process := exec.Command(name, args...)
-	log := &lab.Log{}
-	process.Stderr, process.Stdout = log, log
-	if err := process.Start(); err != nil {
-		t.Fatalf("%s: %v (run `make test`, which builds it once)", filepath.Base(name), err)
+	process, err := lab.Start(t.TempDir(), lab.Program{Name: filepath.Base(name), Path: name, Args: args})
+	if err != nil {
+		t.Fatalf("%v (run `make test`, which builds it once)", err)
 	}
-	ended := make(chan struct{})
-	go func() {
-		_ = process.Wait()
-		close(ended)
-	}()
+	endWithTest(t, process)
+}
+
+// endWithTest ends a process that must not have ended before.
+func endWithTest(t *testing.T, process *lab.Process) {
+	t.Helper()
 	t.Cleanup(func() {
-		select {
-		case <-ended:
-			t.Errorf("%s has ended early", filepath.Base(name))
-		default:
+		if err := process.Failed(); err != nil {
+			t.Error(err)
 		}
-		_ = process.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-ended:
-		case <-time.After(30 * time.Second):
-			_ = process.Process.Kill()
-			<-ended
-		}
+		_ = process.Stop(30 * time.Second) // parts of Kubernetes end with a status of their own
 		if t.Failed() {
-			t.Logf("log of %s:\n%s", filepath.Base(name), log)
+			t.Logf("log of %s:\n%s", process.Name, process.Log())
 		}
 	})
-	return log
 }
 
 func (c *cluster) get(ctx context.Context, path string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.metrics+path, nil)
-	if err != nil {
-		return "", err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var body bytes.Buffer
-	if _, err := body.ReadFrom(resp.Body); err != nil {
-		return "", err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s: %s", path, body.String())
-	}
-	return body.String(), nil
+	text, err := lab.Get(ctx, lab.Probes, c.metrics+path)
+	return string(text), err
 }
 
 func (c *cluster) create(t *testing.T, object client.Object) {

@@ -17,6 +17,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 const (
@@ -50,7 +52,7 @@ func badInput(ctx context.Context, c *cluster, _ int, out *result) error {
 		return err
 	}
 	victim := live[0]
-	if !sleep(ctx, 2*time.Second) { // the stream has what connections it needs
+	if !lab.Sleep(ctx, 2*time.Second) { // the stream has what connections it needs
 		return ctx.Err()
 	}
 	goroutines, err := victim.metric(ctx, "go_goroutines")
@@ -87,7 +89,7 @@ func badInput(ctx context.Context, c *cluster, _ int, out *result) error {
 
 	var memoryAfter, goroutinesAfter float64
 	// The API server keeps idle connections for 90 s, each a goroutine of the server's.
-	if err := await(ctx, 2*time.Minute, "the server to be as it was", func(ctx context.Context) error {
+	if err := lab.Await(ctx, 2*time.Minute, "the server to be as it was", func(ctx context.Context) error {
 		var err error
 		if goroutinesAfter, err = victim.metric(ctx, "go_goroutines"); err != nil {
 			return err

@@ -10,11 +10,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // A balancer spreads connections over replicas in the place of the API server, below
@@ -28,7 +31,7 @@ type balancer interface {
 
 // haproxy is a balancer at the cluster IP of the Service.
 type haproxy struct {
-	process *process
+	process *lab.Process
 	socket  string
 	slots   []string // names of replicas, by place in the configuration; empty: free
 	next    int
@@ -56,18 +59,13 @@ func (c *cluster) startHAProxy(ctx context.Context) (*haproxy, error) {
 		fmt.Fprintf(&config, " server s%d 127.0.0.1:%d disabled\n", i, webhookPort)
 	}
 	file := c.dir + "/haproxy.cfg"
-	if err := writeFile(file, config.String()); err != nil {
+	if err := os.WriteFile(file, []byte(config.String()), 0o600); err != nil {
 		return nil, err
 	}
-	if h.process, err = startProcess(c.dir, "haproxy", binary, "-db", "-f", file); err != nil {
+	if h.process, err = lab.Start(c.dir, lab.Program{Name: "haproxy", Path: binary, Args: []string{"-db", "-f", file}, OwnGroup: true}); err != nil {
 		return nil, err
 	}
-	return h, await(ctx, 10*time.Second, "haproxy", func(context.Context) error {
-		if h.process.hasEnded() {
-			return final(fmt.Errorf("it ended: %w\n%s", h.process.err, h.process.logTail()))
-		}
-		return h.command("show info")
-	})
+	return h, h.process.Await(ctx, 10*time.Second, "haproxy", func(context.Context) error { return h.command("show info") })
 }
 
 // command gives a command over the socket.
@@ -93,7 +91,7 @@ func (h *haproxy) add(r *replica) error {
 	for range h.slots { // a slot that was freed long ago
 		h.next = (h.next + 1) % len(h.slots)
 		if h.slots[h.next] == "" {
-			h.slots[h.next] = r.name
+			h.slots[h.next] = r.Name
 			server := fmt.Sprintf("set server replicas/s%d ", h.next)
 			return errors.Join(h.command(server+"addr "+r.address), h.command(server+"state ready"))
 		}
@@ -102,7 +100,7 @@ func (h *haproxy) add(r *replica) error {
 }
 
 func (h *haproxy) remove(r *replica) error {
-	i := slices.Index(h.slots, r.name)
+	i := slices.Index(h.slots, r.Name)
 	if i < 0 {
 		return nil
 	}
@@ -110,7 +108,7 @@ func (h *haproxy) remove(r *replica) error {
 	return h.command(fmt.Sprintf("set server replicas/s%d state maint", i))
 }
 
-func (h *haproxy) close() { h.process.kill() }
+func (h *haproxy) close() { h.process.Kill() }
 
 // A forwarder is a balancer of this process's own, at a loopback address.
 type forwarder struct {
@@ -216,12 +214,12 @@ func behindHAProxy(ctx context.Context, c *cluster, rounds int, out *result) err
 		return err
 	}
 	defer h.close()
-	if err := c.cp.setRouting(ctx, false); err != nil {
+	if err := c.setRouting(ctx, false); err != nil {
 		return err
 	}
 	c.balancer = h
 	defer func() { c.balancer = nil }()
-	return errors.Join(rollingRestart(ctx, c, rounds, out), c.cp.setRouting(ctx, true))
+	return errors.Join(rollingRestart(ctx, c, rounds, out), c.setRouting(ctx, true))
 }
 
 // behindURL is a rolling restart of replicas that are registered by a loopback URL, with

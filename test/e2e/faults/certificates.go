@@ -42,14 +42,14 @@ func (c *cluster) openConnections(ctx context.Context, replicas []*replica) *new
 	n.done.Go(func() {
 		for {
 			n.readBundle(ctx, c)
-			if !sleep(ctx, 50*time.Millisecond) {
+			if !lab.Sleep(ctx, 50*time.Millisecond) {
 				return
 			}
 		}
 	})
 	for _, r := range replicas {
 		n.done.Go(func() {
-			for sleep(ctx, 100*time.Millisecond) {
+			for lab.Sleep(ctx, 100*time.Millisecond) {
 				n.open(ctx, r)
 			}
 		})
@@ -92,13 +92,13 @@ func (n *newConnections) open(ctx context.Context, r *replica) {
 	case err != nil && bundle != n.bundle:
 		n.made-- // the bundle was replaced while this one was under way
 	case err != nil:
-		n.problems = append(n.problems, fmt.Sprintf("%s: %v", r.name, err))
+		n.problems = append(n.problems, fmt.Sprintf("%s: %v", r.Name, err))
 	default:
 		serial := conn.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
-		if n.last[r.name] != "" && n.last[r.name] != serial {
-			n.leaves[r.name]++
+		if n.last[r.Name] != "" && n.last[r.Name] != serial {
+			n.leaves[r.Name]++
 		}
-		n.last[r.name] = serial
+		n.last[r.Name] = serial
 		_ = conn.Close()
 	}
 }
@@ -143,7 +143,7 @@ func leafRotation(ctx context.Context, c *cluster, rounds int, out *result) erro
 	}
 	connections := c.openConnections(ctx, live)
 	limit := time.Duration(rounds/replicas+5) * leafLifetime
-	err = await(ctx, limit, "certificates to be renewed", func(context.Context) error {
+	err = lab.Await(ctx, limit, "certificates to be renewed", func(context.Context) error {
 		if n := connections.rotations(); n < rounds {
 			return fmt.Errorf("%d renewals so far", n)
 		}
@@ -193,7 +193,7 @@ func authorityRotation(ctx context.Context, c *cluster, rounds int, out *result)
 
 // rotate asks for a rotation and waits until it is done.
 func (c *cluster) rotate(ctx context.Context) error {
-	command := exec.CommandContext(ctx, c.settings.binary, "certificates", "rotate", "--kubeconfig", c.cp.kubeconfig,
+	command := exec.CommandContext(ctx, c.settings.binary, "certificates", "rotate", "--kubeconfig", c.cp.Kubeconfig,
 		"--authority-secret", serviceNamespace+"/"+authoritySecret, "--wait", "--timeout", "2m")
 	command.Env = os.Environ()
 	if out, err := command.CombinedOutput(); err != nil {

@@ -17,11 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // How the API server reaches the replicas.
@@ -42,7 +44,8 @@ type cluster struct {
 	dir      string
 	settings settings
 	progress progress
-	cp       *controlPlane
+	cp       *lab.ControlPlane
+	config   *rest.Config         // all rights, no rate limit
 	clients  kubernetes.Interface // speaks protobuf
 	objects  client.Client        // for PodDefaults
 	version  string               // of Kubernetes
@@ -68,7 +71,12 @@ func openCluster(ctx context.Context, dir string, s settings, progress progress)
 	if c.cp, err = startControlPlane(ctx, dir); err != nil {
 		return c, err
 	}
-	protobuf := rest.CopyConfig(c.cp.config)
+	c.config, err = clientcmd.BuildConfigFromFlags("", c.cp.Kubeconfig)
+	if err != nil {
+		return c, err
+	}
+	c.config.QPS = -1
+	protobuf := rest.CopyConfig(c.config)
 	protobuf.ContentType = kuberuntime.ContentTypeProtobuf
 	protobuf.WarningHandler = rest.NoWarnings{} // the rows read what they are about
 	if c.clients, err = kubernetes.NewForConfig(protobuf); err != nil {
@@ -82,10 +90,10 @@ func openCluster(ctx context.Context, dir string, s settings, progress progress)
 	if err != nil {
 		return c, err
 	}
-	if _, err := envtest.InstallCRDs(c.cp.config, envtest.CRDInstallOptions{CRDs: definitions}); err != nil {
+	if _, err := envtest.InstallCRDs(c.config, envtest.CRDInstallOptions{CRDs: definitions}); err != nil {
 		return c, fmt.Errorf("installing the definitions: %w", err)
 	}
-	if c.objects, err = client.New(c.cp.config, client.Options{Scheme: scheme}); err != nil {
+	if c.objects, err = client.New(c.config, client.Options{Scheme: scheme}); err != nil {
 		return c, err
 	}
 	version, err := c.clients.Discovery().ServerVersion()
@@ -98,7 +106,7 @@ func openCluster(ctx context.Context, dir string, s settings, progress progress)
 
 func (c *cluster) close() {
 	if c.cp != nil {
-		c.cp.close()
+		c.cp.Kill()
 	}
 }
 
@@ -133,7 +141,7 @@ func (c *cluster) createNamespace(ctx context.Context, name string) error {
 func (c *cluster) awaitInjection(ctx context.Context) error {
 	const inARow = 5
 	streak, n := 0, 0
-	return await(ctx, time.Minute, "pods to be injected", func(ctx context.Context) error {
+	return lab.Await(ctx, time.Minute, "pods to be injected", func(ctx context.Context) error {
 		for streak < inARow {
 			ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 			n++
@@ -191,7 +199,7 @@ func (c *cluster) endLeft() {
 		s.abandon()
 	}
 	for _, r := range c.running {
-		r.kill()
+		r.Kill()
 	}
 	c.streams, c.running = nil, nil
 }
@@ -201,7 +209,7 @@ func (c *cluster) clean(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return await(ctx, 5*time.Minute, "cleaning up", func(ctx context.Context) error {
+	return lab.Await(ctx, 5*time.Minute, "cleaning up", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute) // what is done then is done
 		defer cancel()
 		if err := c.clients.CoreV1().Pods(c.namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
@@ -226,7 +234,7 @@ func (c *cluster) dropLeases(ctx context.Context) error {
 
 // awaitLeader returns when somebody leads. Only the leader writes configurations.
 func (c *cluster) awaitLeader(ctx context.Context) error {
-	return await(ctx, time.Minute, "a leader", func(ctx context.Context) error {
+	return lab.Await(ctx, time.Minute, "a leader", func(ctx context.Context) error {
 		leases, err := c.clients.CoordinationV1().Leases(serviceNamespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err

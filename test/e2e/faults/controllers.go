@@ -61,7 +61,7 @@ func conflicting(ctx context.Context, c *cluster, rounds int, out *result) error
 			out.problemf("%v", err)
 		}
 		out.notef("%d conflicts known after %.0f s", many, time.Since(began).Seconds())
-		if !sleep(ctx, 10*time.Second) { // the statuses are written
+		if !lab.Sleep(ctx, 10*time.Second) { // the statuses are written
 			return ctx.Err()
 		}
 		out.requireNothingLost(s.stop(ctx, out))
@@ -99,11 +99,11 @@ func (c *cluster) createConflicting(ctx context.Context, many int) error {
 
 // awaitOne returns the replica whose metric has the value.
 func awaitOne(ctx context.Context, patience time.Duration, live []*replica, metric string, want float64) (one *replica, err error) {
-	err = await(ctx, patience, fmt.Sprintf("%s of %v", metric, want), func(ctx context.Context) error {
+	err = lab.Await(ctx, patience, fmt.Sprintf("%s of %v", metric, want), func(ctx context.Context) error {
 		var got []float64
 		for _, r := range live {
-			if r.hasEnded() {
-				return final(fmt.Errorf("%s ended: %w", r.name, r.err))
+			if r.HasEnded() {
+				return lab.Final(r.Failed())
 			}
 			value, err := r.metric(ctx, metric)
 			if err != nil {
@@ -149,7 +149,7 @@ func leaderGone(ctx context.Context, c *cluster, rounds int, out *result) error 
 		if err != nil {
 			return err
 		}
-		leader.kill()
+		leader.Kill()
 		removed, err := c.removeEndpoint(ctx, leader)
 		if err != nil {
 			return err
@@ -161,7 +161,7 @@ func leaderGone(ctx context.Context, c *cluster, rounds int, out *result) error 
 		if err := c.objects.Update(ctx, objects[1]); err != nil {
 			return err
 		}
-		if !sleep(ctx, time.Until(removed.Add(propagation))) {
+		if !lab.Sleep(ctx, time.Until(removed.Add(propagation))) {
 			return ctx.Err()
 		}
 		if err := c.createSelected(ctx, names, out); err != nil {
@@ -182,7 +182,7 @@ func leaderGone(ctx context.Context, c *cluster, rounds int, out *result) error 
 
 // leaderOf is the replica that writes the indexes.
 func leaderOf(ctx context.Context, live []*replica) (leader *replica, err error) {
-	err = await(ctx, time.Minute, "a leader", func(ctx context.Context) error {
+	err = lab.Await(ctx, time.Minute, "a leader", func(ctx context.Context) error {
 		for _, r := range live {
 			value, err := r.metric(ctx, "sallyport_poddefault_indexes")
 			if err != nil {
@@ -200,7 +200,7 @@ func leaderOf(ctx context.Context, live []*replica) (leader *replica, err error)
 
 // awaitIndexed returns when the index of the row's namespace lists so many objects.
 func (c *cluster) awaitIndexed(ctx context.Context, objects int) error {
-	return await(ctx, time.Minute, "the index", func(ctx context.Context) error {
+	return lab.Await(ctx, time.Minute, "the index", func(ctx context.Context) error {
 		index, err := c.clients.CoreV1().PodTemplates(c.namespace).Get(ctx, backstop.TemplateName, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -227,7 +227,7 @@ func (c *cluster) createSelected(ctx context.Context, names []string, out *resul
 		if err != nil {
 			failures = append(failures, attempt{start, time.Now(), err})
 		}
-		if !sleep(ctx, interval) {
+		if !lab.Sleep(ctx, interval) {
 			return ctx.Err()
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // The readiness probe of docs/install.md, with the API's default for the rest.
@@ -43,7 +45,7 @@ func (c *cluster) removeEndpoint(ctx context.Context, r *replica) (time.Time, er
 		return time.Now(), c.balancer.remove(r)
 	}
 	err := c.persist(ctx, "removing an endpoint", func(ctx context.Context) error {
-		err := c.clients.DiscoveryV1().EndpointSlices(serviceNamespace).Delete(ctx, r.name, metav1.DeleteOptions{})
+		err := c.clients.DiscoveryV1().EndpointSlices(serviceNamespace).Delete(ctx, r.Name, metav1.DeleteOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -65,7 +67,7 @@ func (c *cluster) setEndpointReady(ctx context.Context, r *replica, ready bool) 
 
 // persist repeats what fails, as controllers do: the API server may be what is broken.
 func (c *cluster) persist(ctx context.Context, what string, do func(context.Context) error) error {
-	return await(ctx, time.Minute, what, func(ctx context.Context) error {
+	return lab.Await(ctx, time.Minute, what, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		return do(ctx)
@@ -75,7 +77,7 @@ func (c *cluster) persist(ctx context.Context, what string, do func(context.Cont
 func endpointSlice(r *replica, ready bool) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: serviceNamespace, Name: r.name,
+			Namespace: serviceNamespace, Name: r.Name,
 			Labels: map[string]string{discoveryv1.LabelServiceName: serviceName},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
@@ -92,7 +94,7 @@ func (c *cluster) watchReadiness(ctx context.Context, replicas []*replica) (stop
 	for _, r := range replicas {
 		group.Go(func() {
 			ready, failures := true, 0
-			for sleep(ctx, probePeriod) {
+			for lab.Sleep(ctx, probePeriod) {
 				err := r.probe(ctx, probeTimeout)
 				if ctx.Err() != nil {
 					return
@@ -103,7 +105,7 @@ func (c *cluster) watchReadiness(ctx context.Context, replicas []*replica) (stop
 					failures++
 				}
 				if now := failures < probeFailures; now != ready {
-					c.progress.sayf("  %s: ready is %t (%v)", r.name, now, err)
+					c.progress.sayf("  %s: ready is %t (%v)", r.Name, now, err)
 					if err := c.setEndpointReady(ctx, r, now); err != nil {
 						c.progress.sayf("  %v", err)
 						continue
@@ -142,9 +144,9 @@ func (c *cluster) deploy(ctx context.Context, n int, args ...string) ([]*replica
 func (c *cluster) withdraw(ctx context.Context, replicas []*replica) error {
 	for _, r := range replicas {
 		if _, err := c.removeEndpoint(ctx, r); err != nil {
-			return fmt.Errorf("%s: %w", r.name, err)
+			return fmt.Errorf("%s: %w", r.Name, err)
 		}
-		r.kill()
+		r.Kill()
 	}
 	return nil
 }

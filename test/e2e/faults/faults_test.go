@@ -14,7 +14,7 @@ import (
 
 // TestMain lets this binary run itself in the enclosure, as the command does.
 func TestMain(m *testing.M) {
-	if insideEnclosure() {
+	if lab.Enclosed() != "" {
 		os.Exit(mainInside(os.Args[1:]))
 	}
 	os.Exit(m.Run())

@@ -16,6 +16,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // healingLimit is how long the configuration may be wrong.
@@ -37,7 +39,7 @@ func healing(ctx context.Context, c *cluster, rounds int, out *result) error {
 	if err != nil {
 		return err
 	}
-	foreign, err := os.ReadFile(c.cp.config.CAFile)
+	foreign, err := os.ReadFile(c.config.CAFile)
 	if err != nil {
 		return err
 	}
@@ -66,7 +68,7 @@ func healing(ctx context.Context, c *cluster, rounds int, out *result) error {
 		if err != nil {
 			return err
 		}
-		if err := await(ctx, time.Minute, "the configuration to be put right", func(ctx context.Context) error {
+		if err := lab.Await(ctx, time.Minute, "the configuration to be put right", func(ctx context.Context) error {
 			now, err := configurations.Get(ctx, configurationName, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -82,7 +84,7 @@ func healing(ctx context.Context, c *cluster, rounds int, out *result) error {
 			out.problemf("round %d: put right after %s", round, took.Round(time.Millisecond))
 		}
 		periods = append(periods, period{from: from, to: healed.Add(propagation)})
-		if !sleep(ctx, 2*time.Second) { // all that was created meanwhile is stored and seen
+		if !lab.Sleep(ctx, 2*time.Second) { // all that was created meanwhile is stored and seen
 			return ctx.Err()
 		}
 		if n := s.observer.uninjectedSoFar() - before; deleted {
@@ -122,11 +124,11 @@ func (c *cluster) supersede(ctx context.Context, old []*replica) ([]*replica, er
 			return nil, err
 		}
 	}
-	if !sleep(ctx, 2*propagation) { // calls are answered
+	if !lab.Sleep(ctx, 2*propagation) { // calls are answered
 		return nil, ctx.Err()
 	}
 	for _, r := range old {
-		r.kill()
+		r.Kill()
 	}
 	if err := c.dropLeases(ctx); err != nil {
 		return nil, err

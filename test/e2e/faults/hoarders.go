@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // hoarderAddress is that of the pod that callers are in who hold what they can get.
@@ -62,7 +64,7 @@ func slowBodies(ctx context.Context, c *cluster, _ int, out *result) error {
 	h := c.hoard(ctx, callers, 500*time.Millisecond, func(int) holding {
 		return holding{from: hoarderAddress, address: fmt.Sprintf("%s:%d", live[0].address, webhookPort), secure: true, begin: append([]byte(begin), body...)}
 	})
-	sleep(ctx, c.hoarding())
+	lab.Sleep(ctx, c.hoarding())
 	h.stop()
 	out.requireNothingLost(s.stop(ctx, out))
 	live[0].checkMemory(out, memoryLimit)
@@ -95,9 +97,9 @@ func connections(ctx context.Context, c *cluster, _ int, out *result) error {
 	probing, stopProbing := context.WithCancel(ctx)
 	var prober sync.WaitGroup
 	prober.Go(func() { // as the kubelet's liveness probe
-		for sleep(probing, time.Second) {
+		for lab.Sleep(probing, time.Second) {
 			asking, cancel := context.WithTimeout(probing, time.Second)
-			err := getOK(asking, probes, fmt.Sprintf("http://%s:%d/livez", live[0].address, metricsPort))
+			_, err := lab.Get(asking, lab.Probes, fmt.Sprintf("http://%s:%d/livez", live[0].address, metricsPort))
 			cancel()
 			switch {
 			case err == nil:
@@ -122,7 +124,7 @@ func connections(ctx context.Context, c *cluster, _ int, out *result) error {
 			says := []string{"", "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", "GET /metrics HTTP/1.1\r\n", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"}[i%4]
 			return holding{from: hoarderAddress, address: fmt.Sprintf("%s:%d", live[0].address, port), begin: []byte(says)}
 		})
-		sleep(ctx, c.hoarding())
+		lab.Sleep(ctx, c.hoarding())
 		h.stop()
 		out.notef("port %d: %d callers, the server closed %d connections", port, callers, h.closed.Load())
 	}
@@ -151,13 +153,13 @@ func (c *cluster) hoard(ctx context.Context, callers int, pause time.Duration, o
 	ctx, h.cancel = context.WithCancel(ctx)
 	for i := range callers {
 		h.group.Go(func() {
-			sleep(ctx, time.Duration(i)*250*time.Microsecond) // 4,000 a second
+			lab.Sleep(ctx, time.Duration(i)*250*time.Microsecond) // 4,000 a second
 			for ctx.Err() == nil {
 				of(i).hold(ctx)
 				if ctx.Err() == nil {
 					h.closed.Add(1)
 				}
-				sleep(ctx, pause)
+				lab.Sleep(ctx, pause)
 			}
 		})
 	}

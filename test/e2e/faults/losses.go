@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // propagation is how long the API server may take to hear of an endpoint that was
@@ -63,8 +65,8 @@ func killing(ctx context.Context, c *cluster, rounds int, out *result) error {
 			after = 10 * time.Second
 		}
 		killed := time.Now()
-		victim.kill()
-		if !sleep(ctx, after) {
+		victim.Kill()
+		if !lab.Sleep(ctx, after) {
 			return ctx.Err()
 		}
 		removed, err := c.removeEndpoint(ctx, victim)
@@ -73,7 +75,7 @@ func killing(ctx context.Context, c *cluster, rounds int, out *result) error {
 		}
 		periods = append(periods, period{killed, removed.Add(propagation), victim.address})
 		// With two left, all is well.
-		if !sleep(ctx, 2*time.Second) {
+		if !lab.Sleep(ctx, 2*time.Second) {
 			return ctx.Err()
 		}
 		if live[round%len(live)], err = c.startReady(ctx); err != nil {
@@ -114,13 +116,13 @@ func freezing(ctx context.Context, c *cluster, rounds int, out *result) error {
 	for round := range rounds {
 		victim := live[round%len(live)]
 		from := time.Now()
-		victim.signal(syscall.SIGSTOP)
-		if !sleep(ctx, c.pause()) {
+		victim.Signal(syscall.SIGSTOP)
+		if !lab.Sleep(ctx, c.pause()) {
 			return ctx.Err()
 		}
-		victim.signal(syscall.SIGCONT)
+		victim.Signal(syscall.SIGCONT)
 		periods = append(periods, period{from: from, to: time.Now().Add(recovery)})
-		if !sleep(ctx, recovery+2*time.Second) {
+		if !lab.Sleep(ctx, recovery+2*time.Second) {
 			return ctx.Err()
 		}
 	}

@@ -51,10 +51,12 @@ import (
 
 	"github.com/go-logr/logr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 func main() {
-	if insideEnclosure() {
+	if lab.Enclosed() != "" {
 		os.Exit(mainInside(os.Args[1:]))
 	}
 	os.Exit(mainOutside(os.Args[1:], os.Stdout, os.Stderr))
@@ -115,7 +117,7 @@ func mainOutside(args []string, stdout, stderr io.Writer) int {
 		}
 		return 0
 	}
-	if err := checkAssets(os.Getenv("KUBEBUILDER_ASSETS")); err != nil {
+	if err := lab.CheckAssets(os.Getenv("KUBEBUILDER_ASSETS"), "etcd", "kube-apiserver"); err != nil {
 		return fail(err)
 	}
 	dir, err := os.MkdirTemp("", "sallyport-faults-")
@@ -149,7 +151,7 @@ func mainOutside(args []string, stdout, stderr io.Writer) int {
 			return fail(err)
 		}
 	}
-	err = runInEnclosure(ctx, dir, append([]string{"-sallyport", s.binary, "-previous-sallyport", s.previous}, args...), stdout, stderr)
+	err = lab.RunEnclosed(ctx, dir, append([]string{"-sallyport", s.binary, "-previous-sallyport", s.previous}, args...), stdout, stderr)
 	if err != nil {
 		fmt.Fprintln(stderr, "faults: logs of all processes are in", dir)
 		return fail(err)
@@ -170,7 +172,7 @@ func mainInside(args []string) int {
 	defer stop()
 	s, err := parseSettings(args, os.Stderr)
 	if err == nil {
-		err = run(ctx, s, os.Getenv(enclosureVariable), os.Stdout, os.Stderr)
+		err = run(ctx, s, lab.Enclosed(), os.Stdout, os.Stderr)
 	}
 	if err != nil {
 		if !errors.Is(err, errFailed) {
@@ -186,10 +188,7 @@ func run(ctx context.Context, s settings, dir string, stdout, stderr io.Writer) 
 	if err != nil {
 		return err
 	}
-	if err := setUpProc(); err != nil {
-		return err
-	}
-	if err := setUpNetwork(); err != nil {
+	if err := lab.SetUpEnclosure(replicaNetwork, serverAddress, serviceNetwork); err != nil {
 		return err
 	}
 	progress := newProgress(stderr)

@@ -33,13 +33,13 @@ var hierarchies = []hierarchy{
 }
 
 // confine puts a process that was just started into a cgroup of that much memory, if there
-// are rights to one. It returns what to do once the process has ended.
-func (p *process) confine(limit int) (ended func()) {
+// are rights to one.
+func (r *replica) confine(limit int) {
 	for _, h := range hierarchies {
 		if _, err := os.Stat(filepath.Join(h.dir, "cgroup.procs")); err != nil {
 			continue
 		}
-		group, err := os.MkdirTemp(h.dir, "sallyport-faults-"+p.name+"-")
+		group, err := os.MkdirTemp(h.dir, "sallyport-faults-"+r.Name+"-")
 		if err != nil {
 			continue
 		}
@@ -48,19 +48,22 @@ func (p *process) confine(limit int) (ended func()) {
 		}
 		remove := func() { _ = os.Remove(group) } // of no use, and empty
 		_ = write(h.swap, 0)                      // not every kernel counts it
-		if write(h.limit, limit) == nil && write("cgroup.procs", p.cmd.Process.Pid) == nil {
-			p.confined = true
-			return remove
+		if write(h.limit, limit) == nil && write("cgroup.procs", r.PID()) == nil {
+			r.confined = true
+			go func() {
+				<-r.Ended
+				remove()
+			}()
+			return
 		}
 		remove()
 	}
-	return func() {}
 }
 
 // peakMemory is the most that the process has had at once, less what of files is mapped:
 // the kernel takes that back before it kills.
-func (p *process) peakMemory() (int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+func (r *replica) peakMemory() (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.PID()))
 	if err != nil {
 		return 0, err
 	}
@@ -74,15 +77,15 @@ func (p *process) peakMemory() (int, error) {
 		}
 	}
 	if kib["VmHWM"] == 0 {
-		return 0, fmt.Errorf("/proc says nothing of the memory of %s", p.name)
+		return 0, fmt.Errorf("/proc says nothing of the memory of %s", r.Name)
 	}
 	return (kib["VmHWM"] - kib["RssFile"]) << 10, nil
 }
 
 // checkMemory reports a replica that was killed, or has taken more than the limit.
 func (r *replica) checkMemory(out *result, limit int) {
-	if r.hasEnded() {
-		out.problemf("%s ended: %v", r.name, r.err)
+	if r.HasEnded() {
+		out.problemf("%v", r.Failed())
 		return
 	}
 	peak, err := r.peakMemory()
@@ -90,10 +93,10 @@ func (r *replica) checkMemory(out *result, limit int) {
 	case err != nil:
 		out.problemf("%v", err)
 	case peak > limit:
-		out.problemf("%s had %d MiB of memory, and has %d", r.name, peak>>20, limit>>20)
+		out.problemf("%s had %d MiB of memory, and has %d", r.Name, peak>>20, limit>>20)
 	case !r.confined:
-		out.notef("%s had at most %d MiB, and no cgroup", r.name, peak>>20)
+		out.notef("%s had at most %d MiB, and no cgroup", r.Name, peak>>20)
 	default:
-		out.notef("%s had at most %d MiB", r.name, peak>>20)
+		out.notef("%s had at most %d MiB", r.Name, peak>>20)
 	}
 }

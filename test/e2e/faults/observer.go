@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // An observer checks every pod that is stored, whatever its creator was told: it
@@ -46,7 +48,7 @@ func (c *cluster) observe(ctx context.Context) (*observer, error) {
 	ctx, o.cancel = context.WithCancel(ctx)
 	o.done.Go(func() {
 		for ctx.Err() == nil && !o.follow(ctx) {
-			sleep(ctx, 100*time.Millisecond)
+			lab.Sleep(ctx, 100*time.Millisecond)
 		}
 	})
 	return o, nil

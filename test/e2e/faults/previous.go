@@ -103,3 +103,14 @@ func (b build) known(args []string) []string {
 	}
 	return kept
 }
+
+// buildBinary builds the command under test as a release is built.
+func buildBinary(ctx context.Context, dir string) (string, error) {
+	binary := filepath.Join(dir, "sallyport")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "github.com/sallyport-io/sallyport/cmd/sallyport")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building sallyport: %w\n%s", err, out)
+	}
+	return binary, nil
+}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // reloadRate is how many creates are offered in a second, which is more than most
@@ -83,7 +85,7 @@ func configReload(ctx context.Context, c *cluster, rounds int, out *result) erro
 		*want++
 		metric := fmt.Sprintf("sallyport_config_reloads_total{result=%q}", result)
 		for _, r := range live {
-			if err := await(ctx, time.Minute, r.name+" to read the configuration", func(ctx context.Context) error {
+			if err := lab.Await(ctx, time.Minute, r.Name+" to read the configuration", func(ctx context.Context) error {
 				got, err := r.metric(ctx, metric)
 				if err == nil && int(got) < *want {
 					err = fmt.Errorf("%s is %v, not %d", metric, got, *want)
@@ -93,10 +95,10 @@ func configReload(ctx context.Context, c *cluster, rounds int, out *result) erro
 				return err
 			}
 			if err := r.probe(ctx, 10*time.Second); err != nil {
-				out.problemf("round %d: %s is not ready: %v", round, r.name, err)
+				out.problemf("round %d: %s is not ready: %v", round, r.Name, err)
 			}
 		}
-		if !sleep(ctx, 4*time.Second) { // all that comes and goes has done so
+		if !lab.Sleep(ctx, 4*time.Second) { // all that comes and goes has done so
 			return ctx.Err()
 		}
 	}

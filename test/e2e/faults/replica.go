@@ -6,14 +6,8 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -28,17 +22,11 @@ const (
 
 // A replica is a process of sallyport serve on an address of its own.
 type replica struct {
-	*process
-	address string
-	stopped time.Time // when it was asked to end; zero if it was not
+	*lab.Server
+	address  string
+	stopped  time.Time // when it was asked to end; zero if it was not
+	confined bool      // the kernel kills it if it takes more memory than it may
 }
-
-// probes is a client as the kubelet's prober: it looks at no certificate and keeps
-// no connection.
-var probes = &http.Client{Transport: &http.Transport{
-	DisableKeepAlives: true,
-	TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as the kubelet does
-}}
 
 // startReplica starts a replica and waits for nothing. Arguments come last, and win.
 func (c *cluster) startReplica(args ...string) (*replica, error) {
@@ -51,32 +39,33 @@ func (c *cluster) startReplicaOf(b build, args ...string) (*replica, error) {
 	c.replicas++
 	n := c.replicas
 	r := &replica{address: fmt.Sprintf("10.244.%d.%d", 1+n/250, 1+n%250)}
-	all := append([]string{
-		"serve", "--kubeconfig", c.cp.kubeconfig, c.endpointFlag(), "--authority-secret", serviceNamespace + "/" + authoritySecret,
-		"--bind-address", r.address, "--secure-port", strconv.Itoa(webhookPort),
-		"--metrics-bind-address", fmt.Sprintf("%s:%d", r.address, metricsPort),
+	serving := lab.Serving{
+		Name: fmt.Sprintf("replica-%04d", n), Binary: b.binary, Kubeconfig: c.cp.Kubeconfig, OwnGroup: true,
+		Address: r.address, Port: webhookPort, Metrics: metricsPort,
+	}
+	if b.knows != nil {
+		serving.Known = b.known
+	}
+	if b.memory > 0 { // as the container has it: a part is for what Go's runtime does not count
+		serving.Env = []string{fmt.Sprintf("GOMEMLIMIT=%d", b.memory/10*9)}
+	}
+	var err error
+	r.Server, err = lab.Serve(c.dir, serving, append([]string{
+		c.endpointFlag(), "--authority-secret", serviceNamespace + "/" + authoritySecret,
 		lab.Set("webhooks.poddefault.guard", "Fail"), // losses show as pods that fail
 		// It would keep the PodDefaults of the next row from being written while nobody
 		// answers, which is its purpose.
 		lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`),
 		lab.Set("serving.drainMin", c.drainMin().String()), lab.Set("serving.drainTimeout", c.drainMax().String()),
-	}, args...)
-	folder := filepath.Join(c.dir, fmt.Sprintf("config-%04d", n))
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, err
-	}
-	all, err := lab.Arguments(folder, all...)
+	}, args...)...)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	if b.knows != nil {
-		all = b.known(all)
+	if b.memory > 0 {
+		r.confine(b.memory)
 	}
-	r.process, err = startProcessLimited(c.dir, fmt.Sprintf("replica-%04d", n), b.binary, b.memory, all...)
-	if err == nil {
-		c.running = append(c.running, r)
-	}
-	return r, err
+	c.running = append(c.running, r)
+	return r, nil
 }
 
 func (c *cluster) endpointFlag() string {
@@ -119,48 +108,28 @@ func (c *cluster) startReadyOf(ctx context.Context, b build, args ...string) (*r
 	return r, r.awaitReady(ctx)
 }
 
-func (r *replica) awaitReady(ctx context.Context) error {
-	return await(ctx, time.Minute, r.name+" to be ready", func(ctx context.Context) error {
-		if r.hasEnded() {
-			return final(fmt.Errorf("it ended: %w\n%s", r.err, r.logTail()))
-		}
-		return r.probe(ctx, time.Second)
-	})
-}
+func (r *replica) awaitReady(ctx context.Context) error { return r.AwaitReady(ctx, time.Minute) }
 
 // probe asks /readyz where the kubelet would.
 func (r *replica) probe(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return getOK(ctx, probes, fmt.Sprintf("https://%s:%d/readyz", r.address, webhookPort))
+	_, err := lab.Get(ctx, lab.Probes, r.URL+"/readyz")
+	return err
 }
 
 // terminate asks the replica to end.
 func (r *replica) terminate() {
 	r.stopped = time.Now()
-	r.signal(syscall.SIGTERM)
+	r.Signal(syscall.SIGTERM)
 }
 
 // awaitDrained waits until the replica has ended, and tells if it did not end well
 // and in time.
 func (c *cluster) awaitDrained(ctx context.Context, r *replica) error {
-	limit := c.drainMax() + 10*time.Second
-	timer := time.NewTimer(time.Until(r.stopped.Add(limit)))
-	defer timer.Stop()
-	if !r.hasEnded() {
-		select {
-		case <-r.ended:
-		case <-timer.C:
-			r.kill()
-			return fmt.Errorf("%s was still there %s after SIGTERM", r.name, limit)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	if r.err != nil {
-		return fmt.Errorf("%s did not end well: %w", r.name, r.err)
-	}
-	return nil
+	ctx, cancel := context.WithDeadline(ctx, r.stopped.Add(c.drainMax()+10*time.Second))
+	defer cancel()
+	return r.AwaitEnd(ctx)
 }
 
 func (c *cluster) awaitAllDrained(ctx context.Context, all []*replica) []error {
@@ -175,16 +144,9 @@ func (c *cluster) awaitAllDrained(ctx context.Context, all []*replica) []error {
 
 // metric returns the value of a line of the replica's /metrics.
 func (r *replica) metric(ctx context.Context, name string) (float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	text, err := get(ctx, probes, fmt.Sprintf("http://%s:%d/metrics", r.address, metricsPort))
+	text, err := r.Metric(ctx, name)
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			return strconv.ParseFloat(strings.TrimSpace(value), 64)
-		}
-	}
-	return 0, errors.New("there is no metric " + name)
+	return strconv.ParseFloat(text, 64)
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // rollingRestart replaces three replicas, one after another, again and again. A step is
@@ -92,7 +94,7 @@ func idleTermination(ctx context.Context, c *cluster, rounds int, out *result) e
 			}
 		}
 		// The API server must have heard of the new endpoint.
-		if !sleep(ctx, 200*time.Millisecond) {
+		if !lab.Sleep(ctx, 200*time.Millisecond) {
 			return ctx.Err()
 		}
 		if round%2 == 1 {
@@ -100,11 +102,11 @@ func idleTermination(ctx context.Context, c *cluster, rounds int, out *result) e
 		}
 		live.terminate()
 		old = append(old, live)
-		if !sleep(ctx, 3*time.Second) {
+		if !lab.Sleep(ctx, 3*time.Second) {
 			return ctx.Err()
 		}
-		if live.hasEnded() {
-			out.problemf("%s had ended 3 s after SIGTERM, before its endpoint went", live.name)
+		if live.HasEnded() {
+			out.problemf("%s had ended 3 s after SIGTERM, before its endpoint went", live.Name)
 		}
 		c.burst(ctx, fmt.Sprintf("late-%d", round), calls, out)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // slowloris holds sockets to the replicas that say nothing, or say it a byte at a
@@ -42,7 +44,7 @@ func slowloris(ctx context.Context, c *cluster, _ int, out *result) error {
 	for i := range sockets {
 		address := fmt.Sprintf("%s:%d", live[i%len(live)].address, webhookPort)
 		group.Go(func() {
-			sleep(slow, time.Duration(i)*2*time.Millisecond) // not all at the same moment
+			lab.Sleep(slow, time.Duration(i)*2*time.Millisecond) // not all at the same moment
 			for slow.Err() == nil {
 				n := open.Add(1)
 				for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
@@ -50,11 +52,11 @@ func slowloris(ctx context.Context, c *cluster, _ int, out *result) error {
 				holdSocket(slow, address, i/len(live)%4)
 				open.Add(-1)
 				closed.Add(1)
-				sleep(slow, 100*time.Millisecond)
+				lab.Sleep(slow, 100*time.Millisecond)
 			}
 		})
 	}
-	sleep(ctx, length)
+	lab.Sleep(ctx, length)
 	stop()
 	group.Wait()
 	out.requireNothingLost(s.stop(ctx, out))
@@ -113,7 +115,7 @@ func (h holding) hold(ctx context.Context) {
 		return
 	}
 	go func() { // ends with the connection
-		for i := 0; len(h.trickle) > 0 && sleep(ctx, time.Second); i++ {
+		for i := 0; len(h.trickle) > 0 && lab.Sleep(ctx, time.Second); i++ {
 			if _, err := conn.Write([]byte{h.trickle[i%len(h.trickle)]}); err != nil {
 				return
 			}

@@ -7,6 +7,8 @@ package main
 import (
 	"context"
 	"time"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // startupRace kills all replicas and starts others, while pods are created that select
@@ -36,7 +38,7 @@ func startupRace(ctx context.Context, c *cluster, rounds int, out *result) error
 	for range rounds {
 		from := time.Now()
 		for _, r := range live {
-			r.kill()
+			r.Kill()
 		}
 		next := make([]*replica, replicas)
 		for i := range next {
@@ -62,7 +64,7 @@ func startupRace(ctx context.Context, c *cluster, rounds int, out *result) error
 		if _, err := s.awaitSuccess(ctx, ready, 10*time.Second); err != nil {
 			return err
 		}
-		if !sleep(ctx, time.Second) {
+		if !lab.Sleep(ctx, time.Second) {
 			return ctx.Err()
 		}
 	}

@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 const (
@@ -155,7 +157,7 @@ func (s *stream) createOne(ctx context.Context, n int) {
 func (s *stream) sweep(ctx context.Context) {
 	const age = 3 // batches
 	for batch := 0; ; batch++ {
-		if !sleep(ctx, time.Until(s.began.Add(time.Duration(batch+age)*batchTime))) {
+		if !lab.Sleep(ctx, time.Until(s.began.Add(time.Duration(batch+age)*batchTime))) {
 			return
 		}
 		// What fails here, the end of the row deletes.
@@ -176,7 +178,7 @@ func (s *stream) failuresSoFar() int {
 // awaitSuccess returns the time of the first create after that time that succeeded.
 func (s *stream) awaitSuccess(ctx context.Context, after time.Time, patience time.Duration) (time.Time, error) {
 	var found time.Time
-	err := await(ctx, patience, "a create that succeeds", func(context.Context) error {
+	err := lab.Await(ctx, patience, "a create that succeeds", func(context.Context) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for i := len(s.tally.succeeded) - 1; i >= 0; i-- {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 const (
@@ -61,7 +62,7 @@ func tenantFlood(ctx context.Context, c *cluster, _ int, out *result) error {
 		if err != nil {
 			return tally{}, err
 		}
-		sleep(ctx, length)
+		lab.Sleep(ctx, length)
 		return s.stop(ctx, out), nil
 	}
 	idle, err := measure("idle")

@@ -59,7 +59,7 @@ func upgrade(ctx context.Context, c *cluster, rounds int, out *result) error {
 		return err
 	}
 	// A policy does not stand in before every API server knows the definitions, which are new.
-	if !sleep(ctx, time.Until(c.opened.Add(definitionsKnown))) {
+	if !lab.Sleep(ctx, time.Until(c.opened.Add(definitionsKnown))) {
 		return ctx.Err()
 	}
 	if err := c.requireQuiet(ctx, "at the start", out); err != nil {
@@ -215,7 +215,7 @@ func (c *cluster) requireQuiet(ctx context.Context, where string, out *result) e
 			return nil
 		}
 		last = now
-		if !sleep(ctx, quiet) {
+		if !lab.Sleep(ctx, quiet) {
 			return ctx.Err()
 		}
 	}

@@ -26,7 +26,7 @@ func apiServerRestart(ctx context.Context, c *cluster, rounds int, out *result) 
 		if round%2 == 1 {
 			with = syscall.SIGTERM
 		}
-		return c.cp.restartAPIServer(ctx, with)
+		return c.cp.RestartAPIServer(ctx, with)
 	}
 	// Clients that do not wait for /readyz are asked, too: no policy may refuse what it is
 	// not about.
@@ -39,9 +39,9 @@ func apiServerRestart(ctx context.Context, c *cluster, rounds int, out *result) 
 // etcdPause stops etcd for 10 s.
 func etcdPause(ctx context.Context, c *cluster, rounds int, out *result) error {
 	_, err := c.upstream(ctx, rounds, out, func(int) error {
-		c.cp.etcd.signal(syscall.SIGSTOP)
-		sleep(ctx, c.pause())
-		c.cp.etcd.signal(syscall.SIGCONT)
+		c.cp.Etcd.Signal(syscall.SIGSTOP)
+		lab.Sleep(ctx, c.pause())
+		c.cp.Etcd.Signal(syscall.SIGCONT)
 		return ctx.Err()
 	})
 	return err
@@ -49,14 +49,14 @@ func etcdPause(ctx context.Context, c *cluster, rounds int, out *result) error {
 
 // awaitBackstop returns when a policy stands in for the webhook of these replicas.
 func awaitBackstop(ctx context.Context, live []*replica) error {
-	return await(ctx, time.Minute, "the policy that stands in", func(ctx context.Context) error {
+	return lab.Await(ctx, time.Minute, "the policy that stands in", func(ctx context.Context) error {
 		for _, r := range live {
 			value, err := r.metric(ctx, "sallyport_registration_backstop_in_force")
 			if err != nil {
 				return err
 			}
 			if value != 1 {
-				return fmt.Errorf("%s knows of none", r.name)
+				return fmt.Errorf("%s knows of none", r.Name)
 			}
 		}
 		return nil
@@ -95,7 +95,7 @@ func (c *cluster) upstream(ctx context.Context, rounds int, out *result, fault f
 		}
 		slowest = max(slowest, first.Sub(ended))
 		periods = append(periods, period{from: from, to: ended.Add(recovery)})
-		if !sleep(ctx, time.Until(ended.Add(recovery+3*time.Second))) {
+		if !lab.Sleep(ctx, time.Until(ended.Add(recovery+3*time.Second))) {
 			return nil, ctx.Err()
 		}
 	}
@@ -105,8 +105,8 @@ func (c *cluster) upstream(ctx context.Context, rounds int, out *result, fault f
 	out.notef("first success at the latest %.1f s after the fault", slowest.Seconds())
 	stop()
 	for _, r := range live {
-		if r.hasEnded() {
-			out.problemf("%s ended: %v", r.name, r.err)
+		if r.HasEnded() {
+			out.problemf("%v", r.Failed())
 		}
 	}
 	return t.failures, c.withdraw(ctx, live)

@@ -6,14 +6,11 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -186,49 +183,30 @@ func runSallyport(command string) func(*cluster, *testing.T, *corev1.Pod) (*cont
 		}
 		config := rest.AnonymousClientConfig(c.config)
 		config.BearerToken = token.Status.Token
-		port, metrics := fmt.Sprint(lab.FreePort(t)), fmt.Sprint(lab.FreePort(t))
 		args, err := c.withFolders(t, pod)
 		if err != nil {
 			return nil, err
 		}
-		args, err = lab.Arguments(t.TempDir(), append(args, "--kubeconfig", sallyporttest.Kubeconfig(t, config),
-			"--bind-address", "127.0.0.1", "--secure-port", port, "--metrics-bind-address", "127.0.0.1:"+metrics,
-			lab.Set("serving.drainMin", "2s"), lab.Set("serving.drainTimeout", "5s"))...)
+		server, err := lab.Serve(t.TempDir(), lab.Serving{Name: pod.Name, Base: args, Binary: command, Kubeconfig: sallyporttest.Kubeconfig(t, config)},
+			lab.Set("serving.drainMin", "2s"), lab.Set("serving.drainTimeout", "5s"))
 		if err != nil {
 			return nil, err
 		}
-		log := &lab.Log{}
-		process := exec.Command(command, args...)
-		process.Stderr = log
-		if err := process.Start(); err != nil {
-			return nil, err
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- process.Wait() }()
 		t.Cleanup(func() {
 			if t.Failed() {
-				t.Logf("log of %s:\n%s", pod.Name, log)
+				t.Logf("log of %s:\n%s", pod.Name, server.Log())
 			}
 		})
 		out := &container{ports: map[int32]string{}}
 		for _, p := range pod.Spec.Containers[0].Ports {
-			out.ports[p.ContainerPort] = "127.0.0.1:" + map[string]string{"webhooks": port, "metrics": metrics}[p.Name]
+			url := map[string]string{"webhooks": server.URL, "metrics": server.Metrics}[p.Name]
+			_, address, _ := strings.Cut(url, "://")
+			out.ports[p.ContainerPort] = address
 		}
-		out.ready = func(ctx context.Context) bool {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+metrics+"/readyz", nil)
-			if err != nil {
-				return false
-			}
-			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				return false
-			}
-			return response.Body.Close() == nil && response.StatusCode == http.StatusOK
-		}
+		out.ready = func(ctx context.Context) bool { return server.Ready(ctx) == nil }
 		out.stop = func() {
-			_ = process.Process.Signal(syscall.SIGTERM) // it may have ended
-			if err := <-ended; err != nil {
-				t.Errorf("%s did not end well: %v", pod.Name, err)
+			if err := server.Stop(time.Minute); err != nil {
+				t.Error(err)
 			}
 		}
 		return out, nil

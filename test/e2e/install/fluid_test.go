@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/test/fluid"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // TestTheFluidGuide goes the way of docs/fluid-migration.md, there and back, with the
@@ -88,7 +90,7 @@ func TestTheFluidGuide(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	pods, failed := 0, []string{}
 	watching.Go(func() {
-		for ; ctx.Err() == nil; pods++ {
+		for ; lab.Sleep(ctx, 20*time.Millisecond); pods++ {
 			if _, err := c.placed(ctx, "probe", metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil && ctx.Err() == nil {
 				failed = append(failed, err.Error())
 			}

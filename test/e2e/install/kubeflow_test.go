@@ -485,14 +485,14 @@ func (c *cluster) watchEverything(t *testing.T) *watch {
 	w := &watch{cancel: cancel}
 	began := time.Now()
 	w.group.Go(func() {
-		for ; ctx.Err() == nil; w.pods++ {
+		for ; lab.Sleep(ctx, 20*time.Millisecond); w.pods++ {
 			if err := c.injects(ctx); err != nil && ctx.Err() == nil {
 				w.failed = append(w.failed, fmt.Sprintf("after %s: %v", time.Since(began).Round(time.Millisecond), err))
 			}
 		}
 	})
 	w.group.Go(func() {
-		for ctx.Err() == nil {
+		for lab.Sleep(ctx, 20*time.Millisecond) {
 			if err := c.listsAsTheWebApp(ctx); err != nil && ctx.Err() == nil {
 				w.lists = append(w.lists, err.Error())
 			}

@@ -8,13 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -145,7 +143,7 @@ func (u *newUser) doctorSaysOK(t *testing.T, servers []*process) {
 	t.Helper()
 	args := []string{"doctor", "--output", "json", "--kubeconfig", u.kubeconfig}
 	for _, server := range servers {
-		args = append(args, "--replica", server.metrics)
+		args = append(args, "--replica", server.Metrics)
 	}
 	if u.address == "" {
 		args = append(args, "--authority-secret", system+"/sallyport-authority", "--service-account", system+"/sallyport")
@@ -280,13 +278,9 @@ func (u *newUser) everything(t *testing.T) []string {
 
 // A process is one sallyport serve, and a pod of the Deployment that it stands for.
 type process struct {
-	cmd     *exec.Cmd
-	log     *lab.Log
-	ended   chan struct{}
-	err     error
-	metrics string // URL
-	pod     string
-	leave   func(*testing.T) // what takes the pod away
+	*lab.Server
+	pod   string
+	leave func(*testing.T) // what takes the pod away
 }
 
 // mounted puts the file of the ConfigMap that the Deployment mounts in the place of its path in the container.
@@ -317,61 +311,33 @@ func (u *newUser) mounted(t *testing.T, args []string) []string {
 // know.
 func (u *newUser) serve(t *testing.T, args []string) *process {
 	t.Helper()
-	address := u.address
-	if address == "" {
-		address = "127.0.0.1"
-	}
-	port, metrics := lab.FreePort(t), lab.FreePort(t)
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
 		return strings.HasPrefix(arg, "--secure-port=") || u.address == "" && strings.HasPrefix(arg, "--service=")
 	})
-	args = append(args, "--kubeconfig", u.asServer(t),
-		"--bind-address", address, "--secure-port", fmt.Sprint(port), "--metrics-bind-address", fmt.Sprintf("%s:%d", address, metrics),
-		lab.Set("serving.drainMin", "0s"), lab.Set("serving.drainTimeout", "5s"))
+	port := lab.FreePort(t)
+	more := []string{lab.Set("serving.drainMin", "0s"), lab.Set("serving.drainTimeout", "5s")}
 	if u.address == "" {
-		args = append(args, "--url", fmt.Sprintf("https://%s:%d", address, port), "--authority-secret", system+"/sallyport-authority")
+		more = append(more, "--authority-secret", system+"/sallyport-authority")
 	}
-	args, err := lab.Arguments(t.TempDir(), u.mounted(t, args)...)
+	server, err := lab.Serve(t.TempDir(), lab.Serving{
+		Base: u.mounted(t, args), Binary: u.command, Kubeconfig: u.asServer(t), Address: u.address, Port: port, ByURL: u.address == "",
+	}, more...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{
-		cmd: exec.Command(u.command, args...), log: &lab.Log{}, ended: make(chan struct{}),
-		metrics: fmt.Sprintf("http://%s:%d", address, metrics), pod: fmt.Sprintf("sallyport-%d", port), leave: func(*testing.T) {},
-	}
-	p.cmd.Stderr = p.log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		p.err = p.cmd.Wait()
-		close(p.ended)
-	}()
+	p := &process{Server: server, pod: fmt.Sprintf("sallyport-%d", port), leave: func(*testing.T) {}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			p.leave = func(*testing.T) {} // there may be no API server any more
 		}
 		p.stop(t)
 		if t.Failed() {
-			t.Logf("log of a server:\n%s", p.log)
+			t.Logf("log of a server:\n%s", p.Log())
 		}
 	})
-	u.eventually(t, "the server to be ready", func(ctx context.Context) (bool, error) {
-		select {
-		case <-p.ended:
-			t.Fatalf("the server ended: %v\n%s", p.err, p.log)
-		default:
-		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.metrics+"/readyz", nil)
-		if err != nil {
-			return false, err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return false, err
-		}
-		return response.StatusCode == http.StatusOK, response.Body.Close()
-	})
+	if err := p.AwaitReady(t.Context(), patience); err != nil {
+		t.Fatal(err)
+	}
 	if u.address != "" {
 		u.join(t, p, int32(port))
 	}
@@ -456,16 +422,12 @@ func (u *newUser) asServer(t *testing.T) string {
 // stop ends the process as the kubelet does. It may have ended.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
-	select {
-	case <-p.ended:
+	if p.HasEnded() {
 		return
-	default:
 	}
 	p.leave(t)
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	<-p.ended
-	if p.err != nil {
-		t.Errorf("the server did not end well: %v\n%s", p.err, p.log)
+	if err := p.Stop(time.Minute); err != nil {
+		t.Errorf("%v\n%s", err, p.Log())
 	}
 }
 

@@ -1,11 +1,10 @@
-module github.com/sallyport-io/sallyport/test/conformance
+module github.com/sallyport-io/sallyport/test/conformance/suite
 
 go 1.26.0
 
 require (
 	github.com/onsi/ginkgo/v2 v2.32.0
 	github.com/onsi/gomega v1.40.0
-	golang.org/x/sys v0.49.0
 	k8s.io/kubernetes v1.37.1
 )
 
@@ -130,6 +129,7 @@ require (
 	golang.org/x/net v0.57.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.45.0 // indirect
 	golang.org/x/text v0.40.0 // indirect
 	golang.org/x/time v0.15.0 // indirect

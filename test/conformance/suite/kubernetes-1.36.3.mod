@@ -1,11 +1,10 @@
-module github.com/sallyport-io/sallyport/test/conformance
+module github.com/sallyport-io/sallyport/test/conformance/suite
 
 go 1.26.0
 
 require (
 	github.com/onsi/ginkgo/v2 v2.28.1
 	github.com/onsi/gomega v1.39.1
-	golang.org/x/sys v0.40.0
 	k8s.io/kubernetes v1.36.3
 )
 
@@ -117,6 +116,7 @@ require (
 	golang.org/x/net v0.49.0 // indirect
 	golang.org/x/oauth2 v0.34.0 // indirect
 	golang.org/x/sync v0.19.0 // indirect
+	golang.org/x/sys v0.40.0 // indirect
 	golang.org/x/term v0.39.0 // indirect
 	golang.org/x/text v0.33.0 // indirect
 	golang.org/x/time v0.14.0 // indirect

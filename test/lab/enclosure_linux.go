@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux
-
-package main
+package lab
 
 import (
 	"context"
@@ -15,32 +13,29 @@ import (
 	"runtime"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // enclosureVariable tells a process that it is inside, and its folder for files.
-const enclosureVariable = "SALLYPORT_CONFORMANCE_ENCLOSURE"
+const enclosureVariable = "SALLYPORT_LAB_ENCLOSURE"
 
-// Addresses inside. All are local to the loopback interface.
-const (
-	podNetwork     = "10.244.0.1" // /16: whatever address kwok gives to a pod, testwebhook answers there
-	serverAddress  = "10.243.0.1" // of kube-apiserver; a Service cannot have loopback addresses
-	serviceNetwork = "10.96.0.1"  // /16: nobody listens; the API server dials the endpoints of a Service itself
-	networkMask    = "255.255.0.0"
-)
+// Enclosed is the folder for files of a process that [RunEnclosed] has started; "" in others.
+func Enclosed() string { return os.Getenv(enclosureVariable) }
 
-// runInEnclosure runs this very binary again, in network, process and mount namespaces
-// of its own: its addresses are nobody else's, and when it ends, the kernel ends every
-// process that it has started. It ends on its own account when ctx does.
-func runInEnclosure(ctx context.Context, dir string, args []string, stdout, stderr io.Writer) error {
+// RunEnclosed runs this very binary again, in network, process and mount namespaces of its
+// own: its addresses are nobody else's, and when it ends, the kernel ends every process that
+// it has started. It ends on its own account when ctx does. The error is an [exec.ExitError]
+// if it ends with another status than 0.
+//
+// It needs root, or user namespaces.
+func RunEnclosed(ctx context.Context, folder string, args []string, stdout, stderr io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	cmd := exec.Command(self, args...)
-	cmd.Env = append(os.Environ(), enclosureVariable+"="+dir)
+	cmd.Env = append(os.Environ(), enclosureVariable+"="+folder)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
@@ -67,20 +62,17 @@ func runInEnclosure(ctx context.Context, dir string, args []string, stdout, stde
 		time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
 	})
 	defer stop()
-	err = cmd.Wait()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == exitFailed {
-		return errFailed
-	}
-	if err != nil {
+	if err := cmd.Wait(); err != nil {
 		return errors.Join(context.Cause(ctx), fmt.Errorf("the run inside the namespace: %w", err))
 	}
 	return nil
 }
 
-// setUpProc mounts /proc anew, so that processes find themselves there by the numbers
-// that they have inside.
-func setUpProc() error {
+// SetUpEnclosure mounts /proc anew, so that processes find themselves there by the numbers
+// that they have inside, and brings up the loopback interface. The networks of the addresses,
+// each of 16 bits, are local to it: on this interface the kernel answers for the whole network
+// of an address, as for 127.0.0.0/8.
+func SetUpEnclosure(addresses ...string) error {
 	// What is mounted inside shall not be seen outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
@@ -88,13 +80,6 @@ func setUpProc() error {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mounting /proc of the process namespace: %w; run as root, in a container with --privileged", err)
 	}
-	return nil
-}
-
-// setUpNetwork brings up the loopback interface of the enclosure, and makes the
-// networks above local to it: on this interface the kernel answers for the whole
-// network of an address, as for 127.0.0.0/8.
-func setUpNetwork() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -105,33 +90,24 @@ func setUpNetwork() error {
 		return err
 	}
 	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	if err := ioctl(socket, unix.SIOCSIFFLAGS, request); err != nil {
+	if err := unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, request); err != nil {
 		return fmt.Errorf("bringing up the loopback interface: %w", err)
 	}
-	for i, address := range []string{podNetwork, serverAddress, serviceNetwork} {
-		name := fmt.Sprintf("lo:%d", i+1)
+	for i, address := range addresses {
 		for _, set := range []struct {
 			what  uint
 			value string
-		}{{unix.SIOCSIFADDR, address}, {unix.SIOCSIFNETMASK, networkMask}} {
-			if request, err = unix.NewIfreq(name); err != nil {
+		}{{unix.SIOCSIFADDR, address}, {unix.SIOCSIFNETMASK, "255.255.0.0"}} {
+			if request, err = unix.NewIfreq(fmt.Sprintf("lo:%d", i+1)); err != nil {
 				return err
 			}
 			if err := request.SetInet4Addr(net.ParseIP(set.value).To4()); err != nil {
 				return err
 			}
-			if err := ioctl(socket, set.what, request); err != nil {
-				return fmt.Errorf("setting %s of %s: %w", set.value, name, err)
+			if err := unix.IoctlIfreq(socket, set.what, request); err != nil {
+				return fmt.Errorf("setting %s of %s: %w", set.value, address, err)
 			}
 		}
-	}
-	return nil
-}
-
-func ioctl(socket int, request uint, value *unix.Ifreq) error {
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(socket), uintptr(request), uintptr(unsafe.Pointer(value)))
-	if errno != 0 {
-		return errno
 	}
 	return nil
 }
