@@ -99,7 +99,7 @@ func (o *lintOptions) validate() ([]lint.Ignore, error) {
 		errs = append(errs, errors.New("name what to look at: -f FILE, --static-manifests-dir DIRECTORY or --cluster"))
 	}
 	if !o.cluster && (o.kubeconfig != "" || o.context != "") {
-		errs = append(errs, errors.New("--kubeconfig and --context are of no use without --cluster"))
+		errs = append(errs, errors.New("--kubeconfig and --context need --cluster"))
 	}
 	for _, id := range o.rules {
 		if !slices.Contains(ruleIDs(false), id) {

@@ -200,7 +200,7 @@ func TestMistakesInFlagsOfAWorkloadAreAllNamed(t *testing.T) {
 		"--part workload needs --image", "--part workload needs --service", "--replicas 0", "--secure-port 8080 is that of metrics",
 		`--priority-class "A"`, "--certificate-source files needs --tls-secret", "--client-ca-file", "config/static", "--part namespace needs --service")
 	sallyport(t, "manifests", "--part", "workload", "--service", service, "--image", "x", "--tls-secret", "leaf", "--secure-port", "70000").wantError(t,
-		"--tls-secret: of no use without --certificate-source files", "--secure-port 70000")
+		"--tls-secret needs --certificate-source files", "--secure-port 70000")
 	sallyport(t, "manifests", "--part", "workload", "--service", service, "--image", "x", "--config", filepath.Join(t.TempDir(), "no.yaml")).wantError(t, "no.yaml")
 }
 

@@ -38,12 +38,12 @@ func setTitle(cmd *cobra.Command, title string) {
 		cmd.Annotations = map[string]string{}
 	}
 	cmd.Annotations[cobra.CommandDisplayNameAnnotation] = title
-	var everywhere func(*cobra.Command)
-	everywhere = func(c *cobra.Command) {
+	var retitle func(*cobra.Command)
+	retitle = func(c *cobra.Command) {
 		c.Example = strings.ReplaceAll(c.Example, "sallyport "+c.Name(), title+" "+c.Name())
 		for _, sub := range c.Commands() {
-			everywhere(sub)
+			retitle(sub)
 		}
 	}
-	everywhere(cmd)
+	retitle(cmd)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/privatepath"
 )
 
-// checkCallers looks whether whoever reaches the port may ask the webhooks, and so reads
-// what PodDefaults hold: it asks as one who shows nothing, with a review that is none.
+// checkCallers checks whether any caller may ask the webhooks, and so read
+// what PodDefaults hold: it sends an empty body, without credentials.
 func (d *doctor) checkCallers(ctx context.Context) {
 	const check = "callers"
 	var open *cluster.Webhook

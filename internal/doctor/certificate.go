@@ -125,12 +125,12 @@ func (d *doctor) forwardAll(ctx context.Context, endpoints []string, leaves map[
 
 // hidden says why the certificate was not seen.
 func (d *doctor) hidden(check string, err error) {
-	const elsewhere = "run doctor in the cluster, or name a forwarded port by --dial"
+	const remedy = "run doctor in the cluster, or name a forwarded port by --dial"
 	if err == nil {
-		d.skip(check, "the server does not show its certificate to here: %s", elsewhere)
+		d.skip(check, "the server does not show its certificate to here: %s", remedy)
 		return
 	}
-	d.skip(check, "the certificate is not seen from here: %v; %s", err, elsewhere)
+	d.skip(check, "the certificate is not seen from here: %v; %s", err, remedy)
 }
 
 // authority is where the server keeps it; ok is false if that is unknown, or in no Secret.

@@ -48,7 +48,7 @@ func (d *doctor) checkReplicas(ctx context.Context) {
 				"%s wants the webhook configurations to be different", r.name)
 		}
 		if good, ok := r.metrics["sallyport_config_last_reload_successful"]; ok && good == 0 {
-			d.fix(check, "correct the file: sallyport config check names the mistakes", "%s goes on with an earlier configuration: the file is not good", r.name)
+			d.fix(check, "correct the file: sallyport config check names the problems", "%s goes on with an earlier configuration: the file is not good", r.name)
 		}
 	}
 	for _, agreed := range []struct{ metric, what, remedy string }{

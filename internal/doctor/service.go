@@ -103,7 +103,7 @@ func (d *doctor) checkReachability(ctx context.Context) {
 		case bytes.Contains(body, []byte("[-]")):
 			d.fix(check, "it becomes ready when that is settled; see its log", "it is not ready: %s", failedChecks(body))
 		default:
-			d.fix(check, "look for a NetworkPolicy, a firewall between control plane and nodes, and a Service that leads elsewhere",
+			d.fix(check, "look for a NetworkPolicy, a firewall between control plane and nodes, and a Service that selects other pods",
 				"the API server does not reach it through Service %s/%s: %v", s.Namespace, s.Name, err)
 		}
 		return
@@ -113,7 +113,7 @@ func (d *doctor) checkReachability(ctx context.Context) {
 		d.skip(check, "it is not known where the server is")
 		return
 	}
-	// Its certificate is looked at elsewhere; here it is asked how it is.
+	// checkCertificate verifies its certificate.
 	client := &http.Client{Timeout: inspect.DialTimeout, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, //nolint:gosec // see above
 	}}

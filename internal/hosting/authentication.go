@@ -18,7 +18,7 @@ import (
 
 // Who may call. An application may have others.
 const (
-	// AuthenticationNone lets everybody call who reaches the port.
+	// AuthenticationNone accepts any caller.
 	AuthenticationNone = "none"
 	// AuthenticationClientCA wants a client certificate of a CA.
 	AuthenticationClientCA = "client-ca"
@@ -80,7 +80,7 @@ func AuthenticationModes(others ...string) []string {
 	return append([]string{AuthenticationNone, AuthenticationClientCA}, others...)
 }
 
-// Validate reports every mistake in the flags of AddFlags.
+// Validate reports every problem in the flags of AddFlags.
 func (s *AuthenticationSettings) Validate(modes []string, serving *serving.Options, certificate *CertificateSettings, r *RegistrationSettings) error {
 	errs := []error{choice("authentication", cmp.Or(s.Mode, AuthenticationNone), modes)}
 	switch {

@@ -83,7 +83,7 @@ func (s *CertificateSettings) AddSourceFlags(cmd *cobra.Command) {
 	cli.CompleteChoices(cmd, "certificate-source", certificateSources)
 }
 
-// Validate reports every mistake in the flags of AddFlags.
+// Validate reports every problem in the flags of AddFlags.
 func (s *CertificateSettings) Validate() error {
 	errs := []error{s.ValidateSource()}
 	var missing, useless []any
@@ -120,7 +120,7 @@ func (s *CertificateSettings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// ValidateSource reports every mistake in the flags of AddSourceFlags.
+// ValidateSource reports every problem in the flags of AddSourceFlags.
 func (s *CertificateSettings) ValidateSource() error {
 	errs := []error{choice("certificate-source", s.Source, certificateSources)}
 	if s.Source == SourceFiles && s.Secret != "" {

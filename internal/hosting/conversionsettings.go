@@ -17,7 +17,7 @@ func (s *RegistrationSettings) AddConversionFlag(cmd *cobra.Command) {
 			"since what makes the server ready may need objects that it converts; empty for that of --service")
 }
 
-// ValidateConversion reports every mistake in --conversion-service.
+// ValidateConversion reports every problem in --conversion-service.
 func (s *RegistrationSettings) ValidateConversion() error {
 	if s.ConversionService == "" {
 		return nil

@@ -67,7 +67,7 @@ func (s LeaderElectionSettings) Times() LeaderTimes {
 	return LeaderTimes{LeaseDuration: s.LeaseDuration, RenewDeadline: s.RenewDeadline, RetryPeriod: s.RetryPeriod}
 }
 
-// Validate reports every mistake in the flags of AddFlags.
+// Validate reports every problem in the flags of AddFlags.
 func (s LeaderElectionSettings) Validate() error {
 	s.complete()
 	if !s.Enabled {

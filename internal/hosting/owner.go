@@ -34,7 +34,7 @@ func (s *RegistrationSettings) OwnerName() string {
 	return name
 }
 
-// ValidateOwner reports every mistake in --owner.
+// ValidateOwner reports every problem in --owner.
 func (s *RegistrationSettings) ValidateOwner() error {
 	if s.Owner == "" {
 		return nil

@@ -21,7 +21,7 @@ func (s *RegistrationSettings) AddDirectoryFlag(cmd *cobra.Command) {
 	cli.CompleteFolders(cmd, "static-manifests-dir")
 }
 
-// ValidateMode reports every mistake in how the webhooks are registered.
+// ValidateMode reports every problem in how the webhooks are registered.
 func (s *RegistrationSettings) ValidateMode() error {
 	return errors.Join(s.ValidateOwner(), s.validateDirectory())
 }

@@ -116,7 +116,7 @@ func (s *RegistrationSettings) AddFlags(cmd *cobra.Command) {
 // NoEndpoint tells whether nothing says where the server is.
 func (s *RegistrationSettings) NoEndpoint() bool { return s.Service == "" && s.URL == "" }
 
-// ValidateEndpoint reports every mistake in --service and --url.
+// ValidateEndpoint reports every problem in --service and --url.
 func (s *RegistrationSettings) ValidateEndpoint() error {
 	switch {
 	case s.NoEndpoint():
@@ -139,7 +139,7 @@ func (s *RegistrationSettings) ValidateEndpoint() error {
 	return nil
 }
 
-// Validate reports every mistake in the other flags.
+// Validate reports every problem in the other flags.
 func (s *RegistrationSettings) Validate() error {
 	var errs []error
 	if s.FailurePolicy != "" {

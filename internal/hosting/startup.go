@@ -18,7 +18,7 @@ import (
 const (
 	firstWait, longestWait = 250 * time.Millisecond, 5 * time.Second
 	// portPatience is for an address that another process has: the one before this one, on a host's
-	// network, is about to end. Somebody else's is a mistake.
+	// network, is about to end. Somebody else's is a misconfiguration.
 	portPatience = 30 * time.Second
 )
 

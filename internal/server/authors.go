@@ -30,7 +30,7 @@ func defaultPodDefaultSettings() PodDefaultSettings {
 	return PodDefaultSettings{Settings: poddefault.DefaultSettings(), Authorize: author.Enforce}
 }
 
-// Validate reports every mistake, by the names that the fields have in a file.
+// Validate reports every problem, by the names that the fields have in a file.
 func (s PodDefaultSettings) Validate() error {
 	return errors.Join(s.Settings.Validate(), s.Authorize.Validate(), s.Guard.Validate(), s.validateNarrow())
 }

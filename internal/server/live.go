@@ -32,7 +32,7 @@ import (
 const reloadInterval = 5 * time.Second
 
 // liveConfig makes ready-made webhooks follow the configuration while serve runs. A
-// new one counts as a whole, once all that it needs is there; one with mistakes, or one
+// new one counts as a whole, once all that it needs is there; one with problems, or one
 // that cannot be read, changes nothing. What is not about ready-made webhooks counts
 // from the next start on.
 type liveConfig struct {

@@ -91,7 +91,7 @@ func (w *Workload) validate(m *Manifests) error {
 	case files && w.TLSSecret == "":
 		errs = append(errs, errors.New("--certificate-source files needs --tls-secret for --part workload: where the pods have the certificate from"))
 	case !files && w.TLSSecret != "":
-		errs = append(errs, errors.New("--tls-secret: of no use without --certificate-source files"))
+		errs = append(errs, errors.New("--tls-secret needs --certificate-source files"))
 	case files:
 		for _, problem := range validation.IsDNS1123Subdomain(w.TLSSecret) {
 			errs = append(errs, fmt.Errorf("--tls-secret %q: %s", w.TLSSecret, problem))
