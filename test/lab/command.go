@@ -21,19 +21,8 @@ func Command(t testing.TB, folder string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := filepath.Join(top, "bin")
-	if err := os.MkdirAll(bin, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	lock, err := os.OpenFile(filepath.Join(bin, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = lock.Close() }() // which unlocks it
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(bin, filepath.Base(folder))
+	defer lock(t, top)()
+	binary := filepath.Join(top, "bin", filepath.Base(folder))
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", binary, "./"+folder)
 	build.Dir = top
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -44,13 +33,15 @@ func Command(t testing.TB, folder string) string {
 }
 
 // Tool returns the path of a tool that the go.mod in a folder pins: ("tools/deploy", "helm").
-// The go command keeps what it builds in its cache.
+// The go command keeps what it builds in its cache; a lock keeps test packages from building
+// it at once.
 func Tool(t testing.TB, folder, name string) string {
 	t.Helper()
 	top, err := Top()
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer lock(t, top)()
 	path, err := exec.CommandContext(t.Context(), "go", "tool", "-modfile="+filepath.Join(top, folder, "go.mod"), "-n", name).Output()
 	if err != nil {
 		var exit *exec.ExitError
@@ -60,6 +51,23 @@ func Tool(t testing.TB, folder, name string) string {
 		t.Fatalf("building %s: %v", name, err)
 	}
 	return strings.TrimSpace(string(path))
+}
+
+// lock waits until no other test builds anything.
+func lock(t testing.TB, top string) (unlock func()) {
+	t.Helper()
+	bin := filepath.Join(top, "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(filepath.Join(bin, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = file.Close() } // which unlocks it
 }
 
 // Top is the root of the repository, seen from a folder in it.
