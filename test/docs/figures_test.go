@@ -64,7 +64,7 @@ func TestTheComparisonHasTheFiguresOfTheREADME(t *testing.T) {
 // TestTheOldestReleaseOfKubernetesIsTheSameEverywhere: Helm refuses what is not supported,
 // and nothing else.
 func TestTheOldestReleaseOfKubernetesIsTheSameEverywhere(t *testing.T) {
-	supported := regexp.MustCompile(`Supported are ([0-9.]+) to ([0-9.]+)\.`).FindStringSubmatch(read(t, filepath.Join(root, "docs/install.md")))
+	supported := regexp.MustCompile(`Sallyport supports ([0-9.]+) to ([0-9.]+)\.`).FindStringSubmatch(read(t, filepath.Join(root, "docs/install.md")))
 	if supported == nil {
 		t.Fatal("docs/install.md does not say which releases of Kubernetes are supported")
 	}
