@@ -54,14 +54,13 @@ type (
 )
 
 const (
-	// SourceAuthority and SourceFiles are where the serving certificate may come from: an
-	// authority of its own, shared by all replicas, or files that somebody else keeps.
+	// SourceAuthority issues the serving certificate from an authority that all replicas share.
 	SourceAuthority = hosting.SourceAuthority
-	// SourceFiles is for files, see [SourceAuthority].
+	// SourceFiles reads the serving certificate from files, which cert-manager renews for example.
 	SourceFiles = hosting.SourceFiles
-	// AuthenticationNone and AuthenticationClientCA are who may call: everybody, or who has
-	// a client certificate of a CA. [WithAuthentication] adds others.
-	AuthenticationNone     = hosting.AuthenticationNone
+	// AuthenticationNone lets every client call. [WithAuthentication] adds other modes.
+	AuthenticationNone = hosting.AuthenticationNone
+	// AuthenticationClientCA lets clients call that have a client certificate of a CA.
 	AuthenticationClientCA = hosting.AuthenticationClientCA
 	// PrivatePathsAuto makes paths private where all replicas can.
 	PrivatePathsAuto = hosting.PrivatePathsAuto
