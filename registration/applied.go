@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,9 +20,9 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// client is the part of client-go's typed clients that keeping an object needs.
-type client[Object metav1.Object, List runtime.Object, Wanted any] interface {
-	Apply(ctx context.Context, wanted Wanted, opts metav1.ApplyOptions) (Object, error)
+// client is the part of client-go's typed clients that managing an object needs.
+type client[Object metav1.Object, List runtime.Object, Apply any] interface {
+	Apply(ctx context.Context, desired Apply, opts metav1.ApplyOptions) (Object, error)
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (Object, error)
 	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
 	List(ctx context.Context, opts metav1.ListOptions) (List, error)
@@ -28,56 +30,52 @@ type client[Object metav1.Object, List runtime.Object, Wanted any] interface {
 }
 
 // applied is an object that is written as a whole by server-side apply, and removed if it
-// is not wanted.
-type applied[Object metav1.Object, List runtime.Object, Wanted comparable] struct {
+// is not desired.
+type applied[Object metav1.Object, List runtime.Object, Apply comparable] struct {
 	objectName, kindName, manager string
 	example                       runtime.Object
-	client                        client[Object, List, Wanted]
-	wanted                        func(wanted) Wanted         // zero if there should be none
-	at                            func(Wanted, string) Wanted // applies only to that resource version
+	client                        client[Object, List, Apply]
+	desired                       func(desired) Apply         // zero if there should be none
+	at                            func(Apply, string) Apply   // applies only to that resource version
 	wait                          func(context.Context) error // before calls of the API server
+	// shared is what an object has that may hold webhooks of others; nil if all of it is
+	// ours.
+	shared *shared[Object, Apply]
 
 	last
 }
 
-func newApplied[Object metav1.Object, List runtime.Object, Wanted comparable](
-	o Options, wait func(context.Context) error, kind string, example runtime.Object, client client[Object, List, Wanted],
-	wanted func(wanted) Wanted, at func(Wanted, string) Wanted,
-) applied[Object, List, Wanted] {
-	return applied[Object, List, Wanted]{
-		objectName: o.Config.Name, kindName: kind, manager: o.FieldManager, example: example,
-		client: client, wanted: wanted, at: at, wait: wait,
-	}
+// shared is of webhook configurations.
+type shared[Object metav1.Object, Apply any] struct {
+	empty     func() Apply // without webhooks
+	webhooks  func(Object) []liveWebhook
+	selectors func(Apply) []selectorField
+	before    map[string]*metav1.LabelSelector // what was desired the last time
 }
 
-// last is what the last successful pass wanted and left.
+// last is what was desired and left the last time.
 type last struct {
-	passed          bool
+	done            bool
 	data            []byte // nil: no object
 	resourceVersion string // empty: no object
 }
 
-// unlike is what differs between kinds of objects that are applied.
-type unlike[Object metav1.Object, Wanted any] interface {
-	observe(wanted wanted, live metav1.Object) error
-	// adopt takes into what is wanted what others may have written of the live object,
-	// until it is restored.
-	adopt(wanted Wanted, live Object) (restore func())
-	// remove takes away what is ours. It returns the resource version of what is left,
-	// if anything, and whether it wrote.
-	remove(ctx context.Context, dryRun []string) (left string, written bool, err error)
+func (a *applied[Object, List, Apply]) kind() string              { return a.kindName }
+func (a *applied[Object, List, Apply]) name() string              { return a.objectName }
+func (a *applied[Object, List, Apply]) prototype() runtime.Object { return a.example }
+
+func (a *applied[Object, List, Apply]) forget() {
+	a.done = false
+	if a.shared != nil {
+		a.shared.before = nil
+	}
 }
 
-func (a *applied[Object, List, Wanted]) kind() string              { return a.kindName }
-func (a *applied[Object, List, Wanted]) name() string              { return a.objectName }
-func (a *applied[Object, List, Wanted]) prototype() runtime.Object { return a.example }
-
-func (a *applied[Object, List, Wanted]) listerWatcher() cache.ListerWatcher {
+func (a *applied[Object, List, Apply]) listerWatcher() cache.ListerWatcher {
 	return oneByName(a.objectName, a.client.List, a.client.Watch)
 }
 
-// oneByName lists and watches the object with that name alone: more the rights do not
-// allow.
+// oneByName lists and watches the object with that name: the rights allow no more.
 func oneByName[List runtime.Object](
 	name string, list func(context.Context, metav1.ListOptions) (List, error), follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) cache.ListerWatcher {
@@ -94,26 +92,26 @@ func oneByName[List runtime.Object](
 	}
 }
 
-// asWanted is an error that says that the live object is not.
-func asWanted(what string, wanted any, live metav1.Object, manager string) error {
-	same, err := holds(wanted, live)
+// driftOf is an error that says that an observed object is not as desired; nil if it is.
+func driftOf(what string, desired any, observed metav1.Object, manager string) error {
+	same, err := holds(desired, observed)
 	if err == nil && !same {
-		err = fmt.Errorf("%s is not as it should be; %s changed it last", what, lastManager(live, manager))
+		err = fmt.Errorf("%s is not as it should be; %s changed it last", what, lastManager(observed, manager))
 	}
 	return err
 }
 
-// settled tells whether a pass that wants the same as the last one is done, and with which
-// outcome.
-func (l *last) settled(live metav1.Object, repair bool, observe func() error) (outcome, bool) {
+// settled tells whether there is nothing to write, if the same is desired as the last
+// time, and with which outcome.
+func (l *last) settled(observed metav1.Object, repair bool, drift func() error) (outcome, bool) {
 	version := ""
-	if live != nil {
-		version = live.GetResourceVersion()
+	if observed != nil {
+		version = observed.GetResourceVersion()
 	}
 	switch {
 	case version == l.resourceVersion:
 		return outcome{}, true
-	case observe() == nil:
+	case drift() == nil:
 		l.resourceVersion = version
 		return outcome{}, true
 	case !repair:
@@ -122,30 +120,94 @@ func (l *last) settled(live metav1.Object, repair bool, observe func() error) (o
 	return outcome{}, false
 }
 
-// reconcile is the pass of an object that is applied; see kept.
-func (a *applied[Object, List, Wanted]) reconcile(
-	ctx context.Context, kind unlike[Object, Wanted], all wanted, live metav1.Object, full, repair bool,
-) (outcome, error) {
-	var none Wanted
-	wanted := a.wanted(all)
-	var data []byte
-	if wanted != none {
-		var err error
-		if data, err = json.Marshal(wanted); err != nil {
-			return outcome{}, err
+// ours tells whether an object holds something that we wrote and may remove.
+func (a *applied[Object, List, Apply]) ours(observed metav1.Object) bool {
+	return observed.GetLabels()[ManagedByLabel] == ManagedByValue &&
+		slices.ContainsFunc(observed.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+			return entry.Manager == a.manager && (a.shared == nil || owns(entry, "f:webhooks"))
+		})
+}
+
+func (a *applied[Object, List, Apply]) drift(all desired, observed metav1.Object) error {
+	desired := a.desired(all)
+	var none Apply
+	switch {
+	case desired == none && (observed == nil || !a.ours(observed)):
+		return nil
+	case desired == none:
+		return fmt.Errorf("%s %s is still there, and not wanted any more", a.kindName, a.objectName)
+	case observed == nil:
+		return fmt.Errorf("%s %s does not exist", a.kindName, a.objectName)
+	}
+	defer a.adopt(desired, observed.(Object))()
+	return driftOf(a.kindName+" "+a.objectName, desired, observed, a.manager)
+}
+
+// adopt takes into what is desired what others may have written of the observed object,
+// until it is restored.
+func (a *applied[Object, List, Apply]) adopt(desired Apply, observed Object) (restore func()) {
+	if a.shared == nil {
+		return func() {}
+	}
+	selectors := map[string]*metav1.LabelSelector{}
+	for _, w := range a.shared.webhooks(observed) {
+		for i, field := range selectorFields {
+			selectors[selectorField{webhook: w.name, field: field}.key()] = w.selectors[i]
 		}
 	}
-	if wanted == none && live == nil && a.resourceVersion == "" { // none is known of
-		a.last = last{passed: true}
+	return adopt(a.manager, a.shared.selectors(desired), a.shared.before, observed, selectors)
+}
+
+func (a *applied[Object, List, Apply]) bundles(names map[string]bool, observed metav1.Object) [][]byte {
+	if a.shared == nil {
+		return nil
+	}
+	var out [][]byte
+	for _, w := range a.shared.webhooks(observed.(Object)) {
+		if names[w.name] && len(w.caBundle) > 0 {
+			out = append(out, w.caBundle)
+		}
+	}
+	return out
+}
+
+func (a *applied[Object, List, Apply]) reconcile(ctx context.Context, all desired, observed metav1.Object, full, repair bool) (outcome, error) {
+	var none Apply
+	desired := a.desired(all)
+	var data []byte
+	before := map[string]*metav1.LabelSelector{}
+	if desired != none {
+		var err error
+		if data, err = json.Marshal(desired); err != nil {
+			return outcome{}, err
+		}
+		if a.shared != nil {
+			for _, s := range a.shared.selectors(desired) {
+				before[s.key()] = plain(*s.value)
+			}
+		}
+	}
+	out, err := a.write(ctx, desired, data, func() error { return a.drift(all, observed) }, observed, full, repair)
+	if err == nil && a.shared != nil {
+		a.shared.before = before
+	}
+	return out, err
+}
+
+func (a *applied[Object, List, Apply]) write(
+	ctx context.Context, desired Apply, data []byte, drift func() error, observed metav1.Object, full, repair bool,
+) (outcome, error) {
+	var none Apply
+	if desired == none && observed == nil && a.resourceVersion == "" { // none is known of
+		a.last = last{done: true}
 		return outcome{}, nil
 	}
-	same := a.passed && bytes.Equal(data, a.data)
+	same := a.done && bytes.Equal(data, a.data)
 	if same && !full {
-		if out, done := a.settled(live, repair, func() error { return kind.observe(all, live) }); done {
+		if out, done := a.settled(observed, repair, drift); done {
 			return out, nil
 		}
 	}
-
 	if err := a.wait(ctx); err != nil {
 		return outcome{}, err
 	}
@@ -155,11 +217,11 @@ func (a *applied[Object, List, Wanted]) reconcile(
 	var left string
 	var drifted bool
 	var err error
-	if wanted == none {
-		left, drifted, err = kind.remove(ctx, nil)
+	if desired == none {
+		left, drifted, err = a.remove(ctx, nil)
 		out.written = drifted
 	} else {
-		left, drifted, err = a.put(ctx, kind, wanted)
+		left, drifted, err = a.put(ctx, desired)
 		out.written = left != a.resourceVersion
 	}
 	if err != nil {
@@ -170,31 +232,31 @@ func (a *applied[Object, List, Wanted]) reconcile(
 	return out, nil
 }
 
-// put applies what is wanted. It reads the object first and applies to that version of it,
+// put applies what is desired. It reads the object first and applies to that version of it,
 // so that what others may have written is kept, and so that it is known whether others have
 // changed something of ours, and not only something of their own. Force takes over the
-// fields in wanted from other managers, and only those. The API server does not write an
+// fields in desired from other managers, and only those. The API server does not write an
 // object that is right already. It returns the resource version that the object has now, and
-// whether it was not what is wanted.
-func (a *applied[Object, List, Wanted]) put(ctx context.Context, kind unlike[Object, Wanted], wanted Wanted) (left string, drifted bool, err error) {
+// whether it was not as desired.
+func (a *applied[Object, List, Apply]) put(ctx context.Context, desired Apply) (left string, drifted bool, err error) {
 	err = retry.RetryOnConflict(atOnce, func() error {
 		drifted = true
-		live, err := a.client.Get(ctx, a.objectName, metav1.GetOptions{})
+		observed, err := a.client.Get(ctx, a.objectName, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			a.at(wanted, "")
+			a.at(desired, "")
 		case err != nil:
 			return fmt.Errorf("reading it before writing: %w", err)
 		default:
-			defer kind.adopt(wanted, live)()
-			same, err := holds(wanted, live)
+			defer a.adopt(desired, observed)()
+			same, err := holds(desired, observed)
 			if err != nil {
 				return err
 			}
 			drifted = !same
-			a.at(wanted, live.GetResourceVersion())
+			a.at(desired, observed.GetResourceVersion())
 		}
-		applied, err := a.client.Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: a.manager, Force: true})
+		applied, err := a.client.Apply(ctx, desired, metav1.ApplyOptions{FieldManager: a.manager, Force: true})
 		if err != nil {
 			return fmt.Errorf("server-side apply: %w", err)
 		}
@@ -204,5 +266,68 @@ func (a *applied[Object, List, Wanted]) put(ctx context.Context, kind unlike[Obj
 	return left, drifted, err
 }
 
-// atOnce is how often a write begins anew because the object changed under its hands.
+// atOnce is how often a write begins again because the object changed meanwhile.
 var atOnce = wait.Backoff{Steps: 5}
+
+// remove takes out what is ours, and deletes the object if nothing else is in it. It
+// returns the resource version of what is left, if anything, and whether it wrote.
+func (a *applied[Object, List, Apply]) remove(ctx context.Context, dryRun []string) (left string, written bool, err error) {
+	observed, err := a.client.Get(ctx, a.objectName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", false, nil
+	case err != nil:
+		return "", false, fmt.Errorf("reading it before removal: %w", err)
+	case observed.GetLabels()[ManagedByLabel] != ManagedByValue, a.shared == nil && !a.ours(observed):
+		return observed.GetResourceVersion(), false, nil
+	}
+	uid := observed.GetUID()
+	only := &metav1.Preconditions{UID: &uid}
+	if a.shared != nil {
+		rest, err := a.client.Apply(ctx, a.shared.empty(), metav1.ApplyOptions{FieldManager: a.manager, Force: true, DryRun: dryRun})
+		if err != nil {
+			return "", false, fmt.Errorf("server-side apply without webhooks: %w", err)
+		}
+		version := rest.GetResourceVersion()
+		if len(a.shared.webhooks(rest)) > 0 {
+			return version, version != observed.GetResourceVersion(), nil
+		}
+		only.ResourceVersion = &version
+	}
+	err = a.client.Delete(ctx, a.objectName, metav1.DeleteOptions{DryRun: dryRun, Preconditions: only})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", false, fmt.Errorf("deletion: %w", err)
+	}
+	return "", true, nil
+}
+
+// uninstall is [applied.remove] for good. It returns nil if there is no object.
+func (a *applied[Object, List, Apply]) uninstall(ctx context.Context, dryRun []string) (*Removal, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	observed, err := a.client.Get(ctx, a.objectName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) { // or its kind is not there, before Kubernetes 1.30
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading it before removal: %w", err)
+	}
+	removal := &Removal{Object: strings.ToLower(a.kindName) + ".admissionregistration.k8s.io/" + a.objectName, Action: Left}
+	switch {
+	case observed.GetLabels()[ManagedByLabel] != ManagedByValue:
+		removal.Why = fmt.Sprintf("it does not carry the label %s=%s", ManagedByLabel, ManagedByValue)
+		return removal, nil
+	case !slices.ContainsFunc(observed.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == a.manager }):
+		removal.Why = fmt.Sprintf("the field manager %s owns nothing of it; whoever applied it removes it", a.manager)
+		return removal, nil
+	}
+	left, _, err := a.remove(ctx, dryRun)
+	if err != nil {
+		return nil, err
+	}
+	removal.Action = Deleted
+	if left != "" {
+		removal.Action, removal.Why = Changed, "own webhooks are removed, those of others are still in it"
+	}
+	return removal, nil
+}

@@ -117,7 +117,7 @@ func TestMistakesOfABackstopAreNamed(t *testing.T) {
 		"an empty one":            {[]admission.Webhook{empty}, []string{"apiVersion, kind and name are needed", "validations are missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := registration.BuildPolicies(outside("hooks"), test.webhooks)
+			_, err := registration.Manifests(outside("hooks"), test.webhooks, nil)
 			for _, want := range test.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%v does not say %q", err, want)

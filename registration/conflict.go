@@ -17,11 +17,11 @@ type conflict struct {
 	told    time.Time
 }
 
-// isNew tells whether the live object has not been counted yet.
-func (c *conflict) isNew(live metav1.Object) bool {
+// isNew tells whether the observed object has not been counted yet.
+func (c *conflict) isNew(observed metav1.Object) bool {
 	version := "-"
-	if live != nil {
-		version = live.GetResourceVersion()
+	if observed != nil {
+		version = observed.GetResourceVersion()
 	}
 	isNew := version != c.version
 	c.version = version
@@ -38,16 +38,16 @@ func (c *conflict) due(now time.Time) bool {
 }
 
 // conflictEvent records an event on the object. It names who, and no values.
-func (k *Keeper) conflictEvent(w *watched, live metav1.Object, manager string) {
-	if k.options.Events == nil || live == nil { // there is nothing that an event could be about
+func (k *Keeper) conflictEvent(o *object, observed metav1.Object, manager string) {
+	if k.options.Events == nil || observed == nil { // there is nothing that an event could be about
 		return
 	}
 	version := admissionregistrationv1.SchemeGroupVersion
-	if w.kind() == definitionKind {
+	if o.kind() == definitionKind {
 		version = apiextensionsv1.SchemeGroupVersion
 	}
 	k.options.Events.Eventf(&corev1.ObjectReference{
-		APIVersion: version.String(), Kind: w.kind(), Name: w.name(), UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
+		APIVersion: version.String(), Kind: o.kind(), Name: o.name(), UID: observed.GetUID(), ResourceVersion: observed.GetResourceVersion(),
 	}, nil, corev1.EventTypeWarning, "RegistrationConflict", "Repair",
 		"%s changes fields that %s owns again and again. Repairs wait longer and longer. Let one of the two own them.", manager, k.options.FieldManager)
 }

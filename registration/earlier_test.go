@@ -4,27 +4,27 @@ package registration
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// keptPart is a policy or a binding that nobody may write.
-type keptPart struct {
-	kept
+// writtenPart is a policy or a binding that nobody may write.
+type writtenPart struct {
+	managed
 	t    *testing.T
 	what string
 }
 
-func (p *keptPart) kind() string { return p.what }
-func (p *keptPart) name() string { return "hooks" }
-func (p *keptPart) pass(context.Context, wanted, metav1.Object, bool, bool) (outcome, error) {
+func (p *writtenPart) kind() string { return p.what }
+func (p *writtenPart) name() string { return "hooks" }
+func (p *writtenPart) reconcile(context.Context, desired, metav1.Object, bool, bool) (outcome, error) {
 	p.t.Errorf("%s is written", p.what)
 	return outcome{}, nil
 }
@@ -71,25 +71,32 @@ func TestAPolicyOfAnEarlierVersionGoesFirst(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			k := &Keeper{options: Options{Config: Config{Name: "hooks", Endpoint: Endpoint{URL: "https://127.0.0.1:1"}}, Logger: slog.New(slog.DiscardHandler)}}
-			k.watched = []*watched{
-				{kept: &keptPart{t: t, what: policyKind}, half: &k.policies, informer: policies},
-				{kept: &keptPart{t: t, what: bindingKind}, half: &k.policies, informer: bindings},
+			k, err := NewKeeper(Options{
+				Config: Config{Name: "hooks", Endpoint: Endpoint{URL: "https://127.0.0.1:1"}}, Logger: slog.New(slog.DiscardHandler),
+				Client: fake.NewClientset().AdmissionregistrationV1(), CABundle: noCABundle,
+				Webhooks: func() []admission.Webhook { return []admission.Webhook{w.Defaulted()} },
+			})
+			if err != nil {
+				t.Fatal(err)
 			}
-			registered, wanted, _, waiting := k.backstopState([]admission.Webhook{w.Defaulted()})
-			if waiting == nil || registered[0].FailurePolicy != admissionregistrationv1.Fail {
-				t.Errorf("it waits for %v, with the failure policy %s", waiting, registered[0].FailurePolicy)
+			k.objects = []*object{
+				{managed: &writtenPart{t: t, what: policyKind}, reconciler: k.policies, informer: policies},
+				{managed: &writtenPart{t: t, what: bindingKind}, reconciler: k.policies, informer: bindings},
+			}
+			registered, _ := k.advanceBackstop(k.options.Webhooks())
+			if registered[0].FailurePolicy != admissionregistrationv1.Fail || k.backstop.reported == "" {
+				t.Errorf("it waits for %q, with the failure policy %s", k.backstop.reported, registered[0].FailurePolicy)
 			}
 			if seen {
-				if wanted.Policy != nil {
-					t.Error("the policy is to be overwritten")
+				if k.backstop.state != backstopReplacing || k.backstop.desired.policy != nil {
+					t.Errorf("%s: the policy is to be overwritten", k.backstop.state)
 				}
 				return
 			}
-			if !errors.Is(waiting, errUnseen) {
-				t.Errorf("it waits for %v", waiting)
+			if k.backstop.state != backstopUnobserved {
+				t.Errorf("it is %s", k.backstop.state)
 			}
-			k.passBackstop(t.Context(), false, wanted, waiting, nil)
+			k.reconcile(t.Context(), k.policies)
 		})
 	}
 }

@@ -9,26 +9,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// holds tells whether every field of wanted, an apply configuration, has its value
-// in live. Fields that wanted leaves out may have any: they are others', or
+// holds tells whether every field of desired, an apply configuration, has its value
+// in observed. Fields that desired leaves out may have any: they are others', or
 // defaults. Entries that others added to lists of named things (webhooks, match
 // conditions) do not matter as long as ours stand in their order.
 //
 // It tells without a call of the API server whether an apply would change
 // anything of ours.
-func holds(wanted, live any) (bool, error) {
-	want, err := tree(wanted)
+func holds(desired, observed any) (bool, error) {
+	want, err := tree(desired)
 	if err != nil {
 		return false, err
 	}
-	have, err := tree(live)
+	have, err := tree(observed)
 	if err != nil {
 		return false, err
 	}
 	if object, ok := want.(map[string]any); ok { // typed clients leave them out of what they return
 		delete(object, "apiVersion")
 		delete(object, "kind")
-		if meta, ok := object["metadata"].(map[string]any); ok { // a precondition of an apply, no wish
+		if meta, ok := object["metadata"].(map[string]any); ok { // a precondition of an apply, which says nothing of it
 			delete(meta, "resourceVersion")
 		}
 	}
@@ -119,8 +119,8 @@ func subsequence(want, have []any) bool {
 
 // others tells whether another manager than ours owns the field at path, the keys
 // of metadata.managedFields.
-func others(live metav1.Object, manager string, path ...string) bool {
-	for _, entry := range live.GetManagedFields() {
+func others(observed metav1.Object, manager string, path ...string) bool {
+	for _, entry := range observed.GetManagedFields() {
 		if entry.Manager != manager && entry.Subresource == "" && owns(entry, path...) {
 			return true
 		}

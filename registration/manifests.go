@@ -18,36 +18,36 @@ import (
 // and kind set, for printing: policy and binding of a backstop that is not disabled,
 // the mutating configuration, then the validating one, each only if it has webhooks. See [Build] for the rest.
 func Manifests(c Config, webhooks []admission.Webhook, caBundle []byte) ([]runtime.Object, error) {
-	policies, err := BuildPolicies(c, webhooks)
+	policies, err := buildPolicies(c, webhooks)
 	if err != nil {
 		return nil, err
 	}
 	var out []runtime.Object
-	if policies.Policy != nil {
+	if policies.policy != nil {
 		policy, binding := &admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
-		if err := errors.Join(convert(policies.Policy, policy), convert(policies.Binding, binding)); err != nil {
+		if err := errors.Join(convert(policies.policy, policy), convert(policies.binding, binding)); err != nil {
 			return nil, err
 		}
 		out = append(out, policy, binding)
 	}
 	// Judged as it is while nothing stands in for it.
-	wanted, err := Build(c, webhooks, caBundle)
-	if err == nil && policies.Policy != nil {
-		wanted, err = Build(c, failOpen(webhooks), caBundle)
+	configurations, err := Build(c, webhooks, caBundle)
+	if err == nil && policies.policy != nil {
+		configurations, err = Build(c, failOpen(webhooks), caBundle)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if wanted.Mutating != nil {
+	if configurations.Mutating != nil {
 		object := &admissionregistrationv1.MutatingWebhookConfiguration{}
-		if err := convert(wanted.Mutating, object); err != nil {
+		if err := convert(configurations.Mutating, object); err != nil {
 			return nil, err
 		}
 		out = append(out, object)
 	}
-	if wanted.Validating != nil {
+	if configurations.Validating != nil {
 		object := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-		if err := convert(wanted.Validating, object); err != nil {
+		if err := convert(configurations.Validating, object); err != nil {
 			return nil, err
 		}
 		out = append(out, object)
@@ -71,10 +71,10 @@ func convert(applyConfiguration, object any) error {
 // ConversionManifest returns spec.conversion for the definition of a custom resource.
 // caBundle is as for [Build].
 func ConversionManifest(c Config, conversion Conversion, caBundle []byte) (*apiextensionsv1.CustomResourceConversion, error) {
-	wanted, err := BuildConversions(c, []Conversion{conversion}, caBundle)
+	stanzas, err := BuildConversions(c, []Conversion{conversion}, caBundle)
 	if err != nil {
 		return nil, err
 	}
 	out := &apiextensionsv1.CustomResourceConversion{}
-	return out, convert(wanted[conversion.CRD].Spec.Conversion, out)
+	return out, convert(stanzas[conversion.CRD].Spec.Conversion, out)
 }

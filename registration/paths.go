@@ -22,15 +22,15 @@ func (k *Keeper) Paths() (paths []string, known bool) {
 		}
 	}
 	for _, kind := range []string{mutatingKind, validatingKind} {
-		w := k.find(kind)
-		if w == nil {
+		o := k.find(kind)
+		if o == nil {
 			return nil, false
 		}
-		live, synced := w.live()
+		observed, synced := o.observed()
 		if !synced {
 			return nil, false
 		}
-		switch c := live.(type) {
+		switch c := observed.(type) {
 		case *admissionregistrationv1.MutatingWebhookConfiguration:
 			for i := range c.Webhooks {
 				add(c.Webhooks[i].ClientConfig)

@@ -37,10 +37,10 @@ func normal(e metav1.LabelSelectorRequirement) requirement {
 	return requirement{e.Key, e.Operator, slices.Compact(values)}
 }
 
-// implies tells whether everything that live selects, ours selects too, as far as
+// implies tells whether everything that observed selects, ours selects too, as far as
 // that shows term by term: each of our terms stands there, or a stricter one.
-func implies(live, ours *metav1.LabelSelector) bool {
-	terms := requirements(live)
+func implies(observed, ours *metav1.LabelSelector) bool {
+	terms := requirements(observed)
 	for _, r := range requirements(ours) {
 		if !r.impliedBy(terms) {
 			return false
@@ -85,13 +85,13 @@ func (r requirement) impliedBy(terms []requirement) bool {
 	}
 }
 
-// adopted is the selector to apply where another manager owns the live one too. A
+// adopted is the selector to apply where another manager owns the observed one too. A
 // label selector is atomic for server-side apply: to apply ours is to throw out the
 // terms of others, who then put them back, for ever. So if ours still holds, the
-// live one is kept, without the terms that were ours before and are not any more;
+// observed one is kept, without the terms that were ours before and are not any more;
 // if it does not, ours it is.
-func adopted(live, before, ours *metav1.LabelSelector) *metav1.LabelSelector {
-	if live == nil {
+func adopted(observed, before, ours *metav1.LabelSelector) *metav1.LabelSelector {
+	if observed == nil {
 		return ours
 	}
 	terms, stale := requirements(ours), []requirement(nil)
@@ -100,8 +100,8 @@ func adopted(live, before, ours *metav1.LabelSelector) *metav1.LabelSelector {
 			stale = append(stale, r)
 		}
 	}
-	rest := live.DeepCopy()
-	for key, value := range live.MatchLabels {
+	rest := observed.DeepCopy()
+	for key, value := range observed.MatchLabels {
 		if slices.ContainsFunc(stale, requirement{key, metav1.LabelSelectorOpIn, []string{value}}.equal) {
 			delete(rest.MatchLabels, key)
 		}
@@ -141,20 +141,20 @@ type selectorField struct {
 	value          **metav1ac.LabelSelectorApplyConfiguration
 }
 
-// adopt puts into wanted what is to be applied where another manager owns a
-// selector of live too. The func puts back what was there.
-func adopt(manager string, wanted []selectorField, before map[string]*metav1.LabelSelector, live metav1.Object, liveSelectors map[string]*metav1.LabelSelector) (restore func()) {
-	ours := make([]*metav1ac.LabelSelectorApplyConfiguration, len(wanted))
-	for i, s := range wanted {
+// adopt puts into desired what is to be applied where another manager owns a
+// selector of observed too. The func puts back what was there.
+func adopt(manager string, desired []selectorField, before map[string]*metav1.LabelSelector, observed metav1.Object, observedSelectors map[string]*metav1.LabelSelector) (restore func()) {
+	ours := make([]*metav1ac.LabelSelectorApplyConfiguration, len(desired))
+	for i, s := range desired {
 		ours[i] = *s.value
-		if *s.value == nil || !others(live, manager, "f:webhooks", `k:{"name":"`+s.webhook+`"}`, "f:"+s.field) {
+		if *s.value == nil || !others(observed, manager, "f:webhooks", `k:{"name":"`+s.webhook+`"}`, "f:"+s.field) {
 			continue
 		}
 		key := s.key()
-		*s.value = selector(adopted(liveSelectors[key], before[key], plain(*s.value)))
+		*s.value = selector(adopted(observedSelectors[key], before[key], plain(*s.value)))
 	}
 	return func() {
-		for i, s := range wanted {
+		for i, s := range desired {
 			*s.value = ours[i]
 		}
 	}

@@ -65,22 +65,21 @@ func (o RemoveOptions) dryRun() []string {
 }
 
 // RemoveConfigurations removes what a [Keeper] of that name wrote: the policy of a
-// backstop and its binding, the webhooks that the field manager owns and, if no others are left in it, the object. An object
-// without [ManagedByLabel], or of which the field manager owns nothing, is left.
+// backstop and its binding, the webhooks that the field manager owns and, if no others are
+// left in it, the object. An object without [ManagedByLabel], or of which the field manager owns nothing, is left.
 // A Keeper that still runs writes it all again.
 //
 // The removals are those done before the error, if there is one.
 func RemoveConfigurations(ctx context.Context, client admissionregistrationclient.AdmissionregistrationV1Interface, o RemoveOptions) ([]Removal, error) {
 	options := Options{Config: Config{Name: o.Name}, Client: client, FieldManager: o.manager()}
 	never := func(context.Context) error { return nil }
-	out, err := RemovePolicies(ctx, client, o) // before what they stand in for
-	if err != nil {
-		return out, err
-	}
-	for _, kept := range []kept{mutatingObject(options, never), validatingObject(options, never)} {
-		removal, err := kept.uninstall(ctx, o.dryRun())
+	var out []Removal
+	for _, object := range []removable{ // policies go before what they read and stand in for
+		bindingObject(options, never), policyObject(options, never), mutatingObject(options, never), validatingObject(options, never),
+	} {
+		removal, err := object.uninstall(ctx, o.dryRun())
 		if err != nil {
-			return out, fmt.Errorf("%s %s: %w", kept.kind(), o.Name, err)
+			return out, fmt.Errorf("%s %s: %w", object.kind(), o.Name, err)
 		}
 		if removal != nil {
 			out = append(out, *removal)
@@ -88,43 +87,6 @@ func RemoveConfigurations(ctx context.Context, client admissionregistrationclien
 	}
 	return out, nil
 }
-
-func (o *object[Object, List, Wanted]) uninstall(ctx context.Context, dryRun []string) (*Removal, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	live, err := o.client.Get(ctx, o.objectName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading it before removal: %w", err)
-	}
-	resource := "mutatingwebhookconfiguration"
-	if o.kindName == validatingKind {
-		resource = "validatingwebhookconfiguration"
-	}
-	removal := &Removal{Object: resource + ".admissionregistration.k8s.io/" + o.objectName, Action: Left}
-	switch {
-	case live.GetLabels()[ManagedByLabel] != ManagedByValue:
-		removal.Why = fmt.Sprintf("it does not carry the label %s=%s", ManagedByLabel, ManagedByValue)
-		return removal, nil
-	case !slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == o.manager }):
-		removal.Why = fmt.Sprintf("the field manager %s owns nothing of it; whoever applied it removes it", o.manager)
-		return removal, nil
-	}
-	left, _, err := o.remove(ctx, dryRun)
-	if err != nil {
-		return nil, err
-	}
-	removal.Action = Deleted
-	if left != "" {
-		removal.Action, removal.Why = Changed, "own webhooks are removed, those of others are still in it"
-	}
-	return removal, nil
-}
-
-// uninstall is not for definitions: see [RemoveConversions].
-func (d *definition) uninstall(context.Context, []string) (*Removal, error) { return nil, nil }
 
 // RemoveStaticManifests removes the files that a [Files] of that name wrote below the
 // directory, if their objects carry [ManagedByLabel].

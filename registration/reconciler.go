@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// A reconciler makes objects of the cluster what they are to be, and says how far it is.
+// There are three: of webhook configurations, of conversion stanzas, and of the policy of a
+// backstop with its binding. What differs is passed in.
+type reconciler struct {
+	what string // it writes, for people
+	// caBundle is what the API server is to trust. An error means that it is not known yet.
+	caBundle func() ([]byte, error)
+	// watch begins to watch what has to be observed, and ends what has not; nil for nothing.
+	watch func(context.Context) error
+	// target says what the objects are to be.
+	target func(caBundle []byte) target
+	// then is reconciled after this one, if it is not nil.
+	then *reconciler
+
+	notified atomic.Bool // reconcile even if the API server has just failed
+
+	// What follows is the worker's.
+	backoff wait.Backoff
+	recheck time.Time
+	retry   time.Time // after an error or a deferred repair; zero if none is due
+	failed  bool      // the last call of the API server
+	full    bool      // apply even what seems to be right
+	lastErr error
+
+	mu       sync.Mutex
+	inUse    bool
+	written  []byte // the CA bundle that the objects have, if applied
+	applied  bool
+	err      error // of the last time
+	reported string
+	// refused is why the API server does not take an object; nil once it took all.
+	refused error
+	taken   bool // it did, at least once
+}
+
+func newReconciler(what string, caBundle func() ([]byte, error), target func([]byte) target) *reconciler {
+	return &reconciler{
+		what: what, caBundle: caBundle, target: target, backoff: failures(),
+		watch: func(context.Context) error { return nil },
+	}
+}
+
+// A target is what objects are to be now.
+type target struct {
+	desired desired
+	until   time.Time // when that changes by itself; zero for never
+	hold    bool      // the objects are left as they are
+	err     error     // why it is not known
+}
+
+// result is that of reconciling once.
+type result struct {
+	err      error // what is to be tried again
+	failed   bool  // because the API server was called in vain
+	starting bool  // there is no CA bundle to register yet, as at each start
+	again    time.Time
+}
+
+func (r *result) add(other result) {
+	r.err = errors.Join(r.err, other.err)
+	r.failed, r.starting = r.failed || other.failed, r.starting || other.starting
+	if r.again.IsZero() || !other.again.IsZero() && other.again.Before(r.again) {
+		r.again = other.again
+	}
+}
+
+// schedule says when to reconcile next.
+func (r *reconciler) schedule(out result) time.Time {
+	r.retry, r.failed, r.lastErr = out.again, out.failed, out.err
+	if out.err != nil || out.starting {
+		if again := time.Now().Add(r.backoff.Step()); r.retry.IsZero() || again.Before(r.retry) || out.failed {
+			r.retry = again
+		}
+	} else {
+		r.full, r.backoff = false, failures()
+	}
+	if !r.retry.IsZero() && r.retry.Before(r.recheck) {
+		return r.retry
+	}
+	return r.recheck
+}
+
+// reconcile makes the objects what they are to be, and notes how that went.
+func (k *Keeper) reconcile(ctx context.Context, r *reconciler) result {
+	out := result{err: r.watch(ctx)}
+	r.mu.Lock()
+	inUse := r.inUse
+	r.mu.Unlock()
+	if !inUse {
+		return out
+	}
+	caBundle, err := r.caBundle()
+	if err != nil { // what the target follows from may not count yet
+		err = fmt.Errorf("the CA bundle is not known yet: %w", err)
+		k.report(r, err)
+		r.note(nil, false, err)
+		out.starting = true
+		return out
+	}
+	t := r.target(caBundle)
+	out.add(result{err: t.err, again: t.until})
+	switch {
+	case t.err != nil:
+		r.note(nil, false, t.err)
+	case !t.hold:
+		out.add(k.reconcileObjects(ctx, r, caBundle, t.desired))
+	}
+	return out
+}
+
+func (k *Keeper) reconcileObjects(ctx context.Context, r *reconciler, caBundle []byte, desired desired) result {
+	var total result
+	var errs, waiting []error
+	for _, o := range k.all() {
+		if o.reconciler != r {
+			continue
+		}
+		out, err := k.reconcileObject(ctx, o, desired)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+			total.failed = true
+		case out.waiting != nil:
+			waiting = append(waiting, out.waiting)
+		}
+		if out.deferred {
+			total.add(result{again: o.repair.next()})
+		}
+	}
+	total.err = errors.Join(errs...)
+	pending := errors.Join(waiting...)
+	if total.err == nil && pending != nil {
+		k.report(r, pending)
+	}
+	r.note(caBundle, pending != nil, errors.Join(total.err, pending))
+	r.noteRefusal(errs, pending != nil)
+	return total
+}
+
+func (k *Keeper) reconcileObject(ctx context.Context, o *object, desired desired) (outcome, error) {
+	observed, synced := o.observed()
+	if !k.options.Leading() {
+		o.forget()
+		if !synced {
+			return outcome{waiting: o.unseen()}, nil
+		}
+		if err := o.drift(desired, observed); err != nil {
+			return outcome{waiting: fmt.Errorf("%w; this server does not lead and leaves it to the one that does", err)}, nil
+		}
+		return outcome{}, nil
+	}
+	if o.reconciler != k.configurations && !synced {
+		return outcome{waiting: o.unseen()}, nil
+	}
+	full := o.reconciler.full
+	out, err := o.reconcile(ctx, desired, observed, full, full || !time.Now().Before(o.repair.next()))
+	if out.called {
+		k.metrics.applied(o.kind(), err)
+	}
+	if err != nil {
+		return out, err
+	}
+	log := k.options.Logger.With("kind", o.kind(), "name", o.name())
+	switch {
+	case out.repaired:
+		o.repair.done(time.Now())
+		k.metrics.repairs.WithLabelValues(o.kind()).Inc()
+		log.Warn("put right, somebody else had changed it", "manager", lastManager(observed, k.options.FieldManager))
+	case out.deferred:
+		manager := lastManager(observed, k.options.FieldManager)
+		if o.conflict.isNew(observed) {
+			k.metrics.conflicts.WithLabelValues(o.kind()).Inc()
+		}
+		if o.conflict.due(time.Now()) {
+			k.conflictEvent(o, observed, manager)
+			log.Warn("somebody else changes it again and again; repairs wait longer and longer", "manager", manager)
+		}
+		out.waiting = fmt.Errorf("%s %s: %s changes what is not theirs again and again; it is put right in a while", o.kind(), o.name(), manager)
+	case out.written:
+		log.Info("webhooks registered")
+	}
+	return out, nil
+}
+
+// report logs once what is waited for.
+func (k *Keeper) report(r *reconciler, waiting error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reported != waiting.Error() {
+		r.reported = waiting.Error()
+		k.options.Logger.Info("webhooks are not registered yet", "why", waiting)
+	}
+}
+
+func (r *reconciler) registered() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.inUse {
+		return nil
+	}
+	caBundle, err := r.caBundle()
+	switch {
+	case err != nil:
+		return fmt.Errorf("the CA bundle is not known yet: %w", err)
+	case r.applied && bytes.Equal(caBundle, r.written):
+		return nil
+	case r.err != nil:
+		return fmt.Errorf("%s are not written: %w", r.what, r.err)
+	case r.applied:
+		return fmt.Errorf("%s still have an older CA bundle", r.what)
+	default:
+		return fmt.Errorf("%s are not written yet", r.what)
+	}
+}
+
+func (r *reconciler) refusal() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refused == nil {
+		return nil
+	}
+	return fmt.Errorf("the API server refuses the %s: %w", r.what, r.refused)
+}
+
+// note is for Registered. What is pending is known not to
+// be as it should be; after an error it is as it was.
+func (r *reconciler) note(caBundle []byte, pending bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+	switch {
+	case pending:
+		r.applied = false
+	case err == nil:
+		r.applied, r.written, r.reported = true, bytes.Clone(caBundle), ""
+	}
+}
+
+// noteRefusal is for Refused: which of the errors say that an object is invalid.
+func (r *reconciler) noteRefusal(errs []error, pending bool) {
+	refused := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case len(errs) == 0 && !pending:
+		r.taken, r.refused = true, nil
+	case len(refused) > 0 && !r.taken:
+		r.refused = errors.Join(refused...)
+	}
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsac "k8s.io/apiextensions-apiserver/pkg/client/applyconfiguration/apiextensions/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
+)
+
+// stanza is spec.conversion of one CustomResourceDefinition.
+type stanza struct {
+	objectName, manager string
+	client              apiextensionsclient.CustomResourceDefinitionInterface
+	wait                func(context.Context) error
+
+	last
+	uid string // of what was left the last time
+}
+
+func (s *stanza) kind() string { return definitionKind }
+func (s *stanza) name() string { return s.objectName }
+func (s *stanza) forget()      { s.done = false }
+
+func (s *stanza) prototype() runtime.Object { return &apiextensionsv1.CustomResourceDefinition{} }
+
+func (s *stanza) listerWatcher() cache.ListerWatcher {
+	return oneByName(s.objectName, s.client.List, s.client.Watch)
+}
+
+// withoutSchemas leaves out of a store what is never looked at: schemas are most of
+// a definition.
+func withoutSchemas(item any) (any, error) {
+	if crd, ok := item.(*apiextensionsv1.CustomResourceDefinition); ok {
+		crd.Spec.Versions = nil
+	}
+	return item, nil
+}
+
+func (s *stanza) drift(all desired, observed metav1.Object) error {
+	if observed == nil {
+		return fmt.Errorf("%s %s does not exist yet; it gets its conversion webhook when it does", definitionKind, s.objectName)
+	}
+	return driftOf("spec.conversion of "+definitionKind+" "+s.objectName, all.conversions[s.objectName], observed, s.manager)
+}
+
+func (s *stanza) bundles(_ map[string]bool, observed metav1.Object) [][]byte {
+	conversion := observed.(*apiextensionsv1.CustomResourceDefinition).Spec.Conversion
+	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || len(conversion.Webhook.ClientConfig.CABundle) == 0 {
+		return nil
+	}
+	return [][]byte{conversion.Webhook.ClientConfig.CABundle}
+}
+
+func (s *stanza) reconcile(ctx context.Context, all desired, observed metav1.Object, full, repair bool) (outcome, error) {
+	desired := all.conversions[s.objectName]
+	data, err := json.Marshal(desired)
+	if err != nil {
+		return outcome{}, err
+	}
+	if observed == nil {
+		s.forget()
+		return outcome{waiting: s.drift(all, nil)}, nil
+	}
+	same := s.done && bytes.Equal(data, s.data) && s.uid == string(observed.GetUID())
+	if same && !full {
+		if out, done := s.settled(observed, repair, func() error { return s.drift(all, observed) }); done {
+			return out, nil
+		}
+	}
+
+	if err := s.wait(ctx); err != nil {
+		return outcome{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	left, written, err := s.put(ctx, desired)
+	switch {
+	case apierrors.IsNotFound(err): // the store will tell
+		s.forget()
+		return outcome{called: true, waiting: s.drift(all, nil)}, nil
+	case err != nil:
+		return outcome{called: true}, fmt.Errorf("spec.conversion of %s %s: %w", definitionKind, s.objectName, err)
+	}
+	s.last, s.uid = last{true, data, left.GetResourceVersion()}, string(left.GetUID())
+	return outcome{called: true, written: written, repaired: written && same}, nil
+}
+
+// put applies the stanza to the definition as it is, and never creates one: with
+// the UID of what is there, an apply cannot.
+func (s *stanza) put(ctx context.Context, desired *apiextensionsac.CustomResourceDefinitionApplyConfiguration) (left *apiextensionsv1.CustomResourceDefinition, written bool, err error) {
+	err = retry.RetryOnConflict(atOnce, func() error {
+		observed, err := s.client.Get(ctx, s.objectName, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("reading it before writing: %w", err)
+		}
+		desired.WithUID(observed.GetUID()).WithResourceVersion(observed.GetResourceVersion())
+		if left, err = s.client.Apply(ctx, desired, metav1.ApplyOptions{FieldManager: s.manager, Force: true}); err != nil {
+			return fmt.Errorf("server-side apply: %w", err)
+		}
+		written = left.GetResourceVersion() != observed.GetResourceVersion()
+		return nil
+	})
+	return left, written, err
+}
+
+// conversionTarget is the target of the conversion stanzas.
+func (k *Keeper) conversionTarget(caBundle []byte) target {
+	stanzas, err := BuildConversions(k.options.Config, k.options.Conversions(), caBundle)
+	return target{desired: desired{conversions: stanzas}, err: err}
+}
+
+// watchDefinitions watches the definitions that are to be converted, and no others
+// any more.
+func (k *Keeper) watchDefinitions(ctx context.Context) error {
+	conversions := k.options.Conversions()
+	k.conversions.mu.Lock()
+	k.conversions.inUse = len(conversions) > 0
+	k.conversions.mu.Unlock()
+	missing := map[string]bool{}
+	for _, c := range conversions {
+		if c.Validate() == nil { // else the target says what is wrong
+			missing[c.CRD] = true
+		}
+	}
+	k.mu.Lock()
+	k.objects = slices.DeleteFunc(k.objects, func(o *object) bool {
+		if o.reconciler != k.conversions {
+			return false
+		}
+		if missing[o.name()] {
+			delete(missing, o.name())
+			return false
+		}
+		o.stop()
+		k.options.Logger.Info("the conversion stanza is left as it is: it is not managed any more", "kind", o.kind(), "name", o.name())
+		return true
+	})
+	k.mu.Unlock()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		errs = append(errs, k.watch(ctx, &stanza{
+			objectName: name, manager: k.options.FieldManager, client: k.options.CRDs, wait: k.limiter.Wait,
+		}, k.conversions))
+	}
+	return errors.Join(errs...)
+}
