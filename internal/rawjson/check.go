@@ -116,9 +116,6 @@ const mapThreshold = 48
 // enter begins an object or array, unless it is nested too deep.
 func (r *Reader) enter() (s scope, ok bool) {
 	c := r.check
-	if c == nil {
-		return s, true
-	}
 	if c.depth++; c.depth > c.limit {
 		r.Fail(fmt.Sprintf("nested deeper than %d levels", c.limit))
 		return s, false
@@ -129,10 +126,9 @@ func (r *Reader) enter() (s scope, ok bool) {
 // leave passes over the bracket at the end of an object or array.
 func (r *Reader) leave(s scope) {
 	r.pos++
-	if c := r.check; c != nil {
-		c.depth--
-		c.names, c.unquoted = c.names[:s.names], c.unquoted[:s.unquoted]
-	}
+	c := r.check
+	c.depth--
+	c.names, c.unquoted = c.names[:s.names], c.unquoted[:s.unquoted]
 }
 
 // A name is the name of a member. It holds no pointers: that makes it cheap for
@@ -147,10 +143,6 @@ type name struct {
 // name reads the name that begins here. It must be the first of its kind in its object.
 func (r *Reader) name(s *scope) []byte {
 	c, start := r.check, r.pos
-	if c == nil {
-		escaped := r.text()
-		return unquote(r.data[start:r.pos], escaped)
-	}
 	end, holds := textEnd(r.data, start)
 	n := name{start: start + 1, end: end - 1}
 	if holds&^notASCII == escapes {

@@ -52,15 +52,53 @@ func (r *Reader) Kind() jsontext.Kind {
 // with r, or leave it: it is then passed over. If the next value is no object,
 // it is passed over and Object returns false.
 func (r *Reader) Object(member func(name []byte)) bool {
-	if r.Kind() != '{' {
+	if r.peek() != '{' {
 		r.Skip()
 		return false
 	}
-	r.object(member)
+	if r.check == nil {
+		r.trustedObject(member)
+	} else {
+		r.object(member)
+	}
 	return true
 }
 
-// object reads the object that begins here. Without a member it skips the values.
+// trustedObject is object without a check. It is a loop of its own because walking a pod is
+// most of what a webhook for pods does: with one loop for both the rows of `make bench` for
+// typed handlers and for pods that no PodDefault selects cost 6 to 8 % more.
+func (r *Reader) trustedObject(member func(name []byte)) {
+	r.pos++
+	for {
+		if r.peek() != '"' { // the end of the object, or of the input
+			r.next()
+			return
+		}
+		start := r.pos
+		end, escaped := quotedEnd(r.data, start)
+		r.pos = end
+		name := unquote(r.data[start:end], escaped)
+		r.next() // the colon
+		at := r.Offset()
+		if member(name); r.pos == at {
+			r.Skip()
+		}
+		if r.next() != ',' {
+			return
+		}
+	}
+}
+
+// next passes over the byte that follows white space, and returns it; 0 at the end.
+func (r *Reader) next() byte {
+	c := r.peek()
+	if r.pos < len(r.data) {
+		r.pos++
+	}
+	return c
+}
+
+// object reads and checks the object that begins here. Without a member it skips the values.
 func (r *Reader) object(member func(name []byte)) {
 	s, ok := r.enter()
 	if !ok {
@@ -106,15 +144,37 @@ func (r *Reader) object(member func(name []byte)) {
 // Element may read the value with r, or leave it. If the next value is no array,
 // it is passed over and Array returns false.
 func (r *Reader) Array(element func(index int)) bool {
-	if r.Kind() != '[' {
+	if r.peek() != '[' {
 		r.Skip()
 		return false
 	}
-	r.array(element)
+	if r.check == nil {
+		r.trustedArray(element)
+	} else {
+		r.array(element)
+	}
 	return true
 }
 
-// array reads the array that begins here. Without an element it skips the values.
+// trustedArray is array without a check.
+func (r *Reader) trustedArray(element func(index int)) {
+	r.pos++
+	for i := 0; ; i++ {
+		if c := r.peek(); c == ']' || c == 0 {
+			r.next()
+			return
+		}
+		at := r.pos
+		if element(i); r.pos == at {
+			r.Skip()
+		}
+		if r.next() != ',' {
+			return
+		}
+	}
+}
+
+// array reads and checks the array that begins here. Without an element it skips the values.
 func (r *Reader) array(element func(index int)) {
 	s, ok := r.enter()
 	if !ok {
@@ -233,8 +293,12 @@ func (r *Reader) space() byte {
 
 // text passes over the string that begins here, and tells whether it holds escapes.
 func (r *Reader) text() (escaped bool) {
+	if r.check == nil {
+		r.pos, escaped = quotedEnd(r.data, r.pos)
+		return escaped
+	}
 	end, holds := textEnd(r.data, r.pos)
-	if holds != 0 && r.check != nil && !r.validText(end, holds) {
+	if holds != 0 && !r.validText(end, holds) {
 		return false
 	}
 	r.pos = min(end, len(r.data))
@@ -295,7 +359,7 @@ func compositeEnd(data []byte, i int) int {
 	for i < len(data) {
 		switch data[i] {
 		case '"':
-			i, _ = textEnd(data, i)
+			i, _ = quotedEnd(data, i)
 			continue
 		case '{', '[':
 			depth++

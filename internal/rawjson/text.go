@@ -57,6 +57,32 @@ func textEnd(data []byte, i int) (int, holds) {
 	return i, found | noEnd
 }
 
+// quotedEnd returns the index behind the valid string that begins at data[i], and whether it
+// holds escapes.
+func quotedEnd(data []byte, i int) (end int, escaped bool) {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	for i++; i < len(data); i++ {
+		if i+8 <= len(data) {
+			v := binary.LittleEndian.Uint64(data[i:])
+			quote, slash := v^(ones*'"'), v^(ones*'\\')
+			found := ((quote-ones)&^quote | (slash-ones)&^slash) & high
+			if found == 0 {
+				i += 7
+				continue
+			}
+			i += bits.TrailingZeros64(found) / 8
+		}
+		switch data[i] {
+		case '"':
+			return i + 1, escaped
+		case '\\':
+			escaped = true
+			i++ // what is escaped is no quote that ends the string
+		}
+	}
+	return len(data), escaped
+}
+
 // special marks, of the eight bytes in v, quotes, backslashes, control characters
 // and what is not ASCII, each with its highest bit. A subtraction sets that bit in a
 // byte that is too small for it; in bytes above 0x7f at least one leaves it set. The
