@@ -56,7 +56,7 @@ var components = []component{
 	{name: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", duration: "about 1 min", versioned: true},
 	{name: "kube-scheduler", pkg: "k8s.io/kubernetes/cmd/kube-scheduler", duration: "about 30 s", versioned: true},
 	{name: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok", duration: "about 1 min", module: "../kwok"},
-	{name: "e2e.test", pkg: ".", duration: "about 2 min", module: "../conformance/suite", source: ".", versioned: true},
+	{name: "e2e.test", pkg: "github.com/sallyport-io/sallyport/test/conformance/suite", duration: "about 2 min", module: "../conformance/suite", source: ".", versioned: true},
 }
 
 // buildTag is for packages of ours that are built here and nowhere else. Nobody else's
