@@ -126,3 +126,12 @@ func TestMistakesAreSaid(t *testing.T) {
 		})
 	}
 }
+
+// The go command names a binary after its package, which a package named "." does not tell.
+func TestEveryComponentSaysHowItsBinaryIsNamed(t *testing.T) {
+	for _, c := range components {
+		if name := c.output(); name == "" || name == "." || strings.ContainsAny(name, `/\`) {
+			t.Errorf("%s: the binary of %s would be %q", c.name, c.pkg, name)
+		}
+	}
+}
