@@ -27,7 +27,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		if to := s.find(path); to != nil {
 			s.review(a, s.withoutSegment(r, to), to)
 		} else if handler := s.other(r); handler != nil {
-			s.review(a, r, &route{Route: Route{Path: otherPaths, Handler: handler}, durations: s.metrics.durationsOf(otherPaths), anyMethod: true})
+			s.review(a, r, &route{Route: Route{Path: otherPaths, Handler: handler}, durations: s.otherDurations, anyMethod: true})
 		} else {
 			s.refuse(a, unknownPath)
 		}

@@ -39,15 +39,17 @@ const lastRequests = 5 * time.Second
 
 // Server serves webhooks. Make one with [New].
 type Server struct {
-	options     Options
-	log         *slog.Logger
-	registry    Registry
-	metrics     *metrics
-	routes      routes
-	health      *health
-	places      *places
-	bodies      *bodies
-	connections *connections
+	options  Options
+	log      *slog.Logger
+	registry Registry
+	metrics  *metrics
+	routes   routes
+	health   *health
+	// otherDurations are those of all paths of Options.Others.
+	otherDurations durations
+	places         *places
+	bodies         *bodies
+	connections    *connections
 	// plainConnections are those to the port of metrics and probes.
 	plainConnections *connections
 
@@ -85,6 +87,9 @@ func New(options Options) (*Server, error) {
 	}
 	if s.registry == nil {
 		s.registry = prometheus.NewRegistry()
+	}
+	if options.Others != nil {
+		s.otherDurations = s.metrics.durationsOf(otherPaths)
 	}
 	s.health = newHealth(options.Checks, options.LiveChecks, &s.draining)
 	s.connections = newConnections(options.MaxConnections, s.metrics.evicted, s.bodies.cutConnection)
