@@ -14,13 +14,13 @@ func (c *current) register(registry prometheus.Registerer) error {
 	return registerAll(registry,
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "sallyport_certificate_renewals_total",
-			Help: "Serving certificates that were taken into use, the first one included.",
+			Help: "Serving certificates put into use, including the first one.",
 		}, func() float64 {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			return float64(c.renewals)
 		}),
-		gauge("sallyport_certificate_problem", "1 if the last attempt to get or to renew the serving certificate failed, else 0.", func() float64 {
+		gauge("sallyport_certificate_problem", "1 if the last attempt to get or renew the serving certificate failed, else 0.", func() float64 {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			return one(c.problem != nil)
@@ -34,7 +34,7 @@ type authorityMetrics struct {
 func newAuthorityMetrics(a *Authority) (*authorityMetrics, error) {
 	m := &authorityMetrics{rotations: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "sallyport_certificate_rotations_total",
-		Help: "Rotations of the authority that this replica has brought to their end.",
+		Help: "Rotations of the authority that this replica has completed.",
 	})}
 	if a.options.Registry == nil {
 		return m, nil
@@ -55,15 +55,15 @@ func newAuthorityMetrics(a *Authority) (*authorityMetrics, error) {
 				}
 				return float64(a.state.signer.certificate.NotAfter.Unix())
 			})),
-		gauge("sallyport_certificate_held", "1 if a certificate of the authority that signs is not served because clients would refuse it, else 0.",
+		gauge("sallyport_certificate_held", "1 if a certificate of the signing authority is not served because clients would reject it, else 0.",
 			read(func() float64 { return one(a.held != nil) })),
-		gauge("sallyport_certificate_rotation_problem", "1 if the last attempt to move a rotation on failed, else 0.",
+		gauge("sallyport_certificate_rotation_problem", "1 if the last attempt to continue a rotation failed, else 0.",
 			read(func() float64 { return one(a.stuck != nil) })),
 	}
 	for _, phase := range phases {
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "sallyport_certificate_rotation_phase",
-			Help:        "1 for the phase that the rotation of the authority is in, 0 for the others.",
+			Help:        "1 for the current phase of the authority's rotation, 0 for the others.",
 			ConstLabels: prometheus.Labels{"phase": string(phase)},
 		}, read(func() float64 { return one(a.state != nil && a.state.phase == phase) })))
 	}

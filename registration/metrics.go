@@ -16,11 +16,11 @@ func newMetrics(registry prometheus.Registerer, registered, wanted, backstop fun
 		}, []string{"kind", "result"}),
 		repairs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sallyport_registration_repairs_total",
-			Help: "Times a webhook configuration or a conversion stanza was put right after somebody else had changed or deleted it, by kind.",
+			Help: "Webhook configurations and conversion stanzas restored after another client changed or deleted them, by kind.",
 		}, []string{"kind"}),
 		conflicts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sallyport_registration_conflicts_total",
-			Help: "Changes by somebody else that were not put right at once because somebody changes the object again and again, by kind.",
+			Help: "Changes by another client that were not reverted at once because they keep recurring, by kind.",
 		}, []string{"kind"}),
 	}
 	for _, kind := range []string{mutatingKind, validatingKind, definitionKind, policyKind, bindingKind} { // so that they are there, with 0, from the start
@@ -43,9 +43,9 @@ func newMetrics(registry prometheus.Registerer, registered, wanted, backstop fun
 	}
 	for _, c := range []prometheus.Collector{
 		m.applies, m.repairs, m.conflicts,
-		gauge("sallyport_registration_registered", "1 if the webhook configurations and the conversion stanzas are there with the current CA bundle, else 0.", registered),
-		gauge("sallyport_registration_backstop_wanted", "1 if a policy is to stand in for a webhook, by the setting guard or where the API server has such policies, else 0.", wanted),
-		gauge("sallyport_registration_backstop_in_force", "1 if a policy stands in for a webhook that fails open, else 0: it fails closed, or has no backstop.", backstop),
+		gauge("sallyport_registration_registered", "1 if the webhook configurations and the conversion stanzas exist with the current CA bundle, else 0.", registered),
+		gauge("sallyport_registration_backstop_wanted", "1 if a policy should stand in for a webhook, because of the setting guard or of the API server's policies, else 0.", wanted),
+		gauge("sallyport_registration_backstop_in_force", "1 if a policy stands in for a webhook that fails open, 0 if the webhook fails closed or has no backstop.", backstop),
 	} {
 		if err := registry.Register(c); err != nil {
 			return nil, err

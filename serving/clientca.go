@@ -97,7 +97,7 @@ func NewClientCA(options ClientCAOptions) (*ClientCA, error) {
 	}
 	c := &ClientCA{options: options, log: options.Logger, failures: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "sallyport_serving_client_ca_reload_failures_total",
-		Help: "Times that the file with the CA of callers could not be used, and the last good one was kept.",
+		Help: "Times that the file with the CA of callers was invalid and its last valid content stayed in use.",
 	})}
 	if c.log == nil {
 		c.log = slog.Default()

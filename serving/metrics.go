@@ -36,7 +36,7 @@ func newMetrics() *metrics {
 		}, []string{"path", "code"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sallyport_serving_refused_total",
-			Help: "Requests that were answered by the listener instead of a webhook, by reason.",
+			Help: "Requests answered by the listener instead of a webhook, by reason.",
 		}, []string{"reason"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "sallyport_serving_panics_total",
@@ -44,7 +44,7 @@ func newMetrics() *metrics {
 		}),
 		evicted: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "sallyport_serving_connections_evicted_total",
-			Help: "Connections, of both ports, that were closed because there were too many.",
+			Help: "Connections to either port closed because there were too many.",
 		}),
 		handshakeErrors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "sallyport_serving_tls_handshake_errors_total",
@@ -60,15 +60,15 @@ func (s *Server) registerMetrics() error {
 	}
 	collectors := []prometheus.Collector{
 		s.metrics.durations, s.metrics.refused, s.metrics.panics, s.metrics.evicted, s.metrics.handshakeErrors,
-		gauge("sallyport_serving_reviews_in_flight", "Webhook requests that are at work.",
+		gauge("sallyport_serving_reviews_in_flight", "Webhook requests being processed.",
 			func() float64 { return float64(s.places.atWork()) }),
-		gauge("sallyport_serving_reviews_waiting", "Webhook requests that wait for others to end.",
+		gauge("sallyport_serving_reviews_waiting", "Webhook requests waiting for others to finish.",
 			func() float64 { return float64(s.places.inLine()) }),
 		gauge("sallyport_serving_bytes_in_flight", "Bytes of request bodies in memory.",
 			func() float64 { return float64(s.bodies.inMemory()) }),
 		gauge("sallyport_serving_connections", "Open connections.",
 			func() float64 { return float64(s.connections.count()) }),
-		gauge("sallyport_serving_metrics_connections", "Open connections to the port of metrics and probes.",
+		gauge("sallyport_serving_metrics_connections", "Open connections to the port for metrics and probes.",
 			func() float64 { return float64(s.plainConnections.count()) }),
 	}
 	if notAfter := s.options.CertificateNotAfter; notAfter != nil {

@@ -67,7 +67,7 @@ func datasetBuiltin() Builtin {
 // observePlugins counts what comes out of plugins.
 func observePlugins(metrics prometheus.Registerer) (dataset.Observer, error) {
 	counters := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sallyport_dataset_plugins_total", Help: "Pods that a plugin of the dataset webhook was asked about, by outcome.",
+		Name: "sallyport_dataset_plugins_total", Help: "Pods handled by a plugin of the dataset webhook, by outcome.",
 	}, []string{"plugin", "outcome"})
 	if err := metrics.Register(counters); err != nil {
 		return nil, fmt.Errorf("metrics of plugins: %w", err)

@@ -105,7 +105,7 @@ func (l *liveConfig) component(env frontdoor.Environment) (frontdoor.Component, 
 		Name: "sallyport_config_reloads_total", Help: "Changes of the configuration file, by result: success or failure.",
 	}, []string{"result"})
 	l.good = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "sallyport_config_last_reload_successful", Help: "1 if the configuration file, as it is, counts; 0 if an earlier one does.",
+		Name: "sallyport_config_last_reload_successful", Help: "1 if the current configuration file is in effect, 0 if an earlier version of it is.",
 	})
 	for _, result := range []string{"success", "failure"} {
 		l.reloads.WithLabelValues(result)
@@ -181,7 +181,7 @@ func (b *liveBuiltin) prepareWatch(env frontdoor.Environment, out *frontdoor.Com
 	if w.contact != nil {
 		err = errors.Join(err, env.Metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "sallyport_" + w.what + "_last_contact_timestamp_seconds",
-			Help: "When the API server has sent something about " + w.what + " the last time, in seconds since 1970; 0 if never. It does so about once a minute even if nothing changes.",
+			Help: "When the API server last sent something about " + w.what + ", in seconds since 1970; 0 if never. It does so about once a minute even if nothing changes.",
 		}, func() float64 { return seconds(w.contact()) })))
 	}
 	if err != nil {

@@ -28,7 +28,7 @@ func newConversionCounters() conversionCounters {
 		}, []string{"outcome"}),
 		objects: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sallyport_conversion_objects_total",
-			Help: "Objects by group, kind, version they came in, version that was wanted, and outcome: converted, failed.",
+			Help: "Objects by group, kind, source version, desired version and outcome: converted, failed.",
 		}, []string{"group", "kind", "from", "to", "outcome"}),
 	}
 }

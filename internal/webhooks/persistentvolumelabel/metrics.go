@@ -29,15 +29,15 @@ func NewMetrics(registry prometheus.Registerer, caller string) (*Metrics, error)
 	labels := prometheus.Labels{"caller": caller}
 	m := &Metrics{
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "sallyport_cloud_call_duration_seconds", Help: "How long calls to the cloud took that ask for the labels of a volume.",
+			Name: "sallyport_cloud_call_duration_seconds", Help: "Duration of calls to the cloud for the labels of a volume.",
 			ConstLabels: labels, Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sallyport_cloud_calls_total", Help: "Calls to the cloud that ask for the labels of a volume, by result: labels, error, fault, toomany.",
+			Name: "sallyport_cloud_calls_total", Help: "Calls to the cloud for the labels of a volume, by result: labels, error, fault, toomany.",
 			ConstLabels: labels,
 		}, []string{"result"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sallyport_cloud_calls_in_flight", Help: "Calls to the cloud that have not come back, those included that were given up.",
+			Name: "sallyport_cloud_calls_in_flight", Help: "Calls to the cloud that have not returned, including abandoned ones.",
 			ConstLabels: labels,
 		}),
 	}

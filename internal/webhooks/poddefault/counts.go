@@ -33,7 +33,7 @@ func NewCounts(registry prometheus.Registerer) (*Counts, error) {
 	c := &Counts{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sallyport_poddefault_decisions_total",
-			Help: "Pods that were decided on, by PodDefault (cluster/NAME for a ClusterPodDefault) and decision: applied, denied, skipped, audited or invalid. Dry runs do not count; a pod counts each time the API server asks.",
+			Help: "Decisions on pods, by PodDefault (cluster/NAME for a ClusterPodDefault) and decision: applied, denied, skipped, audited or invalid. Dry runs do not count; a pod counts each time the API server calls.",
 		}, []string{"namespace", "poddefault", "decision"}),
 		seen: map[[3]string]bool{},
 	}

@@ -20,14 +20,14 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sallyport_poddefault_index_writes_total",
-			Help: "Indexes of PodDefaults, which the backstop reads, that were written, by result: success or failure.",
+			Help: "Writes of the indexes of PodDefaults that the backstop reads, by result: success or failure.",
 		}, []string{"result"}),
 		indexes: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sallyport_poddefault_indexes", Help: "Indexes of PodDefaults in the cluster, which the backstop reads; 0 where another replica leads.",
+			Name: "sallyport_poddefault_indexes", Help: "Indexes of PodDefaults that the backstop reads in the cluster; 0 if another replica leads.",
 		}),
 		omitted: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sallyport_poddefault_index_omitted",
-			Help: "PodDefaults and ClusterPodDefaults for which there is no room in the index of their namespace: the backstop does not stand in for them; 0 where another replica leads.",
+			Help: "PodDefaults and ClusterPodDefaults that do not fit into the index of their namespace, so the backstop does not cover them; 0 if another replica leads.",
 		}),
 	}
 	for _, result := range []string{"success", "failure"} {

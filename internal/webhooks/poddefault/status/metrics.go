@@ -20,11 +20,11 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sallyport_poddefault_status_writes_total",
-			Help: "Statuses of PodDefaults and ClusterPodDefaults that were written, by result: success, conflict (it had changed meanwhile) or failure.",
+			Help: "Writes of the status of PodDefaults and ClusterPodDefaults, by result: success, conflict (the object had changed) or failure.",
 		}, []string{"result"}),
 		conflicting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sallyport_poddefaults_conflicting",
-			Help: "PodDefaults and ClusterPodDefaults that disagree with another one; 0 where another replica leads.",
+			Help: "PodDefaults and ClusterPodDefaults that conflict with another one; 0 if another replica leads.",
 		}),
 	}
 	for _, result := range []string{"success", "conflict", "failure"} {
