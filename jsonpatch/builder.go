@@ -3,6 +3,7 @@
 package jsonpatch
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -106,6 +107,8 @@ func (b *Builder) AppendPatch(patch Patch) (Patch, error) {
 		return nil, errors.New("there is no document to edit")
 	case !b.part && b.root.gone():
 		return nil, errors.New("the whole document cannot be removed")
+	case kind == '[' && b.root.grows(): // there is nothing else in what it is about
+		e.grow(&b.root, Replace, bytes.TrimSpace(b.raw))
 	default:
 		e.node(&b.root, Replace)
 	}

@@ -112,6 +112,10 @@ func (e *emitter) object(n *node) {
 }
 
 func (e *emitter) array(n *node, setOp string) {
+	if n.grows() {
+		e.grow(n, setOp, e.reader.Value())
+		return
+	}
 	start, mark := e.reader.Offset(), len(e.patch)
 	edited := n.elements()
 	var removed []int
@@ -143,6 +147,15 @@ func (e *emitter) array(n *node, setOp string) {
 		return
 	}
 	e.elements(n, removed)
+}
+
+// grow emits the additions to a list whose elements stay: nobody looks at them.
+func (e *emitter) grow(n *node, setOp string, old jsontext.Value) {
+	if listOperation(len(n.appended), len(old)) {
+		e.emit(Operation{Op: setOp, Value: e.value(n, old)})
+		return
+	}
+	e.elements(n, nil)
 }
 
 // elements emits the removals, moves and additions of elements.

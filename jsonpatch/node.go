@@ -88,6 +88,11 @@ func (n *node) below() bool { return len(n.children) > 0 || len(n.appended) > 0 
 // edited tells whether there are edits at the place or inside.
 func (n *node) edited() bool { return n.below() || n.removed || n.set != nil }
 
+// grows tells whether the edits are elements that are appended to a list, and nothing else.
+func (n *node) grows() bool {
+	return len(n.appended) > 0 && len(n.children) == 0 && n.list == nil && n.set == nil && !n.removed && n.written == nil && !n.whole.known()
+}
+
 // fills tells whether the edits inside need something that they can be made in:
 // all but removals do.
 func (n *node) fills() bool {

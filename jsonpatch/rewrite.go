@@ -3,6 +3,7 @@
 package jsonpatch
 
 import (
+	"bytes"
 	"reflect"
 	"slices"
 
@@ -90,6 +91,9 @@ func (e *emitter) members(n *node, old jsontext.Value) jsontext.Value {
 // list returns the array after the edits of its elements. Those that are not
 // edited keep their bytes.
 func (e *emitter) list(n *node, old jsontext.Value) jsontext.Value {
+	if n.grows() {
+		return extended(old, n.appended)
+	}
 	var values []jsontext.Value
 	r := rawjson.NewReader(old)
 	r.Array(func(int) { values = append(values, r.Value()) })
@@ -113,6 +117,23 @@ func (e *emitter) list(n *node, old jsontext.Value) jsontext.Value {
 	out := append(make([]byte, 0, size), '[')
 	for i, value := range values {
 		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, value...)
+	}
+	return append(out, ']')
+}
+
+// extended is an array with more elements at its end.
+func extended(array jsontext.Value, more []jsontext.Value) jsontext.Value {
+	elements := bytes.TrimSpace(array[1 : len(array)-1])
+	size := len(elements) + 2
+	for _, value := range more {
+		size += len(value) + 1
+	}
+	out := append(append(make([]byte, 0, size), '['), elements...)
+	for _, value := range more {
+		if len(out) > 1 {
 			out = append(out, ',')
 		}
 		out = append(out, value...)

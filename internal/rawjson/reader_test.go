@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 func TestReaderObject(t *testing.T) {
@@ -188,6 +190,8 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 		Lookup(exact, "a", "0", "b")
+		r = NewReader(exact)
+		r.MemberText("a")
 		if !json.Valid(data) || !utf8.Valid(data) {
 			return
 		}
@@ -204,7 +208,68 @@ func FuzzReader(f *testing.F) {
 		if whole := r.Value(); !bytes.Equal(whole, bytes.TrimSpace(exact)) {
 			t.Errorf("the whole value: got %q", whole)
 		}
+		memberText(t, exact)
 	})
+}
+
+// memberText compares MemberText with what Lookup finds.
+func memberText(t *testing.T, data []byte) {
+	t.Helper()
+	r := NewReader(data)
+	text, at := r.MemberText("a")
+	if r.Kind() != 0 {
+		t.Errorf("%q: MemberText leaves %q", data, r.data[r.pos:])
+	}
+	var want []byte
+	if value, _ := Lookup(data, "a"); value.Kind() == '"' && jsontext.Value(data).Kind() == '{' {
+		member := NewReader(value)
+		want, _ = member.String()
+	}
+	if !bytes.Equal(text, want) || at >= 0 && !bytes.Equal(data[at:at+len(text)], want) {
+		t.Errorf("%q: the text at byte %d is %q, want %q", data, at, text, want)
+	}
+}
+
+func TestReaderMemberText(t *testing.T) {
+	for _, tc := range []struct {
+		json, want string
+		at         int
+	}{
+		{`{"a":"x","b":{"a":"y"}}`, "x", 6},
+		{`{"b":[{"a":"y"}],"a" : "x" }`, "x", 24},
+		{`{"a":"\"","b":1}`, `"`, -1},
+		{`{"a":""}`, "", 6},
+		{`{"a":1,"b":"x"}`, "", -1},
+		{`{"b":"x"}`, "", -1},
+		{`["a","x"]`, "", -1},
+		{`"a"`, "", -1},
+	} {
+		r := NewReader([]byte("[" + tc.json + ",7]"))
+		r.Array(func(index int) {
+			if index == 1 {
+				if last := r.Value(); string(last) != "7" {
+					t.Errorf("%s is followed by %s", tc.json, last)
+				}
+				return
+			}
+			text, at := r.MemberText("a")
+			if at > 0 {
+				at-- // the bracket
+			}
+			if string(text) != tc.want || at != tc.at {
+				t.Errorf("%s: got %q at byte %d, want %q at byte %d", tc.json, text, at, tc.want, tc.at)
+			}
+		})
+		memberText(t, []byte(tc.json))
+		err := Check([]byte(tc.json), 8, func(r *Reader) {
+			if text, _ := r.MemberText("a"); string(text) != tc.want {
+				t.Errorf("%s is checked: got %q", tc.json, text)
+			}
+		})
+		if err != nil {
+			t.Errorf("%s: %v", tc.json, err)
+		}
+	}
 }
 
 // read decodes the next value as encoding/json does into any.

@@ -22,17 +22,18 @@ func (e *emitter) automount(p *pod, s *heldValue) {
 		return
 	}
 	var tokens nameSet
-	for i, volume := range p.volumes.elements() {
-		if strings.HasPrefix(string(volume.key), tokenVolumePrefix) && member(volume.value, "projected") != nil {
-			tokens.add(string(volume.key))
+	for i := range p.volumes.length() {
+		name := string(p.volumes.key(i))
+		if strings.HasPrefix(name, tokenVolumePrefix) && member(p.volumes.value(i), "projected") != nil {
+			tokens.add(name)
 			p.volumes.removed = append(p.volumes.removed, removal{i, s.origin})
 		}
 	}
 	for _, containers := range [][]container{p.app, p.init} {
 		for i := range containers {
 			mounts := &containers[i].volumeMounts
-			for j, mount := range mounts.elements() {
-				if string(mount.key) == tokenMountPath && tokens.has(string(memberText("name")(mount.value))) {
+			for j := range mounts.length() {
+				if string(mounts.key(j)) == tokenMountPath && tokens.has(string(memberText("name")(mounts.value(j)))) {
 					mounts.removed = append(mounts.removed, removal{j, s.origin})
 				}
 			}

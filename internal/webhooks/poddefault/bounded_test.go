@@ -430,7 +430,7 @@ func TestWorkGrowsAsThePodAndItsObjectsDo(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p, _ := readPod(raw, meta, b.another())
+				p, _ := readPod(raw, meta, chosen.objects, b.another())
 				m := mergeAll(p, chosen, nil, &settings)
 				if err := m.beyond(); err != nil {
 					t.Fatalf("%d: %v", n, err)

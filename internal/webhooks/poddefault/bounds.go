@@ -58,6 +58,7 @@ type bounds struct {
 	look     int             // at how much work the deadline is looked at next
 	bytes    int             // of the pod, and added to it
 	elements int             // looked at or added
+	ahead    int             // read with the pod, see [list.take]
 	fault    error           // the deadline has passed
 	over     string          // the limit that is exceeded, for people
 }

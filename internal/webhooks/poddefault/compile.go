@@ -243,7 +243,7 @@ func compileList[T any](c *Compiled, kind *listKind, values []T) []item {
 	seen := make(map[string]bool, len(values))
 	for i := range values {
 		value := encode(&values[i])
-		added := item{key: string(kind.key(value)), value: value, origin: c}
+		added := item{key: string(kind.keyOf(value)), value: value, origin: c}
 		if !seen[added.key] {
 			seen[added.key] = true
 			items = append(items, added)

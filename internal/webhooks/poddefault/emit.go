@@ -108,7 +108,7 @@ func (e *emitter) holder(h *holder) {
 		}
 	}
 	for _, l := range h.lists {
-		length := len(l.elements())
+		length := l.length()
 		for _, r := range l.replaced {
 			index := strconv.Itoa(r.index)
 			b.Set(r.value, append(slices.Clone(l.tokens), index)...)
@@ -262,7 +262,7 @@ func (e *emitter) appendAdded(b *jsonpatch.Builder, l *list, path string) {
 	if len(l.added) == 0 {
 		return
 	}
-	length := len(l.elements()) - len(l.removed)
+	length := l.length() - len(l.removed)
 	values := make([]jsontext.Value, len(l.added))
 	for i, added := range l.added {
 		values[i] = added.value

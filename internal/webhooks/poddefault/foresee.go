@@ -91,9 +91,9 @@ func (m *merge) impossible(a, b *Compiled, what string) {
 
 // all are the elements of a list as they will be.
 func (l *list) all() []item {
-	out := make([]item, 0, len(l.elements())+len(l.added))
+	out := make([]item, 0, l.length()+len(l.added))
 	l.bounds.did(workOfVisit * cap(out))
-	for i := range l.elements() {
+	for i := range l.length() {
 		out = append(out, *l.at(i))
 	}
 	return append(out, l.added...)

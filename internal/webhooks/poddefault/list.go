@@ -18,7 +18,9 @@ import (
 type listKind struct {
 	name    string // of one element, for messages
 	keyName string
-	key     func(element jsontext.Value) []byte
+	// The key is the text of that member, or what key makes of an element.
+	member string
+	key    func(element jsontext.Value) []byte
 	// differences names the fields in which what is there is not what is
 	// wanted; none if it is satisfied.
 	differences func(want, have jsontext.Value) []string
@@ -26,7 +28,7 @@ type listKind struct {
 
 var (
 	envKind = &listKind{
-		name: "env", keyName: "name", key: memberText("name"),
+		name: "env", keyName: "name", member: "name",
 		differences: exactly[corev1.EnvVar](dropEnvDefaults),
 	}
 	envFromKind = &listKind{
@@ -34,11 +36,11 @@ var (
 		differences: never, // the key is all
 	}
 	mountKind = &listKind{
-		name: "volumeMount", keyName: "mountPath", key: memberText("mountPath"),
+		name: "volumeMount", keyName: "mountPath", member: "mountPath",
 		differences: exactly[corev1.VolumeMount](dropMountDefaults),
 	}
 	volumeKind = &listKind{
-		name: "volume", keyName: "name", key: memberText("name"),
+		name: "volume", keyName: "name", member: "name",
 		differences: volumeDifferences,
 	}
 	tolerationKind = &listKind{
@@ -46,14 +48,30 @@ var (
 		differences: secondsDifference, // the key is all the rest
 	}
 	pullSecretKind = &listKind{
-		name: "imagePullSecret", keyName: "name", key: memberText("name"),
+		name: "imagePullSecret", keyName: "name", member: "name",
 		differences: func(_, _ jsontext.Value) []string { return nil },
 	}
 	containerKind = &listKind{
-		name: "container", keyName: "name", key: memberText("name"),
+		name: "container", keyName: "name", member: "name",
 		differences: subset,
 	}
 )
+
+// keyOf is the key of an element.
+func (k *listKind) keyOf(value jsontext.Value) []byte {
+	r := rawjson.NewReader(value)
+	key, _ := k.read(&r)
+	return key
+}
+
+// read passes over an element and returns its key, and at which byte that stands as it is;
+// -1 if it does not.
+func (k *listKind) read(r *rawjson.Reader) (key []byte, at int) {
+	if k.member != "" {
+		return r.MemberText(k.member)
+	}
+	return k.key(r.Value()), -1
+}
 
 // compare is differences, within bounds. Most elements that are there are those that were
 // added by an earlier call, and came back as they were.
@@ -70,15 +88,10 @@ func (k *listKind) compare(b *bounds, want, have jsontext.Value) []string {
 
 // memberText returns the text of a member of an element; none if it has none.
 func memberText(name string) func(jsontext.Value) []byte {
-	return func(element jsontext.Value) (key []byte) {
+	return func(element jsontext.Value) []byte {
 		r := rawjson.NewReader(element)
-		r.Object(func(member []byte) {
-			if string(member) == name {
-				key, _ = r.String()
-				r.Stop()
-			}
-		})
-		return key
+		text, _ := r.MemberText(name)
+		return text
 	}
 }
 
@@ -168,13 +181,16 @@ type list struct {
 	raw    jsontext.Value // as the pod came; nil if absent
 	bounds *bounds        // of the pod
 
-	read     bool
-	present  []element // what the pod came with, read when first asked for
-	added    []item
-	removed  []removal
-	replaced []replacement
+	read      bool
+	present   []element // what the pod came with, see [list.length]
+	keysApart [][]byte  // of elements in which they do not stand as they are
+	ahead     bool      // present was read with the pod
+	added     []item
+	removed   []removal
+	replaced  []replacement
 
-	keys    map[string]int // where the keys stand, made when the list is long
+	looks   int            // how often an element was looked for
+	keys    map[string]int // where the keys stand, once a long list was looked through often
 	indexed int            // how many of the elements are in keys
 	swapped map[int]int    // where in replaced the element of an index is, once they are many
 }
@@ -191,51 +207,114 @@ type removal struct {
 	origin *Compiled
 }
 
-// An element is one that the pod came with.
+// An element is one that the pod came with, as places in the list. Without pointers it
+// costs the garbage collector nothing, of which there may be thousands.
 type element struct {
-	key   []byte
-	value jsontext.Value
+	from, to       int32
+	keyFrom, keyTo int32 // keyFrom is the complement of an index of list.keysApart if the key stands nowhere
 }
 
 // path is a pointer to the list.
 func (l *list) path() string { return l.parent + "/" + l.field }
 
-func (l *list) elements() []element {
-	if !l.read {
-		l.read = true
-		if l.raw != nil {
-			l.present = make([]element, 0, 8)
-		}
-		r := rawjson.NewReader(l.raw)
-		r.Array(func(int) {
-			if !l.bounds.reads() {
-				r.Stop()
-				return
-			}
-			value := r.Value()
-			l.present = append(l.present, element{key: l.kind.key(value), value: value})
-		})
+// length is the number of elements that the pod came with.
+func (l *list) length() int {
+	if l.read {
+		return len(l.present)
 	}
-	return l.present
+	l.read = true
+	if l.ahead {
+		for i := range l.present {
+			if !l.bounds.reads() {
+				l.present = l.present[:i]
+				break
+			}
+		}
+		return len(l.present)
+	}
+	r := rawjson.NewReader(l.raw)
+	r.Array(func(int) {
+		if !l.bounds.reads() {
+			r.Stop()
+			return
+		}
+		l.element(&r, 0)
+	})
+	return len(l.present)
+}
+
+// element reads the next one, of a list that begins at the byte.
+func (l *list) element(r *rawjson.Reader, begin int) {
+	if l.present == nil {
+		l.present = make([]element, 0, 16)
+	}
+	from := r.Offset()
+	key, at := l.kind.read(r)
+	e := element{from: int32(from - begin), to: int32(from - begin + len(r.Since(from)))}
+	switch {
+	case at >= 0:
+		e.keyFrom, e.keyTo = int32(at-begin), int32(at-begin+len(key))
+	case len(key) > 0:
+		e.keyFrom = int32(^len(l.keysApart))
+		l.keysApart = append(l.keysApart, key)
+	}
+	l.present = append(l.present, e)
+}
+
+// key is that of an element that the pod came with.
+func (l *list) key(index int) []byte {
+	e := &l.present[index]
+	if e.keyFrom < 0 {
+		return l.keysApart[^e.keyFrom]
+	}
+	return l.raw[e.keyFrom:e.keyTo]
+}
+
+// value is an element that the pod came with.
+func (l *list) value(index int) jsontext.Value {
+	e := &l.present[index]
+	return l.raw[e.from:e.to:e.to]
+}
+
+// take reads the list where the reader is, and its elements too if an object adds to it:
+// nobody has to read them again. Of many more than are looked at none are read.
+func (l *list) take(r *rawjson.Reader, wanted bool) {
+	start := r.Offset()
+	if wanted = wanted && l.bounds.ahead <= maxElements; wanted {
+		r.Array(func(int) {
+			if l.bounds.ahead++; l.bounds.ahead <= maxElements {
+				l.element(r, start)
+			}
+		})
+	} else {
+		r.Skip()
+	}
+	l.raw = r.Since(start)
+	if l.ahead = wanted && l.bounds.ahead <= maxElements; !l.ahead {
+		l.present, l.keysApart = nil, nil
+	}
 }
 
 // find returns the element with the key, nil if there is none, and its index. Of
 // several, as env may hold, the last is the one that counts.
 func (l *list) find(key string) (*item, int) {
-	present := l.elements()
-	if len(present)+len(l.added) > shortList {
-		if i, ok := l.positions()[key]; ok {
-			return l.at(i), i
+	present := l.length()
+	if length := present + len(l.added); length > shortList {
+		if l.looks++; l.looks > shortList {
+			if i, ok := l.positions()[key]; ok {
+				return l.at(i), i
+			}
+			return nil, -1
 		}
-		return nil, -1
+		l.bounds.scans(length)
 	}
 	for i := len(l.added) - 1; i >= 0; i-- {
 		if l.added[i].key == key {
-			return &l.added[i], len(present) + i
+			return &l.added[i], present + i
 		}
 	}
-	for i := len(present) - 1; i >= 0; i-- {
-		if string(present[i].key) == key {
+	for i := present - 1; i >= 0; i-- {
+		if string(l.key(i)) == key {
 			return l.at(i), i
 		}
 	}
@@ -258,7 +337,7 @@ func (l *list) at(index int) *item {
 			}
 		}
 	}
-	return &item{key: string(l.present[index].key), value: l.present[index].value}
+	return &item{key: string(l.key(index)), value: l.value(index)}
 }
 
 // positions are where the keys of a long list stand.
@@ -271,7 +350,7 @@ func (l *list) positions() map[string]int {
 		if i := l.indexed - len(l.present); i >= 0 {
 			l.keys[l.added[i].key] = l.indexed
 		} else {
-			l.keys[string(l.present[l.indexed].key)] = l.indexed
+			l.keys[string(l.key(l.indexed))] = l.indexed
 		}
 	}
 	return l.keys

@@ -367,7 +367,7 @@ func (m *merge) addContainers(to, beside *list, wanted []item, id string) {
 func (m *merge) brought(to *list, w item) {
 	t := &container{origin: w.origin, init: to.field == "initContainers"}
 	r := rawjson.NewReader(w.value)
-	t.read(&r, "", &m.pod.bounds)
+	t.read(&r, "", wantedLists{}, &m.pod.bounds)
 	m.pod.bounds.did(len(m.pod.app) + len(m.pod.init))
 	for _, containers := range [][]container{m.pod.app, m.pod.init} {
 		for i := range containers {

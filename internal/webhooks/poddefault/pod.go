@@ -115,8 +115,9 @@ type container struct {
 }
 
 // readPod reads the spec of a pod in one pass, within bounds: of one that exceeds them
-// only a part. It returns false if there is none, or a container is no object.
-func readPod(raw []byte, meta metadata, within bounds) (p *pod, ok bool) {
+// only a part. Lists that objects add to are read element by element, others when somebody
+// asks. It returns false if there is no spec, or a container is no object.
+func readPod(raw []byte, meta metadata, objects []*Compiled, within bounds) (p *pod, ok bool) {
 	p = &pod{metadata: meta, bounds: within}
 	b := &p.bounds
 	p.volumes = list{kind: volumeKind, parent: "/spec", field: "volumes", bounds: b}
@@ -134,26 +135,27 @@ func readPod(raw []byte, meta metadata, within bounds) (p *pod, ok bool) {
 	b.scans(len(raw))
 	p.spec.path, p.spec.bounds = "/spec", b
 	r := rawjson.NewReader(raw[meta.spec:])
+	wanted := wantedBy(objects)
 	valid := true
 	ok = r.Object(func(field []byte) {
 		switch string(field) {
 		case "volumes":
-			p.volumes.raw = r.Value()
+			p.volumes.take(&r, wanted.volumes)
 		case "tolerations":
-			p.tolerations.raw = r.Value()
+			p.tolerations.take(&r, wanted.tolerations)
 		case "imagePullSecrets":
-			p.pullSecrets.raw = r.Value()
+			p.pullSecrets.take(&r, wanted.pullSecrets)
 		case "containers":
-			p.containers.raw, p.app = p.readContainers(&r, "containers", &valid)
+			p.containers.raw, p.app = p.readContainers(&r, "containers", wanted, &valid)
 		case "initContainers":
-			p.initContainers.raw, p.init = p.readContainers(&r, "initContainers", &valid)
+			p.initContainers.raw, p.init = p.readContainers(&r, "initContainers", wanted.ofInitContainers(), &valid)
 		}
 	})
 	p.spec.raw = r.Since(0)
 	return p, ok && valid
 }
 
-func (p *pod) readContainers(r *rawjson.Reader, listField string, valid *bool) (jsontext.Value, []container) {
+func (p *pod) readContainers(r *rawjson.Reader, listField string, wanted wantedLists, valid *bool) (jsontext.Value, []container) {
 	containers := make([]container, 0, 2)
 	start := r.Offset()
 	r.Array(func(index int) {
@@ -164,7 +166,7 @@ func (p *pod) readContainers(r *rawjson.Reader, listField string, valid *bool) (
 		}
 		containers = append(containers, container{})
 		c := &containers[len(containers)-1]
-		object := c.read(r, "/spec/"+listField+"/"+strconv.Itoa(index), &p.bounds)
+		object := c.read(r, "/spec/"+listField+"/"+strconv.Itoa(index), wanted, &p.bounds)
 		c.init = listField == "initContainers"
 		*valid = *valid && object
 	})
@@ -172,7 +174,7 @@ func (p *pod) readContainers(r *rawjson.Reader, listField string, valid *bool) (
 }
 
 // read reads a container in one pass. It returns false if it is no object.
-func (c *container) read(r *rawjson.Reader, path string, b *bounds) bool {
+func (c *container) read(r *rawjson.Reader, path string, wanted wantedLists, b *bounds) bool {
 	c.path, c.bounds = path, b
 	c.env = list{kind: envKind, parent: path, field: "env", bounds: b}
 	c.envFrom = list{kind: envFromKind, parent: path, field: "envFrom", bounds: b}
@@ -184,11 +186,11 @@ func (c *container) read(r *rawjson.Reader, path string, b *bounds) bool {
 			name, _ := r.String()
 			c.name = string(name)
 		case "env":
-			c.env.raw = r.Value()
+			c.env.take(r, wanted.env)
 		case "envFrom":
-			c.envFrom.raw = r.Value()
+			c.envFrom.take(r, wanted.envFrom)
 		case "volumeMounts":
-			c.volumeMounts.raw = r.Value()
+			c.volumeMounts.take(r, wanted.volumeMounts)
 		}
 	})
 	c.raw = r.Since(start)

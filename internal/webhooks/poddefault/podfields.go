@@ -20,25 +20,25 @@ var (
 		name: "topologySpreadConstraint", keyName: "topologyKey", key: spreadKey,
 		differences: exactly[corev1.TopologySpreadConstraint](dropNothing),
 	}
-	hostAliasKind = &listKind{name: "hostAlias", keyName: "ip", key: memberText("ip"), differences: subset}
+	hostAliasKind = &listKind{name: "hostAlias", keyName: "ip", member: "ip", differences: subset}
 	portKind      = &listKind{name: "port", keyName: "containerPort", key: portKey, differences: portDifferences}
 	deviceKind    = &listKind{
-		name: "volumeDevice", keyName: "devicePath", key: memberText("devicePath"),
+		name: "volumeDevice", keyName: "devicePath", member: "devicePath",
 		differences: exactly[corev1.VolumeDevice](dropNothing),
 	}
 	claimKind = &listKind{
-		name: "resource claim", keyName: "name", key: memberText("name"),
+		name: "resource claim", keyName: "name", member: "name",
 		differences: exactly[corev1.ResourceClaim](dropNothing),
 	}
 	optionKind = &listKind{
-		name: "dnsConfig option", keyName: "name", key: memberText("name"),
+		name: "dnsConfig option", keyName: "name", member: "name",
 		differences: exactly[corev1.PodDNSConfigOption](dropNothing),
 	}
 	nameserverKind = &listKind{name: "nameserver", keyName: "address", key: text, differences: never}
 	searchKind     = &listKind{name: "DNS search domain", keyName: "domain", key: text, differences: never}
 	groupKind      = &listKind{name: "supplementalGroup", keyName: "number", key: text, differences: never}
 	sysctlKind     = &listKind{
-		name: "sysctl", keyName: "name", key: memberText("name"),
+		name: "sysctl", keyName: "name", member: "name",
 		differences: exactly[corev1.Sysctl](dropNothing),
 	}
 

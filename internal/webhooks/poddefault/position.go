@@ -27,8 +27,8 @@ func (m *merge) arrange(l *list) []slot {
 		return nil
 	}
 	var slots []slot
-	for i, element := range l.elements() {
-		slots = append(slots, slot{string(element.key), i, nil})
+	for i := range l.length() {
+		slots = append(slots, slot{string(l.key(i)), i, nil})
 	}
 	first := 0 // behind those that came first before
 	behind := map[string]int{}
@@ -74,7 +74,7 @@ func (c *Compiled) position(name string) *kubeflowv1alpha1.ContainerPosition {
 // where their containers are then.
 func (e *emitter) insert(l *list, slots []slot) {
 	path := l.path()
-	if len(l.elements()) == 0 {
+	if l.length() == 0 {
 		values := make([]byte, 0, 256)
 		values = append(values, '[')
 		for i, s := range slots {
@@ -90,7 +90,7 @@ func (e *emitter) insert(l *list, slots []slot) {
 		if s.added == nil {
 			continue
 		}
-		if len(l.elements()) == 0 {
+		if l.length() == 0 {
 			e.originAt(path, i, s.added.origin)
 		} else {
 			e.set(path+"/"+strconv.Itoa(i), s.added.value, s.added.origin)

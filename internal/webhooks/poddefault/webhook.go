@@ -237,7 +237,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 			}
 			continue
 		}
-		pod, ok := readPod(raw, *meta, b.another())
+		pod, ok := readPod(raw, *meta, chosen.objects, b.another())
 		if !ok {
 			return admission.BadRequest("the request's object is no pod: it has no spec, or a container that is none"), nil
 		}
@@ -269,7 +269,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 			return m.denial(), nil
 		}
 		if len(m.audited) > 0 {
-			another, _ := readPod(raw, *meta, b.another())
+			another, _ := readPod(raw, *meta, chosen.objects, b.another())
 			m.auditAll(another, chosen, skipped)
 		}
 		resp := m.response(admission.WantsOrigins(ctx))
