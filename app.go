@@ -25,11 +25,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/controllers"
 )
 
 // App is what an application consists of. Make one with [New].
@@ -42,6 +44,10 @@ type App struct {
 	rules       []rbacv1.PolicyRule
 	components  []func(Environment) (Component, error)
 	controllers []controller
+	// manage sets up the chosen controllers in a manager. It is set by the options that need
+	// one: called by name, it would have the linker put controller-runtime's managers
+	// into programs of webhooks alone too.
+	manage func(*Settings, *chosen, *rest.Config) (*controllers.Manager, error)
 	// authentications are the ways to tell who may call, besides the built-in ones.
 	authentications []authentication
 	scheme          *runtime.Scheme // of controllers; nil for that of client-go

@@ -10,8 +10,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/controllers"
 )
 
-// manage sets up the controllers in a manager.
-func (a *App) manage(s *Settings, c *chosen, client *rest.Config) (*controllers.Manager, error) {
+// newManager is what manage of an [App] is.
+func (a *App) newManager(s *Settings, c *chosen, client *rest.Config) (*controllers.Manager, error) {
 	options := controllers.Options{Name: a.name, Scheme: a.scheme, Logger: s.Logger, Election: s.LeaderElection}
 	if !c.serves() { // else the listener of the webhooks shows metrics and probes
 		options.Address = s.Serving.MetricsBindAddress

@@ -28,7 +28,10 @@ func WithWebhooks(webhooks ...admission.Webhook) Option {
 // to the application. All controllers share one manager, with its cache and its
 // leader election.
 func WithController(name string, setup func(manager.Manager) error) Option {
-	return func(a *App) { a.controllers = append(a.controllers, controller{name, setup}) }
+	return func(a *App) {
+		a.manage = a.newManager
+		a.controllers = append(a.controllers, controller{name, setup})
+	}
 }
 
 // WithScheme says which types the controllers' manager knows. Without it they are

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,5 +38,44 @@ func TestAnImageThatIsTooLargeIsRefused(t *testing.T) {
 	}
 	if err := checkSize(platform{"linux", "amd64"}, largest+1); err == nil || !strings.Contains(err.Error(), "60000001 bytes") {
 		t.Errorf("a larger one: %v", err)
+	}
+}
+
+// largestMinimal is how many bytes the binary of an application with one webhook may take, stripped.
+// Of them, 25.4 MB are what controller-runtime's package manager takes in a program that imports it
+// and calls nothing.
+const largestMinimal = 36_000_000
+
+func TestAnApplicationWithoutControllersHasNoManager(t *testing.T) {
+	s := try(t)
+	binary := filepath.Join(t.TempDir(), "minimal")
+	build := func(ldflags string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", buildTag, "-ldflags", ldflags, "-o", binary, "./examples/minimal")
+		cmd.Dir, cmd.Env = s.top, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	build("-w")
+	symbols, err := exec.CommandContext(t.Context(), "go", "tool", "nm", binary).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(symbols, []byte("sallyport.(*App).Run\n")) {
+		t.Error("the symbols are not those of an application")
+	}
+	for _, function := range []string{"sigs.k8s.io/controller-runtime/pkg/manager.New\n", "sigs.k8s.io/controller-runtime/pkg/cache.New\n"} {
+		if bytes.Contains(symbols, []byte(function)) {
+			t.Errorf("the linker keeps %s: only what WithController and WithCache set may call it", strings.TrimSpace(function))
+		}
+	}
+	build("-s -w")
+	info, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if t.Logf("%.1f MB of %.1f", mb(info.Size()), mb(largestMinimal)); info.Size() > largestMinimal {
+		t.Errorf("%d bytes, at most %d", info.Size(), largestMinimal)
 	}
 }
