@@ -47,6 +47,8 @@ func (a *App) Command() *cobra.Command {
 		s.Logger = log.Logger(cmd.ErrOrStderr())
 		return hosting.ByFlags(a.RunUntilSignal(cmd.Context(), s))
 	}
+	cmd.Flags().StringVar(&s.Kubeconfig, "kubeconfig", s.Kubeconfig, "`file` that says how to reach the API server; empty for the service account of the pod")
+	cli.CompleteFiles(cmd, "kubeconfig")
 	a.addFlags(cmd, &s)
 	log.AddFlags(cmd)
 	if len(a.webhooks)+len(a.converters)+len(a.components) > 0 {
@@ -59,8 +61,6 @@ func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	serves, controls := len(a.webhooks)+len(a.converters)+len(a.components) > 0, len(a.controllers) > 0
-	flags.StringVar(&s.Kubeconfig, "kubeconfig", s.Kubeconfig, "`file` that says how to reach the API server; empty for the service account of the pod")
-	cli.CompleteFiles(cmd, "kubeconfig")
 	if serves && controls {
 		flags.StringSliceVar(&s.Webhooks, "webhooks", s.Webhooks,
 			"`names` of the webhooks to serve: foo serves foo, -foo does not, * serves all that are not named; empty for none")

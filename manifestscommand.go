@@ -3,6 +3,7 @@
 package sallyport
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/sallyport-io/sallyport/internal/install"
+	"github.com/sallyport-io/sallyport/internal/logging"
 )
 
 // WithCRDs says which CustomResourceDefinitions belong to the application, for its
@@ -56,9 +58,20 @@ func (a *App) checkCRDs() {
 // converters.
 func (a *App) manifestsCommand() *cobra.Command {
 	s := a.DefaultSettings()
+	var log logging.Settings
 	return install.Command(install.Application{
-		Name: a.name, Webhooks: a.webhooks, Converters: a.converters, CRDs: a.crds, Rules: a.rules,
-		Components: len(a.components) > 0, Controllers: len(a.controllers) > 0,
-		Registration: s.Registration, Certificate: s.Certificate, LeaderElection: s.LeaderElection,
+		Name: a.name, CRDs: a.crds, Rules: a.rules,
+		Choose: func() (install.Chosen, error) {
+			c, err := a.choose(&s)
+			return install.Chosen{
+				Webhooks: c.webhooks, Converters: c.converters, Components: len(c.components) > 0, Controllers: len(c.controllers) > 0,
+			}, errors.Join(err, log.Validate())
+		},
+		AddFlags: func(cmd *cobra.Command) {
+			a.addFlags(cmd, &s)
+			log.AddFlags(cmd)
+		},
+		Registration: &s.Registration, Certificate: &s.Certificate, LeaderElection: &s.LeaderElection,
+		Authentication: &s.Authentication, AuthenticationModes: a.authenticationNames(), Serving: &s.Serving,
 	})
 }

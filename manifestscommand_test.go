@@ -106,6 +106,13 @@ func TestManifestsOfAnApplication(t *testing.T) {
 		"one-replica":       {"--service", "shop/hatter", "--leader-elect=false", "--service-account", "milliner", "--part", "rbac"},
 		"lease-elsewhere":   {"--service", "shop/hatter", "--leader-election-namespace", "leases", "--part", "rbac"},
 		"definitions-alone": {"--service", "shop/hatter", "--part", "crd"},
+		"everything": {"--service", "shop/hatter", "--part", "namespace,crd,rbac,service,workload", "--image", "registry.example.com/hatter:v1",
+			"--log-format", "json", "--excluded-namespaces", "kube-system,kube-node-lease"},
+		"everything-registered-by-others": {"--service", "shop/hatter:9443", "--part", "namespace,crd,rbac,service,workload,configurations",
+			"--image", "registry.example.com/hatter:v1", "--registration", "none", "--certificate-source", "files", "--tls-secret", "hatter-tls",
+			"--own-pods", "app=hatter", "--shared-namespace", "--metrics-bind-address", "127.0.0.1:8080", "--webhook-timeout", "5",
+			"--drain-timeout", "20s", "--replicas", "3", "--memory-limit", "1Gi", "--priority-class", "system-cluster-critical"},
+		"webhooks-alone": {"--service", "shop/hatter", "--part", "rbac,service,workload", "--image", "registry.example.com/hatter:v1", "--controllers", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := manifests(t, hatter(t), args...)
@@ -135,8 +142,15 @@ func TestManifestsReportsEveryMistakeInItsFlags(t *testing.T) {
 		"no endpoint":         {nil, []string{"--service or --url is needed"}},
 		"an argument":         {[]string{"rbac", "--service", "a/b"}, []string{`takes no argument, but got "rbac"`}},
 		"a part of something": {[]string{"--service", "a/b", "--part", "rbac,roles"}, []string{"--part", `"roles"`}},
-		"no part":             {[]string{"--service", "a/b", "--part", ""}, []string{"--part is empty: choose crd, rbac or configurations"}},
+		"no part":             {[]string{"--service", "a/b", "--part", ""}, []string{"--part is empty: choose namespace, crd, rbac, service, workload or configurations"}},
 		"no certificate":      {[]string{"--service", "a/b", "--ca-file", filepath.Join(t.TempDir(), "none")}, []string{"--ca-file"}},
+		"no Service":          {[]string{"--url", "https://192.0.2.1", "--part", "namespace,service"}, []string{"--part namespace needs --service", "--part service needs --service"}},
+		"a workload without": {[]string{"--url", "https://192.0.2.1", "--part", "workload", "--replicas", "0", "--secure-port", "0", "--tls-secret", "tls", "--priority-class", "A b", "--memory-limit", "1Mi"},
+			[]string{"needs --image", "needs --service", "--replicas 0", "--secure-port", "--tls-secret needs --certificate-source files", `--priority-class "A b"`, "--memory-limit 1Mi"}},
+		"what the server refuses": {[]string{"--service", "a/b", "--part", "workload", "--image", "i", "--controllers", "caps", "--log-level", "loud", "--read-timeout", "0s",
+			"--authentication", "client-ca", "--client-ca-file", "ca.crt", "--leader-elect-retry-period", "1h"},
+			[]string{`--controllers: there is no "caps"`, `--log-level "loud"`, "read timeout", "the file of --client-ca-file", "--leader-elect-retry-period"}},
+		"a certificate from nowhere": {[]string{"--service", "a/b", "--part", "workload", "--image", "i", "--certificate-source", "files"}, []string{"--certificate-source files needs --tls-secret"}},
 		"many": {[]string{"--service", "a", "--service-account", "A", "--conversion-service", "b", "--leader-election-namespace", "c.d"},
 			[]string{"--service:", "--service-account \"A\"", "--conversion-service:", `--leader-election-namespace "c.d"`}},
 	} {

@@ -5,69 +5,95 @@ package install
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving"
 )
 
 // Application is what is installed.
 type Application struct {
-	Name       string
+	Name  string
+	CRDs  []*apiextensionsv1.CustomResourceDefinition
+	Rules []rbacv1.PolicyRule // of webhooks and controllers themselves
+	// Choose returns what the settings choose to run, or every problem in the settings that
+	// are not among those below.
+	Choose func() (Chosen, error)
+
+	// AddFlags adds the flags of the server, which set these settings.
+	AddFlags       func(*cobra.Command)
+	Registration   *hosting.RegistrationSettings
+	Certificate    *hosting.CertificateSettings
+	LeaderElection *hosting.LeaderElectionSettings
+	Authentication *hosting.AuthenticationSettings
+	// AuthenticationModes are those that there are.
+	AuthenticationModes []string
+	Serving             *serving.Options
+}
+
+// Chosen is what a server runs.
+type Chosen struct {
 	Webhooks   []admission.Webhook
 	Converters []conversion.Converter
-	CRDs       []*apiextensionsv1.CustomResourceDefinition
-	Rules      []rbacv1.PolicyRule // of webhooks and controllers themselves
 	// Components is set if there are webhooks that are known only while they run,
 	// Controllers if there are controllers.
 	Components, Controllers bool
-
-	// The defaults of the flags.
-	Registration   hosting.RegistrationSettings
-	Certificate    hosting.CertificateSettings
-	LeaderElection hosting.LeaderElectionSettings
 }
 
-// The parts of what is installed.
+// The parts of what is installed, in the order in which they are created.
 const (
+	partNamespace      = "namespace"
 	partCRD            = "crd"
 	partRBAC           = "rbac"
+	partService        = "service"
+	partWorkload       = "workload"
 	partConfigurations = "configurations"
 )
 
 // A manifestsCommand prints what to install.
 type manifestsCommand struct {
 	app            Application
+	chosen         Chosen
 	parts          []string
 	serviceAccount string
 	caFile         string
+	workload       Workload
+	resources      resources
+	args           []string // of the server
 }
 
 // Command is the command manifests of an application.
 func Command(a Application) *cobra.Command {
-	m := manifestsCommand{app: a}
-	parts := []string{partRBAC, partConfigurations}
+	m := manifestsCommand{app: a, resources: newResources()}
+	parts := []string{partNamespace, partRBAC, partService, partWorkload, partConfigurations}
+	usual := []string{partRBAC, partConfigurations}
 	if len(a.CRDs) > 0 {
-		parts = append([]string{partCRD}, parts...)
+		parts, usual = slices.Insert(parts, 1, partCRD), slices.Insert(usual, 0, partCRD)
 	}
 	cmd := &cobra.Command{
 		Use:   "manifests --service NAMESPACE/NAME | --url URL",
 		Short: "Print what to install in a cluster: " + strings.Join(parts, ", "),
 		Long: "Manifests prints YAML for kubectl apply, derived from the same definitions that the server has. Give it\n" +
-			"the flags that the server gets: the rights that it prints are those which such a server needs.\n\n" +
+			"the flags that the server gets: the rights that it prints are those which such a server needs, and the\n" +
+			"containers of --part workload get the same flags.\n\n" +
 			"A server that registers itself (--registration api, the default) writes the webhook configurations and\n" +
 			"conversion stanzas when it is ready, and needs the other parts only. Print them for --registration none.",
+		Example: "  # all that a server in a cluster needs, which registers itself\n" +
+			"  " + a.Name + " manifests --service " + a.Name + "-system/" + a.Name + " --part " + strings.Join(parts[:len(parts)-1], ",") + " \\\n" +
+			"    --image registry.example.com/" + a.Name + ":v1 | kubectl apply -f -\n\n" +
+			"  # the rights alone, for a Deployment of one's own\n" +
+			"  " + a.Name + " manifests --service " + a.Name + "-system/" + a.Name + " --part rbac",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%s takes no argument, but got %q: choose by --part what is printed", cmd.CommandPath(), args[0])
@@ -75,40 +101,72 @@ func Command(a Application) *cobra.Command {
 			return nil
 		},
 		SilenceUsage: true,
-		RunE:         func(cmd *cobra.Command, _ []string) error { return m.run(cmd.OutOrStdout(), parts) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&m.parts, "part", parts, "`parts` to print, of "+strings.Join(parts, ", ")+"; may be repeated")
+	flags.StringSliceVar(&m.parts, "part", usual, "`parts` to print, of "+strings.Join(parts, ", ")+"; may be repeated")
 	cli.CompleteChoices(cmd, "part", parts)
 	flags.StringVar(&m.serviceAccount, "service-account", a.Name, "`name` of the server's service account, in the namespace of --service")
 	flags.StringVar(&m.caFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
 	cli.CompleteFiles(cmd, "ca-file")
-	s := &m.app
-	s.Registration.AddModeFlag(cmd)
-	s.Registration.AddEndpointFlags(cmd)
-	if len(a.Converters) > 0 {
-		s.Registration.AddConversionFlag(cmd)
-	}
-	s.Registration.AddFlags(cmd)
-	s.Certificate.AddSourceFlags(cmd)
-	s.LeaderElection.AddElectFlag(cmd)
-	if a.Controllers {
-		s.LeaderElection.AddNamespaceFlag(cmd)
+	m.addWorkloadFlags(flags)
+	own := map[string]bool{}
+	flags.VisitAll(func(flag *pflag.Flag) { own[flag.Name] = true })
+	a.AddFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := m.validate(parts); err != nil {
+			return hosting.ByFlags(err)
+		}
+		m.args = cli.Given(flags, func(flag *pflag.Flag) bool { return !own[flag.Name] })
+		objects, err := m.objects()
+		if err != nil {
+			return err
+		}
+		return cli.PrintYAML(cmd.OutOrStdout(), objects)
 	}
 	return cmd
 }
 
+func (m *manifestsCommand) addWorkloadFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&m.workload.Image, "image", "", "with --part workload: the `image` of the server, whose entry point is this program")
+	flags.Int32Var(&m.workload.Replicas, "replicas", 2, "with --part workload: `number` of servers")
+	flags.StringVar(&m.workload.PriorityClass, "priority-class", "",
+		"with --part workload: `name` of the pods' priority class, for example system-cluster-critical where many wait for these webhooks; empty for none")
+	flags.StringVar(&m.workload.TLSSecret, "tls-secret", "",
+		"with --part workload and --certificate-source files: `name` of the Secret with tls.crt, tls.key and ca.crt")
+	m.resources.addFlags(flags)
+}
+
+func (m *manifestsCommand) has(part string) bool { return slices.Contains(m.parts, part) }
+
 func (m *manifestsCommand) validate(parts []string) error {
 	s := &m.app
+	certificate := *s.Certificate
+	if certificate.CertFile == "" && certificate.KeyFile == "" && certificate.Source == hosting.SourceFiles {
+		certificate.CertFile, certificate.KeyFile = certificateFile, privateKeyFile // where they are does not matter here
+	}
+	var problems error
+	m.chosen, problems = s.Choose()
 	errs := []error{
-		s.Registration.ValidateEndpoint(), s.Registration.Validate(), s.Registration.ValidateConversion(), s.Certificate.ValidateSource(),
+		problems, s.Registration.ValidateEndpoint(), s.Registration.Validate(), s.Registration.ValidateConversion(), certificate.Validate(),
+		s.Authentication.Validate(s.AuthenticationModes, s.Serving, s.Certificate, s.Registration), s.Serving.ValidateSettings(), s.LeaderElection.Validate(),
 	}
 	if len(m.parts) == 0 {
 		errs = append(errs, fmt.Errorf("--part is empty: choose %s", cli.OneOf(parts)))
 	}
 	for _, part := range m.parts {
 		errs = append(errs, cli.Choice("part", part, parts))
+	}
+	for _, part := range []string{partNamespace, partService} {
+		if m.has(part) && s.Registration.Service == "" {
+			errs = append(errs, fmt.Errorf("--part %s needs --service, which says which one it is", part))
+		}
+	}
+	if m.has(partWorkload) {
+		errs = append(errs, m.workload.Validate(s.Registration, s.Certificate, s.Authentication.Mode), m.resources.validate())
+		if s.Serving.Port == 0 {
+			errs = append(errs, errors.New("--part workload needs a --secure-port: a Service must know which one it is"))
+		}
 	}
 	if namespace := s.LeaderElection.Namespace; namespace != "" {
 		for _, problem := range validation.IsDNS1123Label(namespace) {
@@ -121,79 +179,31 @@ func (m *manifestsCommand) validate(parts []string) error {
 	return errors.Join(errs...)
 }
 
-func (m *manifestsCommand) run(out io.Writer, parts []string) error {
-	if err := m.validate(parts); err != nil {
-		return hosting.ByFlags(err)
+// resources are those of the server's container.
+type resources struct{ cpu, memory, memoryLimit resource.QuantityValue }
+
+func newResources() resources {
+	usual := DefaultResources()
+	return resources{
+		cpu:         resource.QuantityValue{Quantity: usual.Requests.Cpu().DeepCopy()},
+		memory:      resource.QuantityValue{Quantity: usual.Requests.Memory().DeepCopy()},
+		memoryLimit: resource.QuantityValue{Quantity: usual.Limits.Memory().DeepCopy()},
 	}
-	caBundle, err := cli.ReadCABundle("ca-file", m.caFile)
-	if err != nil {
-		return err
-	}
-	var objects []runtime.Object
-	if slices.Contains(m.parts, partCRD) {
-		crds, err := m.crds(caBundle)
-		if err != nil {
-			return err
-		}
-		objects = append(objects, crds...)
-	}
-	if slices.Contains(m.parts, partRBAC) {
-		rights := Rights{
-			Registration: m.app.Registration, Certificate: m.app.Certificate, LeaderElection: m.app.LeaderElection,
-			ServiceAccount: m.serviceAccount, Rules: m.app.Rules, CRDs: m.app.converted(),
-		}
-		if m.app.Controllers {
-			rights.ControllersLease = m.app.Name
-		}
-		objects = append(objects, rights.Objects()...)
-	}
-	if slices.Contains(m.parts, partConfigurations) {
-		configurations, err := m.configurations(caBundle)
-		if err != nil {
-			return err
-		}
-		objects = append(objects, configurations...)
-	}
-	return cli.PrintYAML(out, objects)
 }
 
-// crds are the definitions, with their conversion unless the server writes that.
-func (m *manifestsCommand) crds(caBundle []byte) ([]runtime.Object, error) {
-	var objects []runtime.Object
-	for _, crd := range m.app.CRDs {
-		crd = crd.DeepCopy()
-		crd.TypeMeta.APIVersion, crd.TypeMeta.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
-		crd.ManagedFields = nil
-		if m.app.Registration.Mode != registration.ModeAPI && slices.Contains(m.app.converted(), crd.Name) {
-			conversion, err := registration.ConversionManifest(m.app.Registration.Config(), hosting.ConversionOf(crd.Name), caBundle)
-			if err != nil {
-				return nil, err
-			}
-			crd.Spec.Conversion = conversion
-		}
-		objects = append(objects, crd)
-	}
-	return objects, nil
+func (r *resources) addFlags(flags *pflag.FlagSet) {
+	flags.Var(&r.cpu, "cpu-request", "with --part workload: `quantity` of CPU that a server requests")
+	flags.Var(&r.memory, "memory-request", "with --part workload: `quantity` of memory that a server requests")
+	flags.Var(&r.memoryLimit, "memory-limit", "with --part workload: `quantity` of memory that a server may use; caches of controllers are in it")
 }
 
-// configurations are those of the webhooks, of components too: what these stand on is
-// neither started nor asked.
-func (m *manifestsCommand) configurations(caBundle []byte) ([]runtime.Object, error) {
-	if m.app.Components {
-		return nil, errors.New("the webhooks of components are known only while they run: leave out --part " + partConfigurations)
+func (r *resources) validate() error {
+	var errs []error
+	if r.cpu.Sign() < 0 || r.memory.Sign() < 0 {
+		errs = append(errs, errors.New("--cpu-request and --memory-request must not be negative"))
 	}
-	webhooks, err := m.app.Registration.Apply(slices.Clone(m.app.Webhooks))
-	if err != nil {
-		return nil, hosting.ByFlags(err)
+	if r.memoryLimit.Cmp(r.memory.Quantity) < 0 || r.memoryLimit.Sign() <= 0 {
+		errs = append(errs, fmt.Errorf("--memory-limit %s must be positive, and at least --memory-request %s", &r.memoryLimit.Quantity, &r.memory.Quantity))
 	}
-	return registration.Manifests(m.app.Registration.Config(), webhooks, caBundle)
-}
-
-// converted are the names of the definitions that have a converter.
-func (a *Application) converted() []string {
-	var names []string
-	for _, converter := range a.Converters {
-		names = append(names, converter.CRD())
-	}
-	return names
+	return errors.Join(errs...)
 }

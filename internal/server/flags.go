@@ -170,19 +170,7 @@ func (c *Config) override(given *pflag.FlagSet) error {
 
 // Given are those of the flags of a command that set fields, as arguments of serve.
 func Given(flags *pflag.FlagSet) []string {
-	var args []string
-	flags.Visit(func(flag *pflag.Flag) {
-		if len(flag.Annotations[fieldAnnotation]) == 0 {
-			return
-		}
-		value := flag.Value.String()
-		if list, ok := flag.Value.(pflag.SliceValue); ok {
-			value = strings.Join(list.GetSlice(), ",")
-		}
-		args = append(args, "--"+flag.Name+"="+value)
-	})
-	slices.Sort(args)
-	return args
+	return cli.Given(flags, func(flag *pflag.Flag) bool { return len(flag.Annotations[fieldAnnotation]) > 0 })
 }
 
 // selection enables the entries that --webhooks names, and no others.

@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/selectors", "internal/privatepath"},
 	// Next to it, with controller-runtime.
 	"internal/controllers": {"serving", "internal/hosting"},
-	"internal/install":     {"admission", "conversion", "registration", "internal/hosting", "internal/cli"},
+	"internal/install":     {"admission", "conversion", "registration", "serving", "internal/hosting", "internal/cli"},
 	// Reading of clusters and files, for people.
 	"internal/resources":   {"api/", "lint", "internal/manifest"},
 	"internal/inspect":     {"lint", "internal/cluster", "internal/resources", "internal/manifest", "internal/workload", "internal/cli"},

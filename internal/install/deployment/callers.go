@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/sallyport-io/sallyport/internal/delegated"
+	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -122,7 +123,7 @@ func (c *Callers) policy(config registration.Config, pods map[string]string) ([]
 		named := intstr.FromString(name)
 		return []networkingv1.NetworkPolicyPort{{Port: &named}}
 	}
-	ingress := []networkingv1.NetworkPolicyIngressRule{{From: servers, Ports: port(webhooksPort)}}
+	ingress := []networkingv1.NetworkPolicyIngressRule{{From: servers, Ports: port(install.WebhooksPort)}}
 	readers := slices.Clone(servers)
 	if c.MetricsFrom != "" {
 		namespaces, err := metav1.ParseToLabelSelector(c.MetricsFrom)
@@ -132,7 +133,7 @@ func (c *Callers) policy(config registration.Config, pods map[string]string) ([]
 		readers = append(readers, networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaces})
 	}
 	if len(readers) > 0 { // none would be everybody
-		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{From: readers, Ports: port(metricsPort)})
+		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{From: readers, Ports: port(install.MetricsPort)})
 	}
 	return []runtime.Object{&networkingv1.NetworkPolicy{
 		TypeMeta: metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -93,7 +94,7 @@ func (m *Manifests) Objects() ([]runtime.Object, error) {
 	config := m.registration()
 	var objects []runtime.Object
 	if slices.Contains(m.Parts, partNamespace) {
-		objects = append(objects, namespace(config.Endpoint.Service.Namespace))
+		objects = append(objects, install.Namespace(config.Endpoint.Service.Namespace))
 	}
 	if slices.Contains(m.Parts, partCRD) && m.Server.Has("poddefault") { // whose CRDs they are
 		crds, err := crd.All()

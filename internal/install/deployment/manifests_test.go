@@ -8,13 +8,14 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/server"
 )
 
 func manifests(parts ...string) *Manifests {
 	return &Manifests{
 		Server: server.Default(), Given: pflag.NewFlagSet("", pflag.ContinueOnError), Parts: parts, ServiceAccount: "sallyport",
-		Callers: Callers{NetworkPolicy: true}, Workload: Workload{Replicas: 2, SecurePort: 8443},
+		Callers: Callers{NetworkPolicy: true}, Workload: Workload{Workload: install.Workload{Replicas: 2}, SecurePort: 8443},
 	}
 }
 

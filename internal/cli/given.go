@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Given are the flags that were set and that take says yes to, as arguments for another
+// command, in the order of their names.
+func Given(flags *pflag.FlagSet, take func(*pflag.Flag) bool) []string {
+	var args []string
+	flags.Visit(func(flag *pflag.Flag) {
+		if !take(flag) {
+			return
+		}
+		value := flag.Value.String()
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			value = strings.Join(list.GetSlice(), ",")
+		}
+		args = append(args, "--"+flag.Name+"="+value)
+	})
+	slices.Sort(args)
+	return args
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"errors"
+	"net"
+	"path"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/registration"
+)
+
+// conversionTimeout is what the API server gives a conversion webhook; no field says so.
+const conversionTimeout = 30 * time.Second
+
+// objects are what is printed, in the order in which it has to be created.
+func (m *manifestsCommand) objects() ([]runtime.Object, error) {
+	caBundle, err := cli.ReadCABundle("ca-file", m.caFile)
+	if err != nil {
+		return nil, err
+	}
+	if m.has(partService) || m.has(partWorkload) {
+		m.chooseConversionService()
+	}
+	webhooks, err := m.app.Registration.Apply(slices.Clone(m.chosen.Webhooks))
+	if err != nil {
+		return nil, hosting.ByFlags(err)
+	}
+	config := m.app.Registration.Config()
+	var objects []runtime.Object
+	if m.has(partNamespace) {
+		objects = append(objects, Namespace(config.Endpoint.Service.Namespace))
+	}
+	if m.has(partCRD) {
+		crds, err := m.crds(caBundle)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, crds...)
+	}
+	if m.has(partRBAC) {
+		rights := Rights{
+			Registration: *m.app.Registration, Certificate: *m.app.Certificate, LeaderElection: *m.app.LeaderElection,
+			ServiceAccount: m.serviceAccount, Rules: m.app.Rules, CRDs: m.chosen.converted(),
+		}
+		if m.chosen.Controllers {
+			rights.ControllersLease = m.app.Name
+		}
+		objects = append(objects, rights.Objects()...)
+	}
+	longest := time.Duration(0)
+	for _, webhook := range webhooks {
+		longest = max(longest, time.Duration(webhook.TimeoutSeconds)*time.Second)
+	}
+	pods := m.pods(longest)
+	if m.has(partService) {
+		objects = append(objects, pods.Service(config.Endpoint.Service))
+		if conversion := config.ConversionEndpoint; conversion != nil && *conversion.Service != *config.Endpoint.Service {
+			service := pods.Service(conversion.Service)
+			service.Spec.PublishNotReadyAddresses = true
+			objects = append(objects, service)
+		}
+	}
+	if m.has(partWorkload) {
+		objects = append(objects, pods.Objects()...)
+	}
+	if m.has(partConfigurations) {
+		// What components stand on is neither started nor asked.
+		if m.chosen.Components {
+			return nil, errors.New("the webhooks of components are known only while they run: leave out --part " + partConfigurations)
+		}
+		configurations, err := registration.Manifests(config, webhooks, caBundle)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, configurations...)
+	}
+	return objects, nil
+}
+
+// chooseConversionService gives converters a Service of their own where what makes the server
+// ready may need objects that they convert: no replica is an endpoint of the other one until it is
+// ready.
+func (m *manifestsCommand) chooseConversionService() {
+	r := m.app.Registration
+	service := r.Config().Endpoint.Service
+	if service == nil || r.ConversionService != "" || len(m.chosen.Converters) == 0 || !m.chosen.Controllers && !m.chosen.Components {
+		return
+	}
+	own := *service
+	own.Name += "-conversion"
+	r.ConversionService = own.Namespace + "/" + own.Name
+	if own.Port != 0 {
+		r.ConversionService += ":" + strconv.Itoa(int(own.Port))
+	}
+	m.args = append(m.args, "--conversion-service="+r.ConversionService)
+	slices.Sort(m.args)
+}
+
+// pods run the server, whose webhooks have at most that timeout.
+func (m *manifestsCommand) pods(timeout time.Duration) Pods {
+	config := m.app.Registration.Config()
+	if config.Endpoint.Service == nil {
+		return Pods{}
+	}
+	if len(m.chosen.Converters) > 0 {
+		timeout = max(timeout, conversionTimeout)
+	}
+	pods := Pods{
+		Workload: m.workload, Namespace: config.Endpoint.Service.Namespace, Name: config.Name, Labels: PodLabels(m.app.Registration.OwnPods, m.app.Name),
+		Container: m.app.Name, ServiceAccount: m.serviceAccount, Args: m.args, Folder: path.Join("/etc", m.app.Name),
+		SecurePort: int32(m.app.Serving.Port), MetricsPort: m.metricsPort(), MetricsTLS: m.app.Authentication.Metrics != hosting.AuthenticationNone,
+		Drain: m.app.Serving.DrainMax, Timeout: timeout, Resources: m.resources.requirements(),
+	}
+	if m.workload.TLSSecret != "" && m.app.Certificate.CertFile == "" {
+		pods.Args = append(slices.Clone(pods.Args), TLSArgs(pods.Folder)...)
+	}
+	return pods
+}
+
+func (r *resources) requirements() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: r.cpu.Quantity, corev1.ResourceMemory: r.memory.Quantity},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: r.memoryLimit.Quantity},
+	}
+}
+
+// metricsPort is that of metrics and probes, if the kubelet can reach it.
+func (m *manifestsCommand) metricsPort() int32 {
+	host, port, err := net.SplitHostPort(m.app.Serving.MetricsBindAddress)
+	number, errNumber := strconv.ParseUint(port, 10, 16)
+	if address := net.ParseIP(host); err != nil || errNumber != nil || host == "localhost" || address != nil && address.IsLoopback() {
+		return 0
+	}
+	return int32(number)
+}
+
+// crds are the definitions, with their conversion unless the server writes that.
+func (m *manifestsCommand) crds(caBundle []byte) ([]runtime.Object, error) {
+	var objects []runtime.Object
+	for _, crd := range m.app.CRDs {
+		crd = crd.DeepCopy()
+		crd.APIVersion, crd.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
+		crd.ManagedFields = nil
+		if m.app.Registration.Mode != registration.ModeAPI && slices.Contains(m.chosen.converted(), crd.Name) {
+			conversion, err := registration.ConversionManifest(m.app.Registration.Config(), hosting.ConversionOf(crd.Name), caBundle)
+			if err != nil {
+				return nil, err
+			}
+			crd.Spec.Conversion = conversion
+		}
+		objects = append(objects, crd)
+	}
+	return objects, nil
+}
+
+// converted are the names of the definitions that have a converter.
+func (c *Chosen) converted() []string {
+	var names []string
+	for _, converter := range c.Converters {
+		names = append(names, converter.CRD())
+	}
+	return names
+}

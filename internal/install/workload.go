@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/registration"
+)
+
+// The names of the ports of pods.
+const (
+	WebhooksPort = "webhooks"
+	MetricsPort  = "metrics"
+)
+
+const (
+	// drainAnnotation tells `sallyport lint` for how long the server goes on answering
+	// after it was told to end, which no field of a pod says.
+	drainAnnotation = "lint.sallyport.io/drain"
+	// atWork is how long requests at work may take once the server has drained.
+	atWork = 5 * time.Second
+	// apiTimeout is what a webhook has that says nothing else, by the API's default.
+	apiTimeout = 10 * time.Second
+)
+
+// These are the keys of a Secret of type kubernetes.io/tls, and what cert-manager adds.
+const (
+	certificateFile = "tls.crt"
+	privateKeyFile  = "tls.key"
+	caFile          = "ca.crt"
+)
+
+// Workload says how many pods run the server, and of which image.
+type Workload struct {
+	Image         string
+	Replicas      int32
+	PriorityClass string // empty for none
+	// TLSSecret has tls.crt, tls.key and ca.crt, for certificates from files.
+	TLSSecret string
+}
+
+// Validate reports every problem, by flags of the command manifests. The settings are those of
+// the server.
+func (w *Workload) Validate(r *hosting.RegistrationSettings, certificate *hosting.CertificateSettings, authentication string) error {
+	var errs []error
+	if w.Image == "" {
+		errs = append(errs, errors.New("--part workload needs --image: nobody else can know which image the server has"))
+	}
+	if r.Service == "" {
+		errs = append(errs, errors.New("--part workload needs --service: it is for a server in the cluster"))
+	}
+	if w.Replicas < 1 {
+		errs = append(errs, fmt.Errorf("--replicas %d: at least 1, and 2 or more for a server that is always there", w.Replicas))
+	}
+	if r.Mode == registration.ModeManifest {
+		errs = append(errs, errors.New("--part workload: a server that writes static manifests runs beside kube-apiserver; see config/static"))
+	}
+	if authentication == hosting.AuthenticationClientCA {
+		errs = append(errs, errors.New("--part workload cannot give the pods the file of --client-ca-file: print it without this flag, and add both the flag and a volume, with kustomize for example"))
+	}
+	if w.PriorityClass != "" {
+		for _, problem := range validation.IsDNS1123Subdomain(w.PriorityClass) {
+			errs = append(errs, fmt.Errorf("--priority-class %q: %s", w.PriorityClass, problem))
+		}
+	}
+	switch files := certificate.Source == hosting.SourceFiles; {
+	case files && w.TLSSecret == "":
+		errs = append(errs, errors.New("--certificate-source files needs --tls-secret for --part workload: where the pods have the certificate from"))
+	case !files && w.TLSSecret != "":
+		errs = append(errs, errors.New("--tls-secret needs --certificate-source files"))
+	case files:
+		for _, problem := range validation.IsDNS1123Subdomain(w.TLSSecret) {
+			errs = append(errs, fmt.Errorf("--tls-secret %q: %s", w.TLSSecret, problem))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Mount is a folder of the container, read-only.
+type Mount struct {
+	Name, Folder string
+	Source       corev1.VolumeSource
+}
+
+// Pods are those that run a server.
+type Pods struct {
+	Workload
+
+	// Namespace and Name are those of the Deployment.
+	Namespace, Name string
+	Labels          map[string]string
+	Container       string // its name
+	ServiceAccount  string
+	Args            []string
+	// Folder is where the certificate of TLSSecret is mounted, in a folder tls of it.
+	Folder string
+	Mounts []Mount
+	// SecurePort and MetricsPort are numbers; MetricsPort is 0 if there is none.
+	SecurePort, MetricsPort int32
+	MetricsTLS              bool
+	// Drain is how long the server goes on answering when it ends, Timeout the longest
+	// timeout of a webhook, 0 for the API's default.
+	Drain, Timeout time.Duration
+	Resources      corev1.ResourceRequirements
+}
+
+// DefaultResources are those of a server of webhooks. There is no limit for the CPU: it would
+// show as latency of the API.
+func DefaultResources() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+	}
+}
+
+// Meta is that of an object beside the pods.
+func (p *Pods) Meta(name string) metav1.ObjectMeta {
+	meta := managed(p.Namespace, name)
+	for key, value := range p.Labels {
+		meta.Labels[key] = value
+	}
+	return meta
+}
+
+// Service leads to the pods.
+func (p *Pods) Service(reference *registration.Service) *corev1.Service {
+	return &corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: p.Meta(reference.Name),
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, Selector: p.Labels,
+			Ports: []corev1.ServicePort{{
+				Name: WebhooksPort, Port: cmp.Or(reference.Port, 443), TargetPort: intstr.FromString(WebhooksPort),
+				Protocol: corev1.ProtocolTCP,
+			}},
+		},
+	}
+}
+
+// Objects are the Deployment and its PodDisruptionBudget.
+func (p *Pods) Objects() []runtime.Object {
+	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
+	return []runtime.Object{
+		&appsv1.Deployment{
+			TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"}, ObjectMeta: p.Meta(p.Name),
+			Spec: appsv1.DeploymentSpec{
+				Replicas: &p.Replicas,
+				Selector: &metav1.LabelSelector{MatchLabels: p.Labels},
+				Strategy: appsv1.DeploymentStrategy{
+					Type:          appsv1.RollingUpdateDeploymentStrategyType,
+					RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &none, MaxSurge: &one},
+				},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: p.Labels, Annotations: map[string]string{drainAnnotation: p.Drain.String()}},
+					Spec:       p.spec(),
+				},
+			},
+		},
+		&policyv1.PodDisruptionBudget{
+			TypeMeta: metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "PodDisruptionBudget"}, ObjectMeta: p.Meta(p.Name),
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				MaxUnavailable: &one, Selector: &metav1.LabelSelector{MatchLabels: p.Labels},
+			},
+		},
+	}
+}
+
+// spec meets the restricted Pod Security Standard, and the root file system is read-only.
+func (p *Pods) spec() corev1.PodSpec {
+	yes, no, user := true, false, int64(65532)
+	grace := int64((p.Drain + atWork + max(apiTimeout, p.Timeout)).Seconds())
+	get := func(path, port string, scheme corev1.URIScheme) corev1.ProbeHandler {
+		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(port), Scheme: scheme}}
+	}
+	ports := []corev1.ContainerPort{{Name: WebhooksPort, ContainerPort: p.SecurePort, Protocol: corev1.ProtocolTCP}}
+	live := get("/livez", WebhooksPort, corev1.URISchemeHTTPS)
+	if p.MetricsPort != 0 {
+		ports = append(ports, corev1.ContainerPort{Name: MetricsPort, ContainerPort: p.MetricsPort, Protocol: corev1.ProtocolTCP})
+		live = get("/livez", MetricsPort, corev1.URISchemeHTTP)
+		if p.MetricsTLS {
+			live.HTTPGet.Scheme = corev1.URISchemeHTTPS
+		}
+	}
+	spread := func(topology string) corev1.TopologySpreadConstraint {
+		return corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: topology, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels},
+		}
+	}
+	spec := corev1.PodSpec{
+		ServiceAccountName:            p.ServiceAccount,
+		PriorityClassName:             p.PriorityClass,
+		TerminationGracePeriodSeconds: &grace,
+		TopologySpreadConstraints:     []corev1.TopologySpreadConstraint{spread(corev1.LabelHostname), spread(corev1.LabelTopologyZone)},
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user, FSGroup: &user,
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Containers: []corev1.Container{{
+			Name:           p.Container,
+			Image:          p.Image,
+			Args:           p.Args,
+			Ports:          ports,
+			ReadinessProbe: &corev1.Probe{ProbeHandler: get("/readyz", WebhooksPort, corev1.URISchemeHTTPS), PeriodSeconds: 2},
+			LivenessProbe:  &corev1.Probe{ProbeHandler: live, PeriodSeconds: 10, TimeoutSeconds: 5},
+			Resources:      p.Resources,
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+		}},
+	}
+	mounts := p.Mounts
+	if p.TLSSecret != "" {
+		source := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: p.TLSSecret}}
+		mounts = append(mounts[:len(mounts):len(mounts)], Mount{Name: "tls", Folder: TLSFolder(p.Folder), Source: source})
+	}
+	for _, mount := range mounts {
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: mount.Name, VolumeSource: mount.Source})
+		container := &spec.Containers[0]
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: mount.Name, MountPath: mount.Folder, ReadOnly: true})
+	}
+	return spec
+}
+
+// PodLabels is the label by which webhooks know the server's own pods, "key=value" or, if they
+// do not, one for the server of that name.
+func PodLabels(ownPods, name string) map[string]string {
+	key, value, ok := strings.Cut(ownPods, "=")
+	if !ok {
+		key, value = "app.kubernetes.io/name", name
+	}
+	return map[string]string{key: value}
+}
+
+// TLSFolder is where the files of a certificate are, below a folder of the server.
+func TLSFolder(folder string) string { return path.Join(folder, "tls") }
+
+// TLSArgs name the files of a certificate in that folder.
+func TLSArgs(folder string) []string {
+	folder = TLSFolder(folder)
+	return []string{
+		"--tls-cert-file=" + path.Join(folder, certificateFile), "--tls-private-key-file=" + path.Join(folder, privateKeyFile),
+		"--tls-ca-file=" + path.Join(folder, caFile),
+	}
+}
+
+// Namespace is one in which only restricted pods run.
+func Namespace(name string) runtime.Object {
+	meta := managed("", name)
+	meta.Labels["pod-security.kubernetes.io/enforce"], meta.Labels["pod-security.kubernetes.io/enforce-version"] = "restricted", "latest"
+	return &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: meta}
+}
