@@ -16,7 +16,7 @@ func clientConfig() Rule {
 	return Rule{
 		ID: "client-config", Group: groupReach, Severities: []Severity{Error, Warning}, Source: fromAPI,
 		What: "Exactly one of url and service is set. A URL is https, has a host, and has no user information, query or fragment. A service has a namespace and a name, a port from 1 to 65535, and a path of parts that are DNS subdomains.",
-		Why:  "The API server refuses anything else. A loopback URL means one server beside each API server; where there is none, every call fails.",
+		Why:  "The API server refuses anything else. A loopback URL requires a server beside each API server; where there is none, every call fails.",
 		Fix:  "Use clientConfig.service for a server in the cluster, and a static manifest for one beside each API server.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {

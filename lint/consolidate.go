@@ -9,8 +9,8 @@ func consolidate() Rule {
 	return Rule{
 		ID: "consolidate", Group: groupDesign, Severities: []Severity{Info}, Source: fromGP,
 		What: "Not many entries of a configuration have the same rules and the same server.",
-		Why:  "Each of them is a call.",
-		Fix:  "Do the work of all in one handler.",
+		Why:  "Each entry is a call.",
+		Fix:  "Do the work of all entries in one handler.",
 		check: func(c *checker) {
 			for _, config := range c.configurations {
 				count, first := map[string]int{}, map[string]*webhook{}

@@ -11,9 +11,9 @@ import (
 func crdAdmission() Rule {
 	return Rule{
 		ID: "crd-admission", Group: groupWedge, Severities: []Severity{Warning}, Source: "incidents",
-		What: "No webhook with failurePolicy Fail is for CustomResourceDefinitions or APIServices, unless it is narrowed.",
-		Why:  "Upgrades depend on them, also that of the webhook's own project, which may be the repair.",
-		Fix:  "Use Ignore, or match conditions that let through what the webhook does not care about.",
+		What: "No webhook with failurePolicy Fail matches CustomResourceDefinitions or APIServices, unless it is narrowed.",
+		Why:  "Upgrades depend on them, including the upgrade of the webhook's own project that may fix it.",
+		Fix:  "Use Ignore, or match conditions that exclude what the webhook does not need to see.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				if !w.failsClosed() || len(w.MatchConditions) > 0 || selectors.OptsIn(w.ObjectSelector) {

@@ -7,7 +7,7 @@ func crdAvailability() Rule {
 		ID: "crd-availability", Group: groupCRD, Severities: []Severity{Warning}, Source: "practice",
 		What: "The server of a conversion webhook has two replicas or more, on different nodes.",
 		Why:  "Conversion has no failurePolicy: an outage breaks reads, garbage collection, the deletion of namespaces and server-side apply.",
-		Fix:  "Run two replicas, spread over nodes.",
+		Fix:  "Run two replicas on different nodes.",
 		check: func(c *checker) {
 			for _, d := range c.converting() {
 				if client := conversionClient(d); client == nil {

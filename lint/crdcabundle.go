@@ -5,8 +5,8 @@ package lint
 func crdCABundle() Rule {
 	return Rule{
 		ID: "crd-ca-bundle", Group: groupCRD, Severities: []Severity{Error, Warning}, Source: "practice; Go's TLS client",
-		What: "The caBundle of the conversion webhook is there or injected, not only white space, parses, and signs the serving certificate.",
-		Why:  "TLS fails otherwise, and with it every read of another version than the stored one. White space counts as nothing.",
+		What: "The caBundle of the conversion webhook is set or injected, is not only white space, parses, and signs the serving certificate.",
+		Why:  "Otherwise TLS fails, and with it every read in another version than the stored one. White space counts as empty.",
 		Fix:  "Write the CA of the serving certificate into caBundle, or let cert-manager or the server itself do it.",
 		check: func(c *checker) {
 			for _, d := range c.converting() {

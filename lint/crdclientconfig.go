@@ -5,8 +5,8 @@ package lint
 func crdClientConfig() Rule {
 	return Rule{
 		ID: "crd-client-config", Group: groupCRD, Severities: []Severity{Error}, Source: fromAPI,
-		What: "The conversion webhook has one of url and service; Service, port and path exist and are served.",
-		Why:  "Nothing can be read in another version than the stored one otherwise.",
+		What: "The conversion webhook has either url or service; Service, port and path exist and are served.",
+		Why:  "Otherwise no object can be read in another version than the stored one.",
 		Fix:  "Correct spec.conversion.webhook.clientConfig, or the Service.",
 		check: func(c *checker) {
 			for _, d := range c.converting() {

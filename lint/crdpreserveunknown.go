@@ -7,7 +7,7 @@ func crdPreserveUnknown() Rule {
 		ID: "crd-preserve-unknown", Group: groupCRD, Severities: []Severity{Error}, Source: fromAPI,
 		What: "spec.preserveUnknownFields is false.",
 		Why:  "Conversion needs structural schemas.",
-		Fix:  "Set it to false, and mark by x-kubernetes-preserve-unknown-fields the parts of the schema that need it.",
+		Fix:  "Set it to false, and set x-kubernetes-preserve-unknown-fields in the parts of the schema that need it.",
 		check: func(c *checker) {
 			for _, d := range c.definitions {
 				if d.value.Spec.PreserveUnknownFields {

@@ -14,7 +14,7 @@ func crdReviewVersions() Rule {
 	return Rule{
 		ID: "crd-review-versions", Group: groupCRD, Severities: []Severity{Error, Warning}, Source: fromAPI,
 		What: "conversionReviewVersions has v1 first.",
-		Why:  "The first entry that the API server knows is used; v1beta1 skips the checks of UID and kind.",
+		Why:  "The API server uses the first entry that it knows; v1beta1 skips the checks of UID and kind.",
 		Fix:  "Set conversionReviewVersions: [v1].",
 		check: func(c *checker) {
 			for _, d := range c.converting() {

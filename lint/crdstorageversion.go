@@ -7,7 +7,7 @@ func crdStorageVersion() Rule {
 		ID: "crd-storage-version", Group: groupCRD, Severities: []Severity{Error}, Source: fromAPI,
 		What: "Exactly one version has storage: true.",
 		Why:  "The API server refuses anything else.",
-		Fix:  "Mark the version in which objects are to be written to etcd, and no other.",
+		Fix:  "Mark only the version in which objects are written to etcd.",
 		check: func(c *checker) {
 			for _, d := range c.definitions {
 				n := 0

@@ -12,8 +12,8 @@ func crdStoredVersions() Rule {
 	return Rule{
 		ID: "crd-stored-versions", Group: groupCRD, Severities: []Severity{Error}, Source: "API documentation",
 		What: "Every version in status.storedVersions is still in spec.versions.",
-		Why:  "Objects in etcd can no longer be decoded otherwise.",
-		Fix:  "Put the version back, write all objects anew in the storage version, then take it out of status.storedVersions and out of the specification.",
+		Why:  "Otherwise objects in etcd can no longer be decoded.",
+		Fix:  "Restore the version, rewrite all objects in the storage version, then remove it from status.storedVersions and from spec.versions.",
 		check: func(c *checker) {
 			for _, d := range c.definitions {
 				for _, stored := range d.value.Status.StoredVersions {

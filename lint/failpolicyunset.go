@@ -6,8 +6,8 @@ func failPolicyUnset() Rule {
 	return Rule{
 		ID: "fail-policy-unset", Group: groupTime, Severities: []Severity{Info}, Source: fromAPI,
 		What: "failurePolicy is set.",
-		Why:  "The default is Fail: whoever reads the object should see it.",
-		Fix:  "Write failurePolicy: Fail, or Ignore.",
+		Why:  "The default is Fail: readers of the object should see it.",
+		Fix:  "Set failurePolicy: Fail, or Ignore.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				if w.FailurePolicy == nil {

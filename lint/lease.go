@@ -12,8 +12,8 @@ import (
 func leases() Rule {
 	return Rule{
 		ID: "lease", Group: groupWedge, Severities: []Severity{Warning}, Source: fromGP,
-		What: "A webhook for leases leaves out kube-node-lease and the namespace of its own server.",
-		Why:  "Heartbeats of nodes stop, or the server cannot elect a leader.",
+		What: "A webhook for leases excludes kube-node-lease and the namespace of its own server.",
+		Why:  "Otherwise heartbeats of nodes stop, or the server cannot elect a leader.",
 		Fix:  "Drop leases from the rules, or exclude both namespaces by namespaceSelector.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {

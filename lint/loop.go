@@ -19,9 +19,9 @@ var components = []struct{ namespace, name string }{
 func loop() Rule {
 	return Rule{
 		ID: "loop", Group: groupWedge, Severities: []Severity{Warning}, Source: fromGP,
-		What: "No two webhooks with failurePolicy Fail match pods in the namespaces of each other, and none matches those of the network, storage, DNS or certificates that its own server needs.",
-		Why:  "After an outage of everything, neither can start first.",
-		Fix:  "Exclude by namespaceSelector the namespace of the other, or of the component.",
+		What: "No two webhooks with failurePolicy Fail match pods in each other's namespaces, and none matches pods of the network, storage, DNS or certificates that its own server needs.",
+		Why:  "After a complete outage, neither can start first.",
+		Fix:  "Exclude the namespace of the other webhook, or of the component, by namespaceSelector.",
 		check: func(c *checker) {
 			var closed []*webhook
 			for _, w := range c.webhooks {

@@ -14,8 +14,8 @@ import (
 func matchConditions() Rule {
 	return Rule{
 		ID: "match-conditions", Group: groupMatching, Severities: []Severity{Error, Warning, Info}, Source: fromBoth,
-		What: "Match conditions compile, have qualified names that are unique, are at most 64, do not read object on DELETE, and have no loop within a loop. A webhook for what is written all the time has some.",
-		Why:  "With failurePolicy Fail, an evaluation that fails refuses the request; with Ignore it skips the call. A call that is not made costs nothing.",
+		What: "Match conditions compile, have unique qualified names, number at most 64, do not read object on DELETE, and contain no nested loop. A webhook for frequently written resources has match conditions.",
+		Why:  "With failurePolicy Fail, an evaluation error rejects the request; with Ignore it skips the call. A call that is not made costs nothing.",
 		Fix:  "Guard object by request.operation != \"DELETE\" or object != null.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {

@@ -7,7 +7,7 @@ func matchPolicy() Rule {
 		ID: "match-policy", Group: groupMatching, Severities: []Severity{Warning}, Source: fromGP,
 		What: "matchPolicy is not Exact.",
 		Why:  "With Exact, a request through another version of the same resource bypasses the webhook.",
-		Fix:  "Leave matchPolicy out, or set Equivalent: the API server converts what the rules do not name.",
+		Fix:  "Omit matchPolicy, or set Equivalent: the API server converts versions that the rules do not name.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				if w.exact() {

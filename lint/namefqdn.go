@@ -13,7 +13,7 @@ func nameFQDN() Rule {
 		ID: "name-fqdn", Group: groupIdentity, Severities: []Severity{Error}, Source: fromAPI,
 		What: "The name of a webhook is a DNS subdomain of at least three segments, and unique in its configuration.",
 		Why:  "The API server refuses anything else; the name is the prefix of audit annotations and a label of metrics.",
-		Fix:  "Name it by a domain of yours, such as check.crontab.example.com.",
+		Fix:  "Use a domain of yours, such as check.crontab.example.com.",
 		check: func(c *checker) {
 			for _, config := range c.configurations {
 				seen := map[string]bool{}

@@ -10,9 +10,9 @@ import (
 func olm() Rule {
 	return Rule{
 		ID: "olm", Group: groupWedge, Severities: []Severity{Warning}, Source: "Operator Lifecycle Manager",
-		What: "No rule is for all groups, for operators.coreos.com, or for webhook configurations.",
+		What: "No rule matches all groups, operators.coreos.com, or webhook configurations.",
 		Why:  "The Operator Lifecycle Manager refuses to install a bundle with such a webhook.",
-		Fix:  "Name the groups that the webhook is for.",
+		Fix:  "Name the groups that the webhook needs.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				var what []string

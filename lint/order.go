@@ -11,7 +11,7 @@ func order() Rule {
 	return Rule{
 		ID: "order", Group: groupMatching, Severities: []Severity{Info}, Source: fromGP,
 		What: "The name of a configuration does not look chosen to sort first or last.",
-		Why:  "The order by name is not a contract, and somebody else's name sorts before yours.",
+		Why:  "The order by name is not a contract, and another name may sort before yours.",
 		Fix:  "Make handlers idempotent and independent of the order, with reinvocationPolicy IfNeeded.",
 		check: func(c *checker) {
 			for _, config := range c.configurations {

@@ -15,8 +15,8 @@ func overlap() Rule {
 	return Rule{
 		ID: "overlap", Group: groupMatching, Severities: []Severity{Info}, Source: "practice",
 		What: "No other configuration of the same kind has the same rules and selectors that overlap.",
-		Why:  "It may be a second version of one product, or left over.",
-		Fix:  "Delete what is left over; give what belongs together selectors that exclude each other.",
+		Why:  "The other one may be a second version of the same product, or a leftover.",
+		Fix:  "Delete leftovers; give configurations that belong together selectors that exclude each other.",
 		check: func(c *checker) {
 			same := map[string][]*webhook{}
 			for _, w := range c.webhooks {

@@ -7,9 +7,9 @@ import admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 func reinvocation() Rule {
 	return Rule{
 		ID: "reinvocation", Group: groupMatching, Severities: []Severity{Info}, Source: fromGP,
-		What: "Where several mutating webhooks are for one resource, one that depends on what others may set has reinvocationPolicy IfNeeded.",
+		What: "If several mutating webhooks match one resource, a webhook that depends on fields that others may set has reinvocationPolicy IfNeeded.",
 		Why:  "Otherwise it misses what later ones change. A handler that is called again must be idempotent.",
-		Fix:  "Set reinvocationPolicy: IfNeeded, and prove that a second call changes nothing.",
+		Fix:  "Set reinvocationPolicy: IfNeeded, and test that a second call changes nothing.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				if !w.config.mutating || w.ReinvocationPolicy != nil && *w.ReinvocationPolicy != admissionregistrationv1.NeverReinvocationPolicy {

@@ -11,7 +11,7 @@ func reviewVersions() Rule {
 	return Rule{
 		ID: "review-versions", Group: groupIdentity, Severities: []Severity{Error, Warning}, Source: fromAPI,
 		What: "admissionReviewVersions contains v1 and names no version twice.",
-		Why:  "The API server uses the first entry that it knows. v1beta1 skips the checks of UID and kind, so a wrong answer passes for a good one.",
+		Why:  "The API server uses the first entry that it knows. v1beta1 skips the checks of UID and kind, so a wrong answer is accepted.",
 		Fix:  "Set admissionReviewVersions: [v1], and serve it.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {

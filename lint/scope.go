@@ -12,8 +12,8 @@ import (
 func scope() Rule {
 	return Rule{
 		ID: "scope", Group: groupMatching, Severities: []Severity{Info}, Source: "practice",
-		What: "A rule whose resources all have one scope says which.",
-		Why:  "There is less to evaluate, and it is clear what is meant.",
+		What: "A rule whose resources all have the same scope sets it.",
+		Why:  "There is less to evaluate, and the intent is clear.",
 		Fix:  "Set scope: Namespaced, or Cluster.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {

@@ -14,8 +14,8 @@ import (
 func serviceExists() Rule {
 	return Rule{
 		ID: "service-exists", Group: groupReach, Severities: []Severity{Error}, Source: "practice",
-		What: "The Service and its port (443 if not said) exist, the target port is one of a container, somebody is behind it, and the path is served.",
-		Why:  "A typing error shows only when the first request comes, and then every call fails.",
+		What: "The Service and its port (default 443) exist, the target port belongs to a container, the Service has endpoints, and the path is served.",
+		Why:  "A typo shows only when the first request arrives, and then every call fails.",
 		Fix:  "Correct clientConfig.service, or the Service's ports and selector.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {

@@ -7,7 +7,7 @@ import admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 func sideEffects() Rule {
 	return Rule{
 		ID: "side-effects", Group: groupIdentity, Severities: []Severity{Error}, Source: fromBoth,
-		What: "sideEffects is None or NoneOnDryRun; NoneOnDryRun needs a handler that looks at dryRun.",
+		What: "sideEffects is None or NoneOnDryRun; with NoneOnDryRun, the handler respects dryRun.",
 		Why:  "Otherwise dry-run requests fail with 400, or have effects.",
 		Fix:  "Set sideEffects: None if the handler writes nothing; or NoneOnDryRun, and write nothing when the request's dryRun is set.",
 		check: func(c *checker) {

@@ -7,9 +7,9 @@ import "strings"
 func static() Rule {
 	return Rule{
 		ID: "static", Group: groupStatic, Severities: []Severity{Error}, Source: "KEP-5793; " + fromAPI,
-		What: "A static admission manifest has a name that ends in .static.k8s.io and is unique in its directory, and url, never service; nothing else has such a name.",
-		Why:  "kube-apiserver refuses the file, and the last good set of files stays active.",
-		Fix:  "Rename it, or move it to where its name belongs.",
+		What: "A static admission manifest has a name that ends in .static.k8s.io and is unique in its directory, and url, never service. No other object has such a name.",
+		Why:  "kube-apiserver rejects the file, and the last valid set of files stays active.",
+		Fix:  "Rename the object, or move it to the right place for its name.",
 		check: func(c *checker) {
 			names := map[string]*configuration{}
 			for _, config := range c.configurations {

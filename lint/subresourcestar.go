@@ -10,9 +10,9 @@ import (
 func subresourceStar() Rule {
 	return Rule{
 		ID: "subresource-star", Group: groupMatching, Severities: []Severity{Warning}, Source: "incidents",
-		What: "No rule takes in all sub-resources: */*, or a resource with /*.",
-		Why:  "It pulls in status updates, exec, log and evictions: far more calls, and objects of other kinds than the handler expects.",
-		Fix:  "Name the sub-resources that the webhook is for.",
+		What: "No rule matches all sub-resources: */*, or a resource with /*.",
+		Why:  "It matches status updates, exec, log and evictions: far more calls, and objects of other kinds than the handler expects.",
+		Fix:  "Name the sub-resources that the webhook needs.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				for _, rule := range w.Rules {

@@ -15,8 +15,8 @@ func sumTimeout() Rule {
 	const compared = 50 // so many webhooks are too many, whoever excludes whom
 	return Rule{
 		ID: "sum-timeout", Group: groupTime, Severities: []Severity{Warning}, Source: "kubernetes/kubernetes#128162",
-		What: "The timeouts of all mutating webhooks that one request can meet (those that exclude each other by selectors or opposite conditions count once), and the longest of the validating ones, add up to less than 30 s.",
-		Why:  "A write has at most 34 s in the API server, and mutating webhooks are called one after the other: webhooks that are down block it although each of them ignores failures.",
+		What: "The timeouts of all mutating webhooks that can match one request, plus the longest of the validating ones, add up to less than 30 s. Webhooks that exclude each other by selectors or opposite conditions count once.",
+		Why:  "A write has at most 34 s in the API server, and mutating webhooks are called one after the other: webhooks that are down block it even if each of them ignores failures.",
 		Fix:  "Shorten timeouts, or narrow rules and selectors.",
 		check: func(c *checker) {
 			said := map[string]bool{}

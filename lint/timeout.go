@@ -7,7 +7,7 @@ func timeout() Rule {
 	return Rule{
 		ID: "timeout", Group: groupTime, Severities: []Severity{Error, Warning}, Source: fromBoth,
 		What: "timeoutSeconds is set, from 1 to 30, and at most 5.",
-		Why:  "Every matching request waits that long when the server is gone, one mutating webhook after the other.",
+		Why:  "While the server is down, every matching request waits that long, one mutating webhook after the other.",
 		Fix:  "Set timeoutSeconds to 5 or less.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {

@@ -10,9 +10,9 @@ import (
 func unknownField() Rule {
 	return Rule{
 		ID: "unknown-field", Group: groupObjects, Severities: []Severity{Error}, Source: fromAPI,
-		What: "Every field is one that the kind has, by its exact name, and stands there once.",
-		Why:  "kubectl has the API server refuse the object. Other clients do not, and then the field is dropped, and the default holds in its place.",
-		Fix:  "Correct the name, capitals included ('kubectl explain' lists them all), or remove the field.",
+		What: "Every field exists in the kind, with this exact name, and occurs once.",
+		Why:  "With kubectl, the API server rejects the object. With other clients it drops the field, and the default applies.",
+		Fix:  "Correct the name, including its case ('kubectl explain' lists all fields), or remove the field.",
 		check: func(c *checker) {
 			if c.cluster {
 				return // what an API server stores has passed it, and may be newer than what is known here

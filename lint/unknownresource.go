@@ -20,9 +20,9 @@ type Resources struct {
 func unknownResource() Rule {
 	return Rule{
 		ID: "unknown-resource", Group: groupMatching, Severities: []Severity{Error}, Source: "practice",
-		What: "The resources of rules exist, by their plural names and in the group that is named: those of Kubernetes, of CustomResourceDefinitions that were read, and with --cluster all.",
-		Why:  "The API server takes any name. Nothing is ever sent, and nobody notices.",
-		Fix:  "Write apiGroups and resources as 'kubectl api-resources' prints them, the core group as \"\".",
+		What: "The resources of rules exist, with their plural names and in the named group: those of Kubernetes, of CustomResourceDefinitions that were read, and with --cluster all.",
+		Why:  "The API server accepts any name. The webhook is never called, and nothing reports it.",
+		Fix:  "Use apiGroups and resources as 'kubectl api-resources' prints them, and \"\" for the core group.",
 		check: func(c *checker) {
 			if c.options.Resources == nil {
 				c.skip("", "which resources the API server has is not known")

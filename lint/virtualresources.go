@@ -20,9 +20,9 @@ const virtualSince = 37
 func virtualResources() Rule {
 	return Rule{
 		ID: "virtual-resources", Group: groupWedge, Severities: []Severity{Warning}, Source: fromGP,
-		What: "No rule matches reviews of tokens or of access.",
-		Why:  "Before Kubernetes 1.37 such a webhook can lock everybody out of authentication and authorization; since then they are not sent.",
-		Fix:  "Name the groups that the webhook is for, without authentication.k8s.io and authorization.k8s.io.",
+		What: "No rule matches token reviews or access reviews.",
+		Why:  "Before Kubernetes 1.37 such a webhook can block authentication and authorization for all users; since then webhooks do not see them.",
+		Fix:  "Name the groups that the webhook needs, without authentication.k8s.io and authorization.k8s.io.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				var matched []string

@@ -19,8 +19,8 @@ func registrationResources() []string {
 func wedgeConfig() Rule {
 	return Rule{
 		ID: "wedge-config", Group: groupWedge, Severities: []Severity{Error}, Source: fromAPI,
-		What: "No rule names webhook configurations, admission policies or their bindings, unless in a static manifest.",
-		Why:  "They are never sent to webhooks that are registered by the API: the rule misleads whoever relies on it. Static manifests do see them.",
+		What: "No rule names webhook configurations, admission policies or their bindings, except in a static manifest.",
+		Why:  "Webhooks registered through the API never see them, so the rule gives false confidence. Webhooks of static manifests do see them.",
 		Fix:  "Drop the rule, or use a static admission manifest.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {

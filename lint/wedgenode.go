@@ -21,9 +21,9 @@ var healing = []struct{ group, resource string }{
 func wedgeNode() Rule {
 	return Rule{
 		ID: "wedge-node", Group: groupWedge, Severities: []Severity{Error}, Source: "incidents",
-		What: "A webhook with failurePolicy Fail for nodes, leases, certificate signing requests, CSI drivers, priority classes, namespaces, endpoint slices or events excludes those that the cluster needs.",
-		Why:  "A cluster cannot bootstrap or heal without them. A namespaceSelector never excludes what is cluster-scoped.",
-		Fix:  "Drop the resource from the rules, use Ignore, or exclude by match conditions or selectors what the system writes.",
+		What: "A webhook with failurePolicy Fail for nodes, leases, certificate signing requests, CSI drivers, priority classes, namespaces, endpoint slices or events excludes the objects that the cluster needs.",
+		Why:  "A cluster cannot bootstrap or recover without them. A namespaceSelector never excludes cluster-scoped objects.",
+		Fix:  "Drop the resource from the rules, use Ignore, or exclude the objects that the system writes, by match conditions or selectors.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				if !w.failsClosed() || selectors.OptsIn(w.ObjectSelector) {

@@ -5,8 +5,8 @@ package lint
 func wedgeSelf() Rule {
 	return Rule{
 		ID: "wedge-self", Group: groupWedge, Severities: []Severity{Error}, Source: fromGP,
-		What: "A webhook for pods with failurePolicy Fail leaves out the pods of its own server.",
-		Why:  "Otherwise they cannot be created again once all of them are gone.",
+		What: "A webhook for pods with failurePolicy Fail excludes the pods of its own server.",
+		Why:  "Otherwise they cannot be recreated once all of them are gone.",
 		Fix:  "Exclude its namespace: namespaceSelector with kubernetes.io/metadata.name NotIn [its namespace]; or its pods, by an objectSelector.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {

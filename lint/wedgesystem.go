@@ -12,8 +12,8 @@ func wedgeSystem() Rule {
 	return Rule{
 		ID: "wedge-system", Group: groupWedge, Severities: []Severity{Warning}, Source: fromGP,
 		What: "A webhook matches nothing in kube-system, kube-node-lease and kube-public.",
-		Why:  "What the cluster runs on must not depend on a webhook.",
-		Fix:  "Exclude them: namespaceSelector with kubernetes.io/metadata.name NotIn [kube-system, kube-node-lease, kube-public]. If it has to run there, opt in by an objectSelector.",
+		Why:  "The components that run the cluster must not depend on a webhook.",
+		Fix:  "Exclude them: namespaceSelector with kubernetes.io/metadata.name NotIn [kube-system, kube-node-lease, kube-public]. If it must match objects there, opt in by an objectSelector.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				var reached []string

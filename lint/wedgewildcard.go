@@ -6,8 +6,8 @@ func wedgeWildcard() Rule {
 	return Rule{
 		ID: "wedge-wildcard", Group: groupWedge, Severities: []Severity{Error}, Source: "incidents",
 		What: "A webhook with failurePolicy Fail and * in apiGroups or resources has a selector or match conditions.",
-		Why:  "When its server is down nothing can be written, not even the repair.",
-		Fix:  "Name the groups and resources that it is for, and exclude the namespaces of the system by namespaceSelector.",
+		Why:  "When its server is down, nothing can be written, not even the fix.",
+		Fix:  "Name the groups and resources that the webhook needs, and exclude the system namespaces by namespaceSelector.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				if !w.failsClosed() || w.narrowed() {

@@ -11,8 +11,8 @@ func wildcards() Rule {
 	return Rule{
 		ID: "wildcard", Group: groupMatching, Severities: []Severity{Warning}, Source: fromGP,
 		What: "Rules name groups, versions and resources, and no *.",
-		Why:  "Resources that are installed later are sent too, in versions that the handler has never seen; every write of the cluster waits for the webhook, whatever its failurePolicy is.",
-		Fix:  "Name what the handler reads; matchPolicy Equivalent, the default, brings the other versions of it.",
+		Why:  "The rule also matches resources that are installed later, in versions that the handler does not know, and every write in the cluster waits for the webhook, whatever its failurePolicy.",
+		Fix:  "Name what the handler reads; matchPolicy Equivalent, the default, covers its other versions.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				for _, rule := range w.Rules {

@@ -8,8 +8,8 @@ func workloadDrain() Rule {
 	const propagation = 5 * time.Second // until every API server knows that an endpoint is gone
 	return Rule{
 		ID: "workload-drain", Group: groupWorkload, Severities: []Severity{Warning}, Source: "kubernetes/kubernetes#127335",
-		What: "A preStop hook, or the server itself, keeps it answering for 5 s or more after it was told to end, and terminationGracePeriodSeconds is more than that and the longest timeout of a webhook.",
-		Why:  "API servers keep connections open to pods that are going, and send calls to them.",
+		What: "With a preStop hook or by itself, the server keeps answering for at least 5 s after it is told to stop, and terminationGracePeriodSeconds is longer than that plus the longest timeout of a webhook.",
+		Why:  "API servers keep connections to terminating pods open, and send calls on them.",
 		Fix:  "Add a preStop sleep; or, if the server drains by itself, say for how long in the annotation lint.sallyport.io/drain of the pod template. Make the grace period longer than that and the timeout.",
 		check: func(c *checker) {
 			for _, b := range c.oncePerContainer() {

@@ -13,9 +13,9 @@ import (
 func workloadNetworkPolicy() Rule {
 	return Rule{
 		ID: "workload-network-policy", Group: groupWorkload, Severities: []Severity{Error, Warning}, Source: "practice",
-		What: "Network policies that select the pods let the API server in on the port of the webhooks.",
-		Why:  "The API server is usually no pod: a policy that allows only pods shuts it out.",
-		Fix:  "Allow the port from the addresses of the API servers, by ipBlock, or from everywhere.",
+		What: "Network policies that select the pods admit the API server to the webhooks' port.",
+		Why:  "The API server is usually not a pod: a policy that allows only pods blocks it.",
+		Fix:  "Allow the port from the addresses of the API servers, by ipBlock, or from anywhere.",
 		check: func(c *checker) {
 			for _, b := range c.oncePerContainer() {
 				container, port := b.targetPort()

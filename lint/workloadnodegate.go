@@ -5,7 +5,7 @@ package lint
 func workloadNodeGate() Rule {
 	return Rule{
 		ID: "workload-node-gate", Group: groupWorkload, Severities: []Severity{Warning}, Source: "practice",
-		What: "The pods of a webhook for nodes are not limited to some nodes.",
+		What: "The pods of a webhook for nodes can run on any node.",
 		Why:  "If the webhook gates the very nodes that its server needs, the cluster cannot start.",
 		Fix:  "Let the server run on any node, or use Ignore for nodes.",
 		check: func(c *checker) {

@@ -6,7 +6,7 @@ func workloadPDB() Rule {
 	return Rule{
 		ID: "workload-pdb", Group: groupWorkload, Severities: []Severity{Warning}, Source: fromGP,
 		What: "A PodDisruptionBudget selects the pods.",
-		Why:  "Draining nodes evicts all replicas at once otherwise.",
+		Why:  "Otherwise draining nodes can evict all replicas at once.",
 		Fix:  "Add a PodDisruptionBudget with minAvailable: 1.",
 		check: func(c *checker) {
 			for _, w := range c.servers() {

@@ -10,8 +10,8 @@ var hostPorts = []int32{10250, 10255, 10256, 10249, 10248, 2379, 2380, 6443, 102
 func workloadPort() Rule {
 	return Rule{
 		ID: "workload-port", Group: groupWorkload, Severities: []Severity{Info}, Source: "practice",
-		What: "The container's port is one of 443, 8443 and 10250; with hostNetwork it is none that a node uses itself.",
-		Why:  "Control planes outside of the cluster's network reach few ports. 10250 is the kubelet's on the host's network.",
+		What: "The container's port is 443, 8443 or 10250; with hostNetwork, it is not a port that the node itself uses.",
+		Why:  "Control planes outside the cluster's network can reach only a few ports. On the host network, 10250 is the kubelet's.",
 		Fix:  "Listen on 8443, or open a firewall for the port.",
 		check: func(c *checker) {
 			for _, b := range c.oncePerContainer() {

@@ -11,9 +11,9 @@ import (
 func workloadProbes() Rule {
 	return Rule{
 		ID: "workload-probes", Group: groupWorkload, Severities: []Severity{Warning}, Source: "practice",
-		What: "The container has a readiness probe that asks something else than its liveness probe.",
-		Why:  "Without one, calls go to a server that does not listen yet. The same check for both restarts a server that only drains.",
-		Fix:  "Add a readiness probe on the port of the webhooks, and let the liveness probe ask whether the process is there, no more.",
+		What: "The container has a readiness probe that differs from its liveness probe.",
+		Why:  "Without one, calls go to a server that does not listen yet. If both run the same check, the kubelet restarts a server that is only draining.",
+		Fix:  "Add a readiness probe on the port of the webhooks, and let the liveness probe check only that the process is alive.",
 		check: func(c *checker) {
 			for _, b := range c.oncePerContainer() {
 				container, _ := b.targetPort()

@@ -10,9 +10,9 @@ import (
 func workloadRBACConfig() Rule {
 	return Rule{
 		ID: "workload-rbac-config", Group: groupWorkload, Severities: []Severity{Warning}, Source: fromGP,
-		What: "Nobody but administrators can create or delete any webhook configuration, or label any namespace.",
-		Why:  "Either is a way around admission: to remove a webhook, or to label a namespace so that a selector leaves it out.",
-		Fix:  "Limit the rule by resourceNames, or take the verbs away.",
+		What: "Only administrators can create or delete any webhook configuration, or label any namespace.",
+		Why:  "Both bypass admission: removing a webhook, and labelling a namespace so that a selector excludes it.",
+		Fix:  "Limit the rule by resourceNames, or remove the verbs.",
 		check: func(c *checker) {
 			for _, r := range c.roles {
 				if r.Kind != "ClusterRole" || systemRole(r.Name) {

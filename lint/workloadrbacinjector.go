@@ -11,8 +11,8 @@ import (
 func workloadRBACInjector() Rule {
 	return Rule{
 		ID: "workload-rbac-injector", Group: groupWorkload, Severities: []Severity{Warning}, Source: fromGP,
-		What: "Whoever writes CA bundles is limited to the objects it is for.",
-		Why:  "It could send every webhook's requests to itself.",
+		What: "A component that writes CA bundles is limited to the objects that it maintains.",
+		Why:  "Otherwise it could redirect every webhook's requests to itself.",
 		Fix:  "Limit the rule by resourceNames.",
 		check: func(c *checker) {
 			for _, r := range c.roles {

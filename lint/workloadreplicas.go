@@ -6,8 +6,8 @@ func workloadReplicas() Rule {
 	return Rule{
 		ID: "workload-replicas", Group: groupWorkload, Severities: []Severity{Warning}, Source: fromGP,
 		What: "The server of webhooks has at least two replicas.",
-		Why:  "With one, every restart of it is an outage.",
-		Fix:  "Set replicas: 2, or more; minReplicas if it is scaled.",
+		Why:  "With one replica, every restart is an outage.",
+		Fix:  "Set replicas: 2 or more; with an autoscaler, minReplicas.",
 		check: func(c *checker) {
 			for _, w := range c.servers() {
 				n, by, pointer := w.fewest()

@@ -6,8 +6,8 @@ func workloadResources() Rule {
 	return Rule{
 		ID: "workload-resources", Group: groupWorkload, Severities: []Severity{Warning, Info}, Source: "practice",
 		What: "The container requests CPU and memory, and has no CPU limit.",
-		Why:  "Without requests it starves first. A CPU limit throttles it, which shows as latency of the API.",
-		Fix:  "Set resources.requests; leave limits.cpu out.",
+		Why:  "Without requests, the container is the first to starve. A CPU limit throttles it, which adds latency to the API.",
+		Fix:  "Set resources.requests; omit limits.cpu.",
 		check: func(c *checker) {
 			for _, b := range c.oncePerContainer() {
 				container, _ := b.targetPort()

@@ -10,7 +10,7 @@ func workloadRolling() Rule {
 	return Rule{
 		ID: "workload-rolling", Group: groupWorkload, Severities: []Severity{Warning}, Source: "openchoreo/openchoreo#3743",
 		What: "The Deployment rolls with maxUnavailable: 0.",
-		Why:  "An update takes a replica away before its successor is ready otherwise: 181 of 788 calls failed in a measurement.",
+		Why:  "Otherwise an update removes a replica before its successor is ready: in a measurement, 181 of 788 calls failed.",
 		Fix:  "Set strategy.rollingUpdate.maxUnavailable: 0 and maxSurge: 1.",
 		check: func(c *checker) {
 			for _, w := range c.servers() {

@@ -13,7 +13,7 @@ func workloadSecurity() Rule {
 	return Rule{
 		ID: "workload-security", Group: groupWorkload, Severities: []Severity{Warning}, Source: "Pod Security Standards, restricted",
 		What: "The container runs as non-root, without privilege escalation, with a read-only root file system, the default seccomp profile, and no capabilities.",
-		Why:  "The server sees every object that it matches, and decides about them.",
+		Why:  "The server sees every object that its webhooks match, and decides about it.",
 		Fix:  "Set runAsNonRoot: true, allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, seccompProfile: {type: RuntimeDefault} and capabilities: {drop: [ALL]}.",
 		check: func(c *checker) {
 			for _, b := range c.oncePerContainer() {

@@ -5,8 +5,8 @@ package lint
 func workloadSelector() Rule {
 	return Rule{
 		ID: "workload-selector", Group: groupWorkload, Severities: []Severity{Warning}, Source: "practice",
-		What: "The Service of webhooks selects serving pods only.",
-		Why:  "Pods that do not listen on its port refuse a part of the connections.",
+		What: "The Service of webhooks selects only serving pods.",
+		Why:  "Pods that do not listen on its port refuse some of the connections.",
 		Fix:  "Give the serving pods a label of their own, and select it.",
 		check: func(c *checker) {
 			backends := c.backendsOr()

@@ -6,7 +6,7 @@ func workloadSpread() Rule {
 	return Rule{
 		ID: "workload-spread", Group: groupWorkload, Severities: []Severity{Warning}, Source: fromGP,
 		What: "The pods have topology spread constraints or pod anti-affinity.",
-		Why:  "One node takes all replicas with it otherwise.",
+		Why:  "Otherwise the loss of one node can take all replicas with it.",
 		Fix:  "Add a topologySpreadConstraint over kubernetes.io/hostname.",
 		check: func(c *checker) {
 			for _, w := range c.servers() {
