@@ -307,7 +307,7 @@ bin/.generated: $(shell find . \( -name .git -o -name bin \) -prune -o -type f -
 	@touch $@
 
 .PHONY: verify
-verify: format ## Check that all is formatted, tidy and generated as it should be, and count exported identifiers; changes nothing
+verify: format ## Check that all is formatted, tidy and generated as it should be, count exported identifiers, and compare the stable core with its record; changes nothing
 	@for m in $(modules); do \
 		echo "go mod tidy -diff in $$m"; \
 		$(GO) -C "$$m" mod tidy -diff || { echo "$$m/go.mod is not tidy, run: $(GO) -C $$m mod tidy"; exit 1; }; done
@@ -315,7 +315,12 @@ verify: format ## Check that all is formatted, tidy and generated as it should b
 		echo "go mod tidy -diff with test/conformance/suite/$$m"; \
 		$(GO) mod tidy -diff -modfile="$$m" || { echo "$$m is not tidy, run: cd test/conformance/suite && $(GO) mod tidy -modfile=$$m"; exit 1; }; done
 	@echo "exported identifiers"; $(GO) -C tools run ./exported -most 420 $(CURDIR)
+	@echo "the stable core"; $(GO) -C tools run ./compatibility $(CURDIR)
 	@rm -f bin/.generated; $(MAKE) --no-print-directory generated
+
+.PHONY: record-api
+record-api: ## Record the API of the stable core, of which docs/compatibility.md tells
+	@$(GO) -C tools run ./compatibility -record $(CURDIR)
 
 .PHONY: clean
 clean: ## Remove bin/ (the control plane's cache stays: `make controlplane` prints where)

@@ -55,6 +55,22 @@ func ExampleWithTypes() {
 	// Output: Mutating default.v1.pod.core /mutate--v1-pod
 }
 
+func ExampleType() {
+	scheme := runtime.NewScheme()
+	_ = corev1.AddToScheme(scheme)
+	app, err := sallyport.New("teams", sallyport.WithTypes(scheme, sallyport.Type{
+		Implementation: team{"a"},
+		Options:        []admission.WebhookOption{admission.WithTimeout(2), admission.WithFailurePolicy("Ignore")},
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	webhook := app.Webhooks()[0]
+	fmt.Println(webhook.Path, webhook.TimeoutSeconds, webhook.FailurePolicy)
+	// Output: /mutate--v1-pod 2 Ignore
+}
+
 func ExampleApp_Handler() {
 	pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), "CREATE")
 	app, err := sallyport.New("teams",

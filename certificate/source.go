@@ -3,6 +3,8 @@
 // Package certificate says where the serving certificate of the webhooks comes
 // from: from files that somebody else keeps ([NewFiles]), or from an authority
 // that all replicas share ([NewAuthority]).
+//
+// Experimental: only the types that the stable core names keep their promise, see docs/compatibility.md.
 package certificate
 
 import (

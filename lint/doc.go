@@ -8,4 +8,6 @@
 // file of its own; [Rules] lists them in the order of the catalogue. A rule that lacks
 // something it would have to see says so in [Report.Skipped]; no rule takes what it
 // does not see for good.
+//
+// Experimental: its identifiers may change in any minor release, see docs/compatibility.md.
 package lint

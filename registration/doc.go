@@ -13,4 +13,6 @@
 // Objects are written by server-side apply, so that Sallyport owns the fields it
 // sets and no others: labels, annotations and even webhook entries that others
 // add to the objects stay.
+//
+// Experimental: only the types that the stable core names keep their promise, see docs/compatibility.md.
 package registration

@@ -8,6 +8,8 @@
 // Callers are not trusted. Whatever is refused here is refused with an HTTP
 // error and a short reason in plain text, never with a review: the webhook's
 // failurePolicy decides.
+//
+// Experimental: only the types that the stable core names keep their promise, see docs/compatibility.md.
 package serving
 
 import (

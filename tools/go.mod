@@ -4,7 +4,10 @@ go 1.26.0
 
 tool sigs.k8s.io/controller-tools/cmd/controller-gen
 
-require sigs.k8s.io/yaml v1.6.0
+require (
+	golang.org/x/exp v0.0.0-20260410095643-746e56fc9e2f
+	sigs.k8s.io/yaml v1.6.0
+)
 
 require (
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect

@@ -4,6 +4,8 @@
 // generated from the API types, so that a program can print or install them
 // without the source tree. The YAML files beside it are generated: change the
 // types in api/ and run `make generate`.
+//
+// Experimental: see docs/compatibility.md.
 package crd
 
 import (
