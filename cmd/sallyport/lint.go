@@ -14,8 +14,11 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/inspect"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/report"
 	"github.com/sallyport-io/sallyport/lint"
 )
+
+var lintOutputs = slices.Concat(textOrJSON, report.Formats)
 
 var lintSeverities = []string{string(lint.Error), string(lint.Warning), string(lint.Info)}
 
@@ -70,7 +73,7 @@ func newLintCommand() *cobra.Command {
 		flags.StringVar(&o.explain, "explain", "", "print what a `rule` checks, why, and what to do")
 		cli.CompleteChoices(cmd, "explain", ruleIDs(true))
 	})
-	addOutputFlag(cmd, &o.output, textOrJSON)
+	addOutputFlag(cmd, &o.output, lintOutputs)
 	return cmd
 }
 
@@ -94,7 +97,7 @@ func withSuffix(list []string, suffix string) []string {
 }
 
 func (o *lintOptions) validate() ([]lint.Ignore, error) {
-	errs := []error{cli.Choice("severity", o.severity, lintSeverities), cli.Choice("output", o.output, textOrJSON)}
+	errs := []error{cli.Choice("severity", o.severity, lintSeverities), cli.Choice("output", o.output, lintOutputs)}
 	if len(o.files) == 0 && len(o.static) == 0 && !o.cluster {
 		errs = append(errs, errors.New("name what to look at: -f FILE, --static-manifests-dir DIRECTORY or --cluster"))
 	}
@@ -150,10 +153,13 @@ func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) e
 		}
 		result.Add(report, nil)
 	}
-	if o.output == "json" {
-		err = result.PrintJSON(cmd.OutOrStdout())
-	} else {
+	switch o.output {
+	case "text":
 		err = result.PrintText(cmd.OutOrStdout())
+	case "json":
+		err = result.PrintJSON(cmd.OutOrStdout())
+	default:
+		err = result.Report("sallyport lint").Write(cmd.OutOrStdout(), o.output)
 	}
 	switch {
 	case err != nil:

@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
+	"github.com/sallyport-io/sallyport/internal/report"
 	"github.com/sallyport-io/sallyport/internal/server"
 )
 
@@ -83,7 +84,7 @@ func newReviewCommand() *cobra.Command {
 	})
 	addFlagGroup(cmd, "Output", func() {
 		flags.StringVarP(&o.output, "output", "o", review.OutputDiff,
-			"`format` of the output: what changed and why (diff), the resulting objects, pods that are made among them (yaml, json), the JSON Patch (patch) or the AdmissionReview (review)")
+			"`format` of the output: what changed and why (diff), the resulting objects, pods that are made among them (yaml, json), the JSON Patch (patch), the AdmissionReview (review), or a report for CI ("+cli.OneOf(report.Formats)+")")
 		flags.StringVar(&o.color, "color", colorChoices[0], "`when` to colour the diff: "+cli.OneOf(colorChoices))
 	})
 	_ = cmd.MarkFlagRequired("filename") // for completion; validate says it better
@@ -120,22 +121,22 @@ func (o *reviewOptions) validate() error {
 }
 
 func (o *reviewOptions) run(cmd *cobra.Command) error {
+	printer := &review.Printer{Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Output: o.output, Color: useColor(o.color, cmd.OutOrStdout())}
 	run := review.Run{
-		Files: o.files, With: o.with, Old: o.old, Stdin: cmd.InOrStdin(), Notes: cmd.ErrOrStderr(),
-		Printer:   &review.Printer{Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Output: o.output, Color: useColor(o.color, cmd.OutOrStdout())},
+		Files: o.files, With: o.with, Old: o.old, Stdin: cmd.InOrStdin(), Notes: cmd.ErrOrStderr(), Show: printer.Print,
 		Operation: admissionv1.Operation(o.operation), Namespace: o.namespace, User: o.user, Validation: o.validation,
-		Webhooks: func(from review.Sources) ([]admission.Webhook, error) {
-			webhooks, err := o.server.Define(server.Sources{
-				PodDefaults: from.PodDefaults, Authors: server.Anybody{}, Neighbours: from.PodDefaults, Projects: from.Projects, Datasets: from.Datasets,
-			})
-			if err != nil {
-				return nil, err
-			}
-			return o.choose(webhooks)
-		},
-		CountProjects: o.server.Has("projectlimit"), ReadDatasets: o.server.Has("dataset"), Dataset: o.server.Settings.Dataset,
+	}
+	o.server.Review(&run)
+	define := run.Webhooks
+	run.Webhooks = func(from review.Sources) ([]admission.Webhook, error) {
+		webhooks, err := define(from)
+		if err != nil {
+			return nil, err
+		}
+		return o.choose(webhooks)
 	}
 	denied, err := run.Do(cmd.Context())
+	err = errors.Join(err, printer.End(err))
 	if err == nil && denied {
 		err = exitStatus(exitDenied)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/inspect"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
@@ -22,7 +23,7 @@ func (d *doctor) checkStatic(ctx context.Context) {
 	}
 	report, err := inspect.LintFiles(nil, d.Static, nil, lint.Options{})
 	if err != nil {
-		for _, e := range inspect.SplitErrors(err) {
+		for _, e := range manifest.SplitErrors(err) {
 			d.fix(check, "kube-apiserver goes on with the last good set of files: correct it", "%v", e)
 		}
 		return

@@ -27,7 +27,7 @@ func LintFiles(paths, static []string, stdin io.Reader, options lint.Options) (*
 	var others []lint.Skipped
 	for i, path := range append(slices.Clone(paths), static...) {
 		read, err := manifest.ReadPath(path, stdin)
-		for _, err := range SplitErrors(err) {
+		for _, err := range manifest.SplitErrors(err) {
 			var problem *manifest.Error
 			if errors.As(err, &problem) && problem.NotObject {
 				others = append(others, lint.Skipped{Rule: "*", Reason: "documents that are no Kubernetes objects", Objects: []string{fmt.Sprintf("%s:%d", problem.File, problem.Line)}})
@@ -65,22 +65,6 @@ func mergeSkipped(list []lint.Skipped) []lint.Skipped {
 		} else {
 			out[i].Objects = append(out[i].Objects, s.Objects...)
 		}
-	}
-	return out
-}
-
-// SplitErrors returns the errors that were joined into one.
-func SplitErrors(err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var out []error
-	for _, e := range joined.Unwrap() {
-		out = append(out, SplitErrors(e)...)
 	}
 	return out
 }

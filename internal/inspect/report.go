@@ -11,6 +11,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/report"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
@@ -62,10 +63,43 @@ func (r *Result) PrintJSON(out io.Writer) error {
 	if printed.Findings == nil {
 		printed.Findings = []lint.Finding{}
 	}
-	for _, err := range SplitErrors(r.Err) {
+	for _, err := range manifest.SplitErrors(r.Err) {
 		printed.Errors = append(printed.Errors, err.Error())
 	}
 	return cli.PrintJSON(out, printed)
+}
+
+// Report has an entry for each finding, one for what could not be checked, and one for what
+// was.
+func (r *Result) Report(tool string) *report.Report {
+	const unreadable, skipped = "unreadable", "not-checked"
+	out := &report.Report{Tool: tool, Version: cli.BuildVersion(), Rules: []report.Rule{
+		{ID: unreadable, What: "What is to be checked can be read.", Help: "Correct what the message names.", URI: report.DocsURI("lint.md")},
+		{ID: skipped, What: "A rule could not look at everything.", Help: "Give what is missing, or ask the cluster.", URI: report.DocsURI("lint.md")},
+	}}
+	for _, rule := range lint.Rules() {
+		out.Rules = append(out.Rules, report.Rule{ID: rule.ID, What: rule.What, Help: rule.Fix, URI: report.DocsURI("lint.md#" + rule.ID)})
+	}
+	for _, f := range r.report.Findings {
+		entry := report.Entry{
+			Suite: objectHead(f), Name: f.Rule, Rule: f.Rule, File: f.File, Line: f.Line, Message: where(f) + f.Message, Details: f.Fix,
+		}
+		switch f.Severity {
+		case lint.Error:
+			entry.Level = report.Failure
+		case lint.Warning:
+			entry.Level = report.Warning
+		default:
+			entry.Level = report.Info
+		}
+		out.Entries = append(out.Entries, entry)
+	}
+	for _, line := range skippedLines(r.report.Skipped) {
+		out.Entries = append(out.Entries, report.Entry{Suite: tool, Name: skipped, Rule: skipped, Level: report.Info, Message: line})
+	}
+	out.AddErrors(tool, unreadable, r.Err)
+	out.Entries = append(out.Entries, report.Entry{Suite: tool, Name: "summary", Level: report.Pass, Message: r.summary()})
+	return out
 }
 
 // PrintText prints findings by object, then what did not count, what was not checked,

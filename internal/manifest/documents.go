@@ -45,6 +45,22 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, strings.ReplaceAll(Printable(e.Text), "\n", `\n`))
 }
 
+// SplitErrors returns the errors that were joined into one.
+func SplitErrors(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, SplitErrors(e)...)
+	}
+	return out
+}
+
 // LineOf is the line that an error names; errors that name none sort last.
 func LineOf(err error) int {
 	var located *Error
@@ -165,6 +181,11 @@ func decodeText(data []byte) []byte {
 // ErrorAt is a problem with what the pointer leads to.
 func (d *Document) ErrorAt(pointer jsontext.Pointer, text string) error {
 	return &Error{File: d.file, Line: d.lineOf(pointer), Text: text}
+}
+
+// Position is the file, and the line of what the pointer leads to.
+func (d *Document) Position(pointer jsontext.Pointer) (file string, line int) {
+	return d.file, d.lineOf(pointer)
 }
 
 // lineOf is the line of the file where the value that the pointer leads to begins,

@@ -46,8 +46,9 @@ var allowed = map[string][]string{
 	"internal/controllers": {"serving", "internal/hosting"},
 	"internal/install":     {"admission", "conversion", "registration", "serving", "internal/hosting", "internal/cli"},
 	// Reading of clusters and files, for people.
+	"internal/report":      {"internal/cli", "internal/manifest"},
 	"internal/resources":   {"api/", "lint", "internal/manifest"},
-	"internal/inspect":     {"lint", "internal/cluster", "internal/resources", "internal/manifest", "internal/workload", "internal/cli"},
+	"internal/inspect":     {"lint", "internal/report", "internal/cluster", "internal/resources", "internal/manifest", "internal/workload", "internal/cli"},
 	"internal/authority":   {"certificate", "internal/cluster", "internal/manifest"},
 	"internal/manifest":    {},
 	"internal/privatepath": {},

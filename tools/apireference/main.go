@@ -30,6 +30,7 @@ var sections = []section{
 	{"PodDefault", "Group `kubeflow.org`, version `v1alpha1`, namespaced. What each field does in detail, and examples, are in [poddefault.md](poddefault.md).", "api/kubeflow/v1alpha1", []string{"PodDefault"}, true},
 	{"ClusterPodDefault", "Group `sallyport.io`, version `v1alpha1`, for the whole cluster.", "api/sallyport/v1alpha1", []string{"ClusterPodDefault"}, true},
 	{"SallyportConfiguration", "The file of `serve --config`, `config.sallyport.io/v1alpha1`. How it is read is in [configuration.md](configuration.md).", "api/config/v1alpha1", []string{"SallyportConfiguration"}, false},
+	{"Suite", "A file of `sallyport test`, `config.sallyport.io/v1alpha1`. See [testing.md](testing.md).", "api/config/v1alpha1", []string{"Suite"}, true},
 	{"Settings of poddefault", "`webhooks[].settings` of the webhook `poddefault`: the fields of both tables.", "internal/server", []string{"PodDefaultSettings"}, false},
 	{"More settings of poddefault", "", "internal/webhooks/poddefault", []string{"Settings"}, false},
 	{"Settings of imagepull", "See [webhooks/imagepull.md](webhooks/imagepull.md).", "internal/webhooks/imagepull", []string{"Settings"}, false},

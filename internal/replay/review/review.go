@@ -33,8 +33,9 @@ type Run struct {
 	Files, With, Old []string
 	Stdin            io.Reader
 	// Notes gets what is said beside the output.
-	Notes   io.Writer
-	Printer *Printer
+	Notes io.Writer
+	// Show gets each outcome.
+	Show func(*Outcome) error
 
 	Operation admissionv1.Operation
 	Namespace string // of objects that name none
@@ -216,7 +217,7 @@ func (r *reviewing) show(ctx context.Context, out *Outcome) error {
 	if len(out.Calls) > 0 && out.Object.GVK() == workload.PodKind {
 		r.podDefaults.explain(out.Object, out.Request.Namespace, r.Notes)
 	}
-	if err := r.Printer.Print(out); err != nil {
+	if err := r.Show(out); err != nil {
 		return err
 	}
 	r.datasets.tellMissing(out, r.Notes)

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/suite"
+)
+
+type testOptions struct {
+	suite.Options
+	run, output, color string
+	verbose            bool
+}
+
+func newTestCommand() *cobra.Command {
+	o := testOptions{}
+	cmd := &cobra.Command{
+		Use:   "test FILE|FOLDER ...",
+		Short: "Run test cases for policies, without any cluster",
+		Long: "Test reviews the objects of each case by the webhooks that serve would host, and compares what comes\n" +
+			"out with what the case expects: allowed or denied, warnings, whole objects or parts of them, patches, and\n" +
+			"which PodDefault wanted a change. A case stands in a file of kind Suite, or is a folder with object.yaml,\n" +
+			"with.yaml and want.yaml. A broken file does not stop the other cases. See docs/testing.md.\n\n" +
+			"Exit status: 0 all cases passed, 2 a case failed, 1 a case could not run.",
+		Example: "  # all suites and cases below a folder\n" +
+			"  sallyport test policies/\n\n" +
+			"  # those about notebooks, each with its time\n" +
+			"  sallyport test policies/ --run notebook -v\n\n" +
+			"  # what comes out now is right: write it to the expected files\n" +
+			"  sallyport test policies/ --update\n\n" +
+			"  # for a pipeline\n" +
+			"  sallyport test policies/ -o junit > results.xml",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name a suite, or a folder with suites and cases")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: interruptible(o.test),
+	}
+	flags := cmd.Flags()
+	addFlagGroup(cmd, "Cases", func() {
+		flags.StringVar(&o.run, "run", "", "`regexp` of the cases to run, by SUITE/NAME (default all)")
+		flags.BoolVar(&o.FailOnWarnings, "fail-on-warnings", false, "fail a case on a warning that it does not expect")
+		flags.BoolVar(&o.Update, "update", false, "write what comes out to the files with expected objects, patches and denials")
+		flags.IntVar(&o.Parallel, "parallel", 0, "`number` of cases that run at a time (default one a processor)")
+	})
+	addOutputFlag(cmd, &o.output, suite.Outputs)
+	addFlagGroup(cmd, "Output", func() {
+		flags.StringVar(&o.color, "color", colorChoices[0], "`when` to color the text: "+cli.OneOf(colorChoices))
+		flags.BoolVarP(&o.verbose, "verbose", "v", false, "print also the cases that pass, and all notes")
+	})
+	cli.CompleteChoices(cmd, "color", colorChoices)
+	return cmd
+}
+
+func (o *testOptions) test(ctx context.Context, cmd *cobra.Command, args []string) error {
+	err := errors.Join(cli.Choice("output", o.output, suite.Outputs), cli.Choice("color", o.color, colorChoices))
+	if o.Parallel < 0 {
+		err = errors.Join(err, errors.New("--parallel must not be negative"))
+	}
+	if o.run != "" {
+		var errRun error
+		if o.Run, errRun = regexp.Compile(o.run); errRun != nil {
+			err = errors.Join(err, fmt.Errorf("--run: %w", errRun))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	cases, err := suite.Load(args)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	printer := suite.Printer{Out: cmd.OutOrStdout(), Output: o.output, Verbose: o.verbose, Color: useColor(o.color, cmd.OutOrStdout())}
+	suite.Run(ctx, cases, o.Options, printer.Print)
+	failed, broken, err := printer.End(time.Since(start))
+	switch {
+	case err != nil:
+		return err
+	case broken:
+		return exitStatus(exitError)
+	case failed:
+		return exitStatus(exitFound)
+	}
+	return nil
+}

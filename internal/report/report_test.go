@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/xml"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+)
+
+func sample() *Report {
+	return &Report{
+		Tool: "sallyport test", Version: "v1.2.3",
+		Rules: []Rule{{ID: "expectation", What: "A case ends as it says.", Help: "Correct the policy or the case.", URI: DocsURI("testing.md")}},
+		Entries: []Entry{
+			{Suite: "suites/a.yaml", Name: "gets the proxy", Level: Pass, Duration: 1500 * time.Microsecond},
+			{Suite: "suites/a.yaml", Name: "50%, or: more", Rule: "expectation", Level: Failure, File: "suites/my file.yaml", Line: 12,
+				Message: "denied: <no> ]]> \x01", Details: "-a\n+b\n"},
+			{Suite: "suites/b.yaml", Name: "is told", Rule: "expectation", Level: Warning, Message: "a warning"},
+			{Suite: "suites/b.yaml", Name: "cannot be read", Rule: "expectation", Level: Error, File: "/tmp/x.yaml", Message: "no such file"},
+		},
+	}
+}
+
+func write(t *testing.T, r *Report, format string) string {
+	t.Helper()
+	var out strings.Builder
+	if err := r.Write(&out, format); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestJUnitCountsWhatFailed(t *testing.T) {
+	var got struct {
+		Tests    int    `xml:"tests,attr"`
+		Failures int    `xml:"failures,attr"`
+		Errors   int    `xml:"errors,attr"`
+		Time     string `xml:"time,attr"`
+		Suites   []struct {
+			Name  string `xml:"name,attr"`
+			Cases []struct {
+				Name    string `xml:"name,attr"`
+				Out     string `xml:"system-out"`
+				Failure *struct {
+					Message string `xml:"message,attr"`
+					Text    string `xml:",chardata"`
+				} `xml:"failure"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal([]byte(write(t, sample(), JUnit)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Tests != 4 || got.Failures != 1 || got.Errors != 1 || got.Time != "0.002" || len(got.Suites) != 2 {
+		t.Errorf("got %+v", got)
+	}
+	failed := got.Suites[0].Cases[1]
+	if want := "denied: <no> ]]> \uFFFD\n-a\n+b\n"; failed.Failure == nil || failed.Failure.Text != want {
+		t.Errorf("got %+v, want %q", failed.Failure, want)
+	}
+	if got.Suites[1].Cases[0].Out != "warning: a warning" {
+		t.Errorf("got %+v", got.Suites[1].Cases[0])
+	}
+}
+
+func TestSARIFFollowsItsSchemaAndNamesEveryPlace(t *testing.T) {
+	text := write(t, sample(), SARIF)
+	report, err := sarif.FromString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Validate(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	run := report.Runs[0]
+	if got := *run.Tool.Driver.Rules[0].HelpURI; !strings.HasSuffix(got, "/docs/testing.md") {
+		t.Errorf("help at %s", got)
+	}
+	var levels, uris []string
+	for _, result := range run.Results {
+		levels = append(levels, result.Level)
+		if place := result.Locations[0].PhysicalLocation; place != nil {
+			uris = append(uris, *place.ArtifactLocation.URI)
+			if _, err := url.Parse(*place.ArtifactLocation.URI); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"error", "warning", "error"}, levels); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"suites/my%20file.yaml", "file:///tmp/x.yaml"}, uris); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSARIFOfNothingHasAnEmptyListOfResults(t *testing.T) {
+	report, err := sarif.FromString(write(t, &Report{Tool: "sallyport lint", Version: "v1"}, SARIF))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGitHubCommandsStayOnTheirLine(t *testing.T) {
+	want := "::error file=suites/my file.yaml,line=12,title=suites/a.yaml%3A 50%25%2C or%3A more::denied: <no> ]]> \x01%0A-a%0A+b%0A\n" +
+		"::warning title=suites/b.yaml%3A is told::a warning\n" +
+		"::error file=/tmp/x.yaml,title=suites/b.yaml%3A cannot be read::no such file\n"
+	if diff := cmp.Diff(want, write(t, sample(), GitHub)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// FuzzFormats: whatever names and messages hold, each format can be read again.
+func FuzzFormats(f *testing.F) {
+	f.Add("a", "b", "c.yaml", "d", "e")
+	f.Add("%", "\x00", "a:b,c", "]]>", "\xff\r\n::error::x")
+	f.Fuzz(func(t *testing.T, suite, name, file, message, details string) {
+		r := &Report{Tool: "sallyport", Version: "v1", Rules: []Rule{{ID: "r", What: "x", URI: DocsURI("lint.md")}}, Entries: []Entry{
+			{Suite: suite, Name: name, Rule: "r", Level: Failure, File: file, Line: 1, Message: message, Details: details},
+		}}
+		var suites struct {
+			XMLName xml.Name `xml:"testsuites"`
+		}
+		if err := xml.Unmarshal([]byte(write(t, r, JUnit)), &suites); err != nil {
+			t.Error(err)
+		}
+		if report, err := sarif.FromString(write(t, r, SARIF)); err != nil {
+			t.Error(err)
+		} else if len(report.Runs[0].Results) != 1 {
+			t.Error("no result")
+		}
+		if text := write(t, r, GitHub); strings.Count(text, "\n") != 1 || strings.ContainsRune(text, '\r') {
+			t.Errorf("%q is not one line", text)
+		}
+	})
+}

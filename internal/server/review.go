@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/replay/review"
+)
+
+// Review makes a run ask the webhooks of the configuration, which read from the run's files
+// what they read from a cluster in serve.
+func (c *Config) Review(run *review.Run) {
+	run.CountProjects, run.ReadDatasets, run.Dataset = c.Has("projectlimit"), c.Has("dataset"), c.Settings.Dataset
+	run.Webhooks = func(from review.Sources) ([]admission.Webhook, error) {
+		return c.Define(Sources{
+			PodDefaults: from.PodDefaults, Authors: Anybody{}, Neighbours: from.PodDefaults, Projects: from.Projects, Datasets: from.Datasets,
+		})
+	}
+}

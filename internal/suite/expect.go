@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/go-json-experiment/json/jsontext"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/util/jsonpath"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay/review"
+)
+
+// compare finds what is not as expected. The error is about files that cannot be read.
+func (c *Case) compare(outcomes []*review.Outcome, failOnWarnings bool) ([]Problem, error) {
+	found := comparison{expect: &c.Expect}
+	for _, out := range outcomes {
+		if out.Denied != nil {
+			found.denials = append(found.denials, fmt.Sprintf("%s: %s: %s", out.Object.Title(), out.DeniedBy, out.Denied.Message))
+		} else {
+			found.objects = append(found.objects, out)
+		}
+		for _, warning := range out.Warnings {
+			found.warnings = append(found.warnings, out.Object.Title()+": "+warning)
+		}
+	}
+	found.verdict()
+	found.warned(failOnWarnings)
+	for i := range c.Expect.Objects {
+		found.object(&c.Expect.Objects[i])
+	}
+	return found.problems, errors.Join(found.want(), found.patch())
+}
+
+type comparison struct {
+	expect   *configv1alpha1.Expectation
+	objects  []*review.Outcome // those that were allowed
+	denials  []string
+	warnings []string
+	problems []Problem
+}
+
+func (f *comparison) problem(format string, args ...any) {
+	f.problems = append(f.problems, Problem{Message: cli.OneLine(fmt.Sprintf(format, args...))})
+}
+
+func (f *comparison) verdict() {
+	allowed := f.expect.Allowed == nil || *f.expect.Allowed
+	switch {
+	case allowed && len(f.denials) > 0:
+		f.problem("want it allowed; denied: %s", strings.Join(f.denials, "; "))
+	case !allowed && len(f.denials) == 0:
+		f.problem("want it denied; it was allowed")
+	case !allowed && !slices.ContainsFunc(f.denials, func(d string) bool { return strings.Contains(d, f.expect.Message) }):
+		f.problem("want a denial with %q; denied: %s", f.expect.Message, strings.Join(f.denials, "; "))
+	}
+}
+
+func (f *comparison) warned(failOnOthers bool) {
+	for _, want := range f.expect.Warnings {
+		if !slices.ContainsFunc(f.warnings, func(w string) bool { return strings.Contains(w, want) }) {
+			f.problem("want a warning with %q; got %d: %s", want, len(f.warnings), strings.Join(f.warnings, "; "))
+		}
+	}
+	if !failOnOthers {
+		return
+	}
+	for _, got := range f.warnings {
+		if !slices.ContainsFunc(f.expect.Warnings, func(want string) bool { return strings.Contains(got, want) }) {
+			f.problem("unexpected warning: %s", got)
+		}
+	}
+}
+
+// object compares parts of one of the objects.
+func (f *comparison) object(expect *configv1alpha1.ObjectExpectation) {
+	out, err := f.find(expect.Object)
+	if err != nil {
+		f.problem("%v", err)
+		return
+	}
+	title := out.Object.Title()
+	var object any
+	if err := utiljson.Unmarshal(out.After, &object); err != nil {
+		f.problem("%s: %v", title, err)
+		return
+	}
+	for _, path := range slices.Sorted(maps.Keys(expect.Values)) {
+		var want any
+		err := utiljson.Unmarshal(expect.Values[path], &want)
+		got, errPath := findPath(object, path)
+		switch {
+		case errors.Join(err, errPath) != nil:
+			f.problem("%s: %v", title, errors.Join(err, errPath))
+		case len(got) == 0:
+			f.problem("%s: %s: want %s; there is nothing", title, path, print(want))
+		case len(got) == 1 && !reflect.DeepEqual(got[0], want), len(got) > 1 && !reflect.DeepEqual(any(got), want):
+			f.problem("%s: %s: want %s, got %s", title, path, print(want), print(one(got)))
+		}
+	}
+	for _, path := range expect.Absent {
+		if got, err := findPath(object, path); err != nil {
+			f.problem("%s: %v", title, err)
+		} else if len(got) > 0 {
+			f.problem("%s: %s: want nothing, got %s", title, path, print(one(got)))
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(expect.Origins)) {
+		if got := origin(out, path); got != expect.Origins[path] {
+			f.problem("%s: %s: want it from %s, got it from %s", title, path, expect.Origins[path], cmp.Or(got, "nobody"))
+		}
+	}
+}
+
+// find is the object with Kind or Kind/name among those that came out.
+func (f *comparison) find(name string) (*review.Outcome, error) {
+	var titles []string
+	var found []*review.Outcome
+	for _, out := range f.objects {
+		titles = append(titles, out.Object.Title())
+		full := out.Object.Kind + "/" + out.Object.Name
+		if name == "" || name == out.Object.Kind || name == full {
+			found = append(found, out)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(f.objects) == 0:
+		return nil, errors.New("nothing came out to look at")
+	case len(found) == 0:
+		return nil, fmt.Errorf("no %s came out; what did: %s", name, strings.Join(titles, ", "))
+	}
+	return nil, fmt.Errorf("several objects came out: say object: Kind/name: %s", strings.Join(titles, ", "))
+}
+
+// origin is the source of the change at a path or around it, of which the last one counts;
+// without one, the sources of changes below it.
+func origin(out *review.Outcome, path string) string {
+	source, longest := "", -1
+	var below []string
+	for _, o := range out.Origins() {
+		at := manifest.FieldPath(jsontext.Pointer(o.Path))
+		switch {
+		case contains(at, path) && len(at) >= longest:
+			source, longest = o.Source, len(at)
+		case contains(path, at) && !slices.Contains(below, o.Source):
+			below = append(below, o.Source)
+		}
+	}
+	return cmp.Or(source, strings.Join(below, ", "))
+}
+
+// contains tells whether a field path is another one, or leads to what it is in.
+func contains(path, other string) bool {
+	rest, ok := strings.CutPrefix(other, path)
+	return ok && (path == "" || rest == "" || strings.ContainsRune(".[", rune(rest[0])))
+}
+
+// parsePath reads a path as kubectl's JSONPath. Braces and the first dot may be left out.
+func parsePath(path string) (*jsonpath.JSONPath, error) {
+	expression := path
+	if !strings.HasPrefix(expression, "{") {
+		if !strings.HasPrefix(expression, ".") && !strings.HasPrefix(expression, "[") {
+			expression = "." + expression
+		}
+		expression = "{" + expression + "}"
+	}
+	parsed := jsonpath.New(path).AllowMissingKeys(true)
+	if err := parsed.Parse(expression); err != nil {
+		return nil, fmt.Errorf("%s: not a JSONPath: %w", path, err)
+	}
+	return parsed, nil
+}
+
+func findPath(object any, path string) ([]any, error) {
+	parsed, err := parsePath(path)
+	if err != nil {
+		return nil, err
+	}
+	results, err := parsed.FindResults(object)
+	if err != nil {
+		if strings.Contains(err.Error(), "array index out of bounds") { // no AllowMissingKeys for elements
+			return nil, nil
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var found []any
+	for _, values := range results {
+		for _, value := range values {
+			found = append(found, value.Interface())
+		}
+	}
+	return found, nil
+}
+
+func one(values []any) any {
+	if len(values) == 1 {
+		return values[0]
+	}
+	return values
+}
+
+func print(value any) string {
+	text, err := utiljson.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(text)
+}
+
+// want compares all that came out with a file.
+func (f *comparison) want() error {
+	path := f.expect.Want
+	if path == "" {
+		return nil
+	}
+	want, err := readWanted(path)
+	if err != nil {
+		return err
+	}
+	got, err := f.asYAML()
+	if err == nil {
+		f.differ(path, want, got, "the objects that come out differ")
+	}
+	return err
+}
+
+// readWanted is the file in the form that comes out.
+func readWanted(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s is not there: --update writes it", path)
+	}
+	if err != nil {
+		return "", err
+	}
+	documents, err := manifest.Documents(path, data)
+	if err != nil {
+		return "", err
+	}
+	return joinYAML(documents, func(d *manifest.Document) jsontext.Value { return d.Raw })
+}
+
+func (f *comparison) asYAML() (string, error) {
+	return joinYAML(f.objects, func(out *review.Outcome) jsontext.Value { return out.After })
+}
+
+func joinYAML[T any](list []T, raw func(T) jsontext.Value) (string, error) {
+	texts := make([]string, len(list))
+	for i, entry := range list {
+		text, err := yaml.JSONToYAML(raw(entry))
+		if err != nil {
+			return "", err
+		}
+		texts[i] = string(text)
+	}
+	return strings.Join(texts, "---\n"), nil
+}
+
+// patch compares the patch of the only object with a file.
+func (f *comparison) patch() error {
+	path := f.expect.Patch
+	if path == "" {
+		return nil
+	}
+	got, err := f.onlyPatch()
+	if err != nil {
+		f.problem("%v", err)
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is not there: --update writes it", path)
+	}
+	if err != nil {
+		return err
+	}
+	documents, err := manifest.Documents(path, data)
+	if err != nil {
+		return err
+	}
+	if len(documents) != 1 {
+		return fmt.Errorf("%s: it holds %d documents; a JSON Patch is one", path, len(documents))
+	}
+	want, err := manifest.Indent(documents[0].Raw)
+	if err == nil {
+		f.differ(path, want, got, "the patch differs")
+	}
+	return err
+}
+
+func (f *comparison) onlyPatch() (string, error) {
+	if len(f.objects) != 1 {
+		return "", fmt.Errorf("%d objects came out; a patch is that of one", len(f.objects))
+	}
+	return manifest.Indent(review.Patch(f.objects[0]))
+}
+
+func (f *comparison) differ(path, want, got, message string) {
+	if want != got {
+		f.problems = append(f.problems, Problem{
+			Message: message + " from " + path,
+			Diff:    udiff.Unified(filepath.ToSlash(path), "what came out", want, got),
+		})
+	}
+}
+
+// update writes what came out to the files that say what is expected.
+func (c *Case) update(outcomes []*review.Outcome) (written []string, err error) {
+	f := comparison{expect: &c.Expect}
+	var denial string
+	for _, out := range outcomes {
+		if out.Denied == nil {
+			f.objects = append(f.objects, out)
+		} else if denial == "" {
+			denial = out.Denied.Message
+		}
+	}
+	write := func(path, text string) {
+		if was, errRead := os.ReadFile(path); err != nil || errRead == nil && string(was) == text {
+			return
+		}
+		if err = os.WriteFile(path, []byte(text), 0o666); err == nil {
+			written = append(written, path)
+		}
+	}
+	if c.folder && (c.Expect.Want != "" || exists(c.denied)) {
+		if denial != "" && c.Expect.Want != "" {
+			err = removeIfThere(c.Expect.Want)
+		} else if denial == "" {
+			err = removeIfThere(c.denied)
+			c.Expect.Want = filepath.Join(filepath.Dir(c.denied), wantFile)
+			c.Expect.Allowed, c.Expect.Message = nil, ""
+		}
+		if denial != "" {
+			c.Expect.Want, c.Expect.Allowed, c.Expect.Message = "", new(false), denial
+			write(c.denied, denial+"\n")
+		}
+	}
+	if path := c.Expect.Want; path != "" && err == nil {
+		text, errText := f.asYAML()
+		if err = errText; err == nil && differs(path, text) {
+			write(path, text)
+		}
+	}
+	if path := c.Expect.Patch; path != "" && err == nil {
+		text, errText := f.onlyPatch()
+		if err = errText; err == nil {
+			write(path, text)
+		}
+	}
+	return written, err
+}
+
+// differs tells whether a file says something else than a text: comments and the order of
+// fields alone are no reason to write it.
+func differs(path, text string) bool {
+	was, err := readWanted(path)
+	return err != nil || was != text
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/report"
+)
+
+// Outputs are the formats of a Printer.
+var Outputs = append([]string{"text", "json"}, report.Formats...)
+
+// A Printer prints results: as text each as it comes, in other formats all at the end.
+type Printer struct {
+	Out     io.Writer
+	Output  string // one of Outputs
+	Verbose bool   // text: also cases that passed, and notes
+	Color   bool
+
+	results []*Result
+	err     error
+}
+
+// Print takes a result.
+func (p *Printer) Print(r *Result) {
+	p.results = append(p.results, r)
+	if p.Output == Outputs[0] && p.err == nil {
+		_, p.err = io.WriteString(p.Out, p.text(r))
+	}
+}
+
+// counts are how many cases have problems, and how many could not run.
+func (p *Printer) counts() (failed, broken int) {
+	for _, r := range p.results {
+		switch {
+		case r.Err != nil:
+			broken++
+		case !r.Passed():
+			failed++
+		}
+	}
+	return failed, broken
+}
+
+// End prints what remains, and tells whether a case failed, and whether one could not run.
+func (p *Printer) End(took time.Duration) (failed, broken bool, err error) {
+	nFailed, nBroken := p.counts()
+	err = p.err
+	switch {
+	case err != nil:
+	case p.Output == Outputs[0]:
+		total := len(p.results)
+		_, err = fmt.Fprintf(p.Out, "%s: %d passed, %d failed, %d could not run (%.1f s)\n",
+			cli.Count(total, "case", "cases"), total-nFailed-nBroken, nFailed, nBroken, took.Seconds())
+	case p.Output == "json":
+		err = p.json()
+	default:
+		err = p.report().Write(p.Out, p.Output)
+	}
+	return nFailed > 0, nBroken > 0, err
+}
+
+func (p *Printer) text(r *Result) string {
+	var out strings.Builder
+	paint := func(code, text string) string {
+		if !p.Color {
+			return text
+		}
+		return "\x1b[" + code + "m" + text + "\x1b[0m"
+	}
+	title := manifest.Printable(r.Title())
+	switch {
+	case r.Err != nil:
+		fmt.Fprintf(&out, "%s %s\n%s", paint("31", "ERROR"), title, indent(r.Err.Error()))
+	case !r.Passed():
+		fmt.Fprintf(&out, "%s  %s (%s)\n", paint("31", "FAIL"), title, r.at())
+		for _, problem := range r.Problems {
+			out.WriteString(indent(problem.Message) + indent(problem.Diff))
+		}
+	case p.Verbose:
+		fmt.Fprintf(&out, "%s    %s (%d ms)\n", paint("32", "ok"), title, r.Duration.Milliseconds())
+	}
+	if p.Verbose || r.Err != nil || !r.Passed() {
+		for _, note := range r.Notes {
+			out.WriteString(indent(note))
+		}
+	}
+	for _, file := range r.Updated {
+		fmt.Fprintf(&out, "wrote %s\n", manifest.Printable(file))
+	}
+	return out.String()
+}
+
+func (c *Case) at() string {
+	if c.Line == 0 {
+		return manifest.Printable(c.File)
+	}
+	return fmt.Sprintf("%s:%d", manifest.Printable(c.File), c.Line)
+}
+
+// indent writes a text of lines below a title.
+func indent(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(manifest.Printable(text)) {
+		out.WriteString("      " + strings.TrimSuffix(line, "\n") + "\n")
+	}
+	return out.String()
+}
+
+// json prints the results for programs.
+func (p *Printer) json() error {
+	type problem struct {
+		Message string `json:"message"`
+		Diff    string `json:"diff,omitempty"`
+	}
+	type result struct {
+		Suite    string    `json:"suite"`
+		Name     string    `json:"name"`
+		File     string    `json:"file"`
+		Line     int       `json:"line,omitempty"`
+		Passed   bool      `json:"passed"`
+		Problems []problem `json:"problems,omitempty"`
+		Error    string    `json:"error,omitempty"`
+		Notes    []string  `json:"notes,omitempty"`
+		Updated  []string  `json:"updated,omitempty"`
+		Seconds  float64   `json:"seconds"`
+	}
+	results := make([]result, len(p.results))
+	for i, r := range p.results {
+		to := &results[i]
+		*to = result{
+			Suite: r.Suite, Name: r.Name, File: r.File, Line: r.Line, Passed: r.Passed(),
+			Notes: r.Notes, Updated: r.Updated, Seconds: r.Duration.Seconds(),
+		}
+		for _, one := range r.Problems {
+			to.Problems = append(to.Problems, problem(one))
+		}
+		if r.Err != nil {
+			to.Error = r.Err.Error()
+		}
+	}
+	return cli.PrintJSON(p.Out, map[string]any{"cases": results})
+}
+
+// report has an entry for each case; the problems of one stand together.
+func (p *Printer) report() *report.Report {
+	const failed, broken = "case-failed", "case-error"
+	docs := report.DocsURI("testing.md")
+	out := &report.Report{
+		Tool: "sallyport test", Version: cli.BuildVersion(),
+		Rules: []report.Rule{
+			{ID: failed, What: "A test case of a policy ends as it expects.", Help: "Correct the policy, or the expectation: `sallyport test --update` writes expected files anew.", URI: docs},
+			{ID: broken, What: "A test case of a policy can run.", Help: "Correct the file that the message names.", URI: docs},
+		},
+	}
+	for _, r := range p.results {
+		entry := report.Entry{Suite: r.Suite, Name: r.Name, Level: report.Pass, File: r.File, Line: r.Line, Duration: r.Duration}
+		switch {
+		case r.Err != nil:
+			out.AddErrors(r.Title(), broken, r.Err)
+			continue
+		case !r.Passed():
+			entry.Level, entry.Rule = report.Failure, failed
+			var details []string
+			for i, problem := range r.Problems {
+				if i == 0 {
+					entry.Message = problem.Message
+				} else {
+					details = append(details, problem.Message)
+				}
+				if problem.Diff != "" {
+					details = append(details, problem.Diff)
+				}
+			}
+			entry.Details = strings.Join(details, "\n")
+		}
+		out.Entries = append(out.Entries, entry)
+	}
+	return out
+}

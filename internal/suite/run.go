@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"github.com/sallyport-io/sallyport/internal/fieldcheck"
+	"github.com/sallyport-io/sallyport/internal/replay/review"
+	"github.com/sallyport-io/sallyport/internal/server"
+)
+
+// Options say which cases run, and how.
+type Options struct {
+	// Run selects the cases whose title it matches; nil for all.
+	Run *regexp.Regexp
+	// FailOnWarnings makes a warning that a case does not expect fail it, in every suite.
+	FailOnWarnings bool
+	// Update writes the files of expected objects, patches and denials anew.
+	Update bool
+	// Parallel is how many cases run at a time; 0 for one a processor.
+	Parallel int
+}
+
+// A Result is what became of a case.
+type Result struct {
+	*Case
+	// Problems are the expectations that were not met, each with what came instead.
+	Problems []Problem
+	// Err is why the case could not run.
+	Err error
+	// Notes are what review says beside its output.
+	Notes []string
+	// Updated are the files that were written.
+	Updated  []string
+	Duration time.Duration
+}
+
+// A Problem is an expectation that was not met.
+type Problem struct {
+	// Message is one line, Diff further ones: what is missing (-) and what came (+).
+	Message, Diff string
+}
+
+// Passed tells whether all went as expected.
+func (r *Result) Passed() bool { return r.Err == nil && len(r.Problems) == 0 }
+
+// Run runs the cases that are selected, and gives done each result, in the order of the
+// cases, as soon as those before it are there.
+func Run(ctx context.Context, cases []*Case, o Options, done func(*Result)) {
+	if o.Run != nil {
+		cases = slices.DeleteFunc(slices.Clone(cases), func(c *Case) bool { return !o.Run.MatchString(c.Title()) })
+	}
+	configs := configs{}
+	results := make([]chan *Result, len(cases))
+	for i := range results {
+		results[i] = make(chan *Result, 1)
+	}
+	var next sync.Mutex
+	started := 0
+	for range min(cmp.Or(o.Parallel, runtime.GOMAXPROCS(0)), len(cases)) {
+		go func() {
+			for {
+				next.Lock()
+				i := started
+				started++
+				next.Unlock()
+				if i >= len(cases) {
+					return
+				}
+				results[i] <- cases[i].run(ctx, &configs, o)
+			}
+		}()
+	}
+	for i := range results {
+		done(<-results[i])
+	}
+}
+
+// configs are the configurations read so far, by path.
+type configs struct{ read sync.Map }
+
+func (c *configs) load(path string) (*server.Config, error) {
+	type loaded = func() (*server.Config, error)
+	once, _ := c.read.LoadOrStore(path, sync.OnceValues(func() (*server.Config, error) {
+		return server.Load(path, nil, server.OfDeployment...)
+	}))
+	return once.(loaded)()
+}
+
+func (c *Case) run(ctx context.Context, configs *configs, o Options) *Result {
+	result, start := &Result{Case: c, Err: c.err}, time.Now()
+	if result.Err == nil {
+		result.Err = ctx.Err()
+	}
+	if result.Err == nil {
+		result.Err = c.review(ctx, configs, o, result)
+	}
+	result.Duration = time.Since(start)
+	return result
+}
+
+func (c *Case) review(ctx context.Context, configs *configs, o Options, result *Result) error {
+	config, err := configs.load(c.Config)
+	if err != nil {
+		return err
+	}
+	var notes bytes.Buffer
+	var outcomes []*review.Outcome
+	run := review.Run{
+		Files: c.Objects, With: c.With, Old: c.Old, Stdin: strings.NewReader(""), Notes: &notes,
+		Show:      func(out *review.Outcome) error { outcomes = append(outcomes, out); return nil },
+		Operation: admissionv1.Operation(cmp.Or(c.Operation, string(admissionv1.Create))), Namespace: cmp.Or(c.Namespace, "default"),
+		User: authenticationv1.UserInfo{Username: "sallyport-test"}, Validation: cmp.Or(c.Validate, fieldcheck.Modes[0]),
+	}
+	if c.User != nil {
+		run.User = authenticationv1.UserInfo{Username: c.User.Username, Groups: c.User.Groups}
+	}
+	config.Review(&run)
+	_, err = run.Do(ctx)
+	for line := range strings.Lines(notes.String()) {
+		result.Notes = append(result.Notes, strings.TrimSuffix(line, "\n"))
+	}
+	if err != nil {
+		return err
+	}
+	if o.Update {
+		if result.Updated, err = c.update(outcomes); err != nil {
+			return err
+		}
+	}
+	problems, err := c.compare(outcomes, o.FailOnWarnings || c.Warnings == WarningsFail)
+	if err == nil {
+		result.Problems = problems
+	}
+	return err
+}
