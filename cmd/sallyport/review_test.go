@@ -146,7 +146,7 @@ func TestResultsReviewedAgainAreUnchanged(t *testing.T) {
 				t.Errorf("second review (-first +second):\n%s", diff)
 			}
 			sallyportWith(t, first, "review", "-f", "-", "--with", with).want(t, exitOK,
-				"Pod matching: allowed, unchanged\nPod other: allowed, unchanged\n", "")
+				"Pod matching: allowed, unchanged\nPod other: allowed, unchanged\n", "2 objects: 2 allowed, 0 of them changed, 0 denied\n")
 			if patches := sallyportWith(t, first, "review", "-f", "-", "--with", with, "-o", "patch").wantOK(t); patches != "[]\n[]\n" {
 				t.Errorf("patches %q", patches)
 			}
@@ -226,7 +226,7 @@ func TestWebhooksAreChosenByName(t *testing.T) {
 func TestFlagsThatAreWrongAreAllNamed(t *testing.T) {
 	sallyport(t, "review", "--operation", "create", "-o", "xml", "--color", "blue", "-n", "", "--with", "-", "--with", "-").wantError(t,
 		`--operation "create": choose CREATE, UPDATE or DELETE`,
-		`--output "xml": choose diff, yaml, json, patch or review`,
+		`--output "xml": choose diff, yaml, json, patch, review, junit, sarif or github`,
 		`--color "blue": choose auto, always or never`,
 		"-f is needed", "--namespace must not be empty", "stdin can be read only once",
 	)
