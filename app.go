@@ -18,6 +18,7 @@ package sallyport
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -44,6 +45,8 @@ type App struct {
 	rules       []rbacv1.PolicyRule
 	components  []func(Environment) (Component, error)
 	controllers []controller
+	// managerOptions change those of the controllers' manager.
+	managerOptions []func(*manager.Options)
 	// manage sets up the chosen controllers in a manager. It is set by the options that need
 	// one: called by name, it would have the linker put controller-runtime's managers
 	// into programs of webhooks alone too.
@@ -153,6 +156,12 @@ func (a *App) checkControllers() {
 				a.problem("two controllers have the name %q: the ones registered as number %d and number %d", c.name, j+1, i+1)
 			}
 		}
+	}
+	if len(a.managerOptions) > 0 && a.manage == nil {
+		a.problem("WithManagerOptions: there is no manager: add controllers, or leave it out")
+	}
+	if slices.ContainsFunc(a.managerOptions, func(change func(*manager.Options)) bool { return change == nil }) {
+		a.problem("WithManagerOptions: the function is missing")
 	}
 	if len(a.controllers) == 0 || a.scheme != nil {
 		return

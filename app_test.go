@@ -89,6 +89,11 @@ func TestNewReportsEveryMistakeAtOnce(t *testing.T) {
 			t.Errorf("nothing of %q in:\n%v", want, err)
 		}
 	}
+	for name, change := range map[string]func(*manager.Options){"there is no manager": func(*manager.Options) {}, "the function is missing": nil} {
+		if _, err := sallyport.New("a", sallyport.WithManagerOptions(change)); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("options of a manager: %v", err)
+		}
+	}
 	if _, err := sallyport.New("empty"); err == nil || !strings.Contains(err.Error(), "nothing to run") {
 		t.Errorf("an empty application: %v", err)
 	}

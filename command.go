@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting"
@@ -79,6 +80,8 @@ func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 		s.Certificate.AddFlags(cmd)
 		s.Authentication.AddFlags(cmd, a.authenticationNames())
 		s.Serving.AddFlags(flags)
+		cli.CompleteChoices(cmd, "tls-min-version", cliflag.TLSPossibleVersions())
+		cli.CompleteChoices(cmd, "tls-cipher-suites", cliflag.PreferredTLSCipherNames())
 	}
 	s.LeaderElection.AddFlags(cmd)
 	if controls {

@@ -12,7 +12,7 @@ import (
 
 // newManager is what manage of an [App] is.
 func (a *App) newManager(s *Settings, c *chosen, client *rest.Config) (*controllers.Manager, error) {
-	options := controllers.Options{Name: a.name, Scheme: a.scheme, Logger: s.Logger, Election: s.LeaderElection}
+	options := controllers.Options{Name: a.name, Scheme: a.scheme, Logger: s.Logger, Election: s.LeaderElection, Changes: a.managerOptions}
 	if !c.serves() { // else the listener of the webhooks shows metrics and probes
 		options.Address = s.Serving.MetricsBindAddress
 	}

@@ -111,7 +111,7 @@ func TestManifestsOfAnApplication(t *testing.T) {
 		"everything-registered-by-others": {"--service", "shop/hatter:9443", "--part", "namespace,crd,rbac,service,workload,configurations",
 			"--image", "registry.example.com/hatter:v1", "--registration", "none", "--certificate-source", "files", "--tls-secret", "hatter-tls",
 			"--own-pods", "app=hatter", "--shared-namespace", "--metrics-bind-address", "127.0.0.1:8080", "--webhook-timeout", "5",
-			"--drain-timeout", "20s", "--replicas", "3", "--memory-limit", "1Gi", "--priority-class", "system-cluster-critical"},
+			"--drain-timeout", "20s", "--replicas", "3", "--memory-limit", "1Gi", "--annotation", "cert-manager.io/inject-ca-from=shop/hatter", "--label", "team=millinery", "--priority-class", "system-cluster-critical"},
 		"webhooks-alone": {"--service", "shop/hatter", "--part", "rbac,service,workload", "--image", "registry.example.com/hatter:v1", "--controllers", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,6 +144,7 @@ func TestManifestsReportsEveryMistakeInItsFlags(t *testing.T) {
 		"a part of something": {[]string{"--service", "a/b", "--part", "rbac,roles"}, []string{"--part", `"roles"`}},
 		"no part":             {[]string{"--service", "a/b", "--part", ""}, []string{"--part is empty: choose namespace, crd, rbac, service, workload or configurations"}},
 		"no certificate":      {[]string{"--service", "a/b", "--ca-file", filepath.Join(t.TempDir(), "none")}, []string{"--ca-file"}},
+		"annotations":         {[]string{"--service", "a/b", "--annotation", "a b=c", "--label", "d=e f"}, []string{`--annotation: Invalid value: "a b"`, `--label: Invalid value: "e f"`}},
 		"no Service":          {[]string{"--url", "https://192.0.2.1", "--part", "namespace,service"}, []string{"--part namespace needs --service", "--part service needs --service"}},
 		"a workload without": {[]string{"--url", "https://192.0.2.1", "--part", "workload", "--replicas", "0", "--secure-port", "0", "--tls-secret", "tls", "--priority-class", "A b", "--memory-limit", "1Mi"},
 			[]string{"needs --image", "needs --service", "--replicas 0", "--secure-port", "--tls-secret needs --certificate-source files", `--priority-class "A b"`, "--memory-limit 1Mi"}},

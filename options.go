@@ -34,6 +34,14 @@ func WithController(name string, setup func(manager.Manager) error) Option {
 	}
 }
 
+// WithManagerOptions changes the options of the controllers' manager, for example what its
+// cache holds; several changes are made in their order. Options start as the settings say.
+// Listeners, webhook server and leader election are the application's: a run fails with an error
+// that names what was changed of them.
+func WithManagerOptions(change func(*manager.Options)) Option {
+	return func(a *App) { a.managerOptions = append(a.managerOptions, change) }
+}
+
 // WithScheme says which types the controllers' manager knows. Without it they are
 // those of the scheme given to [WithTypes], or else client-go's.
 func WithScheme(scheme *runtime.Scheme) Option { return func(a *App) { a.scheme = scheme } }

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 )
 
 // AddFlags binds the listener's addresses and limits to flags. The values they
@@ -20,6 +22,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"`port` to serve webhooks on with TLS; 0 takes a free one")
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
 		"`host:port` to serve /metrics, /livez and /readyz on, for example 127.0.0.1:8080 for this host or pod alone; without TLS, unless --metrics-authentication says who may read; 0 switches it off")
+	flags.StringVar(&o.MinTLSVersion, "tls-min-version", o.MinTLSVersion,
+		"least `version` of TLS: "+strings.Join(cliflag.TLSPossibleVersions(), ", ")+"; empty for VersionTLS12")
+	flags.StringSliceVar(&o.CipherSuites, "tls-cipher-suites", o.CipherSuites,
+		"`names` of the cipher suites of TLS 1.2, as Kubernetes' components have them, for example TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256; "+
+			"TLS 1.3 has its own; empty for all that encrypt and authenticate in one")
 	flags.BoolVar(&o.HTTP2, "http2", o.HTTP2,
 		"offer HTTP/2 beside HTTP/1.1; kube-apiserver uses it for loopback URLs only")
 

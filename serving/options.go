@@ -64,6 +64,14 @@ type Options struct {
 	// AuthenticateMetrics says who may read them. Empty or "0" switches them off. Default
 	// ":8080".
 	MetricsBindAddress string
+	// MinTLSVersion is the least version of TLS, by the name of the constant of crypto/tls, for
+	// example "VersionTLS13", as for --tls-min-version of Kubernetes' components. Default, and
+	// empty, TLS 1.2.
+	MinTLSVersion string
+	// CipherSuites are those of TLS 1.2, by the names of constants of crypto/tls, as for
+	// --tls-cipher-suites of Kubernetes' components; those of TLS 1.3 cannot be chosen. Empty
+	// means all that encrypt and authenticate in one.
+	CipherSuites []string
 	// HTTP2 offers HTTP/2 beside HTTP/1.1. kube-apiserver speaks HTTP/1.1 to a
 	// Service in any case, where it is also the faster one. Default false.
 	HTTP2 bool
@@ -136,9 +144,9 @@ type Options struct {
 
 	// GetCertificate returns the certificate for a handshake. Required.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// ConfigureTLS changes what else is agreed on in a handshake: cipher suites, curves,
-	// the least version (TLS 1.2 if it is left alone). It is called once, by [New]. Nil
-	// changes nothing.
+	// ConfigureTLS changes what else is agreed on in a handshake, curves for example. What it
+	// sets overrides MinTLSVersion and CipherSuites. It is called once, by [New]. Nil changes
+	// nothing.
 	ConfigureTLS func(*tls.Config)
 	// CertificateNotAfter returns when the certificate expires, for a metric;
 	// the zero time if there is none. Nil leaves the metric out.
@@ -205,6 +213,9 @@ func (o *Options) validate() error {
 
 	require(o.Port >= 0 && o.Port <= 65535, "port %d is not between 0 and 65535", o.Port)
 	require(o.GetCertificate != nil, "GetCertificate is required: say where the serving certificate comes from")
+
+	_, err := o.tls()
+	errs = append(errs, err)
 
 	require(o.ReadHeaderTimeout > 0, "read header timeout %s must be positive", o.ReadHeaderTimeout)
 	require(o.ReadTimeout > 0, "read timeout %s must be positive", o.ReadTimeout)

@@ -31,6 +31,12 @@ func TestOptions(t *testing.T) {
 		"a path without a slash, and one without a handler": {func(o *Options) { o.Routes = []Route{{Path: "a", Handler: echo}, {Path: "/b"}} }, []string{`path "a" must start`, `path "/b" has no handler`}},
 		"a path that is taken twice":                        {func(o *Options) { o.Routes = []Route{{Path: "/a", Handler: echo}, {Path: "/a", Handler: echo}} }, []string{`path "/a" is taken twice`}},
 		"a path of the probes":                              {func(o *Options) { o.Routes = []Route{{Path: "/readyz", Handler: echo}} }, []string{`path "/readyz" is taken twice`}},
+		"a version of TLS that there is not":                {func(o *Options) { o.MinTLSVersion = "1.2" }, []string{`least TLS version "1.2": choose one of VersionTLS10, `}},
+		"a cipher suite that there is not":                  {func(o *Options) { o.CipherSuites = []string{"TLS_NONE"} }, []string{"TLS_NONE", "choose among TLS_"}},
+		"HTTP/2 without a cipher suite of its own":          {func(o *Options) { o.HTTP2, o.CipherSuites = true, []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"} }, []string{"HTTP/2 needs"}},
+		"HTTP/2 with one, and with TLS 1.3 alone": {func(o *Options) {
+			o.HTTP2, o.MinTLSVersion, o.CipherSuites = true, "VersionTLS13", []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}
+		}, nil},
 		"checks without name or func, and with equal names": {func(o *Options) { o.Checks = []Check{{}, {Name: "a"}, {Name: "a"}} }, []string{"a check has no name", `check "a" has no func`, `check "a" is there twice`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +64,7 @@ func TestFlagsSetEveryLimit(t *testing.T) {
 		"--read-header-timeout=1s", "--read-timeout=2s", "--write-timeout=31s", "--idle-timeout=100s",
 		"--max-header-bytes=2", "--max-body-bytes=3", "--max-bytes-in-flight=4", "--max-concurrent-reviews=5", "--max-connections=6",
 		"--max-waiting-reviews=9", "--min-body-rate=10", "--max-metrics-connections=11",
-		"--drain-min=7s", "--drain-timeout=8s",
+		"--drain-min=7s", "--drain-timeout=8s", "--tls-min-version=VersionTLS13", "--tls-cipher-suites=TLS_A,TLS_B",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -68,14 +74,14 @@ func TestFlagsSetEveryLimit(t *testing.T) {
 		options.ReadHeaderTimeout, options.ReadTimeout, options.WriteTimeout, options.IdleTimeout,
 		options.MaxHeaderBytes, options.MaxBodyBytes, options.MaxBytesInFlight, options.MaxConcurrentReviews, options.MaxConnections,
 		options.MaxWaitingReviews, options.MinBodyRate, options.MaxMetricsConnections,
-		options.DrainMin, options.DrainMax,
+		options.DrainMin, options.DrainMax, options.MinTLSVersion, strings.Join(options.CipherSuites, " "),
 	}
 	want := []any{
 		"::1", 1, "0", true,
 		1 * time.Second, 2 * time.Second, 31 * time.Second, 100 * time.Second,
 		2, int64(3), int64(4), 5, 6,
 		9, int64(10), 11,
-		7 * time.Second, 8 * time.Second,
+		7 * time.Second, 8 * time.Second, "VersionTLS13", "TLS_A TLS_B",
 	}
 	for i := range want {
 		if got[i] != want[i] {

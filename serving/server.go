@@ -120,13 +120,10 @@ func New(options Options) (*Server, error) {
 
 // tlsConfig is how both ports speak TLS.
 func (s *Server) tlsConfig() *tls.Config {
-	config := &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		CipherSuites:   authenticatedSuites(),
-		GetCertificate: s.options.GetCertificate,
-		// kube-apiserver never resumes a session: tickets would be made in vain.
-		SessionTicketsDisabled: true,
-	}
+	config, _ := s.options.tls() // the options were validated
+	config.GetCertificate = s.options.GetCertificate
+	// kube-apiserver never resumes a session: tickets would be made in vain.
+	config.SessionTicketsDisabled = true
 	if s.options.ClientCertificates {
 		config.ClientAuth = tls.RequestClientCert
 	}

@@ -93,6 +93,7 @@ func newManifestsCommand() *cobra.Command {
 		addServerFlags(cmd, o.Server, "configuration-name", "namespace-selector", "failure-policy")
 		flags.StringVar(&o.CAFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
 		cli.CompleteFiles(cmd, "ca-file")
+		o.Extra.AddFlags(flags, "the webhook configurations")
 		flags.BoolVar(&o.Static, "static", false,
 			"print static admission manifests, which kube-apiserver reads from files; needs --url and --part configurations")
 	})

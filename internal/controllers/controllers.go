@@ -36,6 +36,8 @@ type Options struct {
 	// [Manager.ReadyChecks] and [Manager.LiveChecks].
 	Address  string
 	Election hosting.LeaderElectionSettings
+	// Changes are made to the manager's options, in this order.
+	Changes []func(*manager.Options)
 }
 
 // Manager is a manager of controllers that knows which checks they add to it. Make one with
@@ -59,8 +61,7 @@ func New(client *rest.Config, o Options) (*Manager, error) {
 		}}
 	}
 	election := o.Election.Times()
-	var err error
-	made.Manager, err = manager.New(client, manager.Options{
+	options := manager.Options{
 		Scheme:                        o.Scheme,
 		Logger:                        log,
 		Metrics:                       metrics,
@@ -72,7 +73,12 @@ func New(client *rest.Config, o Options) (*Manager, error) {
 		LeaseDuration:                 &election.LeaseDuration,
 		RenewDeadline:                 &election.RenewDeadline,
 		RetryPeriod:                   &election.RetryPeriod,
-	})
+	}
+	options, err := changed(options, o.Changes)
+	if err != nil {
+		return nil, err
+	}
+	made.Manager, err = manager.New(client, options)
 	return made, err
 }
 

@@ -68,6 +68,7 @@ type manifestsCommand struct {
 	parts          []string
 	serviceAccount string
 	caFile         string
+	extra          Extra
 	workload       Workload
 	resources      resources
 	args           []string // of the server
@@ -109,6 +110,7 @@ func Command(a Application) *cobra.Command {
 	flags.StringVar(&m.serviceAccount, "service-account", a.Name, "`name` of the server's service account, in the namespace of --service")
 	flags.StringVar(&m.caFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
 	cli.CompleteFiles(cmd, "ca-file")
+	m.extra.AddFlags(flags, "the webhook configurations and CustomResourceDefinitions")
 	m.addWorkloadFlags(flags)
 	own := map[string]bool{}
 	flags.VisitAll(func(flag *pflag.Flag) { own[flag.Name] = true })
@@ -157,6 +159,7 @@ func (m *manifestsCommand) validate(parts []string) error {
 	for _, part := range m.parts {
 		errs = append(errs, cli.Choice("part", part, parts))
 	}
+	errs = append(errs, m.extra.Validate())
 	for _, part := range []string{partNamespace, partService} {
 		if m.has(part) && s.Registration.Service == "" {
 			errs = append(errs, fmt.Errorf("--part %s needs --service, which says which one it is", part))

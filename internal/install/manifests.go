@@ -42,7 +42,7 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 	}
 	if m.has(partCRD) {
 		crds, err := m.crds(caBundle)
-		if err != nil {
+		if err = errors.Join(err, m.extra.Apply(crds)); err != nil {
 			return nil, err
 		}
 		objects = append(objects, crds...)
@@ -79,7 +79,7 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 			return nil, errors.New("the webhooks of components are known only while they run: leave out --part " + partConfigurations)
 		}
 		configurations, err := registration.Manifests(config, webhooks, caBundle)
-		if err != nil {
+		if err = errors.Join(err, m.extra.Apply(configurations)); err != nil {
 			return nil, err
 		}
 		objects = append(objects, configurations...)

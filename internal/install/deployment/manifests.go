@@ -46,6 +46,8 @@ type Manifests struct {
 	ServiceAccount string
 	// CAFile has the caBundle, PEM; empty if somebody else writes it.
 	CAFile string
+	// Extra is for the webhook configurations.
+	Extra install.Extra
 	// Static is set for static admission manifests.
 	Static   bool
 	Callers  Callers
@@ -78,7 +80,7 @@ func (m *Manifests) Validate() error {
 	if slices.Contains(m.Parts, partNamespace) && !inCluster {
 		errs = append(errs, errors.New("--part namespace needs --service, which says which one it is"))
 	}
-	errs = append(errs, m.Callers.validate())
+	errs = append(errs, m.Callers.validate(), m.Extra.Validate())
 	if m.Static && m.Server.Settings.PodDefault.Guard == server.GuardBackstop {
 		errs = append(errs, errors.New("the guard Backstop of poddefault is not for --static: static manifests hold no policy with a parameter"))
 	}
@@ -132,7 +134,7 @@ func (m *Manifests) Objects() ([]runtime.Object, error) {
 	}
 	if slices.Contains(m.Parts, partConfigurations) {
 		configurations, err := m.configurations()
-		if err != nil {
+		if err = errors.Join(err, m.Extra.Apply(configurations)); err != nil {
 			return nil, err
 		}
 		objects = append(objects, configurations...)
