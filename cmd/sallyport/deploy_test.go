@@ -178,7 +178,7 @@ func TestEveryValueOfTheChartIsExplainedAndGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := readValues(t, string(text))
-	table := "| value | default | what it says |\n|---|---|---|\n"
+	table := "| value | default | meaning |\n|---|---|---|\n"
 	for _, v := range values {
 		if v.about == "" {
 			t.Errorf("values.yaml says nothing about %s", v.path)
@@ -289,12 +289,12 @@ func readValues(t *testing.T, text string) []chartValue {
 
 // usualValues need no comment where they stand: they are the same in every chart.
 var usualValues = map[string]string{
-	"pullPolicy": "When the image is pulled.", "enabled": "Whether there is one.", "annotations": "Annotations on it.",
-	"minReplicas": "At least so many servers.", "maxReplicas": "At most so many servers.",
-	"port": "The port of the Service.", "name": "Empty takes the full name.",
+	"pullPolicy": "The pull policy of the image.", "enabled": "Whether to create it.", "annotations": "Its annotations.",
+	"minReplicas": "Minimum number of servers.", "maxReplicas": "Maximum number of servers.",
+	"port": "The port of the Service.", "name": "Empty: the full name.",
 	"nodeSelector": "As in a pod.", "tolerations": "As in a pod.", "affinity": "As in a pod.",
-	"podAnnotations": "Annotations on the pods.", "podLabels": "Labels on the pods.",
-	"maxUnavailable": "How many servers may be taken away at a time.", "clientCAConfigMap": "See clientCASecret.", "maxSeconds": "See minSeconds.",
+	"podAnnotations": "Annotations of the pods.", "podLabels": "Labels of the pods.",
+	"maxUnavailable": "How many servers may be unavailable at a time.", "clientCAConfigMap": "See clientCASecret.", "maxSeconds": "See minSeconds.",
 	"requests": "As in a container.", "resources": "As in a container.",
 	"extraVolumeMounts": "As in a container.", "extraVolumes": "As in a pod.",
 }
