@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sallyport-io/sallyport/internal/callmetrics"
 )
 
 // TestDoctorTellsWhatFailsNowFromWhatFailedBefore: counters of an API server never go
@@ -14,7 +16,7 @@ import (
 func TestDoctorTellsWhatFailsNowFromWhatFailedBefore(t *testing.T) {
 	const webhook, other = "poddefault.sallyport.io", "other.example.com"
 	type counts struct{ started, calls, open, refused, conditions int }
-	reading := func(c counts, at time.Time) *callCounters {
+	reading := func(c counts, at time.Time) *callmetrics.Counters {
 		text := fmt.Sprintf("# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %d\n", 1_800_000_000+c.started)
 		for metric, lines := range map[string]string{
 			"apiserver_admission_webhook_request_total": fmt.Sprintf("{code=\"200\",name=%q} %d\n", webhook, c.calls),
@@ -29,7 +31,7 @@ func TestDoctorTellsWhatFailsNowFromWhatFailedBefore(t *testing.T) {
 				text += metric + line
 			}
 		}
-		out, err := readCallCounters(at, []byte(text))
+		out, err := callmetrics.Parse(at, []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	"github.com/sallyport-io/sallyport/internal/callmetrics"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/hosting"
@@ -30,6 +31,7 @@ type Status string
 const (
 	OK      Status = "ok"
 	Fix     Status = "fix"  // something is wrong
+	Note    Status = "note" // something is worth a look, and not wrong with the installation
 	Skipped Status = "skip" // it could not be checked
 )
 
@@ -38,7 +40,7 @@ type Diagnosis struct {
 	Check  string `json:"check"`
 	Status Status `json:"status"`
 	Text   string `json:"text"`
-	// Remedy says what to do, for the status Fix.
+	// Remedy says what to do, for Fix and Note.
 	Remedy string `json:"remedy,omitempty"`
 }
 
@@ -109,7 +111,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) (*Report, error) {
 	d.calls, d.callsErr = d.readCalls(ctx)
 	for _, check := range []func(context.Context){
 		d.checkConfigurations, d.checkGuard, d.checkService, d.checkReachability, d.checkCertificate, d.checkAuthority, d.checkReplicas, d.checkLeader,
-		d.checkRights, d.checkCallers, d.checkCalls, d.checkStatic,
+		d.checkRights, d.checkCallers, d.checkCalls, d.checkLatency, d.checkStatic,
 	} {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -129,7 +131,7 @@ type doctor struct {
 
 	webhooks    []cluster.Webhook
 	webhooksErr error
-	calls       *callCounters // when doctor began
+	calls       *callmetrics.Counters // when doctor began
 	callsErr    error
 }
 

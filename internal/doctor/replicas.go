@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/sallyport-io/sallyport/internal/callmetrics"
 	"github.com/sallyport-io/sallyport/internal/inspect"
 )
 
@@ -176,7 +177,7 @@ func (d *doctor) read(check, name string, body []byte, err error, to *[]replica)
 // readMetrics reads the gauges and counters of our own; those with several series are
 // added up.
 func readMetrics(body []byte) (map[string]float64, error) {
-	families, err := parseMetrics(body)
+	families, err := callmetrics.Families(body)
 	if err != nil {
 		return nil, errors.New("what it says are no metrics")
 	}

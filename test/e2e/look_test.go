@@ -61,6 +61,7 @@ func TestLook(t *testing.T) {
 		{"lint looks at a cluster and says what it may not see", testLintOfCluster},
 		{"lint refuses what the API server refuses, and knows its resources", testLintAgrees},
 		{"chain names who is called, in the order of the calls", testChain},
+		{"top and doctor name a webhook that makes requests slow", testTop},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, e) })
 	}
@@ -571,6 +572,7 @@ type recorder struct {
 	*httptest.Server
 	mu     sync.Mutex
 	called []string // paths without the slash
+	delay  time.Duration
 }
 
 func startRecorder(t *testing.T) *recorder {
@@ -588,6 +590,7 @@ func startRecorder(t *testing.T) *recorder {
 		r.mu.Lock()
 		r.called = append(r.called, strings.TrimPrefix(req.URL.Path, "/"))
 		r.mu.Unlock()
+		time.Sleep(r.delay)
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 		review.Request = nil
 		_ = json.NewEncoder(w).Encode(review) // the caller sees a failure

@@ -46,6 +46,7 @@ var allowed = map[string][]string{
 	"internal/controllers": {"serving", "internal/hosting"},
 	"internal/install":     {"admission", "conversion", "registration", "serving", "internal/hosting", "internal/cli"},
 	// Reading of clusters and files, for people.
+	"internal/callmetrics": {"internal/cli", "internal/manifest"},
 	"internal/report":      {"internal/cli", "internal/manifest"},
 	"internal/resources":   {"api/", "lint", "internal/manifest"},
 	"internal/inspect":     {"lint", "internal/report", "internal/cluster", "internal/resources", "internal/manifest", "internal/workload", "internal/cli"},

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/sallyport-io/sallyport/internal/callmetrics"
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+)
+
+type topOptions struct {
+	clusterFlags
+	window time.Duration
+	watch  bool
+	output string
+}
+
+func newTopCommand() *cobra.Command {
+	o := topOptions{}
+	cmd := &cobra.Command{
+		Use:   "top [--window DURATION] [--watch]",
+		Short: "Show which webhooks and policies API requests wait for, anybody's",
+		Long: "Top reads what the API server counts about admission: how often each webhook and policy was asked, by\n" +
+			"operation, how long that took, and how it ended. Those that requests waited for longest stand first.\n" +
+			"Percentiles are estimates: the API server counts calls in ranges. Timeouts are among the failed calls;\n" +
+			"the API server does not count them apart. Of several API servers, one answers, and counts for itself.\n\n" +
+			"It needs the right to get the non-resource URL /metrics.",
+		Example: "  # within the next 10 seconds\n" +
+			"  sallyport top\n\n" +
+			"  # since the API server started\n" +
+			"  sallyport top --window 0\n\n" +
+			"  # refreshed every 30 seconds\n" +
+			"  sallyport top --window 30s --watch",
+		Args: noArguments("it shows all webhooks and policies"),
+		RunE: interruptible(o.run),
+	}
+	o.addFlags(cmd)
+	addFlagGroup(cmd, "Time", func() {
+		cmd.Flags().DurationVar(&o.window, "window", 10*time.Second, "how `long` to count; 0 for since the API server started")
+		cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "count again and again, until interrupted")
+	})
+	addOutputFlag(cmd, &o.output, textOrJSON)
+	return cmd
+}
+
+func (o *topOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) error {
+	err := cli.Choice("output", o.output, textOrJSON)
+	if o.window < 0 || o.watch && o.window == 0 {
+		err = errors.Join(err, errors.New("--window must be positive, or 0 without --watch"))
+	}
+	if err != nil {
+		return err
+	}
+	c, err := o.open()
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	err = callmetrics.Watch(ctx, c.Client.Discovery().RESTClient(), o.window, o.watch, cmd.ErrOrStderr(), func(usages []*callmetrics.Usage, window time.Duration) error {
+		if o.output == "json" {
+			return cli.PrintJSON(out, map[string]any{"seconds": window.Seconds(), "usages": usages})
+		}
+		if o.watch && useColor("auto", out) { // a terminal: draw over what was there
+			_, _ = io.WriteString(out, "\x1b[H\x1b[2J")
+		}
+		return callmetrics.Print(out, usages, window)
+	})
+	if apierrors.IsForbidden(err) {
+		manifest.Note(cmd.ErrOrStderr(), "it takes a ClusterRole with nonResourceURLs: [/metrics] and verbs: [get]")
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package callmetrics reads what a kube-apiserver has counted about admission: calls of
+// webhooks and evaluations of policies, how long they took and how they ended
+// (https://kubernetes.io/docs/reference/instrumentation/metrics/).
+package callmetrics
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/rest"
+)
+
+// Counters are one reading of an API server's metrics. It counts from its start on, and does
+// not say when: only the difference of two readings does.
+type Counters struct {
+	At       time.Time
+	families map[string]*dto.MetricFamily
+}
+
+// Read reads the metrics of the API server that answers. It takes the right to get the
+// non-resource URL /metrics.
+func Read(ctx context.Context, client rest.Interface) (*Counters, error) {
+	body, err := client.Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(time.Now(), body)
+}
+
+// Parse reads metrics in the text format of Prometheus.
+func Parse(at time.Time, body []byte) (*Counters, error) {
+	families, err := Families(body)
+	if err != nil {
+		return nil, errors.New("the metrics of the API server cannot be read")
+	}
+	return &Counters{at, families}, nil
+}
+
+// Families reads the text format of Prometheus.
+func Families(body []byte) (map[string]*dto.MetricFamily, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(bytes.NewReader(body))
+}
+
+// Started is when the API server was, by its own clock; zero if it does not say.
+func (c *Counters) Started() time.Time {
+	for _, m := range c.families["process_start_time_seconds"].GetMetric() {
+		return time.Unix(int64(m.GetGauge().GetValue()), 0).UTC()
+	}
+	return time.Time{}
+}
+
+// Sum adds up a counter for a webhook, of series whose labels are as wanted; a series that
+// lacks a label matches.
+func (c *Counters) Sum(metric, webhook string, wanted map[string]string) (sum float64) {
+	for _, m := range c.families[metric].GetMetric() {
+		labels := labelsOf(m)
+		matches := labels["name"] == webhook
+		for name, value := range wanted {
+			if given, there := labels[name]; there && given != value {
+				matches = false
+			}
+		}
+		if matches {
+			sum += m.GetCounter().GetValue()
+		}
+	}
+	return sum
+}
+
+func labelsOf(m *dto.Metric) map[string]string {
+	labels := make(map[string]string, len(m.GetLabel()))
+	for _, label := range m.GetLabel() {
+		labels[label.GetName()] = label.GetValue()
+	}
+	return labels
+}
