@@ -25,7 +25,7 @@ func TestConversionServiceIsValidated(t *testing.T) {
 	}{
 		"none":              {RegistrationSettings{Service: "a/b"}, ""},
 		"one of its own":    {RegistrationSettings{Service: "a/b", ConversionService: "a/c:8443"}, ""},
-		"beside a URL":      {RegistrationSettings{URL: "https://a", ConversionService: "a/c"}, "Registration.ConversionService: needs Registration.Service"},
+		"beside a URL":      {RegistrationSettings{URL: "https://a", ConversionService: "a/c"}, "Registration.ConversionService: requires Registration.Service"},
 		"no namespace":      {RegistrationSettings{Service: "a/b", ConversionService: "c"}, `Registration.ConversionService: "c": write NAMESPACE/NAME`},
 		"no port":           {RegistrationSettings{Service: "a/b", ConversionService: "a/c:http"}, "the port must be a number from 1 to 65535"},
 		"a name of no form": {RegistrationSettings{Service: "a/b", ConversionService: "a/C_c"}, "Registration.ConversionService: "},

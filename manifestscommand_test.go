@@ -139,7 +139,7 @@ func TestManifestsOfAnApplication(t *testing.T) {
 
 func TestManifestsReportsEveryMistakeInItsFlags(t *testing.T) {
 	for name, tc := range map[string]struct{ args, want []string }{
-		"no endpoint":         {nil, []string{"--service or --url is needed"}},
+		"no endpoint":         {nil, []string{"--service or --url is required"}},
 		"an argument":         {[]string{"rbac", "--service", "a/b"}, []string{`takes no argument, but got "rbac"`}},
 		"a part of something": {[]string{"--service", "a/b", "--part", "rbac,roles"}, []string{"--part", `"roles"`}},
 		"no part":             {[]string{"--service", "a/b", "--part", ""}, []string{"--part is empty: choose namespace, crd, rbac, service, workload or configurations"}},

@@ -45,7 +45,7 @@ func (o *FilesOptions) complete() error {
 		errs = append(errs, errors.New("endpoint: kube-apiserver takes no service in static manifests; set a URL instead"))
 	}
 	if !filepath.IsAbs(o.Directory) { // as kube-apiserver wants it
-		errs = append(errs, fmt.Errorf("directory %q: write an absolute path", o.Directory))
+		errs = append(errs, fmt.Errorf("directory %q: must be an absolute path", o.Directory))
 	}
 	if o.Webhooks == nil {
 		errs = append(errs, errors.New("webhooks: the func that returns the definitions is missing"))

@@ -92,7 +92,7 @@ func RemoveConfigurations(ctx context.Context, client admissionregistrationclien
 // directory, if their objects carry [ManagedByLabel].
 func RemoveStaticManifests(directory string, o RemoveOptions) ([]Removal, error) {
 	if !filepath.IsAbs(directory) {
-		return nil, fmt.Errorf("directory %q: write an absolute path", directory)
+		return nil, fmt.Errorf("directory %q: must be an absolute path", directory)
 	}
 	var out []Removal
 	for _, folder := range []string{mutatingFolder, validatingFolder} {

@@ -13,57 +13,57 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// AddFlags binds the listener's addresses and limits to flags. The values they
-// have now are the defaults that the help shows.
+// AddFlags binds the listener's addresses and limits to flags. Their current values are the
+// defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress,
 		"`address` to serve webhooks on; empty for all addresses")
 	flags.IntVar(&o.Port, "secure-port", o.Port,
-		"`port` to serve webhooks on with TLS; 0 takes a free one")
+		"`port` to serve webhooks on with TLS; 0 picks a free port")
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
-		"`host:port` to serve /metrics, /livez and /readyz on, for example 127.0.0.1:8080 for this host or pod alone; without TLS, unless --metrics-authentication says who may read; 0 switches it off")
+		"`host:port` to serve /metrics, /livez and /readyz on, for example 127.0.0.1:8080 for this host or pod only; plain HTTP unless --metrics-authentication is set; 0 disables it")
 	flags.StringVar(&o.MinTLSVersion, "tls-min-version", o.MinTLSVersion,
-		"least `version` of TLS: "+strings.Join(cliflag.TLSPossibleVersions(), ", ")+"; empty for VersionTLS12")
+		"minimum `version` of TLS: "+strings.Join(cliflag.TLSPossibleVersions(), ", ")+"; defaults to VersionTLS12")
 	flags.StringSliceVar(&o.CipherSuites, "tls-cipher-suites", o.CipherSuites,
-		"`names` of the cipher suites of TLS 1.2, as Kubernetes' components have them, for example TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256; "+
-			"TLS 1.3 has its own; empty for all that encrypt and authenticate in one")
+		"`names` of the cipher suites for TLS 1.2, as for Kubernetes' components, for example TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256; "+
+			"TLS 1.3 suites are not configurable; defaults to all AEAD suites")
 	flags.BoolVar(&o.HTTP2, "http2", o.HTTP2,
-		"offer HTTP/2 beside HTTP/1.1; kube-apiserver uses it for loopback URLs only")
+		"enable HTTP/2 in addition to HTTP/1.1; kube-apiserver uses it for loopback URLs only")
 
 	flags.DurationVar(&o.ReadHeaderTimeout, "read-header-timeout", o.ReadHeaderTimeout,
-		"longest time for a TLS handshake, and for the header of a request")
+		"maximum time for a TLS handshake and for reading request headers")
 	flags.DurationVar(&o.ReadTimeout, "read-timeout", o.ReadTimeout,
-		"longest time to receive a whole request")
+		"maximum time for reading a whole request")
 	flags.DurationVar(&o.WriteTimeout, "write-timeout", o.WriteTimeout,
-		"longest time from the header of a request to the end of its answer; at least 30s")
+		"maximum time from the end of the request headers to the end of the response; at least 30s")
 	flags.DurationVar(&o.IdleTimeout, "idle-timeout", o.IdleTimeout,
-		"how long a connection is kept without a request; above the 90s after which kube-apiserver closes it")
+		"how long an idle connection is kept open; it must exceed the 90s after which kube-apiserver closes idle connections")
 
 	flags.IntVar(&o.MaxHeaderBytes, "max-header-bytes", o.MaxHeaderBytes,
-		"largest header of a request, in `bytes`")
+		"maximum size of request headers, in `bytes`")
 	flags.Int64Var(&o.MaxBodyBytes, "max-body-bytes", o.MaxBodyBytes,
-		"largest body of a request, in `bytes`; more is answered with 413")
+		"maximum size of a request body, in `bytes`; larger requests get 413")
 	flags.Int64Var(&o.MaxBytesInFlight, "max-bytes-in-flight", o.MaxBytesInFlight,
-		"most `bytes` of request bodies in memory at one time; one more cuts the body that arrives slowest, or is answered with 429; 0 means an eighth of GOMEMLIMIT, at most 64 MiB")
+		"maximum total size of request bodies in memory, in `bytes`; beyond it, the server drops the body that arrives slowest, or responds with 429; 0 means an eighth of GOMEMLIMIT, at most 64 MiB")
 	flags.Int64Var(&o.MinBodyRate, "min-body-rate", o.MinBodyRate,
-		"`bytes` of a body that must arrive in each second after --read-header-timeout; fewer are answered with 408; 0 for no such limit")
+		"minimum transfer rate of a request body in `bytes` per second, enforced after --read-header-timeout; slower requests get 408; 0 disables the limit")
 	flags.IntVar(&o.MaxConcurrentReviews, "max-concurrent-reviews", o.MaxConcurrentReviews,
-		"most reviews at work at one time, half of them of one namespace; more queue for up to half of their timeout and are then answered with 429; 0 means 4 for each CPU, as far as GOMEMLIMIT has 16 MiB for each, but 2")
+		"maximum number of reviews processed at the same time, at most half of them for one namespace; further reviews queue for up to half of their timeout and then get 429; 0 means 4 per CPU, as long as GOMEMLIMIT allows 16 MiB for each; at least 2")
 	flags.IntVar(&o.MaxWaitingReviews, "max-waiting-reviews", o.MaxWaitingReviews,
-		"most reviews that queue; one more sends away the last one of the namespace that has most, with 429; 0 means 128 for each of --max-concurrent-reviews")
+		"maximum number of queued reviews; beyond it, the newest review of the namespace with the most queued reviews gets 429; 0 means 128 times --max-concurrent-reviews")
 	flags.IntVar(&o.MaxConnections, "max-connections", o.MaxConnections,
-		"most open connections; one more closes the one whose body arrives slowest, or that has waited longest for a request; 0 means one for each 256 KiB of GOMEMLIMIT, at most 4096")
+		"maximum number of open connections; beyond it, the server closes the connection whose body arrives slowest, or the one that has been idle longest; 0 means one per 256 KiB of GOMEMLIMIT, at most 4096")
 	flags.IntVar(&o.MaxMetricsConnections, "max-metrics-connections", o.MaxMetricsConnections,
-		"most open connections to --metrics-bind-address; 0 means a sixteenth of --max-connections, 16 to 256")
+		"maximum number of open connections to --metrics-bind-address; 0 means a sixteenth of --max-connections, but at least 16 and at most 256")
 
 	flags.DurationVar(&o.DrainMin, "drain-min", o.DrainMin,
-		"how long to go on answering after SIGTERM, even if nobody is connected")
+		"minimum time to keep serving after SIGTERM, even without open connections")
 	flags.DurationVar(&o.DrainMax, "drain-timeout", o.DrainMax,
-		"how long to wait after SIGTERM until the last connection has gone")
+		"maximum time to wait after SIGTERM for connections to close")
 }
 
-// ValidateSettings reports every problem with addresses, limits and timeouts, before routes,
-// checks and the certificate are known. What it accepts, [New] accepts.
+// ValidateSettings reports every problem with addresses, limits and timeouts, without
+// routes, checks and certificate. [New] accepts what it accepts.
 func (o *Options) ValidateSettings() error {
 	settings := *o
 	settings.Routes, settings.Checks, settings.LiveChecks = nil, nil, nil
@@ -71,7 +71,7 @@ func (o *Options) ValidateSettings() error {
 	errs := []error{settings.validate()}
 	if address := o.MetricsBindAddress; address != "" && address != "0" {
 		if _, _, err := net.SplitHostPort(address); err != nil {
-			errs = append(errs, fmt.Errorf("metrics bind address %q: write HOST:PORT or :PORT, or 0 to switch it off", address))
+			errs = append(errs, fmt.Errorf("metrics bind address %q: must be HOST:PORT or :PORT, or 0 to disable it", address))
 		}
 	}
 	return errors.Join(errs...)

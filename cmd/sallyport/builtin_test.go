@@ -147,7 +147,7 @@ persistentvolumelabel  -  label volumes with zone and region of their disks (in 
 	}
 	sallyport(t, "webhooks", "list", "-o", "name").want(t, exitOK, "poddefault\nimagepull\nservicetype\nprojectlimit\ndataset\npersistentvolumelabel\n", "")
 	sallyport(t, "webhooks", "list", "-o", "xml").wantError(t, `--output "xml": choose table or name`)
-	sallyport(t, "webhooks", "list", "poddefault").wantError(t, "it lists all there are")
+	sallyport(t, "webhooks", "list", "poddefault").wantError(t, "it lists all of them")
 }
 
 func TestSelectionsOfWebhooksThatAreWrong(t *testing.T) {

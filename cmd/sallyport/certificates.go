@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/server"
 )
 
-// authorityFlags say which authority, in which cluster.
+// authorityFlags choose an authority in a cluster.
 type authorityFlags struct {
 	clusterFlags
 	certificates frontdoor.CertificateSettings
@@ -33,20 +33,20 @@ func (f *authorityFlags) addFlags(cmd *cobra.Command) {
 	f.clusterFlags.addFlags(cmd)
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "Authority", func() {
-		flags.StringVar(&f.registration.Service, "service", "", "the Service of the server, `namespace/name[:port]`: its authority is the Secret "+f.certificates.DefaultSecret+" beside it")
-		flags.StringVar(&f.certificates.Secret, "authority-secret", "", "the Secret of the authority, `namespace/name`, if the server was given this flag")
+		flags.StringVar(&f.registration.Service, "service", "", "the Service of the server, `namespace/name[:port]`; the authority is the Secret "+f.certificates.DefaultSecret+" in its namespace")
+		flags.StringVar(&f.certificates.Secret, "authority-secret", "", "the Secret of the authority, `namespace/name`, if the server runs with this flag")
 	})
 }
 
-// named tells whether flags say where the authority is.
+// named reports whether the flags identify an authority.
 func (f *authorityFlags) named() bool {
 	return f.certificates.Secret != "" || f.registration.Service != ""
 }
 
-// validate reports every problem of the flags; named is what they must be.
+// validate reports every problem of the flags; they must identify an authority.
 func (f *authorityFlags) validate() error {
 	if !f.named() {
-		return errors.New("--service or --authority-secret is needed: write what the server was given")
+		return errors.New("--service or --authority-secret is required: use the value that the server runs with")
 	}
 	return f.validateGiven()
 }
@@ -59,7 +59,7 @@ func (f *authorityFlags) validateGiven() error {
 	return hosting.ByFlags(errors.Join(errs...))
 }
 
-// authority is where the flags say; they were validated.
+// authority opens the authority that the validated flags identify.
 func (f *authorityFlags) authority() (authority.Authority, error) {
 	namespace, name, _ := f.certificates.AuthoritySecret(f.registration.Config().Endpoint)
 	c, err := f.open()
@@ -69,9 +69,9 @@ func (f *authorityFlags) authority() (authority.Authority, error) {
 func newCertificatesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "certificates",
-		Short: "Look at the certificate authority in a cluster, and replace it",
-		Long: "Certificates is about the authority that signs the serving certificates of all replicas. It is kept\n" +
-			"in a Secret (serve --certificate-source authority).",
+		Short: "Inspect and rotate the certificate authority in a cluster",
+		Long: "Inspect and rotate the authority that signs the serving certificates of all replicas. It is stored in a\n" +
+			"Secret (serve --certificate-source authority).",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("unknown command %q for %q: choose status or rotate", args[0], cmd.CommandPath())
@@ -88,12 +88,11 @@ func newCertificatesStatusCommand() *cobra.Command {
 	f, output, outputs := newAuthorityFlags(), "", []string{"table", "json"}
 	cmd := &cobra.Command{
 		Use:   "status --service NAMESPACE/NAME | --authority-secret NAMESPACE/NAME",
-		Short: "Print which authority signs, who trusts it, and how far a rotation is",
-		Long: "Status reads the Secret of the authority, the lease beside it and the webhook configurations.\n" +
-			"It prints no key.",
+		Short: "Print the signing authority, who trusts it, and the progress of a rotation",
+		Long:  "Read the Secret of the authority, its lease and the webhook configurations. No keys are printed.",
 		Example: "  sallyport certificates status --service sallyport-system/sallyport\n\n" +
 			"  sallyport certificates status --authority-secret sallyport-system/sallyport-authority --output json",
-		Args: noArguments("everything is said by flags"),
+		Args: noArguments("use flags"),
 		PreRunE: func(*cobra.Command, []string) error {
 			return errors.Join(f.validate(), cli.Choice("output", output, outputs))
 		},
@@ -114,7 +113,7 @@ func newCertificatesStatusCommand() *cobra.Command {
 	}
 	f.addFlags(cmd)
 	addFlagGroup(cmd, "Output", func() {
-		cmd.Flags().StringVar(&f.registration.Name, "configuration-name", f.registration.Name, "`name` of the webhook configurations whose CA bundles are looked at")
+		cmd.Flags().StringVar(&f.registration.Name, "configuration-name", f.registration.Name, "`name` of the webhook configurations whose CA bundles to inspect")
 	})
 	addOutputFlag(cmd, &output, outputs)
 	return cmd
@@ -126,12 +125,12 @@ func newCertificatesRotateCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "rotate --service NAMESPACE/NAME | --authority-secret NAMESPACE/NAME",
-		Short: "Replace the authority by a new one, without an interruption",
-		Long: "Rotate asks the server that leads to replace the authority. It publishes a new one beside the one\n" +
-			"that signs, lets the new one sign once everybody trusts it, and then drops the old one. That takes\n" +
-			"a little more than twice certificate.caPropagation of the server.",
+		Short: "Replace the authority without interrupting service",
+		Long: "Ask the leader to replace the authority. It publishes the new CA certificate beside the current one,\n" +
+			"signs with the new one once all clients trust it, and then removes the old one. This takes a little more\n" +
+			"than twice certificate.caPropagation of the server.",
 		Example: "  sallyport certificates rotate --service sallyport-system/sallyport --wait",
-		Args:    noArguments("everything is said by flags"),
+		Args:    noArguments("use flags"),
 		PreRunE: func(*cobra.Command, []string) error {
 			err := f.validate()
 			if timeout <= 0 {
@@ -152,8 +151,8 @@ func newCertificatesRotateCommand() *cobra.Command {
 	}
 	f.addFlags(cmd)
 	addFlagGroup(cmd, "Waiting", func() {
-		cmd.Flags().BoolVar(&wait, "wait", false, "wait until the old authority is dropped, and print how far it is")
-		cmd.Flags().DurationVar(&timeout, "timeout", 15*time.Minute, "with --wait: `time` after which to give up waiting; the rotation itself goes on")
+		cmd.Flags().BoolVar(&wait, "wait", false, "wait until the old authority is removed, and print progress")
+		cmd.Flags().DurationVar(&timeout, "timeout", 15*time.Minute, "with --wait: maximum `time` to wait; the rotation itself continues")
 	})
 	return cmd
 }

@@ -33,19 +33,19 @@ func newChainCommand() *cobra.Command {
 	o := chainOptions{}
 	cmd := &cobra.Command{
 		Use:   "chain RESOURCE [-n NAMESPACE] [-f FILE]",
-		Short: "Say which webhooks and policies see an object, in the order of the API server",
-		Long: "Chain names the policies and webhooks that the API server asks about a request, in the order in\n" +
-			"which it comes to them, with failure policy, timeout, and what lets the request in or keeps it out:\n" +
-			"rules, selectors and match conditions, which are evaluated as the API server does.\n\n" +
-			"RESOURCE is what kubectl takes, such as pods, deployments.apps or pods/eviction. Without -f nothing is\n" +
-			"known of the object, and what depends on it is answered by maybe. The object is judged as the file\n" +
-			"has it: defaults of the API server are not filled in.",
+		Short: "List the webhooks and policies that a request passes, in the API server's order",
+		Long: "List the policies and webhooks that the API server evaluates for a request, in order, with failure\n" +
+			"policy, timeout, and the rules, selectors and match conditions that include or exclude the request. They\n" +
+			"are evaluated as the API server does.\n\n" +
+			"RESOURCE has the format that kubectl accepts, such as pods, deployments.apps or pods/eviction. Without\n" +
+			"-f, everything that depends on the object is reported as maybe. The object is evaluated as it is in the\n" +
+			"file, without the API server's defaults.",
 		Example: "  sallyport chain pods -n team-a -f pod.yaml\n" +
 			"  sallyport chain deployments.apps -n team-a --operation UPDATE --as alice --all\n" +
 			"  sallyport chain pods -n team-a -f pod.yaml --with manifests/ --output json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("%s takes one argument, the resource, such as pods or deployments.apps; got %d", cmd.CommandPath(), len(args))
+				return fmt.Errorf("%s takes one argument, a resource such as pods or deployments.apps; got %d", cmd.CommandPath(), len(args))
 			}
 			return nil
 		},
@@ -53,22 +53,22 @@ func newChainCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "Request", func() {
-		flags.StringVarP(&o.question.Namespace, "namespace", "n", "", "`namespace` of the object; empty for the one that the file names, or default")
-		flags.StringVarP(&o.file, "filename", "f", "", "`file` with the object, YAML or JSON, or - for stdin; for UPDATE and DELETE it is the old object too")
+		flags.StringVarP(&o.question.Namespace, "namespace", "n", "", "`namespace` of the object; defaults to the namespace in the file, or else default")
+		flags.StringVarP(&o.file, "filename", "f", "", "`file` with the object, YAML or JSON, or - for stdin; for UPDATE and DELETE it is also the old object")
 		cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
-		flags.StringVar(&o.question.Name, "name", "", "`name` of the object, if there is no file")
-		flags.StringVar(&o.question.Operation, "operation", chainOperations[0], "`operation` that is asked for: "+cli.OneOf(chainOperations))
+		flags.StringVar(&o.question.Name, "name", "", "`name` of the object, if no file is given")
+		flags.StringVar(&o.question.Operation, "operation", chainOperations[0], "`operation` of the request: "+cli.OneOf(chainOperations))
 		cli.CompleteChoices(cmd, "operation", chainOperations)
-		flags.StringVar(&o.question.User, "as", "", "`name` of the user who asks; empty if it is not known")
-		flags.StringArrayVar(&o.question.Groups, "as-group", nil, "`name` of a group of that user; may be repeated")
+		flags.StringVar(&o.question.User, "as", "", "`name` of the requesting user; empty if unknown")
+		flags.StringArrayVar(&o.question.Groups, "as-group", nil, "`name` of a group of the user; may be repeated")
 	})
 	addFlagGroup(cmd, "Webhooks and policies", func() {
-		flags.StringArrayVar(&o.with, "with", nil, "`file` or folder with webhook configurations, policies, definitions and namespaces, which are looked at instead of a cluster; may be repeated")
+		flags.StringArrayVar(&o.with, "with", nil, "`file` or folder with webhook configurations, policies, CustomResourceDefinitions and namespaces to use instead of a cluster; may be repeated")
 		cli.CompleteFiles(cmd, "with", manifest.Extensions...)
 	})
 	o.addFlags(cmd)
 	addFlagGroup(cmd, "Output", func() {
-		flags.BoolVar(&o.all, "all", false, "print also those that no rule or selector lets in")
+		flags.BoolVar(&o.all, "all", false, "also print webhooks and policies whose rules or selectors exclude the request")
 	})
 	addOutputFlag(cmd, &o.output, textOrJSON)
 	return cmd
@@ -77,7 +77,7 @@ func newChainCommand() *cobra.Command {
 func (o *chainOptions) validate() error {
 	errs := []error{cli.Choice("operation", o.question.Operation, chainOperations), cli.Choice("output", o.output, textOrJSON)}
 	if len(o.with) > 0 && (o.kubeconfig != "" || o.context != "") {
-		errs = append(errs, errors.New("--with takes the place of a cluster: leave out --kubeconfig and --context"))
+		errs = append(errs, errors.New("--with replaces the cluster: omit --kubeconfig and --context"))
 	}
 	return errors.Join(append(errs, manifest.StdinOnce(append(slices.Clone(o.with), o.file)))...)
 }
@@ -116,7 +116,7 @@ func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	return chain.PrintText(cmd.OutOrStdout(), o.all)
 }
 
-// cluster reads the admission and the resources of a cluster.
+// cluster reads the admission configuration and the resources of a cluster.
 func (o *chainOptions) cluster(ctx context.Context) (*inspect.Admission, *resources.Set, error) {
 	c, err := o.open()
 	if err != nil {
@@ -140,7 +140,7 @@ func (o *chainOptions) object(stdin io.Reader) (*manifest.Object, error) {
 		return nil, err
 	}
 	if len(objects) != 1 {
-		return nil, fmt.Errorf("%s holds %d objects: chain is about one", o.file, len(objects))
+		return nil, fmt.Errorf("%s contains %d objects: chain takes one", o.file, len(objects))
 	}
 	return objects[0], nil
 }

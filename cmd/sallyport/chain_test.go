@@ -106,14 +106,14 @@ func TestMistakesOfChainSayWhatToDo(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no resource":                   {nil, []string{"the resource, such as pods"}},
+		"no resource":                   {nil, []string{"a resource such as pods"}},
 		"two resources":                 {[]string{"pods", "services"}, []string{"got 2"}},
 		"a resource that nobody knows":  {[]string{"poods", "--with", everyWebhook}, []string{`no resource "poods"`}},
 		"an object of another resource": {[]string{"services", "-f", pod, "--with", everyWebhook}, []string{"is no services"}},
 		"another namespace":             {[]string{"pods", "-n", "team-b", "-f", pod, "--with", everyWebhook}, []string{"--namespace says team-b"}},
 		"a namespace for a node":        {[]string{"nodes", "-n", "x", "--with", everyWebhook}, []string{"in no namespace"}},
-		"flags that contradict":         {[]string{"pods", "--operation", "create", "-o", "yaml", "--with", everyWebhook, "--context", "c"}, []string{`--operation "create"`, `--output "yaml"`, "--with takes the place"}},
-		"a file of two objects":         {[]string{"pods", "-f", everyWebhook, "--with", everyWebhook}, []string{"holds 2 objects"}},
+		"flags that contradict":         {[]string{"pods", "--operation", "create", "-o", "yaml", "--with", everyWebhook, "--context", "c"}, []string{`--operation "create"`, `--output "yaml"`, "--with replaces the cluster"}},
+		"a file of two objects":         {[]string{"pods", "-f", everyWebhook, "--with", everyWebhook}, []string{"contains 2 objects"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sallyport(t, append([]string{"chain"}, tc.args...)...).wantError(t, tc.want...)

@@ -21,8 +21,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
-// clusterFlags choose a cluster, and a namespace of it, as kubectl's flags do. $KUBECONFIG
-// counts too.
+// clusterFlags choose a cluster and a namespace as kubectl's flags do, including
+// $KUBECONFIG.
 type clusterFlags struct {
 	kubeconfig, context, namespace string
 }
@@ -30,8 +30,8 @@ type clusterFlags struct {
 func (f *clusterFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "Cluster", func() {
-		flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; empty for $KUBECONFIG, ~/.kube/config, or the service account of the pod")
-		flags.StringVar(&f.context, "context", "", "`name` of the context in the kubeconfig; empty for its current one")
+		flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of the kubeconfig `file`; defaults to $KUBECONFIG, ~/.kube/config, or the pod's service account")
+		flags.StringVar(&f.context, "context", "", "`name` of the kubeconfig context; defaults to the current context")
 		cli.CompleteFiles(cmd, "kubeconfig")
 	})
 	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -43,11 +43,11 @@ func (f *clusterFlags) addFlags(cmd *cobra.Command) {
 	})
 }
 
-// addNamespacedFlags adds --namespace too.
+// addNamespacedFlags also adds --namespace.
 func (f *clusterFlags) addNamespacedFlags(cmd *cobra.Command) {
 	f.addFlags(cmd)
 	addFlagGroup(cmd, "Cluster", func() {
-		cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "`namespace` that is looked at; empty for that of the context")
+		cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "`namespace` to use; defaults to that of the context")
 	})
 	_ = cmd.RegisterFlagCompletionFunc("namespace", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return f.complete(cmd, "/api/v1/namespaces"), cobra.ShellCompDirectiveNoFileComp
@@ -60,19 +60,19 @@ func (f *clusterFlags) loader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context})
 }
 
-// clientConfig finds the cluster as kubectl does. Reading a whole cluster takes more
-// calls than the client allows itself by default.
+// clientConfig finds the cluster as kubectl does. Reading a whole cluster takes more calls
+// than the client's default rate limit allows.
 func (f *clusterFlags) clientConfig() (*rest.Config, error) {
 	config, err := f.loader().ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("how to reach the API server: %w; name a kubeconfig with --kubeconfig", err)
+		return nil, fmt.Errorf("load kubeconfig: %w; set --kubeconfig", err)
 	}
 	config.UserAgent = "sallyport/" + buildVersion()
 	config.QPS, config.Burst = 50, 100
 	return config, nil
 }
 
-// complete lists names for a shell; none if that takes long.
+// complete lists names for shell completion, and none if that takes too long.
 func (f *clusterFlags) complete(cmd *cobra.Command, path string) []string {
 	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
 	defer cancel()
@@ -103,7 +103,7 @@ func (f *clusterFlags) open() (*cluster.Cluster, error) {
 	return cluster.New(config, cmp.Or(f.namespace, namespace))
 }
 
-// completeWorkloads offers TYPE/ and, behind it, names of the cluster.
+// completeWorkloads completes TYPE/ and then names in the cluster.
 func (f *clusterFlags) completeWorkloads(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -131,13 +131,13 @@ func (f *clusterFlags) completeWorkloads(cmd *cobra.Command, args []string, type
 	return offered, directive
 }
 
-// filesOrName wants either files or the name of an object.
+// filesOrName requires either files or the name of an object.
 func filesOrName(files, args []string) error {
 	switch {
 	case len(files) > 0 && len(args) > 0:
-		return errors.New("name an object or give files with -f, not both")
+		return errors.New("name an object or pass files with -f, not both")
 	case len(files) == 0 && len(args) == 0:
-		return errors.New("name an object, for example pod/web-0, or give files with -f")
+		return errors.New("name an object, for example pod/web-0, or pass files with -f")
 	}
 	return nil
 }

@@ -17,21 +17,21 @@ func newCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sallyport",
 		Short: "Kubernetes admission webhooks: exact, lossless, safe when they fail",
-		Long: "Sallyport hosts admission webhooks for Kubernetes (serve), says what they would do to an\n" +
-			"object without any cluster (review), prints what to install (manifests), lists the ready-made\n" +
-			"webhooks (webhooks), checks its configuration (config), replaces its certificate authority\n" +
-			"without an interruption (certificates), and removes what it registered (uninstall). It looks at\n" +
-			"anybody's webhook configurations (lint), says who is asked about an object (chain), and why an\n" +
-			"installation does not work (doctor).\n\n" +
-			"For the PodDefaults of a cluster it says which of them are for a pod, and why not the others\n" +
-			"(explain), what they would change (diff), whose pods a new one would change (preview), and which pods\n" +
-			"passed without them (missed). Under the\n" +
-			"name kubectl-sallyport the program is a plugin: kubectl sallyport explain pod/web-0.",
+		Long: "Sallyport hosts admission webhooks for Kubernetes (serve), shows what they would do to an object without\n" +
+			"a cluster (review), prints the manifests to install (manifests), lists the ready-made webhooks\n" +
+			"(webhooks), checks the server's configuration (config), rotates its certificate authority\n" +
+			"(certificates), and removes what it registered (uninstall). It finds problems in any webhook\n" +
+			"configurations (lint), lists the webhooks and policies that a request passes (chain), and diagnoses an\n" +
+			"installation (doctor).\n\n" +
+			"For the PodDefaults of a cluster it explains which of them apply to a pod (explain), and shows what they\n" +
+			"would change (diff), which workloads a new one would affect (preview), and which pods were created\n" +
+			"without them (missed). Installed as kubectl-sallyport, the program is a kubectl plugin: kubectl\n" +
+			"sallyport explain pod/web-0.",
 		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	cmd.Flags().Bool("version", false, "print the version of sallyport") // cobra's own would take -v
+	cmd.Flags().Bool("version", false, "print the version of sallyport") // cobra's own flag would take -v
 	cmd.SetUsageFunc(printUsage)
 	cmd.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

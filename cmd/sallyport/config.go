@@ -17,10 +17,10 @@ import (
 func newConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check, print and describe the file that configures serve",
-		Long: "Config is about the file of 'sallyport serve --config', a SallyportConfiguration of\n" +
-			configv1alpha1.APIVersion + ". A field that is absent has its default.",
-		Args: noArguments("choose a command"),
+		Short: "Check, print and describe the configuration file of serve",
+		Long: "Work with the file of 'sallyport serve --config', a SallyportConfiguration of\n" +
+			configv1alpha1.APIVersion + ". Absent fields have their defaults.",
+		Args: noArguments("choose a subcommand"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newConfigCheckCommand(), newConfigPrintCommand(), newConfigSchemaCommand())
@@ -31,8 +31,8 @@ func newConfigCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Report every problem in a configuration",
-		Long: "Check reads a configuration as serve does, and reports every problem with its line. Nothing is\n" +
-			"reached over the network. Exit status: 0 if there is none, 1 otherwise.",
+		Long: "Read a configuration as serve does, and report every problem with its line. This needs no network\n" +
+			"access. Exit status: 0 if there are no problems, 1 otherwise.",
 		Example:           "  sallyport config check sallyport.yaml",
 		Args:              oneFile,
 		ValidArgsFunction: completeConfig,
@@ -40,7 +40,7 @@ func newConfigCheckCommand() *cobra.Command {
 			if _, err := effectiveConfig(args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is good\n", manifest.Printable(args[0]))
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", manifest.Printable(args[0]))
 			return err
 		},
 	}
@@ -50,8 +50,8 @@ func newConfigPrintCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "print [FILE]",
 		Short: "Print a configuration with all defaults filled in",
-		Long: "Print shows the configuration as serve takes it: what the file says, and the default of everything\n" +
-			"else. Without a file it shows the defaults alone. What is printed can be read again.",
+		Long: "Print the effective configuration of serve: the fields of the file, and defaults for all others. Without\n" +
+			"a file, print the defaults. The output is a valid configuration file.",
 		Example: "  sallyport config print\n" +
 			"  sallyport config print sallyport.yaml",
 		Args:              atMostOneFile,
@@ -96,10 +96,10 @@ func completeConfig(_ *cobra.Command, args []string, _ string) ([]string, cobra.
 	return manifest.Extensions, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// effectiveConfig is what serve makes of a file and no flags; of nothing if the path
-// is empty.
+// effectiveConfig is the configuration that serve reads from a file, without flags. An
+// empty path means the defaults.
 func effectiveConfig(path string) (*configv1alpha1.SallyportConfiguration, error) {
-	config, err := server.Load(path, nil, "registration.service") // which flags may say
+	config, err := server.Load(path, nil, "registration.service") // flags may set it
 	if err != nil {
 		return nil, err
 	}
@@ -110,11 +110,11 @@ func newConfigSchemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of a configuration",
-		Long: "Schema prints a JSON Schema (draft 7) of the configuration, for editors and for tools that check files\n" +
-			"before they are used. The chart checks its value config by the same schema. What no schema can say,\n" +
-			"'sallyport config check' does.",
+		Long: "Print a JSON Schema (draft 7) of the configuration, for editors and for tools that validate files. The\n" +
+			"chart validates its value config with the same schema. 'sallyport config check' also finds problems that\n" +
+			"a schema cannot express.",
 		Example: "  sallyport config schema > sallyport.schema.json",
-		Args:    noArguments("there is one schema for all configurations"),
+		Args:    noArguments("all configurations have the same schema"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			encoder := json.NewEncoder(cmd.OutOrStdout())
 			encoder.SetIndent("", "  ")

@@ -97,7 +97,7 @@ func TestAGoodConfigurationIsGood(t *testing.T) {
 	}
 	sallyport(t, "config", "check", file(t, "example.yaml", example)).wantOK(t)
 	path := file(t, "sallyport.yaml", configHead)
-	sallyport(t, "config", "check", path).want(t, exitOK, path+" is good\n", "")
+	sallyport(t, "config", "check", path).want(t, exitOK, path+" is valid\n", "")
 }
 
 func TestWhatIsPrintedCanBeReadAgain(t *testing.T) {

@@ -16,13 +16,12 @@ func newDiffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff TYPE/NAME | -f FILE",
 		Short: "Show what the PodDefaults of a cluster would change in a pod",
-		Long: "Diff sends pods, or the templates of what makes pods, through injection with the PodDefaults of the\n" +
-			"cluster, and shows what comes out, as 'sallyport review' does with files. A pod that runs is sent again\n" +
-			"as it is: what is shown is what it lacks. Nothing is written. The API server's own defaults and plugins\n" +
-			"take no part.\n\n" +
+		Long: "Run injection with the PodDefaults of the cluster on pods or on the pod templates of workloads, and show\n" +
+			"the result, as 'sallyport review' does with files. For a running pod, the result is what it lacks.\n" +
+			"Nothing is written. The API server's own defaulting and admission plugins are not applied.\n\n" +
 			"Exit status: 0 allowed, 3 denied (the message is on stderr), 1 anything else.",
 		Example: "  sallyport diff -f pod.yaml\n\n" +
-			"  # what a Deployment's next pod would get\n" +
+			"  # what the next pod of a Deployment would get\n" +
 			"  sallyport diff deployment/web -n team-a",
 		Args:              cobra.MaximumNArgs(2),
 		ValidArgsFunction: o.completeWorkloads,
@@ -35,11 +34,11 @@ func newDiffCommand() *cobra.Command {
 			})
 		},
 	}
-	o.addFlags(cmd, "pods, or what makes pods")
+	o.addFlags(cmd, "pods or workloads")
 	addFlagGroup(cmd, "Output", func() {
 		cmd.Flags().StringVarP(&output, "output", "o", output,
-			"`format` of the output: what changed and why (diff), the resulting pod (yaml, json), the JSON Patch (patch) or the AdmissionReview (review)")
-		cmd.Flags().StringVar(&color, "color", color, "`when` to colour the diff: "+cli.OneOf(colorChoices))
+			"`format` of the output: what changed and why (diff), the resulting pod (yaml, json), the JSON Patch (patch), or the AdmissionReview (review)")
+		cmd.Flags().StringVar(&color, "color", color, "`when` to color the diff: "+cli.OneOf(colorChoices))
 		cli.CompleteChoices(cmd, "output", review.Outputs)
 		cli.CompleteChoices(cmd, "color", colorChoices)
 	})

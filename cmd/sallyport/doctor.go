@@ -28,15 +28,15 @@ func newDoctorCommand() *cobra.Command {
 	o := doctorOptions{authorityFlags: newAuthorityFlags()}
 	cmd := &cobra.Command{
 		Use:   "doctor [--service NAMESPACE/NAME]",
-		Short: "Find out why webhooks do not work: each line says ok, or what to do",
-		Long: "Doctor looks at an installation from outside, and changes nothing: the API server and its clock, the\n" +
-			"webhook configurations, the Service and the replicas behind it, the certificate and every caBundle, the\n" +
-			"rights of the server, calls that failed, and static admission manifests. It finds the server in the\n" +
-			"webhook configurations. What it may not look at, it says.\n\n" +
-			"The exit status is 0 if nothing is to do, 2 if something is, and 1 if the API server cannot be asked.",
+		Short: "Find out why webhooks do not work, and what to do about it",
+		Long: "Check an installation from outside, without changing it: the API server and its clock, the webhook\n" +
+			"configurations, the Service and its replicas, the certificate and every caBundle, the permissions of the\n" +
+			"server, failed calls, and static admission manifests. The server is found through the webhook\n" +
+			"configurations. Checks that are not permitted are reported as such.\n\n" +
+			"Exit status: 0 if there are no problems, 2 if there are, 1 if the API server cannot be reached.",
 		Example: "  sallyport doctor\n" +
 			"  sallyport doctor --service sallyport-system/sallyport --output json\n\n" +
-			"  # without the right to forward ports of pods, with one that somebody else forwards\n" +
+			"  # without permission to forward ports of pods, through a forwarded port\n" +
 			"  sallyport doctor --dial 127.0.0.1:9443",
 		Args:    noArguments("everything is said by flags"),
 		PreRunE: func(*cobra.Command, []string) error { return o.validate() },
@@ -46,19 +46,19 @@ func newDoctorCommand() *cobra.Command {
 	flags := cmd.Flags()
 	addFlagGroup(cmd, "Server", func() {
 		flags.StringVar(&o.registration.Name, "configuration-name", o.registration.Name, "`name` of the webhook configurations")
-		flags.StringVar(&o.ServiceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of the Service, or namespace/name")
+		flags.StringVar(&o.ServiceAccount, "service-account", "sallyport", "`name` of the server's service account in the namespace of the Service, or namespace/name")
 		flags.IntVar(&o.MetricsPort, "metrics-port", 8080, "`port` of the replicas for metrics and probes")
-		flags.StringArrayVar(&o.Replicas, "replica", nil, "`url` of the metrics of a replica that is reached from here, such as http://127.0.0.1:8080, instead of those behind the Service; may be repeated")
-		flags.StringVar(&o.Dial, "dial", "", "`host:port` where a replica is reached from here, to look at its certificate; empty for the Service, and where that does not answer for a pod of it, through the API server")
+		flags.StringArrayVar(&o.Replicas, "replica", nil, "`url` where the metrics of a replica can be reached from here, such as http://127.0.0.1:8080, instead of the replicas of the Service; may be repeated")
+		flags.StringVar(&o.Dial, "dial", "", "`host:port` where a replica can be reached from here, to check its certificate; defaults to the Service or, if that does not answer, to one of its pods through the API server")
 		flags.StringArrayVar(&o.Static, "static-manifests-dir", nil, "`directory` of static admission manifests on this host; may be repeated")
 		cli.CompleteFolders(cmd, "static-manifests-dir")
-		flags.DurationVar(&o.Window, "window", 10*time.Second, "if the API server has counted calls that failed: how `long` to watch whether more do; 0 for as long as the other checks take")
+		flags.DurationVar(&o.Window, "window", 10*time.Second, "if the API server has counted failed calls, `duration` to watch for more; 0 watches while the other checks run")
 	})
 	addOutputFlag(cmd, &o.output, textOrJSON)
 	return cmd
 }
 
-// validate reports every problem. The Service may be left out: the configurations name it.
+// validate reports every problem. The Service is optional: the configurations name it.
 func (o *doctorOptions) validate() error {
 	errs := []error{cli.Choice("output", o.output, textOrJSON), o.validateGiven()}
 	if problems := validation.IsDNS1123Subdomain(o.registration.Name); len(problems) > 0 {

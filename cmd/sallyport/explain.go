@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// defaultsOptions are what commands have in common that try the PodDefaults of a
+// defaultsOptions are the common options of commands that evaluate the PodDefaults of a
 // cluster.
 type defaultsOptions struct {
 	clusterFlags
@@ -30,13 +30,13 @@ type defaultsOptions struct {
 
 func (o *defaultsOptions) addFlags(cmd *cobra.Command, what string) {
 	flags := cmd.Flags()
-	addFlagGroup(cmd, "What is looked at", func() {
+	addFlagGroup(cmd, "Input", func() {
 		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with "+what+", YAML or JSON; - for stdin; may be repeated")
 		cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
 		addValidateFlag(cmd, &o.validation)
 	})
 	o.addNamespacedFlags(cmd)
-	addFlagGroup(cmd, "As the server is set up", func() {
+	addFlagGroup(cmd, "Server configuration", func() {
 		addConfigFlag(cmd, &o.config)
 	})
 }
@@ -51,7 +51,7 @@ func (o *defaultsOptions) prepare(cmd *cobra.Command, args []string) error {
 	return errors.Join(filesOrName(o.files, args), cli.Choice("validate", o.validation, fieldcheck.Modes), err)
 }
 
-// trial tries the PodDefaults of the cluster.
+// trial evaluates the PodDefaults of the cluster.
 func (o *defaultsOptions) trial(cmd *cobra.Command) (*injection.Trial, error) {
 	c, err := o.open()
 	if err != nil {
@@ -62,7 +62,7 @@ func (o *defaultsOptions) trial(cmd *cobra.Command) (*injection.Trial, error) {
 	}}, nil
 }
 
-// deniedStatus is the exit status of what was denied.
+// deniedStatus is the exit status if an object was denied.
 func deniedStatus(denied bool, err error) error {
 	if err == nil && denied {
 		return exitStatus(exitDenied)
@@ -70,7 +70,7 @@ func deniedStatus(denied bool, err error) error {
 	return err
 }
 
-// objects are those of the files, or the one that is named.
+// objects returns the objects of the files, or the named one.
 func (o *defaultsOptions) objects(cmd *cobra.Command, c *cluster.Cluster, args []string) ([]*manifest.Object, error) {
 	if len(args) > 0 {
 		one, err := c.Workload(cmd.Context(), args)
@@ -86,14 +86,13 @@ func newExplainCommand() *cobra.Command {
 	o, output := defaultsOptions{}, ""
 	cmd := &cobra.Command{
 		Use:   "explain TYPE/NAME | -f FILE",
-		Short: "Say which PodDefaults of a cluster are for a pod, which nodes its datasets want, and why",
-		Long: "Explain shows, for a pod or for what makes pods, which PodDefaults and ClusterPodDefaults of the cluster\n" +
-			"match, what each of them adds, which do not match and by which label, and what conflicts. Nothing is\n" +
-			"written. Of a pod that runs it tells what was applied when it was created; what each added is found\n" +
-			"out by the template of what made it, with the PodDefaults as they are now.\n\n" +
-			"For a pod that asks to be placed by its Fluid datasets it shows which nodes they require or prefer, and\n" +
-			"what draws the pod to each node; --config says how the server's webhook dataset is set up, if not by\n" +
-			"default.\n\n" +
+		Short: "Explain which PodDefaults apply to a pod, and which nodes its datasets select",
+		Long: "For a pod or the pod template of a workload, show which PodDefaults and ClusterPodDefaults of the\n" +
+			"cluster match, what each of them adds, which do not match and because of which label, and what\n" +
+			"conflicts. Nothing is written. For a running pod, show what was applied when it was created; what each\n" +
+			"PodDefault added is derived from the template of its owner and the current PodDefaults.\n\n" +
+			"For a pod that is scheduled by its Fluid datasets, show which nodes they require or prefer, and why. Set\n" +
+			"--config if the server's webhook dataset does not have its default settings.\n\n" +
 			"Exit status: 0 if the pod would be admitted, 3 if it would be denied, 1 anything else.",
 		Example: "  sallyport explain pod/web-0\n\n" +
 			"  sallyport explain deployment/web -n team-a\n\n" +
@@ -106,7 +105,7 @@ func newExplainCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.explain(cmd, args, output) },
 	}
-	o.addFlags(cmd, "pods, or what makes pods")
+	o.addFlags(cmd, "pods or workloads")
 	addOutputFlag(cmd, &output, textOrJSON)
 	return cmd
 }

@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// flagGroup is the annotation of a flag with the title it stands under in the
-	// help.
+	// flagGroup is the annotation of a flag with the title of its group in the help.
 	flagGroup = "sallyport.io/flag-group"
-	// flagUsage is the annotation with the usage in which back quotes mark the name of
-	// the value. The flag itself has it without: shells show that in completion.
+	// flagUsage is the annotation with the usage in which back quotes mark the name of the
+	// value. The usage of the flag itself has none, because shells show it in completion.
 	flagUsage = "sallyport.io/flag-usage"
-	// otherFlags is the title of flags that have none.
+	// otherFlags is the title of flags without a group.
 	otherFlags = "Flags"
 )
 
-// addFlagGroup puts the flags that add adds under a title in the command's help.
-// Titles and flags stand in the order in which they were added.
+// addFlagGroup groups the flags that add adds under a title in the command's help. Titles
+// and flags appear in the order in which they were added.
 func addFlagGroup(cmd *cobra.Command, title string, add func()) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -36,14 +35,14 @@ func addFlagGroup(cmd *cobra.Command, title string, add func()) {
 		if known[flag.Name] {
 			return
 		}
-		_ = flags.SetAnnotation(flag.Name, flagGroup, []string{title}) // the flag is there
+		_ = flags.SetAnnotation(flag.Name, flagGroup, []string{title}) // the flag exists
 		_ = flags.SetAnnotation(flag.Name, flagUsage, []string{flag.Usage})
 		flag.Usage = strings.ReplaceAll(flag.Usage, "`", "")
 	})
 }
 
-// printUsage prints how a command is called, with its flags in groups and the
-// lines no longer than the terminal is wide.
+// printUsage prints the usage of a command with its flags in groups, wrapped to the width
+// of the terminal.
 func printUsage(cmd *cobra.Command) error {
 	var out strings.Builder
 	out.WriteString("Usage:\n")
@@ -69,7 +68,7 @@ func printUsage(cmd *cobra.Command) error {
 		out.WriteString("\n" + group.title + ":\n" + group.flags.FlagUsagesWrapped(width))
 	}
 	if cmd.HasAvailableSubCommands() {
-		out.WriteString("\nSee '" + cmd.CommandPath() + " COMMAND --help' for each of them.\n")
+		out.WriteString("\nRun '" + cmd.CommandPath() + " COMMAND --help' for more about a command.\n")
 	}
 	_, err := io.WriteString(cmd.OutOrStderr(), out.String())
 	return err
@@ -80,7 +79,7 @@ type titledFlags struct {
 	flags *pflag.FlagSet
 }
 
-// flagGroups are the flags of a command by their titles, those without one last.
+// flagGroups returns the flags of a command by title; flags without a group come last.
 func flagGroups(cmd *cobra.Command) []titledFlags {
 	var groups []titledFlags
 	other := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -104,7 +103,7 @@ func flagGroups(cmd *cobra.Command) []titledFlags {
 	return append(groups, titledFlags{otherFlags, other})
 }
 
-// helpWidth is how wide the lines of the help may be.
+// helpWidth is the maximum width of help lines.
 func helpWidth(out io.Writer) int {
 	const usual, widest = 100, 120
 	if file, ok := out.(*os.File); ok {
@@ -115,12 +114,12 @@ func helpWidth(out io.Writer) int {
 	return usual
 }
 
-// noArguments refuses arguments, and says what a command wants instead.
+// noArguments rejects arguments, and says what to do instead.
 func noArguments(instead string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
-		return fmt.Errorf("%s takes no argument, but got %q: %s", cmd.CommandPath(), args[0], instead)
+		return fmt.Errorf("%s takes no arguments, but got %q: %s", cmd.CommandPath(), args[0], instead)
 	}
 }

@@ -38,46 +38,46 @@ func newLintCommand() *cobra.Command {
 	o := lintOptions{}
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE | --cluster | --explain RULE",
-		Short: "Find what is wrong with webhook configurations, and with what stands behind them",
-		Long: "Lint looks at webhook configurations, conversion webhooks of CustomResourceDefinitions, and at the\n" +
-			"Services, workloads, certificates and rights behind them: in files, in what a chart renders, or in a\n" +
-			"cluster, of which it reads and changes nothing. It says what it could not check.\n\n" +
-			"The exit status is 0 if nothing was found, 2 if something was, and 1 if something could not be read.\n" +
-			"An object names findings that do not count, with the reason, in its annotation\n" +
-			lint.IgnoreAnnotation + ": a line 'RULE: reason' or 'RULE WEBHOOK: reason' each.",
+		Short: "Find problems in webhook configurations and the Services behind them",
+		Long: "Check webhook configurations, conversion webhooks of CustomResourceDefinitions, and the Services,\n" +
+			"workloads, certificates and RBAC behind them, in files, rendered charts or a cluster. Nothing is\n" +
+			"changed. Checks that could not run are reported.\n\n" +
+			"Exit status: 0 if there are no findings, 2 if there are, 1 if something could not be read.\n\n" +
+			"To ignore findings of an object, add them with a reason to its annotation\n" +
+			lint.IgnoreAnnotation + ", one 'RULE: reason' or 'RULE WEBHOOK: reason' per line.",
 		Example: "  sallyport lint -f manifests/\n" +
 			"  helm template my-operator ./chart | sallyport lint -f -\n" +
 			"  sallyport lint --cluster --severity error --output json\n" +
 			"  sallyport lint -f webhook.yaml --ignore 'timeout=the server is far away'\n" +
 			"  sallyport lint --explain wedge-self",
-		Args: noArguments("name files by -f"),
+		Args: noArguments("pass files with -f"),
 		RunE: interruptible(o.run),
 	}
 	flags := cmd.Flags()
-	addFlagGroup(cmd, "What is looked at", func() {
+	addFlagGroup(cmd, "Input", func() {
 		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with objects, YAML or JSON, or - for stdin; may be repeated")
 		_ = cmd.MarkFlagFilename("filename", manifest.Extensions...)
 		flags.StringArrayVar(&o.static, "static-manifests-dir", nil, "`directory` with static admission manifests; may be repeated")
 		cli.CompleteFolders(cmd, "static-manifests-dir")
-		flags.BoolVar(&o.cluster, "cluster", false, "look at a cluster, in addition to files")
+		flags.BoolVar(&o.cluster, "cluster", false, "check a cluster, in addition to files")
 	})
 	o.addFlags(cmd)
 	addFlagGroup(cmd, "Rules", func() {
 		ids := ruleIDs(false)
-		flags.StringSliceVar(&o.rules, "rule", nil, "`rules` to check; empty for all; see docs/lint.md")
+		flags.StringSliceVar(&o.rules, "rule", nil, "`rules` to check; defaults to all; see docs/lint.md")
 		cli.CompleteChoices(cmd, "rule", ids)
-		flags.StringVar(&o.severity, "severity", string(lint.Warning), "least `severity` that is shown and counts: "+cli.OneOf(lintSeverities))
+		flags.StringVar(&o.severity, "severity", string(lint.Warning), "minimum `severity` of findings to report: "+cli.OneOf(lintSeverities))
 		cli.CompleteChoices(cmd, "severity", lintSeverities)
-		flags.StringArrayVar(&o.ignore, "ignore", nil, "`rule=reason` or rule@Kind/name=reason: findings that do not count; may be repeated")
+		flags.StringArrayVar(&o.ignore, "ignore", nil, "findings to ignore, `rule=reason` or rule@Kind/name=reason; may be repeated")
 		cli.CompleteChoices(cmd, "ignore", withSuffix(ids, "="))
-		flags.StringVar(&o.explain, "explain", "", "print what a `rule` checks, why, and what to do")
+		flags.StringVar(&o.explain, "explain", "", "print what a `rule` checks, why, and how to fix findings")
 		cli.CompleteChoices(cmd, "explain", ruleIDs(true))
 	})
 	addOutputFlag(cmd, &o.output, lintOutputs)
 	return cmd
 }
 
-// ruleIDs are the names of all rules, with or without those that a test has to prove.
+// ruleIDs are the names of all rules, with or without the rules that need a test.
 func ruleIDs(all bool) []string {
 	var out []string
 	for _, rule := range lint.Rules() {
@@ -99,10 +99,10 @@ func withSuffix(list []string, suffix string) []string {
 func (o *lintOptions) validate() ([]lint.Ignore, error) {
 	errs := []error{cli.Choice("severity", o.severity, lintSeverities), cli.Choice("output", o.output, lintOutputs)}
 	if len(o.files) == 0 && len(o.static) == 0 && !o.cluster {
-		errs = append(errs, errors.New("name what to look at: -f FILE, --static-manifests-dir DIRECTORY or --cluster"))
+		errs = append(errs, errors.New("nothing to check: set -f FILE, --static-manifests-dir DIRECTORY or --cluster"))
 	}
 	if !o.cluster && (o.kubeconfig != "" || o.context != "") {
-		errs = append(errs, errors.New("--kubeconfig and --context need --cluster"))
+		errs = append(errs, errors.New("--kubeconfig and --context require --cluster"))
 	}
 	for _, id := range o.rules {
 		if !slices.Contains(ruleIDs(false), id) {
@@ -121,7 +121,7 @@ func (o *lintOptions) validate() ([]lint.Ignore, error) {
 }
 
 func unknownRule(flag, id string) error {
-	return fmt.Errorf("--%s: there is no rule %q; 'sallyport lint --help' and docs/lint.md tell which there are", flag, id)
+	return fmt.Errorf("--%s: there is no rule %q; see 'sallyport lint --help' and docs/lint.md for all rules", flag, id)
 }
 
 func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) error {
@@ -172,7 +172,7 @@ func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) e
 	return nil
 }
 
-// builtinPaths are the paths by which the ready-made webhooks are called.
+// builtinPaths are the URL paths of the ready-made webhooks.
 func builtinPaths() map[string][]string {
 	out := map[string][]string{}
 	for _, w := range builtinWebhooks() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sallyport hosts admission webhooks for Kubernetes, and tells beforehand
-// what they would do.
+// Command sallyport hosts admission webhooks for Kubernetes, and shows in advance what they
+// would do.
 package main
 
 import (
@@ -17,9 +17,9 @@ import (
 // Exit statuses of every command.
 const (
 	exitOK     = 0
-	exitError  = 1 // anything that is neither of the others
-	exitFound  = 2 // lint, doctor: something is wrong with what was looked at
-	exitDenied = 3 // review, explain, diff, preview: an object was denied, or would be
+	exitError  = 1 // any other failure
+	exitFound  = 2 // lint, doctor, missed: there are findings
+	exitDenied = 3 // review, explain, diff, preview: an object was or would be denied
 )
 
 func main() {
@@ -32,7 +32,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return runAs(ctx, "", args, stdin, stdout, stderr)
 }
 
-// runAs is run under another name.
+// runAs is run for a program of the given name.
 func runAs(ctx context.Context, title string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	cmd := newCommand()
 	setTitle(cmd, title)
@@ -45,7 +45,7 @@ func runAs(ctx context.Context, title string, args []string, stdin io.Reader, st
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &status): // all was said already
+	case errors.As(err, &status): // already reported
 		return int(status)
 	default:
 		_, _ = fmt.Fprintln(stderr, "sallyport:", manifest.Printable(err.Error()))
@@ -53,7 +53,7 @@ func runAs(ctx context.Context, title string, args []string, stdin io.Reader, st
 	}
 }
 
-// exitStatus is an error that needs no words.
+// exitStatus is an error that has been reported already.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

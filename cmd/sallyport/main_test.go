@@ -115,7 +115,7 @@ func TestMistakesInTheCommandLineSayWhatToDo(t *testing.T) {
 	}{
 		"a command that does not exist":              {[]string{"reviews"}, []string{`unknown command "reviews"`, "Did you mean this?", "review"}},
 		"a flag that does not exist":                 {[]string{"review", "--within", "x"}, []string{"--within", "see 'sallyport review --help'"}},
-		"a file without -f":                          {[]string{"review", "pod.yaml"}, []string{`"pod.yaml"`, "by -f"}},
+		"a file without -f":                          {[]string{"review", "pod.yaml"}, []string{`"pod.yaml"`, "with -f"}},
 		"an argument of serve":                       {[]string{"serve", "x"}, []string{`"x"`, "flags"}},
 		"an argument of manifests":                   {[]string{"manifests", "crd"}, []string{`"crd"`, "--part"}},
 		"an argument of version":                     {[]string{"version", "x"}, []string{`"x"`}},

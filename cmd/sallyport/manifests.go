@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/server"
 )
 
-// Who injects PodDefaults, for manifests.
+// The values of --mode: who injects PodDefaults.
 const (
 	modeWebhook = "webhook"
 	modePolicy  = "policy"
@@ -25,7 +25,7 @@ const (
 
 var manifestModes = []string{modeWebhook, modePolicy}
 
-// policyFlags are those that --mode policy looks at. Others are about a server.
+// policyFlags are the flags that --mode policy uses. The others configure a server.
 var policyFlags = []string{"mode", "filename", "config"}
 
 type manifestsOptions struct {
@@ -38,25 +38,26 @@ func newManifestsCommand() *cobra.Command {
 	o := manifestsOptions{Manifests: deployment.Manifests{Server: server.Default()}}
 	cmd := &cobra.Command{
 		Use:   "manifests --service NAMESPACE/NAME | --url URL | --mode policy -f FILE",
-		Short: "Print what to install in a cluster: CRDs, RBAC, flow control, the server, webhook configurations",
-		Long: "Manifests prints YAML for kubectl apply, derived from the same definitions that serve uses. Give it\n" +
-			"the flags that serve gets: the rights that it prints are those which such a server needs.\n\n" +
-			"A server that registers itself (serve --registration api, the default) needs --part crd,rbac,flowcontrol;\n" +
-			"it writes the webhook configurations when it is ready. Print them for --registration none: a\n" +
-			"configuration whose server does not answer keeps pods from being created.\n\n" +
-			"With --mode policy it prints no server at all, but the PodDefaults of files as policies that the API server\n" +
-			"of Kubernetes 1.36 or later evaluates itself. What they cannot do stands above them in comments; for a\n" +
-			"PodDefault that would silently do something else than by the webhook there is an error.",
-		Example: "  # all that a server in a cluster needs, which registers itself\n" +
+		Short: "Print manifests to install: CRDs, RBAC, flow control, the server, webhook configurations",
+		Long: "Print YAML for kubectl apply, derived from the definitions that serve uses. Pass the flags of serve: the\n" +
+			"printed RBAC grants what such a server needs.\n\n" +
+			"A server that registers itself (serve --registration api, the default) needs --part\n" +
+			"crd,rbac,flowcontrol; it writes the webhook configurations when it is ready. Print them for\n" +
+			"--registration none, and apply them once the server is up: if the server of a webhook configuration does\n" +
+			"not respond, no pods can be created.\n\n" +
+			"With --mode policy, print the PodDefaults of files as policies that the API server of Kubernetes 1.36 or\n" +
+			"later evaluates itself, instead of a server. Comments list their limitations. A PodDefault that would\n" +
+			"silently behave differently than with the webhook is an error.",
+		Example: "  # everything for a server in a cluster that registers itself\n" +
 			"  sallyport manifests --service sallyport-system/sallyport --part namespace,crd,rbac,flowcontrol,workload \\\n" +
 			"    --image registry.example.com/sallyport:v1 | kubectl apply -f -\n\n" +
-			"  # for a server that registers itself, and runs already\n" +
+			"  # for a running server that registers itself\n" +
 			"  sallyport manifests --service sallyport-system/webhooks --part crd,rbac,flowcontrol | kubectl apply -f -\n\n" +
 			"  # once a server with --registration none is up\n" +
 			"  sallyport manifests --service sallyport-system/webhooks --part configurations --ca-file ca.crt | kubectl apply -f -\n\n" +
 			"  # injection by the API server itself\n" +
 			"  kubectl get poddefaults -A -o yaml | sallyport manifests --mode policy -f - | kubectl apply -f -",
-		Args: noArguments("choose by --part what is printed"),
+		Args: noArguments("choose the objects to print with --part"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := server.Load(o.ConfigFile, cmd.Flags(), server.OfDeployment...)
 			if config == nil {
@@ -73,7 +74,7 @@ func newManifestsCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	addFlagGroup(cmd, "What is printed", func() {
+	addFlagGroup(cmd, "Output", func() {
 		flags.StringSliceVar(&o.Parts, "part", deployment.DefaultParts, "`parts` to print, of "+strings.Join(deployment.AllParts, ", ")+"; may be repeated")
 		cli.CompleteChoices(cmd, "part", deployment.AllParts)
 		o.addModeFlags(cmd)
@@ -91,18 +92,18 @@ func newManifestsCommand() *cobra.Command {
 	})
 	addFlagGroup(cmd, "Webhook configurations", func() {
 		addServerFlags(cmd, o.Server, "configuration-name", "namespace-selector", "failure-policy")
-		flags.StringVar(&o.CAFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
+		flags.StringVar(&o.CAFile, "ca-file", "", "`file` with the PEM-encoded CA bundle for the caBundle; empty if something else writes it")
 		cli.CompleteFiles(cmd, "ca-file")
 		o.Extra.AddFlags(flags, "the webhook configurations")
 		flags.BoolVar(&o.Static, "static", false,
-			"print static admission manifests, which kube-apiserver reads from files; needs --url and --part configurations")
+			"print static admission manifests, which kube-apiserver reads from files; requires --url and --part configurations")
 	})
 	return cmd
 }
 
 func (o *manifestsOptions) addModeFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.mode, "mode", modeWebhook, "who injects PodDefaults: a server (webhook), or the API server by what is printed (policy)")
+	flags.StringVar(&o.mode, "mode", modeWebhook, "how PodDefaults are injected: by a server (webhook), or by the API server with the printed policies (policy)")
 	flags.StringArrayVarP(&o.files, "filename", "f", nil,
 		"`file` or folder with the PodDefaults for --mode policy, YAML or JSON; - for stdin; may be repeated")
 	cli.CompleteChoices(cmd, "mode", manifestModes)
@@ -111,30 +112,30 @@ func (o *manifestsOptions) addModeFlags(cmd *cobra.Command) {
 
 func addWorkloadFlags(flags *pflag.FlagSet, w *deployment.Workload) {
 	flags.StringVar(&w.Image, "image", "", "with --part workload: the `image` of the server")
-	flags.Int32Var(&w.Replicas, "replicas", 2, "with --part workload: `number` of servers")
+	flags.Int32Var(&w.Replicas, "replicas", 2, "with --part workload: `number` of replicas")
 	flags.Int32Var(&w.SecurePort, "secure-port", 8443,
-		"with --part workload: `port` of the container; control planes outside of the cluster's network reach few others without a firewall rule")
+		"with --part workload: `port` of the container; control planes outside the cluster's network reach few other ports without a firewall rule")
 	flags.StringVar(&w.PriorityClass, "priority-class", "system-cluster-critical",
-		"with --part workload: `name` of the pods' priority class; empty where a quota does not allow it, and by default where the failure policy is Ignore and so nothing waits for a server")
+		"with --part workload: `name` of the pods' priority class; set it to empty if a quota forbids the class; empty by default if the failure policy is Ignore, since nothing then waits for a server")
 	flags.StringVar(&w.TLSSecret, "tls-secret", "",
 		"with --part workload and --certificate-source files: `name` of the Secret with tls.crt, tls.key and ca.crt")
 }
 
 func addCallerFlags(flags *pflag.FlagSet, c *deployment.Callers) {
 	flags.BoolVar(&c.NetworkPolicy, "network-policy", true,
-		"print a NetworkPolicy with --part workload, and with any other part if this flag is given")
+		"print a NetworkPolicy with --part workload, or with any other part if this flag is set")
 	flags.StringSliceVar(&c.CIDRs, "api-server-cidrs", nil,
-		"in the NetworkPolicy: `addresses` from which the API servers call, for example 10.0.0.1/32; may be repeated; empty admits any address to the webhooks")
+		"in the NetworkPolicy: `addresses` of the API servers, for example 10.0.0.1/32; may be repeated; if empty, any address may call the webhooks")
 	flags.StringVar(&c.MetricsFrom, "metrics-from", "kubernetes.io/metadata.name=monitoring",
 		"in the NetworkPolicy: label `selector` of the namespaces whose pods may read metrics; empty for none")
 	flags.StringVar(&c.PodSelector, "pod-selector", "",
-		"in the NetworkPolicy: label `selector` of the server's pods; empty for those of --part workload")
+		"in the NetworkPolicy: label `selector` of the server's pods; defaults to the pods of --part workload")
 }
 
-// run prints the objects of a server, unless there are problems with its configuration.
+// run prints the objects of a server, unless its configuration has problems.
 func (o *manifestsOptions) run(cmd *cobra.Command, problems error) error {
 	if len(o.files) > 0 {
-		problems = errors.Join(problems, errors.New("-f is for --mode policy: a server reads PodDefaults from the cluster"))
+		problems = errors.Join(problems, errors.New("-f requires --mode policy: a server reads PodDefaults from the cluster"))
 	}
 	if err := errors.Join(problems, o.Validate()); err != nil {
 		return err
@@ -146,16 +147,16 @@ func (o *manifestsOptions) run(cmd *cobra.Command, problems error) error {
 	return cli.PrintYAML(cmd.OutOrStdout(), objects)
 }
 
-// policies prints PodDefaults as policies, unless there are problems with the configuration.
+// policies prints PodDefaults as policies, unless the configuration has problems.
 func (o *manifestsOptions) policies(cmd *cobra.Command, problems error) error {
 	errs := []error{problems}
 	if len(o.files) == 0 {
-		errs = append(errs, errors.New("--mode policy needs -f: name a file with the PodDefaults, or - for stdin"))
+		errs = append(errs, errors.New("--mode policy requires -f: pass a file with the PodDefaults, or - for stdin"))
 	}
 	errs = append(errs, manifest.StdinOnce(o.files))
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if cmd.LocalNonPersistentFlags().Lookup(flag.Name) != nil && !slices.Contains(policyFlags, flag.Name) {
-			errs = append(errs, fmt.Errorf("--%s is not for --mode policy, which has no server", flag.Name))
+			errs = append(errs, fmt.Errorf("--%s cannot be used with --mode policy, which has no server", flag.Name))
 		}
 	})
 	if err := errors.Join(errs...); err != nil {

@@ -174,7 +174,7 @@ func TestCAFileBecomesTheCABundle(t *testing.T) {
 
 	for name, tc := range map[string]struct{ path, want string }{
 		"a file that is not there":     {filepath.Join(t.TempDir(), "no.crt"), "--ca-file: open"},
-		"an empty file":                {file(t, "empty.crt", ""), "is empty; leave the flag out"},
+		"an empty file":                {file(t, "empty.crt", ""), "is empty; omit the flag"},
 		"a file without a certificate": {file(t, "text.crt", "hello"), "PEM"},
 		"a file with a key":            {file(t, "key.crt", ca+"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "PRIVATE KEY"},
 		"a folder instead of a file":   {os.TempDir(), "--ca-file: read"},
@@ -186,7 +186,7 @@ func TestCAFileBecomesTheCABundle(t *testing.T) {
 }
 
 func TestMistakesInFlagsOfManifestsAreAllNamed(t *testing.T) {
-	sallyport(t, "manifests").wantError(t, "--service or --url is needed")
+	sallyport(t, "manifests").wantError(t, "--service or --url is required")
 	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose namespace, crd, rbac, flowcontrol, workload or configurations")
 	sallyport(t, "manifests", "--part", "crds,rbac", "--service", "webhooks", "--failure-policy", "ignore",
 		"--service-account", "R2D2", "--authority-secret", "x").wantError(t,

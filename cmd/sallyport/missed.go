@@ -21,23 +21,23 @@ func newMissedCommand() *cobra.Command {
 	o := missedOptions{}
 	cmd := &cobra.Command{
 		Use:   "missed [-n NAMESPACE | -A]",
-		Short: "List the pods that passed injection though a PodDefault is for them, as in an outage",
-		Long: "Missed lists the pods that exist, that a PodDefault or ClusterPodDefault selects, and that the webhook\n" +
-			"has not decided on: they were created while it did not answer and its failure policy was Ignore, or\n" +
-			"before it was registered. Create them again to have them injected.\n\n" +
-			"Pods are left out that the webhook would not be asked about (selectors and match conditions of its\n" +
-			"configuration), that exclude themselves, and that are older than the object that selects them, or than\n" +
-			"its last change: how many these are stands on stderr.\n\n" +
+		Short: "List pods that were created without the PodDefaults that match them, as in an outage",
+		Long: "List existing pods that a PodDefault or ClusterPodDefault selects but the webhook has not processed:\n" +
+			"they were created while it was down and its failure policy was Ignore, or before it was registered.\n" +
+			"Recreate them to have them injected.\n\n" +
+			"Pods for which the webhook would not be called (selectors and match conditions of its configuration),\n" +
+			"pods that exclude themselves, and pods older than the object that selects them or its last change are\n" +
+			"omitted and only counted on stderr.\n\n" +
 			"Exit status: 0 if there are none, 2 if there are some, 1 anything else.",
 		Example: "  sallyport missed --all-namespaces\n" +
 			"  sallyport missed -n team-a -o json",
-		Args:    noArguments("name a namespace by -n"),
+		Args:    noArguments("use -n for a namespace"),
 		PreRunE: func(*cobra.Command, []string) error { return o.validate() },
 		RunE:    o.run,
 	}
 	o.addNamespacedFlags(cmd)
 	addFlagGroup(cmd, "Cluster", func() {
-		cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "look at all namespaces")
+		cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "search all namespaces")
 	})
 	addOutputFlag(cmd, &o.output, textOrJSON)
 	return cmd
@@ -46,7 +46,7 @@ func newMissedCommand() *cobra.Command {
 func (o *missedOptions) validate() error {
 	errs := []error{cli.Choice("output", o.output, textOrJSON)}
 	if o.all && o.namespace != "" {
-		errs = append(errs, errors.New("--all-namespaces and --namespace: give one of them"))
+		errs = append(errs, errors.New("--all-namespaces and --namespace cannot be used together"))
 	}
 	return errors.Join(errs...)
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Names under which the program does not run as itself. kubectl finds plugins by their
-// file names, and asks the other one what to offer a shell (kubectl plugin --help).
+// Names under which kubectl runs the program: it finds plugins by their file names, and
+// calls the other one for shell completion (see kubectl plugin --help).
 const (
 	pluginName     = "kubectl-sallyport"
 	completionName = "kubectl_complete-sallyport"
 )
 
-// asPlugin is the command line as it is meant under the name by which the program was
-// called, and what people call it there: empty for the usual.
-func asPlugin(program string, args []string) (title string, meant []string) {
+// asPlugin translates the command line according to the name of the program. title is how
+// users call the program under that name; it is empty for its own name.
+func asPlugin(program string, args []string) (title string, translated []string) {
 	switch strings.TrimSuffix(filepath.Base(program), ".exe") {
 	case pluginName:
 		return "kubectl sallyport", args
@@ -29,7 +29,7 @@ func asPlugin(program string, args []string) (title string, meant []string) {
 	return "", args
 }
 
-// setTitle makes help and messages call the command so, its examples too.
+// setTitle uses the title in help, examples and messages.
 func setTitle(cmd *cobra.Command, title string) {
 	if title == "" {
 		return

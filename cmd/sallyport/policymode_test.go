@@ -120,10 +120,10 @@ func TestPoliciesAreRefusedForEveryReasonAtOnce(t *testing.T) {
 		stdin string
 		texts []string
 	}{
-		"no file":                       {[]string{"--mode", "policy"}, "", []string{"--mode policy needs -f"}},
+		"no file":                       {[]string{"--mode", "policy"}, "", []string{"--mode policy requires -f"}},
 		"an unknown mode":               {[]string{"--mode", "webhooks"}, "", []string{"--mode"}},
-		"a file for another mode":       {[]string{"--service", service, "-f", "-"}, "", []string{"-f is for --mode policy"}},
-		"flags of a server":             {[]string{"--mode", "policy", "-f", "-", "--service", service, "--part", "crd"}, "", []string{"--service is not for --mode policy", "--part is not"}},
+		"a file for another mode":       {[]string{"--service", service, "-f", "-"}, "", []string{"-f requires --mode policy"}},
+		"flags of a server":             {[]string{"--mode", "policy", "-f", "-", "--service", service, "--part", "crd"}, "", []string{"--service cannot be used with --mode policy", "--part cannot"}},
 		"stdin twice":                   {[]string{"--mode", "policy", "-f", "-", "-f", "-"}, "", []string{"- is named more than once"}},
 		"no object":                     {[]string{"--mode", "policy", "-f", "-"}, "apiVersion: v1\nkind: List\nitems: []\n", []string{"there is no PodDefault"}},
 		"a name that is no container's": {[]string{"--mode", "policy", "-f", "testdata/poddefaults.yaml", "--config", configured(t, "webhooks: [{name: poddefault, settings: {meshContainers: [A b]}}]\n")}, "", []string{"meshContainers[0]"}},

@@ -23,25 +23,24 @@ func newPreviewCommand() *cobra.Command {
 	o := previewOptions{color: colorChoices[0]}
 	cmd := &cobra.Command{
 		Use:   "preview -f FILE | poddefault/NAME | clusterpoddefault/NAME",
-		Short: "Show which workloads' pods a PodDefault would change, and how",
-		Long: "Preview compares the pods that the workloads of a cluster make now with those that they would make if\n" +
-			"the PodDefaults or ClusterPodDefaults of the files were there, or were changed to that. For one that is\n" +
-			"named it shows what it does: the comparison is with a cluster without it. Workloads are what makes\n" +
-			"pods: Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs and CronJobs by their templates, and\n" +
-			"pods that nobody known makes. Pods that run do not change; nothing is written. What is in a file is checked\n" +
-			"first: its fields, its schema, and what the webhook for authors would refuse.\n\n" +
-			"Exit status: 0 if all pods would be admitted, 3 if some would be denied that are not now, or the object\n" +
-			"itself would be, 1 anything else.",
-		Example: "  # before it is applied\n" +
+		Short: "Show which workloads a PodDefault would affect, and how",
+		Long: "Compare the pods that the workloads of a cluster create now with the pods they would create if the\n" +
+			"PodDefaults or ClusterPodDefaults of the files were applied. For a named PodDefault, show its effect by\n" +
+			"comparing with a cluster without it. Workloads are Deployments, StatefulSets, DaemonSets, ReplicaSets,\n" +
+			"Jobs, CronJobs, and pods without a known owner. Running pods do not change, and nothing is written.\n" +
+			"Files are checked first: fields, schema, and what the webhook for authors would reject.\n\n" +
+			"Exit status: 0 if all pods would be admitted, 3 if the object itself or pods that are admitted now would\n" +
+			"be denied, 1 anything else.",
+		Example: "  # before applying it\n" +
 			"  sallyport preview -f poddefault.yaml\n\n" +
-			"  # what one does, and what its deletion would undo\n" +
+			"  # what deleting it would undo\n" +
 			"  sallyport preview poddefault/http-proxy -n team-a --remove",
 		Args:              cobra.MaximumNArgs(2),
 		ValidArgsFunction: o.completeDefaults,
 		PreRunE: func(cmd *cobra.Command, args []string) error {
 			err := errors.Join(o.prepare(cmd, args), cli.Choice("color", o.color, colorChoices))
 			if o.remove && len(o.files) > 0 {
-				err = errors.Join(err, errors.New("--remove is for an object of the cluster: name it"))
+				err = errors.Join(err, errors.New("--remove requires the name of an object in the cluster"))
 			}
 			return err
 		},
@@ -49,9 +48,9 @@ func newPreviewCommand() *cobra.Command {
 	}
 	o.addFlags(cmd, "PodDefaults and ClusterPodDefaults")
 	addFlagGroup(cmd, "Output", func() {
-		cmd.Flags().BoolVar(&o.remove, "remove", false, "show what would change if the object that is named were deleted")
-		cmd.Flags().BoolVar(&o.names, "names", false, "print which workloads would change, and not how")
-		cmd.Flags().StringVar(&o.color, "color", o.color, "`when` to colour the diff: "+cli.OneOf(colorChoices))
+		cmd.Flags().BoolVar(&o.remove, "remove", false, "show what would change if the named object were deleted")
+		cmd.Flags().BoolVar(&o.names, "names", false, "print only the names of the workloads that would change")
+		cmd.Flags().StringVar(&o.color, "color", o.color, "`when` to color the diff: "+cli.OneOf(colorChoices))
 		cli.CompleteChoices(cmd, "color", colorChoices)
 	})
 	return cmd

@@ -97,7 +97,7 @@ func TestAnUpdateIsComparedWithTheOldObject(t *testing.T) {
 		"the same":                            {[]string{"--old", file(t, "same.yaml", now)}, exitOK, ""},
 		"not given":                           {nil, exitError, "stdin:1: Service a/web: an UPDATE needs the object as it was, and there is no old object: name the file that has it by --old, or among --with"},
 		"another one given":                   {[]string{"--old", other}, exitError, "there is no old object"},
-		"an old object for another operation": {[]string{"--old", before, "--operation", "CREATE"}, exitError, "--old is for --operation UPDATE"},
+		"an old object for another operation": {[]string{"--old", before, "--operation", "CREATE"}, exitError, "--old requires --operation UPDATE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := sallyportWith(t, now, append(args, tc.more...)...)

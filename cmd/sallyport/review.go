@@ -34,26 +34,26 @@ func newReviewCommand() *cobra.Command {
 	o := reviewOptions{server: server.Default()}
 	cmd := &cobra.Command{
 		Use:   "review -f FILE [--with FILE|FOLDER ...]",
-		Short: "Say what admission would do to objects and to the pods they make, without any cluster",
-		Long: "Review sends objects through the same webhooks as serve does, and shows what comes out. Of what makes\n" +
-			"pods it reviews the pods as well, with the names and labels that the controllers give them: Deployments,\n" +
-			"StatefulSets, DaemonSets, Jobs, CronJobs and the like, Kubeflow's Notebooks and training jobs, JobSets,\n" +
-			"and any kind with a pod template in it. An AdmissionReview is replayed as it was recorded.\n\n" +
-			"What the webhooks read from a cluster, such as PodDefaults, comes from files given by --with; so do\n" +
-			"CustomResourceDefinitions. Objects are checked first: fields that are not known, wrong types, and, of\n" +
-			"custom resources, the schema. The API server's own defaults and plugins, its validation of its own kinds,\n" +
-			"and the selectors of a webhook configuration, take no part.\n\n" +
+		Short: "Show what admission would do to objects and their pods, without a cluster",
+		Long: "Run the webhooks of serve on objects, and show the result. The pods of workloads are reviewed too, with\n" +
+			"the names and labels that controllers give them: Deployments, StatefulSets, DaemonSets, Jobs, CronJobs\n" +
+			"and the like, Kubeflow's Notebooks and training jobs, JobSets, and any kind with a pod template. An\n" +
+			"AdmissionReview is replayed as recorded.\n\n" +
+			"Objects that the webhooks read from a cluster, such as PodDefaults, and CustomResourceDefinitions are\n" +
+			"read from the files of --with. Objects are checked first: unknown fields, wrong types, and the schema of\n" +
+			"custom resources. The API server's own defaulting, admission plugins and validation, and the selectors\n" +
+			"of webhook configurations are not applied.\n\n" +
 			"Exit status: 0 allowed, 3 denied (the message is on stderr), 1 anything else, such as objects that could\n" +
-			"not be looked at.",
-		Example: "  # what PodDefaults of a file do to a pod, and which of them does what\n" +
+			"not be reviewed.",
+		Example: "  # what the PodDefaults of a file do to a pod, and which of them does what\n" +
 			"  sallyport review -f pod.yaml --with poddefaults.yaml\n\n" +
 			"  # what a pipeline is about to apply, with the PodDefaults of a cluster\n" +
 			"  kubectl get poddefaults -n team-a -o yaml | sallyport review -n team-a -f manifests/ --with -\n\n" +
 			"  # a change of an object\n" +
 			"  kubectl get service web -o yaml | sallyport review --operation UPDATE -f service.yaml --old -\n\n" +
-			"  # the resulting pod alone, for another program\n" +
+			"  # only the resulting pod, for another program\n" +
 			"  sallyport review -f pod.yaml --with poddefaults/ -o yaml",
-		Args: noArguments("name the file with the objects by -f"),
+		Args: noArguments("pass the file with the objects with -f"),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := server.Load(o.config, cmd.Flags(), server.OfDeployment...)
 			o.server = config
@@ -62,32 +62,32 @@ func newReviewCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
-	addFlagGroup(cmd, "What is reviewed", func() {
+	addFlagGroup(cmd, "Input", func() {
 		flags.StringArrayVarP(&o.files, "filename", "f", nil,
 			"`file` or folder with the objects or AdmissionReviews to review, YAML or JSON; - for stdin; may be repeated")
 		flags.StringArrayVar(&o.with, "with", nil,
 			"`file` or folder with objects that the webhooks read, such as PodDefaults; - for stdin; may be repeated")
 		flags.StringVar(&o.operation, "operation", reviewOperations[0],
-			"`operation` that is asked for: "+cli.OneOf(reviewOperations))
+			"`operation` of the request: "+cli.OneOf(reviewOperations))
 		flags.StringArrayVar(&o.old, "old", nil,
-			"`file` or folder with the objects as they were, for --operation UPDATE; found by name, here or in --with; - for stdin; may be repeated")
-		flags.StringVar(&o.user.Username, "as", "sallyport-review", "`name` of the user who asks")
-		flags.StringArrayVar(&o.user.Groups, "as-group", nil, "`name` of a group of that user; may be repeated")
-		flags.StringVarP(&o.namespace, "namespace", "n", "default", "`namespace` of all objects that name none")
+			"`file` or folder with the old objects for --operation UPDATE, matched by name, here or in --with; - for stdin; may be repeated")
+		flags.StringVar(&o.user.Username, "as", "sallyport-review", "`name` of the requesting user")
+		flags.StringArrayVar(&o.user.Groups, "as-group", nil, "`name` of a group of the user; may be repeated")
+		flags.StringVarP(&o.namespace, "namespace", "n", "default", "`namespace` of objects without a namespace")
 		addValidateFlag(cmd, &o.validation)
 	})
-	addFlagGroup(cmd, "By which webhooks", func() {
+	addFlagGroup(cmd, "Webhooks", func() {
 		flags.StringArrayVar(&o.webhooks, "webhook", nil,
-			"`name` of a webhook to call, if its rules cover the object, of those in --webhooks; may be repeated (default all)")
+			"`name` of a webhook of --webhooks to call if its rules cover the object; may be repeated (default all)")
 		addConfigFlag(cmd, &o.config)
 		addServerFlags(cmd, o.server, "webhooks")
 	})
 	addFlagGroup(cmd, "Output", func() {
 		flags.StringVarP(&o.output, "output", "o", review.OutputDiff,
-			"`format` of the output: what changed and why (diff), the resulting objects, pods that are made among them (yaml, json), the JSON Patch (patch), the AdmissionReview (review), or a report for CI ("+cli.OneOf(report.Formats)+")")
-		flags.StringVar(&o.color, "color", colorChoices[0], "`when` to colour the diff: "+cli.OneOf(colorChoices))
+			"`format` of the output: what changed and why (diff), the resulting objects and their pods (yaml, json), the JSON Patch (patch), the AdmissionReview (review), or a report for CI ("+cli.OneOf(report.Formats)+")")
+		flags.StringVar(&o.color, "color", colorChoices[0], "`when` to color the diff: "+cli.OneOf(colorChoices))
 	})
-	_ = cmd.MarkFlagRequired("filename") // for completion; validate says it better
+	_ = cmd.MarkFlagRequired("filename") // for completion; validate has the better message
 	cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
 	cli.CompleteFiles(cmd, "with", manifest.Extensions...)
 	cli.CompleteFiles(cmd, "old", manifest.Extensions...)
@@ -109,13 +109,13 @@ func (o *reviewOptions) validate() error {
 		errs = append(errs, errors.New("--as must not be empty: every request has a user"))
 	}
 	if len(o.files) == 0 {
-		errs = append(errs, errors.New("-f is needed: name a file with the objects to review, or - for stdin"))
+		errs = append(errs, errors.New("-f is required: pass a file with the objects to review, or - for stdin"))
 	}
 	if o.namespace == "" {
-		errs = append(errs, errors.New("--namespace must not be empty: leave it out for the namespace default"))
+		errs = append(errs, errors.New("--namespace must not be empty: omit it for the namespace default"))
 	}
 	if len(o.old) > 0 && o.operation != string(admissionv1.Update) {
-		errs = append(errs, errors.New("--old is for --operation UPDATE"))
+		errs = append(errs, errors.New("--old requires --operation UPDATE"))
 	}
 	return errors.Join(append(errs, manifest.StdinOnce(slices.Concat(o.files, o.with, o.old)))...)
 }
@@ -157,15 +157,15 @@ func (o *reviewOptions) choose(all []admission.Webhook) ([]admission.Webhook, er
 	return chosen, errors.Join(errs...)
 }
 
-// builtinNames are the webhooks to choose from, for completion.
+// builtinNames are the names of the ready-made webhooks, for completion.
 func builtinNames() []string { return webhookNames(builtinWebhooks()) }
 
-// builtinWebhooks are those of all ready-made webhooks with their default settings.
+// builtinWebhooks are the ready-made webhooks with their default settings.
 func builtinWebhooks() []admission.Webhook {
 	var out []admission.Webhook
 	for _, b := range server.Builtins() {
 		webhooks, err := b.Default()
-		if err != nil { // the settings are the default ones
+		if err != nil { // cannot happen with default settings
 			return nil
 		}
 		out = append(out, webhooks...)
@@ -183,6 +183,6 @@ func webhookNames(webhooks []admission.Webhook) []string {
 
 func addValidateFlag(cmd *cobra.Command, mode *string) {
 	cmd.Flags().StringVar(mode, "validate", fieldcheck.Modes[0],
-		"`what` becomes of fields that are not known: refuse them (strict), warn, or ignore them, for fields that are newer than this program")
+		"`mode` for unknown fields: reject them (strict), warn, or ignore them, as for fields newer than this program")
 	cli.CompleteChoices(cmd, "validate", fieldcheck.Modes)
 }

@@ -228,7 +228,7 @@ func TestFlagsThatAreWrongAreAllNamed(t *testing.T) {
 		`--operation "create": choose CREATE, UPDATE or DELETE`,
 		`--output "xml": choose diff, yaml, json, patch, review, junit, sarif or github`,
 		`--color "blue": choose auto, always or never`,
-		"-f is needed", "--namespace must not be empty", "stdin can be read only once",
+		"-f is required", "--namespace must not be empty", "stdin can be read only once",
 	)
 	sallyportWith(t, otherYAML, "review", "-f", "-", "--with", "-").wantError(t, "stdin can be read only once")
 }

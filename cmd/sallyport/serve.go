@@ -16,25 +16,25 @@ func newServeCommand() *cobra.Command {
 	o := server.Options{Version: buildVersion()}
 	cmd := &cobra.Command{
 		Use:   "serve --service NAMESPACE/NAME | --url URL",
-		Short: "Serve the webhooks to an API server",
-		Long: "Serve answers the API server's admission reviews, keeps its own certificate, and registers\n" +
-			"itself: the webhook configurations are written once it is ready, and kept true.\n\n" +
-			"Flags are for what differs between installations. Limits, timeouts, lifetimes and the settings of\n" +
-			"single webhooks are in the file of --config alone: 'sallyport config print' shows all fields.\n\n" +
-			"On SIGTERM it goes on answering while its endpoint is being taken out of service, and ends\n" +
-			"when nobody is connected any more; a second signal ends it at once.",
+		Short: "Run the webhook server",
+		Long: "Serve the API server's admission reviews, manage the serving certificate, and register the webhooks: the\n" +
+			"webhook configurations are written once the server is ready, and then kept in sync.\n\n" +
+			"Flags cover what differs between installations. Limits, timeouts, lifetimes and the settings of single\n" +
+			"webhooks are only in the file of --config: 'sallyport config print' shows all fields.\n\n" +
+			"On SIGTERM the server keeps serving while its endpoint is removed from the Service, and exits once all\n" +
+			"connections are closed; a second signal ends it immediately.",
 		Example: "  # in a cluster, behind the Service webhooks in the namespace sallyport-system\n" +
 			"  sallyport serve --service sallyport-system/webhooks\n\n" +
 			"  # with two of the ready-made webhooks\n" +
 			"  sallyport serve --service sallyport-system/webhooks --webhooks poddefault,imagepull\n\n" +
-			"  # as a file says, see 'sallyport config'\n" +
+			"  # configured by a file, see 'sallyport config'\n" +
 			"  sallyport serve --config sallyport.yaml\n\n" +
-			"  # beside an API server on this machine\n" +
+			"  # for an API server on this machine\n" +
 			"  sallyport serve --kubeconfig ~/.kube/config --url https://127.0.0.1:9443 --bind-address 127.0.0.1\n\n" +
-			"  # with a certificate of cert-manager, and configurations that somebody else writes\n" +
+			"  # with a certificate of cert-manager, without writing webhook configurations\n" +
 			"  sallyport serve --registration none --certificate-source files \\\n" +
 			"    --tls-cert-file /certs/tls.crt --tls-private-key-file /certs/tls.key",
-		Args: noArguments("everything is said by flags, and a file that --config names"),
+		Args: noArguments("use flags, and a file with --config"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Given, o.Log = cmd.Flags(), cmd.ErrOrStderr()
 			return server.Run(cmd.Context(), o)
@@ -59,7 +59,7 @@ func addConfigFlag(cmd *cobra.Command, path *string) {
 	cli.CompleteFiles(cmd, "config", manifest.Extensions...)
 }
 
-// addServerFlags adds those flags of serve that another command takes too.
+// addServerFlags adds the named flags of serve to another command.
 func addServerFlags(cmd *cobra.Command, defaults *server.Config, names ...string) {
 	for _, flag := range server.Flags() {
 		if slices.Contains(names, flag.Name) {

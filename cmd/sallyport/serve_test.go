@@ -36,7 +36,7 @@ func TestMistakesInFlagsOfServeAreAllNamed(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"nothing is said": {nil, []string{"--service or --url is needed", "name a kubeconfig with --kubeconfig"}},
+		"nothing is said": {nil, []string{"--service or --url is required", "set --kubeconfig"}},
 		"one of everything": {
 			[]string{
 				"--kubeconfig", "not-there", "--log-level", "loud", "--log-format", "xml", "-v", "-1",
@@ -52,7 +52,7 @@ func TestMistakesInFlagsOfServeAreAllNamed(t *testing.T) {
 			},
 		},
 		"a flag that is in the file now": {
-			[]string{"--url", "https://127.0.0.1", "--drain-min", "1s"}, []string{"--drain-min is gone: use serving.drainMin in the file that --config names; see 'sallyport serve --help'"},
+			[]string{"--url", "https://127.0.0.1", "--drain-min", "1s"}, []string{"--drain-min was removed: set serving.drainMin in the file of --config; see 'sallyport serve --help'"},
 		},
 		"a flag that there never was": {[]string{"--drain-max", "1s"}, []string{"unknown flag: --drain-max"}},
 		"a service and a URL": {
@@ -67,7 +67,7 @@ func TestMistakesInFlagsOfServeAreAllNamed(t *testing.T) {
 		"a Secret that is of no use":          {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files", "--tls-cert-file", "x", "--tls-private-key-file", "y", "--authority-secret", "a/b"}, []string{"--authority-secret: Forbidden"}},
 		"files that are not there":            {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files", "--tls-cert-file", "no.crt", "--tls-private-key-file", "no.key"}, []string{"no.crt"}},
 		"a kubeconfig that is none":           {[]string{"--kubeconfig", file(t, "config", "{"), "--url", "https://127.0.0.1"}, []string{"--kubeconfig: "}},
-		"an authority without a host to sign": {[]string{"--kubeconfig", kubeconfig, "--registration", "none"}, []string{"--service or --url is needed"}},
+		"an authority without a host to sign": {[]string{"--kubeconfig", kubeconfig, "--registration", "none"}, []string{"--service or --url is required"}},
 		"a password in the URL stays secret":  {[]string{"--kubeconfig", kubeconfig, "--url", "https://me:s3cret@127.0.0.1"}, []string{"--url: ", "user information"}},
 	} {
 		t.Run(name, func(t *testing.T) {

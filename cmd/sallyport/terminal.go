@@ -16,8 +16,8 @@ import (
 
 var colorChoices = []string{"auto", "always", "never"}
 
-// useColor decides for a choice of colorChoices. NO_COLOR is respected
-// (no-color.org).
+// useColor reports whether to color the output, given one of colorChoices. It respects
+// NO_COLOR (no-color.org).
 func useColor(choice string, out io.Writer) bool {
 	switch choice {
 	case "always":
@@ -29,10 +29,10 @@ func useColor(choice string, out io.Writer) bool {
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }
 
-// textOrJSON are the formats of most commands.
+// textOrJSON are the output formats of most commands.
 var textOrJSON = []string{"text", "json"}
 
-// addOutputFlag adds --output, whose default is the first choice.
+// addOutputFlag adds --output, which defaults to the first choice.
 func addOutputFlag(cmd *cobra.Command, output *string, choices []string) {
 	addFlagGroup(cmd, "Output", func() {
 		cmd.Flags().StringVarP(output, "output", "o", choices[0], "`format` of the output: "+cli.OneOf(choices))

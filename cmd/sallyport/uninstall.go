@@ -23,7 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// uninstallOptions say what to remove, and from where.
+// uninstallOptions choose what to remove, and from which cluster.
 type uninstallOptions struct {
 	authorityFlags
 	directory  string
@@ -39,13 +39,13 @@ func newUninstallCommand() *cobra.Command {
 	o := uninstallOptions{authorityFlags: newAuthorityFlags()}
 	cmd := &cobra.Command{
 		Use:   "uninstall --service NAMESPACE/NAME | --static-manifests-dir DIRECTORY",
-		Short: "Remove what a server has registered",
-		Long: "Uninstall removes the policy that stands in for PodDefault injection and what it reads, and the\n" +
-			"webhook configurations that a server has written: its own webhooks only, and the objects if nothing of\n" +
-			"others is left in them. With --static-manifests-dir it removes the static manifests instead.\n\n" +
-			"A server that still runs would write them again. Scale it down first: as long as one holds the lease\n" +
-			"beside its authority, nothing is removed. What 'sallyport manifests' printed, kubectl delete removes,\n" +
-			"and after this: a policy whose CustomResourceDefinition is gone refuses every pod.",
+		Short: "Remove what a server registered",
+		Long: "Remove the backstop policy of PodDefault injection with its parameters, and the webhook configurations\n" +
+			"that a server wrote: its own webhooks only, or the whole objects if they contain no others. With\n" +
+			"--static-manifests-dir, remove the static manifests instead.\n\n" +
+			"A running server would write them again, so scale it down first: nothing is removed while a server holds\n" +
+			"the lease of its authority. Remove the output of 'sallyport manifests' with kubectl delete, but only\n" +
+			"afterwards: a policy whose CustomResourceDefinition is gone rejects every pod.",
 		Example: "  kubectl --namespace sallyport-system scale deployment sallyport --replicas 0\n" +
 			"  sallyport uninstall --service sallyport-system/sallyport --all --dry-run\n" +
 			"  sallyport uninstall --service sallyport-system/sallyport --all --yes",
@@ -55,18 +55,18 @@ func newUninstallCommand() *cobra.Command {
 	}
 	o.addFlags(cmd)
 	flags := cmd.Flags()
-	addFlagGroup(cmd, "What is removed", func() {
+	addFlagGroup(cmd, "Removal", func() {
 		flags.StringVar(&o.registration.Name, "configuration-name", o.registration.Name, "`name` of the webhook configurations")
-		flags.StringVar(&o.directory, "static-manifests-dir", "", "`directory` of the static admission manifests, which are removed instead of the configurations in the cluster")
+		flags.StringVar(&o.directory, "static-manifests-dir", "", "`directory` of static admission manifests to remove instead of the webhook configurations in the cluster")
 		cli.CompleteFolders(cmd, "static-manifests-dir")
-		flags.BoolVar(&o.conversion, "conversion", false, "set the conversion strategy of the definitions of --crd to None; right only if their versions have one schema")
+		flags.BoolVar(&o.conversion, "conversion", false, "set the conversion strategy of the CustomResourceDefinitions of --crd to None; only correct if their versions have the same schema")
 		flags.StringSliceVar(&o.crds, "crd", nil, "`names` of the CustomResourceDefinitions for --conversion, such as crontabs.example.com")
-		flags.BoolVar(&o.all, "all", false, "remove the Secret of the authority too, and the lease beside it")
+		flags.BoolVar(&o.all, "all", false, "also remove the Secret of the authority and its lease")
 	})
-	addFlagGroup(cmd, "How", func() {
-		flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed; the API server checks everything and stores nothing")
-		flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask, also on a terminal")
-		flags.BoolVar(&o.force, "force", false, "also while a server leads, which will register its webhooks again")
+	addFlagGroup(cmd, "Execution", func() {
+		flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed; the API server validates the requests without storing them")
+		flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation on a terminal")
+		flags.BoolVar(&o.force, "force", false, "remove even if a server is running, which will register its webhooks again")
 	})
 	return cmd
 }
@@ -77,20 +77,20 @@ func (o *uninstallOptions) validate() error {
 	case o.named():
 		errs = append(errs, o.authorityFlags.validate())
 	case o.all:
-		errs = append(errs, errors.New("--all needs --service or --authority-secret: write what the server was given"))
+		errs = append(errs, errors.New("--all requires --service or --authority-secret: use the value that the server runs with"))
 	case o.directory == "" && !o.force:
-		errs = append(errs, errors.New("--service or --authority-secret is needed to see whether a server still runs: write what the server was given; "+
-			"or, for a server whose authority is in no Secret, end it and add --force"))
+		errs = append(errs, errors.New("--service or --authority-secret is required to check whether a server still runs: use the value that the server runs with; "+
+			"if its authority is not in a Secret, stop the server and set --force"))
 	}
 	named := registration.Config{Name: o.registration.Name, Endpoint: registration.Endpoint{URL: "https://127.0.0.1"}}
 	if err := named.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("--configuration-name: %w", err))
 	}
 	if o.directory != "" && !filepath.IsAbs(o.directory) {
-		errs = append(errs, fmt.Errorf("--static-manifests-dir %q: write an absolute path", o.directory))
+		errs = append(errs, fmt.Errorf("--static-manifests-dir %q: must be an absolute path", o.directory))
 	}
 	if o.conversion != (len(o.crds) > 0) {
-		errs = append(errs, errors.New("--conversion and --crd belong together: what, and of which definitions"))
+		errs = append(errs, errors.New("--conversion and --crd must be used together"))
 	}
 	for _, crd := range o.crds {
 		for _, problem := range validation.NameIsDNSSubdomain(crd, false) {
@@ -133,8 +133,7 @@ func (o *uninstallOptions) run(ctx context.Context, cmd *cobra.Command, _ []stri
 	return errors.Join(printRemovals(cmd.OutOrStdout(), removals, o.dryRun), err)
 }
 
-// confirm shows what would be done, and asks. Without anything to do there is nothing
-// to ask.
+// confirm prints the planned removals and asks for confirmation, unless there are none.
 func confirm(planned []registration.Removal, in io.Reader, out io.Writer) (bool, error) {
 	asks := false
 	for _, removal := range planned {
@@ -146,7 +145,7 @@ func confirm(planned []registration.Removal, in io.Reader, out io.Writer) (bool,
 	if err := printRemovals(out, planned, true); err != nil {
 		return false, err
 	}
-	if _, err := io.WriteString(out, "Go ahead? [y/N] "); err != nil {
+	if _, err := io.WriteString(out, "Continue? [y/N] "); err != nil {
 		return false, err
 	}
 	line, err := bufio.NewReader(in).ReadString('\n')

@@ -16,10 +16,10 @@ func TestUninstallNamesEveryMistakeInItsFlags(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"nothing says which server", nil, []string{"--service or --authority-secret is needed", "--force"}},
+		{"nothing says which server", nil, []string{"--service or --authority-secret is required", "--force"}},
 		{"several at once", []string{"--static-manifests-dir", "here", "--all", "--conversion", "--configuration-name", "A"},
-			[]string{"--all needs", "absolute path", "--crd belong together", "--configuration-name"}},
-		{"a definition without --conversion", []string{"--service", "a/b", "--crd", "Tabs"}, []string{"--crd belong together", `--crd "Tabs"`}},
+			[]string{"--all requires", "absolute path", "--crd must be used together", "--configuration-name"}},
+		{"a definition without --conversion", []string{"--service", "a/b", "--crd", "Tabs"}, []string{"--crd must be used together", `--crd "Tabs"`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := sallyport(t, append([]string{"uninstall"}, tc.args...)...)
@@ -48,8 +48,8 @@ func TestUninstallAsksBeforeItRemoves(t *testing.T) {
 		want    bool
 		says    string
 	}{
-		{"yes", deleted, "y\n", true, "secret/a deleted (dry run)\nb left: not ours\nGo ahead? [y/N] "},
-		{"yes in full", deleted, "Yes\n", true, "Go ahead?"},
+		{"yes", deleted, "y\n", true, "secret/a deleted (dry run)\nb left: not ours\nContinue? [y/N] "},
+		{"yes in full", deleted, "Yes\n", true, "Continue?"},
 		{"only return", deleted, "\n", false, "nothing was removed"},
 		{"no answer", deleted, "", false, "nothing was removed"},
 		{"something else", deleted, "maybe\n", false, "nothing was removed"},

@@ -18,7 +18,7 @@ func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of sallyport",
-		Args:  noArguments("leave it out"),
+		Args:  noArguments("omit it"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s version %s\n", cmd.Root().DisplayName(), versionText())
 			return err
@@ -26,14 +26,14 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// versionText is what cobra prints for --version too, after the name of the program. A
-// template of our own would find methods by name, and then the linker keeps every exported
-// method of every type, a third of the program.
+// versionText is also what cobra prints for --version, after the name of the program. A
+// custom template would look up methods by name, which makes the linker keep every exported
+// method of every type: a third of the program.
 func versionText() string {
 	return fmt.Sprintf("%s (%s, %s/%s)", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// buildVersion is the release, or else what Go knows of the build.
+// buildVersion is the release or, in other builds, the version in Go's build info.
 func buildVersion() string {
 	if version != "" {
 		return version

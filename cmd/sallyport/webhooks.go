@@ -20,8 +20,8 @@ import (
 func newWebhooksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "webhooks",
-		Short: "Say which ready-made webhooks there are",
-		Args:  noArguments("choose a command"),
+		Short: "List the ready-made webhooks",
+		Args:  noArguments("choose a subcommand"),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newWebhooksListCommand())
@@ -35,12 +35,12 @@ func newWebhooksListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the ready-made webhooks",
-		Long: "List shows the webhooks that serve can host: by which name --webhooks takes them, whether they are\n" +
-			"enabled without it, and which requests the API server sends to them with their default settings. One without a default\n" +
-			"is hosted by another program.",
+		Long: "List the webhooks that serve can host: the name for --webhooks, whether they are enabled by default, and\n" +
+			"which requests the API server sends to them with their default settings. A webhook with a dash as\n" +
+			"default is hosted by another program.",
 		Example: "  sallyport webhooks list\n" +
 			"  sallyport webhooks list -o name",
-		Args: noArguments("it lists all there are"),
+		Args: noArguments("it lists all of them"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.Choice("output", output, listOutputs); err != nil {
 				return err
@@ -58,7 +58,7 @@ func newWebhooksListCommand() *cobra.Command {
 func listBuiltins(out io.Writer, output string) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if output == "table" {
-		_, _ = fmt.Fprintln(table, "NAME\tDEFAULT\tDOES\tREQUESTS") // Flush has the error
+		_, _ = fmt.Fprintln(table, "NAME\tDEFAULT\tDOES\tREQUESTS") // Flush returns the error
 	}
 	here := server.Builtins()
 	for i, b := range append(here, server.HostedByOthers()...) {
@@ -82,8 +82,8 @@ func listBuiltins(out io.Writer, output string) error {
 	return table.Flush()
 }
 
-// requests are those that the rules of the webhooks cover, "CREATE pods" each, in
-// their order.
+// requests lists what the rules of the webhooks cover, such as "CREATE pods", in their
+// order.
 func requests(webhooks []admission.Webhook) []string {
 	var out []string
 	for _, webhook := range webhooks {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is what the commands of package sallyport and of cmd/sallyport share.
+// Package cli contains helpers for the commands of package sallyport and cmd/sallyport.
 package cli
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Choice reports a value of a flag that is none of the choices.
+// Choice returns an error if the value of a flag is not one of the choices.
 func Choice(flag, value string, choices []string) error {
 	if slices.Contains(choices, value) {
 		return nil
@@ -17,7 +17,7 @@ func Choice(flag, value string, choices []string) error {
 	return fmt.Errorf("--%s %q: choose %s", flag, value, OneOf(choices))
 }
 
-// OneOf lists choices, for people: "a, b or c".
+// OneOf formats choices for messages: "a, b or c".
 func OneOf(choices []string) string {
 	if len(choices) < 2 {
 		return strings.Join(choices, "")

@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The errors of cobra's functions here mean that there is no such flag, or that its
-// completion was set before: a test asks for the completion of every flag.
+// Errors of cobra's functions in this file mean that the flag does not exist or already has
+// a completion. They are ignored: a test covers the completion of every flag.
 
-// CompleteChoices makes shells offer the choices for the value of a flag. In a list
-// with commas each is offered once.
+// CompleteChoices completes the value of a flag with the choices. In a comma-separated
+// list, each is offered once.
 func CompleteChoices(cmd *cobra.Command, flag string, choices []string) {
 	isList := cmd.Flag(flag).Value.Type() == "stringSlice"
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -31,8 +31,8 @@ func CompleteChoices(cmd *cobra.Command, flag string, choices []string) {
 	})
 }
 
-// CompleteFiles makes shells offer files with one of the extensions, and folders;
-// without extensions all files.
+// CompleteFiles completes the value of a flag with folders and files that have one of the
+// extensions, or all files without extensions.
 func CompleteFiles(cmd *cobra.Command, flag string, extensions ...string) {
 	if len(extensions) == 0 {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
@@ -41,5 +41,5 @@ func CompleteFiles(cmd *cobra.Command, flag string, extensions ...string) {
 	_ = cmd.MarkFlagFilename(flag, extensions...)
 }
 
-// CompleteFolders makes shells offer folders.
+// CompleteFolders completes the value of a flag with folders.
 func CompleteFolders(cmd *cobra.Command, flag string) { _ = cmd.MarkFlagDirname(flag) }

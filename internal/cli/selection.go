@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Selects tells whether a selection has a name in it: "foo" takes it in, "-foo" leaves
-// it out, "*" takes in what is not named. The first entry that names it counts. These
-// are the rules of --controllers of Kubernetes' controller manager.
+// Selects reports whether a selection includes a name: "foo" includes foo, "-foo" excludes
+// it, "*" includes all names that are not listed. The first entry for a name counts. These
+// are the rules of --controllers of kube-controller-manager.
 func Selects(selection []string, name string) bool {
 	for _, entry := range selection {
 		switch entry {
@@ -24,7 +24,7 @@ func Selects(selection []string, name string) bool {
 	return slices.Contains(selection, "*")
 }
 
-// ValidateSelection reports entries that select nothing.
+// ValidateSelection returns an error for entries that select nothing.
 func ValidateSelection(flag string, selection, names []string) error {
 	var errs []error
 	for _, entry := range selection {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Count says how many there are: "1 pod", "2 pods".
+// Count formats a number of things: "1 pod", "2 pods".
 func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -20,7 +20,7 @@ func Count(n int, one, many string) string {
 // OneLine joins the lines of a text.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// PrintJSON prints a value for people and programs: indented, and with <, > and & as they are.
+// PrintJSON prints a value as indented JSON, without escaping <, > and &.
 func PrintJSON(out io.Writer, value any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")

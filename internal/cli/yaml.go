@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// PrintYAML prints the objects as one stream, without what only the API server
-// fills in.
+// PrintYAML prints the objects as one stream, without fields that only the API server sets.
 func PrintYAML(out io.Writer, objects []runtime.Object) error {
 	for i, object := range objects {
 		data, err := json.Marshal(object)
@@ -39,7 +38,7 @@ func PrintYAML(out io.Writer, objects []runtime.Object) error {
 	return nil
 }
 
-// ReadCABundle reads the file of a flag; nil if it has none.
+// ReadCABundle reads the CA bundle that a flag names, or returns nil if the flag is empty.
 func ReadCABundle(flag, file string) ([]byte, error) {
 	if file == "" {
 		return nil, nil
@@ -49,7 +48,7 @@ func ReadCABundle(flag, file string) ([]byte, error) {
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
 	if len(caBundle) == 0 {
-		return nil, fmt.Errorf("--%s: %s is empty; leave the flag out if somebody else writes the caBundle", flag, file)
+		return nil, fmt.Errorf("--%s: %s is empty; omit the flag if something else writes the caBundle", flag, file)
 	}
 	return caBundle, nil
 }

@@ -16,66 +16,65 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// Who may call. An application may have others.
+// The built-in modes of authentication. An application may add others.
 const (
 	// AuthenticationNone accepts any caller.
 	AuthenticationNone = "none"
-	// AuthenticationClientCA wants a client certificate of a CA.
+	// AuthenticationClientCA requires a client certificate signed by a CA.
 	AuthenticationClientCA = "client-ca"
 )
 
-// AuthenticationSettings say who may call admission webhooks. The API server shows who
-// it is if its AdmissionConfiguration says so.
+// AuthenticationSettings configure who may call admission webhooks. The API server presents
+// the credentials that its AdmissionConfiguration names.
 type AuthenticationSettings struct {
 	// Mode is [AuthenticationNone], [AuthenticationClientCA] or the name of a
 	// sallyport.WithAuthentication. Empty means AuthenticationNone.
 	Mode string
-	// ClientCAFile is for AuthenticationClientCA: who signs callers' certificates, PEM.
-	// It is read again when it changes.
+	// ClientCAFile is the path of the PEM-encoded CA bundle for AuthenticationClientCA. It
+	// is reloaded when it changes.
 	ClientCAFile string
-	// ClientCommonNames are for AuthenticationClientCA: those who may call; empty for
-	// all whose certificate was signed.
+	// ClientCommonNames are the common names that AuthenticationClientCA accepts. If empty,
+	// it accepts every certificate signed by the CA.
 	ClientCommonNames []string
-	// Metrics says who may read /metrics: [AuthenticationNone] or the name of a
+	// Metrics selects who may read /metrics: [AuthenticationNone] or the name of a
 	// sallyport.WithAuthentication. Empty means AuthenticationNone.
 	Metrics string
-	// PrivatePaths says whether a segment that cannot be guessed is appended to the
-	// paths that are registered, and no others are answered: "true", "false", or
-	// [PrivatePathsAuto]. Empty means "false". It keeps out who cannot read the webhook
-	// configurations; it is no authentication. It needs an authority, with whose keys
-	// the segments change.
+	// PrivatePaths appends an unguessable segment to the registered paths, and stops
+	// serving all others: "true", "false", or [PrivatePathsAuto]. Empty means "false". It
+	// excludes callers that cannot read the webhook configurations, but is not
+	// authentication. It requires an authority; the segments change with its keys.
 	//
-	// Other paths are answered as long as the API server still calls them, and for
-	// two minutes after, so that the setting can change while servers run.
+	// Other paths are served as long as the API server still calls them, and for two
+	// minutes after that, so that the setting can change during a rolling update.
 	PrivatePaths string
 }
 
 var privatePathsChoices = []string{PrivatePathsAuto, "true", "false"}
 
-// AddFlags binds the settings to flags. The values they have now are the defaults. Modes
-// are those that there are, see [AuthenticationModes].
+// AddFlags binds the settings to flags. Their current values are the defaults. Modes are
+// the available modes, see [AuthenticationModes].
 func (s *AuthenticationSettings) AddFlags(cmd *cobra.Command, modes []string) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.Mode, "authentication", cmp.Or(s.Mode, AuthenticationNone),
-		"`who` may call admission webhooks: "+cli.OneOf(modes)+"; the API server's AdmissionConfiguration must say how it shows who it is")
+		"`mode` of authentication of callers of admission webhooks: "+cli.OneOf(modes)+"; unless it is none, the API server's AdmissionConfiguration must name the credentials to present")
 	flags.StringVar(&s.ClientCAFile, "client-ca-file", s.ClientCAFile,
-		"with --authentication client-ca: `file` with the CA of callers' certificates, PEM; read again when it changes")
+		"with --authentication client-ca: `file` with the PEM-encoded CA bundle that verifies client certificates; reloaded when it changes")
 	flags.StringSliceVar(&s.ClientCommonNames, "client-common-names", s.ClientCommonNames,
-		"with --authentication client-ca: common `names` of those who may call; empty for all whom the CA has signed")
+		"with --authentication client-ca: accepted common `names` of client certificates; if empty, any certificate signed by the CA is accepted")
 	metrics := metricsModes(modes)
 	flags.StringVar(&s.Metrics, "metrics-authentication", cmp.Or(s.Metrics, AuthenticationNone),
-		"`who` may read /metrics: "+cli.OneOf(metrics)+"; other than none, the port speaks TLS with the certificate of the webhooks, and the probes stay open")
+		"`mode` of authentication of readers of /metrics: "+cli.OneOf(metrics)+"; unless it is none, the port serves TLS with the certificate of the webhooks, and probes still need no credentials")
 	cli.CompleteChoices(cmd, "metrics-authentication", metrics)
 	flags.StringVar(&s.PrivatePaths, "private-paths", cmp.Or(s.PrivatePaths, "false"),
-		"`whether` a segment that cannot be guessed is appended to the paths that are registered, a fence where the API server cannot be told to show who it is: "+
-			cli.OneOf(privatePathsChoices)+"; auto does where all replicas share an authority and register themselves, unless paths are registered without")
+		"`mode` of private paths, which have an unguessable segment to protect the webhooks where the API server cannot be configured to authenticate itself: "+
+			cli.OneOf(privatePathsChoices)+"; auto uses them if all replicas share an authority and register themselves, unless paths are already registered without the segment")
 	flags.Lookup("private-paths").NoOptDefVal = "true"
 	cli.CompleteChoices(cmd, "private-paths", privatePathsChoices)
 	cli.CompleteChoices(cmd, "authentication", modes)
 	cli.CompleteFiles(cmd, "client-ca-file")
 }
 
-// AuthenticationModes are the built-in modes, and others.
+// AuthenticationModes are the built-in modes and the given others.
 func AuthenticationModes(others ...string) []string {
 	return append([]string{AuthenticationNone, AuthenticationClientCA}, others...)
 }
@@ -85,38 +84,38 @@ func (s *AuthenticationSettings) Validate(modes []string, serving *serving.Optio
 	errs := []error{choice("authentication", cmp.Or(s.Mode, AuthenticationNone), modes)}
 	switch {
 	case s.Mode == AuthenticationClientCA && s.ClientCAFile == "":
-		errs = append(errs, problemf("%s client-ca needs %s", setting("authentication"), setting("client-ca-file")))
+		errs = append(errs, problemf("%s client-ca requires %s", setting("authentication"), setting("client-ca-file")))
 	case s.Mode != AuthenticationClientCA && (s.ClientCAFile != "" || len(s.ClientCommonNames) > 0):
-		errs = append(errs, problemf("%s, %s: of no use without %s client-ca", setting("client-ca-file"), setting("client-common-names"), setting("authentication")))
+		errs = append(errs, problemf("%s, %s: only valid with %s client-ca", setting("client-ca-file"), setting("client-common-names"), setting("authentication")))
 	}
 	errs = append(errs, choice("metrics-authentication", cmp.Or(s.Metrics, AuthenticationNone), metricsModes(modes)))
 	if address := serving.MetricsBindAddress; delegates(s.Metrics) && (address == "" || address == "0") {
-		errs = append(errs, problemf("%s: of no use where %s switches metrics off", setting("metrics-authentication"), setting("metrics-bind-address")))
+		errs = append(errs, problemf("%s: not valid if %s disables metrics", setting("metrics-authentication"), setting("metrics-bind-address")))
 	}
 	errs = append(errs, choice("private-paths", cmp.Or(s.PrivatePaths, "false"), privatePathsChoices))
 	if s.PrivatePaths == "true" && certificate.Source == SourceFiles {
-		errs = append(errs, problemf("%s needs %s authority, whose keys make the paths", setting("private-paths"), setting("certificate-source")))
+		errs = append(errs, problemf("%s requires %s authority, whose keys the paths are derived from", setting("private-paths"), setting("certificate-source")))
 	}
 	if s.PrivatePaths == "true" && r.Mode == registration.ModeNone {
-		errs = append(errs, problemf("%s needs %s api: nobody else knows the paths", setting("private-paths"), setting("registration")))
+		errs = append(errs, problemf("%s requires %s api: only the server knows the paths", setting("private-paths"), setting("registration")))
 	}
 	return errors.Join(errs...)
 }
 
-// metricsModes are the ways to tell who may read metrics: a scraper has a token.
+// metricsModes are the modes for metrics: scrapers authenticate with a token.
 func metricsModes(modes []string) []string {
 	return slices.DeleteFunc(slices.Clone(modes), func(mode string) bool { return mode == AuthenticationClientCA })
 }
 
-// Delegates tells whether one of the modes is somebody else's authentication, which asks
-// an API server.
+// Delegates reports whether one of the modes is not built in, and therefore asks an API
+// server.
 func (s *AuthenticationSettings) Delegates() bool { return delegates(s.Mode) || delegates(s.Metrics) }
 
 func delegates(mode string) bool {
 	return mode != "" && mode != AuthenticationNone && mode != AuthenticationClientCA
 }
 
-// ClientCA tells who may call by client certificates.
+// ClientCA authenticates callers by client certificates.
 func (s *AuthenticationSettings) ClientCA(logger *slog.Logger, metrics prometheus.Registerer) (*Authentication, error) {
 	ca, err := serving.NewClientCA(serving.ClientCAOptions{File: s.ClientCAFile, CommonNames: s.ClientCommonNames, Logger: logger, Registry: metrics})
 	if err != nil {
@@ -125,23 +124,23 @@ func (s *AuthenticationSettings) ClientCA(logger *slog.Logger, metrics prometheu
 	return &Authentication{Authenticate: ca.Authenticate, Run: ca.Run}, nil
 }
 
-// SharesAuthority tells whether private paths need nothing but to be chosen: all replicas
-// have the same keys, and the API server is told of the paths.
+// SharesAuthority reports whether private paths can be used: all replicas have the same
+// keys, and register the paths.
 func SharesAuthority(certificate *CertificateSettings, r *RegistrationSettings) bool {
 	_, _, shared := certificate.AuthoritySecret(r.Config().Endpoint)
 	return shared && r.Mode == registration.ModeAPI
 }
 
-// Tell says once what stands between the webhooks and whoever reaches the port. Shared is
+// Tell logs once how the webhooks are protected from other callers. Shared is the result of
 // [SharesAuthority].
 func (s *AuthenticationSettings) Tell(logger *slog.Logger, shared bool) {
 	mode := cmp.Or(s.PrivatePaths, PrivatePathsNever)
 	switch {
 	case cmp.Or(s.Mode, AuthenticationNone) != AuthenticationNone:
 	case mode == PrivatePathsNever || mode == PrivatePathsAuto && !shared:
-		logger.Warn("anybody who reaches the port may call the webhooks, and sees in the answers what would be changed: " +
-			"see --private-paths, --authentication, and who may call in docs/security.md")
+		logger.Warn("any client that reaches the port may call the webhooks, and sees in the responses what would be changed: " +
+			"see --private-paths and --authentication in docs/security.md")
 	default:
-		logger.Info("callers need not show who they are; who cannot read the webhook configurations does not know the paths", "private-paths", mode)
+		logger.Info("callers are not authenticated; only clients that can read the webhook configurations know the paths", "private-paths", mode)
 	}
 }

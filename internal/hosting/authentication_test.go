@@ -21,11 +21,11 @@ func TestMistakesInTheSettingsOfCallersAreNamed(t *testing.T) {
 		"client CA":                    {AuthenticationSettings{Mode: "client-ca", ClientCAFile: "x", ClientCommonNames: []string{"y"}}, SourceFiles, nil},
 		"one that was added":           {AuthenticationSettings{Mode: "other", PrivatePaths: "true"}, SourceAuthority, nil},
 		"one that nobody knows":        {AuthenticationSettings{Mode: "x"}, SourceFiles, []string{`Authentication.Mode "x": choose none, client-ca or other`}},
-		"client CA without a file":     {AuthenticationSettings{Mode: "client-ca"}, SourceFiles, []string{"needs Authentication.ClientCAFile"}},
-		"a file without client CA":     {AuthenticationSettings{ClientCAFile: "x"}, SourceFiles, []string{"of no use"}},
-		"names without client CA":      {AuthenticationSettings{Mode: "other", ClientCommonNames: []string{"x"}}, SourceFiles, []string{"of no use"}},
-		"private paths and files":      {AuthenticationSettings{PrivatePaths: "true"}, SourceFiles, []string{"Authentication.PrivatePaths needs Certificate.Source authority"}},
-		"all that is wrong is told of": {AuthenticationSettings{Mode: "x", ClientCAFile: "x", PrivatePaths: "true"}, SourceFiles, []string{"choose", "of no use", "Authentication.PrivatePaths"}},
+		"client CA without a file":     {AuthenticationSettings{Mode: "client-ca"}, SourceFiles, []string{"requires Authentication.ClientCAFile"}},
+		"a file without client CA":     {AuthenticationSettings{ClientCAFile: "x"}, SourceFiles, []string{"only valid with"}},
+		"names without client CA":      {AuthenticationSettings{Mode: "other", ClientCommonNames: []string{"x"}}, SourceFiles, []string{"only valid with"}},
+		"private paths and files":      {AuthenticationSettings{PrivatePaths: "true"}, SourceFiles, []string{"Authentication.PrivatePaths requires Certificate.Source authority"}},
+		"all that is wrong is told of": {AuthenticationSettings{Mode: "x", ClientCAFile: "x", PrivatePaths: "true"}, SourceFiles, []string{"choose", "only valid with", "Authentication.PrivatePaths"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := tc.authentication.Validate(modes, &serving.Options{}, &CertificateSettings{Source: tc.source}, &RegistrationSettings{})
@@ -39,7 +39,7 @@ func TestMistakesInTheSettingsOfCallersAreNamed(t *testing.T) {
 			}
 		})
 	}
-	for metrics, want := range map[string]string{"other": "switches metrics off", AuthenticationClientCA: "Authentication.Metrics"} {
+	for metrics, want := range map[string]string{"other": "disables metrics", AuthenticationClientCA: "Authentication.Metrics"} {
 		settings := &AuthenticationSettings{Metrics: metrics}
 		if err := settings.Validate(modes, &serving.Options{MetricsBindAddress: "0"}, &CertificateSettings{}, &RegistrationSettings{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("metrics for %s: %v", metrics, err)

@@ -18,36 +18,36 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// Where the serving certificate may come from.
+// The sources of the serving certificate.
 const (
-	// SourceAuthority is an authority of its own, shared by all replicas.
+	// SourceAuthority is a self-managed authority that all replicas share.
 	SourceAuthority = "authority"
-	// SourceFiles are files that somebody else keeps.
+	// SourceFiles are files that something else maintains.
 	SourceFiles = "files"
 )
 
 var certificateSources = []string{SourceAuthority, SourceFiles}
 
-// CertificateSettings say where the serving certificate comes from.
+// CertificateSettings configure the source of the serving certificate.
 type CertificateSettings struct {
 	// Source is [SourceAuthority] or [SourceFiles]. Default SourceAuthority.
 	Source string
-	// CertFile, KeyFile and CAFile are for SourceFiles: the certificate and its chain,
-	// its key, and, unless somebody else writes the caBundle, what the API server
-	// shall trust. All PEM.
+	// CertFile, KeyFile and CAFile are PEM files for SourceFiles: the certificate and its
+	// chain, its key, and the CA bundle for the API server to trust, unless something else
+	// writes the caBundle.
 	CertFile, KeyFile, CAFile string
-	// Secret is for SourceAuthority: where it is kept, "namespace/name". Empty means
-	// DefaultSecret in the namespace of the Service; without a Service the authority
-	// is in memory.
+	// Secret stores the authority of SourceAuthority, "namespace/name". Empty means
+	// DefaultSecret in the namespace of the Service; without a Service, the authority is
+	// held in memory.
 	Secret string
-	// DefaultSecret is a name.
+	// DefaultSecret is the name of a Secret, without namespace.
 	DefaultSecret string
-	// CertificateLifetime, AuthorityLifetime and Propagation are for SourceAuthority:
-	// those of [certificate.AuthorityOptions].
+	// CertificateLifetime, AuthorityLifetime and Propagation are the fields of
+	// [certificate.AuthorityOptions], for SourceAuthority.
 	CertificateLifetime, AuthorityLifetime, Propagation time.Duration
 }
 
-// DefaultCertificateSettings are those of an application of that name.
+// DefaultCertificateSettings are the defaults for an application of that name.
 func DefaultCertificateSettings(name string) CertificateSettings {
 	return CertificateSettings{
 		Source: SourceAuthority, DefaultSecret: name + "-authority",
@@ -55,31 +55,31 @@ func DefaultCertificateSettings(name string) CertificateSettings {
 	}
 }
 
-// AddFlags binds the settings to flags. The values they have now are the defaults.
+// AddFlags binds the settings to flags. Their current values are the defaults.
 func (s *CertificateSettings) AddFlags(cmd *cobra.Command) {
 	s.AddSourceFlags(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&s.CertificateLifetime, "certificate-lifetime", s.CertificateLifetime,
-		"with --certificate-source authority: `time` that a serving certificate is valid; renewed after two thirds")
+		"with --certificate-source authority: `time` a serving certificate is valid; it is renewed after two thirds")
 	flags.DurationVar(&s.AuthorityLifetime, "ca-lifetime", s.AuthorityLifetime,
-		"with --certificate-source authority: `time` that a new authority is valid; another one follows after two thirds")
+		"with --certificate-source authority: `time` a new CA certificate is valid; it is replaced after two thirds")
 	flags.DurationVar(&s.Propagation, "ca-propagation", s.Propagation,
-		"with --certificate-source authority: `time` in which all replicas and API servers know of a change; a rotation waits that long twice")
-	flags.StringVar(&s.CertFile, "tls-cert-file", s.CertFile, "with --certificate-source files: `file` with the certificate and its chain, PEM; read again when it changes")
-	flags.StringVar(&s.KeyFile, "tls-private-key-file", s.KeyFile, "with --certificate-source files: `file` with the key, PEM")
-	flags.StringVar(&s.CAFile, "tls-ca-file", s.CAFile, "with --certificate-source files: `file` with what the API server shall trust, PEM; empty if somebody else writes the caBundle")
+		"with --certificate-source authority: `time` after which all replicas and API servers have observed a change of the CA bundle; a rotation waits that long twice")
+	flags.StringVar(&s.CertFile, "tls-cert-file", s.CertFile, "with --certificate-source files: `file` with the PEM-encoded certificate and its chain; reloaded when it changes")
+	flags.StringVar(&s.KeyFile, "tls-private-key-file", s.KeyFile, "with --certificate-source files: `file` with the PEM-encoded private key")
+	flags.StringVar(&s.CAFile, "tls-ca-file", s.CAFile, "with --certificate-source files: `file` with the PEM-encoded CA bundle for the API server to trust; empty if something else writes the caBundle")
 	cli.CompleteFiles(cmd, "tls-cert-file")
 	cli.CompleteFiles(cmd, "tls-private-key-file")
 	cli.CompleteFiles(cmd, "tls-ca-file")
 }
 
-// AddSourceFlags adds those of the flags on which the rights of the server depend.
+// AddSourceFlags adds the flags that determine the permissions of the server.
 func (s *CertificateSettings) AddSourceFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.Source, "certificate-source", cmp.Or(s.Source, SourceAuthority),
-		"`source` of the serving certificate: an authority of its own that all replicas share in a Secret (authority), or files (files)")
+		"`source` of the serving certificate: a self-managed authority that all replicas share through a Secret (authority), or files (files)")
 	flags.StringVar(&s.Secret, "authority-secret", s.Secret,
-		"with --certificate-source authority: the Secret, `namespace/name` (default "+s.DefaultSecret+" in the namespace of --service; with --url an authority in memory)")
+		"with --certificate-source authority: the Secret, `namespace/name` (default "+s.DefaultSecret+" in the namespace of --service; with --url, an authority in memory)")
 	cli.CompleteChoices(cmd, "certificate-source", certificateSources)
 }
 
@@ -112,10 +112,10 @@ func (s *CertificateSettings) Validate() error {
 		}
 	}
 	if len(missing) > 0 {
-		errs = append(errs, problemf("%s files needs %s"+strings.Repeat(" and %s", len(missing)-1), slices.Insert(missing, 0, any(setting("certificate-source")))...))
+		errs = append(errs, problemf("%s files requires %s"+strings.Repeat(" and %s", len(missing)-1), slices.Insert(missing, 0, any(setting("certificate-source")))...))
 	}
 	if len(useless) > 0 {
-		errs = append(errs, problemf("%s"+strings.Repeat(", %s", len(useless)-1)+": of no use without %s files", append(useless, setting("certificate-source"))...))
+		errs = append(errs, problemf("%s"+strings.Repeat(", %s", len(useless)-1)+": only valid with %s files", append(useless, setting("certificate-source"))...))
 	}
 	return errors.Join(errs...)
 }
@@ -124,17 +124,17 @@ func (s *CertificateSettings) Validate() error {
 func (s *CertificateSettings) ValidateSource() error {
 	errs := []error{choice("certificate-source", s.Source, certificateSources)}
 	if s.Source == SourceFiles && s.Secret != "" {
-		errs = append(errs, problemf("%s: of no use with %s files", setting("authority-secret"), setting("certificate-source")))
+		errs = append(errs, problemf("%s: not valid with %s files", setting("authority-secret"), setting("certificate-source")))
 	}
 	namespace, name, _ := strings.Cut(s.Secret, "/")
 	if s.Secret != "" && (len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0) {
-		errs = append(errs, problemf("%s %q: write NAMESPACE/NAME, for example sallyport-system/%s", setting("authority-secret"), s.Secret, s.DefaultSecret))
+		errs = append(errs, problemf("%s %q: must be NAMESPACE/NAME, for example sallyport-system/%s", setting("authority-secret"), s.Secret, s.DefaultSecret))
 	}
 	return errors.Join(errs...)
 }
 
-// Open makes the source. What an authority in a Secret needs of others is in base.
-// Conversion may be nil.
+// Open creates the source. Base has the options of an authority in a Secret that come from
+// other settings. Conversion may be nil.
 func (s *CertificateSettings) Open(clients kubernetes.Interface, endpoint registration.Endpoint, conversion *registration.Endpoint, base certificate.AuthorityOptions) (certificate.Source, error) {
 	if s.Source == SourceFiles {
 		return certificate.NewFiles(certificate.FilesOptions{
@@ -151,13 +151,12 @@ func (s *CertificateSettings) Open(clients kubernetes.Interface, endpoint regist
 	if namespace, name, ok := s.AuthoritySecret(endpoint); ok {
 		options.Secrets, options.SecretName = clients.CoreV1().Secrets(namespace), name
 	} else {
-		options.Logger.Warn("the certificate authority is kept in memory and will be another one after a restart; name a Secret for it")
+		options.Logger.Warn("the certificate authority is held in memory and will change on restart; store it in a Secret")
 	}
 	return certificate.NewAuthority(options)
 }
 
-// AuthoritySecret is where the authority is kept, if there is one and it is kept
-// anywhere.
+// AuthoritySecret is the Secret that stores the authority, if there is one.
 func (s *CertificateSettings) AuthoritySecret(endpoint registration.Endpoint) (namespace, name string, ok bool) {
 	switch {
 	case s.Source == SourceFiles:

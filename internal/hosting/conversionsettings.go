@@ -10,11 +10,11 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// AddConversionFlag adds the flag that says where the API server finds the converters.
+// AddConversionFlag adds the flag for the Service of the converters.
 func (s *RegistrationSettings) AddConversionFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.ConversionService, "conversion-service", s.ConversionService,
-		"the Service by which the API server reaches the converters, `namespace/name[:port]`, with publishNotReadyAddresses: true, "+
-			"since what makes the server ready may need objects that it converts; empty for that of --service")
+		"the Service through which the API server calls the converters, `namespace/name[:port]`, with publishNotReadyAddresses: true, "+
+			"since the server may need converted objects to become ready; defaults to --service")
 }
 
 // ValidateConversion reports every problem in --conversion-service.
@@ -23,7 +23,7 @@ func (s *RegistrationSettings) ValidateConversion() error {
 		return nil
 	}
 	if s.Service == "" {
-		return problemf("%s: needs %s; a server that is reached by %s converts there", setting("conversion-service"), setting("service"), setting("url"))
+		return problemf("%s: requires %s; with %s, converters are called there too", setting("conversion-service"), setting("service"), setting("url"))
 	}
 	service, err := ParseService(s.ConversionService)
 	if err == nil {
@@ -35,16 +35,16 @@ func (s *RegistrationSettings) ValidateConversion() error {
 	return nil
 }
 
-// conversionEndpoint is where the converters are, if not with the webhooks.
+// conversionEndpoint is the endpoint of the converters, if it is not that of the webhooks.
 func (s *RegistrationSettings) conversionEndpoint() *registration.Endpoint {
 	service, err := ParseService(s.ConversionService)
-	if err != nil { // it is empty, or was validated
+	if err != nil { // empty, since it was validated
 		return nil
 	}
 	return &registration.Endpoint{Service: service}
 }
 
-// Conversions are what is registered for converters.
+// Conversions are the conversion stanzas to register for converters.
 func Conversions(converters []conversion.Converter) []registration.Conversion {
 	out := make([]registration.Conversion, 0, len(converters))
 	for _, converter := range converters {
@@ -53,7 +53,7 @@ func Conversions(converters []conversion.Converter) []registration.Conversion {
 	return out
 }
 
-// ConversionOf is what is registered for a definition.
+// ConversionOf is the conversion stanza to register for a definition.
 func ConversionOf(crd string) registration.Conversion {
 	return registration.Conversion{CRD: crd, Path: wire.ConversionPath, ReviewVersions: []string{"v1", "v1beta1"}}
 }

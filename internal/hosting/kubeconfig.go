@@ -15,7 +15,7 @@ func ClientConfig(path, userAgent string) (*rest.Config, error) {
 	var err error
 	if path == "" {
 		if config, err = rest.InClusterConfig(); err != nil {
-			return nil, problemf("not in a cluster (%w): name a kubeconfig with %s", err, setting("kubeconfig"))
+			return nil, problemf("not in a cluster (%w): set %s", err, setting("kubeconfig"))
 		}
 	} else if config, err = clientcmd.BuildConfigFromFlags("", path); err != nil {
 		return nil, problemf("%s: %w", setting("kubeconfig"), err)

@@ -11,49 +11,50 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// LeaderElectionSettings say which of several replicas does what only one shall do:
-// run the controllers and, for an authority in a Secret, write webhook configurations
-// and replace the authority. All of them serve.
+// LeaderElectionSettings configure the election of the replica that runs the controllers
+// and, for an authority in a Secret, writes webhook configurations and rotates the
+// authority. All replicas serve.
 type LeaderElectionSettings struct {
-	// Enabled: one of them. Otherwise each.
+	// Enabled elects one replica. Otherwise every replica does it.
 	Enabled bool
-	// Namespace of the lease of controllers; empty means that of the pod. The other
-	// lease is named like the Secret, and beside it.
+	// Namespace of the lease of controllers; empty means that of the pod. The other lease
+	// has the name and namespace of the Secret.
 	Namespace string
-	// LeaseDuration is how long the others wait for a leader that is silent,
-	// RenewDeadline after how long a leader that cannot renew gives up, RetryPeriod how
-	// often each tries. Defaults 15 s, 10 s, 2 s: those of Kubernetes' components.
+	// LeaseDuration is how long other replicas wait before they take over from a leader
+	// that stopped renewing, RenewDeadline how long a leader retries renewing before it
+	// gives up, RetryPeriod the time between attempts. Defaults 15 s, 10 s, 2 s, as for
+	// Kubernetes' components.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// DefaultLeaderElection has the times of Kubernetes' components.
+// DefaultLeaderElection has the defaults of Kubernetes' components.
 func DefaultLeaderElection() LeaderElectionSettings {
 	return LeaderElectionSettings{Enabled: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
 }
 
-// AddElectFlag adds the flag on which the rights of the server depend.
+// AddElectFlag adds the flag that determines the permissions of the server.
 func (s *LeaderElectionSettings) AddElectFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&s.Enabled, "leader-elect", s.Enabled,
-		"let one replica at a time run the controllers, write webhook configurations and replace the authority in the Secret; otherwise each does")
+		"make one replica at a time run the controllers, write the webhook configurations and rotate the authority; otherwise every replica does")
 }
 
 // AddNamespaceFlag adds the flag for the lease of controllers.
 func (s *LeaderElectionSettings) AddNamespaceFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.Namespace, "leader-election-namespace", s.Namespace,
-		"`namespace` of the lease that tells who runs the controllers; empty for that of the pod")
+		"`namespace` of the lease of the controllers; defaults to that of the pod")
 }
 
-// AddFlags binds the settings to flags, apart from the namespace. The values they have
-// now are the defaults.
+// AddFlags binds the settings to flags, apart from the namespace. Their current values are
+// the defaults.
 func (s *LeaderElectionSettings) AddFlags(cmd *cobra.Command) {
 	s.AddElectFlag(cmd)
 	flags := cmd.Flags()
-	flags.DurationVar(&s.LeaseDuration, "leader-elect-lease-duration", s.LeaseDuration, "`time` that other replicas wait for a leader that is silent")
-	flags.DurationVar(&s.RenewDeadline, "leader-elect-renew-deadline", s.RenewDeadline, "`time` after which a leader that cannot renew its lease gives up")
-	flags.DurationVar(&s.RetryPeriod, "leader-elect-retry-period", s.RetryPeriod, "`time` between two attempts to get or to renew the lease")
+	flags.DurationVar(&s.LeaseDuration, "leader-elect-lease-duration", s.LeaseDuration, "`time` that other replicas wait before they take over from a leader that stopped renewing its lease")
+	flags.DurationVar(&s.RenewDeadline, "leader-elect-renew-deadline", s.RenewDeadline, "`time` that a leader retries renewing its lease before it gives up leadership")
+	flags.DurationVar(&s.RetryPeriod, "leader-elect-retry-period", s.RetryPeriod, "`time` between two attempts to acquire or renew the lease")
 }
 
-// complete fills in what is not said.
+// complete fills in defaults.
 func (s *LeaderElectionSettings) complete() {
 	usual := DefaultLeaderElection()
 	s.LeaseDuration = cmp.Or(s.LeaseDuration, usual.LeaseDuration)
@@ -61,7 +62,7 @@ func (s *LeaderElectionSettings) complete() {
 	s.RetryPeriod = cmp.Or(s.RetryPeriod, usual.RetryPeriod)
 }
 
-// Times are those of the leases, complete.
+// Times returns the times of the leases, with defaults.
 func (s LeaderElectionSettings) Times() LeaderTimes {
 	s.complete()
 	return LeaderTimes{LeaseDuration: s.LeaseDuration, RenewDeadline: s.RenewDeadline, RetryPeriod: s.RetryPeriod}

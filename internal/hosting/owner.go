@@ -19,13 +19,13 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// ownerTimeout is for finding the owner.
+// ownerTimeout limits the lookup of the owner.
 const ownerTimeout = 30 * time.Second
 
-// AddOwnerFlag adds the flag that says with what the webhook configurations go.
+// AddOwnerFlag adds the flag for the owner of the webhook configurations.
 func (s *RegistrationSettings) AddOwnerFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.Owner, "owner", s.Owner,
-		"with --registration api: the `object` with whose deletion the webhook configurations go too, clusterrole/NAME; empty for none")
+		"with --registration api: `object` that owns the webhook configurations, clusterrole/NAME: they are garbage-collected when it is deleted; empty for none")
 }
 
 // OwnerName is the name of the ClusterRole of --owner, empty without one.
@@ -41,18 +41,17 @@ func (s *RegistrationSettings) ValidateOwner() error {
 	}
 	var errs []error
 	if s.Mode != registration.ModeAPI {
-		errs = append(errs, problemf("%s: of no use without %s api", setting("owner"), setting("registration")))
+		errs = append(errs, problemf("%s: only valid with %s api", setting("owner"), setting("registration")))
 	}
 	kind, name, _ := strings.Cut(s.Owner, "/")
-	// Names of RBAC's objects need to be segments of a path, and no more.
+	// Names of RBAC objects only need to be valid path segments.
 	if !strings.EqualFold(kind, "clusterrole") || name == "" || len(content.IsPathSegmentName(name)) > 0 {
-		errs = append(errs, problemf("%s %q: write clusterrole/NAME; an owner of cluster-scoped objects is cluster-scoped", setting("owner"), s.Owner))
+		errs = append(errs, problemf("%s %q: must be clusterrole/NAME; an owner of cluster-scoped objects is cluster-scoped", setting("owner"), s.Owner))
 	}
 	return errors.Join(errs...)
 }
 
-// FindOwner looks up the UID of the owner: by it, not by the name, the garbage
-// collector knows whether an owner is still there.
+// FindOwner looks up the UID of the owner, by which the garbage collector identifies it.
 func (s *RegistrationSettings) FindOwner(ctx context.Context, client *rest.Config) error {
 	if s.Owner == "" {
 		return nil
@@ -66,9 +65,9 @@ func (s *RegistrationSettings) FindOwner(ctx context.Context, client *rest.Confi
 	role, err := clients.RbacV1().ClusterRoles().Get(ctx, s.OwnerName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return problemf("%s %s: %w; create it first, or leave the flag out", setting("owner"), s.Owner, err)
+		return problemf("%s %s: %w; create it first, or omit the flag", setting("owner"), s.Owner, err)
 	case apierrors.IsForbidden(err):
-		return problemf("%s %s: %w; 'sallyport manifests' prints the right that is missing", setting("owner"), s.Owner, err)
+		return problemf("%s %s: %w; 'sallyport manifests' prints the missing permission", setting("owner"), s.Owner, err)
 	case err != nil:
 		return problemf("%s %s: %w", setting("owner"), s.Owner, err)
 	}

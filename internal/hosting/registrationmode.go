@@ -14,10 +14,10 @@ import (
 
 var registrationModes = []string{string(registration.ModeAPI), string(registration.ModeManifest), string(registration.ModeNone)}
 
-// AddDirectoryFlag adds the flag that says where static manifests are written.
+// AddDirectoryFlag adds the flag for the directory of static manifests.
 func (s *RegistrationSettings) AddDirectoryFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.StaticManifestsDir, "static-manifests-dir", s.StaticManifestsDir,
-		"with --registration manifest: `directory` for static admission manifests; staticManifestsDir of kube-apiserver's two webhook plugins names its folders mutating and validating")
+		"with --registration manifest: `directory` for static admission manifests; set staticManifestsDir of kube-apiserver's two webhook plugins to its subdirectories mutating and validating")
 	cli.CompleteFolders(cmd, "static-manifests-dir")
 }
 
@@ -29,19 +29,19 @@ func (s *RegistrationSettings) ValidateMode() error {
 func (s *RegistrationSettings) validateDirectory() error {
 	if s.Mode != registration.ModeManifest {
 		if s.StaticManifestsDir != "" {
-			return problemf("%s: of no use without %s manifest", setting("static-manifests-dir"), setting("registration"))
+			return problemf("%s: only valid with %s manifest", setting("static-manifests-dir"), setting("registration"))
 		}
 		return nil
 	}
 	var errs []error
 	switch {
 	case s.StaticManifestsDir == "":
-		errs = append(errs, problemf("%s manifest needs %s", setting("registration"), setting("static-manifests-dir")))
+		errs = append(errs, problemf("%s manifest requires %s", setting("registration"), setting("static-manifests-dir")))
 	case !filepath.IsAbs(s.StaticManifestsDir):
-		errs = append(errs, problemf("%s %q: write an absolute path", setting("static-manifests-dir"), s.StaticManifestsDir))
+		errs = append(errs, problemf("%s %q: must be an absolute path", setting("static-manifests-dir"), s.StaticManifestsDir))
 	}
 	if s.Service != "" {
-		errs = append(errs, problemf("%s manifest needs %s: kube-apiserver takes no Service in static manifests", setting("registration"), setting("url")))
+		errs = append(errs, problemf("%s manifest requires %s: kube-apiserver does not allow a Service in static manifests", setting("registration"), setting("url")))
 	}
 	return errors.Join(errs...)
 }

@@ -20,50 +20,52 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// RegistrationSettings say how the API server reaches the webhooks, who tells it, and
-// when it calls them.
+// RegistrationSettings configure how the API server reaches the webhooks, who registers
+// them, and when they are called.
 type RegistrationSettings struct {
-	// Mode says who writes the webhook configurations. Default [registration.ModeAPI].
+	// Mode selects who writes the webhook configurations. Default [registration.ModeAPI].
 	Mode registration.Mode
-	// StaticManifestsDir is for [registration.ModeManifest]: an absolute path.
+	// StaticManifestsDir is the absolute path of the directory for
+	// [registration.ModeManifest].
 	StaticManifestsDir string
-	// Name is that of the webhook configurations.
+	// Name is the name of the webhook configurations.
 	Name string
-	// Service is "namespace/name" or "namespace/name:port", URL is for a server outside
-	// of the cluster. One of them is needed, but for files and registration.ModeNone.
+	// Service is "namespace/name" or "namespace/name:port", URL is for a server outside the
+	// cluster. One of them is required, except with SourceFiles and registration.ModeNone.
 	Service, URL string
-	// ConversionService is that by which the API server reaches the converters, if it
-	// is not Service. In a cluster it should be one of its own, with
-	// publishNotReadyAddresses: what makes the server ready may need them.
+	// ConversionService is the Service through which the API server calls the converters,
+	// if it is not Service. In a cluster it should be a separate one with
+	// publishNotReadyAddresses, because the server may need converted objects to become
+	// ready.
 	ConversionService string
 	// NamespaceSelector is a label selector that namespaces must match, in addition to
 	// those of the definitions. Empty for all.
 	NamespaceSelector string
-	// ExcludedNamespaces are names of namespaces that the webhooks are never called
-	// for, and nor is the one of Service, unless it is shared.
+	// ExcludedNamespaces are namespaces for which the webhooks are never called. The
+	// namespace of Service is excluded too, unless SharedNamespace is set.
 	ExcludedNamespaces []string
-	// OwnPods is the label of the pods of this server, "key=value": in a SharedNamespace
-	// webhooks for pods are not called for them. Empty if there is none.
+	// OwnPods is the label of the server's own pods, "key=value". In a shared namespace,
+	// webhooks for pods are not called for pods with this label. Empty if there is none.
 	OwnPods string
-	// SharedNamespace is set if others use the namespace of Service too, as
-	// Kubeflow's: it is not excluded then.
+	// SharedNamespace is true if other workloads run in the namespace of Service, as in
+	// Kubeflow's. Then it is not excluded.
 	SharedNamespace bool
-	// Owner is "clusterrole/NAME": with that ClusterRole's deletion the webhook
-	// configurations go too. It is looked up once, when the application starts. Empty
-	// for none; for [registration.ModeAPI] only.
+	// Owner is the ClusterRole that owns the webhook configurations, "clusterrole/NAME":
+	// they are garbage-collected when it is deleted. It is looked up once, when the
+	// application starts. Empty for none; for [registration.ModeAPI] only.
 	Owner string
-	// AllowWedge is [admission.Webhook.AllowWedge] for all webhooks that have none.
+	// AllowWedge is the [admission.Webhook.AllowWedge] of all webhooks without one.
 	AllowWedge string
-	// FailurePolicy, TimeoutSeconds and ReviewVersions take the place of what the
-	// definitions say; empty leaves them.
+	// FailurePolicy, TimeoutSeconds and ReviewVersions override those of the definitions,
+	// unless they are empty.
 	FailurePolicy  string
 	TimeoutSeconds int32
 	ReviewVersions []string
-	// Adjust changes a definition when all of the above has been applied; nil for no
-	// change. It must give the same result each time.
+	// Adjust changes a definition after all of the above has been applied. It may be nil,
+	// and must be deterministic.
 	Adjust func(*admission.Webhook)
 
-	// owner is Owner, found.
+	// owner is the object that Owner names.
 	owner *metav1.OwnerReference
 }
 
@@ -72,57 +74,57 @@ var (
 	reviewVersions  = []string{"v1", "v1beta1"}
 )
 
-// AddModeFlag adds the flag that says who writes the webhook configurations.
+// AddModeFlag adds the flag that selects who writes the webhook configurations.
 func (s *RegistrationSettings) AddModeFlag(cmd *cobra.Command) {
 	s.Mode = cmp.Or(s.Mode, registration.ModeAPI)
-	cmd.Flags().Var(&s.Mode, "registration", "`who` writes the webhook configurations: the server itself, to the API server (api) or as files that kube-apiserver reads (manifest), or somebody else (none)")
+	cmd.Flags().Var(&s.Mode, "registration", "`mode` of registration: the server writes the webhook configurations through the API (api) or as static manifests for kube-apiserver (manifest), or does not write them (none)")
 	completeModes(cmd)
 }
 
-// AddEndpointFlags adds the flags that say where the API server finds the server.
+// AddEndpointFlags adds the flags for the address of the server.
 func (s *RegistrationSettings) AddEndpointFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.Service, "service", s.Service,
-		"the Service by which the API server reaches the server inside the cluster, `namespace/name[:port]`")
+		"the Service through which the API server calls a server inside the cluster, `namespace/name[:port]`")
 	flags.StringVar(&s.URL, "url", s.URL,
-		"the `url` by which the API server reaches the server outside of the cluster, for example https://127.0.0.1:9443")
+		"`url` where the API server calls a server outside the cluster, for example https://127.0.0.1:9443")
 }
 
-// AddFlags adds the flags that say when the webhooks are called. The values that the
-// settings have now are the defaults.
+// AddFlags adds the flags that control when the webhooks are called. The current values of
+// the settings are the defaults.
 func (s *RegistrationSettings) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.Name, "configuration-name", s.Name,
-		"`name` of the webhook configurations; the API server calls mutating ones in the order of their names")
+		"`name` of the webhook configurations; the API server calls mutating webhook configurations in the order of their names")
 	flags.StringVar(&s.NamespaceSelector, "namespace-selector", s.NamespaceSelector,
-		"label `selector` of the namespaces that the webhooks are for, for example app.kubernetes.io/part-of=kubeflow-profile; empty for all")
+		"label `selector` of the namespaces to call the webhooks for, for example app.kubernetes.io/part-of=kubeflow-profile; empty for all")
 	flags.StringSliceVar(&s.ExcludedNamespaces, "excluded-namespaces", s.ExcludedNamespaces,
-		"`namespaces` that the webhooks are never called for; that of --service is excluded as well, unless it is shared")
+		"`namespaces` for which the webhooks are never called; that of --service is excluded too, unless it is shared")
 	flags.StringVar(&s.OwnPods, "own-pods", s.OwnPods,
-		"`label` of the pods of this server, key=value, which webhooks for pods are not called for in the namespace of --service, if that is shared; empty if they have none")
+		"`label` of the server's own pods, key=value, for which webhooks for pods are not called if the namespace of --service is shared; empty if they have none")
 	flags.BoolVar(&s.SharedNamespace, "shared-namespace", s.SharedNamespace,
-		"others use the namespace of --service too: do not exclude it, only the pods of --own-pods")
+		"other workloads run in the namespace of --service: exclude only the pods of --own-pods, not the namespace")
 	flags.StringVar(&s.AllowWedge, "allow-wedge", s.AllowWedge,
-		"`reason` why webhooks may be registered that can bring the cluster to a halt while the server is away")
+		"permit webhooks that can block the whole cluster while the server is down, for this `reason`")
 	flags.StringVar(&s.FailurePolicy, "failure-policy", s.FailurePolicy,
-		"`policy` for an object whose webhook fails: refuse it (Fail) or admit it as it is (Ignore)")
-	flags.Int32Var(&s.TimeoutSeconds, "webhook-timeout", s.TimeoutSeconds, "`seconds` that the API server waits for a webhook, from 1 to 30")
+		"`policy` if calling a webhook fails: reject the request (Fail) or admit the object unchanged (Ignore)")
+	flags.Int32Var(&s.TimeoutSeconds, "webhook-timeout", s.TimeoutSeconds, "`seconds` that the API server waits for a webhook to respond, 1 to 30")
 	flags.StringSliceVar(&s.ReviewVersions, "review-versions", s.ReviewVersions,
-		"`versions` of AdmissionReview that are spoken, the preferred one first")
+		"accepted `versions` of AdmissionReview, in order of preference")
 	cli.CompleteChoices(cmd, "failure-policy", failurePolicies)
 	cli.CompleteChoices(cmd, "review-versions", reviewVersions)
 }
 
-// NoEndpoint tells whether nothing says where the server is.
+// NoEndpoint reports whether the address of the server is not set.
 func (s *RegistrationSettings) NoEndpoint() bool { return s.Service == "" && s.URL == "" }
 
 // ValidateEndpoint reports every problem in --service and --url.
 func (s *RegistrationSettings) ValidateEndpoint() error {
 	switch {
 	case s.NoEndpoint():
-		return problemf("%s or %s is needed: the API server must know where the webhooks are", setting("service"), setting("url"))
+		return problemf("%s or %s is required: the API server must know where the webhooks are", setting("service"), setting("url"))
 	case s.Service != "" && s.URL != "":
-		return problemf("%s and %s exclude each other: choose %s for a server in the cluster", setting("service"), setting("url"), setting("service"))
+		return problemf("%s and %s are mutually exclusive: use %s for a server in the cluster", setting("service"), setting("url"), setting("service"))
 	case s.URL != "":
 		if err := (registration.Endpoint{URL: s.URL}).Validate(); err != nil {
 			return problemf("%s: %w", setting("url"), err)
@@ -145,7 +147,7 @@ func (s *RegistrationSettings) Validate() error {
 	if s.FailurePolicy != "" {
 		errs = append(errs, choice("failure-policy", s.FailurePolicy, failurePolicies))
 	}
-	// The rest of the configuration is good; what remains is about the name.
+	// The rest of the configuration is valid, so any error is about the name.
 	named := registration.Config{Name: s.Name, Endpoint: registration.Endpoint{URL: "https://127.0.0.1"}}
 	if err := named.Validate(); err != nil {
 		errs = append(errs, problemf("%s: %w", setting("configuration-name"), err))
@@ -167,14 +169,13 @@ func (s *RegistrationSettings) Validate() error {
 	for i, version := range s.ReviewVersions {
 		errs = append(errs, choice("review-versions", version, reviewVersions))
 		if slices.Contains(s.ReviewVersions[:i], version) {
-			errs = append(errs, problemf("%s: %s stands there twice", setting("review-versions"), version))
+			errs = append(errs, problemf("%s: duplicate %s", setting("review-versions"), version))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Config is what the settings say about the configuration objects; they were
-// validated.
+// Config is the configuration of registration. The settings must be valid.
 func (s *RegistrationSettings) Config() registration.Config {
 	config := registration.Config{Name: s.Name, Endpoint: registration.Endpoint{URL: s.URL}, Owner: s.owner}
 	if service, err := ParseService(s.Service); err == nil {
@@ -184,7 +185,7 @@ func (s *RegistrationSettings) Config() registration.Config {
 	return config
 }
 
-// Apply returns the definitions as the settings want them registered.
+// Apply returns the definitions with the settings applied.
 func (s *RegistrationSettings) Apply(webhooks []admission.Webhook) ([]admission.Webhook, error) {
 	selector, err := s.selector()
 	if err != nil {
@@ -210,8 +211,8 @@ func (s *RegistrationSettings) Apply(webhooks []admission.Webhook) ([]admission.
 	return out, errors.Join(errs...)
 }
 
-// selector keeps the webhooks away from namespaces that must work without them,
-// this server's own first of all: otherwise nothing could start it again.
+// selector excludes namespaces that must work without the webhooks, first of all the
+// server's own: otherwise it could not be restarted.
 func (s *RegistrationSettings) selector() (*metav1.LabelSelector, error) {
 	selector, err := metav1.ParseToLabelSelector(s.NamespaceSelector)
 	if err != nil {

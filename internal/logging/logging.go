@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logging makes the logger of a process, and has Kubernetes' client libraries use it.
+// Package logging creates the logger of a process and makes Kubernetes' client libraries
+// use it.
 package logging
 
 import (
@@ -24,24 +25,24 @@ var (
 	logFormats = []string{"text", "json"}
 )
 
-// Settings say what is logged, and how.
+// Settings configure logging.
 type Settings struct {
 	// Level is debug, info, warn or error. Default info.
 	Level string
 	// Format is text or json. Default text.
 	Format string
-	// Verbosity is the level of detail of Kubernetes' client libraries, 0 to 10. Above
-	// 0 it implies debug.
+	// Verbosity is the log verbosity of Kubernetes' client libraries, 0 to 10. A value
+	// above 0 implies debug.
 	Verbosity int
 }
 
-// AddFlags binds the settings to flags. The values they have now are the defaults.
+// AddFlags binds the settings to flags. Their current values are the defaults.
 func (s *Settings) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&s.Level, "log-level", cmp.Or(s.Level, "info"), "`level` of the least important messages to log: "+cli.OneOf(levelNames))
+	flags.StringVar(&s.Level, "log-level", cmp.Or(s.Level, "info"), "minimum `level` of messages to log: "+cli.OneOf(levelNames))
 	flags.StringVar(&s.Format, "log-format", cmp.Or(s.Format, "text"), "`format` of the log: "+cli.OneOf(logFormats))
 	flags.IntVarP(&s.Verbosity, "verbosity", "v", s.Verbosity,
-		"`level` of detail of Kubernetes' client libraries, 0 to 10; above 0 implies --log-level debug")
+		"log `verbosity` of Kubernetes' client libraries, 0 to 10; above 0 implies --log-level debug")
 	cli.CompleteChoices(cmd, "log-level", levelNames)
 	cli.CompleteChoices(cmd, "log-format", logFormats)
 }
@@ -55,8 +56,8 @@ func (s *Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Logger returns a logger that writes to out, and makes it the default of slog and of Kubernetes'
-// client libraries. The settings are valid.
+// Logger returns a logger that writes to out, and makes it the default of slog and of
+// Kubernetes' client libraries. The settings must be valid.
 func (s *Settings) Logger(out io.Writer) *slog.Logger {
 	level := logLevels[s.Level]
 	if s.Verbosity > 0 {
@@ -70,7 +71,7 @@ func (s *Settings) Logger(out io.Writer) *slog.Logger {
 	}
 	logger := slog.New(handler)
 	klog.SetLoggerWithOptions(logr.FromSlogHandler(handler), klog.ContextualLogger(true))
-	var verbosity klog.Level // of the messages that klog itself holds back
+	var verbosity klog.Level // klog drops more verbose messages itself
 	_ = verbosity.Set(strconv.Itoa(max(0, int(-level))))
 	slog.SetDefault(logger)
 	return logger

@@ -127,7 +127,7 @@ func TestEveryFlagOfNowAndBeforeIsAField(t *testing.T) {
 		if !known[field] || seen[field] {
 			t.Errorf("--%s: %s is no field, or has a flag", name, field)
 		}
-		if err := RemovedFlag(name); err == nil || !strings.Contains(err.Error(), "use "+field+" in the file") {
+		if err := RemovedFlag(name); err == nil || !strings.Contains(err.Error(), "set "+field+" in the file") {
 			t.Errorf("--%s: %v", name, err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestEveryFieldIsValidated(t *testing.T) {
 		"registration: {mode: both}":                                                         `registration.mode: Unsupported value: "both": supported values: "api", "manifest", "none"`,
 		"registration: {staticManifestsDir: /a}":                                             "registration.staticManifestsDir: Forbidden: only with the mode manifest",
 		"registration: {mode: manifest, service: a/b}":                                       "registration.staticManifestsDir: Required value",
-		"registration: {mode: manifest, staticManifestsDir: a}":                              `registration.staticManifestsDir: Invalid value: "a": write an absolute path`,
+		"registration: {mode: manifest, staticManifestsDir: a}":                              `registration.staticManifestsDir: Invalid value: "a": must be an absolute path`,
 		"registration: {mode: manifest, staticManifestsDir: /a, service: a/b}":               "registration.service: Forbidden: the mode manifest needs url",
 		"registration: {owner: role/a}":                                                      `registration.owner: Invalid value: "role/a": write clusterrole/NAME`,
 		"registration: {mode: none, owner: clusterrole/a}":                                   "registration.owner: Forbidden: only with the mode api",
@@ -226,7 +226,7 @@ func TestEveryFieldIsValidated(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Load("", nil); err == nil || !strings.Contains(err.Error(), "registration.service: Required value: --service or --url is needed") {
+	if _, err := Load("", nil); err == nil || !strings.Contains(err.Error(), "registration.service: Required value: --service or --url is required") {
 		t.Errorf("without an endpoint: %v", err)
 	}
 	if _, err := Load("", nil, OfDeployment...); err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
-// A Flag overrides a field of the configuration.
+// Flag is a flag of serve that overrides a field of the configuration.
 type Flag struct {
 	Name, Short string
 	// Field is the path in the file.
 	Field string
 	// Group is the title in the help.
 	Group string
-	// Usage is that of [pflag.UnquoteUsage].
+	// Usage is in the format of [pflag.UnquoteUsage].
 	Usage string
 	// File and Folder are set if the value is the path of one.
 	File, Folder bool
@@ -30,7 +30,7 @@ type Flag struct {
 	bind func(*Config) any // a pointer to the field, or a [pflag.Value]
 }
 
-// Choices are the values that the flag takes; none if it takes any.
+// Choices are the values that the flag accepts, or none if it accepts any.
 func (f *Flag) Choices() []string {
 	if f.Field == "webhooks" {
 		return Names()
@@ -44,7 +44,7 @@ func (f *Flag) Choices() []string {
 	return choices[f.Field]
 }
 
-// Flags are the flags of serve. What is not among them is said in the file alone.
+// Flags are the flags of serve. All other fields can only be set in the file.
 func Flags() []Flag { return slices.Clone(flags) }
 
 const (
@@ -59,72 +59,72 @@ const (
 
 var flags = []Flag{
 	{Name: "kubeconfig", Field: "kubeconfig", Group: groupAPIServer, File: true, bind: func(c *Config) any { return &c.Kubeconfig },
-		Usage: "`file` that says how to reach the API server; empty for the service account of the pod"},
+		Usage: "path of the kubeconfig `file`; defaults to the pod's service account"},
 	{Name: "registration", Field: "registration.mode", Group: groupAPIServer, bind: func(c *Config) any { return &c.Registration.Mode },
-		Usage: "`who` writes the webhook configurations: the server itself, to the API server (api) or as files that kube-apiserver reads (manifest), or somebody else (none)"},
+		Usage: "`mode` of registration: the server writes the webhook configurations through the API (api) or as static manifests for kube-apiserver (manifest), or does not write them (none)"},
 	{Name: "static-manifests-dir", Field: "registration.staticManifestsDir", Group: groupAPIServer, Folder: true, bind: func(c *Config) any { return &c.Registration.StaticManifestsDir },
-		Usage: "with --registration manifest: `directory` for static admission manifests; staticManifestsDir of kube-apiserver's two webhook plugins names its folders mutating and validating"},
+		Usage: "with --registration manifest: `directory` for static admission manifests; set staticManifestsDir of kube-apiserver's two webhook plugins to its subdirectories mutating and validating"},
 	{Name: "owner", Field: "registration.owner", Group: groupAPIServer, bind: func(c *Config) any { return &c.Registration.Owner },
-		Usage: "with --registration api: the `object` with whose deletion the webhook configurations go too, clusterrole/NAME; empty for none"},
+		Usage: "with --registration api: `object` that owns the webhook configurations, clusterrole/NAME: they are garbage-collected when it is deleted; empty for none"},
 	{Name: "service", Field: "registration.service", Group: groupAPIServer, bind: func(c *Config) any { return &c.Registration.Service },
-		Usage: "the Service by which the API server reaches the server inside the cluster, `namespace/name[:port]`"},
+		Usage: "the Service through which the API server calls a server inside the cluster, `namespace/name[:port]`"},
 	{Name: "url", Field: "registration.url", Group: groupAPIServer, bind: func(c *Config) any { return &c.Registration.URL },
-		Usage: "the `url` by which the API server reaches the server outside of the cluster, for example https://127.0.0.1:9443"},
+		Usage: "`url` where the API server calls a server outside the cluster, for example https://127.0.0.1:9443"},
 
 	{Name: "configuration-name", Field: "registration.name", Group: groupWebhooks, bind: func(c *Config) any { return &c.Registration.Name },
-		Usage: "`name` of the webhook configurations; the API server calls mutating ones in the order of their names"},
+		Usage: "`name` of the webhook configurations; the API server calls mutating webhook configurations in the order of their names"},
 	{Name: "namespace-selector", Field: "registration.namespaceSelector", Group: groupWebhooks, bind: func(c *Config) any { return &c.Registration.NamespaceSelector },
-		Usage: "label `selector` of the namespaces that the webhooks are for, for example app.kubernetes.io/part-of=kubeflow-profile; empty for all"},
+		Usage: "label `selector` of the namespaces to call the webhooks for, for example app.kubernetes.io/part-of=kubeflow-profile; empty for all"},
 	{Name: "failure-policy", Field: "registration.failurePolicy", Group: groupWebhooks, bind: func(c *Config) any { return &c.Registration.FailurePolicy },
-		Usage: "`policy` for an object whose webhook fails: refuse it (Fail) or admit it as it is (Ignore)"},
+		Usage: "`policy` if calling a webhook fails: reject the request (Fail) or admit the object unchanged (Ignore)"},
 	{Name: "webhooks", Field: "webhooks", Group: groupWebhooks, bind: func(c *Config) any { return &selection{entries: &c.Webhooks} },
-		Usage: "`names` of the ready-made webhooks, see 'sallyport webhooks list': foo enables foo, -foo does not, * enables all that are not named"},
+		Usage: "`names` of ready-made webhooks, see 'sallyport webhooks list': foo enables foo, -foo disables it, * enables all that are not named"},
 	{Name: "controllers", Field: "controllers", Group: groupWebhooks, bind: func(c *Config) any { return &c.Controllers },
-		Usage: "`names` of the controllers that run beside their webhooks: foo runs foo, -foo does not, * runs all that are not named; empty for none"},
+		Usage: "`names` of controllers of the enabled webhooks: foo enables foo, -foo disables it, * enables all that are not named; empty for none"},
 
 	{Name: "certificate-source", Field: "certificate.source", Group: groupCert, bind: func(c *Config) any { return &c.Certificate.Source },
-		Usage: "`source` of the serving certificate: an authority of its own that all replicas share in a Secret (authority), or files (files)"},
+		Usage: "`source` of the serving certificate: a self-managed authority that all replicas share through a Secret (authority), or files (files)"},
 	{Name: "authority-secret", Field: "certificate.authoritySecret", Group: groupCert, bind: func(c *Config) any { return &c.Certificate.AuthoritySecret },
-		Usage: "with --certificate-source authority: the Secret, `namespace/name` (default sallyport-authority in the namespace of --service; with --url an authority in memory)"},
+		Usage: "with --certificate-source authority: the Secret, `namespace/name` (default sallyport-authority in the namespace of --service; with --url, an authority in memory)"},
 	{Name: "tls-cert-file", Field: "certificate.certFile", Group: groupCert, File: true, bind: func(c *Config) any { return &c.Certificate.CertFile },
-		Usage: "with --certificate-source files: `file` with the certificate and its chain, PEM; read again when it changes"},
+		Usage: "with --certificate-source files: `file` with the PEM-encoded certificate and its chain; reloaded when it changes"},
 	{Name: "tls-private-key-file", Field: "certificate.privateKeyFile", Group: groupCert, File: true, bind: func(c *Config) any { return &c.Certificate.PrivateKeyFile },
-		Usage: "with --certificate-source files: `file` with the key, PEM"},
+		Usage: "with --certificate-source files: `file` with the PEM-encoded private key"},
 	{Name: "tls-ca-file", Field: "certificate.caFile", Group: groupCert, File: true, bind: func(c *Config) any { return &c.Certificate.CAFile },
-		Usage: "with --certificate-source files: `file` with what the API server shall trust, PEM; empty if somebody else writes the caBundle"},
+		Usage: "with --certificate-source files: `file` with the PEM-encoded CA bundle for the API server to trust; empty if something else writes the caBundle"},
 
 	{Name: "leader-elect", Field: "leaderElection.leaderElect", Group: groupElection, bind: func(c *Config) any { return &c.LeaderElection.LeaderElect },
-		Usage: "let one replica at a time run the controllers, write webhook configurations and replace the authority in the Secret; otherwise each does"},
+		Usage: "make one replica at a time run the controllers, write the webhook configurations and rotate the authority; otherwise every replica does"},
 
 	{Name: "authentication", Field: "authentication.mode", Group: groupCallers, bind: func(c *Config) any { return &c.Authentication.Mode },
-		Usage: "`who` may call admission webhooks: none, client-ca or delegated; the API server's AdmissionConfiguration must say how it shows who it is"},
+		Usage: "`mode` of authentication of callers of admission webhooks: none, client-ca or delegated; unless it is none, the API server's AdmissionConfiguration must name the credentials to present"},
 	{Name: "client-ca-file", Field: "authentication.clientCAFile", Group: groupCallers, File: true, bind: func(c *Config) any { return &c.Authentication.ClientCAFile },
-		Usage: "with --authentication client-ca: `file` with the CA of callers' certificates, PEM; read again when it changes"},
+		Usage: "with --authentication client-ca: `file` with the PEM-encoded CA bundle that verifies client certificates; reloaded when it changes"},
 	{Name: "metrics-authentication", Field: "authentication.metrics", Group: groupCallers, bind: func(c *Config) any { return &c.Authentication.Metrics },
-		Usage: "`who` may read /metrics: none or delegated; other than none, the port speaks TLS with the certificate of the webhooks, and the probes stay open"},
+		Usage: "`mode` of authentication of readers of /metrics: none or delegated; with delegated, the port serves TLS with the certificate of the webhooks, and probes still need no credentials"},
 	{Name: "private-paths", Field: "authentication.privatePaths", Group: groupCallers, bind: func(c *Config) any { return &privatePaths{&c.Authentication.PrivatePaths} },
-		Usage: "`whether` a segment that cannot be guessed is appended to the paths that are registered, a fence where the API server cannot be told to show who it is: " +
-			"auto, true or false; auto does where all replicas share an authority and register themselves, unless paths are registered without"},
+		Usage: "`mode` of private paths, which have an unguessable segment to protect the webhooks where the API server cannot be configured to authenticate itself: " +
+			"auto, true or false; auto uses them if all replicas share an authority and register themselves, unless paths are already registered without the segment"},
 
 	{Name: "bind-address", Field: "serving.bindAddress", Group: groupAddresses, bind: func(c *Config) any { return &c.Serving.BindAddress },
 		Usage: "`address` to serve webhooks on; empty for all addresses"},
 	{Name: "secure-port", Field: "serving.securePort", Group: groupAddresses, bind: func(c *Config) any { return &c.Serving.SecurePort },
-		Usage: "`port` to serve webhooks on with TLS; 0 takes a free one"},
+		Usage: "`port` to serve webhooks on with TLS; 0 picks a free port"},
 	{Name: "metrics-bind-address", Field: "serving.metricsBindAddress", Group: groupAddresses, bind: func(c *Config) any { return &c.Serving.MetricsBindAddress },
-		Usage: "`host:port` to serve /metrics, /livez and /readyz on, for example 127.0.0.1:8080 for this host or pod alone; without TLS, unless --metrics-authentication says who may read; 0 switches it off"},
+		Usage: "`host:port` to serve /metrics, /livez and /readyz on, for example 127.0.0.1:8080 for this host or pod only; plain HTTP unless --metrics-authentication is delegated; 0 disables it"},
 
 	{Name: "log-level", Field: "log.level", Group: groupLog, bind: func(c *Config) any { return &c.Log.Level },
-		Usage: "`level` of the least important messages to log: debug, info, warn or error"},
+		Usage: "minimum `level` of messages to log: debug, info, warn or error"},
 	{Name: "log-format", Field: "log.format", Group: groupLog, bind: func(c *Config) any { return &c.Log.Format },
 		Usage: "`format` of the log: text or json"},
 	{Name: "verbosity", Short: "v", Field: "log.verbosity", Group: groupLog, bind: func(c *Config) any { return &c.Log.Verbosity },
-		Usage: "`level` of detail of Kubernetes' client libraries, 0 to 10; above 0 implies --log-level debug"},
+		Usage: "log `verbosity` of Kubernetes' client libraries, 0 to 10; above 0 implies --log-level debug"},
 }
 
-// fieldAnnotation of a flag has the field that it sets.
+// fieldAnnotation of a flag is the path of the field it sets.
 const fieldAnnotation = "sallyport.io/field"
 
-// AddFlag binds a flag to the field of a configuration. What the field has is the default.
+// AddFlag binds a flag to a field of the configuration. The field's value is the default.
 func AddFlag(to *pflag.FlagSet, f Flag, c *Config) {
 	switch field := f.bind(c).(type) {
 	case *string:
@@ -141,10 +141,10 @@ func AddFlag(to *pflag.FlagSet, f Flag, c *Config) {
 			to.Lookup(f.Name).NoOptDefVal = "true"
 		}
 	}
-	_ = to.SetAnnotation(f.Name, fieldAnnotation, []string{f.Field}) // it is there
+	_ = to.SetAnnotation(f.Name, fieldAnnotation, []string{f.Field}) // the flag exists
 }
 
-// override sets what the flags that were given say.
+// override applies the flags that were set on the command line.
 func (c *Config) override(given *pflag.FlagSet) error {
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	for _, f := range flags {
@@ -168,7 +168,7 @@ func (c *Config) override(given *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// Given are those of the flags of a command that set fields, as arguments of serve.
+// Given returns the flags of a command that set fields, as arguments of serve.
 func Given(flags *pflag.FlagSet) []string {
 	return cli.Given(flags, func(flag *pflag.Flag) bool { return len(flag.Annotations[fieldAnnotation]) > 0 })
 }
@@ -180,7 +180,7 @@ type selection struct {
 	given   bool
 }
 
-// Set implements [pflag.Value]. A flag that is repeated adds to its list.
+// Set implements [pflag.Value]. Repeating the flag appends to its list.
 func (s *selection) Set(text string) error {
 	var names []string
 	if s.given {
@@ -237,15 +237,15 @@ func (s *selection) Type() string { return "stringSlice" }
 
 func (s *selection) String() string { return "[" + strings.Join(s.GetSlice(), ",") + "]" }
 
-// Select enables ready-made webhooks, and no others.
+// Select enables the named ready-made webhooks and disables all others.
 func (c *Config) Select(names ...string) error {
 	return (&selection{entries: &c.Webhooks}).Replace(names)
 }
 
-// privatePathsAuto is the absence of the field.
+// privatePathsAuto stands for an absent field.
 const privatePathsAuto = "auto"
 
-// privatePaths is a field that may be absent.
+// privatePaths is the value of a flag for an optional bool.
 type privatePaths struct{ field **bool }
 
 // Set implements [pflag.Value].
@@ -265,7 +265,7 @@ func (p *privatePaths) Set(text string) error {
 // Type implements [pflag.Value].
 func (p *privatePaths) Type() string { return "string" }
 
-// IsBoolFlag lets the flag stand without a value.
+// IsBoolFlag permits the flag without a value.
 func (p *privatePaths) IsBoolFlag() bool { return true }
 
 func (p *privatePaths) String() string {
@@ -275,7 +275,7 @@ func (p *privatePaths) String() string {
 	return strconv.FormatBool(**p.field)
 }
 
-// removedFlags are flags of earlier versions, and the fields that say the same.
+// removedFlags maps flags of earlier versions to the fields that replace them.
 var removedFlags = map[string]string{
 	"excluded-namespaces":               "registration.excludedNamespaces",
 	"own-pods":                          "registration.ownPods",
@@ -315,12 +315,12 @@ var removedFlags = map[string]string{
 	"narrow":                            "settings.narrow of the webhook poddefault",
 }
 
-// RemovedFlag says what to write instead of a flag that is gone; nil if there was none of
-// that name.
+// RemovedFlag returns an error that names the replacement of a removed flag, or nil if
+// there was no flag of that name.
 func RemovedFlag(name string) error {
 	field, ok := removedFlags[name]
 	if !ok {
 		return nil
 	}
-	return fmt.Errorf("--%s is gone: use %s in the file that --config names", name, field)
+	return fmt.Errorf("--%s was removed: set %s in the file of --config", name, field)
 }

@@ -153,7 +153,7 @@ func (c *Config) validateEndpoint(v *validator) {
 	switch {
 	case settings.NoEndpoint():
 		if r.Mode != string(registration.ModeNone) || c.Certificate.Source != frontdoor.SourceFiles {
-			v.required("service", "--service or --url is needed: the API server must know where the webhooks are")
+			v.required("service", "--service or --url is required: the API server must know where the webhooks are")
 		}
 	case r.Service != "" && r.URL != "":
 		v.forbidden("url", "--service and --url exclude each other: choose --service for a server in the cluster")
@@ -183,7 +183,7 @@ func (c *Config) validateStaticManifests(v *validator) {
 	case r.StaticManifestsDir == "":
 		v.required("staticManifestsDir", "the mode manifest writes there")
 	case !filepath.IsAbs(r.StaticManifestsDir):
-		v.invalid("staticManifestsDir", r.StaticManifestsDir, "write an absolute path")
+		v.invalid("staticManifestsDir", r.StaticManifestsDir, "must be an absolute path")
 	}
 	if r.Service != "" {
 		v.forbidden("service", "the mode manifest needs url: kube-apiserver takes no Service in static manifests")

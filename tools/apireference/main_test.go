@@ -62,7 +62,7 @@ func TestRender(t *testing.T) {
 	const want = `
 Thing is a thing, on two lines.
 
-| field | type | says |
+| field | type | description |
 |---|---|---|
 | | [Inlined](#inlined) | its fields, inline |
 | ` + "`port`" + ` | integer | Port of it \| or Kind. |

@@ -194,7 +194,7 @@ func render(types map[string]*goType, s section) (string, error) {
 		if len(t.fields) == 0 {
 			continue
 		}
-		out.WriteString("\n| field | type | says |\n|---|---|---|\n")
+		out.WriteString("\n| field | type | description |\n|---|---|---|\n")
 		for _, f := range t.fields {
 			if next := types[f.refers]; next != nil && !slices.Contains(queue, f.refers) {
 				queue = append(queue, f.refers)

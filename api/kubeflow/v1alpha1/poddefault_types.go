@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodDefault says what to add to each pod of its namespace that its selector
-// picks, when the pod is created. Pods that already run do not change.
+// PodDefault adds fields to the pods of its namespace that match its selector, when they
+// are created. It does not change existing pods.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=poddefaults,singular=poddefault,scope=Namespaced
@@ -25,8 +25,8 @@ type PodDefault struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what to add and to which pods. The schema lets an object without
-	// spec pass, because such objects exist; its selector is the empty one.
+	// Spec defines what to add, and to which pods. The schema does not require it, because
+	// objects without spec exist; they have the empty selector.
 	// +optional
 	Spec PodDefaultSpec `json:"spec,omitempty"`
 
@@ -35,238 +35,222 @@ type PodDefault struct {
 	Status PodDefaultStatus `json:"status,omitempty"`
 }
 
-// PodDefaultSpec is what to add and to which pods. "Every container" means those
-// that containerSelector picks: unless it says otherwise the pod's own
-// spec.containers, before sidecars join them, while init containers and injected
-// containers receive nothing but what they carry themselves.
+// PodDefaultSpec defines what to add, and to which pods. "Every container" means the
+// containers that containerSelector selects: by default the pod's own spec.containers,
+// without injected sidecars. Init containers and injected containers then have only the
+// fields that they define themselves.
 type PodDefaultSpec struct {
-	// Selector picks pods of the same namespace by their labels as they arrive,
-	// with matchLabels and matchExpressions. The empty selector picks every pod.
-	// An object whose selector cannot be parsed picks none.
-	// Kubeflow's forms offer a PodDefault only by the first key of matchLabels,
-	// and set that label to "true".
+	// Selector selects pods of the same namespace by the labels they have on arrival, with
+	// matchLabels and matchExpressions. An empty selector selects every pod; an invalid one
+	// selects none. Kubeflow's forms offer a PodDefault by the first key of matchLabels
+	// only, and set that label to "true".
 	Selector metav1.LabelSelector `json:"selector"`
 
-	// Desc is a line for people, which forms show instead of the name.
+	// Desc is a one-line description, which forms show instead of the name.
 	// +optional
 	Desc string `json:"desc,omitempty"`
 
-	// Env goes to every container, after the variables that are there.
-	// Merge key: name. Conflict: another value or source under that name; an
-	// absent fieldRef.apiVersion equals v1, an empty value only an empty value.
+	// Env is appended to the variables of every container. Merge key: name. Conflict: a
+	// different value or source for the name; an absent fieldRef.apiVersion equals v1, an
+	// empty value only an empty value.
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// EnvFrom goes to every container, after the sources that are there.
-	// Merge key: prefix, configMapRef.name or secretRef.name, and optional together.
-	// They cannot conflict.
+	// EnvFrom is appended to the sources of every container. Merge key: prefix,
+	// configMapRef.name or secretRef.name, and optional. It cannot conflict.
 	// +optional
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
-	// Volumes go to the pod.
-	// Merge key: name. Conflict: another kind of source under that name, or a
-	// field of the source that differs.
+	// Volumes are added to the pod. Merge key: name. Conflict: a different type of source
+	// for the name, or a field of the source that differs.
 	// +optional
 	Volumes []corev1.Volume `json:"volumes,omitempty"`
 
-	// VolumeMounts go to every container. One volume may be mounted at several
-	// paths. The volume may come from this object, another one, or the pod.
-	// Merge key: mountPath. Conflict: another volume, subPath, subPathExpr,
-	// readOnly or mountPropagation at that path.
+	// VolumeMounts are added to every container. A volume may be mounted at several paths,
+	// and may be defined by this object, another PodDefault, or the pod. Merge key:
+	// mountPath. Conflict: a different volume, subPath, subPathExpr, readOnly or
+	// mountPropagation at that path.
 	// +optional
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
 
-	// Annotations go to the pod.
-	// Merge key: the key. Conflict: another value.
+	// Annotations are added to the pod. Merge key: the key. Conflict: a different value.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// Labels go to the pod. An injected label does not take back or prevent the
-	// choice of a PodDefault that already matched.
-	// Merge key: the key. Conflict: another value.
+	// Labels are added to the pod. An added label neither undoes nor prevents the selection
+	// of a PodDefault that already matched. Merge key: the key. Conflict: a different
+	// value.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Tolerations go to the pod.
-	// Merge key: key, operator (empty is Equal), value and effect together.
-	// tolerationSeconds is no part of it: where nothing else differs, the value
+	// Tolerations are added to the pod. Merge key: key, operator (empty is Equal), value
+	// and effect. tolerationSeconds is not part of the key: if only it differs, the value
 	// of the PodDefault replaces that of the pod.
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// InitContainers go to spec.initContainers, after those that are there; with
-	// restartPolicy Always they are native sidecars.
-	// Merge key: name, across containers and initContainers. Conflict: a field
-	// that differs, or the name taken in the other list.
+	// InitContainers are appended to spec.initContainers; with restartPolicy Always they
+	// are native sidecars. Merge key: name, across containers and initContainers. Conflict:
+	// a field that differs, or a container of that name in the other list.
 	// +optional
 	InitContainers []corev1.Container `json:"initContainers,omitempty"`
 
-	// Sidecars go to spec.containers, after those that are there.
-	// Merge key: name, across containers and initContainers. Conflict: a field
-	// that differs, or the name taken in the other list.
+	// Sidecars are appended to spec.containers. Merge key: name, across containers and
+	// initContainers. Conflict: a field that differs, or a container of that name in the
+	// other list.
 	// +optional
 	Sidecars []corev1.Container `json:"sidecars,omitempty"`
 
-	// ImagePullSecrets go to the pod.
-	// Merge key: name. They cannot conflict.
+	// ImagePullSecrets are added to the pod. Merge key: name. They cannot conflict.
 	// +optional
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// ServiceAccountName replaces the pod's service account, whatever it was.
-	// It cannot conflict: of several PodDefaults the last by name wins.
+	// ServiceAccountName replaces the pod's service account. It cannot conflict: of several
+	// PodDefaults, the last by name wins.
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// AutomountServiceAccountToken replaces the pod's value. With false, the
-	// token volume and mounts that the API server has already added go away too.
-	// It cannot conflict: of several PodDefaults the last by name wins.
+	// AutomountServiceAccountToken replaces the pod's value. If false, the token volume and
+	// mounts that the API server has already added are removed. It cannot conflict: of
+	// several PodDefaults, the last by name wins.
 	// +optional
 	AutomountServiceAccountToken *bool `json:"automountServiceAccountToken,omitempty"`
 
-	// Command is set on every container that has none, except the service mesh
-	// proxy. It cannot conflict: of several PodDefaults the first by name wins.
+	// Command is set on every container without a command, except the service mesh proxy.
+	// It cannot conflict: of several PodDefaults, the first by name wins.
 	// +optional
 	Command []string `json:"command,omitempty"`
 
-	// Args are set on every container that has none, except the service mesh
-	// proxy, whether or not the container has a command.
-	// They cannot conflict: of several PodDefaults the first by name wins.
+	// Args are set on every container without args, except the service mesh proxy, whether
+	// or not the container has a command. They cannot conflict: of several PodDefaults, the
+	// first by name wins.
 	// +optional
 	Args []string `json:"args,omitempty"`
 
-	// Priority orders PodDefaults: those with a lower one are applied first, those
-	// with the same in the order of their names. Without it: 0.
+	// Priority orders PodDefaults: lower priorities are applied first, equal priorities in
+	// the order of names. Default 0.
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 
-	// ConflictPolicy says what a conflict of this object with the pod, or with
-	// an object that was applied before, means. Deny (which it is if nothing is
-	// said) refuses the pod; KeepPod leaves what is there; Override puts this
-	// object's in its place; Skip applies nothing of this object.
+	// ConflictPolicy defines what happens if this object conflicts with the pod or with a
+	// PodDefault applied before it. Deny (the default) rejects the pod; KeepPod keeps the
+	// existing value; Override replaces it with the value of this object; Skip applies
+	// nothing of this object.
 	// +optional
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
 
-	// Mode is Enforce, which it is if nothing is said, or Audit: nothing of this
-	// object is applied, and a warning says what would come of it.
+	// Mode is Enforce (the default) or Audit. In Audit mode nothing of this object is
+	// applied, and a warning says what would have been.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// ExclusiveGroup names alternatives, such as the kinds of GPUs: a pod is denied
-	// that selects two objects of one group. They are not reported as conflicting with
-	// each other, since a pod is not meant to have both. It has the form of a label's
-	// value.
+	// ExclusiveGroup names a group of alternatives, such as types of GPUs: a pod that
+	// matches two objects of the same group is rejected. Objects of a group are not
+	// reported as conflicting with each other, since no pod is meant to have both. The
+	// value has the format of a label value.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	ExclusiveGroup string `json:"exclusiveGroup,omitempty"`
 
-	// Substitute replaces ${namespace} and ${pod.labels['key']} in env values, args
-	// and subPaths of this object, and of the containers that it brings, by what the
-	// pod has. A label that is missing or empty is a conflict. $(VAR) stays
-	// Kubernetes' own, and so does what stands behind two dollar signs.
+	// Substitute replaces ${namespace} and ${pod.labels['key']} in env values, args and
+	// subPaths of this object and of the containers it adds with the values of the pod. A
+	// missing or empty label is a conflict. $(VAR) is left to Kubernetes, and so is an
+	// expression escaped with $$.
 	// +optional
 	Substitute bool `json:"substitute,omitempty"`
 
-	// ContainerSelector picks the containers that get what goes to every
-	// container.
+	// ContainerSelector selects the containers that the fields for every container apply
+	// to.
 	// +optional
 	ContainerSelector *ContainerSelector `json:"containerSelector,omitempty"`
 
-	// Positions say where the containers that this object brings are put, in the
-	// list of containers or init containers. Without one a container comes last.
+	// Positions define where the containers of this object are inserted in the list of
+	// containers or init containers. A container without a position is appended.
 	// +optional
 	Positions []ContainerPosition `json:"positions,omitempty"`
 
-	// NodeSelector goes to the pod.
-	// Merge key: the key. Conflict: another value.
+	// NodeSelector is added to the pod. Merge key: the key. Conflict: a different value.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// Affinity goes to the pod. Required node terms narrow the pod's: each of
-	// its terms gets the expressions too. Preferred terms and terms of pod affinity
-	// and anti-affinity are added unless they are there. It cannot conflict.
+	// Affinity is added to the pod. Required node terms narrow those of the pod: their
+	// expressions are added to each of its terms. Preferred terms, and terms of pod
+	// affinity and anti-affinity, are added unless the pod already has them. It cannot
+	// conflict.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// TopologySpreadConstraints go to the pod.
-	// Merge key: topologyKey and whenUnsatisfiable. Conflict: any other
-	// difference.
+	// TopologySpreadConstraints are added to the pod. Merge key: topologyKey and
+	// whenUnsatisfiable. Conflict: any other field that differs.
 	// +optional
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
-	// PodSecurityContext goes to the pod's securityContext field by field.
-	// Conflict: another value of the same field. supplementalGroups and sysctls
-	// are added to those that are there.
+	// PodSecurityContext is merged into the pod's securityContext field by field. Conflict:
+	// a different value of a field. supplementalGroups and sysctls are added to those of
+	// the pod.
 	// +optional
 	PodSecurityContext *corev1.PodSecurityContext `json:"podSecurityContext,omitempty"`
 
-	// ContainerSecurityContext goes to the securityContext of every container
-	// field by field.
-	// Conflict: another value of the same field. Capabilities are added to those
-	// that are there; one that is added on one side and dropped on the other is a
-	// conflict.
+	// ContainerSecurityContext is merged into the securityContext of every container field
+	// by field. Conflict: a different value of a field. Capabilities are added to those of
+	// the container; a capability that one side adds and the other drops is a conflict.
 	// +optional
 	ContainerSecurityContext *corev1.SecurityContext `json:"containerSecurityContext,omitempty"`
 
-	// Resources go to every container, requests and limits one by one, where
-	// the container has none of that name. They cannot conflict: what would make a
-	// request larger than its limit is left out with a warning.
+	// Resources are added to every container: each request and limit whose resource the
+	// container does not specify. They cannot conflict: a value that would make a request
+	// exceed its limit is omitted with a warning.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// PriorityClassName goes to the pod; the priority and the preemption policy
-	// that the API server has computed without it go away.
-	// Conflict: another class.
+	// PriorityClassName is set on the pod; the priority and preemption policy that the API
+	// server computed without it are removed. Conflict: a different class.
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// RuntimeClassName goes to the pod.
-	// Conflict: another class.
+	// RuntimeClassName is set on the pod. Conflict: a different class.
 	// +optional
 	RuntimeClassName *string `json:"runtimeClassName,omitempty"`
 
-	// Lifecycle goes to every container that may have one, each hook by itself;
-	// of init containers these are native sidecars.
-	// Conflict: another hook.
+	// Lifecycle hooks are set on every container that may have them, each on its own; of
+	// init containers, only native sidecars may. Conflict: a different hook.
 	// +optional
 	Lifecycle *corev1.Lifecycle `json:"lifecycle,omitempty"`
 
-	// HostAliases go to the pod.
-	// Merge key: ip. Conflict: other hostnames.
+	// HostAliases are added to the pod. Merge key: ip. Conflict: different hostnames.
 	// +optional
 	HostAliases []corev1.HostAlias `json:"hostAliases,omitempty"`
 
-	// DNSConfig goes to the pod. Nameservers and searches are added to those that
-	// are there; options have the merge key name, and conflict with another value.
+	// DNSConfig is merged into that of the pod. Nameservers and searches are added to those
+	// of the pod. Merge key of options: name. Conflict: a different value of an option.
 	// +optional
 	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
 
-	// TerminationGracePeriodSeconds goes to the pod. Every pod has a value when it
-	// arrives; the API server's default, 30, counts as none.
-	// Conflict: another value.
+	// TerminationGracePeriodSeconds is set on the pod. Every pod has a value on arrival;
+	// the API server's default, 30, counts as unset. Conflict: a different value.
 	// +optional
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 
-	// Ports go to every container.
-	// Merge key: containerPort and protocol. Conflict: another name, hostPort or
-	// hostIP.
+	// Ports are added to every container. Merge key: containerPort and protocol. Conflict:
+	// a different name, hostPort or hostIP.
 	// +optional
 	Ports []corev1.ContainerPort `json:"ports,omitempty"`
 
-	// VolumeDevices go to every container. The volume may come from this object,
-	// another one, or the pod.
-	// Merge key: devicePath. Conflict: another volume at that path.
+	// VolumeDevices are added to every container. The volume may be defined by this object,
+	// another PodDefault, or the pod. Merge key: devicePath. Conflict: a different volume
+	// at that path.
 	// +optional
 	VolumeDevices []corev1.VolumeDevice `json:"volumeDevices,omitempty"`
 }
 
-// ConflictPolicy is what a conflict means.
+// ConflictPolicy defines what happens on a conflict.
 //
 // +kubebuilder:validation:Enum=Deny;KeepPod;Override;Skip
 type ConflictPolicy string
 
-// The conflict policies. An empty one is Deny, except that a scalar which could not
-// conflict before there were policies overwrites or gives way, as it always did.
+// The conflict policies. An empty policy means Deny, except that fields which cannot
+// conflict still overwrite or give way, as they did before there were policies.
 const (
 	ConflictDeny     ConflictPolicy = "Deny"
 	ConflictKeepPod  ConflictPolicy = "KeepPod"
@@ -274,65 +258,64 @@ const (
 	ConflictSkip     ConflictPolicy = "Skip"
 )
 
-// Mode says whether an object is applied.
+// Mode defines whether an object is applied or only audited.
 //
 // +kubebuilder:validation:Enum=Enforce;Audit
 type Mode string
 
-// The modes. An empty one is Enforce.
+// The modes. An empty mode means Enforce.
 const (
 	ModeEnforce Mode = "Enforce"
 	ModeAudit   Mode = "Audit"
 )
 
-// ContainerSelector picks containers by what they are and what they are called.
+// ContainerSelector selects containers by type and name.
 type ContainerSelector struct {
-	// Types are the kinds of containers; without any: Container, or where names are
-	// given every kind.
+	// Types are the types of containers to select. Default Container, or every type if
+	// names is set.
 	// +optional
 	Types []ContainerType `json:"types,omitempty"`
 
-	// First picks one container alone: of those that would be picked, the first that
-	// the pod itself has in spec.containers. Notebooks have theirs there.
+	// First narrows the selection to one container: the first of the pod's own
+	// spec.containers that is selected. In a Notebook that is the container of the
+	// notebook.
 	// +optional
 	First bool `json:"first,omitempty"`
 
-	// Names are those of the containers that are picked; without any: all of
-	// these types, but no proxy of a service mesh. One that is named here is picked
-	// even if it is such a proxy.
+	// Names are the names of the containers to select, service mesh proxies included. If
+	// empty, all containers of the types are selected, except service mesh proxies.
 	// +optional
 	Names []string `json:"names,omitempty"`
 
-	// ExcludeNames are those of containers that are not picked.
+	// ExcludeNames are the names of containers that are not selected.
 	// +optional
 	ExcludeNames []string `json:"excludeNames,omitempty"`
 }
 
-// ContainerType is a kind of container in a pod.
+// ContainerType is a type of container in a pod.
 //
 // +kubebuilder:validation:Enum=Container;InitContainer;Injected
 type ContainerType string
 
-// The kinds of containers. A container that a PodDefault brings is Injected,
-// whichever list it goes to, and nothing else.
+// The types of containers. A container that a PodDefault adds is Injected only, whichever
+// list it is added to.
 const (
 	TypeContainer     ContainerType = "Container"     // of spec.containers
 	TypeInitContainer ContainerType = "InitContainer" // of spec.initContainers, native sidecars too
 	TypeInjected      ContainerType = "Injected"
 )
 
-// ContainerPosition says where a container is put. Containers that the pod came with
-// are never put elsewhere.
+// ContainerPosition defines where a container is inserted. The pod's own containers keep
+// their order.
 type ContainerPosition struct {
-	// Name is that of a container in sidecars or initContainers of the same
-	// object.
+	// Name is the name of a container in sidecars or initContainers of the same object.
 	Name string `json:"name"`
 
 	// Place is First, Last, Before or After.
 	Place ContainerPlace `json:"place"`
 
-	// Container is the name of the one, in the same list, that Before and After
-	// refer to. If there is none of that name the place is Last, with a warning.
+	// Container is the name of the container in the same list that Before and After refer
+	// to. If the list has no such container, the place is Last, with a warning.
 	// +optional
 	Container string `json:"container,omitempty"`
 }
@@ -352,33 +335,32 @@ const (
 
 // The types of conditions in a status.
 const (
-	// ConditionAccepted is True if the object can work, and else False with every
-	// mistake in its message.
+	// ConditionAccepted is True if the object is valid. If False, the message lists every
+	// problem.
 	ConditionAccepted = "Accepted"
-	// ConditionConflicting is True if there are pods that this object and another
-	// one select, and for which they want different things; the message has the
-	// names of the others.
+	// ConditionConflicting is True if this object and another one can match the same pod
+	// and conflict there. The message names the other objects.
 	ConditionConflicting = "Conflicting"
-	// ConditionUISelectable is True if Kubeflow's forms can offer the object: its
-	// selector has matchLabels whose first and only key has the value "true".
+	// ConditionUISelectable is True if Kubeflow's forms can offer the object: matchLabels
+	// of its selector has exactly one key, with the value "true".
 	ConditionUISelectable = "UISelectable"
 )
 
-// PodDefaultStatus is what Sallyport found out about the object. It holds no
-// counts: every write of it would change the resourceVersion, which pods carry.
+// PodDefaultStatus is the observed state of a PodDefault. It has no counters: each update
+// would change the resourceVersion, which pods record.
 type PodDefaultStatus struct {
-	// ObservedGeneration is the metadata.generation that the conditions are about.
+	// ObservedGeneration is the metadata.generation that the conditions were computed for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions say whether the object can work.
+	// Conditions are the latest observations of the object.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PodDefaultList is what a list request answers.
+// PodDefaultList is a list of PodDefaults.
 //
 // +kubebuilder:object:root=true
 type PodDefaultList struct {

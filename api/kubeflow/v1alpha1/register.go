@@ -27,8 +27,8 @@ func Resource(resource string) schema.GroupVersionResource {
 	return GroupVersion.WithResource(resource)
 }
 
-// AddToScheme makes PodDefault and PodDefaultList known to a scheme. It never
-// returns an error; the signature is the one that scheme builders take.
+// AddToScheme adds the types of this package to a scheme. It never returns an error; scheme
+// builders require the signature.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &PodDefault{}, &PodDefaultList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)

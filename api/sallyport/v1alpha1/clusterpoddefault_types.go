@@ -8,9 +8,9 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// ClusterPodDefault says what to add to each pod that its selector picks, in each
-// namespace that its namespaceSelector picks, when the pod is created. It is applied
-// before the PodDefaults of the pod's namespace.
+// ClusterPodDefault adds fields to pods when they are created: to all pods that match its
+// selector in the namespaces that match its namespaceSelector. It is applied before the
+// PodDefaults of the pod's namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterpoddefaults,singular=clusterpoddefault,scope=Cluster
@@ -27,7 +27,7 @@ type ClusterPodDefault struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what to add, and to which pods of which namespaces.
+	// Spec defines what to add, and to which pods in which namespaces.
 	Spec ClusterPodDefaultSpec `json:"spec"`
 
 	// Status is written by Sallyport, and only through the status subresource.
@@ -35,22 +35,22 @@ type ClusterPodDefault struct {
 	Status kubeflowv1alpha1.PodDefaultStatus `json:"status,omitempty"`
 }
 
-// ClusterPodDefaultSpec is the spec of a PodDefault, for many namespaces.
+// ClusterPodDefaultSpec is the spec of a PodDefault that applies to many namespaces.
 type ClusterPodDefaultSpec struct {
 	kubeflowv1alpha1.PodDefaultSpec `json:",inline"`
 
-	// NamespaceSelector picks namespaces by their labels. Without it, and if it is
-	// empty, it picks every namespace whose pods Sallyport is asked about.
+	// NamespaceSelector selects namespaces by their labels. If it is absent or empty, it
+	// selects every namespace for whose pods Sallyport is called.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// AllowExclude lets a pod exclude itself by the annotation that excludes it
-	// from the PodDefaults of its namespace.
+	// AllowExclude permits a pod to opt out with the annotation that excludes it from the
+	// PodDefaults of its namespace.
 	// +optional
 	AllowExclude bool `json:"allowExclude,omitempty"`
 }
 
-// ClusterPodDefaultList is what a list request answers.
+// ClusterPodDefaultList is a list of ClusterPodDefaults.
 //
 // +kubebuilder:object:root=true
 type ClusterPodDefaultList struct {

@@ -27,8 +27,8 @@ func Resource(resource string) schema.GroupVersionResource {
 	return GroupVersion.WithResource(resource)
 }
 
-// AddToScheme makes the kinds of this package and their lists known to a scheme. It
-// never returns an error; the signature is the one that scheme builders take.
+// AddToScheme adds the types of this package to a scheme. It never returns an error; scheme
+// builders require the signature.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &ClusterPodDefault{}, &ClusterPodDefaultList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)

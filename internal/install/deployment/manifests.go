@@ -66,7 +66,7 @@ func (m *Manifests) Validate() error {
 	}
 	inCluster := m.Server.Registration.Service != ""
 	if !inCluster && m.Server.Registration.URL == "" && slices.ContainsFunc(m.Parts, func(part string) bool { return part != partCRD }) {
-		errs = append(errs, errors.New("--service or --url is needed: the API server must know where the webhooks are"))
+		errs = append(errs, errors.New("--service or --url is required: the API server must know where the webhooks are"))
 	}
 	if m.Static && !slices.Equal(m.Parts, []string{partConfigurations}) {
 		errs = append(errs, errors.New("--static prints webhook configurations only: add --part configurations"))
