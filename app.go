@@ -47,6 +47,7 @@ type App struct {
 	controllers []controller
 	// managerOptions change those of the controllers' manager.
 	managerOptions []func(*manager.Options)
+	migrated       []string // names of definitions, each with a component
 	// manage sets up the chosen controllers in a manager. It is set by the options that need
 	// one: called by name, it would have the linker put controller-runtime's managers
 	// into programs of webhooks alone too.

@@ -64,7 +64,8 @@ func (a *App) manifestsCommand() *cobra.Command {
 		Choose: func() (install.Chosen, error) {
 			c, err := a.choose(&s)
 			return install.Chosen{
-				Webhooks: c.webhooks, Converters: c.converters, Components: len(c.components) > 0, Controllers: len(c.controllers) > 0,
+				Webhooks: c.webhooks, Converters: c.converters, Components: len(c.components) > len(a.migrated), Controllers: len(c.controllers) > 0,
+				Migrates: len(c.components) > 0 && len(a.migrated) > 0,
 			}, errors.Join(err, log.Validate())
 		},
 		AddFlags: func(cmd *cobra.Command) {

@@ -47,8 +47,8 @@ type Chosen struct {
 	Webhooks   []admission.Webhook
 	Converters []conversion.Converter
 	// Components is set if there are webhooks that are known only while they run,
-	// Controllers if there are controllers.
-	Components, Controllers bool
+	// Controllers if there are controllers, Migrates if stored objects are migrated.
+	Components, Controllers, Migrates bool
 }
 
 // The parts of what is installed, in the order in which they are created.

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -54,6 +56,12 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 		}
 		if m.chosen.Controllers {
 			rights.ControllersLease = m.app.Name
+		}
+		if m.chosen.Migrates { // the leader does, and records events about cluster-scoped objects
+			rights.ComponentsOf = m.app.Name
+			if m.app.Registration.Mode != registration.ModeAPI { // else it may anyway
+				rights.RulesIn = map[string][]rbacv1.PolicyRule{metav1.NamespaceDefault: registration.EventPolicyRules()}
+			}
 		}
 		objects = append(objects, rights.Objects()...)
 	}

@@ -24,7 +24,7 @@ const module = "github.com/sallyport-io/sallyport"
 // allowed says for each package, or folder of packages (with a final slash), which
 // of ours it may import.
 var allowed = map[string][]string{
-	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/controllers", "internal/hosting", "internal/install", "internal/logging"}, // package sallyport
+	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/controllers", "internal/hosting", "internal/install", "internal/logging", "internal/storagemigration"}, // package sallyport
 	"jsonpatch":   {"internal/rawjson"},
 	"conversion":  {"jsonpatch", "internal/decode", "internal/rawjson", "internal/rawobject"},
 	"certificate": {"internal/follow"},
@@ -55,8 +55,10 @@ var allowed = map[string][]string{
 	"internal/privatepath": {},
 	"internal/logging":     {"internal/cli"},
 	"internal/rawobject":   {},
-	"test/golden":          {},
-	"test/lab":             {}, // also tests of packages that it could need import it
+	// It needs nothing of ours: the API server asks for the conversions.
+	"internal/storagemigration": {},
+	"test/golden":               {},
+	"test/lab":                  {}, // also tests of packages that it could need import it
 
 	"internal/replay":    {"admission", "conversion", "jsonpatch", "internal/wire"},
 	"internal/workload":  {"jsonpatch", "internal/rawjson", "internal/manifest"},

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sallyport-io/sallyport/conversion"
+)
+
+func TestStorageMigrationIsChecked(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		crds []string
+		want string
+	}{
+		"a name without a group": {[]string{"hats"}, `"hats": want PLURAL.GROUP`},
+		"a name that is none":    {[]string{"Hats.example.com"}, `"Hats.example.com": want PLURAL.GROUP`},
+		"one given twice":        {[]string{"hats.hats.example.com", "hats.hats.example.com"}, "hats.hats.example.com is given twice"},
+		"two":                    {[]string{"hats.hats.example.com", "caps.hats.example.com"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := New("hatter", WithStorageMigration(test.crds...))
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("New: %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// What a migration needs is printed, and no more; the webhooks are still known without running.
+func TestManifestsHaveTheRightsOfAStorageMigration(t *testing.T) {
+	t.Parallel()
+	app, err := New("hatter",
+		WithConverters(conversion.HubAndSpokes[*hubHat](hats("v1", "v2"))),
+		WithStorageMigration("hats.hats.example.com"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{"api", "none"} {
+		printed, err := manifests(t, app, "--service", "shop/hatter", "--registration", mode, "--certificate-source", SourceFiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			"- customresourcedefinitions/status\n  verbs:\n  - patch\n", "- hats\n  verbs:\n  - list\n  - patch\n",
+			"name: hatter-components\n  namespace: shop\n", "- events\n",
+		} {
+			if !strings.Contains(printed, want) {
+				t.Errorf("with --registration %s nothing says %q:\n%s", mode, want, printed)
+			}
+		}
+	}
+}
