@@ -77,6 +77,7 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"chain", "pods", "--operation", ""}, []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}},
 		{[]string{"chain", "pods", "-o", ""}, []string{"text", "json"}},
 		{[]string{"doctor", "-o", ""}, []string{"text", "json"}},
+		{[]string{"init", "--scope", ""}, []string{"Namespaced", "Cluster"}},
 		{[]string{"re"}, []string{"review"}},
 	} {
 		got, directive := complete(t, tc.words...)
@@ -102,7 +103,7 @@ func TestFilesAreOfferedWhereAFileIsWanted(t *testing.T) {
 			t.Errorf("%s --%s: files are offered: %v", cmd.Name(), flag.Name, offers)
 		}
 	})
-	for _, command := range []string{"serve", "review", "manifests", "version"} {
+	for _, command := range []string{"serve", "review", "init", "manifests", "version"} {
 		if _, directive := complete(t, command, ""); directive != cobra.ShellCompDirectiveNoFileComp {
 			t.Errorf("%s offers files as arguments", command)
 		}

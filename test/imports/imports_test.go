@@ -44,6 +44,7 @@ var allowed = map[string][]string{
 	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/selectors", "internal/privatepath"},
 	// Next to it, with controller-runtime.
 	"internal/controllers": {"serving", "internal/hosting"},
+	"internal/scaffold":    {"internal/cli"},
 	"internal/install":     {"admission", "conversion", "registration", "serving", "internal/hosting", "internal/cli"},
 	// Reading of clusters and files, for people.
 	"internal/callmetrics": {"internal/cli", "internal/manifest"},

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestInitWritesAProjectOnceAndSaysWhatIsNext(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "bookstore")
+	args := []string{"init", "github.com/me/bookstore", "--kind", "Book", "--versions", "v1alpha1,v1", "--replace", "../sallyport", "--dir", folder}
+	if printed := sallyport(t, append(args, "--dry-run")...).wantOK(t); !strings.Contains(printed, "would write "+filepath.Join(folder, "main.go")+"\n") {
+		t.Errorf("printed\n%s", printed)
+	}
+	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		t.Errorf("a dry run makes the folder: %v", err)
+	}
+	printed := sallyport(t, args...).wantOK(t)
+	if !strings.Contains(printed, "wrote "+filepath.Join(folder, "api", "v1", "book_types.go")+"\n") || !strings.Contains(printed, "\nnext, in "+folder+": make tidy unit") {
+		t.Errorf("printed\n%s", printed)
+	}
+	if module, err := os.ReadFile(filepath.Join(folder, "go.mod")); err != nil || !strings.Contains(string(module), "replace github.com/sallyport-io/sallyport => ../sallyport\n") {
+		t.Errorf("go.mod is\n%s, %v", module, err)
+	}
+	sallyport(t, args...).wantError(t, folder+" holds files of these names", "api/v1/book_types.go", "--force")
+	sallyport(t, append(args, "--force")...).wantOK(t)
+}
+
+func TestInitReportsAllProblems(t *testing.T) {
+	sallyport(t, "init").wantError(t, "takes the path of a Go module", "got 0 arguments")
+	sallyport(t, "init", "github.com/me/bookstore", "--dry-run").wantError(t, "--kind", "--versions", "--replace")
+	sallyport(t, "init", "github.com/me/bookstore", "--replace", ".", "--kind", "book", "--versions", "v1,1", "--group", "x", "--scope", "Global").
+		wantError(t, `--kind "book"`, `--versions "1"`, `--group "x"`, "--scope \"Global\": choose Namespaced or Cluster")
+}

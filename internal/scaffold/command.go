@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
+)
+
+// Init is the command init.
+type Init struct {
+	Project Project
+	Target  Target
+}
+
+// Command returns the command, without its flags.
+func (i *Init) Command() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init MODULE --kind KIND --versions VERSIONS",
+		Short: "Write a project with webhooks of your own: types, defaults, validation, conversion, tests, manifests",
+		Long: "Init writes a Go project around one kind: its types with deep copies and the CustomResourceDefinition,\n" +
+			"webhooks that set defaults and validate, conversion between the versions, tests of all of it by themselves\n" +
+			"and on a real API server, a Makefile, a Dockerfile and a kustomization. It builds and its tests pass; what the\n" +
+			"API is about is yours to fill in.\n\n" +
+			"Nothing is reached over the network. No file that exists is replaced, unless --force is given.",
+		Example: "  sallyport init github.com/me/bookstore --kind Book --versions v1alpha1,v1 --dir bookstore\n" +
+			"  sallyport init github.com/me/fleet --kind Ship --versions v1 --group fleet.example.org --scope Cluster --dry-run",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("%s takes the path of a Go module, for example github.com/me/bookstore, but got %d arguments", cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			i.Project.Module = args[0]
+			files, err := i.Project.Files()
+			if err != nil {
+				return err
+			}
+			return i.Target.Install(cmd.OutOrStdout(), files, "make tidy unit; README.md says what else there is to make")
+		},
+	}
+}
+
+// AddAPIFlags adds the flags that say what the API is.
+func (i *Init) AddAPIFlags(cmd *cobra.Command) {
+	flags, p := cmd.Flags(), &i.Project
+	flags.StringVar(&p.Kind, "kind", "", "`kind` of the API, for example Book")
+	flags.StringSliceVar(&p.Versions, "versions", nil, "`versions` of the kind, for example v1alpha1,v1; the one that Kubernetes prefers is stored, the others are converted")
+	flags.StringVar(&p.Group, "group", "", "`group` of the API; empty for NAME.example.com")
+	flags.StringVar(&p.Plural, "plural", "", "plural `name` of the kind, in lower case; empty for the one that is guessed")
+	flags.StringVar(&p.Scope, "scope", ScopeNamespaced, "`scope` of the kind: "+strings.Join(Scopes, " or "))
+	cli.CompleteChoices(cmd, "scope", Scopes)
+}
+
+// AddProjectFlags adds the flags that say what the program is called, and where it is.
+func (i *Init) AddProjectFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&i.Project.Name, "name", "", "`name` of the program and of its objects in a cluster; empty for the last part of the module's path")
+	flags.StringVar(&i.Project.Replace, "replace", "", "`folder` with a checkout of Sallyport to build against, absolute or as seen from the project; empty for the release that this command is of")
+	cli.CompleteFolders(cmd, "replace")
+	flags.StringVar(&i.Target.Folder, "dir", ".", "`folder` to write to, which is made if it is not there")
+	cli.CompleteFolders(cmd, "dir")
+	flags.BoolVar(&i.Target.DryRun, "dry-run", false, "print which files would be written, and write none")
+	flags.BoolVar(&i.Target.Force, "force", false, "replace files that exist")
+}
