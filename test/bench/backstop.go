@@ -71,7 +71,7 @@ func measureBackstop(ctx context.Context, p plan, site *site, progress progress)
 	out := make([]creation, len(backstopSizes))
 	for i, size := range backstopSizes {
 		out[i] = creation{
-			Server: backstopName(size), Pods: len(latencies[i]), CreatesPerSecond: median(rates[i]),
+			Server: backstopName(size), Pods: len(latencies[i]), CreatesPerSecond: median(rates[i]), Rates: rates[i],
 			P50Millis: millis(percentile(latencies[i], 50)), P99Millis: millis(percentile(latencies[i], 99)),
 		}
 	}

@@ -23,18 +23,20 @@ type stage struct {
 	volumes bool // whether persistent volumes are
 	// freshness has pods created with each freshness of PodDefaults, by so many clients.
 	freshness []int
+	idle      bool // whether sallyport is looked at when it has nothing to do
+	burst     bool // whether pods are created by many writers at once
 }
 
 // A benchCase is a review sent to a path over and over. To measure another
 // handler, add a recording, and a case with its path and what the answer has to
 // add.
 type benchCase struct {
-	id     string // what the limits call it
-	name   string // for people
-	review string // name of the recording
-	path   string // where the servers serve the handler
-	adds   string // name of the PodDefault that has to be injected; empty means no patch at all
-	bare   bool   // what it adds is added by the handler itself, so there is no mark of a PodDefault
+	id     string   // what the limits call it
+	name   string   // for people
+	review string   // name of the recording
+	path   string   // where the servers serve the handler
+	adds   []string // names of the PodDefaults that have to be injected, in their order; none means no patch at all
+	bare   bool     // what it adds is added by the handler itself, so there is no mark of a PodDefault
 	// edit makes of the recorded object what the answer has to make of it, if that is no
 	// PodDefault's doing.
 	edit func(object map[string]any)
@@ -51,9 +53,12 @@ const (
 	partVolumes     = "volumes"
 	partBackstop    = "backstop"
 	partFreshness   = "freshness"
+	partSizes       = "sizes"
+	partBurst       = "burst"
+	partStart       = "start"
 )
 
-var parts = []string{partCommand, partPodDefaults, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop, partFreshness}
+var parts = []string{partCommand, partPodDefaults, partSizes, partBurst, partStart, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop, partFreshness}
 
 const (
 	floorName     = "floor"
@@ -87,19 +92,32 @@ func planStages(p plan) ([]stage, error) {
 			podDefaults: few,
 			servers:     []string{floorName, neighbourName, sallyportName},
 			cases: []benchCase{
-				{id: notebookOneMatch, name: name("notebook", few, "1 matches"), review: "notebook-selecting", path: podDefaultPath, adds: injected},
+				{id: notebookOneMatch, name: name("notebook", few, "1 matches"), review: "notebook-selecting", path: podDefaultPath, adds: []string{injected}},
 				{id: notebookNoMatch, name: name("notebook", few, "none matches"), review: "notebook", path: podDefaultPath},
-				{id: "minimal-one-match", name: name("minimal", few, "1 matches"), review: "minimal-selecting", path: podDefaultPath, adds: injected},
+				{id: "minimal-one-match", name: name("minimal", few, "1 matches"), review: "minimal-selecting", path: podDefaultPath, adds: []string{injected}},
 				{id: "minimal-no-match", name: name("minimal", few, "none matches"), review: "minimal", path: podDefaultPath},
 			},
 			creates: true,
+		},
+		{
+			part:        partStart,
+			podDefaults: few,
+			idle:        true,
+		},
+		sizesStage(few),
+		{
+			part:        partBurst,
+			podDefaults: few,
+			servers:     []string{floorName, sallyportName},
+			cases:       []benchCase{{id: "burst", name: "burst", review: "notebook-selecting", path: podDefaultPath, adds: []string{injected}}},
+			burst:       true,
 		},
 		{
 			part:        partLibrary,
 			podDefaults: few, // the mutator adds what the first of them says
 			servers:     []string{floorName, neighbourName, libraryName},
 			cases: []benchCase{
-				{id: libraryAdd, name: "notebook pod, typed mutator adds to each container", review: "notebook", path: addPath, adds: injected, bare: true},
+				{id: libraryAdd, name: "notebook pod, typed mutator adds to each container", review: "notebook", path: addPath, adds: []string{injected}, bare: true},
 				{id: libraryNothing, name: "notebook pod, typed mutator changes nothing", review: "notebook", path: nothingPath},
 				{id: libraryValidate, name: "notebook pod, typed validator", review: "notebook", path: validatePath},
 			},
@@ -107,13 +125,17 @@ func planStages(p plan) ([]stage, error) {
 		policyStage(few),
 	}, freshnessStages(p), []stage{
 		{
+			part:        partStart,
+			podDefaults: p.Many,
+			starts:      p.Starts, starter: sallyportName,
+		},
+		{
 			part:        partPodDefaults,
 			podDefaults: p.Many,
 			servers:     []string{floorName, sallyportName},
 			cases: []benchCase{
-				{id: notebookManyMatch, name: name("notebook", p.Many, "1 matches"), review: "notebook-selecting", path: podDefaultPath, adds: injected},
+				{id: notebookManyMatch, name: name("notebook", p.Many, "1 matches"), review: "notebook-selecting", path: podDefaultPath, adds: []string{injected}},
 			},
-			starts: p.Starts, starter: sallyportName,
 		},
 		datasetStage(p, few),
 	}), nil

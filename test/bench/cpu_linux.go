@@ -27,29 +27,34 @@ func cpuTime(pid int) (time.Duration, error) {
 
 // peakRSS returns the largest resident set size of a process since its start,
 // in bytes: VmHWM of proc_pid_status(5).
-func peakRSS(pid int) (int64, error) {
+func peakRSS(pid int) (int64, error) { return statusOf(pid, "VmHWM") }
+
+// currentRSS returns the resident set size of a process, in bytes: VmRSS.
+func currentRSS(pid int) (int64, error) { return statusOf(pid, "VmRSS") }
+
+func statusOf(pid int, field string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
-	return parsePeakRSS(status)
+	return parseStatus(status, field)
 }
 
-func parsePeakRSS(status []byte) (int64, error) {
+func parseStatus(status []byte, field string) (int64, error) {
 	for line := range bytes.Lines(status) {
-		value, found := bytes.CutPrefix(line, []byte("VmHWM:"))
+		value, found := bytes.CutPrefix(line, []byte(field+":"))
 		if !found {
 			continue
 		}
 		kib, found := bytes.CutSuffix(bytes.TrimSpace(value), []byte(" kB"))
 		if !found {
-			return 0, fmt.Errorf("VmHWM is not in kB: %q", line)
+			return 0, fmt.Errorf("%s is not in kB: %q", field, line)
 		}
 		n, err := strconv.ParseInt(string(kib), 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("VmHWM is not a number: %w", err)
+			return 0, fmt.Errorf("%s is not a number: %w", field, err)
 		}
 		return n << 10, nil
 	}
-	return 0, fmt.Errorf("no VmHWM in the status of the process")
+	return 0, fmt.Errorf("no %s in the status of the process", field)
 }

@@ -14,3 +14,5 @@ var errLinuxOnly = errors.New("the CPU time of another process is read on Linux 
 func cpuTime(int) (time.Duration, error) { return 0, errLinuxOnly }
 
 func peakRSS(int) (int64, error) { return 0, errLinuxOnly }
+
+func currentRSS(int) (int64, error) { return 0, errLinuxOnly }

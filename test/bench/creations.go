@@ -17,16 +17,18 @@ import (
 // creators is how many clients create pods at one time.
 const creators = 6
 
-// measureCreations creates notebook pods through the API server: with no
-// webhook, and with each of the targets registered. Turns alternate.
-func measureCreations(ctx context.Context, p plan, site *site, targets []target, c benchCase, clients int) ([]creation, error) {
+// writers is how many do in a burst, as a controller with many workers.
+const writers = 64
+
+// measureCreations creates so many notebook pods in a turn through the API server: with
+// no webhook, and with each of the targets registered. Turns alternate.
+func measureCreations(ctx context.Context, p plan, site *site, targets []target, c benchCase, pods, clients int) ([]creation, error) {
 	pod, err := parsePod(notebookPodYAML, selecting)
 	if err != nil {
 		return nil, err
 	}
 	type tally struct {
 		creation
-		rates     []float64
 		latencies []time.Duration
 	}
 	tallies := make([]tally, 1+len(targets)) // the first is without a webhook
@@ -42,18 +44,18 @@ func measureCreations(ctx context.Context, p plan, site *site, targets []target,
 			if i > 0 {
 				r = site.registration(targets[i-1], c.path)
 			}
-			elapsed, latencies, err := site.cp.createPods(ctx, pod, p.Creates, clients, r, c.adds)
+			elapsed, latencies, err := site.cp.createPods(ctx, pod, pods, clients, r, c.adds[0])
 			if err != nil {
 				return nil, fmt.Errorf("creating pods with webhook %q: %w", tallies[i].Server, err)
 			}
 			tallies[i].Pods += len(latencies)
-			tallies[i].rates = append(tallies[i].rates, float64(len(latencies))/elapsed.Seconds())
+			tallies[i].Rates = append(tallies[i].Rates, float64(len(latencies))/elapsed.Seconds())
 			tallies[i].latencies = append(tallies[i].latencies, latencies...)
 		}
 	}
 	creations := make([]creation, 0, len(tallies))
 	for _, t := range tallies {
-		t.CreatesPerSecond = median(t.rates)
+		t.CreatesPerSecond = median(t.Rates)
 		t.P50Millis = millis(percentile(t.latencies, 50))
 		t.P99Millis = millis(percentile(t.latencies, 99))
 		creations = append(creations, t.creation)

@@ -48,7 +48,7 @@ func measureFreshness(ctx context.Context, p plan, site *site, targets []target,
 	}
 	var rows []freshness
 	for _, clients := range stage.freshness {
-		creations, err := measureCreations(ctx, p, site, targets, benchCase{path: podDefaultPath, adds: typical[0].Name}, clients)
+		creations, err := measureCreations(ctx, p, site, targets, benchCase{path: podDefaultPath, adds: []string{typical[0].Name}}, p.Creates, clients)
 		if err != nil {
 			return nil, err
 		}

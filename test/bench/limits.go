@@ -33,7 +33,13 @@ var limits = []limit{
 		m, ok := r.find(notebookManyMatch, sallyportName)
 		return m.PeakRSSMiB, ok
 	}},
-	{Part: partPodDefaults, Name: "start to ready with 10,000 PodDefaults", Unit: "s", AtMost: 3, value: func(r *results) (float64, bool) {
+	{Part: partSizes, Name: "pod of 128 KB, 1 matches", Unit: "× floor", AtMost: 7.5, Aim: 4, value: ratio(pod128KB, sallyportName)},
+	{Part: partSizes, Name: "1,000 more variables, 2 match", Unit: "× floor", AtMost: 9, Aim: 5, value: ratio(variables1000, sallyportName)},
+	{Part: partSizes, Name: "notebook pod, 20 match", Unit: "× floor", AtMost: 7.5, Aim: 4.5, value: ratio(notebook20Match, sallyportName)},
+	{Part: partStart, Name: "RSS at rest", Unit: "MiB", AtMost: 64, Aim: 40, value: func(r *results) (float64, bool) {
+		return r.IdleRSSMiB, r.IdleRSSMiB > 0
+	}},
+	{Part: partStart, Name: "start to ready with 10,000 PodDefaults", Unit: "s", AtMost: 3, Aim: 0.7, value: func(r *results) (float64, bool) {
 		return r.StartSeconds, r.StartSeconds > 0
 	}},
 	{Part: partLibrary, Name: "Mutate[*corev1.Pod] adds to each container", Unit: "× floor", AtMost: 4.0, Aim: 3.0, value: ratio(libraryAdd, libraryName)},

@@ -6,7 +6,8 @@
 // Usage, from the repository root, with KUBEBUILDER_ASSETS naming the folder of
 // etcd and kube-apiserver (`make bench` does both):
 //
-//	go run ./test/bench [-json] [-quick] [-sallyport FILE]
+//	go run ./test/bench [-json] [-quick] [-only PART] [-out FILE] [-sallyport FILE]
+//	go run ./test/bench -compare OLD.json NEW.json
 //	go run ./test/bench -capture
 //
 // # Method
@@ -52,6 +53,9 @@
 //
 // The exit status is 0 if all limits hold, 1 otherwise. -quick goes through the
 // same motions in a few seconds and judges nothing.
+//
+// Each run writes a file with its results, rounds and turns included. -compare prints
+// what became of each row between two of them, see [compare].
 package main
 
 import (
@@ -62,6 +66,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -120,6 +125,8 @@ type plan struct {
 	Claims      int           // of these and others
 	CreateTurns int           // of pod creation
 	Creates     int           // pods in a turn
+	Burst       int           // pods in a turn of a burst
+	Idle        time.Duration // from the start of a server until its memory is looked at
 	Listed      int           // objects in a LIST
 	ListTurns   int           // of it, for each server
 	ColdStarts  int           // of the command that prints its version
@@ -132,11 +139,11 @@ func (p plan) measures(part string) bool { return p.Only == "" || p.Only == part
 var (
 	fullPlan = plan{
 		Judge: true, Rounds: 9, Window: 500 * time.Millisecond, WarmUp: 300 * time.Millisecond,
-		Many: 10_000, Fresh: [2]int{100, 1000}, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Listed: 5000, ListTurns: 3, ColdStarts: 21,
+		Many: 10_000, Fresh: [2]int{100, 1000}, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Burst: 1028, Idle: 10 * time.Second, Listed: 5000, ListTurns: 3, ColdStarts: 21,
 	}
 	quickPlan = plan{
 		Rounds: 2, Window: 30 * time.Millisecond, WarmUp: 10 * time.Millisecond,
-		Many: 200, Fresh: [2]int{20, 40}, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Listed: 50, ListTurns: 1, ColdStarts: 1,
+		Many: 200, Fresh: [2]int{20, 40}, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Burst: 32, Idle: time.Second, Listed: 50, ListTurns: 1, ColdStarts: 1,
 	}
 )
 
@@ -148,12 +155,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	capture := flags.Bool("capture", false, "record the reviews in test/bench/testdata anew, and end")
 	binary := flags.String("sallyport", "", "the sallyport binary to measure; built from ./cmd/sallyport if empty")
 	only := flags.String("only", "", "measure and judge one part alone: "+strings.Join(parts, ", "))
-	from := flags.String("from", "", "measure nothing: print the tables of the file with what -json has printed")
+	from := flags.String("from", "", "measure nothing: print the tables of a file that a run has written")
+	out := flags.String("out", defaultOut(time.Now()), "the file that gets the results as JSON; empty for none")
+	comparing := flags.Bool("compare", false, "measure nothing: compare the files of two runs, OLD and NEW, and fail if a row got worse")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *only != "" && !slices.Contains(parts, *only) {
 		return fmt.Errorf("-only %q: there are %s", *only, strings.Join(parts, ", "))
+	}
+	if *comparing {
+		if flags.NArg() != 2 {
+			return fmt.Errorf("-compare takes two files, OLD and NEW; got %d", flags.NArg())
+		}
+		return compareFiles(stdout, flags.Arg(0), flags.Arg(1))
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
@@ -180,6 +195,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	verdicts := judge(limitsOf(p), results)
+	if *out != "" {
+		if err := writeFile(*out, results, verdicts); err != nil {
+			return err
+		}
+		progress.sayf("the results are in %s", *out)
+	}
 	if *asJSON {
 		err = writeJSON(stdout, results, verdicts)
 	} else {
@@ -192,6 +213,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return errMissed
 	}
 	return nil
+}
+
+// defaultOut is a file of its own for each run, to compare runs with each other.
+func defaultOut(now time.Time) string {
+	return filepath.Join("bin", "bench-"+now.UTC().Format("20060102-150405")+".json")
 }
 
 // A progress tells the person who waits what is going on.

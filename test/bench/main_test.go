@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,8 +32,12 @@ func TestMain(m *testing.M) {
 // goes through every measurement. What it measures is not looked at.
 func TestQuickRunOnARealAPIServer(t *testing.T) {
 	var out, log bytes.Buffer
-	if err := run(t.Context(), []string{"-quick", "-json", "-sallyport", lab.Command(t, "cmd/sallyport")}, &out, &log); err != nil {
+	file := filepath.Join(t.TempDir(), "bin", "results.json")
+	if err := run(t.Context(), []string{"-quick", "-json", "-out", file, "-sallyport", lab.Command(t, "cmd/sallyport")}, &out, &log); err != nil {
 		t.Fatalf("%v\n%s", err, &log)
+	}
+	if written, err := os.ReadFile(file); err != nil || !bytes.Equal(written, out.Bytes()) {
+		t.Errorf("the file holds %d bytes, %v; printed were %d", len(written), err, out.Len())
 	}
 	var got struct {
 		results
@@ -46,6 +51,9 @@ func TestQuickRunOnARealAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range stages {
+		if s.burst { // it has no reviews of its own
+			continue
+		}
 		for _, c := range s.cases {
 			for _, name := range s.servers {
 				m, found := got.find(c.id, name)
@@ -62,6 +70,17 @@ func TestQuickRunOnARealAPIServer(t *testing.T) {
 		if c.Pods != quickPlan.Creates*quickPlan.CreateTurns || c.CreatesPerSecond <= 0 {
 			t.Errorf("creations: %+v", c)
 		}
+	}
+	if len(got.Burst) != 3 {
+		t.Errorf("a burst without a webhook and with two: got %d", len(got.Burst))
+	}
+	for _, c := range got.Burst {
+		if c.Pods != quickPlan.Burst*quickPlan.CreateTurns || c.CreatesPerSecond <= 0 || c.P99Millis <= 0 || len(c.Rates) != quickPlan.CreateTurns {
+			t.Errorf("a burst: %+v", c)
+		}
+	}
+	if got.StartPeakRSSMiB < 1 || got.IdleRSSMiB < 1 || len(got.Starts) != quickPlan.Starts {
+		t.Errorf("starts %v, at most %v MiB, %v MiB at rest", got.Starts, got.StartPeakRSSMiB, got.IdleRSSMiB)
 	}
 	for _, c := range got.Backstop {
 		if c.Pods != quickPlan.Creates*quickPlan.CreateTurns || c.CreatesPerSecond <= 0 {

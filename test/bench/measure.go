@@ -86,16 +86,8 @@ func newTrial(ctx context.Context, c benchCase, t target, podDefaults *v1alpha1.
 		return nil, err
 	}
 	edit := c.edit
-	if c.adds != "" {
-		adds := named(podDefaults, c.adds)
-		if adds == nil {
-			return nil, fmt.Errorf("the API server has no PodDefault %q", c.adds)
-		}
-		if c.bare {
-			adds = adds.DeepCopy()
-			adds.ResourceVersion = ""
-		}
-		if edit, err = injection(adds); err != nil {
+	if len(c.adds) > 0 {
+		if edit, err = c.injection(podDefaults); err != nil {
 			return nil, err
 		}
 	}
@@ -112,6 +104,31 @@ func newTrial(ctx context.Context, c benchCase, t target, podDefaults *v1alpha1.
 		return nil, err
 	}
 	return &trial{benchCase: c, target: t, review: r, answerLen: len(answer)}, nil
+}
+
+// injection is what the PodDefaults of the case do to a pod.
+func (c benchCase) injection(podDefaults *v1alpha1.PodDefaultList) (func(pod map[string]any), error) {
+	var edits []func(map[string]any)
+	for _, name := range c.adds {
+		adds := named(podDefaults, name)
+		if adds == nil {
+			return nil, fmt.Errorf("the API server has no PodDefault %q", name)
+		}
+		if c.bare {
+			adds = adds.DeepCopy()
+			adds.ResourceVersion = ""
+		}
+		edit, err := injection(adds)
+		if err != nil {
+			return nil, err
+		}
+		edits = append(edits, edit)
+	}
+	return func(pod map[string]any) {
+		for _, edit := range edits {
+			edit(pod)
+		}
+	}, nil
 }
 
 func named(list *v1alpha1.PodDefaultList, name string) *v1alpha1.PodDefault {
@@ -160,6 +177,7 @@ func (t *trial) result() (measurement, error) {
 		P99Micros:        micros(percentile(t.latencies, 99)),
 		CPUMicros:        median(t.costs),
 		RatioToFloor:     median(t.ratios),
+		Ratios:           t.ratios,
 		PeakRSSMiB:       float64(rss) / (1 << 20),
 	}, err
 }

@@ -3,12 +3,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +22,16 @@ func writeJSON(w io.Writer, r *results, verdicts []verdict) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(judged{r, verdicts})
+}
+
+// writeFile writes what writeJSON says to a file, whose folder is made.
+func writeFile(file string, r *results, verdicts []verdict) error {
+	var out bytes.Buffer
+	err := errors.Join(writeJSON(&out, r, verdicts), os.MkdirAll(filepath.Dir(file), 0o755))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, out.Bytes(), 0o644)
 }
 
 // judged is what is printed as JSON.
@@ -57,10 +70,16 @@ func writeText(w io.Writer, r *results, verdicts []verdict) error {
 
 	writeReviews(out, r.Reviews)
 	if len(r.Creations) > 0 {
-		writeCreations(out, "Notebook pods", r.Creations)
+		writeCreations(out, "Notebook pods", creators, r.Creations)
 	}
 	if len(r.Volumes) > 0 {
-		writeCreations(out, "Persistent volumes", r.Volumes)
+		writeCreations(out, "Persistent volumes", creators, r.Volumes)
+	}
+	if len(r.Burst) > 0 {
+		writeCreations(out, "A burst of notebook pods", writers, r.Burst)
+	}
+	if r.StartSeconds > 0 || r.IdleRSSMiB > 0 {
+		writeStarts(out, r)
 	}
 	if len(r.Backstop) > 0 {
 		writeBackstop(out, r.Backstop)
@@ -89,9 +108,9 @@ func writeReviews(out *strings.Builder, rows []measurement) {
 	}
 }
 
-func writeCreations(out *strings.Builder, what string, rows []creation) {
+func writeCreations(out *strings.Builder, what string, clients int, rows []creation) {
 	const header, line = "  %-44s %10s %8s %8s %14s\n", "  %-44s %10.0f %8.1f %8.1f %14s\n"
-	fmt.Fprintf(out, "\n%s created through the API server, %d clients\n", what, creators)
+	fmt.Fprintf(out, "\n%s created through the API server, %d clients\n", what, clients)
 	fmt.Fprintf(out, header, "", "creates/s", "p50 ms", "p99 ms", "called over")
 	for _, row := range rows {
 		name, protocol := row.Server, row.Protocol
@@ -101,6 +120,18 @@ func writeCreations(out *strings.Builder, what string, rows []creation) {
 		fmt.Fprintf(out, line, name, row.CreatesPerSecond, row.P50Millis, row.P99Millis, protocol)
 	}
 	fmt.Fprintln(out, "  (A loopback URL gets HTTP/2 from kube-apiserver if the server offers it, a Service always HTTP/1.1.)")
+}
+
+func writeStarts(out *strings.Builder, r *results) {
+	const header, line = "  %-44s %10s %13s\n", "  %-44s %10.2f %13.0f\n"
+	fmt.Fprintln(out, "\nsallyport without calls")
+	fmt.Fprintf(out, header, "", "s", "RSS MiB")
+	if r.StartSeconds > 0 {
+		fmt.Fprintf(out, line, "from its start to ready, the most of memory", r.StartSeconds, r.StartPeakRSSMiB)
+	}
+	if r.IdleRSSMiB > 0 {
+		fmt.Fprintf(out, header, "with the typical PodDefaults, at rest", "", strconv.FormatFloat(r.IdleRSSMiB, 'f', 0, 64))
+	}
 }
 
 func writeBackstop(out *strings.Builder, rows []creation) {

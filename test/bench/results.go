@@ -15,9 +15,13 @@ type results struct {
 	Reviews         []measurement `json:"reviews"`
 	ColdStartMillis float64       `json:"coldStartMilliseconds,omitempty"` // of the command, to print its version
 	StartSeconds    float64       `json:"startSeconds"`                    // sallyport, from start to ready, in the stage that asks for it
+	Starts          []float64     `json:"starts,omitempty"`                // what StartSeconds is the median of
+	StartPeakRSSMiB float64       `json:"startPeakRSSMiB,omitempty"`       // the largest of these starts
+	IdleRSSMiB      float64       `json:"idleRSSMiB,omitempty"`            // sallyport with the typical PodDefaults, some seconds after its start
 	// DatasetStartSeconds is the same with Datasets and claims.
 	DatasetStartSeconds float64     `json:"datasetStartSeconds,omitempty"`
 	Creations           []creation  `json:"creations"`
+	Burst               []creation  `json:"burst,omitempty"`   // as Creations, by many writers
 	Volumes             []creation  `json:"volumes,omitempty"` // as Creations, of persistent volumes
 	Freshness           []freshness `json:"freshness,omitempty"`
 	Listings            []listing   `json:"listings"`
@@ -40,26 +44,28 @@ type sizes map[string]int // by name of the recording
 // A measurement is of one case on one server. Rates and costs are medians of
 // the rounds, latencies are over all rounds.
 type measurement struct {
-	Case             string  `json:"case"`
-	Title            string  `json:"title"`
-	Server           string  `json:"server"`
-	Reviews          int     `json:"reviews"`
-	ReviewsPerSecond float64 `json:"reviewsPerSecond"`
-	P50Micros        float64 `json:"p50Microseconds"`
-	P99Micros        float64 `json:"p99Microseconds"`
-	CPUMicros        float64 `json:"cpuMicrosecondsPerReview"`
-	RatioToFloor     float64 `json:"ratioToFloor"`
-	PeakRSSMiB       float64 `json:"peakRSSMiB"` // of the server since its start, in the stage
+	Case             string    `json:"case"`
+	Title            string    `json:"title"`
+	Server           string    `json:"server"`
+	Reviews          int       `json:"reviews"`
+	ReviewsPerSecond float64   `json:"reviewsPerSecond"`
+	P50Micros        float64   `json:"p50Microseconds"`
+	P99Micros        float64   `json:"p99Microseconds"`
+	CPUMicros        float64   `json:"cpuMicrosecondsPerReview"`
+	RatioToFloor     float64   `json:"ratioToFloor"`
+	Ratios           []float64 `json:"ratios,omitempty"` // one of each round, of which RatioToFloor is the median
+	PeakRSSMiB       float64   `json:"peakRSSMiB"`       // of the server since its start, in the stage
 }
 
 // A creation is pods created through the API server with one server registered.
 type creation struct {
-	Server           string  `json:"server"` // empty: no webhook
-	Protocol         string  `json:"protocol,omitempty"`
-	Pods             int     `json:"pods"` // or volumes
-	CreatesPerSecond float64 `json:"createsPerSecond"`
-	P50Millis        float64 `json:"p50Milliseconds"`
-	P99Millis        float64 `json:"p99Milliseconds"`
+	Server           string    `json:"server"` // empty: no webhook
+	Protocol         string    `json:"protocol,omitempty"`
+	Pods             int       `json:"pods"` // or volumes
+	CreatesPerSecond float64   `json:"createsPerSecond"`
+	P50Millis        float64   `json:"p50Milliseconds"`
+	P99Millis        float64   `json:"p99Milliseconds"`
+	Rates            []float64 `json:"rates,omitempty"` // one of each turn, of which CreatesPerSecond is the median
 }
 
 func (r *results) listing(server string) (listing, bool) {

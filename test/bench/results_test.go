@@ -83,6 +83,9 @@ func someResults() *results {
 			{Case: datasetTwo, Title: "datasets", Server: datasetsName, RatioToFloor: 3.5, PeakRSSMiB: 256},
 			{Case: datasetNone, Title: "datasets", Server: datasetsName, RatioToFloor: 2},
 			{Case: volumeLabelled, Title: "a volume", Server: cloudName, RatioToFloor: 2.5},
+			{Case: pod128KB, Title: "a large pod", Server: sallyportName, RatioToFloor: 7.5},
+			{Case: variables1000, Title: "a large pod", Server: sallyportName, RatioToFloor: 9},
+			{Case: notebook20Match, Title: "a large pod", Server: sallyportName, RatioToFloor: 7.5},
 		},
 		Volumes: []creation{{Server: volumePatchName, CreatesPerSecond: 400}, {Server: cloudName, CreatesPerSecond: 380}},
 		Listings: []listing{
@@ -98,7 +101,7 @@ func someResults() *results {
 			{100, crowd, creation{Server: cachedName, CreatesPerSecond: 500}}, {100, crowd, creation{Server: consistentName, CreatesPerSecond: 301}},
 			{1000, crowd, creation{Server: cachedName, CreatesPerSecond: 500}}, {1000, crowd, creation{Server: consistentName, CreatesPerSecond: 100}},
 		},
-		ColdStartMillis: 100, StartSeconds: 3, DatasetStartSeconds: 5,
+		ColdStartMillis: 100, StartSeconds: 3, IdleRSSMiB: 64, DatasetStartSeconds: 5,
 		Creations: []creation{{CreatesPerSecond: 600}, {Server: sallyportName, Protocol: "HTTP/1.1"}},
 	}
 }
@@ -116,6 +119,7 @@ func TestJudge(t *testing.T) {
 		"memory":                                         {func(r *results) { r.Reviews[3].PeakRSSMiB = 128.1 }, []string{"peak RSS with 10,000 PodDefaults"}},
 		"a slow start":                                   {func(r *results) { r.StartSeconds = 3.01 }, []string{"start to ready with 10,000 PodDefaults"}},
 		"a slow command":                                 {func(r *results) { r.ColdStartMillis = 100.1 }, []string{"sallyport version, from its start to its end"}},
+		"memory at rest":                                 {func(r *results) { r.IdleRSSMiB = 64.1 }, []string{"RSS at rest"}},
 		"a library that costs too much":                  {func(r *results) { r.Reviews[4].RatioToFloor = 4.01 }, []string{"Mutate[*corev1.Pod] adds to each container"}},
 		"typed handlers without changes": {
 			func(r *results) { r.Reviews[5].RatioToFloor = 3.51; r.Reviews[6].RatioToFloor = 3.01 },
@@ -235,7 +239,7 @@ func TestReport(t *testing.T) {
 	if err := json.Unmarshal([]byte(data.String()), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Reviews) != len(r.Reviews) || len(got.Limits) != len(limits) || got.Reviews[1] != r.Reviews[1] || got.Limits[0] != verdicts[0] {
+	if len(got.Reviews) != len(r.Reviews) || len(got.Limits) != len(limits) || !cmp.Equal(got.Reviews[1], r.Reviews[1]) || got.Limits[0] != verdicts[0] {
 		t.Errorf("not all came back from JSON: %+v", got)
 	}
 }

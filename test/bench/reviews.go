@@ -90,6 +90,9 @@ func loadReview(name string) (review, error) {
 	if name == volumeReviewName {
 		return loadVolume()
 	}
+	if _, large := largePods[name]; large {
+		return loadLarge(name)
+	}
 	body, err := recordedReviews.ReadFile("testdata/" + name + ".json")
 	if err != nil {
 		return review{}, fmt.Errorf("no recorded review (go run ./test/bench -capture makes them): %w", err)

@@ -136,16 +136,18 @@ func (s *site) runStage(ctx context.Context, p plan, stage stage, results *resul
 		return err
 	}
 	if stage.starts > 0 {
-		progress.sayf("starting %s, %d times", stage.starter, stage.starts)
-		seconds, err := s.timeStarts(ctx, stage.starter, stage.starts)
-		if err != nil {
+		if err := s.measureStarts(ctx, stage, results, progress); err != nil {
 			return err
 		}
-		if stage.starter == datasetsName {
-			results.DatasetStartSeconds = seconds
-		} else {
-			results.StartSeconds = seconds
+	}
+	if stage.idle {
+		progress.sayf("starting %s to see what it takes when it has nothing to do", sallyportName)
+		if results.IdleRSSMiB, err = s.measureIdle(ctx, p.Idle); err != nil {
+			return err
 		}
+	}
+	if len(stage.servers) == 0 {
+		return nil
 	}
 	targets := make([]target, 0, len(stage.servers))
 	defer func() {
@@ -162,12 +164,14 @@ func (s *site) runStage(ctx context.Context, p plan, stage stage, results *resul
 		progress.sayf("%s is ready after %s", name, srv.ready.Round(time.Millisecond))
 		targets = append(targets, target{srv, newLoader(srv.url, s.trust())})
 	}
-	progress.sayf("%d case(s) on %d servers, %d rounds of %s each", len(stage.cases), len(targets), p.Rounds, p.Window)
-	measurements, err := measureCases(ctx, p, targets, stage.cases, podDefaults)
-	if err != nil {
-		return err
+	if !stage.burst { // of that one the creations tell
+		progress.sayf("%d case(s) on %d servers, %d rounds of %s each", len(stage.cases), len(targets), p.Rounds, p.Window)
+		measurements, err := measureCases(ctx, p, targets, stage.cases, podDefaults)
+		if err != nil {
+			return err
+		}
+		results.Reviews = append(results.Reviews, measurements...)
 	}
-	results.Reviews = append(results.Reviews, measurements...)
 	if stage.volumes {
 		progress.sayf("creating volumes through the API server, %d turns of %d without and with each server", p.CreateTurns, p.Creates)
 		results.Volumes, err = measureVolumes(ctx, p, s, targets, stage.cases[0].path)
@@ -179,24 +183,15 @@ func (s *site) runStage(ctx context.Context, p plan, stage stage, results *resul
 		results.Freshness = append(results.Freshness, rows...)
 		return err
 	}
+	if stage.burst {
+		progress.sayf("creating pods through the API server, %d turns of %d by %d writers", p.CreateTurns, p.Burst, writers)
+		results.Burst, err = measureCreations(ctx, p, s, targets, stage.cases[0], p.Burst, writers)
+		return err
+	}
 	if !stage.creates {
 		return nil
 	}
 	progress.sayf("creating pods through the API server, %d turns of %d without and with each server", p.CreateTurns, p.Creates)
-	results.Creations, err = measureCreations(ctx, p, s, targets, stage.cases[0], creators)
+	results.Creations, err = measureCreations(ctx, p, s, targets, stage.cases[0], p.Creates, creators)
 	return err
-}
-
-// timeStarts returns the median of the times from start to ready, in seconds.
-func (s *site) timeStarts(ctx context.Context, name string, n int) (float64, error) {
-	var seconds []float64
-	for range n {
-		srv, err := s.start(ctx, name)
-		if err != nil {
-			return 0, err
-		}
-		srv.stop()
-		seconds = append(seconds, srv.ready.Seconds())
-	}
-	return median(seconds), nil
 }

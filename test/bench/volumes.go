@@ -222,7 +222,7 @@ func measureVolumes(ctx context.Context, p plan, site *site, targets []target, p
 		}
 	}
 	for i := range out {
-		out[i].CreatesPerSecond = median(rates[i])
+		out[i].CreatesPerSecond, out[i].Rates = median(rates[i]), rates[i]
 		out[i].P50Millis, out[i].P99Millis = millis(percentile(latencies[i], 50)), millis(percentile(latencies[i], 99))
 	}
 	return out, nil

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/sallyport-io/sallyport/test/lab"
+)
+
+// measureStarts starts a server several times, and notes how long it takes to be ready and
+// the memory that takes at its peak.
+func (s *site) measureStarts(ctx context.Context, stage stage, results *results, progress progress) error {
+	progress.sayf("starting %s, %d times", stage.starter, stage.starts)
+	var seconds []float64
+	peak := 0.0
+	for range stage.starts {
+		srv, err := s.start(ctx, stage.starter)
+		if err != nil {
+			return err
+		}
+		rss, err := peakRSS(srv.PID())
+		srv.stop()
+		if err != nil {
+			return err
+		}
+		seconds, peak = append(seconds, srv.ready.Seconds()), max(peak, mebibytes(rss))
+	}
+	if stage.starter == datasetsName {
+		results.DatasetStartSeconds = median(seconds)
+		return nil
+	}
+	results.StartSeconds, results.Starts, results.StartPeakRSSMiB = median(seconds), seconds, peak
+	return nil
+}
+
+// measureIdle returns the resident memory of sallyport, in MiB, so long after it has become
+// ready, when nothing calls it.
+func (s *site) measureIdle(ctx context.Context, after time.Duration) (float64, error) {
+	srv, err := s.start(ctx, sallyportName)
+	if err != nil {
+		return 0, err
+	}
+	defer srv.stop()
+	if !lab.Sleep(ctx, after) {
+		return 0, ctx.Err()
+	}
+	rss, err := currentRSS(srv.PID())
+	return mebibytes(rss), err
+}
+
+func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
