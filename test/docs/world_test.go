@@ -198,6 +198,8 @@ func (w *world) be(t *testing.T, state string) {
 		[ -z "$objects" ] || kubectl delete $objects`)
 	if state == installed {
 		w.sh(t, "helm install sallyport charts/sallyport --namespace sallyport-system --set image.repository=registry.example.com/sallyport --set image.tag=dev")
+		// Otherwise the server says, rightly, that there are no PodDefaults to be read.
+		w.sh(t, "until kubectl get --all-namespaces poddefaults.kubeflow.org && kubectl get clusterpoddefaults.sallyport.io; do sleep 0.1; done")
 		w.serve(t)
 	}
 	w.state, w.broken = state, false
