@@ -4,10 +4,12 @@ package lab
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -17,19 +19,16 @@ import (
 // so all test packages of a run share one build; a lock keeps them from building it at once.
 func Command(t testing.TB, folder string) string {
 	t.Helper()
-	top, err := Top()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock(t, top)()
-	binary := filepath.Join(top, "bin", filepath.Base(folder))
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", binary, "./"+folder)
-	build.Dir = top
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", folder, err, out)
-	}
-	return binary
+	return once(t, folder, func(top string) (string, error) {
+		binary := filepath.Join(top, "bin", filepath.Base(folder))
+		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", binary, "./"+folder)
+		build.Dir = top
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%w\n%s", err, out)
+		}
+		return binary, nil
+	})
 }
 
 // Tool returns the path of a tool that the go.mod in a folder pins: ("tools/deploy", "helm").
@@ -37,20 +36,42 @@ func Command(t testing.TB, folder string) string {
 // it at once.
 func Tool(t testing.TB, folder, name string) string {
 	t.Helper()
+	return once(t, folder+" "+name, func(top string) (string, error) {
+		path, err := exec.CommandContext(t.Context(), "go", "tool", "-modfile="+filepath.Join(top, folder, "go.mod"), "-n", name).Output()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w\n%s", err, exit.Stderr)
+		}
+		return strings.TrimSpace(string(path)), err
+	})
+}
+
+// built is what this process has built, by its name: tests of a package share that too, since
+// it takes the go command a second to see that something is up to date.
+var built = struct {
+	sync.Mutex
+	paths map[string]string
+}{paths: map[string]string{}}
+
+// once builds something at the top of the repository, unless this process has.
+func once(t testing.TB, name string, build func(top string) (path string, err error)) string {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if path, ok := built.paths[name]; ok {
+		return path
+	}
 	top, err := Top()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lock(t, top)()
-	path, err := exec.CommandContext(t.Context(), "go", "tool", "-modfile="+filepath.Join(top, folder, "go.mod"), "-n", name).Output()
+	path, err := build(top)
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			t.Fatalf("building %s: %v\n%s", name, err, exit.Stderr)
-		}
 		t.Fatalf("building %s: %v", name, err)
 	}
-	return strings.TrimSpace(string(path))
+	built.paths[name] = path
+	return path
 }
 
 // lock waits until no other test builds anything.
