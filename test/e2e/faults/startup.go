@@ -59,9 +59,9 @@ func startupRace(ctx context.Context, c *cluster, rounds int, out *result) error
 		}
 		ready := time.Now()
 		slowest = max(slowest, ready.Sub(from))
-		periods = append(periods, period{from: from, to: ready.Add(propagation)})
+		periods = append(periods, period{from: from, to: ready.Add(c.propagation())})
 		live = next
-		if _, err := s.awaitSuccess(ctx, ready, 10*time.Second); err != nil {
+		if _, err := s.awaitSuccess(ctx, ready, time.Minute); err != nil {
 			return err
 		}
 		if !lab.Sleep(ctx, time.Second) {

@@ -175,6 +175,18 @@ func (s *stream) failuresSoFar() int {
 	return len(s.tally.failures)
 }
 
+// lastFailure is when the last create failed, or the other time if none did after it.
+func (s *stream) lastFailure(after time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.tally.failures {
+		if f.end.After(after) {
+			after = f.end
+		}
+	}
+	return after
+}
+
 // awaitSuccess returns the time of the first create after that time that succeeded.
 func (s *stream) awaitSuccess(ctx context.Context, after time.Time, patience time.Duration) (time.Time, error) {
 	var found time.Time

@@ -15,9 +15,6 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// recovery is how long after the end of a fault creates may still fail.
-const recovery = 5 * time.Second
-
 // apiServerRestart ends kube-apiserver, by turns with SIGKILL and SIGTERM, and starts
 // it again.
 func apiServerRestart(ctx context.Context, c *cluster, rounds int, out *result) error {
@@ -94,14 +91,15 @@ func (c *cluster) upstream(ctx context.Context, rounds int, out *result, fault f
 			return nil, err
 		}
 		slowest = max(slowest, first.Sub(ended))
-		periods = append(periods, period{from: from, to: ended.Add(recovery)})
-		if !lab.Sleep(ctx, time.Until(ended.Add(recovery+3*time.Second))) {
-			return nil, ctx.Err()
+		to, err := s.awaitRecovery(ctx, ended)
+		if err != nil {
+			return nil, err
 		}
+		periods = append(periods, period{from: from, to: to})
 	}
 	t := s.stop(ctx, out)
 	out.requireInjected(t)
-	out.requireNoFailure(outside(t.failures, periods), fmt.Sprintf(" more than %s after the fault", recovery))
+	out.requireNoFailure(outside(t.failures, periods), " after it had recovered from the fault")
 	out.notef("first success at the latest %.1f s after the fault", slowest.Seconds())
 	stop()
 	for _, r := range live {
