@@ -54,6 +54,7 @@ var podDefaults = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v
 // commands that stand in it. All the time pods are created in a profile, and its user lists
 // PodDefaults as the notebook web app does.
 func TestTheKubeflowGuide(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	steps := guide(t, filepath.Join(top, "docs/kubeflow-migration.md"))
 	command, kustomize := sallyport(t), tool(t, "kustomize")
 	tools := t.TempDir()
@@ -71,7 +72,7 @@ func TestTheKubeflowGuide(t *testing.T) {
 	// refused is why a pod may be on the way back, as the guide says.
 	for old, refused := range map[string]string{"poddefaults-webhook": "x509: certificate signed by unknown authority", "admission-webhook": ""} {
 		t.Run(old, func(t *testing.T) {
-			t.Parallel() // most of it is waiting
+			t.Parallel()
 			c := startCluster(t, map[string]func(*cluster, *testing.T, *corev1.Pod) (*container, error){
 				"registry.example.com/sallyport:v1":           runSallyport(command),
 				"registry.example.com/poddefaults-webhook:v1": runOldComponent,
@@ -485,14 +486,14 @@ func (c *cluster) watchEverything(t *testing.T) *watch {
 	w := &watch{cancel: cancel}
 	began := time.Now()
 	w.group.Go(func() {
-		for ; lab.Sleep(ctx, 20*time.Millisecond); w.pods++ {
+		for ; lab.Sleep(ctx, 50*time.Millisecond); w.pods++ {
 			if err := c.injects(ctx); err != nil && ctx.Err() == nil {
 				w.failed = append(w.failed, fmt.Sprintf("after %s: %v", time.Since(began).Round(time.Millisecond), err))
 			}
 		}
 	})
 	w.group.Go(func() {
-		for lab.Sleep(ctx, 20*time.Millisecond) {
+		for lab.Sleep(ctx, 50*time.Millisecond) {
 			if err := c.listsAsTheWebApp(ctx); err != nil && ctx.Err() == nil {
 				w.lists = append(w.lists, err.Error())
 			}
