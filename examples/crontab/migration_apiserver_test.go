@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +23,7 @@ const migration = "config/migration/storageversionmigration.yaml"
 // Kubernetes writes all objects in the new storage version, which it converts with the
 // operator's help, and takes the old one from the definition.
 func TestKubernetesMigratesStoredObjectsOnARealAPIServer(t *testing.T) {
+	t.Parallel()
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crd(t)))
 	if lab.KubernetesMinor(t) < 37 { // by default it is served since then
 		if out, err := kubectl(t.Context(), t, config, "create", "-f", migration); err == nil || !strings.Contains(out, `no matches for kind "StorageVersionMigration"`) {
@@ -50,7 +50,7 @@ func TestKubernetesMigratesStoredObjectsOnARealAPIServer(t *testing.T) {
 	}
 	lab.StartBinary(t, "../../test/controlplane", "kube-controller-manager", "--kubeconfig", sallyporttest.Kubeconfig(t, config),
 		"--leader-elect=false", "--secure-port", "0", "--controllers", "storage-version-migrator-controller,garbage-collector-controller")
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // the controller looks for kinds twice a minute
+	ctx, cancel := context.WithTimeout(t.Context(), patience) // the controller looks for kinds twice a minute
 	defer cancel()
 
 	edit(ctx, t, cluster, setVersions("v1alpha1 v1beta1 v1", "v1"))

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -107,9 +106,10 @@ func kubectl(ctx context.Context, t *testing.T, config *rest.Config, args ...str
 // The life of an API: stored as v1beta1 and read as v1 and the other way round, the
 // oldest version served no more, another storage version, all objects migrated.
 func TestVersionsOnARealAPIServer(t *testing.T) {
+	t.Parallel()
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crd(t)))
 	cluster := clientFor(t, config)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	stop := start(t, config, freePort(t), operator(t), nil)
 
@@ -239,9 +239,10 @@ func migrate(ctx context.Context, t *testing.T, cluster client.Client) {
 // another authority, and the cache of the controller, on which readiness depends, needs
 // 1,000 objects that only this replica can convert.
 func TestACacheOfConvertedObjectsDoesNotWaitForReadinessOnARealAPIServer(t *testing.T) {
+	t.Parallel()
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crd(t)))
 	cluster := clientFor(t, config)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // on a busy machine
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	const count = 1000
 	for i := range count {
