@@ -457,12 +457,13 @@ func testPoorServer(t *testing.T, e *env) {
 
 // testPartition cuts the one that leads off from the API server, which goes on calling it.
 func testPartition(t *testing.T, e *env) {
+	t.Parallel()
 	name := e.namespace(t, "partition")
 	link := newLink(t, e.config.Host)
 	config := rest.CopyConfig(e.config)
 	config.Host = link.url
 	args := []string{"--authority-secret", name + "/ca",
-		lab.Set("leaderElection", "{leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 200ms}")}
+		lab.Set("leaderElection", "{leaseDuration: 10s, renewDeadline: 8s, retryPeriod: 200ms}")}
 	leads := e.serve(t, name, append(args, "--kubeconfig", sallyporttest.Kubeconfig(t, config))...)
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 	follows := e.start(t, name, args...)
