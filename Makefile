@@ -69,10 +69,12 @@ report = ls $(results)/*.json >/dev/null 2>&1 && $(GO) -C tools run ./testreport
 
 # Tests that need an API server are in test/e2e or have names that end so. The others need
 # none: `make check` sets no KUBEBUILDER_ASSETS. The packages with the former, and those
-# that draw random cases. What takes longest comes first.
+# that draw random cases. What takes longest comes first, so that nothing long is left alone
+# at the end.
 on_apiserver = OnARealAPIServer
 folders_with = $$(grep -rl --include='*_test.go' --exclude-dir=bin --exclude-dir=.git $(1) . | xargs -n1 dirname | sort -u | tr '\n' ' ')
-apiserver_packages = ./test/e2e/... $(call folders_with,'^func Test.*$(on_apiserver)')
+longest = ./test/e2e ./test/e2e/install ./test/docs ./examples/crontab ./test/bench ./internal/webhooks/poddefault/status
+apiserver_packages = $(longest) ./test/e2e/... $(call folders_with,'^func Test.*$(on_apiserver)')
 # What these say of creates that fail or take long is true of a machine with nothing else to do.
 alone = ./test/e2e/faults
 drawing_packages = $(call folders_with,'"pgregory.net/rapid"')
