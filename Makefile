@@ -58,10 +58,10 @@ race = $$(command -v "$$(CGO_ENABLED=1 $(GO) env CC | cut -d' ' -f1)" >/dev/null
 
 # $(call gotest,STAGE,PACKAGES,FLAGS) runs tests and keeps what they said, as events and as
 # JUnit, in bin/test-results. RERUNS is how often a test that failed is run again: it passes
-# then, and $(report) counts it as flaky.
+# then, and $(report) counts it as flaky. A fourth argument is a command that runs them.
 results = $(CURDIR)/bin/test-results
 gotestsum = $(GO) tool -modfile=$(CURDIR)/tools/gotestsum/go.mod gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped
-gotest = mkdir -p $(results) && $(gotestsum) --jsonfile $(results)/$(1).json --junitfile $(results)/$(1).xml \
+gotest = mkdir -p $(results) && $(4) $(gotestsum) --jsonfile $(results)/$(1).json --junitfile $(results)/$(1).xml \
 	$(if $(RERUNS),--rerun-fails=$(RERUNS) --rerun-fails-max-failures=5) --packages "$(2)" -- $(3)
 # Prints the slowest packages and tests of all stages, flaky ones, and the total.
 started := $(shell date +%s)
@@ -75,6 +75,8 @@ on_apiserver = OnARealAPIServer
 folders_with = $$(grep -rl --include='*_test.go' --exclude-dir=bin --exclude-dir=.git $(1) . | xargs -n1 dirname | sort -u | tr '\n' ' ')
 longest = ./test/e2e ./test/e2e/install ./test/docs ./examples/crontab ./test/bench ./internal/webhooks/poddefault/status
 apiserver_packages = $(longest) ./test/e2e/... $(call folders_with,'^func Test.*$(on_apiserver)')
+# Runs a command with one API server for those tests that need none of their own.
+shared = $(GO) run ./test/lab/shared
 # What these say of creates that fail or take long is true of a machine with nothing else to do.
 alone = ./test/e2e/faults
 drawing_packages = $(call folders_with,'"pgregory.net/rapid"')
@@ -206,7 +208,7 @@ properties: ## Properties with CHECKS random cases each (default 10000)
 apiserver: build ## Tests on a real API server
 	@for tool in helm kustomize; do $(deploy_tool) -n $$tool >/dev/null || exit 1; done
 	@$(with_control_plane); packages=$$($(GO) list $(apiserver_packages) | grep -v "$(alone:.%=%)$$" | tr '\n' ' '); echo "tests on an API server"; \
-	$(call gotest,$(or $(STAGE),apiserver),$$packages,-count=1 -p $(PARALLEL) -parallel $(PARALLEL) -timeout 20m) && \
+	$(call gotest,$(or $(STAGE),apiserver),$$packages,-count=1 -p $(PARALLEL) -parallel $(PARALLEL) -timeout 20m,$(shared)) && \
 	$(call gotest,$(or $(STAGE),apiserver)-alone,$(alone),-count=1 -timeout 20m)
 
 .PHONY: race-all

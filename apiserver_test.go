@@ -5,7 +5,6 @@ package sallyport_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -29,7 +28,6 @@ import (
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/jsonpatch"
-	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -88,8 +86,7 @@ func refusePanic() admission.Handler {
 }
 
 func TestWhatHandlersDoOnARealAPIServer(t *testing.T) {
-	client := sallyporttest.StartAPIServer(t)
-	configMaps := kubernetes.NewForConfigOrDie(client).CoreV1().ConfigMaps("default")
+	client := lab.APIServer(t)
 	rules := admission.Rules(corev1.SchemeGroupVersion.WithResource("configmaps"), "CREATE")
 
 	var options []sallyport.Option
@@ -129,13 +126,10 @@ func TestWhatHandlersDoOnARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := app.DefaultSettings()
-	settings.Client = client
-	settings.Logger = slog.New(slog.DiscardHandler)
+	settings, _ := settingsOn(t, app, client, io.Discard)
+	configMaps := kubernetes.NewForConfigOrDie(client).CoreV1().ConfigMaps(settings.LeaderElection.Namespace)
 	settings.LeaderElection.Enabled = false
-	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", lab.FreePort(t), "0"
-	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
-	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Serving.Port)
+	settings.Serving.MetricsBindAddress = "0"
 	run(t, app, settings)
 
 	object := func(name string) *corev1.ConfigMap {
@@ -224,7 +218,7 @@ func run(t *testing.T, app *sallyport.App, settings sallyport.Settings) {
 }
 
 func TestControllersWithoutTheWebhooksOnARealAPIServer(t *testing.T) {
-	client := sallyporttest.StartAPIServer(t)
+	client := lab.APIServer(t)
 	started := make(chan struct{})
 	app, err := sallyport.New("alone",
 		sallyport.WithWebhooks(mutating("a.pods.example.com")),
@@ -235,16 +229,12 @@ func TestControllersWithoutTheWebhooksOnARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := app.DefaultSettings()
-	settings.Client, settings.Logger = client, slog.New(slog.DiscardHandler)
+	settings, address := settingsOn(t, app, client, io.Discard)
 	settings.Webhooks, settings.Controllers = nil, []string{"*", "-left-out"}
-	settings.LeaderElection.Namespace = "default"
-	address := fmt.Sprintf("127.0.0.1:%d", lab.FreePort(t))
-	settings.Serving.MetricsBindAddress = address
 	run(t, app, settings)
 	<-started
 
-	leases := kubernetes.NewForConfigOrDie(client).CoordinationV1().Leases("default")
+	leases := kubernetes.NewForConfigOrDie(client).CoordinationV1().Leases(settings.LeaderElection.Namespace)
 	if lease, err := leases.Get(t.Context(), "alone", metav1.GetOptions{}); err != nil || lease.Spec.HolderIdentity == nil {
 		t.Errorf("the lease is %+v, %v", lease, err)
 	}
@@ -272,7 +262,7 @@ func TestControllersWithoutTheWebhooksOnARealAPIServer(t *testing.T) {
 // A configuration that the API server refuses, and refused from the start, makes the
 // server not ready, though it answers reviews; taken once, it is ready.
 func TestARefusedConfigurationIsNotReadyOnARealAPIServer(t *testing.T) {
-	client := sallyporttest.StartAPIServer(t)
+	client := lab.APIServer(t)
 	good := mutating("a.pods.example.com")
 	bad := good
 	bad.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "typo", Expression: "object.metadata.nmae == 'a' &&"}}

@@ -16,28 +16,50 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	k8sclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/sallyport-io/sallyport"
-	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// settingsOn are settings for a server on this host, and the address of its probes.
+// settingsOn are settings for a server on this host, in a namespace of its own and for its
+// objects alone, and the address of its probes.
 func settingsOn(t *testing.T, app *sallyport.App, client *rest.Config, log io.Writer) (settings sallyport.Settings, probes string) {
 	settings = app.DefaultSettings()
 	settings.Client, settings.Logger = client, slog.New(slog.NewTextHandler(log, nil))
-	settings.LeaderElection.Namespace = "default"
+	namespace := lab.Namespace(t, client)
+	settings.LeaderElection.Namespace = namespace
+	settings.Registration.NamespaceSelector = "kubernetes.io/metadata.name=" + namespace
+	unregisterAtEnd(t, client, settings.Registration.Name)
 	probes = fmt.Sprintf("127.0.0.1:%d", lab.FreePort(t))
 	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", lab.FreePort(t), probes
 	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
 	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Serving.Port)
 	return settings, probes
+}
+
+// unregisterAtEnd deletes the webhook configurations of a name, which servers leave there,
+// when those that the test starts from now on have ended.
+func unregisterAtEnd(t *testing.T, client *rest.Config, name string) {
+	t.Helper()
+	configurations := kubernetes.NewForConfigOrDie(client).AdmissionregistrationV1()
+	t.Cleanup(func() {
+		for _, err := range []error{
+			configurations.MutatingWebhookConfigurations().Delete(context.Background(), name, metav1.DeleteOptions{}),
+			configurations.ValidatingWebhookConfigurations().Delete(context.Background(), name, metav1.DeleteOptions{}),
+		} {
+			if err != nil && !apierrors.IsNotFound(err) {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // awaitProbe asks until the answer has the status and the text.
@@ -64,7 +86,7 @@ func awaitProbe(t *testing.T, url string, status int, part string) {
 // What a controller adds to its manager is part of /readyz and /livez, with and without
 // webhooks in the process. Why a check fails stands in the log, and not in the answer.
 func TestChecksOfControllersCountOnARealAPIServer(t *testing.T) {
-	client := sallyporttest.StartAPIServer(t)
+	client := lab.APIServer(t)
 	for _, webhooks := range []bool{true, false} {
 		t.Run(fmt.Sprintf("webhooks %t", webhooks), func(t *testing.T) {
 			var synced, stuck atomic.Bool
@@ -114,8 +136,8 @@ func TestChecksOfControllersCountOnARealAPIServer(t *testing.T) {
 // A start that goes well and an end that was asked for give nobody a reason to look at the
 // log.
 func TestHealthyStartsAndEndsWarnOfNothingOnARealAPIServer(t *testing.T) {
-	client := sallyporttest.StartAPIServer(t)
-	configMaps := kubernetes.NewForConfigOrDie(client).CoreV1().ConfigMaps("default")
+	client := lab.APIServer(t)
+	configMaps := kubernetes.NewForConfigOrDie(client).CoreV1().ConfigMaps(lab.Namespace(t, client))
 	if _, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "seen"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +149,8 @@ func TestHealthyStartsAndEndsWarnOfNothingOnARealAPIServer(t *testing.T) {
 			return builder.ControllerManagedBy(m).For(&corev1.ConfigMap{}).Complete(reconcile.Func(
 				func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 					once.Do(func() { close(reconciled) })
-					return reconcile.Result{}, m.GetClient().Get(ctx, request.NamespacedName, &corev1.ConfigMap{})
+					// Those of other tests may be gone.
+					return reconcile.Result{}, k8sclient.IgnoreNotFound(m.GetClient().Get(ctx, request.NamespacedName, &corev1.ConfigMap{}))
 				}))
 		}),
 		sallyport.WithComponent(func(env sallyport.Environment) (sallyport.Component, error) {
@@ -153,7 +176,7 @@ func TestHealthyStartsAndEndsWarnOfNothingOnARealAPIServer(t *testing.T) {
 	}
 	log := &lab.Log{}
 	settings, probes := settingsOn(t, app, client, log)
-	settings.Certificate.Secret, settings.Authentication.PrivatePaths = "default/healthy-authority", "true"
+	settings.Certificate.Secret, settings.Authentication.PrivatePaths = settings.LeaderElection.Namespace+"/healthy-authority", "true"
 	t.Cleanup(func() { // after run has seen the end
 		if text := log.String(); strings.Contains(text, "level=WARN") || strings.Contains(text, "level=ERROR") {
 			t.Errorf("the log of a healthy start and end:\n%s", text)

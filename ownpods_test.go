@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // The API server evaluates the condition that keeps a webhook for pods away from the
@@ -25,13 +25,13 @@ import (
 // fails closed: what it is asked about is refused. The label alone gets no pod of another
 // namespace past it.
 func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
-	client := kubernetes.NewForConfigOrDie(sallyporttest.StartAPIServer(t))
-	for _, name := range []string{"shared", "elsewhere"} {
-		if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+	config := lab.APIServer(t)
+	client := kubernetes.NewForConfigOrDie(config)
+	shared, other := lab.Namespace(t, config), lab.Namespace(t, config)
+	settings := sallyport.RegistrationSettings{
+		Service: shared + "/webhooks", SharedNamespace: true, OwnPods: "app=webhooks", AllowWedge: "a test",
+		NamespaceSelector: "kubernetes.io/metadata.name in (" + shared + "," + other + ")",
 	}
-	settings := sallyport.RegistrationSettings{Service: "shared/webhooks", SharedNamespace: true, OwnPods: "app=webhooks", AllowWedge: "a test"}
 	neverCalled := admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		return nil, errors.New("never called")
 	})
@@ -43,7 +43,7 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := registration.Manifests(registration.Config{Name: "pods", Endpoint: registration.Endpoint{URL: "https://127.0.0.1:1"}}, webhooks, nil)
+		objects, err := registration.Manifests(registration.Config{Name: "own-pods", Endpoint: registration.Endpoint{URL: "https://127.0.0.1:1"}}, webhooks, nil)
 		if err != nil || len(objects) != 1 {
 			t.Fatalf("%v, %v", objects, err)
 		}
@@ -60,19 +60,20 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 		return pod
 	}
 	before := pod("not-ours", "other")
-	if _, err := client.CoreV1().Pods("shared").Create(t.Context(), before, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Pods(shared).Create(t.Context(), before, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	configuration := manifests(admission.Validating("pods.example.com", pods, neverCalled)).(*admissionregistrationv1.ValidatingWebhookConfiguration)
 	if _, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), configuration, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	unregisterAtEnd(t, config, configuration.Name)
 	create := func(ctx context.Context, namespace string, pod *corev1.Pod, dryRun ...string) error {
 		_, err := client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: dryRun})
 		return err
 	}
 	refused := func(err error) bool { return err != nil && strings.Contains(err.Error(), "pods.example.com") }
-	for !refused(create(t.Context(), "elsewhere", pod("probe", ""), metav1.DryRunAll)) { // until the API server has seen it
+	for !refused(create(t.Context(), other, pod("probe", ""), metav1.DryRunAll)) { // until the API server has seen it
 		if t.Context().Err() != nil {
 			t.Fatal("the webhook is not asked")
 		}
@@ -81,10 +82,10 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 		name, namespace, label string
 		asked                  bool
 	}{
-		{"own pod", "shared", "webhooks", false},
-		{"another's pod", "shared", "other", true},
-		{"pod without labels", "shared", "", true},
-		{"pod of another namespace with the label", "elsewhere", "webhooks", true},
+		{"own pod", shared, "webhooks", false},
+		{"another's pod", shared, "other", true},
+		{"pod without labels", shared, "", true},
+		{"pod of another namespace with the label", other, "webhooks", true},
 	}
 	for _, tc := range table {
 		t.Run(tc.name, func(t *testing.T) {
@@ -94,10 +95,10 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 		})
 	}
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
-	if err := client.CoreV1().Pods("shared").Delete(t.Context(), "created", now); err != nil {
+	if err := client.CoreV1().Pods(shared).Delete(t.Context(), "created", now); err != nil {
 		t.Errorf("deletion of an own pod: %v", err)
 	}
-	if err := client.CoreV1().Pods("shared").Delete(t.Context(), "not-ours", now); !refused(err) {
+	if err := client.CoreV1().Pods(shared).Delete(t.Context(), "not-ours", now); !refused(err) {
 		t.Errorf("deletion of another's pod: %v", err)
 	}
 
@@ -106,7 +107,7 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 	if err := api.ValidatingWebhookConfigurations().Delete(t.Context(), configuration.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for refused(create(t.Context(), "elsewhere", pod("probe", ""), metav1.DryRunAll)) {
+	for refused(create(t.Context(), other, pod("probe", ""), metav1.DryRunAll)) {
 		if t.Context().Err() != nil {
 			t.Fatal("the webhook is still asked")
 		}
@@ -114,7 +115,8 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 	if _, err := api.MutatingWebhookConfigurations().Create(t.Context(), mutating, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for !refused(create(t.Context(), "elsewhere", pod("probe", ""), metav1.DryRunAll)) {
+	unregisterAtEnd(t, config, mutating.Name)
+	for !refused(create(t.Context(), other, pod("probe", ""), metav1.DryRunAll)) {
 		if t.Context().Err() != nil {
 			t.Fatal("the mutating webhook is not asked")
 		}

@@ -36,9 +36,11 @@ import (
 const patience = 30 * time.Second
 
 // TestKeeperOnARealAPIServer runs everything against one real API server; each test has objects
-// of its own.
+// of its own. No other package shares it: the webhooks are for pods of all namespaces, and
+// nobody answers them.
 func TestKeeperOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t)
+	t.Run("what was registered is uninstalled", func(t *testing.T) { testUninstall(t, config) })
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"creates configurations with a URL and with a service":              testCreates,
 		"leaves what others add, and writes nothing while nothing changes":  testForeignFields,

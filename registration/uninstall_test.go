@@ -17,11 +17,11 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
-func TestUninstallOnARealAPIServer(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t)
+// testUninstall comes before others of the API server leave definitions there that somebody
+// converts: it lists them all.
+func testUninstall(t *testing.T, config *rest.Config) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *rest.Config)
@@ -131,7 +131,7 @@ func testRemoveNotOurs(t *testing.T, config *rest.Config) {
 
 func testRemoveConversions(t *testing.T, config *rest.Config) {
 	crds := apiextensionsclient.NewForConfigOrDie(config).CustomResourceDefinitions()
-	for plural, manager := range map[string]string{"wheels": registration.DefaultFieldManager, "levers": "somebody"} {
+	for plural, manager := range map[string]string{"cams": registration.DefaultFieldManager, "axles": "somebody"} {
 		created, err := crds.Create(t.Context(), definition(plural), metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -144,24 +144,24 @@ func testRemoveConversions(t *testing.T, config *rest.Config) {
 			t.Fatal(err)
 		}
 	}
-	const wheels, levers = "wheels.conversion.example.com", "levers.conversion.example.com"
+	const cams, axles = "cams.conversion.example.com", "axles.conversion.example.com"
 	left, err := registration.LeftConversions(t.Context(), crds, registration.RemoveOptions{})
 	wantRemovals(t, left, err, registration.Removal{
-		Object: "customresourcedefinition.apiextensions.k8s.io/" + wheels, Action: registration.Left,
+		Object: "customresourcedefinition.apiextensions.k8s.io/" + cams, Action: registration.Left,
 		Why: "its objects may be stored in versions that only its conversion webhook can convert",
 	})
 	want := []registration.Removal{
-		{Object: "customresourcedefinition.apiextensions.k8s.io/" + levers, Action: registration.Left, Why: "the field manager sallyport does not own its conversion webhook"},
-		{Object: "customresourcedefinition.apiextensions.k8s.io/" + wheels, Action: registration.Changed, Why: "its conversion strategy is None"},
+		{Object: "customresourcedefinition.apiextensions.k8s.io/" + axles, Action: registration.Left, Why: "the field manager sallyport does not own its conversion webhook"},
+		{Object: "customresourcedefinition.apiextensions.k8s.io/" + cams, Action: registration.Changed, Why: "its conversion strategy is None"},
 	}
 	for _, dryRun := range []bool{true, false} {
-		got, err := registration.RemoveConversions(t.Context(), crds, []string{wheels, "none.conversion.example.com", levers}, registration.RemoveOptions{DryRun: dryRun})
+		got, err := registration.RemoveConversions(t.Context(), crds, []string{cams, "none.conversion.example.com", axles}, registration.RemoveOptions{DryRun: dryRun})
 		wantRemovals(t, got, err, want...)
 		strategy := apiextensionsv1.NoneConverter
 		if dryRun {
 			strategy = apiextensionsv1.WebhookConverter
 		}
-		live, err := crds.Get(t.Context(), wheels, metav1.GetOptions{})
+		live, err := crds.Get(t.Context(), cams, metav1.GetOptions{})
 		if err != nil || live.Spec.Conversion.Strategy != strategy {
 			t.Errorf("dry run %v: %+v, %v", dryRun, live.Spec.Conversion, err)
 		}

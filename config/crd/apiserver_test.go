@@ -18,17 +18,28 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 func TestPodDefaultOnARealAPIServer(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(all(t)...))
-
+	config := lab.APIServer(t)
+	namespace := lab.Namespace(t, config)
+	definitions := all(t)
 	extensions := apiextensionsclient.NewForConfigOrDie(config)
+	t.Cleanup(func() {
+		for _, definition := range definitions {
+			if err := extensions.ApiextensionsV1().CustomResourceDefinitions().Delete(context.Background(), definition.Name, metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: definitions}); err != nil {
+		t.Fatal(err)
+	}
 	installed, err := extensions.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), "poddefaults.kubeflow.org", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +51,7 @@ func TestPodDefaultOnARealAPIServer(t *testing.T) {
 	if conditions[apiextensionsv1.Established] != apiextensionsv1.ConditionTrue || conditions[apiextensionsv1.NonStructuralSchema] == apiextensionsv1.ConditionTrue {
 		t.Errorf("conditions %v", conditions)
 	}
-	client := dynamic.NewForConfigOrDie(config).Resource(v1alpha1.Resource(v1alpha1.PodDefaultResource)).Namespace("default")
+	client := dynamic.NewForConfigOrDie(config).Resource(v1alpha1.Resource(v1alpha1.PodDefaultResource)).Namespace(namespace)
 	create := func(object map[string]any) (*unstructured.Unstructured, error) {
 		return client.Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	}

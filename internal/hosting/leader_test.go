@@ -13,7 +13,7 @@ import (
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/sallyport-io/sallyport/internal/hosting"
-	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // candidate is a leader that runs until it is stopped.
@@ -22,10 +22,10 @@ type candidate struct {
 	stop func() error
 }
 
-func stand(t *testing.T, client coordinationv1.LeasesGetter, name string) *candidate {
+func stand(t *testing.T, client coordinationv1.LeasesGetter, namespace, name string) *candidate {
 	t.Helper()
-	times := hosting.LeaderTimes{LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond}
-	l, err := hosting.NewLeader(client, metav1.NamespaceDefault, name, times, slog.New(slog.DiscardHandler))
+	times := hosting.LeaderTimes{LeaseDuration: 6 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: 100 * time.Millisecond}
+	l, err := hosting.NewLeader(client, namespace, name, times, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +59,10 @@ func (c *candidate) await(t *testing.T, leading bool) {
 }
 
 func TestLeaderElectionOnARealAPIServer(t *testing.T) {
-	client := kubernetes.NewForConfigOrDie(sallyporttest.StartAPIServer(t)).CoordinationV1()
-	leases := client.Leases(metav1.NamespaceDefault)
+	config := lab.APIServer(t)
+	namespace := lab.Namespace(t, config)
+	client := kubernetes.NewForConfigOrDie(config).CoordinationV1()
+	leases := client.Leases(namespace)
 	holder := func(t *testing.T, name string) string {
 		t.Helper()
 		lease, err := leases.Get(t.Context(), name, metav1.GetOptions{})
@@ -71,9 +73,9 @@ func TestLeaderElectionOnARealAPIServer(t *testing.T) {
 	}
 
 	t.Run("one leads, and gives the lease up when it ends", func(t *testing.T) {
-		first := stand(t, client, "handover")
+		first := stand(t, client, namespace, "handover")
 		first.await(t, true)
-		second := stand(t, client, "handover")
+		second := stand(t, client, namespace, "handover")
 		identity := first.Identity()
 		if got := holder(t, "handover"); got != identity {
 			t.Errorf("%s holds the lease, want %s", got, identity)
@@ -94,7 +96,7 @@ func TestLeaderElectionOnARealAPIServer(t *testing.T) {
 	})
 
 	t.Run("who loses the lease stands for election again", func(t *testing.T) {
-		c := stand(t, client, "loss")
+		c := stand(t, client, namespace, "loss")
 		c.await(t, true)
 		lease, err := leases.Get(t.Context(), "loss", metav1.GetOptions{})
 		for err == nil { // another one takes it, between two renewals

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // recorder is a store that hands on what it gets.
@@ -35,14 +35,14 @@ func (r recorder) Resync() error                         { return nil }
 
 // TestEveryPageIsReadOnARealAPIServer has more objects than a page takes, and one that comes later.
 func TestEveryPageIsReadOnARealAPIServer(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t)
-	config.QPS = -1
+	config := lab.APIServer(t)
+	namespace := lab.Namespace(t, config)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	create := func(ctx context.Context, name string) error {
-		_, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		_, err := client.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		return err
 	}
 	group, ctx := errgroup.WithContext(t.Context())
@@ -57,7 +57,7 @@ func TestEveryPageIsReadOnARealAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	lists := 0
-	list := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", metav1.NamespaceDefault, fields.ParseSelectorOrDie("metadata.name!=kube-root-ca.crt"))
+	list := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", namespace, fields.Everything())
 	counted := inPages(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			lists++

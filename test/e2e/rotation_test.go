@@ -13,7 +13,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -26,20 +25,23 @@ import (
 // the while that what is published accepts what they serve.
 func TestRotation(t *testing.T) {
 	t.Parallel()
-	const namespace, name, host = "rotation", "authority", "webhooks.rotation.svc"
-	config := sallyporttest.StartAPIServer(t)
+	const name, host = "rotation", "webhooks.rotation.svc"
+	config := lab.APIServer(t)
+	namespace := lab.Namespace(t, config)
 	client := kubernetes.NewForConfigOrDie(config)
 	configurations := client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() {
+		if err := configurations.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
 
 	published := func() ([][]byte, error) {
-		list, err := configurations.List(ctx, metav1.ListOptions{})
+		list, err := configurations.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 		if err != nil {
 			return nil, err
 		}

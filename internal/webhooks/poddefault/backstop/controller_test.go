@@ -162,7 +162,8 @@ func (c *testCluster) await(t *testing.T, namespace, what string, want seen) {
 	}
 }
 
-// TestIndexesOnARealAPIServer is the life of indexes.
+// TestIndexesOnARealAPIServer is the life of indexes, of all namespaces of an API server of its
+// own.
 func TestIndexesOnARealAPIServer(t *testing.T) {
 	c := start(t)
 	c.namespace(t, "team-a", map[string]string{"team": "a"})

@@ -183,7 +183,8 @@ func onServer(name, label, value string) *kubeflowv1alpha1.PodDefault {
 }
 
 // TestStatusesOnARealAPIServer is the life of statuses: of a thousand objects that are
-// written at once, of one that is corrected, and of a replica that takes over.
+// written at once, of one that is corrected, and of a replica that takes over. The API server
+// is its own: the controller writes the statuses of all PodDefaults there are.
 func TestStatusesOnARealAPIServer(t *testing.T) {
 	crds, err := crd.All()
 	if err != nil {
