@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"time"
 )
 
 // spareHeap is what the heap may grow by before garbage is collected, at least. By
@@ -16,15 +17,22 @@ import (
 // costs a fifth of the processor time of a review.
 const spareHeap = 16 << 20
 
+// settled is how long after its start a server gives back to the system what starting took:
+// a server that has nothing to do collects no garbage, so that it would stay for long.
+const settled = 10 * time.Second
+
 // tuneHeap keeps the garbage collector's target at double the live heap or the
 // live heap and spareHeap, whichever is more, until the context ends. Somebody who
-// sets GOGC or GOMEMLIMIT knows better, and is left alone.
+// sets GOGC knows better, and is left alone. A memory limit holds in any case: the
+// runtime collects earlier where that target is beyond it.
 //
 // The percentage is set anew after every collection, before the heap has grown on: a
 // cache that fills within a second must not be collected by the rule for an empty
 // one.
 func tuneHeap(ctx context.Context) {
-	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+	settle := time.AfterFunc(settled, debug.FreeOSMemory)
+	context.AfterFunc(ctx, func() { settle.Stop() })
+	if os.Getenv("GOGC") != "" {
 		return
 	}
 	tuner := &heapTuner{ctx: ctx, percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}

@@ -18,10 +18,32 @@ func TestHeapPercentLeavesRoomToSmallHeapsAndDoublesLargeOnes(t *testing.T) {
 	}
 }
 
-// TestHeapIsTunedAfterACollection lets the live heap grow and shrink.
+// TestHeapIsTunedAfterACollection lets the live heap grow and shrink, with a memory limit or
+// without one.
 func TestHeapIsTunedAfterACollection(t *testing.T) {
+	for _, limit := range []string{"", "256MiB"} {
+		t.Run("GOMEMLIMIT="+limit, func(t *testing.T) {
+			t.Setenv("GOMEMLIMIT", limit)
+			testHeapIsTuned(t)
+		})
+	}
+}
+
+func TestHeapIsLeftToGOGC(t *testing.T) {
+	t.Setenv("GOGC", "100")
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tuneHeap(ctx)
+	runtime.GC()
+	if now := debug.SetGCPercent(100); now != 100 {
+		t.Errorf("GOGC is 100, and is %d %% now", now)
+	}
+}
+
+func testHeapIsTuned(t *testing.T) {
 	t.Setenv("GOGC", "")
-	t.Setenv("GOMEMLIMIT", "")
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
 	ctx, cancel := context.WithCancel(t.Context())
