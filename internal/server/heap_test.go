@@ -11,7 +11,7 @@ import (
 )
 
 func TestHeapPercentLeavesRoomToSmallHeapsAndDoublesLargeOnes(t *testing.T) {
-	for live, want := range map[uint64]int{4 << 20: 400, 8 << 20: 200, 16 << 20: 100, 1 << 30: 100} {
+	for live, want := range map[uint64]int{4 << 20: 800, 8 << 20: 400, 16 << 20: 200, 32 << 20: 100, 1 << 30: 100} {
 		if got := heapPercent(live); got != want {
 			t.Errorf("%d MiB: %d, want %d", live>>20, got, want)
 		}

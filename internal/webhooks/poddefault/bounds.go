@@ -59,6 +59,7 @@ type bounds struct {
 	bytes    int             // of the pod, and added to it
 	elements int             // looked at or added
 	ahead    int             // read with the pod, see [list.take]
+	applied  int             // objects that are merged into the pod
 	fault    error           // the deadline has passed
 	over     string          // the limit that is exceeded, for people
 }

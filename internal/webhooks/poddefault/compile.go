@@ -65,6 +65,7 @@ type additions struct {
 	mark       string // the annotation that says it was applied
 
 	env, envFrom, volumeMounts        []item
+	twins                             []string // of the paths of volumeMounts, see [twinOf]
 	volumes, tolerations, pullSecrets []item
 	initContainers, containers        []item
 	annotations                       []entry
@@ -208,6 +209,10 @@ func (c *Compiled) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	c.env = compileList(c, envKind, spec.Env)
 	c.envFrom = compileList(c, envFromKind, spec.EnvFrom)
 	c.volumeMounts = compileList(c, mountKind, spec.VolumeMounts)
+	c.twins = make([]string, len(c.volumeMounts))
+	for i, mount := range c.volumeMounts {
+		c.twins[i] = twinOf(mount.key)
+	}
 	c.volumes = compileList(c, volumeKind, spec.Volumes)
 	c.tolerations = compileList(c, tolerationKind, spec.Tolerations)
 	c.pullSecrets = compileList(c, pullSecretKind, spec.ImagePullSecrets)

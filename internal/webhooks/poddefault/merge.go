@@ -90,6 +90,7 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 		}
 	}
 	m.applied, m.invalid = usable(p, candidates)
+	p.bounds.applied = len(m.applied)
 	m.alternatives()
 	if m.exceedsItself() {
 		return m
@@ -271,8 +272,8 @@ func (m *merge) applyTo(t *container, c *Compiled) {
 	if m.picks(c, t, m.settings.MeshContainers) {
 		m.add(&t.env, c.env, envList, t)
 		m.add(&t.envFrom, c.envFrom, envFromList, t)
-		for _, mount := range c.volumeMounts {
-			m.warnOfSlash(t, mount)
+		for i, mount := range c.volumeMounts {
+			m.warnOfSlash(t, mount, c.twins[i])
 		}
 		m.add(&t.volumeMounts, c.volumeMounts, mountList, t)
 		for i := range c.containerLists {
@@ -483,13 +484,17 @@ func (m *merge) setAnnotation(wanted entry, c *Compiled) {
 	m.entries = append(m.entries, added)
 }
 
+// twinOf is the mount path that differs from another one by a slash at the end.
+func twinOf(path string) string {
+	if twin, cut := strings.CutSuffix(path, "/"); cut {
+		return twin
+	}
+	return path + "/"
+}
+
 // warnOfSlash tells of mount paths that Kubernetes takes for two and a container
 // for one.
-func (m *merge) warnOfSlash(target *container, mount item) {
-	twin := strings.TrimSuffix(mount.key, "/")
-	if twin == mount.key {
-		twin += "/"
-	}
+func (m *merge) warnOfSlash(target *container, mount item, twin string) {
 	if other, _ := target.volumeMounts.find(twin); other != nil {
 		m.warn("%s: mountPath %s of container %s differs only by a slash from that of %s",
 			mount.origin, mount.key, target.name, m.holder(other, "the pod"))
