@@ -53,7 +53,7 @@ func (a *App) Command() *cobra.Command {
 	a.addFlags(cmd, &s)
 	log.AddFlags(cmd)
 	if len(a.webhooks)+len(a.converters)+len(a.components) > 0 {
-		cmd.AddCommand(a.manifestsCommand())
+		cmd.AddCommand(a.manifestsCommand(), a.uninstallCommand())
 	}
 	return cmd
 }

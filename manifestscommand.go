@@ -10,6 +10,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/sallyport-io/sallyport/internal/authority"
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/logging"
 )
@@ -74,5 +77,19 @@ func (a *App) manifestsCommand() *cobra.Command {
 		},
 		Registration: &s.Registration, Certificate: &s.Certificate, LeaderElection: &s.LeaderElection,
 		Authentication: &s.Authentication, AuthenticationModes: a.authenticationNames(), Serving: &s.Serving,
+	})
+}
+
+// uninstallCommand removes what the application has registered, and with --all what it keeps
+// beside it.
+func (a *App) uninstallCommand() *cobra.Command {
+	s := a.DefaultSettings()
+	var crds []string
+	for _, converter := range a.converters {
+		crds = append(crds, converter.CRD())
+	}
+	return install.UninstallCommand(install.Uninstaller{
+		Name: a.name, CRDs: crds, Leases: []string{a.name, hosting.ComponentsLease(a.name)},
+		Flags: authority.Flags{Flags: cluster.Flags{UserAgent: a.name + "/" + a.version}, Server: s.Registration, Certificates: s.Certificate},
 	})
 }

@@ -20,10 +20,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
@@ -134,6 +136,34 @@ func TestManifestsOfAnApplication(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// What the containers get is what the command of the same program takes.
+func TestTheServerTakesTheArgumentsOfTheWorkload(t *testing.T) {
+	got, err := manifests(t, hatter(t), "--service", "shop/hatter:9443", "--part", "workload", "--image", "registry.example.com/hatter:v1", "--registration", "none",
+		"--certificate-source", "files", "--tls-secret", "hatter-tls", "--own-pods", "app=hatter", "--excluded-namespaces", "a,b", "--private-paths=false",
+		"--tls-min-version", "VersionTLS13", "--log-level", "debug", "-v", "3", "--controllers", "*", "--drain-timeout", "20s", "--http2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment, _, _ := strings.Cut(got, "---")
+	var object appsv1.Deployment
+	if err := yaml.UnmarshalStrict([]byte(deployment), &object); err != nil {
+		t.Fatal(err)
+	}
+	args := object.Spec.Template.Spec.Containers[0].Args
+	command := hatter(t).Command()
+	if err := command.ParseFlags(args); err != nil {
+		t.Fatalf("%v: %q", err, args)
+	}
+	for flag, want := range map[string]string{
+		"service": "shop/hatter:9443", "conversion-service": "shop/hatter-conversion:9443", "excluded-namespaces": "[a,b]", "tls-cert-file": "/etc/hatter/tls/tls.crt",
+		"tls-private-key-file": "/etc/hatter/tls/tls.key", "tls-min-version": "VersionTLS13", "verbosity": "3", "controllers": "[*]", "http2": "true", "registration": "none",
+	} {
+		if got := command.Flag(flag).Value.String(); got != want {
+			t.Errorf("--%s is %s, want %s", flag, got, want)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/inspect"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/resources"
@@ -21,7 +22,7 @@ import (
 var chainOperations = []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
 
 type chainOptions struct {
-	clusterFlags
+	cluster.Flags
 	question inspect.Question
 	file     string
 	with     []string
@@ -30,7 +31,7 @@ type chainOptions struct {
 }
 
 func newChainCommand() *cobra.Command {
-	o := chainOptions{}
+	o := chainOptions{Flags: clusterFlags()}
 	cmd := &cobra.Command{
 		Use:   "chain RESOURCE [-n NAMESPACE] [-f FILE]",
 		Short: "List the webhooks and policies that a request passes, in the API server's order",
@@ -49,10 +50,10 @@ func newChainCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: interruptible(o.run),
+		RunE: cli.Interruptible(o.run),
 	}
 	flags := cmd.Flags()
-	addFlagGroup(cmd, "Request", func() {
+	cli.AddFlagGroup(cmd, "Request", func() {
 		flags.StringVarP(&o.question.Namespace, "namespace", "n", "", "`namespace` of the object; defaults to the namespace in the file, or else default")
 		flags.StringVarP(&o.file, "filename", "f", "", "`file` with the object, YAML or JSON, or - for stdin; for UPDATE and DELETE it is also the old object")
 		cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
@@ -62,21 +63,21 @@ func newChainCommand() *cobra.Command {
 		flags.StringVar(&o.question.User, "as", "", "`name` of the requesting user; empty if unknown")
 		flags.StringArrayVar(&o.question.Groups, "as-group", nil, "`name` of a group of the user; may be repeated")
 	})
-	addFlagGroup(cmd, "Webhooks and policies", func() {
+	cli.AddFlagGroup(cmd, "Webhooks and policies", func() {
 		flags.StringArrayVar(&o.with, "with", nil, "`file` or folder with webhook configurations, policies, CustomResourceDefinitions and namespaces to use instead of a cluster; may be repeated")
 		cli.CompleteFiles(cmd, "with", manifest.Extensions...)
 	})
-	o.addFlags(cmd)
-	addFlagGroup(cmd, "Output", func() {
+	o.AddFlags(cmd)
+	cli.AddFlagGroup(cmd, "Output", func() {
 		flags.BoolVar(&o.all, "all", false, "also print webhooks and policies whose rules or selectors exclude the request")
 	})
-	addOutputFlag(cmd, &o.output, textOrJSON)
+	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
 	return cmd
 }
 
 func (o *chainOptions) validate() error {
-	errs := []error{cli.Choice("operation", o.question.Operation, chainOperations), cli.Choice("output", o.output, textOrJSON)}
-	if len(o.with) > 0 && (o.kubeconfig != "" || o.context != "") {
+	errs := []error{cli.Choice("operation", o.question.Operation, chainOperations), cli.Choice("output", o.output, cli.TextOrJSON)}
+	if len(o.with) > 0 && (o.Kubeconfig != "" || o.Context != "") {
 		errs = append(errs, errors.New("--with replaces the cluster: omit --kubeconfig and --context"))
 	}
 	return errors.Join(append(errs, manifest.StdinOnce(append(slices.Clone(o.with), o.file)))...)
@@ -118,7 +119,7 @@ func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 
 // cluster reads the admission configuration and the resources of a cluster.
 func (o *chainOptions) cluster(ctx context.Context) (*inspect.Admission, *resources.Set, error) {
-	c, err := o.open()
+	c, err := o.Open()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/server"
 )
 
@@ -32,7 +33,7 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	cmd.Flags().Bool("version", false, "print the version of sallyport") // cobra's own flag would take -v
-	cmd.SetUsageFunc(printUsage)
+	cmd.SetUsageFunc(cli.PrintUsage)
 	cmd.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/server"
 )
@@ -20,7 +21,7 @@ func newConfigCommand() *cobra.Command {
 		Short: "Check, print and describe the configuration file of serve",
 		Long: "Work with the file of 'sallyport serve --config', a SallyportConfiguration of\n" +
 			configv1alpha1.APIVersion + ". Absent fields have their defaults.",
-		Args: noArguments("choose a subcommand"),
+		Args: cli.NoArguments("choose a subcommand"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newConfigCheckCommand(), newConfigPrintCommand(), newConfigSchemaCommand())
@@ -114,7 +115,7 @@ func newConfigSchemaCommand() *cobra.Command {
 			"chart validates its value config with the same schema. 'sallyport config check' also finds problems that\n" +
 			"a schema cannot express.",
 		Example: "  sallyport config schema > sallyport.schema.json",
-		Args:    noArguments("all configurations have the same schema"),
+		Args:    cli.NoArguments("all configurations have the same schema"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			encoder := json.NewEncoder(cmd.OutOrStdout())
 			encoder.SetIndent("", "  ")

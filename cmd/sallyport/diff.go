@@ -12,7 +12,7 @@ import (
 )
 
 func newDiffCommand() *cobra.Command {
-	o, output, color := defaultsOptions{}, review.OutputDiff, colorChoices[0]
+	o, output, color := defaultsOptions{Flags: clusterFlags()}, review.OutputDiff, cli.ColorChoices[0]
 	cmd := &cobra.Command{
 		Use:   "diff TYPE/NAME | -f FILE",
 		Short: "Show what the PodDefaults of a cluster would change in a pod",
@@ -24,23 +24,23 @@ func newDiffCommand() *cobra.Command {
 			"  # what the next pod of a Deployment would get\n" +
 			"  sallyport diff deployment/web -n team-a",
 		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: o.completeWorkloads,
+		ValidArgsFunction: o.CompleteWorkloads,
 		PreRunE: func(cmd *cobra.Command, args []string) error {
-			return errors.Join(o.prepare(cmd, args), cli.Choice("output", output, review.Outputs), cli.Choice("color", color, colorChoices))
+			return errors.Join(o.prepare(cmd, args), cli.Choice("output", output, review.Outputs), cli.Choice("color", color, cli.ColorChoices))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.diff(cmd, args, &review.Printer{
-				Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Output: output, Color: useColor(color, cmd.OutOrStdout()),
+				Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Output: output, Color: cli.UseColor(color, cmd.OutOrStdout()),
 			})
 		},
 	}
 	o.addFlags(cmd, "pods or workloads")
-	addFlagGroup(cmd, "Output", func() {
+	cli.AddFlagGroup(cmd, "Output", func() {
 		cmd.Flags().StringVarP(&output, "output", "o", output,
 			"`format` of the output: what changed and why (diff), the resulting pod (yaml, json), the JSON Patch (patch), or the AdmissionReview (review)")
-		cmd.Flags().StringVar(&color, "color", color, "`when` to color the diff: "+cli.OneOf(colorChoices))
+		cmd.Flags().StringVar(&color, "color", color, "`when` to color the diff: "+cli.OneOf(cli.ColorChoices))
 		cli.CompleteChoices(cmd, "output", review.Outputs)
-		cli.CompleteChoices(cmd, "color", colorChoices)
+		cli.CompleteChoices(cmd, "color", cli.ColorChoices)
 	})
 	return cmd
 }

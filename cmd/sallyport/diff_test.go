@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
@@ -44,10 +45,10 @@ func TestColourIsForTerminalsOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = out.Close() }()
-	if useColor("auto", out) {
+	if cli.UseColor("auto", out) {
 		t.Error("a file is coloured")
 	}
-	if !useColor("always", out) || useColor("never", os.Stdout) {
+	if !cli.UseColor("always", out) || cli.UseColor("never", os.Stdout) {
 		t.Error("the choice does not count")
 	}
 }

@@ -14,18 +14,19 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/sallyport-io/sallyport/internal/authority"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/doctor"
 )
 
 type doctorOptions struct {
-	authorityFlags
+	authority.Flags
 	doctor.Options
 	output string
 }
 
 func newDoctorCommand() *cobra.Command {
-	o := doctorOptions{authorityFlags: newAuthorityFlags()}
+	o := doctorOptions{Flags: authorityFlags()}
 	cmd := &cobra.Command{
 		Use:   "doctor [--service NAMESPACE/NAME]",
 		Short: "Find out why webhooks do not work, and what to do about it",
@@ -38,14 +39,14 @@ func newDoctorCommand() *cobra.Command {
 			"  sallyport doctor --service sallyport-system/sallyport --output json\n\n" +
 			"  # without permission to forward ports of pods, through a forwarded port\n" +
 			"  sallyport doctor --dial 127.0.0.1:9443",
-		Args:    noArguments("everything is said by flags"),
+		Args:    cli.NoArguments("everything is said by flags"),
 		PreRunE: func(*cobra.Command, []string) error { return o.validate() },
-		RunE:    interruptible(o.run),
+		RunE:    cli.Interruptible(o.run),
 	}
-	o.addFlags(cmd)
+	o.AddFlags(cmd)
 	flags := cmd.Flags()
-	addFlagGroup(cmd, "Server", func() {
-		flags.StringVar(&o.registration.Name, "configuration-name", o.registration.Name, "`name` of the webhook configurations")
+	cli.AddFlagGroup(cmd, "Server", func() {
+		flags.StringVar(&o.Server.Name, "configuration-name", o.Server.Name, "`name` of the webhook configurations")
 		flags.StringVar(&o.ServiceAccount, "service-account", "sallyport", "`name` of the server's service account in the namespace of the Service, or namespace/name")
 		flags.IntVar(&o.MetricsPort, "metrics-port", 8080, "`port` of the replicas for metrics and probes")
 		flags.StringArrayVar(&o.Replicas, "replica", nil, "`url` where the metrics of a replica can be reached from here, such as http://127.0.0.1:8080, instead of the replicas of the Service; may be repeated")
@@ -54,15 +55,15 @@ func newDoctorCommand() *cobra.Command {
 		cli.CompleteFolders(cmd, "static-manifests-dir")
 		flags.DurationVar(&o.Window, "window", 10*time.Second, "if the API server has counted failed calls, `duration` to watch for more; 0 watches while the other checks run")
 	})
-	addOutputFlag(cmd, &o.output, textOrJSON)
+	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
 	return cmd
 }
 
 // validate reports every problem. The Service is optional: the configurations name it.
 func (o *doctorOptions) validate() error {
-	errs := []error{cli.Choice("output", o.output, textOrJSON), o.validateGiven()}
-	if problems := validation.IsDNS1123Subdomain(o.registration.Name); len(problems) > 0 {
-		errs = append(errs, fmt.Errorf("--configuration-name %q: %s", o.registration.Name, strings.Join(problems, "; ")))
+	errs := []error{cli.Choice("output", o.output, cli.TextOrJSON), o.ValidateGiven()}
+	if problems := validation.IsDNS1123Subdomain(o.Server.Name); len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("--configuration-name %q: %s", o.Server.Name, strings.Join(problems, "; ")))
 	}
 	if o.MetricsPort < 1 || o.MetricsPort > 65535 {
 		errs = append(errs, fmt.Errorf("--metrics-port %d is outside 1 to 65535", o.MetricsPort))
@@ -84,11 +85,11 @@ func (o *doctorOptions) validate() error {
 }
 
 func (o *doctorOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) error {
-	config, err := o.clientConfig()
+	config, err := o.ClientConfig()
 	if err != nil {
 		return err
 	}
-	o.Registration, o.Certificate = o.registration, o.certificates
+	o.Registration, o.Certificate = o.Server, o.Certificates
 	report, err := doctor.Run(ctx, config, o.Options)
 	if err != nil {
 		return err

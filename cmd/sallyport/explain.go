@@ -20,7 +20,7 @@ import (
 // defaultsOptions are the common options of commands that evaluate the PodDefaults of a
 // cluster.
 type defaultsOptions struct {
-	clusterFlags
+	cluster.Flags
 	files      []string
 	server     *server.Config
 	config     string
@@ -30,13 +30,13 @@ type defaultsOptions struct {
 
 func (o *defaultsOptions) addFlags(cmd *cobra.Command, what string) {
 	flags := cmd.Flags()
-	addFlagGroup(cmd, "Input", func() {
+	cli.AddFlagGroup(cmd, "Input", func() {
 		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with "+what+", YAML or JSON; - for stdin; may be repeated")
 		cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
 		addValidateFlag(cmd, &o.validation)
 	})
-	o.addNamespacedFlags(cmd)
-	addFlagGroup(cmd, "Server configuration", func() {
+	o.AddNamespacedFlags(cmd)
+	cli.AddFlagGroup(cmd, "Server configuration", func() {
 		addConfigFlag(cmd, &o.config)
 	})
 }
@@ -53,7 +53,7 @@ func (o *defaultsOptions) prepare(cmd *cobra.Command, args []string) error {
 
 // trial evaluates the PodDefaults of the cluster.
 func (o *defaultsOptions) trial(cmd *cobra.Command) (*injection.Trial, error) {
-	c, err := o.open()
+	c, err := o.Open()
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (o *defaultsOptions) objects(cmd *cobra.Command, c *cluster.Cluster, args [
 }
 
 func newExplainCommand() *cobra.Command {
-	o, output := defaultsOptions{}, ""
+	o, output := defaultsOptions{Flags: clusterFlags()}, ""
 	cmd := &cobra.Command{
 		Use:   "explain TYPE/NAME | -f FILE",
 		Short: "Explain which PodDefaults apply to a pod, and which nodes its datasets select",
@@ -99,14 +99,14 @@ func newExplainCommand() *cobra.Command {
 			"  # before it is created\n" +
 			"  sallyport explain -f pod.yaml",
 		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: o.completeWorkloads,
+		ValidArgsFunction: o.CompleteWorkloads,
 		PreRunE: func(cmd *cobra.Command, args []string) error {
-			return errors.Join(o.prepare(cmd, args), cli.Choice("output", output, textOrJSON))
+			return errors.Join(o.prepare(cmd, args), cli.Choice("output", output, cli.TextOrJSON))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.explain(cmd, args, output) },
 	}
 	o.addFlags(cmd, "pods or workloads")
-	addOutputFlag(cmd, &output, textOrJSON)
+	cli.AddOutputFlag(cmd, &output, cli.TextOrJSON)
 	return cmd
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
 // everyFlag calls visit for the flags of all of our commands.
@@ -40,7 +42,7 @@ func TestUsageOfEveryFlagIsOfOneStyle(t *testing.T) {
 		if strings.Contains(flag.Usage, "`") {
 			t.Errorf("%s: it has a back quote, which shells show in completion", where)
 		}
-		if _, err := cmd.Flags().GetBool(flag.Name); err != nil && len(flag.Annotations[flagGroup]) == 0 {
+		if _, err := cmd.Flags().GetBool(flag.Name); err != nil && len(flag.Annotations[cli.FlagGroup]) == 0 {
 			t.Errorf("%s: it stands under no title", where)
 		}
 	})

@@ -5,13 +5,14 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/scaffold"
 )
 
 func newInitCommand() *cobra.Command {
 	o := scaffold.Init{Project: scaffold.Project{Sallyport: buildVersion()}}
 	cmd := o.Command()
-	addFlagGroup(cmd, "API", func() { o.AddAPIFlags(cmd) })
-	addFlagGroup(cmd, "Project", func() { o.AddProjectFlags(cmd) })
+	cli.AddFlagGroup(cmd, "API", func() { o.AddAPIFlags(cmd) })
+	cli.AddFlagGroup(cmd, "Project", func() { o.AddProjectFlags(cmd) })
 	return cmd
 }

@@ -12,18 +12,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/inspect"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/report"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
-var lintOutputs = slices.Concat(textOrJSON, report.Formats)
+var lintOutputs = slices.Concat(cli.TextOrJSON, report.Formats)
 
 var lintSeverities = []string{string(lint.Error), string(lint.Warning), string(lint.Info)}
 
 type lintOptions struct {
-	clusterFlags
+	cluster.Flags
 	files    []string
 	static   []string
 	cluster  bool
@@ -35,7 +36,7 @@ type lintOptions struct {
 }
 
 func newLintCommand() *cobra.Command {
-	o := lintOptions{}
+	o := lintOptions{Flags: clusterFlags()}
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE | --cluster | --explain RULE",
 		Short: "Find problems in webhook configurations and the Services behind them",
@@ -50,19 +51,19 @@ func newLintCommand() *cobra.Command {
 			"  sallyport lint --cluster --severity error --output json\n" +
 			"  sallyport lint -f webhook.yaml --ignore 'timeout=the server is far away'\n" +
 			"  sallyport lint --explain wedge-self",
-		Args: noArguments("pass files with -f"),
-		RunE: interruptible(o.run),
+		Args: cli.NoArguments("pass files with -f"),
+		RunE: cli.Interruptible(o.run),
 	}
 	flags := cmd.Flags()
-	addFlagGroup(cmd, "Input", func() {
+	cli.AddFlagGroup(cmd, "Input", func() {
 		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with objects, YAML or JSON, or - for stdin; may be repeated")
 		_ = cmd.MarkFlagFilename("filename", manifest.Extensions...)
 		flags.StringArrayVar(&o.static, "static-manifests-dir", nil, "`directory` with static admission manifests; may be repeated")
 		cli.CompleteFolders(cmd, "static-manifests-dir")
 		flags.BoolVar(&o.cluster, "cluster", false, "check a cluster, in addition to files")
 	})
-	o.addFlags(cmd)
-	addFlagGroup(cmd, "Rules", func() {
+	o.AddFlags(cmd)
+	cli.AddFlagGroup(cmd, "Rules", func() {
 		ids := ruleIDs(false)
 		flags.StringSliceVar(&o.rules, "rule", nil, "`rules` to check; defaults to all; see docs/lint.md")
 		cli.CompleteChoices(cmd, "rule", ids)
@@ -73,7 +74,7 @@ func newLintCommand() *cobra.Command {
 		flags.StringVar(&o.explain, "explain", "", "print what a `rule` checks, why, and how to fix findings")
 		cli.CompleteChoices(cmd, "explain", ruleIDs(true))
 	})
-	addOutputFlag(cmd, &o.output, lintOutputs)
+	cli.AddOutputFlag(cmd, &o.output, lintOutputs)
 	return cmd
 }
 
@@ -101,7 +102,7 @@ func (o *lintOptions) validate() ([]lint.Ignore, error) {
 	if len(o.files) == 0 && len(o.static) == 0 && !o.cluster {
 		errs = append(errs, errors.New("nothing to check: set -f FILE, --static-manifests-dir DIRECTORY or --cluster"))
 	}
-	if !o.cluster && (o.kubeconfig != "" || o.context != "") {
+	if !o.cluster && (o.Kubeconfig != "" || o.Context != "") {
 		errs = append(errs, errors.New("--kubeconfig and --context require --cluster"))
 	}
 	for _, id := range o.rules {
@@ -143,7 +144,7 @@ func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) e
 		result.Add(inspect.LintFiles(o.files, o.static, cmd.InOrStdin(), options))
 	}
 	if o.cluster {
-		c, err := o.open()
+		c, err := o.Open()
 		if err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func newManifestsCommand() *cobra.Command {
 			"  sallyport manifests --service sallyport-system/webhooks --part configurations --ca-file ca.crt | kubectl apply -f -\n\n" +
 			"  # injection by the API server itself\n" +
 			"  kubectl get poddefaults -A -o yaml | sallyport manifests --mode policy -f - | kubectl apply -f -",
-		Args: noArguments("choose the objects to print with --part"),
+		Args: cli.NoArguments("choose the objects to print with --part"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := server.Load(o.ConfigFile, cmd.Flags(), server.OfDeployment...)
 			if config == nil {
@@ -74,23 +74,23 @@ func newManifestsCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	addFlagGroup(cmd, "Output", func() {
+	cli.AddFlagGroup(cmd, "Output", func() {
 		flags.StringSliceVar(&o.Parts, "part", deployment.DefaultParts, "`parts` to print, of "+strings.Join(deployment.AllParts, ", ")+"; may be repeated")
 		cli.CompleteChoices(cmd, "part", deployment.AllParts)
 		o.addModeFlags(cmd)
 	})
-	addFlagGroup(cmd, "Server", func() {
+	cli.AddFlagGroup(cmd, "Server", func() {
 		addConfigFlag(cmd, &o.ConfigFile)
 		addServerFlags(cmd, o.Server, "service", "url")
 		flags.StringVar(&o.ServiceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of --service")
 		addServerFlags(cmd, o.Server, "registration", "owner", "certificate-source", "authority-secret", "leader-elect", "webhooks", "controllers")
 	})
-	addFlagGroup(cmd, "Workload", func() { addWorkloadFlags(flags, &o.Workload) })
-	addFlagGroup(cmd, "Callers", func() {
+	cli.AddFlagGroup(cmd, "Workload", func() { addWorkloadFlags(flags, &o.Workload) })
+	cli.AddFlagGroup(cmd, "Callers", func() {
 		addServerFlags(cmd, o.Server, "authentication", "metrics-authentication")
 		addCallerFlags(flags, &o.Callers)
 	})
-	addFlagGroup(cmd, "Webhook configurations", func() {
+	cli.AddFlagGroup(cmd, "Webhook configurations", func() {
 		addServerFlags(cmd, o.Server, "configuration-name", "namespace-selector", "failure-policy")
 		flags.StringVar(&o.CAFile, "ca-file", "", "`file` with the PEM-encoded CA bundle for the caBundle; empty if something else writes it")
 		cli.CompleteFiles(cmd, "ca-file")

@@ -8,17 +8,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/injection"
 )
 
 type missedOptions struct {
-	clusterFlags
+	cluster.Flags
 	all    bool
 	output string
 }
 
 func newMissedCommand() *cobra.Command {
-	o := missedOptions{}
+	o := missedOptions{Flags: clusterFlags()}
 	cmd := &cobra.Command{
 		Use:   "missed [-n NAMESPACE | -A]",
 		Short: "List pods that were created without the PodDefaults that match them, as in an outage",
@@ -31,28 +32,28 @@ func newMissedCommand() *cobra.Command {
 			"Exit status: 0 if there are none, 2 if there are some, 1 anything else.",
 		Example: "  sallyport missed --all-namespaces\n" +
 			"  sallyport missed -n team-a -o json",
-		Args:    noArguments("use -n for a namespace"),
+		Args:    cli.NoArguments("use -n for a namespace"),
 		PreRunE: func(*cobra.Command, []string) error { return o.validate() },
 		RunE:    o.run,
 	}
-	o.addNamespacedFlags(cmd)
-	addFlagGroup(cmd, "Cluster", func() {
+	o.AddNamespacedFlags(cmd)
+	cli.AddFlagGroup(cmd, "Cluster", func() {
 		cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "search all namespaces")
 	})
-	addOutputFlag(cmd, &o.output, textOrJSON)
+	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
 	return cmd
 }
 
 func (o *missedOptions) validate() error {
-	errs := []error{cli.Choice("output", o.output, textOrJSON)}
-	if o.all && o.namespace != "" {
+	errs := []error{cli.Choice("output", o.output, cli.TextOrJSON)}
+	if o.all && o.Namespace != "" {
 		errs = append(errs, errors.New("--all-namespaces and --namespace cannot be used together"))
 	}
 	return errors.Join(errs...)
 }
 
 func (o *missedOptions) run(cmd *cobra.Command, _ []string) error {
-	c, err := o.open()
+	c, err := o.Open()
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ type previewOptions struct {
 }
 
 func newPreviewCommand() *cobra.Command {
-	o := previewOptions{color: colorChoices[0]}
+	o := previewOptions{defaultsOptions: defaultsOptions{Flags: clusterFlags()}, color: cli.ColorChoices[0]}
 	cmd := &cobra.Command{
 		Use:   "preview -f FILE | poddefault/NAME | clusterpoddefault/NAME",
 		Short: "Show which workloads a PodDefault would affect, and how",
@@ -38,7 +38,7 @@ func newPreviewCommand() *cobra.Command {
 		Args:              cobra.MaximumNArgs(2),
 		ValidArgsFunction: o.completeDefaults,
 		PreRunE: func(cmd *cobra.Command, args []string) error {
-			err := errors.Join(o.prepare(cmd, args), cli.Choice("color", o.color, colorChoices))
+			err := errors.Join(o.prepare(cmd, args), cli.Choice("color", o.color, cli.ColorChoices))
 			if o.remove && len(o.files) > 0 {
 				err = errors.Join(err, errors.New("--remove requires the name of an object in the cluster"))
 			}
@@ -47,11 +47,11 @@ func newPreviewCommand() *cobra.Command {
 		RunE: o.preview,
 	}
 	o.addFlags(cmd, "PodDefaults and ClusterPodDefaults")
-	addFlagGroup(cmd, "Output", func() {
+	cli.AddFlagGroup(cmd, "Output", func() {
 		cmd.Flags().BoolVar(&o.remove, "remove", false, "show what would change if the named object were deleted")
 		cmd.Flags().BoolVar(&o.names, "names", false, "print only the names of the workloads that would change")
-		cmd.Flags().StringVar(&o.color, "color", o.color, "`when` to color the diff: "+cli.OneOf(colorChoices))
-		cli.CompleteChoices(cmd, "color", colorChoices)
+		cmd.Flags().StringVar(&o.color, "color", o.color, "`when` to color the diff: "+cli.OneOf(cli.ColorChoices))
+		cli.CompleteChoices(cmd, "color", cli.ColorChoices)
 	})
 	return cmd
 }
@@ -67,11 +67,11 @@ func (o *previewOptions) completeDefaults(cmd *cobra.Command, args []string, typ
 			offered = append(offered, kind.Words[0]+"/")
 		}
 		if named && slices.Contains(kind.Words, word) {
-			c, err := o.open()
+			c, err := o.Open()
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			for _, name := range o.complete(cmd, kind.Path(c.Namespace)) {
+			for _, name := range o.Complete(cmd, kind.Path(c.Namespace)) {
 				offered = append(offered, word+"/"+name)
 			}
 		}
@@ -88,7 +88,7 @@ func (o *previewOptions) preview(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	p := injection.Preview{
-		Trial: trial, Out: cmd.OutOrStdout(), Color: useColor(o.color, cmd.OutOrStdout()), Names: o.names, Everywhere: o.namespace == "",
+		Trial: trial, Out: cmd.OutOrStdout(), Color: cli.UseColor(o.color, cmd.OutOrStdout()), Names: o.names, Everywhere: o.Namespace == "",
 	}
 	if len(args) > 0 {
 		return deniedStatus(p.Named(cmd.Context(), args, o.remove))

@@ -53,7 +53,7 @@ func newReviewCommand() *cobra.Command {
 			"  kubectl get service web -o yaml | sallyport review --operation UPDATE -f service.yaml --old -\n\n" +
 			"  # only the resulting pod, for another program\n" +
 			"  sallyport review -f pod.yaml --with poddefaults/ -o yaml",
-		Args: noArguments("pass the file with the objects with -f"),
+		Args: cli.NoArguments("pass the file with the objects with -f"),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := server.Load(o.config, cmd.Flags(), server.OfDeployment...)
 			o.server = config
@@ -62,7 +62,7 @@ func newReviewCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
-	addFlagGroup(cmd, "Input", func() {
+	cli.AddFlagGroup(cmd, "Input", func() {
 		flags.StringArrayVarP(&o.files, "filename", "f", nil,
 			"`file` or folder with the objects or AdmissionReviews to review, YAML or JSON; - for stdin; may be repeated")
 		flags.StringArrayVar(&o.with, "with", nil,
@@ -76,16 +76,16 @@ func newReviewCommand() *cobra.Command {
 		flags.StringVarP(&o.namespace, "namespace", "n", "default", "`namespace` of objects without a namespace")
 		addValidateFlag(cmd, &o.validation)
 	})
-	addFlagGroup(cmd, "Webhooks", func() {
+	cli.AddFlagGroup(cmd, "Webhooks", func() {
 		flags.StringArrayVar(&o.webhooks, "webhook", nil,
 			"`name` of a webhook of --webhooks to call if its rules cover the object; may be repeated (default all)")
 		addConfigFlag(cmd, &o.config)
 		addServerFlags(cmd, o.server, "webhooks")
 	})
-	addFlagGroup(cmd, "Output", func() {
+	cli.AddFlagGroup(cmd, "Output", func() {
 		flags.StringVarP(&o.output, "output", "o", review.OutputDiff,
 			"`format` of the output: what changed and why (diff), the resulting objects and their pods (yaml, json), the JSON Patch (patch), the AdmissionReview (review), or a report for CI ("+cli.OneOf(report.Formats)+")")
-		flags.StringVar(&o.color, "color", colorChoices[0], "`when` to color the diff: "+cli.OneOf(colorChoices))
+		flags.StringVar(&o.color, "color", cli.ColorChoices[0], "`when` to color the diff: "+cli.OneOf(cli.ColorChoices))
 	})
 	_ = cmd.MarkFlagRequired("filename") // for completion; validate has the better message
 	cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
@@ -93,7 +93,7 @@ func newReviewCommand() *cobra.Command {
 	cli.CompleteFiles(cmd, "old", manifest.Extensions...)
 	cli.CompleteChoices(cmd, "operation", reviewOperations)
 	cli.CompleteChoices(cmd, "output", review.Outputs)
-	cli.CompleteChoices(cmd, "color", colorChoices)
+	cli.CompleteChoices(cmd, "color", cli.ColorChoices)
 	cli.CompleteChoices(cmd, "webhook", builtinNames())
 	return cmd
 }
@@ -102,7 +102,7 @@ func (o *reviewOptions) validate() error {
 	errs := []error{
 		cli.Choice("operation", o.operation, reviewOperations),
 		cli.Choice("output", o.output, review.Outputs),
-		cli.Choice("color", o.color, colorChoices),
+		cli.Choice("color", o.color, cli.ColorChoices),
 		cli.Choice("validate", o.validation, fieldcheck.Modes),
 	}
 	if o.user.Username == "" {
@@ -121,7 +121,7 @@ func (o *reviewOptions) validate() error {
 }
 
 func (o *reviewOptions) run(cmd *cobra.Command) error {
-	printer := &review.Printer{Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Output: o.output, Color: useColor(o.color, cmd.OutOrStdout())}
+	printer := &review.Printer{Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Output: o.output, Color: cli.UseColor(o.color, cmd.OutOrStdout())}
 	run := review.Run{
 		Files: o.files, With: o.with, Old: o.old, Stdin: cmd.InOrStdin(), Notes: cmd.ErrOrStderr(), Show: printer.Print,
 		Operation: admissionv1.Operation(o.operation), Namespace: o.namespace, User: o.user, Validation: o.validation,

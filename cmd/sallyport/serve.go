@@ -34,17 +34,17 @@ func newServeCommand() *cobra.Command {
 			"  # with a certificate of cert-manager, without writing webhook configurations\n" +
 			"  sallyport serve --registration none --certificate-source files \\\n" +
 			"    --tls-cert-file /certs/tls.crt --tls-private-key-file /certs/tls.key",
-		Args: noArguments("use flags, and a file with --config"),
+		Args: cli.NoArguments("use flags, and a file with --config"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Given, o.Log = cmd.Flags(), cmd.ErrOrStderr()
 			return server.Run(cmd.Context(), o)
 		},
 	}
-	addFlagGroup(cmd, "Configuration", func() { addConfigFlag(cmd, &o.File) })
+	cli.AddFlagGroup(cmd, "Configuration", func() { addConfigFlag(cmd, &o.File) })
 	defaults := server.Default()
 	for flags := server.Flags(); len(flags) > 0; {
 		group := flags[0].Group
-		addFlagGroup(cmd, group, func() {
+		cli.AddFlagGroup(cmd, group, func() {
 			for ; len(flags) > 0 && flags[0].Group == group; flags = flags[1:] {
 				addServerFlag(cmd, flags[0], defaults)
 			}

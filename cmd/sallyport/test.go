@@ -48,26 +48,26 @@ func newTestCommand() *cobra.Command {
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
 		},
-		RunE: interruptible(o.test),
+		RunE: cli.Interruptible(o.test),
 	}
 	flags := cmd.Flags()
-	addFlagGroup(cmd, "Cases", func() {
+	cli.AddFlagGroup(cmd, "Cases", func() {
 		flags.StringVar(&o.run, "run", "", "`regexp` of the cases to run, by SUITE/NAME (default all)")
 		flags.BoolVar(&o.FailOnWarnings, "fail-on-warnings", false, "fail a case on a warning that it does not expect")
 		flags.BoolVar(&o.Update, "update", false, "write what comes out to the files with expected objects, patches and denials")
 		flags.IntVar(&o.Parallel, "parallel", 0, "`number` of cases that run at a time (default one a processor)")
 	})
-	addOutputFlag(cmd, &o.output, suite.Outputs)
-	addFlagGroup(cmd, "Output", func() {
-		flags.StringVar(&o.color, "color", colorChoices[0], "`when` to color the text: "+cli.OneOf(colorChoices))
+	cli.AddOutputFlag(cmd, &o.output, suite.Outputs)
+	cli.AddFlagGroup(cmd, "Output", func() {
+		flags.StringVar(&o.color, "color", cli.ColorChoices[0], "`when` to color the text: "+cli.OneOf(cli.ColorChoices))
 		flags.BoolVarP(&o.verbose, "verbose", "v", false, "print also the cases that pass, and all notes")
 	})
-	cli.CompleteChoices(cmd, "color", colorChoices)
+	cli.CompleteChoices(cmd, "color", cli.ColorChoices)
 	return cmd
 }
 
 func (o *testOptions) test(ctx context.Context, cmd *cobra.Command, args []string) error {
-	err := errors.Join(cli.Choice("output", o.output, suite.Outputs), cli.Choice("color", o.color, colorChoices))
+	err := errors.Join(cli.Choice("output", o.output, suite.Outputs), cli.Choice("color", o.color, cli.ColorChoices))
 	if o.Parallel < 0 {
 		err = errors.Join(err, errors.New("--parallel must not be negative"))
 	}
@@ -85,7 +85,7 @@ func (o *testOptions) test(ctx context.Context, cmd *cobra.Command, args []strin
 		return err
 	}
 	start := time.Now()
-	printer := suite.Printer{Out: cmd.OutOrStdout(), Output: o.output, Verbose: o.verbose, Color: useColor(o.color, cmd.OutOrStdout())}
+	printer := suite.Printer{Out: cmd.OutOrStdout(), Output: o.output, Verbose: o.verbose, Color: cli.UseColor(o.color, cmd.OutOrStdout())}
 	suite.Run(ctx, cases, o.Options, printer.Print)
 	failed, broken, err := printer.End(time.Since(start))
 	switch {

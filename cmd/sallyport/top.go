@@ -13,18 +13,19 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/callmetrics"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
 type topOptions struct {
-	clusterFlags
+	cluster.Flags
 	window time.Duration
 	watch  bool
 	output string
 }
 
 func newTopCommand() *cobra.Command {
-	o := topOptions{}
+	o := topOptions{Flags: clusterFlags()}
 	cmd := &cobra.Command{
 		Use:   "top [--window DURATION] [--watch]",
 		Short: "Show which webhooks and policies API requests wait for, anybody's",
@@ -39,27 +40,27 @@ func newTopCommand() *cobra.Command {
 			"  sallyport top --window 0\n\n" +
 			"  # refreshed every 30 seconds\n" +
 			"  sallyport top --window 30s --watch",
-		Args: noArguments("it shows all webhooks and policies"),
-		RunE: interruptible(o.run),
+		Args: cli.NoArguments("it shows all webhooks and policies"),
+		RunE: cli.Interruptible(o.run),
 	}
-	o.addFlags(cmd)
-	addFlagGroup(cmd, "Time", func() {
+	o.AddFlags(cmd)
+	cli.AddFlagGroup(cmd, "Time", func() {
 		cmd.Flags().DurationVar(&o.window, "window", 10*time.Second, "how `long` to count; 0 for since the API server started")
 		cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "count again and again, until interrupted")
 	})
-	addOutputFlag(cmd, &o.output, textOrJSON)
+	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
 	return cmd
 }
 
 func (o *topOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) error {
-	err := cli.Choice("output", o.output, textOrJSON)
+	err := cli.Choice("output", o.output, cli.TextOrJSON)
 	if o.window < 0 || o.watch && o.window == 0 {
 		err = errors.Join(err, errors.New("--window must be positive, or 0 without --watch"))
 	}
 	if err != nil {
 		return err
 	}
-	c, err := o.open()
+	c, err := o.Open()
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (o *topOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) er
 		if o.output == "json" {
 			return cli.PrintJSON(out, map[string]any{"seconds": window.Seconds(), "usages": usages})
 		}
-		if o.watch && useColor("auto", out) { // a terminal: draw over what was there
+		if o.watch && cli.UseColor("auto", out) { // a terminal: draw over what was there
 			_, _ = io.WriteString(out, "\x1b[H\x1b[2J")
 		}
 		return callmetrics.Print(out, usages, window)

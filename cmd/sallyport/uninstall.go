@@ -3,43 +3,14 @@
 package main
 
 import (
-	"bufio"
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"strings"
-	"time"
-
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
-	"k8s.io/apimachinery/pkg/api/validation"
 
-	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/install/deployment"
-	"github.com/sallyport-io/sallyport/internal/manifest"
-	"github.com/sallyport-io/sallyport/registration"
 )
 
-// uninstallOptions choose what to remove, and from which cluster.
-type uninstallOptions struct {
-	authorityFlags
-	directory  string
-	conversion bool
-	crds       []string
-	all        bool
-	dryRun     bool
-	yes        bool
-	force      bool
-}
-
 func newUninstallCommand() *cobra.Command {
-	o := uninstallOptions{authorityFlags: newAuthorityFlags()}
-	cmd := &cobra.Command{
-		Use:   "uninstall --service NAMESPACE/NAME | --static-manifests-dir DIRECTORY",
-		Short: "Remove what a server registered",
+	return install.UninstallCommand(install.Uninstaller{
 		Long: "Remove the backstop policy of PodDefault injection with its parameters, and the webhook configurations\n" +
 			"that a server wrote: its own webhooks only, or the whole objects if they contain no others. With\n" +
 			"--static-manifests-dir, remove the static manifests instead.\n\n" +
@@ -49,129 +20,7 @@ func newUninstallCommand() *cobra.Command {
 		Example: "  kubectl --namespace sallyport-system scale deployment sallyport --replicas 0\n" +
 			"  sallyport uninstall --service sallyport-system/sallyport --all --dry-run\n" +
 			"  sallyport uninstall --service sallyport-system/sallyport --all --yes",
-		Args:    noArguments("everything is said by flags"),
-		PreRunE: func(*cobra.Command, []string) error { return o.validate() },
-		RunE:    interruptible(o.run),
-	}
-	o.addFlags(cmd)
-	flags := cmd.Flags()
-	addFlagGroup(cmd, "Removal", func() {
-		flags.StringVar(&o.registration.Name, "configuration-name", o.registration.Name, "`name` of the webhook configurations")
-		flags.StringVar(&o.directory, "static-manifests-dir", "", "`directory` of static admission manifests to remove instead of the webhook configurations in the cluster")
-		cli.CompleteFolders(cmd, "static-manifests-dir")
-		flags.BoolVar(&o.conversion, "conversion", false, "set the conversion strategy of the CustomResourceDefinitions of --crd to None; only correct if their versions have the same schema")
-		flags.StringSliceVar(&o.crds, "crd", nil, "`names` of the CustomResourceDefinitions for --conversion, such as crontabs.example.com")
-		flags.BoolVar(&o.all, "all", false, "also remove the Secret of the authority and its lease")
+		Flags: authorityFlags(),
+		Also:  deployment.RemoveIndexes,
 	})
-	addFlagGroup(cmd, "Execution", func() {
-		flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed; the API server validates the requests without storing them")
-		flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation on a terminal")
-		flags.BoolVar(&o.force, "force", false, "remove even if a server is running, which will register its webhooks again")
-	})
-	return cmd
-}
-
-func (o *uninstallOptions) validate() error {
-	var errs []error
-	switch {
-	case o.named():
-		errs = append(errs, o.authorityFlags.validate())
-	case o.all:
-		errs = append(errs, errors.New("--all requires --service or --authority-secret: use the value that the server runs with"))
-	case o.directory == "" && !o.force:
-		errs = append(errs, errors.New("--service or --authority-secret is required to check whether a server still runs: use the value that the server runs with; "+
-			"if its authority is not in a Secret, stop the server and set --force"))
-	}
-	named := registration.Config{Name: o.registration.Name, Endpoint: registration.Endpoint{URL: "https://127.0.0.1"}}
-	if err := named.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("--configuration-name: %w", err))
-	}
-	if o.directory != "" && !filepath.IsAbs(o.directory) {
-		errs = append(errs, fmt.Errorf("--static-manifests-dir %q: must be an absolute path", o.directory))
-	}
-	if o.conversion != (len(o.crds) > 0) {
-		errs = append(errs, errors.New("--conversion and --crd must be used together"))
-	}
-	for _, crd := range o.crds {
-		for _, problem := range validation.NameIsDNSSubdomain(crd, false) {
-			errs = append(errs, fmt.Errorf("--crd %q: %s", crd, problem))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (o *uninstallOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) error {
-	u := deployment.Uninstall{Name: o.registration.Name, Directory: o.directory, Conversions: o.crds}
-	if o.directory == "" || o.conversion || o.named() {
-		authority, err := o.authority()
-		if err != nil {
-			return err
-		}
-		if err := u.In(authority.Cluster); err != nil {
-			return err
-		}
-		if o.all {
-			u.Authority = &authority
-		}
-		if o.named() && !o.force {
-			if err := deployment.CheckNobodyLeads(ctx, authority, time.Now()); err != nil {
-				return err
-			}
-		}
-	}
-	in := cmd.InOrStdin()
-	if file, ok := in.(*os.File); ok && !o.dryRun && !o.yes && term.IsTerminal(int(file.Fd())) {
-		planned, err := u.Remove(ctx, true)
-		if err != nil {
-			return err
-		}
-		if agreed, err := confirm(planned, in, cmd.ErrOrStderr()); err != nil || !agreed {
-			return err
-		}
-	}
-	removals, err := u.Remove(ctx, o.dryRun)
-	return errors.Join(printRemovals(cmd.OutOrStdout(), removals, o.dryRun), err)
-}
-
-// confirm prints the planned removals and asks for confirmation, unless there are none.
-func confirm(planned []registration.Removal, in io.Reader, out io.Writer) (bool, error) {
-	asks := false
-	for _, removal := range planned {
-		asks = asks || removal.Action != registration.Left
-	}
-	if !asks {
-		return true, nil
-	}
-	if err := printRemovals(out, planned, true); err != nil {
-		return false, err
-	}
-	if _, err := io.WriteString(out, "Continue? [y/N] "); err != nil {
-		return false, err
-	}
-	line, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false, err
-	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return true, nil
-	}
-	_, err = io.WriteString(out, "nothing was removed\n")
-	return false, err
-}
-
-func printRemovals(out io.Writer, removals []registration.Removal, dryRun bool) error {
-	var text strings.Builder
-	for _, removal := range removals {
-		fmt.Fprintf(&text, "%s %s", manifest.Printable(removal.Object), removal.Action)
-		if removal.Why != "" {
-			fmt.Fprintf(&text, ": %s", manifest.Printable(removal.Why))
-		}
-		if dryRun && removal.Action != registration.Left {
-			text.WriteString(" (dry run)")
-		}
-		text.WriteByte('\n')
-	}
-	_, err := io.WriteString(out, text.String())
-	return err
 }

@@ -18,7 +18,7 @@ func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of sallyport",
-		Args:  noArguments("omit it"),
+		Args:  cli.NoArguments("omit it"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s version %s\n", cmd.Root().DisplayName(), versionText())
 			return err

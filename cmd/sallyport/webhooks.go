@@ -21,7 +21,7 @@ func newWebhooksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "webhooks",
 		Short: "List the ready-made webhooks",
-		Args:  noArguments("choose a subcommand"),
+		Args:  cli.NoArguments("choose a subcommand"),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newWebhooksListCommand())
@@ -40,7 +40,7 @@ func newWebhooksListCommand() *cobra.Command {
 			"default is hosted by another program.",
 		Example: "  sallyport webhooks list\n" +
 			"  sallyport webhooks list -o name",
-		Args: noArguments("it lists all of them"),
+		Args: cli.NoArguments("it lists all of them"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.Choice("output", output, listOutputs); err != nil {
 				return err
@@ -48,7 +48,7 @@ func newWebhooksListCommand() *cobra.Command {
 			return listBuiltins(cmd.OutOrStdout(), output)
 		},
 	}
-	addFlagGroup(cmd, "Output", func() {
+	cli.AddFlagGroup(cmd, "Output", func() {
 		cmd.Flags().StringVarP(&output, "output", "o", output, "`format` of the output: "+cli.OneOf(listOutputs))
 	})
 	cli.CompleteChoices(cmd, "output", listOutputs)

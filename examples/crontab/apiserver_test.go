@@ -35,8 +35,9 @@ func TestOperatorOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("enable-admission-plugins", "OwnerReferencesPermissionEnforcement"))
 	port := freePort(t)
 	server := install(t, config, port)
-	start(t, server, port, operator(t), []string{"crontab"}, func(s *sallyport.Settings) {
+	stop := start(t, server, port, operator(t), []string{"crontab"}, func(s *sallyport.Settings) {
 		s.Registration.URL, s.Registration.Service = "", installedService(port)
+		s.Registration.ConversionService = fmt.Sprintf("%s/crontab-conversion:%d", installedNamespace, port)
 		s.LeaderElection.Enabled, s.LeaderElection.Namespace = true, installedNamespace
 	})
 	scheme := runtime.NewScheme()
@@ -117,6 +118,11 @@ func TestOperatorOnARealAPIServer(t *testing.T) {
 	if err := cluster.Get(ctx, client.ObjectKeyFromObject(object), beta); err != nil || beta.Spec.Schedule.Hour != "3" {
 		t.Errorf("as v1beta1 it is %+v, %v", beta.Spec, err)
 	}
+	if err := cluster.Delete(ctx, object); err != nil {
+		t.Errorf("the definition does not go with objects of it: %v", err)
+	}
+	stop()
+	uninstall(ctx, t, config, port)
 }
 
 func crd(t *testing.T) *apiextensionsv1.CustomResourceDefinition {

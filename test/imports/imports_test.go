@@ -24,7 +24,7 @@ const module = "github.com/sallyport-io/sallyport"
 // allowed says for each package, or folder of packages (with a final slash), which
 // of ours it may import.
 var allowed = map[string][]string{
-	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/controllers", "internal/hosting", "internal/install", "internal/logging", "internal/storagemigration"}, // package sallyport
+	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/authority", "internal/cli", "internal/cluster", "internal/controllers", "internal/hosting", "internal/install", "internal/logging", "internal/storagemigration"}, // package sallyport
 	"jsonpatch":   {"internal/rawjson"},
 	"conversion":  {"jsonpatch", "internal/decode", "internal/rawjson", "internal/rawobject"},
 	"certificate": {"internal/follow"},
@@ -45,13 +45,13 @@ var allowed = map[string][]string{
 	// Next to it, with controller-runtime.
 	"internal/controllers": {"serving", "internal/hosting"},
 	"internal/scaffold":    {"internal/cli"},
-	"internal/install":     {"admission", "conversion", "registration", "serving", "internal/hosting", "internal/cli"},
+	"internal/install":     {"admission", "conversion", "registration", "serving", "certificate", "internal/hosting", "internal/cli", "internal/authority", "internal/cluster", "internal/manifest"},
 	// Reading of clusters and files, for people.
 	"internal/callmetrics": {"internal/cli", "internal/manifest"},
 	"internal/report":      {"internal/cli", "internal/manifest"},
 	"internal/resources":   {"api/", "lint", "internal/manifest"},
 	"internal/inspect":     {"lint", "internal/report", "internal/cluster", "internal/resources", "internal/manifest", "internal/workload", "internal/cli"},
-	"internal/authority":   {"certificate", "internal/cluster", "internal/manifest"},
+	"internal/authority":   {"certificate", "internal/hosting", "internal/cluster", "internal/manifest", "internal/cli"},
 	"internal/manifest":    {},
 	"internal/privatepath": {},
 	"internal/logging":     {"internal/cli"},

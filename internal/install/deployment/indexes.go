@@ -11,8 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -22,13 +24,18 @@ import (
 // 30 seconds.
 var EarlierIndexes = sallyportv1alpha1.Resource("poddefaultindexes")
 
-// removeIndexes removes the indexes of all namespaces, which were made from PodDefaults.
+// RemoveIndexes removes the indexes of all namespaces, which were made from PodDefaults.
 // It comes after the policy that reads them. Another server that needs them writes them
 // again.
-func (u *Uninstall) removeIndexes(ctx context.Context, dryRun bool) ([]registration.Removal, error) {
-	if u.metadata == nil {
-		return nil, nil
+func RemoveIndexes(ctx context.Context, c *cluster.Cluster, dryRun bool) ([]registration.Removal, error) {
+	client, err := metadata.NewForConfig(c.Config)
+	if err != nil {
+		return nil, err
 	}
+	return removeIndexes(ctx, client, dryRun)
+}
+
+func removeIndexes(ctx context.Context, client metadata.Interface, dryRun bool) ([]registration.Removal, error) {
 	var out []registration.Removal
 	for _, indexes := range []struct {
 		resource schema.GroupVersionResource
@@ -36,7 +43,7 @@ func (u *Uninstall) removeIndexes(ctx context.Context, dryRun bool) ([]registrat
 	}{
 		{corev1.SchemeGroupVersion.WithResource(backstop.TemplateResource), backstop.TemplateName}, {EarlierIndexes, "poddefaults"},
 	} {
-		removal, err := u.removeIndexesOf(ctx, indexes.resource, indexes.name, dryRun)
+		removal, err := removeIndexesOf(ctx, client, indexes.resource, indexes.name, dryRun)
 		if err != nil {
 			return out, err
 		}
@@ -47,8 +54,8 @@ func (u *Uninstall) removeIndexes(ctx context.Context, dryRun bool) ([]registrat
 	return out, nil
 }
 
-func (u *Uninstall) removeIndexesOf(ctx context.Context, resource schema.GroupVersionResource, name string, dryRun bool) (*registration.Removal, error) {
-	indexes := u.metadata.Resource(resource)
+func removeIndexesOf(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource, name string, dryRun bool) (*registration.Removal, error) {
+	indexes := client.Resource(resource)
 	list, err := indexes.List(ctx, metav1.ListOptions{
 		LabelSelector: registration.ManagedByLabel + "=" + registration.ManagedByValue,
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String(),

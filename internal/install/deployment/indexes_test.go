@@ -35,8 +35,7 @@ func TestIndexesOfBothKindsAreRemoved(t *testing.T) {
 	if err := client.Tracker().Create(EarlierIndexes, object(earlier, "team-a", "poddefaults", ours), "team-a"); err != nil {
 		t.Fatal(err)
 	}
-	u := &Uninstall{metadata: client}
-	removed, err := u.removeIndexes(t.Context(), false)
+	removed, err := removeIndexes(t.Context(), client, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// flagGroup is the annotation of a flag with the title of its group in the help.
-	flagGroup = "sallyport.io/flag-group"
+	// FlagGroup is the annotation of a flag with the title of its group in the help.
+	FlagGroup = "sallyport.io/flag-group"
 	// flagUsage is the annotation with the usage in which back quotes mark the name of the
 	// value. The usage of the flag itself has none, because shells show it in completion.
 	flagUsage = "sallyport.io/flag-usage"
@@ -23,9 +23,9 @@ const (
 	otherFlags = "Flags"
 )
 
-// addFlagGroup groups the flags that add adds under a title in the command's help. Titles
+// AddFlagGroup groups the flags that add adds under a title in the command's help. Titles
 // and flags appear in the order in which they were added.
-func addFlagGroup(cmd *cobra.Command, title string, add func()) {
+func AddFlagGroup(cmd *cobra.Command, title string, add func()) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	known := map[string]bool{}
@@ -35,15 +35,15 @@ func addFlagGroup(cmd *cobra.Command, title string, add func()) {
 		if known[flag.Name] {
 			return
 		}
-		_ = flags.SetAnnotation(flag.Name, flagGroup, []string{title}) // the flag exists
+		_ = flags.SetAnnotation(flag.Name, FlagGroup, []string{title}) // the flag exists
 		_ = flags.SetAnnotation(flag.Name, flagUsage, []string{flag.Usage})
 		flag.Usage = strings.ReplaceAll(flag.Usage, "`", "")
 	})
 }
 
-// printUsage prints the usage of a command with its flags in groups, wrapped to the width
+// PrintUsage prints the usage of a command with its flags in groups, wrapped to the width
 // of the terminal.
-func printUsage(cmd *cobra.Command) error {
+func PrintUsage(cmd *cobra.Command) error {
 	var out strings.Builder
 	out.WriteString("Usage:\n")
 	if cmd.Runnable() {
@@ -84,7 +84,7 @@ func flagGroups(cmd *cobra.Command) []titledFlags {
 	var groups []titledFlags
 	other := pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		titles := flag.Annotations[flagGroup]
+		titles := flag.Annotations[FlagGroup]
 		if len(titles) == 0 {
 			other.AddFlag(flag)
 			return
@@ -114,8 +114,8 @@ func helpWidth(out io.Writer) int {
 	return usual
 }
 
-// noArguments rejects arguments, and says what to do instead.
-func noArguments(instead string) cobra.PositionalArgs {
+// NoArguments rejects arguments, and says what to do instead.
+func NoArguments(instead string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil

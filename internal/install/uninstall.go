@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deployment
+package install
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/metadata"
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/authority"
@@ -30,11 +29,15 @@ type Uninstall struct {
 	Conversions []string
 	// Authority is removed with its lease; nil to leave both.
 	Authority *authority.Authority
+	// Leases are the names of other leases beside it, which are removed with it.
+	Leases []string
+	// Also removes what else this server writes, once the configurations are gone; nil for
+	// nothing.
+	Also func(ctx context.Context, c *cluster.Cluster, dryRun bool) ([]registration.Removal, error)
 
 	// All are nil where only files are removed.
-	cluster  *cluster.Cluster
-	crds     apiextensionsclient.CustomResourceDefinitionInterface
-	metadata metadata.Interface
+	cluster *cluster.Cluster
+	crds    apiextensionsclient.CustomResourceDefinitionInterface
 }
 
 // In sets the cluster from which things are removed. Without it only static manifests are.
@@ -44,8 +47,7 @@ func (u *Uninstall) In(c *cluster.Cluster) error {
 		return err
 	}
 	u.cluster, u.crds = c, extensions.CustomResourceDefinitions()
-	u.metadata, err = metadata.NewForConfig(c.Config)
-	return err
+	return nil
 }
 
 // Remove removes everything, one after the other, and returns what was done before the
@@ -60,7 +62,12 @@ func (u *Uninstall) Remove(ctx context.Context, dryRun bool) ([]registration.Rem
 			}
 			return registration.RemoveConfigurations(ctx, u.cluster.Client.AdmissionregistrationV1(), options)
 		},
-		func() ([]registration.Removal, error) { return u.removeIndexes(ctx, dryRun) },
+		func() ([]registration.Removal, error) {
+			if u.Also == nil || u.cluster == nil {
+				return nil, nil
+			}
+			return u.Also(ctx, u.cluster, dryRun)
+		},
 		func() ([]registration.Removal, error) { return u.removeConversions(ctx, options) },
 		func() ([]registration.Removal, error) { return u.removeAuthority(ctx, dryRun) },
 	} {
@@ -85,12 +92,12 @@ func (u *Uninstall) removeConversions(ctx context.Context, options registration.
 		return nil, nil
 	}
 	for i := range left {
-		left[i].Why += "; --conversion --crd sets the strategy None"
+		left[i].Why += "; --conversion sets the strategy None"
 	}
 	return left, err
 }
 
-// removeAuthority removes the Secret, if it holds an authority, and the lease.
+// removeAuthority removes the Secret, if it holds an authority, and the leases.
 func (u *Uninstall) removeAuthority(ctx context.Context, dryRun bool) ([]registration.Removal, error) {
 	if u.Authority == nil {
 		return nil, nil
@@ -120,19 +127,22 @@ func (u *Uninstall) removeAuthority(ctx context.Context, dryRun bool) ([]registr
 		out = append(out, removal)
 	}
 	options.Preconditions = nil
-	err = leases.Delete(ctx, name, options)
-	if apierrors.IsNotFound(err) {
-		return out, nil
+	for _, lease := range append([]string{name}, u.Leases...) {
+		err := leases.Delete(ctx, lease, options)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return out, err
+		default:
+			out = append(out, registration.Removal{Object: "lease.coordination.k8s.io/" + lease + at, Action: registration.Deleted})
+		}
 	}
-	if err != nil {
-		return out, err
-	}
-	return append(out, registration.Removal{Object: "lease.coordination.k8s.io/" + name + at, Action: registration.Deleted}), nil
+	return out, nil
 }
 
-// CheckNobodyLeads returns an error while a server holds the lease beside the authority: it
+// checkNobodyLeads returns an error while a server holds the lease beside the authority: it
 // would register its webhooks again.
-func CheckNobodyLeads(ctx context.Context, a authority.Authority, now time.Time) error {
+func checkNobodyLeads(ctx context.Context, a authority.Authority, now time.Time) error {
 	lease, err := a.Lease(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil

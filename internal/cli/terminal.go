@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+var ColorChoices = []string{"auto", "always", "never"}
+
+// UseColor reports whether to color the output, given one of ColorChoices. It respects
+// NO_COLOR (no-color.org).
+func UseColor(choice string, out io.Writer) bool {
+	switch choice {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	file, ok := out.(*os.File)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+}
+
+// TextOrJSON are the output formats of most commands.
+var TextOrJSON = []string{"text", "json"}
+
+// AddOutputFlag adds --output, which defaults to the first choice.
+func AddOutputFlag(cmd *cobra.Command, output *string, choices []string) {
+	AddFlagGroup(cmd, "Output", func() {
+		cmd.Flags().StringVarP(output, "output", "o", choices[0], "`format` of the output: "+OneOf(choices))
+		CompleteChoices(cmd, "output", choices)
+	})
+}
+
+// Interruptible runs a command until it ends or is interrupted.
+func Interruptible(run func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+		defer stop()
+		return run(ctx, cmd, args)
+	}
+}
