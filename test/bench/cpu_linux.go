@@ -32,6 +32,9 @@ func peakRSS(pid int) (int64, error) { return statusOf(pid, "VmHWM") }
 // currentRSS returns the resident set size of a process, in bytes: VmRSS.
 func currentRSS(pid int) (int64, error) { return statusOf(pid, "VmRSS") }
 
+// anonymousRSS is the part of it that is no file: RssAnon.
+func anonymousRSS(pid int) (int64, error) { return statusOf(pid, "RssAnon") }
+
 func statusOf(pid int, field string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

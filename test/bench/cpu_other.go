@@ -16,3 +16,5 @@ func cpuTime(int) (time.Duration, error) { return 0, errLinuxOnly }
 func peakRSS(int) (int64, error) { return 0, errLinuxOnly }
 
 func currentRSS(int) (int64, error) { return 0, errLinuxOnly }
+
+func anonymousRSS(int) (int64, error) { return 0, errLinuxOnly }

@@ -131,6 +131,7 @@ func writeStarts(out *strings.Builder, r *results) {
 	}
 	if r.IdleRSSMiB > 0 {
 		fmt.Fprintf(out, header, "with the typical PodDefaults, at rest", "", strconv.FormatFloat(r.IdleRSSMiB, 'f', 0, 64))
+		fmt.Fprintf(out, header, "of this, no pages of the binary", "", strconv.FormatFloat(r.IdleAnonymousMiB, 'f', 0, 64))
 	}
 }
 

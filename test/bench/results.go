@@ -18,6 +18,9 @@ type results struct {
 	Starts          []float64     `json:"starts,omitempty"`                // what StartSeconds is the median of
 	StartPeakRSSMiB float64       `json:"startPeakRSSMiB,omitempty"`       // the largest of these starts
 	IdleRSSMiB      float64       `json:"idleRSSMiB,omitempty"`            // sallyport with the typical PodDefaults, some seconds after its start
+	// IdleAnonymousMiB is the part of it that is no file: the rest are pages of the binary, of
+	// which the kernel maps those that it has, and may take any away.
+	IdleAnonymousMiB float64 `json:"idleAnonymousMiB,omitempty"`
 	// DatasetStartSeconds is the same with Datasets and claims.
 	DatasetStartSeconds float64     `json:"datasetStartSeconds,omitempty"`
 	Creations           []creation  `json:"creations"`

@@ -142,7 +142,7 @@ func (s *site) runStage(ctx context.Context, p plan, stage stage, results *resul
 	}
 	if stage.idle {
 		progress.sayf("starting %s to see what it takes when it has nothing to do", sallyportName)
-		if results.IdleRSSMiB, err = s.measureIdle(ctx, p.Idle); err != nil {
+		if err := s.measureIdle(ctx, p.Idle, results); err != nil {
 			return err
 		}
 	}

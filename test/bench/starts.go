@@ -35,19 +35,24 @@ func (s *site) measureStarts(ctx context.Context, stage stage, results *results,
 	return nil
 }
 
-// measureIdle returns the resident memory of sallyport, in MiB, so long after it has become
-// ready, when nothing calls it.
-func (s *site) measureIdle(ctx context.Context, after time.Duration) (float64, error) {
+// measureIdle notes the resident memory of sallyport so long after it has become ready, when
+// nothing calls it.
+func (s *site) measureIdle(ctx context.Context, after time.Duration, results *results) error {
 	srv, err := s.start(ctx, sallyportName)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer srv.stop()
 	if !lab.Sleep(ctx, after) {
-		return 0, ctx.Err()
+		return ctx.Err()
 	}
 	rss, err := currentRSS(srv.PID())
-	return mebibytes(rss), err
+	if err != nil {
+		return err
+	}
+	anonymous, err := anonymousRSS(srv.PID())
+	results.IdleRSSMiB, results.IdleAnonymousMiB = mebibytes(rss), mebibytes(anonymous)
+	return err
 }
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
