@@ -29,6 +29,26 @@ func TestInitWritesAProjectOnceAndSaysWhatIsNext(t *testing.T) {
 	sallyport(t, append(args, "--force")...).wantOK(t)
 }
 
+func TestInitWritesDefinitionsIntoAProjectThatExists(t *testing.T) {
+	const kubebuilder = "../../examples/kubebuilder"
+	if printed := sallyport(t, "init", "--from", kubebuilder, "--dry-run").wantOK(t); printed != "would write "+filepath.Join(kubebuilder, "internal", "definitions", "webhooks.go")+"\n" {
+		t.Errorf("printed\n%s", printed)
+	}
+	folder := t.TempDir()
+	if printed := sallyport(t, "init", "--from", kubebuilder, "--dir", folder).wantOK(t); !strings.Contains(printed, "wrote "+filepath.Join(folder, "internal", "definitions", "webhooks.go")+"\n") {
+		t.Errorf("printed\n%s", printed)
+	}
+	sallyport(t, "init", "--from", kubebuilder, "--dir", folder).wantError(t, "internal/definitions/webhooks.go", "--force")
+	sallyport(t, "init", "--from", folder, "--force", "--kind", "Book", "--name", "x").wantError(t, "--kind is for a new project", "--name is for a new project")
+	sallyport(t, "init", "github.com/me/bookstore", "--from", folder).wantError(t, "takes no argument", "github.com/me/bookstore")
+	sallyport(t, "init", "--from", folder).wantError(t, "no Go file has a marker +kubebuilder:webhook")
+	sallyport(t, "init", "--from", filepath.Join(folder, "nothing")).wantError(t, "no such file")
+	if err := os.WriteFile(filepath.Join(folder, "a.go"), []byte("package a\n\n// +kubebuilder:webhook:mutating=true,timeout=3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sallyport(t, "init", "--from", folder).wantError(t, `a.go:3: unknown argument "timeout"`)
+}
+
 func TestInitReportsAllProblems(t *testing.T) {
 	sallyport(t, "init").wantError(t, "takes the path of a Go module", "got 0 arguments")
 	sallyport(t, "init", "github.com/me/bookstore", "--dry-run").wantError(t, "--kind", "--versions", "--replace")

@@ -85,10 +85,10 @@ func newManifestsCommand() *cobra.Command {
 		flags.StringVar(&o.ServiceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of --service")
 		addServerFlags(cmd, o.Server, "registration", "owner", "certificate-source", "authority-secret", "leader-elect", "webhooks", "controllers")
 	})
-	cli.AddFlagGroup(cmd, "Workload", func() { addWorkloadFlags(flags, &o.Workload) })
+	cli.AddFlagGroup(cmd, "Workload", func() { o.Workload.AddFlags(flags) })
 	cli.AddFlagGroup(cmd, "Callers", func() {
 		addServerFlags(cmd, o.Server, "authentication", "metrics-authentication")
-		addCallerFlags(flags, &o.Callers)
+		o.Callers.AddFlags(flags)
 	})
 	cli.AddFlagGroup(cmd, "Webhook configurations", func() {
 		addServerFlags(cmd, o.Server, "configuration-name", "namespace-selector", "failure-policy")
@@ -108,28 +108,6 @@ func (o *manifestsOptions) addModeFlags(cmd *cobra.Command) {
 		"`file` or folder with the PodDefaults for --mode policy, YAML or JSON; - for stdin; may be repeated")
 	cli.CompleteChoices(cmd, "mode", manifestModes)
 	cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
-}
-
-func addWorkloadFlags(flags *pflag.FlagSet, w *deployment.Workload) {
-	flags.StringVar(&w.Image, "image", "", "with --part workload: the `image` of the server")
-	flags.Int32Var(&w.Replicas, "replicas", 2, "with --part workload: `number` of replicas")
-	flags.Int32Var(&w.SecurePort, "secure-port", 8443,
-		"with --part workload: `port` of the container; control planes outside the cluster's network reach few other ports without a firewall rule")
-	flags.StringVar(&w.PriorityClass, "priority-class", "system-cluster-critical",
-		"with --part workload: `name` of the pods' priority class; set it to empty if a quota forbids the class; empty by default if the failure policy is Ignore, since nothing then waits for a server")
-	flags.StringVar(&w.TLSSecret, "tls-secret", "",
-		"with --part workload and --certificate-source files: `name` of the Secret with tls.crt, tls.key and ca.crt")
-}
-
-func addCallerFlags(flags *pflag.FlagSet, c *deployment.Callers) {
-	flags.BoolVar(&c.NetworkPolicy, "network-policy", true,
-		"print a NetworkPolicy with --part workload, or with any other part if this flag is set")
-	flags.StringSliceVar(&c.CIDRs, "api-server-cidrs", nil,
-		"in the NetworkPolicy: `addresses` of the API servers, for example 10.0.0.1/32; may be repeated; if empty, any address may call the webhooks")
-	flags.StringVar(&c.MetricsFrom, "metrics-from", "kubernetes.io/metadata.name=monitoring",
-		"in the NetworkPolicy: label `selector` of the namespaces whose pods may read metrics; empty for none")
-	flags.StringVar(&c.PodSelector, "pod-selector", "",
-		"in the NetworkPolicy: label `selector` of the server's pods; defaults to the pods of --part workload")
 }
 
 // run prints the objects of a server, unless its configuration has problems.

@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/selectors", "internal/privatepath"},
 	// Next to it, with controller-runtime.
 	"internal/controllers": {"serving", "internal/hosting"},
-	"internal/scaffold":    {"internal/cli"},
+	"internal/scaffold":    {"admission", "internal/cli"},
 	"internal/install":     {"admission", "conversion", "registration", "serving", "certificate", "internal/hosting", "internal/cli", "internal/authority", "internal/cluster", "internal/manifest"},
 	// Reading of clusters and files, for people.
 	"internal/callmetrics": {"internal/cli", "internal/manifest"},

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spf13/pflag"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,18 @@ const (
 type Workload struct {
 	install.Workload
 	SecurePort int32
+}
+
+// AddFlags adds the flags of the command manifests.
+func (w *Workload) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&w.Image, "image", "", "with --part workload: the `image` of the server")
+	flags.Int32Var(&w.Replicas, "replicas", 2, "with --part workload: `number` of replicas")
+	flags.Int32Var(&w.SecurePort, "secure-port", 8443,
+		"with --part workload: `port` of the container; control planes outside the cluster's network reach few other ports without a firewall rule")
+	flags.StringVar(&w.PriorityClass, "priority-class", "system-cluster-critical",
+		"with --part workload: `name` of the pods' priority class; set it to empty if a quota forbids the class; empty by default if the failure policy is Ignore, since nothing then waits for a server")
+	flags.StringVar(&w.TLSSecret, "tls-secret", "",
+		"with --part workload and --certificate-source files: `name` of the Secret with tls.crt, tls.key and ca.crt")
 }
 
 func (w *Workload) validate(m *Manifests) error {

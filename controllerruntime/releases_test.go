@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllerruntime_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	ctrlconversion "sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
+
+	"github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/controllerruntime"
+	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/examples/crontab/api/v1alpha1"
+	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
+)
+
+// Until014 is an API type as it was up to controller-runtime v0.14.
+type Until014 struct{ corev1.ConfigMap }
+
+func (o *Until014) DeepCopyObject() runtime.Object        { return &Until014{*o.DeepCopy()} }
+func (o *Until014) Default()                              { o.Data = map[string]string{"defaulted": ""} }
+func (o *Until014) ValidateCreate() error                 { return errors.New("asked") }
+func (o *Until014) ValidateUpdate(_ runtime.Object) error { return nil }
+func (o *Until014) ValidateDelete() error                 { return nil }
+
+// Until019 is one from v0.15 to v0.19.
+type Until019 struct{ corev1.ConfigMap }
+
+func (o *Until019) DeepCopyObject() runtime.Object { return &Until019{*o.DeepCopy()} }
+func (o *Until019) Default()                       { o.Data = map[string]string{"defaulted": ""} }
+func (o *Until019) ValidateCreate() (ctrladmission.Warnings, error) {
+	return nil, errors.New("asked")
+}
+func (o *Until019) ValidateUpdate(_ runtime.Object) (ctrladmission.Warnings, error) { return nil, nil }
+func (o *Until019) ValidateDelete() (ctrladmission.Warnings, error)                 { return nil, nil }
+
+// of defaults and validates objects of one type, or with T runtime.Object of any.
+type of[T runtime.Object] struct{}
+
+func (of[T]) Default(_ context.Context, object T) error {
+	any(object).(metav1.Object).SetLabels(map[string]string{"defaulted": ""})
+	return nil
+}
+func (of[T]) ValidateCreate(context.Context, T) (ctrladmission.Warnings, error) {
+	return nil, errors.New("asked")
+}
+func (of[T]) ValidateUpdate(context.Context, T, T) (ctrladmission.Warnings, error) { return nil, nil }
+func (of[T]) ValidateDelete(context.Context, T) (ctrladmission.Warnings, error)    { return nil, nil }
+
+// asks puts a CREATE to a handler: a mutating one has to set the default, a validating one to refuse.
+func asks(t *testing.T, mutates bool, handler admission.Handler, kind string) {
+	t.Helper()
+	got, err := handler.Handle(t.Context(), &admissionv1.AdmissionRequest{
+		UID: "u", Operation: admissionv1.Create, Name: "n", Kind: metav1.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind},
+		Object: runtime.RawExtension{Raw: []byte(`{"apiVersion":"example.com/v1","kind":"` + kind + `","metadata":{"name":"n"}}`)},
+	})
+	switch {
+	case err != nil:
+		t.Error(err)
+	case mutates && (!got.Allowed || !strings.Contains(string(got.Patch.AppendJSON(nil)), "defaulted")):
+		t.Errorf("no default is set: %+v", got)
+	case !mutates && (got.Allowed || !strings.Contains(got.Status.Message, "asked")):
+		t.Errorf("it is not validated: %+v", got)
+	}
+}
+
+// webhooksOf are those of an application: a mutating and a validating one.
+func webhooksOf(t *testing.T, option sallyport.Option) []admission.Webhook {
+	t.Helper()
+	app, err := sallyport.New("releases", option)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(app.Webhooks()) != 2 {
+		t.Fatalf("webhooks: %v", app.Webhooks())
+	}
+	return app.Webhooks()
+}
+
+func TestEachReleaseOfControllerRuntimeFits(t *testing.T) {
+	version := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(version, &Until014{}, &Until019{})
+	scheme.AddKnownTypeWithName(version.WithKind("ConfigMap"), &corev1.ConfigMap{})
+	// It never starts.
+	mgr, err := ctrl.NewManager(&rest.Config{Host: "https://127.0.0.1:1"}, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, WebhookServer: controllerruntime.NewServer(webhook.Options{}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("up to v0.14", func(t *testing.T) {
+		type T = Until014
+		webhooks := webhooksOf(t, sallyport.WithTypes(scheme, &T{}))
+		asks(t, true, webhooks[0].Handler, "Until014")
+		asks(t, false, webhooks[1].Handler, "Until014")
+		err := ctrl.NewWebhookManagedBy(mgr, &T{}).WithDefaulter(controllerruntime.DefaulterOf[*T]()).WithValidator(controllerruntime.ValidatorOf[*T]()).Complete()
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("v0.15 to v0.19", func(t *testing.T) {
+		type T = Until019
+		webhooks := webhooksOf(t, sallyport.WithTypes(scheme, &T{}))
+		asks(t, true, webhooks[0].Handler, "Until019")
+		asks(t, false, webhooks[1].Handler, "Until019")
+		err := ctrl.NewWebhookManagedBy(mgr, &T{}).WithDefaulter(controllerruntime.DefaulterOf[*T]()).WithValidator(controllerruntime.WarningValidatorOf[*T]()).Complete()
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("objects of any type", func(t *testing.T) {
+		type T = corev1.ConfigMap
+		kind := admission.ForKind(version.WithKind("ConfigMap"))
+		var d ctrladmission.CustomDefaulter = of[runtime.Object]{} //nolint:staticcheck // it is deprecated, and what this is about
+		var v ctrladmission.CustomValidator = of[runtime.Object]{} //nolint:staticcheck // likewise
+		_, _ = controllerruntime.Defaulter(d, admission.As(&T{})), controllerruntime.Validator(v, admission.As(&T{}))
+		asks(t, true, controllerruntime.Defaulter(d, admission.As(&T{}), kind), "ConfigMap")
+		asks(t, false, controllerruntime.Validator(v, admission.As(&T{}), kind), "ConfigMap")
+	})
+	t.Run("objects of one type", func(t *testing.T) {
+		kind := admission.ForKind(version.WithKind("ConfigMap"))
+		d, v := of[*corev1.ConfigMap]{}, of[*corev1.ConfigMap]{}
+		_, _ = controllerruntime.Defaulter(d), controllerruntime.Validator(v)
+		asks(t, true, controllerruntime.Defaulter(d, kind), "ConfigMap")
+		asks(t, false, controllerruntime.Validator(v, kind), "ConfigMap")
+	})
+	t.Run("handlers", func(t *testing.T) {
+		h := ctrladmission.HandlerFunc(func(context.Context, ctrladmission.Request) ctrladmission.Response {
+			return ctrladmission.Denied("asked")
+		})
+		asks(t, false, controllerruntime.Handler(h), "ConfigMap")
+	})
+	t.Run("conversion", func(t *testing.T) {
+		type T = v1beta1.CronTab
+		scheme, kind := runtime.NewScheme(), v1beta1.GroupVersion.WithKind("CronTab").GroupKind()
+		if err := errors.Join(v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+			t.Fatal(err)
+		}
+		construct := ctrlconversion.NewHubSpokeConverter(&v1beta1.CronTab{}, ctrlconversion.NewSpokeConverter(&v1alpha1.CronTab{},
+			func(_ context.Context, hub *v1beta1.CronTab, spoke *v1alpha1.CronTab) error {
+				return spoke.ConvertFrom(hub)
+			},
+			func(_ context.Context, spoke *v1alpha1.CronTab, hub *v1beta1.CronTab) error {
+				return spoke.ConvertTo(hub)
+			}))
+		for _, converter := range []conversion.Converter{
+			conversion.HubAndSpokes[*T](scheme),
+			controllerruntime.Converter(scheme, kind, construct),
+		} {
+			got, err := converter.Convert(t.Context(), []byte(`{"apiVersion":"stable.example.com/v1alpha1","kind":"CronTab","metadata":{"name":"c"},"spec":{"image":"i"}}`), "v1beta1")
+			if err != nil || !strings.Contains(string(got), `"stable.example.com/v1beta1"`) || !strings.Contains(string(got), `"image":"i"`) {
+				t.Errorf("got %s, %v", got, err)
+			}
+		}
+	})
+}
+
+// What the table of releases shows is compiled here.
+func TestTheTableOfReleasesShowsCodeThatIsCompiled(t *testing.T) {
+	guide, err := os.ReadFile("../docs/controller-runtime.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile("releases_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(guide), "## Which release fits what")
+	section, _, _ = strings.Cut(section, "\n## ")
+	lines := 0
+	for _, line := range regexp.MustCompile("`[^`]+`").FindAllString(section, -1) {
+		line = strings.Trim(line, "`")
+		if !strings.HasSuffix(line, ")") || !strings.HasPrefix(line, "controllerruntime.") && !strings.HasPrefix(line, "sallyport.") && !strings.HasPrefix(line, "conversion.") && !strings.HasPrefix(line, "ctrl.") {
+			continue
+		}
+		lines++
+		if !strings.Contains(string(code), line) {
+			t.Errorf("releases_test.go does not compile %s", line)
+		}
+	}
+	if lines < 10 {
+		t.Errorf("only %d lines of code", lines)
+	}
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+	"unicode"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-tools/pkg/loader"
+	markersyntax "sigs.k8s.io/controller-tools/pkg/markers"
+	markers "sigs.k8s.io/controller-tools/pkg/webhook"
+
+	"github.com/sallyport-io/sallyport/admission"
+)
+
+// A marker is a comment +kubebuilder:webhook in a Go file.
+type marker struct {
+	File    string // with slashes, from the root of the project
+	Line    int
+	Field   string // of the handlers, unique
+	Reached string // where the marker says that the server is; empty if it does not
+	admission.Webhook
+}
+
+//go:embed definitions.go.tmpl
+var definitions string
+
+// Definitions are the webhooks of a Go project as its markers +kubebuilder:webhook define them, with
+// all arguments of controller-tools: a Go file with a function that takes the handlers. Tests,
+// testdata, vendored packages and modules below the project are left out, as controller-gen
+// leaves them out. The error lists all problems by file and line; what the API server or
+// package admission would refuse is one.
+func Definitions(project string) ([]File, error) {
+	found, err := markersOf(project)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s: no Go file has a marker +kubebuilder:webhook: name the folder of a kubebuilder project", project)
+	}
+	code, err := define(found)
+	return []File{{Path: "internal/definitions/webhooks.go", Content: code}}, err
+}
+
+// define writes the Go file.
+func define(found []marker) ([]byte, error) {
+	functions := template.FuncMap{"scope": func(s *admissionregistrationv1.ScopeType) string { return string(*s) }}
+	parsed, err := template.New("definitions.go").Funcs(functions).Parse(definitions)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := parsed.Execute(&out, found); err != nil {
+		return nil, err
+	}
+	return format.Source(out.Bytes())
+}
+
+// markersOf are the markers of a project in the order in which controller-gen has webhooks: by
+// package, and in each by name.
+func markersOf(project string) ([]marker, error) {
+	var found []marker
+	var problems []error
+	err := filepath.WalkDir(project, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			if path != project && leftOut(path, entry.Name()) {
+				return fs.SkipDir
+			}
+			return nil
+		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(project, path)
+		if err != nil {
+			return err
+		}
+		of, err := markersIn(filepath.ToSlash(name), text)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		found = append(found, of...)
+		return nil
+	})
+	if err := errors.Join(append(problems, err)...); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(found, func(a, b marker) int {
+		if packages := strings.Compare(filepath.Dir(a.File), filepath.Dir(b.File)); packages != 0 {
+			return packages
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return found, unique(found)
+}
+
+// leftOut tells whether the go command, and so controller-gen, sees no packages of the project in
+// a folder.
+func leftOut(path, name string) bool {
+	if name == "vendor" || name == "testdata" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(path, "go.mod"))
+	return err == nil
+}
+
+// unique names the fields, and reports names and paths that are used twice.
+func unique(found []marker) error {
+	var problems []error
+	fields := map[string]int{}
+	for i := range found {
+		m := &found[i]
+		for _, other := range found[:i] {
+			if other.Name == m.Name || other.Path == m.Path {
+				problems = append(problems, fmt.Errorf("%s:%d: name %q or path %q is that of %s:%d too: an application serves each once", m.File, m.Line, m.Name, m.Path, other.File, other.Line))
+			}
+		}
+		m.Field = identifier(m.Path)
+		if fields[m.Field]++; fields[m.Field] > 1 {
+			m.Field = fmt.Sprintf("%s_%d", m.Field, fields[m.Field])
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// identifier makes an exported one of a path.
+func identifier(path string) string {
+	var out strings.Builder
+	up := true
+	for _, r := range path {
+		switch {
+		case r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			up = true
+			continue
+		case out.Len() == 0 && unicode.IsDigit(r):
+			out.WriteString("Webhook")
+		case up:
+			r = unicode.ToUpper(r)
+		}
+		up = false
+		out.WriteRune(r)
+	}
+	if out.Len() == 0 {
+		return "Webhook"
+	}
+	return out.String()
+}
+
+// markersIn are the markers of a Go file. They are read as controller-gen reads them: each is one
+// comment of one line.
+func markersIn(name string, text []byte) ([]marker, error) {
+	files := token.NewFileSet()
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return nil, fmt.Errorf("%q: rename the file: its name has control characters", name)
+	}
+	file, err := parser.ParseFile(files, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var found []marker
+	var problems []error
+	for _, group := range file.Comments {
+		for _, comment := range group.List {
+			line, ok := strings.CutPrefix(comment.Text, "//")
+			line = strings.TrimSpace(line)
+			if !ok || !strings.HasPrefix(line, "+kubebuilder:webhook:") {
+				continue
+			}
+			// Not Position: a line directive would lead to where the marker is not.
+			at := files.PositionFor(comment.Pos(), false)
+			m := marker{File: name, Line: at.Line}
+			if err := m.read(line); err != nil {
+				problems = append(problems, fmt.Errorf("%s:%d: %w", name, at.Line, err))
+				continue
+			}
+			found = append(found, m)
+		}
+	}
+	return found, errors.Join(problems...)
+}
+
+// read makes a definition of the text of a marker.
+func (m *marker) read(text string) error {
+	value, err := markers.ConfigDefinition.Parse(text)
+	if err != nil {
+		return readable(err)
+	}
+	config := value.(markers.Config)
+	for _, version := range config.WebhookVersions {
+		if version != "v1" {
+			return fmt.Errorf("webhookVersions: %q is served no more; leave the argument out", version)
+		}
+	}
+	w := admissionregistrationv1.MutatingWebhook{}
+	m.Type = admission.TypeMutating
+	if config.Mutating {
+		if w, err = config.ToMutatingWebhook(); err != nil {
+			return err
+		}
+	} else {
+		validating, err := config.ToValidatingWebhook()
+		if err != nil {
+			return err
+		}
+		m.Type = admission.TypeValidating
+		w = admissionregistrationv1.MutatingWebhook{
+			Name: validating.Name, ClientConfig: validating.ClientConfig, Rules: validating.Rules, FailurePolicy: validating.FailurePolicy,
+			MatchPolicy: validating.MatchPolicy, NamespaceSelector: validating.NamespaceSelector, ObjectSelector: validating.ObjectSelector,
+			SideEffects: validating.SideEffects, TimeoutSeconds: validating.TimeoutSeconds,
+			AdmissionReviewVersions: validating.AdmissionReviewVersions, MatchConditions: validating.MatchConditions,
+		}
+	}
+	// Controller-tools leaves out what it does not know.
+	if config.SideEffects != "" && w.SideEffects == nil {
+		return fmt.Errorf("sideEffects: %q: choose None or NoneOnDryRun", config.SideEffects)
+	}
+	if config.ReinvocationPolicy != "" && w.ReinvocationPolicy == nil {
+		return fmt.Errorf("reinvocationPolicy: %q: choose Never or IfNeeded, and it is for mutating webhooks", config.ReinvocationPolicy)
+	}
+	if m.Path, m.Reached, err = reached(config, w.ClientConfig); err != nil {
+		return err
+	}
+	m.take(w)
+	return m.Validate()
+}
+
+// readable is an error of the parser: what it stopped at or, if it did not stop, all arguments that
+// are missing.
+func readable(err error) error {
+	var list loader.ErrList
+	if !errors.As(err, &list) || len(list) == 0 {
+		return err
+	}
+	var missing []string
+	for _, one := range list {
+		text := one.Error()
+		var scanned *markersyntax.ScannerError
+		if errors.As(one, &scanned) {
+			text = scanned.Msg // where it is counts from the first argument
+		}
+		if !strings.HasPrefix(text, "missing argument") {
+			return errors.New(text)
+		}
+		missing = append(missing, text)
+	}
+	slices.Sort(missing)
+	return errors.New(strings.Join(missing, ", "))
+}
+
+// take takes what the API server is told. What is not set has the API server's default, where
+// that of package admission is another.
+func (m *marker) take(w admissionregistrationv1.MutatingWebhook) {
+	m.Name, m.Rules = w.Name, w.Rules
+	m.NamespaceSelector, m.ObjectSelector, m.MatchConditions = w.NamespaceSelector, w.ObjectSelector, w.MatchConditions
+	m.ReviewVersions = w.AdmissionReviewVersions
+	m.TimeoutSeconds = 10
+	if w.TimeoutSeconds != nil {
+		m.TimeoutSeconds = *w.TimeoutSeconds
+	}
+	if m.Type == admission.TypeMutating {
+		m.ReinvocationPolicy = admissionregistrationv1.NeverReinvocationPolicy
+		if w.ReinvocationPolicy != nil {
+			m.ReinvocationPolicy = *w.ReinvocationPolicy
+		}
+	}
+	if w.MatchPolicy != nil {
+		m.MatchPolicy = *w.MatchPolicy
+	}
+	if w.FailurePolicy != nil {
+		m.FailurePolicy = *w.FailurePolicy
+	}
+	if w.SideEffects != nil {
+		m.SideEffects = *w.SideEffects
+	}
+	m.Handler = admission.HandlerFunc(nil)
+}
+
+// reached is the path of a webhook, and where the marker says that its server is: that is no part
+// of a definition, but of how the application is started.
+func reached(config markers.Config, client admissionregistrationv1.WebhookClientConfig) (path, where string, err error) {
+	if client.URL != nil {
+		parsed, err := url.Parse(*client.URL)
+		if err != nil {
+			return "", "", fmt.Errorf("url: %w", err)
+		}
+		path = parsed.Path
+		parsed.Path, parsed.RawPath = "", ""
+		return path, "--url " + parsed.String(), nil
+	}
+	if client.Service == nil || client.Service.Path == nil {
+		return "", "", errors.New("path: it is missing")
+	}
+	if config.ServiceName == "" && config.ServiceNamespace == "" && config.ServicePort == nil {
+		return *client.Service.Path, "", nil
+	}
+	for argument, name := range map[string]string{"serviceName": client.Service.Name, "serviceNamespace": client.Service.Namespace} {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return "", "", fmt.Errorf("%s: %q: %s", argument, name, strings.Join(problems, ", "))
+		}
+	}
+	where = fmt.Sprintf("--service %s/%s", client.Service.Namespace, client.Service.Name)
+	if client.Service.Port != nil {
+		where += fmt.Sprintf(":%d", *client.Service.Port)
+	}
+	return *client.Service.Path, where, nil
+}

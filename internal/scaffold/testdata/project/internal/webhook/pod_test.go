@@ -1,0 +1,3 @@
+package webhook
+
+// +kubebuilder:webhook:nonsense=1
