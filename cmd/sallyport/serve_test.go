@@ -5,10 +5,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // nowhere is a kubeconfig for an API server that does not answer.
@@ -90,11 +93,21 @@ func TestServeFailsIfItsPortIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It waits for another process to end, half a minute by itself, and here until it is told to.
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	// It waits for another process to end, half a minute by itself, and here until it says so.
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var stdout, stderr bytes.Buffer
-	status := run(ctx, append(quick(t), "--secure-port", port, "--log-level", "error"), strings.NewReader(""), &stdout, &stderr)
+	var stdout bytes.Buffer
+	stderr := &lab.Log{}
+	go func() {
+		defer cancel()
+		_ = lab.Await(ctx, time.Minute, "the server to wait", func(context.Context) error { // what it says in the end is compared
+			if !strings.Contains(stderr.String(), "msg=waiting") {
+				return errors.New(stderr.String())
+			}
+			return nil
+		})
+	}()
+	status := run(ctx, append(quick(t), "--secure-port", port, "--log-level", "warn"), strings.NewReader(""), &stdout, stderr)
 	got := result{status, stdout.String(), stderr.String()}
 	got.wantError(t, "sallyport: serving: listen for webhooks", "address already in use")
 }
