@@ -34,7 +34,7 @@ func (e *Explanation) PrintText(out io.Writer) error {
 	}
 	line("%s, in the namespace %s", e.Object, e.Namespace)
 	if e.Basis != "" {
-		line("What each adds is found out by %s.", e.Basis)
+		line("What each one adds is computed from %s.", e.Basis)
 	}
 	if e.Note != "" {
 		line("Note: %s.", e.Note)

@@ -11,6 +11,8 @@ import (
 
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+
+	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 )
 
 // absolute are files on the machine of the reader. The world has those of the same name.
@@ -50,6 +52,8 @@ func (w *world) yaml(t *testing.T, b block) {
 	case "SallyportConfiguration":
 		write(absolute.ReplaceAllString(b.text, ": $1"))
 		w.sh(t, "sallyport config check block.yaml")
+	case "Suite":
+		decode(t, b.text, &configv1alpha1.Suite{})
 	case "AdmissionConfiguration":
 		decode(t, b.text, &apiserverv1.AdmissionConfiguration{})
 	case "Config":

@@ -58,7 +58,7 @@ func (r NodeRank) Describe(separator string, name func(reason int) string) strin
 	case len(r.Lacks) > 0:
 		return "cannot run the pod: " + names(r.Lacks)
 	case len(r.Draws) == 0:
-		return "0: nothing draws the pod there"
+		return "0: no preference"
 	}
 	return fmt.Sprintf("%d: %s", r.Weight, names(r.Draws))
 }

@@ -62,8 +62,8 @@ func (c *counter) create(ctx context.Context, req *admissionv1.AdmissionRequest)
 		return nil, err
 	}
 	if !granted {
-		return admission.Deniedf("%s %s: you have %d of at most %d projects, with those that are just being created: "+
-			"delete one, or ask those who run the cluster for a higher limit", what, h.title(), have, claim.Limit), nil
+		return admission.Deniedf("%s %s: you have %d of at most %d projects, including those being created: "+
+			"delete one, or ask a cluster administrator for a higher limit", what, h.title(), have, claim.Limit), nil
 	}
 	return admission.Allowed(), nil
 }

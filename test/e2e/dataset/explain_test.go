@@ -32,7 +32,7 @@ func testExplained(t *testing.T, c *cluster) {
 	c.explains(t, c.kubeconfig, 0, "", []string{"pod/preferred-0"},
 		"\nNodes that are required or preferred:\n",
 		"\n  [1] dataset team-a/imagenet: NodeAffinityWithCache: nodes that hold its cache are preferred (weight 100)\n",
-		"\n  node "+placed.Spec.NodeName+", where the pod is: 170: [1] [2] [3]\n", "\n  node near: 70: [2] [3]\n", "\n  node far: 0: nothing draws the pod there\n")
+		"\n  node "+placed.Spec.NodeName+", where the pod is: 170: [1] [2] [3]\n", "\n  node near: 70: [2] [3]\n", "\n  node far: 0: no preference\n")
 
 	var explained struct {
 		Datasets struct {

@@ -150,7 +150,7 @@ func (h *handler) authorize(ctx context.Context, req *admissionv1.AdmissionReque
 		where, remedy = "in every namespace", " --all-namespaces"
 	}
 	text := fmt.Sprintf("%s: it adds to pods, and %q may not create pods %s; ask for that right (kubectl auth can-i create pods%s), "+
-		"or let somebody write it who has it", title(req), req.UserInfo.Username, where, remedy)
+		"or ask a user who has it to write the object", title(req), req.UserInfo.Username, where, remedy)
 	if reason != "" {
 		text += ": " + reason
 	}

@@ -53,7 +53,7 @@ const (
 		"'PodDefaults select this pod and were not applied, because Sallyport did not answer: ' + " +
 		"variables.missing.map(o, o.split('#')[0]).join(', ') + '. Create it again once Sallyport runs'"
 	message = "PodDefaults select this pod and were not applied: Sallyport did not answer, or knew not all of them yet. " +
-		"Create it again once Sallyport runs; which they are says kubectl sallyport explain"
+		"Create it again once Sallyport runs; kubectl sallyport explain names them"
 )
 
 // listExpression is one of the lists of an index; empty if somebody has taken it away.
