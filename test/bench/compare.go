@@ -87,21 +87,21 @@ func compare(w io.Writer, before, after *results) error {
 		fmt.Fprintf(out, "Not the same machine: %d CPUs, %s, kube-apiserver %s, and %d CPUs, %s, kube-apiserver %s.\n", a.CPUs, a.Go, a.APIServer, b.CPUs, b.Go, b.APIServer)
 	}
 	fmt.Fprintf(out, "%-72s %8s %8s %8s %15s\n", "", "old", "new", "new/old", "with 95 %")
-	news := after.rows()
+	rest := after.rows()
 	common, worse := 0, false
 	for _, old := range before.rows() {
-		i := slices.IndexFunc(news, func(r row) bool { return r.name == old.name })
+		i := slices.IndexFunc(rest, func(r row) bool { return r.name == old.name })
 		if i < 0 {
 			fmt.Fprintf(out, "%-72s only in the old run\n", old.name)
 			continue
 		}
-		c := comparisonOf(old, news[i])
-		news = slices.Delete(news, i, i+1)
+		c := comparisonOf(old, rest[i])
+		rest = slices.Delete(rest, i, i+1)
 		common++
 		worse = worse || c.worse()
 		fmt.Fprintf(out, "%-72s %s\n", old.name, c)
 	}
-	for _, r := range news {
+	for _, r := range rest {
 		fmt.Fprintf(out, "%-72s only in the new run\n", r.name)
 	}
 	_, err := io.WriteString(w, out.String())

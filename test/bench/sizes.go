@@ -81,16 +81,16 @@ func matching(n int) []string {
 func createMatching(ctx context.Context, s *site, _ plan, progress progress) error {
 	progress.sayf("creating %d PodDefaults that one pod selects", mostMatches)
 	for i, name := range matching(mostMatches) {
-		var selecting []string // the numbers of matches that include this one
+		var numbers []string // of matches, that include this one
 		for n := i + 1; n <= mostMatches; n++ {
-			selecting = append(selecting, strconv.Itoa(n))
+			numbers = append(numbers, strconv.Itoa(n))
 		}
 		path := "/etc/" + name
 		pd := &v1alpha1.PodDefault{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 			Spec: v1alpha1.PodDefaultSpec{
 				Selector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-					{Key: matchesLabel, Operator: metav1.LabelSelectorOpIn, Values: selecting},
+					{Key: matchesLabel, Operator: metav1.LabelSelectorOpIn, Values: numbers},
 				}},
 				Env:          []corev1.EnvVar{{Name: fmt.Sprintf("MATCHING_%02d", i), Value: path + "/credentials.json"}},
 				Volumes:      []corev1.Volume{{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}}},
