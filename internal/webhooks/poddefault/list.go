@@ -378,7 +378,7 @@ func (l *list) add(wanted item) (other *item, differences []string) {
 	if other == nil {
 		l.bounds.grow(len(wanted.value) + 1)
 		if l.added == nil { // most objects add one element to each list that they add to
-			l.added = make([]item, 0, max(1, l.bounds.applied))
+			l.added = make([]item, 0, min(max(1, l.bounds.applied), shortList))
 		}
 		l.added = append(l.added, wanted)
 		return nil, nil
