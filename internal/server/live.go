@@ -24,6 +24,7 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/follow"
+	"github.com/sallyport-io/sallyport/internal/recording"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -42,14 +43,15 @@ type liveConfig struct {
 	builtins []*liveBuiltin
 	interval time.Duration
 
-	logger  *slog.Logger
-	changed func()
-	cluster *store.Factory // what ready-made webhooks and controllers read from
-	reloads *prometheus.CounterVec
-	good    prometheus.Gauge
-	current atomic.Pointer[Config]
-	indexes indexes
-	detail  atomic.Pointer[string]
+	logger   *slog.Logger
+	changed  func()
+	cluster  *store.Factory      // what ready-made webhooks and controllers read from
+	recorder *recording.Recorder // nil if nothing is recorded
+	reloads  *prometheus.CounterVec
+	good     prometheus.Gauge
+	current  atomic.Pointer[Config]
+	indexes  indexes
+	detail   atomic.Pointer[string]
 }
 
 // liveBuiltin is a ready-made webhook that can be enabled, disabled and changed.
@@ -87,6 +89,19 @@ func newLiveConfig(file string, given *pflag.FlagSet, start *Config) *liveConfig
 
 // now is the configuration that counts now.
 func (l *liveConfig) now() *Config { return l.current.Load() }
+
+// recording is what writes the sample of reviews.
+func (l *liveConfig) recording(env frontdoor.Environment) (frontdoor.Component, error) {
+	out := frontdoor.Component{Name: "recording"}
+	var err error
+	if l.recorder, err = recording.New(l.start.Recording, env.Logger, env.Metrics); err != nil {
+		return out, fmt.Errorf("recording: %w", err)
+	}
+	if l.recorder != nil {
+		out.Run = l.recorder.Run
+	}
+	return out, nil
+}
 
 // builtin is the ready-made webhook of that name.
 func (l *liveConfig) builtin(name string) *liveBuiltin {
@@ -258,7 +273,7 @@ func (h liveHandler) Handle(ctx context.Context, req *admissionv1.AdmissionReque
 		// answer, and this one will in a moment.
 		return nil, admission.Unavailable(fmt.Errorf("the webhook %s is not enabled here", h.name), time.Second)
 	}
-	return handler.Handle(ctx, req)
+	return h.builtin.config.recorder.Handle(ctx, h.name, req, handler)
 }
 
 // follow reads the file whenever it may have changed.

@@ -88,7 +88,7 @@ func Components(file string, c *Config) []func(frontdoor.Environment) (frontdoor
 // components are those that [frontdoor.WithComponent] takes, in the order in which they are
 // built.
 func (l *liveConfig) components() []func(frontdoor.Environment) (frontdoor.Component, error) {
-	out := []func(frontdoor.Environment) (frontdoor.Component, error){l.component}
+	out := []func(frontdoor.Environment) (frontdoor.Component, error){l.component, l.recording}
 	for _, b := range l.builtins {
 		out = append(out, b.component)
 	}

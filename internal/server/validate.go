@@ -19,6 +19,7 @@ import (
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/recording"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -87,6 +88,7 @@ func (c *Config) validate() field.ErrorList {
 		c.validateServing(section("serving")),
 		c.validateLog(section("log")),
 		c.tracing().Validate(field.NewPath("tracing")),
+		recording.Validate(&c.Recording, field.NewPath("recording")),
 		c.validateWebhooks(field.NewPath("webhooks")),
 	)
 	if err := cli.ValidateSelection("controllers", c.Controllers, controllerNames()); err != nil {

@@ -30,6 +30,7 @@ type SallyportConfiguration struct {
 	Serving        Serving        `json:"serving"`
 	Log            Log            `json:"log"`
 	Tracing        Tracing        `json:"tracing"`
+	Recording      Recording      `json:"recording"`
 	// Webhooks lists the ready-made webhooks to run, in any order. Default poddefault. Flag
 	// --webhooks.
 	Webhooks []Webhook `json:"webhooks"`

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Recording writes a sample of admission reviews and their decisions to files, for
+// `sallyport replay`. Values of environment variables and annotations, and the data of
+// Secrets, are not written.
+type Recording struct {
+	// Directory is an absolute path; empty to record nothing.
+	Directory string `json:"directory,omitempty"`
+	// SamplingRatePerMillion is how many of a million reviews are recorded. Default 0.
+	SamplingRatePerMillion int32 `json:"samplingRatePerMillion"`
+	// Webhooks are the names of those whose reviews are recorded; empty for all.
+	Webhooks []string `json:"webhooks,omitempty"`
+	// Annotations and Variables are the names of annotations and environment variables whose
+	// values are recorded; a final * makes a prefix of a name.
+	Annotations []string `json:"annotations,omitempty"`
+	Variables   []string `json:"variables,omitempty"`
+	// MaxSizeMegabytes is the size at which a new file begins. Default 10.
+	MaxSizeMegabytes int `json:"maxSizeMegabytes"`
+	// MaxFiles is how many files are kept. Default 5.
+	MaxFiles int `json:"maxFiles"`
+	// MaxAgeDays is for how long a file is kept. Default 7.
+	MaxAgeDays int `json:"maxAgeDays"`
+}
+
+// RecordedReviewKind is the kind of a line of a recording.
+const RecordedReviewKind = "RecordedReview"
+
+// RecordedReview is an admission review with its decision, one line of a recording.
+type RecordedReview struct {
+	metav1.TypeMeta `json:",inline"`
+	Time            metav1.MicroTime `json:"time"`
+	// Webhook is the name of the webhook that was asked.
+	Webhook string `json:"webhook"`
+	// Error is set if the webhook failed; then there is no response.
+	Error  string                      `json:"error,omitempty"`
+	Review admissionv1.AdmissionReview `json:"review"`
+}

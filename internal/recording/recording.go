@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package recording keeps a sample of real admission reviews with their decisions in files,
+// without the values that may be secret, so that another configuration can answer them again.
+package recording
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"hash/fnv"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"gopkg.in/natefinch/lumberjack.v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/sallyport-io/sallyport/admission"
+	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+)
+
+// FileName is that of the current file; older ones have a time in their names.
+const FileName = "reviews.jsonl"
+
+// queueLength is how many reviews wait to be written; further ones are dropped, so that a
+// slow disk holds no call up.
+const queueLength = 64
+
+// Validate reports every problem, by the names of the fields.
+func Validate(s *configv1alpha1.Recording, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.SamplingRatePerMillion < 0 || s.SamplingRatePerMillion > 1_000_000 {
+		errs = append(errs, field.Invalid(path.Child("samplingRatePerMillion"), s.SamplingRatePerMillion, "must be 0 to 1000000"))
+	}
+	if s.Directory == "" && s.SamplingRatePerMillion != 0 {
+		errs = append(errs, field.Required(path.Child("directory"), "say where samples are written"))
+	}
+	if s.Directory != "" && s.SamplingRatePerMillion == 0 {
+		errs = append(errs, field.Required(path.Child("samplingRatePerMillion"), "say how many of a million reviews are written"))
+	}
+	if s.Directory != "" && !filepath.IsAbs(s.Directory) {
+		errs = append(errs, field.Invalid(path.Child("directory"), s.Directory, "must be an absolute path"))
+	}
+	for name, value := range map[string]int{"maxSizeMegabytes": s.MaxSizeMegabytes, "maxFiles": s.MaxFiles, "maxAgeDays": s.MaxAgeDays} {
+		if value < 1 {
+			errs = append(errs, field.Invalid(path.Child(name), value, "must be at least 1"))
+		}
+	}
+	return errs
+}
+
+// A Recorder writes samples. A nil one writes none.
+type Recorder struct {
+	settings  configv1alpha1.Recording
+	redaction Redaction
+	logger    *slog.Logger
+	file      *lumberjack.Logger
+	queue     chan sample
+	reviews   *prometheus.CounterVec
+	failing   bool // the last one could not be written
+}
+
+type sample struct {
+	at      time.Time
+	webhook string
+	request *admissionv1.AdmissionRequest
+	answer  *admission.Response
+	patch   []byte // of the answer
+	err     error
+}
+
+// New returns a recorder, nil if the settings want none. Its metrics are registered.
+func New(s configv1alpha1.Recording, logger *slog.Logger, metrics prometheus.Registerer) (*Recorder, error) {
+	if s.Directory == "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(s.Directory, 0o700); err != nil {
+		return nil, err
+	}
+	r := &Recorder{
+		settings: s, redaction: Redaction{Annotations: s.Annotations, Variables: s.Variables}, logger: logger,
+		file: &lumberjack.Logger{
+			Filename: filepath.Join(s.Directory, FileName), MaxSize: s.MaxSizeMegabytes, MaxBackups: s.MaxFiles - 1, MaxAge: s.MaxAgeDays,
+		},
+		queue: make(chan sample, queueLength),
+		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sallyport_recorded_reviews_total", Help: "Admission reviews in the sample, by result: written, dropped because writing is too slow, or failed to be written.",
+		}, []string{"result"}),
+	}
+	for _, result := range []string{"written", "dropped", "failed"} {
+		r.reviews.WithLabelValues(result)
+	}
+	if err := metrics.Register(r.reviews); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Run writes until the context ends, and what waits then.
+func (r *Recorder) Run(ctx context.Context) error {
+	for {
+		select {
+		case s := <-r.queue:
+			r.record(s)
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	for {
+		select {
+		case s := <-r.queue:
+			r.record(s)
+		default:
+			return r.file.Close()
+		}
+	}
+}
+
+// Handle lets a handler answer, and records the request with the answer if it is in the
+// sample. The same requests are in the samples of all webhooks and replicas: their UIDs
+// decide.
+func (r *Recorder) Handle(ctx context.Context, webhook string, req *admissionv1.AdmissionRequest, handler admission.Handler) (*admission.Response, error) {
+	if r == nil || !r.samples(webhook, req) {
+		return handler.Handle(ctx, req)
+	}
+	asked := req.DeepCopy() // the handler may change its own
+	answer, err := handler.Handle(ctx, req)
+	var patch []byte
+	if answer != nil && len(answer.Patch) > 0 { // its values may be parts of the request
+		patch = answer.Patch.AppendJSON(nil)
+	}
+	select {
+	case r.queue <- sample{time.Now(), webhook, asked, answer, patch, err}:
+	default:
+		r.reviews.WithLabelValues("dropped").Inc()
+	}
+	return answer, err
+}
+
+func (r *Recorder) samples(webhook string, req *admissionv1.AdmissionRequest) bool {
+	if len(r.settings.Webhooks) > 0 && !slices.Contains(r.settings.Webhooks, webhook) {
+		return false
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(req.UID))
+	return hash.Sum32()%1_000_000 < uint32(r.settings.SamplingRatePerMillion) //nolint:gosec // it is not negative
+}
+
+func (r *Recorder) record(s sample) {
+	line, err := r.line(s)
+	if err == nil {
+		_, err = r.file.Write(line)
+	}
+	if err == nil {
+		r.reviews.WithLabelValues("written").Inc()
+		r.failing = false
+		return
+	}
+	r.reviews.WithLabelValues("failed").Inc()
+	if !r.failing {
+		r.logger.Error("a review could not be recorded", "directory", r.settings.Directory, "error", err)
+	}
+	r.failing = true
+}
+
+// line is a RecordedReview in a line of JSON.
+func (r *Recorder) line(s sample) ([]byte, error) {
+	request := *s.request
+	var err error
+	if request.Object.Raw, err = r.redaction.Object(request.Object.Raw); err != nil {
+		return nil, err
+	}
+	if request.OldObject.Raw, err = r.redaction.Object(request.OldObject.Raw); err != nil {
+		return nil, err
+	}
+	request.Object.Object, request.OldObject.Object, request.Options.Object = nil, nil, nil
+	request.UserInfo.Extra = redactExtra(request.UserInfo.Extra)
+	out := configv1alpha1.RecordedReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: configv1alpha1.APIVersion, Kind: configv1alpha1.RecordedReviewKind},
+		Time:     metav1.NewMicroTime(s.at.UTC()), Webhook: s.webhook,
+		Review: admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &request},
+	}
+	if s.err != nil {
+		out.Error = s.err.Error()
+	} else if s.answer != nil {
+		out.Review.Response = &admissionv1.AdmissionResponse{
+			UID: request.UID, Allowed: s.answer.Allowed, Result: s.answer.Status, Warnings: s.answer.Warnings, AuditAnnotations: s.answer.AuditAnnotations,
+		}
+		if s.patch != nil {
+			patch, err := r.redaction.Patch(s.patch, request.Kind.Kind)
+			if err != nil {
+				return nil, err
+			}
+			out.Review.Response.Patch, out.Review.Response.PatchType = patch, new(admissionv1.PatchTypeJSONPatch)
+		}
+	}
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	err = encoder.Encode(&out)
+	return line.Bytes(), err
+}
+
+// redactExtra keeps the names of a user's extra fields.
+func redactExtra(extra map[string]authenticationv1.ExtraValue) map[string]authenticationv1.ExtraValue {
+	if extra == nil {
+		return nil
+	}
+	out := map[string]authenticationv1.ExtraValue{}
+	for name := range extra {
+		out[name] = authenticationv1.ExtraValue{Redacted}
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recording
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Redacted stands for a value that is not recorded.
+const Redacted = "REDACTED"
+
+// redactedData is Redacted as the data of a Secret: base64.
+const redactedData = "UkVEQUNURUQ="
+
+// Redaction says which values are recorded as they are. All others of the kinds that may
+// hold secrets are replaced: those of environment variables, of annotations, and the data of
+// Secrets. The structure stays.
+type Redaction struct {
+	// Annotations and Variables are names, or prefixes with a final "*".
+	Annotations, Variables []string
+}
+
+func allowed(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(pattern string) bool {
+		prefix, isPrefix := strings.CutSuffix(pattern, "*")
+		return pattern == name || isPrefix && strings.HasPrefix(name, prefix)
+	})
+}
+
+// Object redacts an object in JSON. Numbers stay as they are written.
+func (r Redaction) Object(raw []byte) ([]byte, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	value, err := decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	r.redact(value)
+	return json.Marshal(value)
+}
+
+// Patch redacts a JSON Patch of an object of a kind: each value as if it stood at its path.
+func (r Redaction) Patch(patch []byte, kind string) ([]byte, error) {
+	if len(patch) == 0 {
+		return nil, nil
+	}
+	var operations []map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(patch))
+	decoder.UseNumber()
+	if err := decoder.Decode(&operations); err != nil {
+		return nil, err
+	}
+	for _, operation := range operations {
+		path, _ := operation["path"].(string)
+		if value, ok := operation["value"]; ok {
+			operation["value"] = r.at(jsontext.Pointer(path), kind, value)
+		}
+	}
+	return json.Marshal(operations)
+}
+
+// at redacts a value as if it stood at a path of an object of a kind.
+func (r Redaction) at(path jsontext.Pointer, kind string, value any) any {
+	tokens := slices.Collect(path.Tokens())
+	// From the inside out: the value, in what its path leads through.
+	var whole any = value
+	for i := range slices.Backward(tokens) {
+		if token := tokens[i]; isIndex(tokens, i) {
+			whole = []any{whole}
+		} else {
+			whole = map[string]any{token: whole}
+		}
+	}
+	if object, ok := whole.(map[string]any); ok && kind != "" && len(tokens) > 0 {
+		object["kind"] = kind
+	}
+	r.redact(whole)
+	for i, token := range tokens {
+		if isIndex(tokens, i) {
+			whole = whole.([]any)[0]
+		} else {
+			whole = whole.(map[string]any)[token]
+		}
+	}
+	return whole
+}
+
+// isIndex tells whether a token is the index of an element. In a map a number is a name.
+func isIndex(tokens []string, i int) bool {
+	if i == 0 || slices.Contains([]string{"annotations", "data", "stringData"}, tokens[i-1]) {
+		return false
+	}
+	token := tokens[i]
+	return token == "-" || token != "" && strings.Trim(token, "0123456789") == ""
+}
+
+func decode(raw []byte) (value any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	err = decoder.Decode(&value)
+	return value, err
+}
+
+// redact changes a value in place.
+func (r Redaction) redact(value any) {
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			r.redact(element)
+		}
+	case map[string]any:
+		if value["kind"] == "Secret" {
+			replaceAll(value["data"], redactedData, nil)
+			replaceAll(value["stringData"], Redacted, nil)
+		}
+		for name, member := range value {
+			switch name {
+			case "annotations":
+				replaceAll(member, Redacted, r.Annotations)
+			case "env":
+				r.variables(member)
+			}
+			r.redact(member)
+		}
+	}
+}
+
+// replaceAll replaces the values of a map of strings.
+func replaceAll(of any, by string, except []string) {
+	values, _ := of.(map[string]any)
+	for name := range values {
+		if !allowed(except, name) {
+			values[name] = by
+		}
+	}
+}
+
+func (r Redaction) variables(list any) {
+	variables, _ := list.([]any)
+	for _, variable := range variables {
+		fields, _ := variable.(map[string]any)
+		name, _ := fields["name"].(string)
+		if _, there := fields["value"]; there && (name == "" || !allowed(r.Variables, name)) {
+			fields["value"] = Redacted
+		}
+	}
+}
