@@ -14,8 +14,8 @@ import (
 // Redacted stands for a value that is not recorded.
 const Redacted = "REDACTED"
 
-// redactedData is Redacted as the data of a Secret: base64.
-const redactedData = "UkVEQUNURUQ="
+// RedactedData is [Redacted] as the data of a Secret: base64.
+const RedactedData = "UkVEQUNURUQ="
 
 // Redaction says which values are recorded as they are. All others of the kinds that may
 // hold secrets are replaced: those of environment variables, of annotations, and the data of
@@ -116,7 +116,7 @@ func (r Redaction) redact(value any) {
 		}
 	case map[string]any:
 		if value["kind"] == "Secret" {
-			replaceAll(value["data"], redactedData, nil)
+			replaceAll(value["data"], RedactedData, nil)
 			replaceAll(value["stringData"], Redacted, nil)
 		}
 		for name, member := range value {

@@ -74,11 +74,10 @@ type reviewing struct {
 // Do reviews the objects, and tells whether one was denied. An object that could not be
 // reviewed does not keep others from it: the error has all of those.
 func (run *Run) Do(ctx context.Context) (denied bool, err error) {
-	r := reviewing{Run: run, podDefaults: newPodDefaults(), datasets: newDatasets(), projects: projectlimit.NewIndex()}
-	if r.webhooks, err = run.Webhooks(Sources{PodDefaults: r.podDefaults.index, Projects: r.projects, Datasets: r.datasets}); err != nil {
-		return false, err
+	r, objects, err := run.prepare(ctx)
+	if err == nil && len(objects) == 0 {
+		err = fmt.Errorf("%s: there is nothing to review: the lists are empty", strings.Join(run.Files, ", "))
 	}
-	objects, err := r.read(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -87,6 +86,26 @@ func (run *Run) Do(ctx context.Context) (denied bool, err error) {
 		errs = append(errs, r.review(ctx, object))
 	}
 	return r.denied, errors.Join(errs...)
+}
+
+// Prepared returns the webhooks of a run without files, ready to be asked with [Decide]: they read
+// what With holds.
+func (run *Run) Prepared(ctx context.Context) ([]admission.Webhook, error) {
+	r, _, err := run.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.webhooks, nil
+}
+
+func (run *Run) prepare(ctx context.Context) (*reviewing, []*manifest.Object, error) {
+	r := &reviewing{Run: run, podDefaults: newPodDefaults(), datasets: newDatasets(), projects: projectlimit.NewIndex()}
+	var err error
+	if r.webhooks, err = run.Webhooks(Sources{PodDefaults: r.podDefaults.index, Projects: r.projects, Datasets: r.datasets}); err != nil {
+		return nil, nil, err
+	}
+	objects, err := r.read(ctx)
+	return r, objects, err
 }
 
 // read reads all files, and reports all that is wrong with them at once.
@@ -101,9 +120,6 @@ func (r *reviewing) read(ctx context.Context) ([]*manifest.Object, error) {
 		errKinds = nil // it says the same
 	}
 	err := errors.Join(errWith, errObjects, errOld, errDefinitions, errKinds, r.checker.Check(ctx, slices.Concat(podDefaultsAmong(with), objects)...))
-	if err == nil && len(objects) == 0 {
-		err = fmt.Errorf("%s: there is nothing to review: the lists are empty", strings.Join(r.Files, ", "))
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/fieldcheck"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay/compare"
+	"github.com/sallyport-io/sallyport/internal/replay/review"
+	"github.com/sallyport-io/sallyport/internal/server"
+)
+
+// replaySide is a configuration with what its webhooks read.
+type replaySide struct {
+	config string
+	with   []string
+}
+
+type replayOptions struct {
+	files       []string
+	now, before replaySide
+	output      string
+}
+
+func newReplayCommand() *cobra.Command {
+	o := replayOptions{}
+	cmd := &cobra.Command{
+		Use:   "replay -f FILE [--config FILE] [--with FILE|FOLDER ...]",
+		Short: "Answer recorded requests by another configuration, and show what is decided differently",
+		Long: "Replay reads requests that really came: recordings of serve (recording in its configuration),\n" +
+			"AdmissionReviews with their responses, and kube-apiserver's audit log with request objects. It answers them\n" +
+			"by a configuration and PodDefaults of yours, and groups what is decided differently than it was or, with\n" +
+			"--before-config and --before-with, than by another configuration. Nothing is sent anywhere.\n\n" +
+			"Exit status: 0 all is decided as before, 2 something is not, 1 something could not be read.",
+		Example: "  # what would the new PodDefaults change, for yesterday's pods?\n" +
+			"  sallyport replay -f reviews.jsonl --config new.yaml --with new/\n\n" +
+			"  # the same by an audit log, between two versions of the policies\n" +
+			"  sallyport replay -f audit.log --with new/ --before-with old/",
+		Args: noArguments("name the files with the requests by -f"),
+		RunE: interruptible(o.run),
+	}
+	flags := cmd.Flags()
+	addFlagGroup(cmd, "Requests", func() {
+		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with recorded requests; - for stdin; may be repeated")
+	})
+	addFlagGroup(cmd, "Configurations", func() {
+		flags.StringVar(&o.now.config, "config", "", "`file` with the configuration that answers")
+		flags.StringArrayVar(&o.now.with, "with", nil, "`file` or folder with what its webhooks read, such as PodDefaults; may be repeated")
+		flags.StringVar(&o.before.config, "before-config", "", "`file` with a configuration to compare with, instead of the recorded decisions")
+		flags.StringArrayVar(&o.before.with, "before-with", nil, "`file` or folder with what the webhooks of --before-config read; may be repeated")
+	})
+	for _, flag := range []string{"filename", "config", "with", "before-config", "before-with"} {
+		cli.CompleteFiles(cmd, flag, append(manifest.Extensions, "jsonl", "log")...)
+	}
+	addOutputFlag(cmd, &o.output, textOrJSON)
+	return cmd
+}
+
+func (o *replayOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) error {
+	err := cli.Choice("output", o.output, textOrJSON)
+	if len(o.files) == 0 {
+		err = errors.Join(err, errors.New("-f is needed: name a file with recorded requests, or - for stdin"))
+	}
+	run := compare.Run{Files: o.files, Stdin: cmd.InOrStdin()}
+	load := func(side replaySide) *review.Run {
+		config, errConfig := server.Load(side.config, nil, server.OfDeployment...)
+		if err = errors.Join(err, errConfig); errConfig != nil {
+			return nil
+		}
+		out := &review.Run{With: side.with, Stdin: cmd.InOrStdin(), Notes: cmd.ErrOrStderr(), Namespace: "default", Validation: fieldcheck.Modes[0]}
+		config.Review(out)
+		return out
+	}
+	run.Now = load(o.now)
+	if o.before.config != "" || len(o.before.with) > 0 {
+		run.Before = load(o.before)
+	}
+	if err != nil {
+		return err
+	}
+	result, err := run.Do(ctx)
+	if result == nil {
+		return err
+	}
+	print := result.Print
+	if o.output == "json" {
+		print = func(out io.Writer) error { return cli.PrintJSON(out, result) }
+	}
+	if err := errors.Join(print(cmd.OutOrStdout()), err); err != nil {
+		return err
+	}
+	if result.Different > 0 {
+		return exitStatus(exitFound)
+	}
+	return nil
+}

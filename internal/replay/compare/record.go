@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package compare answers recorded admission requests again, by another configuration, and
+// tells what is decided differently.
+package compare
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay"
+	"github.com/sallyport-io/sallyport/internal/replay/review"
+)
+
+// A Record is a request that really came.
+type Record struct {
+	review.Question
+	// Webhook is who was asked; empty if that is not known, or was more than one.
+	Webhook string
+	// Was is how it was decided; nil if that is not known.
+	Was *Decision
+}
+
+// A Decision is what became of a request.
+type Decision struct {
+	Denied  bool
+	By      string // the webhook that denied; may be empty
+	Message string // of the denial
+	// Failed is why a webhook could not decide; then nothing else is set.
+	Failed   string
+	Warnings []string
+	// After is the object as it was changed; nil if it is not known.
+	After jsontext.Value
+}
+
+// The reasons why something cannot be replayed.
+const (
+	notARequest    = "no recorded review, AdmissionReview or audit event"
+	otherStage     = "audit events of other stages than ResponseComplete"
+	otherVerb      = "audit events of other verbs than create: the log lacks the object as it was"
+	withoutObject  = "audit events without the object: the audit level was below Request"
+	notByAdmission = "audit events of requests that failed for other reasons than admission"
+)
+
+// read reads a record. Skipped says why there is none.
+func read(o *manifest.Object) (record *Record, skipped string, err error) {
+	switch {
+	case o.IsAdmissionReview():
+		record, err = readReview(o)
+		return record, "", err
+	case o.APIVersion == configv1alpha1.APIVersion && o.Kind == configv1alpha1.RecordedReviewKind:
+		record, err = readRecorded(o)
+		return record, "", err
+	case o.APIVersion == auditv1.SchemeGroupVersion.String() && o.Kind == "Event":
+		return readAudit(o)
+	}
+	return nil, notARequest, nil
+}
+
+// readReview reads an AdmissionReview, which may have a response.
+func readReview(o *manifest.Object) (*Record, error) {
+	question, err := review.Recorded(o)
+	if err != nil {
+		return nil, err
+	}
+	var answered struct {
+		Response *admissionv1.AdmissionResponse `json:"response"`
+	}
+	if err := o.Decode(&answered); err != nil {
+		return nil, err
+	}
+	record := &Record{Question: question}
+	if response := answered.Response; response != nil {
+		record.Was = &Decision{Denied: !response.Allowed, Warnings: response.Warnings, After: jsontext.Value(question.Request.Object.Raw)}
+		if record.Was.Denied && response.Result != nil {
+			record.Was.Message = response.Result.Message
+		}
+		if len(response.Patch) > 0 {
+			if record.Was.After, err = replay.Apply(question.Request.Object.Raw, response.Patch); err != nil {
+				return nil, o.ErrorAt("/response/patch", "response.patch: "+err.Error())
+			}
+		}
+	}
+	return record, nil
+}
+
+// readRecorded reads a line of `serve`'s recording.
+func readRecorded(o *manifest.Object) (*Record, error) {
+	var line struct {
+		Webhook string         `json:"webhook"`
+		Error   string         `json:"error"`
+		Review  jsontext.Value `json:"review"`
+	}
+	if err := o.Decode(&line); err != nil {
+		return nil, err
+	}
+	part := o.Part("/review", line.Review, metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, metav1.ObjectMeta{})
+	record, err := readReview(part)
+	if err != nil {
+		return nil, err
+	}
+	record.Webhook = line.Webhook
+	switch {
+	case line.Error != "":
+		record.Was = &Decision{Failed: line.Error}
+	case record.Was != nil && record.Was.Denied:
+		record.Was.By = line.Webhook
+	}
+	return record, nil
+}
+
+// deniedBy is how the API server words a denial by a webhook
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
+var deniedBy = regexp.MustCompile(`(?s)^admission webhook "([^"]+)" denied the request: (.*)$`)
+
+// readAudit reads an event of kube-apiserver's audit log.
+func readAudit(o *manifest.Object) (*Record, string, error) {
+	var event auditv1.Event
+	if err := o.Decode(&event); err != nil {
+		return nil, "", err
+	}
+	switch {
+	case event.Stage != auditv1.StageResponseComplete:
+		return nil, otherStage, nil
+	case event.Verb != "create":
+		return nil, otherVerb, nil
+	case event.RequestObject == nil || event.ObjectRef == nil:
+		return nil, withoutObject, nil
+	}
+	was := &Decision{}
+	if status := event.ResponseStatus; status != nil && status.Code >= http.StatusBadRequest {
+		m := deniedBy.FindStringSubmatch(status.Message)
+		if m == nil {
+			return nil, notByAdmission, nil
+		}
+		was = &Decision{Denied: true, By: m[1], Message: m[2]}
+	}
+	user := event.User
+	if event.ImpersonatedUser != nil {
+		user = *event.ImpersonatedUser
+	}
+	ref := event.ObjectRef
+	request := &admissionv1.AdmissionRequest{
+		UID: event.AuditID, Operation: admissionv1.Create, UserInfo: user,
+		Resource: metav1.GroupVersionResource{Group: ref.APIGroup, Version: ref.APIVersion, Resource: ref.Resource}, SubResource: ref.Subresource,
+		Name: ref.Name, Namespace: ref.Namespace, DryRun: new(isDryRun(event.RequestURI)),
+		Object: runtime.RawExtension{Raw: event.RequestObject.Raw},
+	}
+	var object struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        metav1.ObjectMeta `json:"metadata"`
+	}
+	if err := o.DecodePart("/requestObject", event.RequestObject.Raw, &object); err != nil {
+		return nil, "", err
+	}
+	request.Kind = metav1.GroupVersionKind(object.GroupVersionKind())
+	if request.Kind.Kind == "" {
+		return nil, "", o.ErrorAt("/requestObject", "requestObject has no apiVersion and kind")
+	}
+	replay.Complete(request)
+	if object.Metadata.Namespace == "" {
+		object.Metadata.Namespace = ref.Namespace
+	}
+	about := o.Part("/requestObject", event.RequestObject.Raw, object.TypeMeta, object.Metadata)
+	return &Record{Question: review.Question{Object: about, Review: replay.Review{Request: request}}, Was: was}, "", nil
+}
+
+func isDryRun(uri string) bool {
+	_, query, _ := strings.Cut(uri, "?")
+	values, err := url.ParseQuery(query)
+	return err == nil && values.Get("dryRun") == "All"
+}
