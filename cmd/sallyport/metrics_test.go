@@ -75,6 +75,7 @@ func everyMetric(t *testing.T) (help map[string]string, labels map[string][]stri
 
 	config := server.Default()
 	must(config.Select("*"))
+	config.Recording.Directory, config.Recording.SamplingRatePerMillion = t.TempDir(), 1
 	env := frontdoor.Environment{Client: &rest.Config{}, Logger: logger, Metrics: r, Changed: func() {}}
 	env.Leader = func() frontdoor.Leader { return nobody{} }
 	for _, build := range server.Components("sallyport.yaml", config) {

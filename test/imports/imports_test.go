@@ -47,6 +47,7 @@ var allowed = map[string][]string{
 	"internal/scaffold":    {"admission", "internal/cli"},
 	"internal/install":     {"admission", "conversion", "registration", "serving", "certificate", "internal/hosting", "internal/cli", "internal/authority", "internal/cluster", "internal/manifest"},
 	// Reading of clusters and files, for people.
+	"internal/recording":   {"admission", "api/", "jsonpatch"},
 	"internal/callmetrics": {"internal/cli", "internal/manifest"},
 	"internal/report":      {"internal/cli", "internal/manifest"},
 	"internal/resources":   {"api/", "lint", "internal/manifest"},
