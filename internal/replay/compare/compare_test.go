@@ -32,7 +32,9 @@ func by(name string, answer func(pod string) (*admission.Response, error)) *revi
 					Operations: []admissionregistrationv1.OperationType{"*"},
 					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
 				}},
-				Handler: admission.HandlerFunc(func(_ context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) { return answer(req.Name) }),
+				Handler: admission.HandlerFunc(func(_ context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
+					return answer(req.Name)
+				}),
 			}}, nil
 		},
 	}
