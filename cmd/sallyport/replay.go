@@ -43,14 +43,14 @@ func newReplayCommand() *cobra.Command {
 			"  sallyport replay -f reviews.jsonl --config new.yaml --with new/\n\n" +
 			"  # the same by an audit log, between two versions of the policies\n" +
 			"  sallyport replay -f audit.log --with new/ --before-with old/",
-		Args: noArguments("name the files with the requests by -f"),
-		RunE: interruptible(o.run),
+		Args: cli.NoArguments("name the files with the requests by -f"),
+		RunE: cli.Interruptible(o.run),
 	}
 	flags := cmd.Flags()
-	addFlagGroup(cmd, "Requests", func() {
+	cli.AddFlagGroup(cmd, "Requests", func() {
 		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with recorded requests; - for stdin; may be repeated")
 	})
-	addFlagGroup(cmd, "Configurations", func() {
+	cli.AddFlagGroup(cmd, "Configurations", func() {
 		flags.StringVar(&o.now.config, "config", "", "`file` with the configuration that answers")
 		flags.StringArrayVar(&o.now.with, "with", nil, "`file` or folder with what its webhooks read, such as PodDefaults; may be repeated")
 		flags.StringVar(&o.before.config, "before-config", "", "`file` with a configuration to compare with, instead of the recorded decisions")
@@ -59,12 +59,12 @@ func newReplayCommand() *cobra.Command {
 	for _, flag := range []string{"filename", "config", "with", "before-config", "before-with"} {
 		cli.CompleteFiles(cmd, flag, append(manifest.Extensions, "jsonl", "log")...)
 	}
-	addOutputFlag(cmd, &o.output, textOrJSON)
+	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
 	return cmd
 }
 
 func (o *replayOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) error {
-	err := cli.Choice("output", o.output, textOrJSON)
+	err := cli.Choice("output", o.output, cli.TextOrJSON)
 	if len(o.files) == 0 {
 		err = errors.Join(err, errors.New("-f is needed: name a file with recorded requests, or - for stdin"))
 	}
