@@ -64,10 +64,12 @@ func StartAPIServer(t testing.TB, options ...APIServerOption) *rest.Config {
 	}
 
 	never := false
+	const patience = 2 * time.Minute // on a machine that does other work too
 	env := &envtest.Environment{
 		BinaryAssetsDirectory:    assets,
 		UseExistingCluster:       &never,
-		ControlPlaneStartTimeout: 2 * time.Minute,
+		ControlPlaneStartTimeout: patience,
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: patience},
 		ControlPlaneStopTimeout:  time.Minute,
 	}
 	if folder, ok := memory(); ok { // what is written is thrown away: it need not reach a disk

@@ -37,7 +37,7 @@ func TestPodDefaultOnARealAPIServer(t *testing.T) {
 			}
 		}
 	})
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: definitions}); err != nil {
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	installed, err := extensions.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), "poddefaults.kubeflow.org", metav1.GetOptions{})

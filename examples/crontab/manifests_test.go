@@ -83,7 +83,7 @@ func install(t *testing.T, config *rest.Config, port int) *rest.Config {
 		t.Errorf("a dry run says\n%s", out)
 	}
 	apply()
-	crds := envtest.CRDInstallOptions{MaxTime: 30 * time.Second, PollInterval: 20 * time.Millisecond}
+	crds := envtest.CRDInstallOptions{MaxTime: patience, PollInterval: 20 * time.Millisecond}
 	if err := envtest.WaitForCRDs(config, []*apiextensionsv1.CustomResourceDefinition{crd(t)}, crds); err != nil {
 		t.Fatal(err)
 	}

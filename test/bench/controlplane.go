@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +58,7 @@ func startControlPlane(ctx context.Context, dir string) (_ *controlPlane, err er
 		return nil, err
 	}
 	cp.config.QPS = -1
-	if _, err := envtest.InstallCRDs(cp.config, envtest.CRDInstallOptions{CRDs: definitions}); err != nil {
+	if _, err := envtest.InstallCRDs(cp.config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: 2 * time.Minute}); err != nil {
 		return nil, fmt.Errorf("installing the definitions: %w", err)
 	}
 	protobuf := rest.CopyConfig(cp.config)

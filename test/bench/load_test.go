@@ -79,6 +79,9 @@ func TestLoaderDoesNotMeasureAServerThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := loaderFor(t, test.handler)
 			_, err := l.run(t.Context(), "/", []byte("review"), len("answer"), 50*time.Millisecond)
+			if err == nil { // on a busy machine each connection may have been used just once
+				_, err = l.run(t.Context(), "/", []byte("review"), len("answer"), 50*time.Millisecond)
+			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want an error about %q", err, test.want)
 			}

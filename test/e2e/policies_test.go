@@ -243,7 +243,7 @@ func testProjectLimit(t *testing.T, e *env) {
 func installProjectRequests(t *testing.T, e *env) {
 	t.Helper()
 	anything := true
-	_, err := envtest.InstallCRDs(e.config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
+	_, err := envtest.InstallCRDs(e.config, envtest.CRDInstallOptions{MaxTime: patience, CRDs: []*apiextensionsv1.CustomResourceDefinition{{
 		ObjectMeta: metav1.ObjectMeta{Name: "projectrequests.project.openshift.io"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "project.openshift.io", Scope: apiextensionsv1.ClusterScoped,

@@ -90,7 +90,7 @@ func openCluster(ctx context.Context, dir string, s settings, progress progress)
 	if err != nil {
 		return c, err
 	}
-	if _, err := envtest.InstallCRDs(c.config, envtest.CRDInstallOptions{CRDs: definitions}); err != nil {
+	if _, err := envtest.InstallCRDs(c.config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: time.Minute}); err != nil {
 		return c, fmt.Errorf("installing the definitions: %w", err)
 	}
 	if c.objects, err = client.New(c.config, client.Options{Scheme: scheme}); err != nil {
