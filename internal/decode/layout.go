@@ -373,13 +373,12 @@ func (r *reading) entries(l *layout, p unsafe.Pointer) {
 	}
 	into := reflect.MakeMap(l.typ)
 	reflect.NewAt(l.typ, p).Elem().Set(into)
-	elem := reflect.New(l.elem.typ).Elem()
+	key, elem := reflect.New(l.typ.Key()).Elem(), reflect.New(l.elem.typ).Elem() // the map copies both
 	head := r.record.head()
 	r.Object(func(name []byte) {
 		text := r.strings.copy(name)
 		r.record.count(head)
 		r.record.text(text)
-		key := reflect.New(l.typ.Key()).Elem()
 		key.SetString(text)
 		elem.SetZero()
 		r.value(l.elem, elem.Addr().UnsafePointer())
