@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keepRotating moves rotations on, whenever this replica leads.
+// keepRotating advances rotations while this replica leads.
 func (a *Authority) keepRotating(ctx context.Context) {
 	for {
 		timer := time.NewTimer(a.untilLook())
@@ -33,7 +33,7 @@ func (a *Authority) keepRotating(ctx context.Context) {
 	}
 }
 
-// untilLook is how long nothing can have become due, but for what the Secret says.
+// untilLook is how long nothing can become due, apart from changes of the Secret.
 func (a *Authority) untilLook() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -43,8 +43,8 @@ func (a *Authority) untilLook() time.Duration {
 	return lookAgain
 }
 
-// advance takes the next step of a rotation, if one is due and this replica leads.
-// It tells what is waited for.
+// advance takes the next step of a rotation, if one is due and this replica leads. It
+// returns what the rotation waits for.
 func (a *Authority) advance(ctx context.Context) (waitsFor string, err error) {
 	if a.options.Leading != nil && !a.options.Leading() {
 		return "", nil
@@ -54,14 +54,14 @@ func (a *Authority) advance(ctx context.Context) (waitsFor string, err error) {
 	at := situation{now: a.now(), seen: time.Since(a.seen), propagation: a.options.Propagation}
 	at.serving = now != nil && a.signer != nil && a.signer.certificate.Equal(now.signer.certificate)
 	a.mu.Unlock()
-	if live == nil { // not there, or not usable: nothing to go on from
+	if live == nil { // missing or unusable: nothing to continue from
 		return "", nil
 	}
 	if a.options.Published == nil {
 		if now.phase == PhaseSteady && now.requested.IsZero() {
 			return "", nil
 		}
-		return "", errors.New("nobody tells which CA bundles clients trust: this server does not write the webhook configurations")
+		return "", errors.New("the CA bundles that clients trust are unknown: this server does not write the webhook configurations")
 	}
 	at.published, at.unknown = a.options.Published()
 	step, waitsFor, err := now.next(at, func() (*issuer, error) { return newIssuer(at.now, a.options.Lifetime) })
@@ -75,19 +75,19 @@ func (a *Authority) advance(ctx context.Context) (waitsFor string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if _, err = a.options.Secrets.Update(ctx, wanted, metav1.UpdateOptions{}); err != nil {
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // the watch tells what there is
-			return "the Secret as it is now", nil
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // the watch delivers the current Secret
+			return "the current Secret", nil
 		}
 		return "", fmt.Errorf("update: %w", err)
 	}
-	// The watch brings what was written: what it brings is in order.
+	// The watch delivers the written Secret, in order.
 	if step.phase == PhaseSteady {
 		a.metrics.rotations.Inc()
 	}
 	return "", nil
 }
 
-// tell keeps and logs how a rotation goes, if that is new.
+// tell records the progress of a rotation, and logs changes.
 func (a *Authority) tell(waitsFor string, err error) {
 	if err != nil {
 		err = fmt.Errorf("rotation of the certificate authority in Secret %s: %w", a.options.SecretName, err)

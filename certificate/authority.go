@@ -25,26 +25,26 @@ import (
 )
 
 const (
-	// firstDelay and longestDelay bound the pauses between attempts to reach the
-	// Secret; each is twice the one before, less up to a half at random, so that
-	// replicas do not come all at once.
+	// firstDelay and longestDelay limit the exponential backoff between attempts to reach
+	// the Secret, with jitter of up to a half, so that replicas do not retry at the same
+	// time.
 	firstDelay   = 500 * time.Millisecond
 	longestDelay = time.Minute
 
-	// longestAbsence is how long a replica that knows no authority leaves it to others
-	// to create a Secret again that was deleted.
+	// longestAbsence is how long a replica without an authority waits for other replicas to
+	// recreate a deleted Secret.
 	longestAbsence = 30 * time.Second
 
-	// callTimeout bounds a single read or write of the Secret.
+	// callTimeout limits a single read or write of the Secret.
 	callTimeout = 30 * time.Second
 
-	// longestWatch bounds a watch, after which the Secret is read again. Half of
-	// it is random.
+	// longestWatch limits a watch, after which the Secret is read again. Half of it is
+	// jitter.
 	longestWatch = 10 * time.Minute
 )
 
-// Secrets is what an [Authority] does with the Secrets of its namespace. A typed
-// client of client-go is one: clientset.CoreV1().Secrets(namespace).
+// Secrets is the client that an [Authority] needs for the Secrets of its namespace. A typed
+// client of client-go implements it: clientset.CoreV1().Secrets(namespace).
 //
 // RBAC: get, watch and, to rotate, update on the Secret by name, create on secrets.
 type Secrets interface {
@@ -53,105 +53,103 @@ type Secrets interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// AuthorityOptions says what an [Authority] signs, and where it is kept.
+// AuthorityOptions configure an [Authority].
 type AuthorityOptions struct {
-	// Secrets is where the authority is kept. Nil means in memory: an authority of
-	// this process alone, which has a certificate at once.
+	// Secrets stores the authority. Nil means in memory: an authority of this process
+	// alone, which has a certificate immediately.
 	Secrets Secrets
 	// SecretName is the name of the Secret. Required with Secrets.
 	SecretName string
 
-	// DNSNames and IPAddresses are what the certificate is good for. For a Service
-	// the API server wants <service>.<namespace>.svc. At least one is required.
+	// DNSNames and IPAddresses are the subject alternative names of the certificate. For a
+	// Service, the API server expects <service>.<namespace>.svc. At least one is required.
 	DNSNames    []string
 	IPAddresses []net.IP
 
-	// Lifetime is how long a new authority is valid; another one follows after two
-	// thirds. Default ten years: each rotation changes every webhook configuration
-	// twice.
+	// Lifetime is how long a new authority is valid. It is replaced after two thirds of its
+	// lifetime. Default ten years, because each rotation changes every webhook
+	// configuration twice.
 	Lifetime time.Duration
-	// CertificateLifetime is how long a serving certificate is valid; it is
-	// renewed after two thirds. Default 48 h.
+	// CertificateLifetime is how long a serving certificate is valid. It is renewed after
+	// two thirds of its lifetime. Default 48 h.
 	CertificateLifetime time.Duration
 
-	// Propagation is how long a change of the Secret or of a webhook configuration may
-	// take until all replicas and all API servers know it. A rotation waits that long
-	// twice. Default two minutes.
+	// Propagation is the time after which all replicas and API servers have observed a
+	// change of the Secret or of a webhook configuration. A rotation waits that long twice.
+	// Default two minutes.
 	Propagation time.Duration
-	// Leading tells whether this replica may move a rotation on now. It must be fast.
-	// Nil means always. Two that think so do no harm: only one write succeeds.
+	// Leading reports whether this replica may advance a rotation now. It must be fast. Nil
+	// means always. Two leaders do no harm: only one write succeeds.
 	Leading func() bool
-	// Published returns every CA bundle, PEM, that clients are told at the moment:
-	// what the live webhook configurations and CRD conversion stanzas of this server
-	// hold. None means that there is nobody to tell yet. An error means that they are
-	// not known: the certificate in use stays, and a rotation waits. It must be fast.
-	// Nil means that nobody knows: then no rotation begins, and a new authority in the
-	// Secret is used at once.
+	// Published returns every PEM-encoded CA bundle that clients currently trust: those in
+	// the live webhook configurations and CRD conversion stanzas of this server. None means
+	// that there are no clients yet. An error means that they are unknown: the certificate
+	// in use stays, and a rotation waits. It must be fast. If it is nil, no rotation
+	// begins, and a new authority in the Secret is used immediately.
 	Published func() ([][]byte, error)
 
 	// Now is the clock. Default [time.Now].
 	Now func() time.Time
 	// Logger default is [slog.Default].
 	Logger *slog.Logger
-	// Registry takes the metrics; nil leaves them out.
+	// Registry registers the metrics, unless it is nil.
 	Registry prometheus.Registerer
 }
 
-// Authority is a [Source] that signs for itself, with an authority that all
-// replicas share through a Secret. The serving key never leaves the process.
+// Authority is a [Source] that signs its certificates with an authority that all replicas
+// share through a Secret. The serving key never leaves the process.
 //
-// Whoever finds no Secret creates it; all others read it. A Secret that cannot be
-// read or used is never written over: what was there before is kept, and the
-// reason told. A Secret that is deleted is created again as it was, in whatever
-// phase of a rotation, since the webhook configurations still trust what it said;
-// to get a new authority, ask for a rotation.
+// The first replica creates the Secret; all others read it. An unusable Secret is never
+// overwritten: the authority in use stays, and the problem is reported. A deleted Secret is
+// recreated unchanged, in whatever phase of a rotation, because the webhook configurations
+// still trust its authority; to get a new authority, request a rotation.
 //
-// The one that leads replaces the authority when two thirds of its time are over,
-// or when [RotationRequestAnnotation] asks for it, through the phases of [Phase].
-// No replica changes to a certificate that a bundle of Published cannot verify as
-// long as the one in use can.
+// The leader replaces the authority after two thirds of its lifetime, or when
+// [RotationRequestAnnotation] requests it, through the phases of [Phase]. No replica
+// switches to a certificate that a bundle of Published cannot verify as long as the bundles
+// verify the one in use.
 type Authority struct {
 	*current
 	options AuthorityOptions
 	metrics *authorityMetrics
-	// stirred says that the Secret was read.
+	// stirred signals that the Secret was read.
 	stirred chan struct{}
 
 	mu sync.Mutex
-	// state is what the last usable Secret said, live that Secret if it is the one
-	// that is there, and seen when its stage was first seen.
+	// state is the content of the last usable Secret, live that Secret if it is current,
+	// and seen when its stage was first observed.
 	state *state
-	// keys are those of PathKeys, without the lock: whom Published asks may ask for them.
+	// keys are the result of PathKeys, read without the lock: Published may call it.
 	keys atomic.Pointer[[][]byte]
 	live *corev1.Secret
 	seen time.Time
-	// missing is when a replica that knows nothing first found no Secret.
+	// missing is when a replica without an authority first found no Secret.
 	missing time.Time
 	// accepted is the signer whose certificates all published bundles verify, as far as
-	// this replica has looked, and since when.
+	// this replica has observed, and since when.
 	accepted      *x509.Certificate
 	acceptedSince time.Time
-	// replaced are the keys of an authority that somebody has replaced by hand.
+	// replaced are the keys of an authority that was replaced manually.
 	replaced *replacedKeys
-	// announced are the authorities that the last rotation was about.
+	// announced are the authorities of the last rotation.
 	announced []*x509.Certificate
-	// signer has signed what is served. It is another one than that of state as long
-	// as held is not nil, which says why.
+	// signer signed the serving certificate. It differs from that of state as long as held,
+	// the reason, is not nil.
 	signer *issuer
 	held   error
-	// retained is published until the given time though the Secret does not say so:
-	// other replicas may serve what it has signed.
+	// retained is published until the given time although the Secret does not contain it:
+	// other replicas may still serve certificates it signed.
 	retained      []*x509.Certificate
 	retainedUntil time.Time
-	// renewAt is when the certificate is due to be replaced.
+	// renewAt is when the certificate is due for renewal.
 	renewAt time.Time
-	// stuck says why a rotation could not be moved on, waitsFor what it waits for.
+	// stuck is why a rotation could not advance, waitsFor what it waits for.
 	stuck    error
 	waitsFor string
 }
 
-// NewAuthority returns an authority that has not looked for its Secret yet. The
-// error reports all problems of the options.
+// NewAuthority returns an authority that has not read its Secret yet. The error reports all
+// problems of the options.
 func NewAuthority(options AuthorityOptions) (*Authority, error) {
 	if options.Lifetime == 0 {
 		options.Lifetime = 10 * 365 * 24 * time.Hour
@@ -224,11 +222,10 @@ func (a *Authority) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow keeps up with the Secret, and tries again when it is lost.
+// follow watches the Secret, and retries when the watch fails.
 func (a *Authority) follow(ctx context.Context) {
 	delay := firstDelay
-	// While a rotation is on, a replica must not miss what happens for longer than
-	// the others wait.
+	// During a rotation, a replica must not miss changes for longer than the others wait.
 	longest := max(firstDelay, min(longestDelay, a.options.Propagation/2))
 	for {
 		began := time.Now()
@@ -240,7 +237,7 @@ func (a *Authority) follow(ctx context.Context) {
 			a.report(fmt.Errorf("certificate authority in Secret %s: %w", a.options.SecretName, err))
 		}
 		if err == nil || time.Since(began) > longestDelay {
-			delay = firstDelay // it went well
+			delay = firstDelay // it succeeded
 		}
 		timer := time.NewTimer(delay/2 + rand.N(delay/2))
 		select {
@@ -253,8 +250,7 @@ func (a *Authority) follow(ctx context.Context) {
 	}
 }
 
-// observe reads the Secret, or creates it, and follows its changes until the
-// watch ends.
+// observe reads or creates the Secret, and follows its changes until the watch ends.
 func (a *Authority) observe(ctx context.Context) error {
 	secret, err := a.readOrCreate(ctx)
 	if err != nil {
@@ -291,7 +287,7 @@ func (a *Authority) observe(ctx context.Context) error {
 			case watch.Error:
 				err := apierrors.FromObject(event.Object)
 				if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-					return nil // it has been quiet for long: the Secret is read again
+					return nil // the watch has expired: read the Secret again
 				}
 				return fmt.Errorf("watch: %w", err)
 			}
@@ -324,12 +320,12 @@ func (a *Authority) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
 	return secret, wrap("create", err)
 }
 
-// errNotSeenYet is for a moment at each start.
-var errNotSeenYet = errors.New("whether clients trust an authority already is not known yet")
+// errNotSeenYet occurs briefly at each start.
+var errNotSeenYet = errors.New("it is not known yet whether clients already trust an authority")
 
-// othersKnow is an error as long as a replica that knows nothing must leave it to
-// one that does to create a Secret that is not there: clients trust an authority,
-// or may, and a new one would not be it.
+// othersKnow returns an error as long as a replica without an authority must leave creating
+// a missing Secret to a replica that has one: clients may already trust that authority, and
+// would not trust a new one.
 func (a *Authority) othersKnow() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -347,12 +343,12 @@ func (a *Authority) othersKnow() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("it is not there, and %w: %w", errNotSeenYet, err)
+		return fmt.Errorf("it is missing, and %w: %w", errNotSeenYet, err)
 	}
-	return errors.New("it is not there, though clients may trust an authority already: a replica that knows it may write it again")
+	return errors.New("it is missing, but clients may already trust an authority: a replica that has it may recreate it")
 }
 
-// newSecret holds what the last one did, as long as its authority can sign, or a
+// newSecret has the content of the last Secret if its authority can still sign, or else a
 // new authority.
 func (a *Authority) newSecret() (*corev1.Secret, error) {
 	a.mu.Lock()
@@ -379,8 +375,7 @@ func (a *Authority) newSecret() (*corev1.Secret, error) {
 	}, nil
 }
 
-// adopt uses the authority that a Secret holds. If it cannot be used, the one in
-// use stays.
+// adopt uses the authority of a Secret. If it is unusable, the one in use stays.
 func (a *Authority) adopt(secret *corev1.Secret) {
 	found, err := parseState(secret)
 	a.mu.Lock()
@@ -393,7 +388,7 @@ func (a *Authority) adopt(secret *corev1.Secret) {
 	a.mu.Unlock()
 	select {
 	case a.stirred <- struct{}{}:
-	default: // one is waiting
+	default: // one is already pending
 	}
 	if err != nil {
 		err = fmt.Errorf("certificate authority in Secret %s cannot be used: %w: repair it, or delete it while no replica runs", a.options.SecretName, err)
@@ -401,14 +396,14 @@ func (a *Authority) adopt(secret *corev1.Secret) {
 	a.report(err)
 }
 
-// lost notes that the Secret is there no more.
+// lost records that the Secret is gone.
 func (a *Authority) lost() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.live = nil
 }
 
-// wrap says what was tried, if it failed.
+// wrap adds the operation to an error.
 func wrap(what string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)

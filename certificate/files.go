@@ -18,39 +18,39 @@ import (
 	"github.com/sallyport-io/sallyport/internal/follow"
 )
 
-// FilesOptions says which files hold the certificate.
+// FilesOptions configure a [Files].
 type FilesOptions struct {
-	// CertFile holds the certificate and its chain, KeyFile its key, both PEM.
-	// Required.
+	// CertFile is the path of the PEM-encoded certificate and its chain, KeyFile that of
+	// its key. Required.
 	CertFile, KeyFile string
-	// CAFile holds what clients must trust, PEM. Without it the source has no
-	// bundle, and whoever registers the webhooks must know it.
+	// CAFile is the path of the PEM-encoded CA bundle for clients to trust. Without it the
+	// source has no bundle, and something else must set the caBundle.
 	CAFile string
-	// PollInterval is how often the files are read even if nothing tells of a
-	// change. Default 10 s.
+	// PollInterval is how often the files are read even without a notification of a change.
+	// Default 10 s.
 	PollInterval time.Duration
 	// Now is the clock. Default [time.Now].
 	Now func() time.Time
 	// Logger default is [slog.Default].
 	Logger *slog.Logger
-	// Registry takes the metrics; nil leaves them out.
+	// Registry registers the metrics, unless it is nil.
 	Registry prometheus.Registerer
 }
 
-// Files is a [Source] that follows files. A set of files that does not fit
-// together, as while it is being written, or that clients would not accept now,
-// does not replace one that did; it is tried again.
+// Files is a [Source] that reloads files when they change. Files that do not match each
+// other, as while they are being written, or that clients would reject now, do not replace
+// valid ones, and are retried.
 type Files struct {
 	*current
 	options FilesOptions
 	loaded  fileContents
 }
 
-// fileContents are the bytes of the files.
+// fileContents are the contents of the files.
 type fileContents struct{ certificate, key, ca []byte }
 
-// NewFiles reads the files. Files that are missing, do not fit together or have
-// expired are an error.
+// NewFiles reads the files. Files that are missing, do not match or have expired are an
+// error.
 func NewFiles(options FilesOptions) (*Files, error) {
 	var errs []error
 	if options.CertFile == "" {
@@ -87,7 +87,7 @@ func (f *Files) Run(ctx context.Context) error {
 	return nil
 }
 
-// load reads the files and, if they are new and good, serves them.
+// load reads the files and serves them if they are new and valid.
 func (f *Files) load() error {
 	contents, err := f.read()
 	if err != nil {
@@ -120,8 +120,8 @@ func (f *Files) read() (contents fileContents, err error) {
 	return contents, nil
 }
 
-// parse returns the certificate, and the bundle if there is one. It is an error
-// if they do not fit together or are not valid at the time.
+// parse returns the certificate, and the bundle if there is one. It is an error if they do
+// not match or are not valid at the given time.
 func (c fileContents) parse(at time.Time) (*tls.Certificate, []byte, error) {
 	certificate, err := tls.X509KeyPair(c.certificate, c.key)
 	if err != nil {

@@ -113,9 +113,9 @@ func TestNewFilesRefuses(t *testing.T) {
 		"a CA file that is not there":          {certificate, key, bundle, func(o *FilesOptions) { o.CAFile += "x" }, "read the CA bundle"},
 		"an empty certificate":                 {nil, key, bundle, nil, "read certificate and key"},
 		"a key of another one":                 {certificate, otherKey, bundle, nil, "does not match"},
-		"an empty CA bundle":                   {certificate, key, nil, nil, "no certificate in the PEM"},
-		"a CA of somebody else":                {certificate, key, encodeBundle(newTestIssuer(t, time.Hour).bundle), nil, "clients would refuse"},
-		"a private key among the CAs":          {certificate, key, append(bytes.Clone(bundle), key...), nil, "no CERTIFICATE"},
+		"an empty CA bundle":                   {certificate, key, nil, nil, "contains no certificate"},
+		"a CA of somebody else":                {certificate, key, encodeBundle(newTestIssuer(t, time.Hour).bundle), nil, "clients would reject"},
+		"a private key among the CAs":          {certificate, key, append(bytes.Clone(bundle), key...), nil, "not a CERTIFICATE"},
 		"one that has expired":                 {certificate, key, bundle, func(o *FilesOptions) { o.Now = late }, "expired at"},
 		"one that is not valid yet":            {certificate, key, bundle, func(o *FilesOptions) { o.Now = early }, "compare the clocks"},
 	} {

@@ -19,33 +19,32 @@ import (
 )
 
 // The keys of the authority's Secret. The first two are those of a Secret of type
-// kubernetes.io/tls and hold who signs; the third holds all that clients shall
-// trust, which is more than the signer while one follows another.
+// kubernetes.io/tls, for the signer; the third is the bundle for clients to trust, which
+// has more than the signer during a rotation.
 const (
 	signerCertificateKey = "tls.crt"
 	signerKeyKey         = "tls.key"
 	bundleKey            = "ca-bundle.crt"
 )
 
-// authorityName is the common name of authorities that are made here.
+// authorityName is the common name of generated authorities.
 const authorityName = "Sallyport webhook authority"
 
-// backdated is how far before now certificates begin to be valid, for clocks that
-// are behind this one.
+// backdated is how far before now certificates become valid, for clocks behind this one.
 const backdated = 24 * time.Hour
 
-// issuer is an authority's certificate and key, with what clients trust.
+// issuer is an authority's certificate and key, with the bundle that clients trust.
 type issuer struct {
 	certificate *x509.Certificate
-	// chain are the certificate and those above it, DER.
+	// chain is the certificate and its parents, DER.
 	chain  [][]byte
 	key    crypto.Signer
 	bundle []*x509.Certificate
 }
 
-// newIssuer makes an authority of its own, with a P-256 key: API servers keep
-// only 25 idle connections, and signing for the others' handshakes costs 35 µs
-// with P-256 and 1.1 ms with RSA-2048.
+// newIssuer creates an authority with a P-256 key: API servers keep only 25 idle
+// connections, and signing further handshakes takes 35 µs with P-256 and 1.1 ms with
+// RSA-2048.
 func newIssuer(now time.Time, lifetime time.Duration) (*issuer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -72,8 +71,8 @@ func newIssuer(now time.Time, lifetime time.Duration) (*issuer, error) {
 	return &issuer{certificate: certificate, chain: [][]byte{der}, key: key, bundle: []*x509.Certificate{certificate}}, nil
 }
 
-// parseIssuer reads an authority from the data of a Secret. One without a bundle,
-// as somebody makes with "kubectl create secret tls", is its own bundle.
+// parseIssuer reads an authority from the data of a Secret. Without a bundle, as created by
+// "kubectl create secret tls", its certificate is the bundle.
 func parseIssuer(data map[string][]byte) (*issuer, error) {
 	i, err := parsePair(data, signerCertificateKey, signerKeyKey)
 	if err != nil {
@@ -87,14 +86,14 @@ func parseIssuer(data map[string][]byte) (*issuer, error) {
 	return i, nil
 }
 
-// parsePair reads an authority from two keys of a Secret. It is its own bundle.
+// parsePair reads an authority from two keys of a Secret. Its certificate is the bundle.
 func parsePair(data map[string][]byte, certificateKey, keyKey string) (*issuer, error) {
 	pair, err := tls.X509KeyPair(data[certificateKey], data[keyKey])
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s: %w", certificateKey, keyKey, err)
 	}
 	if !pair.Leaf.IsCA || (pair.Leaf.KeyUsage != 0 && pair.Leaf.KeyUsage&x509.KeyUsageCertSign == 0) {
-		return nil, fmt.Errorf("%s: the certificate is none that may sign others", certificateKey)
+		return nil, fmt.Errorf("%s: the certificate is not a CA certificate", certificateKey)
 	}
 	key, ok := pair.PrivateKey.(crypto.Signer)
 	if !ok {
@@ -103,7 +102,7 @@ func parsePair(data map[string][]byte, certificateKey, keyKey string) (*issuer, 
 	return &issuer{certificate: pair.Leaf, chain: pair.Certificate, key: key, bundle: []*x509.Certificate{pair.Leaf}}, nil
 }
 
-// pair returns what parsePair reads.
+// pair is the inverse of parsePair.
 func (i *issuer) pair() (certificate, key []byte, err error) {
 	der, err := x509.MarshalPKCS8PrivateKey(i.key)
 	if err != nil {
@@ -115,7 +114,7 @@ func (i *issuer) pair() (certificate, key []byte, err error) {
 	return certificate, encodeBlock("PRIVATE KEY", der), nil
 }
 
-// data returns what parseIssuer reads.
+// data is the inverse of parseIssuer.
 func (i *issuer) data() (map[string][]byte, error) {
 	certificate, key, err := i.pair()
 	if err != nil {
@@ -128,21 +127,20 @@ func (i *issuer) data() (map[string][]byte, error) {
 	}, nil
 }
 
-// own reports whether the authority looks like one that newIssuer has made: one
-// that somebody else has made is not replaced unless that is asked for.
+// own reports whether the authority seems to be created by newIssuer: any other is only
+// replaced on request.
 func (i *issuer) own() bool {
 	return i.certificate.Subject.CommonName == authorityName && bytes.Equal(i.certificate.RawSubject, i.certificate.RawIssuer)
 }
 
-// equal reports whether two authorities sign alike and are trusted alike.
+// equal reports whether two authorities have the same signer and bundle.
 func (i *issuer) equal(other *issuer) bool {
 	return other != nil && i.certificate.Equal(other.certificate) &&
 		slices.EqualFunc(i.bundle, other.bundle, (*x509.Certificate).Equal)
 }
 
-// issue signs a serving certificate with a new P-256 key. It ends with the
-// authority at the latest. It is an error if clients who trust the bundle would
-// refuse it.
+// issue signs a serving certificate with a new P-256 key. It expires with the authority at
+// the latest. It is an error if clients that trust the bundle would reject it.
 func (i *issuer) issue(dnsNames []string, addresses []net.IP, now time.Time, lifetime time.Duration) (*tls.Certificate, error) {
 	if err := validAt(i.certificate, now); err != nil {
 		return nil, fmt.Errorf("the authority cannot sign: %w", err)
@@ -175,7 +173,7 @@ func (i *issuer) issue(dnsNames []string, addresses []net.IP, now time.Time, lif
 	}
 	certificate := &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 	if !slices.ContainsFunc(i.bundle, i.certificate.Equal) {
-		// The bundle has who stands above the signer; clients need the steps between.
+		// The bundle has the root; clients need the intermediate certificates.
 		certificate.Certificate = append(certificate.Certificate, i.chain...)
 	}
 	if err := trusted(certificate, i.bundle, now); err != nil {

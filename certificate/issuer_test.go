@@ -145,9 +145,9 @@ func TestParseIssuer(t *testing.T) {
 		"an empty Secret":                     {func(data map[string][]byte) { clear(data) }, "tls.crt and tls.key"},
 		"a certificate cut off in the middle": {func(data map[string][]byte) { data[signerCertificateKey] = data[signerCertificateKey][:100] }, "tls.crt and tls.key"},
 		"a key of another authority":          {func(data map[string][]byte) { data[signerKeyKey] = dataOf(t, other)[signerKeyKey] }, "tls.crt and tls.key"},
-		"a certificate that may not sign":     {func(data map[string][]byte) { data[signerCertificateKey], data[signerKeyKey] = leaf, leafKey }, "none that may sign"},
-		"an empty bundle":                     {func(data map[string][]byte) { data[bundleKey] = nil }, "no certificate in the PEM"},
-		"a bundle with a private key":         {func(data map[string][]byte) { data[bundleKey] = append(data[bundleKey], data[signerKeyKey]...) }, "no CERTIFICATE"},
+		"a certificate that may not sign":     {func(data map[string][]byte) { data[signerCertificateKey], data[signerKeyKey] = leaf, leafKey }, "not a CA certificate"},
+		"an empty bundle":                     {func(data map[string][]byte) { data[bundleKey] = nil }, "contains no certificate"},
+		"a bundle with a private key":         {func(data map[string][]byte) { data[bundleKey] = append(data[bundleKey], data[signerKeyKey]...) }, "not a CERTIFICATE"},
 		"a bundle with a broken certificate":  {func(data map[string][]byte) { data[bundleKey] = encodeBlock(certificateBlock, []byte("x")) }, "parse certificate 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestABundleWithoutItsSignerIsOfNoUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parsed.issue([]string{service}, nil, time.Now(), time.Hour); err == nil || !strings.Contains(err.Error(), "clients would refuse") {
+	if _, err := parsed.issue([]string{service}, nil, time.Now(), time.Hour); err == nil || !strings.Contains(err.Error(), "clients would reject") {
 		t.Errorf("got error %v", err)
 	}
 }

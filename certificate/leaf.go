@@ -13,14 +13,13 @@ import (
 	"time"
 )
 
-// lookAgain is how often a replica looks whether a certificate that waits may be
-// served, and the leader whether a rotation can go on.
+// lookAgain is how often a replica checks whether a held certificate may be served, and the
+// leader whether a rotation can advance.
 const lookAgain = time.Second
 
-// use serves a certificate of the state's signer from now on or, if clients would
-// refuse it, as soon as they do not. A state whose signer cannot sign is an error,
-// and is kept only if that is because its time is over: a rotation begins there.
-// It must be called with mu held.
+// use serves a certificate of the state's signer or, if clients would reject it, does so as
+// soon as they accept it. A state whose signer cannot sign is an error, and is only kept if
+// the signer has expired, so that a rotation can begin. It must be called with mu held.
 func (a *Authority) use(found *state) error {
 	if !found.sameStage(a.state) {
 		a.seen = time.Now()
@@ -50,7 +49,7 @@ func (a *Authority) use(found *state) error {
 	return nil
 }
 
-// note keeps what a Secret said. It must be called with mu held.
+// note records the content of a Secret. It must be called with mu held.
 func (a *Authority) note(found *state) {
 	if a.state != nil && a.state.phase != found.phase {
 		a.log.Info("rotation of the certificate authority", slog.String("phase", string(found.phase)))
@@ -66,8 +65,8 @@ func (a *Authority) note(found *state) {
 	}
 }
 
-// first is the signer, with its certificate, for a replica that serves nothing yet:
-// that of the Secret, or the old one if only that is trusted still.
+// first returns the signer, with a certificate, for a replica that serves nothing yet: that
+// of the Secret, or the old one if clients still trust only that.
 func (a *Authority) first(found *state, candidate *tls.Certificate) (*issuer, *tls.Certificate) {
 	if a.options.Published == nil || found.phase != PhaseSigning {
 		return found.signer, candidate
@@ -88,8 +87,8 @@ func (a *Authority) issue(by *issuer) (*tls.Certificate, error) {
 	return by.issue(a.options.DNSNames, a.options.IPAddresses, a.now(), a.options.CertificateLifetime)
 }
 
-// change serves a certificate of the state's signer instead of one of another
-// signer, unless clients would refuse it. It must be called with mu held.
+// change switches to a certificate of the state's signer, unless clients would reject it.
+// It must be called with mu held.
 func (a *Authority) change(candidate *tls.Certificate) {
 	if reason := a.refused(candidate); reason != nil {
 		a.hold(reason)
@@ -97,14 +96,14 @@ func (a *Authority) change(candidate *tls.Certificate) {
 		return
 	}
 	a.held = nil
-	// Others may still hold back what this one does not.
+	// Other replicas may still hold their certificates.
 	if !slices.ContainsFunc(a.state.signer.bundle, a.signer.certificate.Equal) {
 		a.retained, a.retainedUntil = a.signer.bundle, time.Now().Add(a.options.Propagation)
 	}
 	a.serve(a.state.signer, candidate)
 }
 
-// hold notes why the certificate in use stays.
+// hold records why the certificate in use stays.
 func (a *Authority) hold(reason error) {
 	if a.held == nil {
 		a.log.Warn("certificate of another authority is not served yet", slog.Any("reason", reason))
@@ -112,8 +111,8 @@ func (a *Authority) hold(reason error) {
 	a.held = reason
 }
 
-// refused says why a certificate must not take the place of the one in use: a
-// client that accepts that one would refuse it.
+// refused returns why a certificate must not replace the one in use: a client that accepts
+// the current one would reject it.
 func (a *Authority) refused(candidate *tls.Certificate) error {
 	have := a.serving.Load()
 	if a.options.Published == nil || have == nil || validAt(have.certificate.Leaf, a.now()) != nil {
@@ -121,8 +120,8 @@ func (a *Authority) refused(candidate *tls.Certificate) error {
 	}
 	published, err := a.options.Published()
 	if err != nil {
-		// A rotation that this replica has seen coming has come to its end: the leader
-		// knew the bundles.
+		// A rotation that this replica has observed is complete: the leader checked the
+		// bundles.
 		if a.state.phase == PhaseSteady && slices.ContainsFunc(a.announced, a.state.signer.certificate.Equal) {
 			return nil
 		}
@@ -134,9 +133,9 @@ func (a *Authority) refused(candidate *tls.Certificate) error {
 			return errors.New("a CA bundle that clients trust does not verify it")
 		}
 	}
-	// In a rotation the leader has waited until all API servers know the authority. One
-	// that somebody else has put into the Secret was published a moment ago, if this
-	// replica sees at all what was published before.
+	// In a rotation, the leader has waited until all API servers know the authority. An
+	// authority that was put into the Secret manually has just been published, if this
+	// replica observes what was published at all.
 	signer := a.state.signer.certificate
 	if slices.ContainsFunc(a.announced, signer.Equal) {
 		return nil
@@ -145,12 +144,12 @@ func (a *Authority) refused(candidate *tls.Certificate) error {
 		a.accepted, a.acceptedSince = signer, time.Now()
 	}
 	if time.Since(a.acceptedSince) < a.options.Propagation {
-		return errors.New("all API servers shall have seen the authority that has signed it")
+		return errors.New("waiting for all API servers to observe the authority that signed it")
 	}
 	return nil
 }
 
-// verifiedBy says why not every one of the bundles verifies a certificate now.
+// verifiedBy returns why not every bundle verifies a certificate now.
 func (a *Authority) verifiedBy(bundles [][]byte, candidate *tls.Certificate) error {
 	for _, bundle := range bundles {
 		if err := trusted(candidate, certificatesIn(bundle), a.now()); err != nil {
@@ -168,8 +167,8 @@ func (a *Authority) serve(by *issuer, certificate *tls.Certificate) {
 	a.publish(certificate)
 }
 
-// publish tells clients to trust what the Secret says and, until it is over, what
-// they need for certificates that are served still. It must be called with mu held.
+// publish sets the bundle for clients to that of the Secret and, for a time, the
+// authorities of certificates that are still served. It must be called with mu held.
 func (a *Authority) publish(certificate *tls.Certificate) {
 	bundle := a.state.signer.bundle
 	add := func(more []*x509.Certificate) {
@@ -186,8 +185,7 @@ func (a *Authority) publish(certificate *tls.Certificate) {
 	a.set(certificate, encodeBundle(bundle))
 }
 
-// keepRenewed replaces the certificate when it is due, or when it no longer has to
-// wait.
+// keepRenewed replaces the certificate when it is due, or when it is no longer held.
 func (a *Authority) keepRenewed(ctx context.Context) {
 	for {
 		changed := a.Changed()
@@ -204,9 +202,8 @@ func (a *Authority) keepRenewed(ctx context.Context) {
 	}
 }
 
-// untilRenewal is how long to wait for the next look at the clock. A timer alone
-// is not enough: it stands still while the machine sleeps, and knows nothing of a
-// clock that is set.
+// untilRenewal is how long to wait until checking the clock again. A timer alone is not
+// enough: it stops while the machine sleeps, and ignores clock changes.
 func (a *Authority) untilRenewal() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -224,7 +221,7 @@ func (a *Authority) renew() {
 		a.publish(a.serving.Load().certificate)
 	}
 	if a.ageKeys() {
-		a.publish(a.serving.Load().certificate) // who registers looks at the paths again
+		a.publish(a.serving.Load().certificate) // makes the registrar check the paths again
 	}
 	if a.held != nil {
 		candidate, err := a.issue(a.state.signer)

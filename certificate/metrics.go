@@ -8,8 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// register registers the metrics of any source. When the certificate expires is
-// among the listener's.
+// register registers the metrics of any source. The listener has the metric of the expiry.
 func (c *current) register(registry prometheus.Registerer) error {
 	return registerAll(registry,
 		prometheus.NewCounterFunc(prometheus.CounterOpts{

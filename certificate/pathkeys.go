@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// pathKeyLabel keeps the keys of [Authority.PathKeys] apart from anything else
-// that may ever be derived from an authority's key.
+// pathKeyLabel separates the keys of [Authority.PathKeys] from any other keys derived from
+// an authority's key.
 const pathKeyLabel = "sallyport.io/private-paths/v1"
 
-// PathKeys returns a secret of 32 bytes for each authority whose key is held: that
-// of the signer first and, while a rotation is on, that of the next or the old one.
-// They are derived from the authorities' keys (HKDF-SHA256, RFC 5869), so that all
-// replicas have the same, and give nothing away about them. Nil as long as no
-// authority is known. They must not be changed. [Authority.Changed] tells of changes. It takes no lock, so that
+// PathKeys returns a secret of 32 bytes for each known authority key: first that of the
+// signer and, during a rotation, that of the next or the old authority. They are derived
+// with HKDF-SHA256 (RFC 5869), so that all replicas have the same and they reveal nothing
+// about the authorities' keys. Nil as long as no authority is known. The result must not be
+// modified. [Authority.Changed] signals changes. PathKeys takes no lock, so that
 // [AuthorityOptions.Published] may depend on it.
 func (a *Authority) PathKeys() [][]byte {
 	if keys := a.keys.Load(); keys != nil {
@@ -26,7 +26,8 @@ func (a *Authority) PathKeys() [][]byte {
 	return nil
 }
 
-// pathKeys are those of a state: they are asked for with each call, and derived once.
+// pathKeys are the keys of a state. They are used for each call, so they are derived only
+// once.
 func pathKeys(known *state) [][]byte {
 	var keys [][]byte
 	for _, authority := range []*issuer{known.signer, known.other} {
@@ -46,20 +47,20 @@ func pathKeys(known *state) [][]byte {
 	return keys
 }
 
-// replacedKeys are what paths were made of before somebody put another authority into the
-// Secret. In a rotation the keys of both are known everywhere before one is used; here they
-// take the same time: first the old ones are what is registered, then the new ones, while
-// both are answered.
+// replacedKeys are the keys of paths from before another authority was put into the Secret
+// manually. In a rotation, all replicas know both keys before one is used; here the switch
+// takes the same time: paths with the old keys stay registered first, then those with the
+// new ones, while both are served.
 type replacedKeys struct {
 	keys  [][]byte
-	first bool // what is registered is made of them
+	first bool // the registered paths use them
 	since time.Time
 }
 
-// mostReplaced bounds the keys of those who replace the authority again and again.
+// mostReplaced limits the keys kept if the authority is replaced repeatedly.
 const mostReplaced = 4
 
-// replaceKeys notes that the Secret holds another authority than before. It must be called
+// replaceKeys records that the Secret has another authority than before. It must be called
 // with mu held, before the state is changed.
 func (a *Authority) replaceKeys(found *state) {
 	keys := a.PathKeys()
@@ -73,7 +74,7 @@ func (a *Authority) replaceKeys(found *state) {
 	a.replaced = &replacedKeys{keys: keys[:min(len(keys), mostReplaced)], first: first, since: time.Now()}
 }
 
-// storeKeys makes the keys those of the state. It must be called with mu held.
+// storeKeys sets the keys to those of the state. It must be called with mu held.
 func (a *Authority) storeKeys() {
 	keys := pathKeys(a.state)
 	switch {
@@ -86,7 +87,7 @@ func (a *Authority) storeKeys() {
 	a.keys.Store(&keys)
 }
 
-// ageKeys tells whether it is time for another step of replaced keys, which it makes. It
+// ageKeys advances the replacement of keys if it is time, and reports whether it did. It
 // must be called with mu held.
 func (a *Authority) ageKeys() bool {
 	if a.replaced == nil {

@@ -12,8 +12,8 @@ import (
 
 const certificateBlock = "CERTIFICATE"
 
-// parseBundle reads the certificates of a PEM bundle. Anything else in it is an
-// error, a private key above all: bundles are published.
+// parseBundle reads the certificates of a PEM bundle. Anything else is an error, above all
+// a private key, because bundles are published.
 func parseBundle(text []byte) ([]*x509.Certificate, error) {
 	var certificates []*x509.Certificate
 	for {
@@ -22,7 +22,7 @@ func parseBundle(text []byte) ([]*x509.Certificate, error) {
 			break
 		}
 		if block.Type != certificateBlock {
-			return nil, errors.New("a block of the PEM is no CERTIFICATE")
+			return nil, errors.New("the PEM contains a block that is not a CERTIFICATE")
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
@@ -32,13 +32,13 @@ func parseBundle(text []byte) ([]*x509.Certificate, error) {
 		text = rest
 	}
 	if len(certificates) == 0 {
-		return nil, errors.New("there is no certificate in the PEM")
+		return nil, errors.New("the PEM contains no certificate")
 	}
 	return certificates, nil
 }
 
-// certificatesIn reads the certificates of a PEM bundle of somebody else, as clients
-// do: what is none is passed over.
+// certificatesIn reads the certificates of a published PEM bundle like clients do, ignoring
+// anything else.
 func certificatesIn(text []byte) []*x509.Certificate {
 	var certificates []*x509.Certificate
 	for {

@@ -9,57 +9,55 @@ import (
 	"time"
 )
 
-// situation is what one look at the world told, for the decision on the next step
-// of a rotation.
+// situation is the observed state for deciding on the next step of a rotation.
 type situation struct {
 	now time.Time
-	// seen is how long this process has known of the stage that the rotation is in,
-	// by a clock that nobody sets. A replica that takes over has mostly known of it
-	// as long as the one before; one that has just started waits anew.
+	// seen is how long this process has known the current stage of the rotation, by the
+	// monotonic clock. A new leader has mostly known it as long as the previous one; a
+	// replica that has just started waits again.
 	seen time.Duration
-	// published are the CA bundles, PEM, that clients are told; unknown says why they
-	// are not known.
+	// published are the PEM-encoded CA bundles that clients trust; unknown is why they are
+	// not known.
 	published [][]byte
 	unknown   error
 	// serving is whether this replica serves a certificate of the signer.
 	serving bool
-	// propagation is how long a change needs until all clients know it.
+	// propagation is the time after which all clients have observed a change.
 	propagation time.Duration
 }
 
-// next decides on the next step. It returns the state to be written, or nil and
-// what is waited for, which is empty if there is nothing to do at all. It changes
-// nothing, so that whoever has read the same state decides alike: a step that was
-// not written is decided again, by anybody, and of two that write only the first
-// succeeds.
+// next decides on the next step. It returns the state to write, or nil and what the
+// rotation waits for, which is empty if there is nothing to do. It is a pure function, so
+// that replicas with the same state make the same decision: a step that was not written is
+// decided again by any replica, and of two writes only the first succeeds.
 //
-// A certificate that works is never taken away by a step: the signer changes only
-// after every bundle has held the new one for the propagation time, and the old
-// one is dropped only after the new one has signed for that time. The time is
-// taken by a clock that nobody sets, not from the Secret.
+// A step never breaks a working certificate: the signer changes only after every bundle has
+// contained the new one for the propagation time, and the old one is removed only after the
+// new one has signed for that time. The time is measured by the monotonic clock, not taken
+// from the Secret.
 func (s *state) next(at situation, newAuthority func() (*issuer, error)) (*state, string, error) {
-	// Nothing that the signer signs can be verified: waiting would save nobody.
+	// No certificate of the signer can be verified, so there is no reason to wait.
 	dead := at.now.After(s.signer.certificate.NotAfter)
 	switch s.phase {
 	case PhasePublishing, PhasePropagating:
 		switch {
-		case validAt(s.other.certificate, at.now) != nil: // nothing was signed by it
+		case validAt(s.other.certificate, at.now) != nil: // it has signed nothing
 			return s.begin(at, newAuthority)
 		case dead:
 			return s.sign(at.now), "", nil
 		case at.unknown != nil:
-			return nil, "the CA bundles that clients trust are not known: " + at.unknown.Error(), nil
+			return nil, "the CA bundles that clients trust are unknown: " + at.unknown.Error(), nil
 		}
 		missing := lacking(at.published, s.other)
 		switch {
 		case s.phase == PhasePublishing && missing == 0:
 			return s.at(PhasePropagating, at.now), "", nil
 		case s.phase == PhasePublishing:
-			return nil, fmt.Sprintf("%d of %d CA bundles do not hold the next authority", missing, len(at.published)), nil
+			return nil, fmt.Sprintf("%d of %d CA bundles lack the next authority", missing, len(at.published)), nil
 		case missing > 0:
 			return s.at(PhasePublishing, at.now), "", nil
 		case at.seen < at.propagation:
-			return nil, "all API servers shall have seen the next authority", nil
+			return nil, "all API servers to observe the next authority", nil
 		}
 		return s.sign(at.now), "", nil
 
@@ -67,13 +65,13 @@ func (s *state) next(at situation, newAuthority func() (*issuer, error)) (*state
 		switch {
 		case dead:
 		case at.unknown != nil:
-			return nil, "the CA bundles that clients trust are not known: " + at.unknown.Error(), nil
+			return nil, "the CA bundles that clients trust are unknown: " + at.unknown.Error(), nil
 		case lacking(at.published, s.signer) > 0:
-			return nil, fmt.Sprintf("%d of %d CA bundles do not hold the authority that signs", lacking(at.published, s.signer), len(at.published)), nil
+			return nil, fmt.Sprintf("%d of %d CA bundles lack the signing authority", lacking(at.published, s.signer), len(at.published)), nil
 		case !at.serving:
-			return nil, "this replica still serves a certificate of the old authority", nil
+			return nil, "this replica to serve a certificate of the new authority", nil
 		case at.seen < at.propagation:
-			return nil, "all replicas shall serve certificates of the new authority", nil
+			return nil, "all replicas to serve certificates of the new authority", nil
 		}
 		signer := *s.signer
 		signer.bundle = []*x509.Certificate{signer.certificate}
@@ -94,14 +92,14 @@ func (s *state) next(at situation, newAuthority func() (*issuer, error)) (*state
 	}
 }
 
-// begin publishes a fresh authority beside the one that signs.
+// begin publishes a new authority beside the signer.
 func (s *state) begin(at situation, newAuthority func() (*issuer, error)) (*state, string, error) {
 	follower, err := newAuthority()
 	if err != nil {
 		return nil, "", err
 	}
 	bundle := slices.Clone(s.signer.bundle)
-	if s.other != nil { // which will never sign
+	if s.other != nil { // it will never sign
 		bundle = slices.DeleteFunc(bundle, s.other.certificate.Equal)
 	}
 	bundle = append(bundle, follower.certificate)
@@ -110,7 +108,7 @@ func (s *state) begin(at situation, newAuthority func() (*issuer, error)) (*stat
 	return &state{signer: &signer, other: &other, phase: PhasePublishing, since: at.now}, "", nil
 }
 
-// sign lets the other authority sign.
+// sign makes the other authority the signer.
 func (s *state) sign(now time.Time) *state {
 	return &state{signer: s.other, other: s.signer, phase: PhaseSigning, since: now}
 }
@@ -119,7 +117,7 @@ func (s *state) at(phase Phase, now time.Time) *state {
 	return &state{signer: s.signer, other: s.other, phase: phase, since: now}
 }
 
-// lacking counts the bundles that do not hold an authority.
+// lacking counts the bundles without an authority.
 func lacking(bundles [][]byte, authority *issuer) int {
 	n := 0
 	for _, bundle := range bundles {
@@ -130,7 +128,7 @@ func lacking(bundles [][]byte, authority *issuer) int {
 	return n
 }
 
-// aged reports whether two thirds of a certificate's time are over.
+// aged reports whether two thirds of a certificate's lifetime are over.
 func aged(certificate *x509.Certificate, now time.Time) bool {
 	whole := certificate.NotAfter.Sub(certificate.NotBefore)
 	return now.Sub(certificate.NotBefore) > whole/3*2

@@ -202,7 +202,7 @@ func TestSecretsThatHoldNoStateAreRefused(t *testing.T) {
 		change func(map[string][]byte)
 		want   string
 	}{
-		"a phase that is none":        {PhasePublishing, func(d map[string][]byte) { d[phaseKey] = []byte("later") }, "none of the phases"},
+		"a phase that is none":        {PhasePublishing, func(d map[string][]byte) { d[phaseKey] = []byte("later") }, "must be one of the phases"},
 		"a time that is none":         {PhasePublishing, func(d map[string][]byte) { d[sinceKey] = []byte("yesterday") }, "RFC 3339"},
 		"no time":                     {PhaseSigning, func(d map[string][]byte) { delete(d, sinceKey) }, "RFC 3339"},
 		"no next authority":           {PhasePublishing, func(d map[string][]byte) { delete(d, nextKeyKey) }, "next.crt and next.key"},
@@ -211,8 +211,8 @@ func TestSecretsThatHoldNoStateAreRefused(t *testing.T) {
 		"the same authority twice": {PhasePropagating, func(d map[string][]byte) {
 			d[nextCertificateKey], d[nextKeyKey] = d[signerCertificateKey], d[signerKeyKey]
 		}, "the same authority"},
-		"a bundle without the next one": {PhasePropagating, func(d map[string][]byte) { d[bundleKey] = d[signerCertificateKey] }, "the authority that follows is not in it"},
-		"a bundle without the signer":   {PhaseSigning, func(d map[string][]byte) { d[bundleKey] = d[oldCertificateKey] }, "the authority that follows is not in it"},
+		"a bundle without the next one": {PhasePropagating, func(d map[string][]byte) { d[bundleKey] = d[signerCertificateKey] }, "must contain the next authority"},
+		"a bundle without the signer":   {PhaseSigning, func(d map[string][]byte) { d[bundleKey] = d[oldCertificateKey] }, "must contain the next authority"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := secretOf(t, rotating(test.phase, old, fresh, time.Now()))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificate says where the serving certificate of the webhooks comes
-// from: from files that somebody else keeps ([NewFiles]), or from an authority
-// that all replicas share ([NewAuthority]).
+// Package certificate provides the serving certificate of the webhooks: from files that
+// something else maintains ([NewFiles]), or from an authority that all replicas share
+// ([NewAuthority]).
 //
 // Experimental: only the types that the stable core names keep their promise, see docs/compatibility.md.
 package certificate
@@ -20,38 +20,34 @@ import (
 	"time"
 )
 
-// Source gives the serving certificate. All methods may be called from many
-// goroutines at once.
+// Source provides the serving certificate. Its methods are safe for concurrent use.
 type Source interface {
-	// GetCertificate returns the certificate for a handshake. It is for
-	// tls.Config and costs no more than reading a pointer. An error means that
-	// there has not been one yet.
+	// GetCertificate returns the certificate for a handshake. It is for tls.Config and only
+	// reads a pointer. An error means that there is no certificate yet.
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-	// CABundle returns what clients must trust, PEM, for the caBundle of webhook
-	// configurations. Nil if there is no certificate yet, or if the source does
-	// not know who signs it. The bytes must not be changed.
+	// CABundle returns the PEM-encoded CA bundle for the caBundle of webhook
+	// configurations. It is nil if there is no certificate yet, or if the source does not
+	// know its CA. The bytes must not be modified.
 	CABundle() []byte
 
-	// Changed returns a channel that is closed when the certificate or the bundle
-	// changes next. Ask for the channel first and for the bundle then, so as not
-	// to miss a change between the two.
+	// Changed returns a channel that is closed when the certificate or the bundle changes
+	// next. Get the channel before the bundle, so as not to miss a change.
 	Changed() <-chan struct{}
 
 	// NotAfter returns when the certificate expires, or the zero time.
 	NotAfter() time.Time
 
-	// Ready returns nil if there is a certificate that is valid now, otherwise
-	// the reason.
+	// Ready returns nil if there is a valid certificate, and otherwise the reason.
 	Ready() error
 
-	// Run keeps the certificate fresh until ctx ends, and then returns nil. What
-	// goes wrong meanwhile is logged and tried again: a certificate that is there
-	// is kept. It is called once.
+	// Run renews or reloads the certificate until ctx ends, and then returns nil. Failures
+	// are logged and retried, and the current certificate stays in use. It must be called
+	// only once.
 	Run(ctx context.Context) error
 }
 
-// current is what a source has at the moment.
+// current is the current certificate of a source.
 type current struct {
 	now     func() time.Time
 	log     *slog.Logger
@@ -60,7 +56,7 @@ type current struct {
 	mu      sync.Mutex
 	changed chan struct{}
 	problem error // why the last attempt to renew failed
-	// renewals counts the certificates that were served.
+	// renewals counts the certificates put into use.
 	renewals uint64
 }
 
@@ -132,7 +128,7 @@ func (c *current) Ready() error {
 	return reason
 }
 
-// set replaces what is served, and tells who waits for it.
+// set replaces the certificate and notifies waiters.
 func (c *current) set(certificate *tls.Certificate, bundle []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +137,7 @@ func (c *current) set(certificate *tls.Certificate, bundle []byte) {
 		c.renewals++
 		c.log.Info("serving certificate changed", slog.Time("notAfter", certificate.Leaf.NotAfter))
 	} else if !bytes.Equal(before.bundle, bundle) {
-		c.log.Info("what clients shall trust changed")
+		c.log.Info("CA bundle changed")
 	}
 	c.serving.Store(&serving{certificate: certificate, bundle: bundle})
 	c.problem = nil
@@ -149,8 +145,7 @@ func (c *current) set(certificate *tls.Certificate, bundle []byte) {
 	c.changed = make(chan struct{})
 }
 
-// report keeps the outcome of an attempt to renew for [current.Ready], and logs
-// a problem when it is new.
+// report records the outcome of a renewal for [current.Ready], and logs new problems.
 func (c *current) report(problem error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +160,7 @@ func (c *current) report(problem error) {
 	c.problem = problem
 }
 
-// validAt says why a certificate is not valid at a time.
+// validAt returns why a certificate is not valid at a time.
 func validAt(certificate *x509.Certificate, at time.Time) error {
 	if at.After(certificate.NotAfter) {
 		return fmt.Errorf("the certificate expired at %s", certificate.NotAfter.UTC().Format(time.RFC3339))
@@ -176,8 +171,8 @@ func validAt(certificate *x509.Certificate, at time.Time) error {
 	return nil
 }
 
-// trusted says why clients who trust the bundle would not accept a certificate
-// at a time. What names it is good for is not looked at.
+// trusted returns why clients that trust the bundle would reject a certificate at a time.
+// It does not check names.
 func trusted(certificate *tls.Certificate, bundle []*x509.Certificate, at time.Time) error {
 	options := x509.VerifyOptions{Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: at}
 	for _, root := range bundle {
@@ -191,7 +186,7 @@ func trusted(certificate *tls.Certificate, bundle []*x509.Certificate, at time.T
 		options.Intermediates.AddCert(intermediate)
 	}
 	if _, err := certificate.Leaf.Verify(options); err != nil {
-		return fmt.Errorf("clients would refuse the certificate: %w", err)
+		return fmt.Errorf("clients would reject the certificate: %w", err)
 	}
 	return nil
 }

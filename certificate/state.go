@@ -12,9 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Further keys of the authority's Secret. They are there while one authority
-// follows another: the next one until it signs, the old one until nobody needs to
-// trust it any more.
+// Further keys of the authority's Secret during a rotation: the next authority until it
+// signs, the old one until clients no longer need to trust it.
 const (
 	nextCertificateKey = "next.crt"
 	nextKeyKey         = "next.key"
@@ -24,50 +23,48 @@ const (
 	sinceKey           = "rotation-since"
 )
 
-// RotationRequestAnnotation on the authority's Secret asks for a rotation. Its
-// value is when that was asked, RFC 3339. Whoever begins the rotation takes it
-// away.
+// RotationRequestAnnotation on the authority's Secret requests a rotation. Its value is the
+// time of the request, RFC 3339. The leader removes it when the rotation begins.
 const RotationRequestAnnotation = "sallyport.io/rotation-requested-at"
 
-// Phase is how far the rotation of an authority is.
+// Phase is the phase of an authority's rotation.
 type Phase string
 
-// The phases of a rotation, in their order.
+// The phases of a rotation, in order.
 const (
 	// PhaseSteady: one authority signs, and no other is trusted.
 	PhaseSteady Phase = "steady"
-	// PhasePublishing: clients are told of the next authority, beside the one that
-	// signs. It lasts until every CA bundle holds it.
+	// PhasePublishing: the next authority is added to the CA bundles of clients. It lasts
+	// until every CA bundle contains it.
 	PhasePublishing Phase = "publishing"
-	// PhasePropagating: every CA bundle holds both. It lasts until all API servers
-	// have had the time to see that.
+	// PhasePropagating: every CA bundle contains both authorities. It lasts until all API
+	// servers have had time to observe that.
 	PhasePropagating Phase = "propagating"
-	// PhaseSigning: the next authority has become the one that signs; the old one is
-	// trusted still, for replicas that do not know yet.
+	// PhaseSigning: the next authority has become the signer; the old one is still trusted,
+	// for replicas that have not switched yet.
 	PhaseSigning Phase = "signing"
 )
 
-// Phases are all phases, in their order.
+// Phases are all phases, in order.
 var phases = []Phase{PhaseSteady, PhasePublishing, PhasePropagating, PhaseSigning}
 
-// state is what a Secret says of an authority and its rotation. It is not changed
-// once it is made.
+// state is the state of an authority and its rotation in a Secret. It is immutable.
 type state struct {
-	// signer signs, and its bundle is what clients shall trust.
+	// signer signs, and has the bundle for clients to trust.
 	signer *issuer
 	phase  Phase
-	// since is when the phase began, by the clock of who wrote it; for people. Zero
-	// if the phase is steady.
+	// since is when the phase began, by the clock of the writer; for display only. Zero if
+	// the phase is steady.
 	since time.Time
-	// other is the next authority while it is published and propagated, the old one
-	// while the new one signs, and otherwise nil.
+	// other is the next authority while it is published and propagated, the old one while
+	// the new one signs, or nil.
 	other *issuer
-	// requested is when a rotation was asked for, or zero.
+	// requested is when a rotation was requested, or zero.
 	requested time.Time
 }
 
-// parseState reads what a Secret holds. Whatever does not fit together is an
-// error: a rotation must not go on from a state that nobody has written.
+// parseState reads the state from a Secret. Any inconsistency is an error: a rotation must
+// not continue from a state that no replica has written.
 func parseState(secret *corev1.Secret) (*state, error) {
 	signer, err := parseIssuer(secret.Data)
 	if err != nil {
@@ -75,19 +72,19 @@ func parseState(secret *corev1.Secret) (*state, error) {
 	}
 	s := &state{signer: signer, phase: PhaseSteady}
 	if requested, err := time.Parse(time.RFC3339, secret.Annotations[RotationRequestAnnotation]); err == nil {
-		s.requested = requested // anything else is no request
+		s.requested = requested // anything else is not a request
 	}
 	if text, ok := secret.Data[phaseKey]; ok {
 		s.phase = Phase(text)
 	}
 	if !slices.Contains(phases, s.phase) {
-		return nil, fmt.Errorf("%s: none of the phases %q", phaseKey, phases)
+		return nil, fmt.Errorf("%s: must be one of the phases %q", phaseKey, phases)
 	}
 	if s.phase == PhaseSteady {
 		return s, nil
 	}
 	if s.since, err = time.Parse(time.RFC3339, string(secret.Data[sinceKey])); err != nil || s.since.Year() < 1970 || s.since.Year() > 9998 {
-		return nil, fmt.Errorf("%s: want a time as RFC 3339 has it, while the phase is %s", sinceKey, s.phase)
+		return nil, fmt.Errorf("%s: must be an RFC 3339 time in phase %s", sinceKey, s.phase)
 	}
 	certificateKey, keyKey := s.otherKeys()
 	if s.other, err = parsePair(secret.Data, certificateKey, keyKey); err != nil {
@@ -102,12 +99,12 @@ func parseState(secret *corev1.Secret) (*state, error) {
 	case s.other.certificate.Equal(signer.certificate):
 		return nil, fmt.Errorf("%s and %s: the same authority", signerCertificateKey, certificateKey)
 	case !slices.ContainsFunc(signer.bundle, follower.certificate.Equal):
-		return nil, fmt.Errorf("%s: the authority that follows is not in it, while the phase is %s", bundleKey, s.phase)
+		return nil, fmt.Errorf("%s: must contain the next authority in phase %s", bundleKey, s.phase)
 	}
 	return s, nil
 }
 
-// otherKeys are the keys of the Secret for the other authority.
+// otherKeys are the Secret's keys for the other authority.
 func (s *state) otherKeys() (certificate, key string) {
 	if s.phase == PhaseSigning {
 		return oldCertificateKey, oldKeyKey
@@ -115,7 +112,7 @@ func (s *state) otherKeys() (certificate, key string) {
 	return nextCertificateKey, nextKeyKey
 }
 
-// data is what parseState reads, without the request.
+// data is the inverse of parseState, without the request.
 func (s *state) data() (map[string][]byte, error) {
 	data, err := s.signer.data()
 	if err != nil || s.phase == PhaseSteady {
@@ -130,8 +127,8 @@ func (s *state) data() (map[string][]byte, error) {
 	return data, nil
 }
 
-// into returns a copy of the Secret that holds the state. Keys of others stay, and
-// the request is done with.
+// into returns a copy of the Secret with the state. Other keys are preserved, and the
+// request is removed.
 func (s *state) into(secret *corev1.Secret) (*corev1.Secret, error) {
 	data, err := s.data()
 	if err != nil {
@@ -154,27 +151,25 @@ func (s *state) sameStage(other *state) bool {
 	return s.other == nil && other.other == nil || s.other != nil && other.other != nil && s.other.certificate.Equal(other.other.certificate)
 }
 
-// Status is what the Secret of an authority tells. It holds no key.
+// Status is the status of an authority's Secret. It contains no private keys.
 type Status struct {
 	Phase Phase
-	// Since is when the phase began, or zero if it is steady.
+	// Since is when the phase began, or zero if the phase is steady.
 	Since time.Time
-	// Requested is when a rotation was asked for that has not begun, or zero.
+	// Requested is when a rotation was requested that has not begun, or zero.
 	Requested time.Time
-	// Signer is the authority that signs, Next the one that will (nil unless one is
-	// published or propagated), Old the one that did (nil unless the phase is
-	// signing).
+	// Signer is the signing authority, Next the next one (nil unless it is being published
+	// or propagated), Old the previous one (nil unless the phase is signing).
 	Signer, Next, Old *x509.Certificate
-	// Bundle is what clients shall trust.
+	// Bundle is the CA bundle for clients to trust.
 	Bundle []*x509.Certificate
 }
 
-// ReadStatus reads the Secret of an authority. An error means that no authority
-// could use it.
+// ReadStatus reads the Secret of an authority. An error means that the Secret is unusable.
 func ReadStatus(secret *corev1.Secret) (*Status, error) {
 	s, err := parseState(secret)
 	if err != nil {
-		return nil, fmt.Errorf("the Secret holds no usable authority: %w", err)
+		return nil, fmt.Errorf("the Secret has no usable authority: %w", err)
 	}
 	roots := x509.NewCertPool()
 	for _, root := range s.signer.bundle {
@@ -183,7 +178,7 @@ func ReadStatus(secret *corev1.Secret) (*Status, error) {
 	if _, err := s.signer.certificate.Verify(x509.VerifyOptions{
 		Roots: roots, CurrentTime: s.signer.certificate.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	}); err != nil {
-		return nil, fmt.Errorf("the Secret holds no usable authority: %s does not verify %s: %w", bundleKey, signerCertificateKey, err)
+		return nil, fmt.Errorf("the Secret has no usable authority: %s does not verify %s: %w", bundleKey, signerCertificateKey, err)
 	}
 	status := &Status{Phase: s.phase, Since: s.since, Requested: s.requested, Signer: s.signer.certificate, Bundle: s.signer.bundle}
 	switch {
@@ -195,8 +190,8 @@ func ReadStatus(secret *corev1.Secret) (*Status, error) {
 	return status, nil
 }
 
-// Holds reports whether a CA bundle, PEM, holds a certificate. What is no
-// certificate in the bundle is passed over, as clients do.
+// Holds reports whether a PEM-encoded CA bundle contains a certificate. Other data in the
+// bundle is ignored, as clients do.
 func Holds(bundle []byte, certificate *x509.Certificate) bool {
 	return slices.ContainsFunc(certificatesIn(bundle), certificate.Equal)
 }

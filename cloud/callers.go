@@ -17,10 +17,10 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// callers is the way by which --webhook-authentication has it told.
+// callers is the effective mode of --webhook-authentication.
 func (s *settings) callers() string { return cmp.Or(s.authentication, authenticationNone) }
 
-// newCallers makes who tells who may call; nil lets everybody.
+// newCallers creates the authenticator of callers; nil accepts any caller.
 func (h *host) newCallers() (*hosting.Authentication, error) {
 	switch h.settings.callers() {
 	case authenticationClientCA:
@@ -42,16 +42,16 @@ func (h *host) newCallers() (*hosting.Authentication, error) {
 	return nil, nil
 }
 
-// telling has the operator know of callers that are refused, now and then: to the API
-// server's users they look like a webhook that fails.
+// telling logs refused callers at a limited rate: to users of the API server, the webhook
+// just seems to fail.
 func (h *host) telling(authenticate func(*http.Request) error) func(*http.Request) error {
 	often := rate.Sometimes{First: 1, Interval: time.Minute}
 	return func(r *http.Request) error {
 		err := authenticate(r)
 		if errors.Is(err, serving.ErrUnauthenticated) || errors.Is(err, serving.ErrForbidden) {
 			often.Do(func() {
-				h.log.Warn("a caller was refused; if it is kube-apiserver: the kubeConfigFile of its two webhook plugins must have a user named as this address "+
-					"is called, HOST:PORT, whom --webhook-authentication lets in", slog.Any("reason", err), slog.String("address", h.hosting.Server().Addr().String()))
+				h.log.Warn("a caller was refused; if it is kube-apiserver: the kubeConfigFile of its two webhook plugins must have a user for this address, HOST:PORT, "+
+					"whose credentials --webhook-authentication accepts", slog.Any("reason", err), slog.String("address", h.hosting.Server().Addr().String()))
 			})
 		}
 		return err

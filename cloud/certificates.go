@@ -20,7 +20,7 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// certificateSource is where the flags say that the certificate comes from:
+// certificateSource returns the source of the certificate that the flags select:
 //
 //	--webhook-tls-cert-file, or a pair in --webhook-cert-dir   those files
 //	--webhook-cert-dir without a pair                           an authority kept there
@@ -60,7 +60,7 @@ func (s *settings) certificateSource(client kubernetes.Interface, authority cert
 	return certificate.NewAuthority(authority)
 }
 
-// secret is that of the authority that replicas share; empty if they share none.
+// secret is the Secret of the authority that replicas share; empty if they share none.
 func (s *settings) secret() (namespace, name string) {
 	if s.authoritySecret == inMemory || s.authoritySecret == "" && s.registration != registration.ModeAPI {
 		return "", ""
@@ -73,8 +73,8 @@ func (s *settings) secret() (namespace, name string) {
 	return cmp.Or(namespace, metav1.NamespaceSystem), pairName + "-authority"
 }
 
-// hosts are the names that the API server expects in the certificate, and those of this
-// host.
+// hosts are the names of the certificate: those that the API server expects, and those of
+// this host.
 func (s *settings) hosts(endpoint registration.Endpoint) (names []string, addresses []net.IP) {
 	names, addresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)}
 	add := func(ip net.IP) {
@@ -96,8 +96,8 @@ func (s *settings) hosts(endpoint registration.Endpoint) (names []string, addres
 	return names, addresses
 }
 
-// byName gives the certificate of --webhook-tls-sni-cert-key whose names fit, or else
-// that of the first source.
+// byName selects the certificate of --webhook-tls-sni-cert-key that matches the server
+// name, or else that of the first source.
 type byName struct {
 	certificate.Source
 	named []named
@@ -105,10 +105,10 @@ type byName struct {
 
 type named struct {
 	source   *certificate.Files
-	patterns []string // none for the names in the certificate
+	patterns []string // empty for the names in the certificate
 }
 
-// namedCertificates are those of --webhook-tls-sni-cert-key.
+// namedCertificates loads the certificates of --webhook-tls-sni-cert-key.
 func (s *settings) namedCertificates(options certificate.FilesOptions) ([]named, error) {
 	var all []named
 	for _, pair := range s.sniCertKeys {

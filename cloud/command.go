@@ -25,14 +25,13 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// Command is app.NewCloudControllerManagerCommand, with the webhooks of the registry. What
-// it is given is what that one is given, and its controllers come in addition to those of
-// the registry. Of opts it takes the webhook options. The cloud initializer is called
-// once for the controllers and, if webhooks are served, once for those.
+// Command is app.NewCloudControllerManagerCommand with the webhooks of the registry. It has
+// the same parameters; the controllers are added to those of the registry. It takes over
+// the webhook options of opts. The cloud initializer is called once for the controllers
+// and, if webhooks are served, once more for them.
 //
-// Without webhooks in the registry it is that command, without the flags that nothing
-// would heed; without controllers it serves the webhooks, all of them that are on by
-// default.
+// Without webhooks in the registry it is that command, without flags that would have no
+// effect; without controllers it serves all webhooks that are on by default.
 func (r *Registry) Command(opts *options.CloudControllerManagerOptions, initializer app.InitCloudFunc,
 	controllers map[string]app.ControllerInitFuncConstructor, aliases map[string]string, fss cliflag.NamedFlagSets, stop <-chan struct{},
 ) (*cobra.Command, error) {
@@ -51,9 +50,9 @@ func (r *Registry) Command(opts *options.CloudControllerManagerOptions, initiali
 	return c.wrap(app.NewCloudControllerManagerCommand(opts, c.initializeCloud, all, allAliases, flags, c.stop)), nil
 }
 
-// Build is BuildCommand of the builder, with the webhooks of the registry; controllers are
-// the builder's. Options, initializer, flags and stop channel are set here: opts may be
-// nil for the usual ones, fss empty and stop nil.
+// Build is BuildCommand of the builder with the webhooks of the registry; the builder has
+// the controllers. It sets options, initializer, flags and stop channel: opts may be nil
+// for the defaults, fss empty and stop nil.
 func (r *Registry) Build(builder *app.CommandBuilder, opts *options.CloudControllerManagerOptions, initializer app.InitCloudFunc,
 	fss cliflag.NamedFlagSets, stop <-chan struct{},
 ) (*cobra.Command, error) {
@@ -87,7 +86,7 @@ func (r *Registry) withControllers(controllers map[string]app.ControllerInitFunc
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(controllers)) {
 		if _, there := all[name]; there {
-			errs = append(errs, fmt.Errorf("cloud: controller %q is registered, and given to Command too", name))
+			errs = append(errs, fmt.Errorf("cloud: controller %q is registered and also passed to Command", name))
 		}
 		all[name] = controllers[name]
 	}
@@ -116,7 +115,7 @@ type command struct {
 func (r *Registry) newCommand(opts *options.CloudControllerManagerOptions, initializer app.InitCloudFunc, stop <-chan struct{}, controls bool) (*command, error) {
 	var errs []error
 	if r.made {
-		errs = append(errs, errors.New("the registry has made a command already"))
+		errs = append(errs, errors.New("the registry has already made a command"))
 	}
 	if opts == nil {
 		errs = append(errs, errors.New("options are required"))
@@ -140,7 +139,7 @@ func (r *Registry) newCommand(opts *options.CloudControllerManagerOptions, initi
 	}, nil
 }
 
-// flags are the given ones and, if there are webhooks, those about them.
+// flags are the given flags and, if there are webhooks, their flags.
 func (c *command) flags(given cliflag.NamedFlagSets) cliflag.NamedFlagSets {
 	out := cliflag.NamedFlagSets{}
 	for _, name := range given.Order {
@@ -223,9 +222,9 @@ func (c *command) run(cmd *cobra.Command, args []string, upstream func(*cobra.Co
 	return c.runBeside(ctx, webhooks, func() error { return upstream(cmd, args) })
 }
 
-// lifetime is the context of a run: it ends when the caller's stop channel is closed and,
-// if webhooks are served, which must drain, with SIGTERM or SIGINT. A second signal ends
-// the process.
+// lifetime is the context of a run: it ends when the caller's stop channel is closed or, if
+// webhooks are served and must drain, on SIGTERM or SIGINT. A second signal ends the
+// process.
 func (c *command) lifetime(ctx context.Context, serves bool) (context.Context, func()) {
 	if ctx == nil {
 		ctx = context.Background()
@@ -250,8 +249,8 @@ func (c *command) lifetime(ctx context.Context, serves bool) (context.Context, f
 	return ctx, release
 }
 
-// runBeside runs the controllers, with webhooks beside them. The controllers go on until
-// the last call is answered, and end with the webhooks if those fail.
+// runBeside runs the controllers together with the webhooks. The controllers run until the
+// last call is answered, and stop if the webhooks fail.
 func (c *command) runBeside(ctx context.Context, webhooks []*Webhook, controllers func() error) (err error) {
 	ctx, end := context.WithCancel(ctx)
 	stop := sync.OnceFunc(func() { close(c.stop) })
@@ -286,8 +285,8 @@ func (c *command) runBeside(ctx context.Context, webhooks []*Webhook, controller
 	return controllers()
 }
 
-// initializeCloud is the cloud initializer that upstream is given. It is called when all
-// is configured, and nothing runs yet.
+// initializeCloud is the cloud initializer for upstream. It is called when everything is
+// configured and nothing runs yet.
 func (c *command) initializeCloud(completed *config.CompletedConfig) cloudprovider.Interface {
 	made := c.initialize(completed)
 	if c.beside != nil {
@@ -298,7 +297,7 @@ func (c *command) initializeCloud(completed *config.CompletedConfig) cloudprovid
 	return made
 }
 
-// noControllers tells whether a selection enables no controllers, whichever there are.
+// noControllers reports whether a selection enables no controllers at all.
 func noControllers(selection []string) bool {
 	return !slices.ContainsFunc(selection, func(entry string) bool { return entry != "" && !strings.HasPrefix(entry, "-") })
 }

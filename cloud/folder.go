@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// folder keeps Secrets as files for one process, so that the authority of a process
-// beside kube-apiserver is the same after a restart. It is a certificate.Secrets.
+// folder stores Secrets as files for one process, so that the authority of a process on the
+// host of kube-apiserver survives a restart. It implements certificate.Secrets.
 type folder struct {
 	dir string
 	mu  sync.Mutex
@@ -55,7 +55,7 @@ func (f *folder) read(name string) (*corev1.Secret, error) {
 	}
 	secret := &corev1.Secret{}
 	if err := json.Unmarshal(data, secret); err != nil {
-		return nil, fmt.Errorf("%s is no Secret: delete it to have a new authority", f.path(name)) // the error could repeat a part of it
+		return nil, fmt.Errorf("%s is not a Secret: delete it to get a new authority", f.path(name)) // the error could contain parts of it
 	}
 	return secret, nil
 }
@@ -88,7 +88,7 @@ func (f *folder) Update(_ context.Context, secret *corev1.Secret, _ metav1.Updat
 	return f.write(secret, version+1)
 }
 
-// write replaces the file as a whole; nobody else may read it.
+// write replaces the file atomically, readable only by its owner.
 func (f *folder) write(secret *corev1.Secret, version int) (*corev1.Secret, error) {
 	secret = secret.DeepCopy()
 	secret.ResourceVersion = strconv.Itoa(version)
@@ -103,7 +103,8 @@ func (f *folder) write(secret *corev1.Secret, version int) (*corev1.Secret, erro
 	return secret, os.Rename(temporary, f.path(secret.Name))
 }
 
-// Watch implements certificate.Secrets. Nothing happens: nobody else writes the file.
+// Watch implements certificate.Secrets. It reports no events, since only this process
+// writes the file.
 func (f *folder) Watch(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
 	w := watch.NewRaceFreeFake()
 	context.AfterFunc(ctx, w.Stop)

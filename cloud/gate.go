@@ -10,12 +10,12 @@ import (
 	cmfeatures "k8s.io/controller-manager/pkg/features"
 )
 
-// WebhookServer is the feature gate by its name in KEP-2699. In Kubernetes it is
-// CloudControllerManagerWebhook; either of them lets webhooks be served.
+// WebhookServer is the name of the feature gate in KEP-2699. In Kubernetes it is
+// CloudControllerManagerWebhook; either of them enables webhooks.
 const WebhookServer featuregate.Feature = "CloudWebhookServer"
 
-// addGate makes the gate known to --feature-gates. The gates of a Kubernetes component
-// are those of its process.
+// addGate adds the gate to --feature-gates. The feature gates of a Kubernetes component are
+// global to its process.
 func addGate() error {
 	if _, known := utilfeature.DefaultMutableFeatureGate.GetAll()[WebhookServer]; known {
 		return nil

@@ -41,8 +41,8 @@ type host struct {
 	hosting  *hosting.Host
 }
 
-// open makes all that is served, and opens the port. Whatever goes wrong that can be seen
-// before the first call is an error.
+// open creates the host and opens the port. It returns every problem that can be detected
+// before the first call.
 func open(ctx context.Context, s *settings, webhooks []*Webhook, completed *config.CompletedConfig, initialize app.InitCloudFunc) (_ *host, err error) {
 	h := &host{
 		settings: s, webhooks: clone(webhooks), completed: completed, metrics: newTee(), changed: hosting.NewSignal(),
@@ -55,9 +55,9 @@ func open(ctx context.Context, s *settings, webhooks []*Webhook, completed *conf
 		}
 	}()
 	if h.cloud = initialize(completed); h.cloud == nil {
-		return nil, errors.New("the cloud initializer has made no cloud: set --cloud-provider to one that this program has")
+		return nil, errors.New("the cloud initializer returned no cloud: set --cloud-provider to a provider of this program")
 	}
-	if !h.initializes() { // what New says against its webhook is told at once
+	if !h.initializes() { // report errors of New early
 		if err := h.makeHandlers(); err != nil {
 			return nil, err
 		}
@@ -82,13 +82,13 @@ func clone(webhooks []*Webhook) []*Webhook {
 	return out
 }
 
-// initializes tells whether anybody wants an initialised cloud. If so nobody uses the
-// cloud before: no provider expects to be asked while it is initialised.
+// initializes reports whether a webhook needs an initialized cloud. If so, no webhook uses
+// the cloud before: providers do not expect calls during initialization.
 func (h *host) initializes() bool {
 	return slices.ContainsFunc(h.webhooks, func(w *Webhook) bool { return w.NeedsInitializedCloud })
 }
 
-// options say what is hosted.
+// options are the options of the host.
 func (h *host) options() (*hosting.Options, error) {
 	s := h.settings
 	o := &hosting.Options{Logger: h.log, Serving: s.serving(), Changed: h.changed}
@@ -125,7 +125,7 @@ func (h *host) options() (*hosting.Options, error) {
 		return nil, err
 	}
 	definitions := s.definitions(h.webhooks)
-	// The wedge rules are known now, and not when the API server is there.
+	// Check the wedge rules now, not when the API server is available.
 	if _, err := registration.Build(config, definitions, nil); err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (h *host) options() (*hosting.Options, error) {
 	return o, nil
 }
 
-// definitions are the webhooks as the flags want them registered.
+// definitions are the webhooks to register, with the flags applied.
 func (s *settings) definitions(webhooks []*Webhook) []admission.Webhook {
 	out := make([]admission.Webhook, len(webhooks))
 	for i, w := range webhooks {
@@ -149,7 +149,7 @@ func (s *settings) definitions(webhooks []*Webhook) []admission.Webhook {
 	return out
 }
 
-// run serves until ctx ends, and all calls are answered. A failure of anything ends it.
+// run serves until ctx ends and all calls are answered. Any failure ends it.
 func (h *host) run(ctx context.Context) error {
 	defer h.metrics.close()
 	var names []string
@@ -159,13 +159,13 @@ func (h *host) run(ctx context.Context) error {
 	h.log.Info("serving webhooks", slog.String("webhooks", strings.Join(names, ",")), slog.String("address", h.hosting.Server().Addr().String()),
 		slog.String("authentication", h.settings.callers()), slog.String("registration", string(h.settings.registration)))
 	if h.settings.callers() == authenticationNone && !h.settings.bindAddress.IsLoopback() {
-		h.log.Warn("anybody who reaches the port can call the webhooks: see --webhook-authentication", slog.String("address", h.hosting.Server().Addr().String()))
+		h.log.Warn("any client that reaches the port can call the webhooks: see --webhook-authentication", slog.String("address", h.hosting.Server().Addr().String()))
 	}
 	return h.hosting.Run(ctx)
 }
 
-// prepare initialises the cloud if anybody wants that, makes the handlers that wait for
-// it, and lets calls to them when the informers that they have asked for have synced.
+// prepare initializes the cloud if a webhook needs it, creates the handlers that wait for
+// it, and opens them to calls when their informers have synced.
 func (h *host) prepare(ctx context.Context) error {
 	if h.initializes() {
 		if err := h.initializeCloud(ctx); err != nil {
@@ -179,7 +179,7 @@ func (h *host) prepare(ctx context.Context) error {
 	h.informers.StartWithContext(ctx)
 	for _, synced := range h.informers.WaitForCacheSync(ctx.Done()) {
 		if !synced {
-			return nil // it is the end
+			return nil // shutting down
 		}
 	}
 	for i, w := range h.webhooks {
@@ -193,7 +193,7 @@ func (h *host) prepare(ctx context.Context) error {
 func (h *host) initializeCloud(ctx context.Context) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = fmt.Errorf("the cloud provider %s has panicked while it was initialized: %v", h.cloud.ProviderName(), value)
+			err = fmt.Errorf("the cloud provider %s panicked during initialization: %v", h.cloud.ProviderName(), value)
 		}
 	}()
 	h.cloud.Initialize(h.completed.ClientBuilder, ctx.Done())
@@ -212,7 +212,7 @@ func (h *host) makeHandlers() error {
 			Cloud: h.cloud, Client: h.completed.Client, Informers: h.informers, Recorder: h.completed.EventRecorder, Logger: h.log.With("webhook", w.Name), Metrics: h.metrics,
 		})
 		if err == nil && handler == nil {
-			err = errors.New("New has made no handler")
+			err = errors.New("New returned no handler")
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("webhook %s: %w", w.Name, err))

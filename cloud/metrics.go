@@ -11,7 +11,7 @@ import (
 )
 
 // tee registers metrics twice: for the webhooks' own /metrics, and for that of the cloud
-// controller manager, which shows what its process has.
+// controller manager.
 type tee struct {
 	*prometheus.Registry
 
@@ -48,7 +48,7 @@ func (t *tee) MustRegister(collectors ...prometheus.Collector) {
 	}
 }
 
-// close gives the names in the registry of the process back.
+// close unregisters the metrics from the registry of the process.
 func (t *tee) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,9 +19,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/persistentvolumelabel"
 )
 
-// PersistentVolumeLabel labels persistent volumes of a provider's own source: of aws,
-// gce, azure, openstack or vsphere. The cloud is a cloudprovider.PVLabeler, and is asked
-// for no other volumes. It needs no initialised cloud.
+// PersistentVolumeLabel labels persistent volumes with the volume source of a provider:
+// aws, gce, azure, openstack or vsphere. The cloud must be a cloudprovider.PVLabeler, and
+// is not called for other volumes. It need not be initialized.
 func PersistentVolumeLabel(provider string) Webhook {
 	settings := DefaultPersistentVolumeLabelSettings()
 	source, ok := persistentvolumelabel.SourceOf(provider)
@@ -33,21 +33,23 @@ func PersistentVolumeLabel(provider string) Webhook {
 	return PersistentVolumeLabelWith(settings)
 }
 
-// PersistentVolumeLabelSettings say which volumes are labelled, and how long the cloud may take.
+// PersistentVolumeLabelSettings configure which volumes are labeled, and how long the cloud
+// may take.
 type PersistentVolumeLabelSettings = persistentvolumelabel.Settings
 
-// VolumeSource is where a volume's disk is, by the name of the field in the volume's spec:
+// VolumeSource is the name of a volume source field in a volume's spec:
 // awsElasticBlockStore, gcePersistentDisk, azureDisk, cinder or vsphereVolume.
 type VolumeSource = persistentvolumelabel.Source
 
-// DefaultPersistentVolumeLabelSettings returns the settings to start from. They ask the cloud for
-// volumes of all sources; set Sources to the provider's own, since some clouds panic for others.
+// DefaultPersistentVolumeLabelSettings returns the settings to start from. They cover
+// volumes of all sources; set Sources to the provider's own, because some clouds panic for
+// others.
 func DefaultPersistentVolumeLabelSettings() PersistentVolumeLabelSettings {
 	return persistentvolumelabel.DefaultSettings()
 }
 
-// PersistentVolumeLabelWith is [PersistentVolumeLabel] with other settings. Settings that are not
-// valid are reported by [New].
+// PersistentVolumeLabelWith is [PersistentVolumeLabel] with other settings. [New] reports
+// invalid settings.
 func PersistentVolumeLabelWith(settings PersistentVolumeLabelSettings) Webhook {
 	if err := settings.Validate(); err != nil {
 		return Webhook{problem: fmt.Errorf("persistentvolumelabel: %w", err)}
@@ -59,7 +61,7 @@ func PersistentVolumeLabelWith(settings PersistentVolumeLabelSettings) Webhook {
 		New: func(d Dependencies) (admission.Handler, error) {
 			labeler, err := labelerOf(d.Cloud)
 			if err != nil {
-				return nil, fmt.Errorf("%w: take the webhook out of --webhooks", err)
+				return nil, fmt.Errorf("%w: remove the webhook from --webhooks", err)
 			}
 			metrics, err := persistentvolumelabel.NewMetrics(d.Metrics, "webhook")
 			if err != nil {
@@ -83,10 +85,10 @@ func labelerOf(cloud cloudprovider.Interface) (cloudprovider.PVLabeler, error) {
 	return labeler, nil
 }
 
-// labelController is the name of the controller for --controllers.
+// labelController is the name of the controller in --controllers.
 const labelController = "persistentvolumelabel-controller"
 
-// What the controller does, by --persistentvolumelabel-controller.
+// The values of --persistentvolumelabel-controller.
 const (
 	labelsOff    = "off"
 	labelsDryRun = "dry-run"
@@ -95,7 +97,7 @@ const (
 
 var labelModes = []string{labelsOff, labelsDryRun, labelsOn}
 
-// labelsMissed is a controller of the cloud controller manager, which runs where that leads.
+// labelsMissed is a controller of the cloud controller manager, which runs on the leader.
 func (s *settings) labelsMissed(settings PersistentVolumeLabelSettings) app.ControllerInitFuncConstructor {
 	return app.ControllerInitFuncConstructor{
 		InitContext: app.ControllerInitContext{ClientName: labelController},
@@ -106,7 +108,7 @@ func (s *settings) labelsMissed(settings PersistentVolumeLabelSettings) app.Cont
 				}
 				labeler, err := labelerOf(cloud)
 				if err != nil {
-					return nil, false, fmt.Errorf("%w: leave --persistentvolumelabel-controller out", err)
+					return nil, false, fmt.Errorf("%w: omit --persistentvolumelabel-controller", err)
 				}
 				shown := newTee()
 				metrics, err := persistentvolumelabel.NewMetrics(shown, "controller")
@@ -133,7 +135,7 @@ func (s *settings) labelsMissed(settings PersistentVolumeLabelSettings) app.Cont
 	}
 }
 
-// addLabelController adds the controller, if there is the webhook of whose labels it is.
+// addLabelController adds the controller if its webhook is registered.
 func (c *command) addLabelController(add func(name string, constructor app.ControllerInitFuncConstructor)) {
 	for _, w := range c.registry.webhooks {
 		if w.labels != nil {

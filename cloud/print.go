@@ -13,7 +13,7 @@ import (
 )
 
 // printConfigurations prints what would be registered, without the caBundle of an
-// authority, which is not made for that.
+// authority, which is not created for that.
 func (s *settings) printConfigurations(out io.Writer, webhooks []*Webhook) error {
 	if len(webhooks) == 0 {
 		return fmt.Errorf("--print-webhook-configuration: --webhooks enables none")

@@ -15,8 +15,8 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// Registry is what one cloud controller manager runs: webhooks, and controllers unless
-// they are given to [Registry.Command]. Make one with [New]. It makes one command.
+// Registry has the webhooks of a cloud controller manager, and its controllers unless they
+// are passed to [Registry.Command]. Create one with [New]. It makes one command.
 type Registry struct {
 	webhooks    []*Webhook
 	controllers map[string]app.ControllerInitFuncConstructor
@@ -34,8 +34,8 @@ func New(webhooks ...Webhook) (*Registry, error) {
 	return r, errors.Join(errs...)
 }
 
-// Register adds a mutating webhook for creations and updates of kinds; options say what
-// else it is. Its path is "/" and the name, and the API server knows it as
+// Register adds a mutating webhook for creations and updates of kinds, modified by options.
+// Its path is "/" and the name; its name in the webhook configuration is
 // NAME.cloud.sallyport.io.
 func (r *Registry) Register(name string, kinds []schema.GroupVersionKind, handler func(Dependencies) (admission.Handler, error), options ...Option) error {
 	w := Webhook{Name: name, New: handler}
@@ -47,7 +47,7 @@ func (r *Registry) Register(name string, kinds []schema.GroupVersionKind, handle
 	return r.RegisterWebhook(w)
 }
 
-// RegisterWebhook adds a webhook. A name, alias or path that is taken is an error, as is
+// RegisterWebhook adds a webhook. A duplicate name, alias or path is an error, and so is
 // every problem of the definition.
 func (r *Registry) RegisterWebhook(webhook Webhook) error {
 	w := webhook.defaulted()
@@ -58,7 +58,7 @@ func (r *Registry) RegisterWebhook(webhook Webhook) error {
 		}
 		for i, alias := range w.Aliases {
 			if alias == w.Name || slices.Contains(w.Aliases[:i], alias) {
-				errs = append(errs, fmt.Errorf("webhook %q: the alias %q is there twice", w.Name, alias))
+				errs = append(errs, fmt.Errorf("webhook %q: duplicate alias %q", w.Name, alias))
 			}
 		}
 	}
@@ -85,8 +85,7 @@ func (w *Webhook) collides(other *Webhook) (errs []error) {
 	return errs
 }
 
-// DeregisterWebhook takes a webhook out, by name or alias. One that is not there is an
-// error.
+// DeregisterWebhook removes a webhook by name or alias. It is an error if there is none.
 func (r *Registry) DeregisterWebhook(name string) error {
 	i := slices.IndexFunc(r.webhooks, func(w *Webhook) bool { return w.Name == name || slices.Contains(w.Aliases, name) })
 	if i < 0 {
@@ -96,12 +95,12 @@ func (r *Registry) DeregisterWebhook(name string) error {
 	return nil
 }
 
-// RegisterController adds a controller, with aliases for --controllers. A name or alias
-// that is taken is an error.
+// RegisterController adds a controller, with aliases for --controllers. A duplicate name or
+// alias is an error.
 func (r *Registry) RegisterController(name string, constructor app.ControllerInitFuncConstructor, aliases ...string) error {
 	var errs []error
 	if name == "" || constructor.Constructor == nil {
-		errs = append(errs, fmt.Errorf("controller %q: name and constructor are needed", name))
+		errs = append(errs, fmt.Errorf("controller %q: name and constructor are required", name))
 	}
 	for _, taken := range append([]string{name}, aliases...) {
 		if _, there := r.controllers[taken]; there {
@@ -121,7 +120,8 @@ func (r *Registry) RegisterController(name string, constructor app.ControllerIni
 	return nil
 }
 
-// RegisterDefaultControllers adds those of k8s.io/cloud-provider, with their aliases.
+// RegisterDefaultControllers adds the controllers of k8s.io/cloud-provider, with their
+// aliases.
 func (r *Registry) RegisterDefaultControllers() error {
 	var errs []error
 	aliases := names.CCMControllerAliases()
@@ -137,8 +137,8 @@ func (r *Registry) RegisterDefaultControllers() error {
 	return errors.Join(errs...)
 }
 
-// DeregisterController takes a controller out, with its aliases; by name or alias. One
-// that is not there is an error.
+// DeregisterController removes a controller with its aliases, by name or alias. It is an
+// error if there is none.
 func (r *Registry) DeregisterController(name string) error {
 	if target, isAlias := r.aliases[name]; isAlias {
 		name = target

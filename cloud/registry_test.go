@@ -67,7 +67,7 @@ func TestWhatIsRegisteredTwiceOrWrongIsAnError(t *testing.T) {
 		"a name":               {r.Register("addresses", services, allowing, other), `the name "addresses" is taken`},
 		"a name that is alias": {r.Register("pvl", services, allowing), `the name "pvl" is taken by webhook "persistentvolumelabel"`},
 		"an alias":             {r.Register("a", services, allowing, WithAliases("addr")), `the name "addr" is taken`},
-		"an alias of its own":  {r.Register("a", services, allowing, WithAliases("a")), `the alias "a" is there twice`},
+		"an alias of its own":  {r.Register("a", services, allowing, WithAliases("a")), `duplicate alias "a"`},
 		"a path":               {r.Register("a", services, allowing, WithDefinition(admission.AtPath("/addresses"))), "path /addresses is taken"},
 		"a name of the API": {r.Register("a", services, allowing, WithDefinition(func(w *admission.Webhook) { w.Name = "addresses.cloud.sallyport.io" })),
 			"addresses.cloud.sallyport.io is webhook"},
@@ -77,7 +77,7 @@ func TestWhatIsRegisteredTwiceOrWrongIsAnError(t *testing.T) {
 		"a provider without a source":    {r.RegisterWebhook(PersistentVolumeLabel("external")), `no volume source of provider "external"`},
 		"a webhook that is not there":    {r.DeregisterWebhook("b"), `there is no webhook "b"`},
 		"a controller that is not there": {r.DeregisterController("b"), `there is no controller "b"`},
-		"a controller without a name":    {r.RegisterController("", app.ControllerInitFuncConstructor{}), "name and constructor are needed"},
+		"a controller without a name":    {r.RegisterController("", app.ControllerInitFuncConstructor{}), "name and constructor are required"},
 	} {
 		if tc.err == nil || !strings.Contains(tc.err.Error(), tc.want) {
 			t.Errorf("%s: %v; want %q", name, tc.err, tc.want)
@@ -135,7 +135,7 @@ func TestCommandReportsEveryMistake(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = r.Command(opts, labelling(zoneOf), app.DefaultInitFuncConstructors, map[string]string{"service": "another"}, cliflag.NamedFlagSets{}, nil)
-	if err == nil || !strings.Contains(err.Error(), "is registered, and given to Command too") || !strings.Contains(err.Error(), `"service" is an alias of the controllers`) {
+	if err == nil || !strings.Contains(err.Error(), "is registered and also passed to Command") || !strings.Contains(err.Error(), `"service" is an alias of the controllers`) {
 		t.Errorf("%v", err)
 	}
 	if _, err := r.Build(app.NewBuilder(), nil, labelling(zoneOf), cliflag.NamedFlagSets{}, nil); err == nil || !strings.Contains(err.Error(), "the builder has the controllers") {
@@ -244,9 +244,9 @@ func TestDefaultsOfAProviderAreKept(t *testing.T) {
 func TestACloudOfWhichNothingCanBeAskedIsToldAtOnce(t *testing.T) {
 	noLabels := func(*config.CompletedConfig) cloudprovider.Interface { return &withoutLabels{} }
 	refused(t, registry(t, PersistentVolumeLabel("gce")), noLabels, aloneFlags(t, lab.FreePort(t)),
-		"webhook persistentvolumelabel", "cloud provider plain does not implement PV labeling", "take the webhook out of --webhooks")
+		"webhook persistentvolumelabel", "cloud provider plain does not implement PV labeling", "remove the webhook from --webhooks")
 	nothing := func(*config.CompletedConfig) cloudprovider.Interface { return nil }
-	refused(t, registry(t, PersistentVolumeLabel("gce")), nothing, aloneFlags(t, lab.FreePort(t)), "has made no cloud: set --cloud-provider")
+	refused(t, registry(t, PersistentVolumeLabel("gce")), nothing, aloneFlags(t, lab.FreePort(t)), "returned no cloud: set --cloud-provider")
 }
 
 // withoutLabels is a cloud that labels nothing.

@@ -327,7 +327,7 @@ func TestACloudThatPanicsWhileItIsInitializedEndsTheManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, r, func(*config.CompletedConfig) cloudprovider.Interface { return &panicking{} }, aloneFlags(t, lab.FreePort(t)),
-		"the cloud provider panicking has panicked while it was initialized")
+		"the cloud provider panicking panicked during initialization")
 }
 
 type panicking struct{ cloudprovider.Interface }

@@ -23,7 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// Who may call.
+// The modes of --webhook-authentication.
 const (
 	authenticationNone      = "none"
 	authenticationClientCA  = "client-ca"
@@ -35,16 +35,16 @@ var (
 	failurePolicies = []string{"Fail", "Ignore"}
 )
 
-// inMemory is an authority that nobody else shares.
+// inMemory selects an authority of this process alone.
 const inMemory = "none"
 
-// pairName is what k8s.io/cloud-provider calls the files of the certificate.
+// pairName is the base name of the certificate files in k8s.io/cloud-provider.
 const pairName = "cloud-controller-manager-webhook"
 
 // settings are the values of the flags.
 type settings struct {
 	webhooks []string
-	labels   string // what the controller of labels does
+	labels   string // --persistentvolumelabel-controller
 
 	bindAddress        net.IP
 	port               int
@@ -74,9 +74,9 @@ type settings struct {
 	print              bool
 }
 
-// takeSettings takes the webhook options out of those of a cloud controller manager:
-// without them upstream neither adds flags of these names, nor opens the port, nor
-// serves. What a provider has set there are defaults.
+// takeSettings removes the webhook options from those of a cloud controller manager:
+// without them, upstream does not add flags of these names, open the port or serve. Values
+// set by a provider become the defaults.
 func takeSettings(opts *options.CloudControllerManagerOptions) *settings {
 	serve := serving.DefaultOptions()
 	s := &settings{
@@ -84,10 +84,10 @@ func takeSettings(opts *options.CloudControllerManagerOptions) *settings {
 		bindAddress:        net.IPv4(127, 0, 0, 1),
 		port:               options.CloudControllerManagerWebhookPort,
 		metricsBindAddress: "0",
-		// Calls wait for a cloud, and need no processor meanwhile.
+		// Calls wait for a cloud without using a CPU.
 		maxConcurrent: 1024,
 		maxBodyBytes:  serve.MaxBodyBytes,
-		// Both end within the 30 s that a pod has.
+		// Both end within a pod's grace period of 30 s.
 		drainMin: 5 * time.Second, drainMax: 25 * time.Second,
 		registration:      registration.ModeAPI,
 		configurationName: "cloud-webhooks",
@@ -97,7 +97,7 @@ func takeSettings(opts *options.CloudControllerManagerOptions) *settings {
 	}
 	if given := opts.WebhookServing; given != nil {
 		s.port, s.disableHTTP2 = given.BindPort, given.DisableHTTP2Serving
-		// 0.0.0.0 is upstream's default: all interfaces, without a question who calls.
+		// 0.0.0.0 is upstream's default: all interfaces, without authentication.
 		if !given.BindAddress.Equal(net.IPv4zero) {
 			s.bindAddress = given.BindAddress
 		}
@@ -108,7 +108,7 @@ func takeSettings(opts *options.CloudControllerManagerOptions) *settings {
 	return s
 }
 
-// addFlags adds the flags; --webhooks only if there is a choice.
+// addFlags adds the flags; --webhooks only if there is more than one.
 func (s *settings) addFlags(fss *cliflag.NamedFlagSets, webhooks []*Webhook, choice bool) {
 	var names, off []string
 	for _, w := range webhooks {
@@ -125,20 +125,20 @@ func (s *settings) addFlags(fss *cliflag.NamedFlagSets, webhooks []*Webhook, cho
 	}
 
 	if choice && slices.ContainsFunc(webhooks, func(w *Webhook) bool { return w.labels != nil }) {
-		fs.StringVar(&s.labels, "persistentvolumelabel-controller", s.labels, "Whether the controller "+labelController+" labels persistent volumes that no webhook was asked about: "+
-			"'"+labelsOn+"', '"+labelsDryRun+"' for events that say what it would do, or '"+labelsOff+"'. It runs on the leader, if --controllers enables it.")
+		fs.StringVar(&s.labels, "persistentvolumelabel-controller", s.labels, "Whether the controller "+labelController+" labels persistent volumes that were created without the webhook: "+
+			"'"+labelsOn+"', '"+labelsDryRun+"' for events about what it would do, or '"+labelsOff+"'. It runs on the leader, if --controllers enables it.")
 	}
 
 	fs = fss.FlagSet("webhook serving")
 	fs.IPVar(&s.bindAddress, "webhook-bind-address", s.bindAddress,
-		"The IP address on which to listen for the --webhook-secure-port port. One that others can reach needs --webhook-authentication.")
+		"The IP address on which to listen for the --webhook-secure-port port. An address that is reachable from other hosts requires --webhook-authentication.")
 	fs.IntVar(&s.port, "webhook-secure-port", s.port, "Secure port to serve webhooks on. If 0, don't serve webhooks at all.")
 	fs.BoolVar(&s.disableHTTP2, "webhook-disable-http2-serving", s.disableHTTP2, "If true, HTTP2 serving will be disabled for the webhook server.")
 	fs.StringVar(&s.certDir, "webhook-cert-dir", s.certDir, "The directory of the serving certificate, "+pairName+".crt and .key. "+
-		"If there is none, an authority is kept there that signs one. Ignored with --webhook-tls-cert-file.")
-	fs.StringVar(&s.certFile, "webhook-tls-cert-file", s.certFile, "File containing the x509 certificate for HTTPS, with its chain. Read again when it changes.")
+		"If it has no certificate, a self-managed authority stored there signs one. Ignored with --webhook-tls-cert-file.")
+	fs.StringVar(&s.certFile, "webhook-tls-cert-file", s.certFile, "File containing the x509 certificate for HTTPS, with its chain. Reloaded when it changes.")
 	fs.StringVar(&s.keyFile, "webhook-tls-private-key-file", s.keyFile, "File containing the x509 private key matching --webhook-tls-cert-file.")
-	fs.StringVar(&s.caFile, "webhook-tls-ca-file", s.caFile, "File with what the API server shall trust, if the certificate is from files. Without it the caBundle is left to others.")
+	fs.StringVar(&s.caFile, "webhook-tls-ca-file", s.caFile, "File containing the CA bundle for the API server to trust, if the certificate is from files. If empty, the caBundle is not managed.")
 	fs.StringVar(&s.authoritySecret, "webhook-authority-secret", s.authoritySecret, "With --webhook-registration=api and no certificate: the Secret, namespace/name, "+
 		"with the authority that all replicas share (default kube-system/"+pairName+"-authority, or in the namespace of --webhook-service); '"+inMemory+"' for one of this process alone.")
 	fs.StringSliceVar(&s.cipherSuites, "webhook-tls-cipher-suites", s.cipherSuites, "Comma-separated list of cipher suites for the webhook server. "+
@@ -151,34 +151,34 @@ func (s *settings) addFlags(fss *cliflag.NamedFlagSets, webhooks []*Webhook, cho
 	fs.Var(cliflag.NewNamedCertKeyArray(&s.sniCertKeys), "webhook-tls-sni-cert-key", "A pair of x509 certificate and private key file paths, "+
 		"optionally suffixed with a list of domain patterns (\"foo.crt,foo.key:*.foo.com,foo.com\") for which it is used. May be repeated.")
 	fs.StringVar(&s.metricsBindAddress, "webhook-metrics-bind-address", s.metricsBindAddress,
-		"host:port to serve /metrics, /livez and /readyz of the webhooks on without TLS, for a process without --secure-port; 0 switches it off.")
-	fs.IntVar(&s.maxConcurrent, "webhook-max-concurrent-reviews", s.maxConcurrent, "Most calls at work at one time. More queue for up to half of their timeout.")
-	fs.Int64Var(&s.maxBodyBytes, "webhook-max-body-bytes", s.maxBodyBytes, "Largest body of a call. More is answered with 413.")
-	fs.DurationVar(&s.drainMin, "webhook-drain-min", s.drainMin, "How long to go on answering after SIGTERM, even if nobody is connected.")
-	fs.DurationVar(&s.drainMax, "webhook-drain-timeout", s.drainMax, "How long to wait after SIGTERM until the last connection has gone.")
+		"host:port to serve /metrics, /livez and /readyz of the webhooks on without TLS, for a process without --secure-port; 0 disables it.")
+	fs.IntVar(&s.maxConcurrent, "webhook-max-concurrent-reviews", s.maxConcurrent, "Maximum number of concurrent calls. Further calls queue for up to half of their timeout.")
+	fs.Int64Var(&s.maxBodyBytes, "webhook-max-body-bytes", s.maxBodyBytes, "Maximum size of a request body in bytes. Larger requests get 413.")
+	fs.DurationVar(&s.drainMin, "webhook-drain-min", s.drainMin, "Minimum time to keep serving after SIGTERM, even without open connections.")
+	fs.DurationVar(&s.drainMax, "webhook-drain-timeout", s.drainMax, "Maximum time to wait after SIGTERM for connections to close.")
 
 	fs = fss.FlagSet("webhook authentication")
-	fs.StringVar(&s.authentication, "webhook-authentication", s.authentication, "Who may call: everybody ("+authenticationNone+
-		"), who has a certificate of --webhook-client-ca-file ("+authenticationClientCA+"), or whom the API server says ("+authenticationDelegated+
-		"). Default none on a loopback address; for others it must be said.")
-	fs.StringVar(&s.clientCAFile, "webhook-client-ca-file", s.clientCAFile, "With --webhook-authentication=client-ca: file with the CA of callers' certificates. Read again when it changes.")
+	fs.StringVar(&s.authentication, "webhook-authentication", s.authentication, "Who may call: any caller ("+authenticationNone+
+		"), callers with a certificate of --webhook-client-ca-file ("+authenticationClientCA+"), or callers that the API server authenticates and authorizes ("+authenticationDelegated+
+		"). Default none on a loopback address; required for other addresses.")
+	fs.StringVar(&s.clientCAFile, "webhook-client-ca-file", s.clientCAFile, "With --webhook-authentication=client-ca: file with the CA bundle that verifies client certificates. Reloaded when it changes.")
 	fs.StringSliceVar(&s.clientCommonNames, "webhook-client-common-names", s.clientCommonNames,
-		"With --webhook-authentication=client-ca: common names of those who may call; empty for all whom the CA has signed.")
+		"With --webhook-authentication=client-ca: accepted common names of client certificates; if empty, any certificate signed by the CA is accepted.")
 
 	fs = fss.FlagSet("webhook registration")
-	fs.Var(&s.registration, "webhook-registration", "Who registers the webhooks: this process, to the API server (api) or as files that kube-apiserver reads (manifest), or somebody else (none).")
+	fs.Var(&s.registration, "webhook-registration", "How the webhooks are registered: by this process through the API (api) or as static manifests for kube-apiserver (manifest), or not at all (none).")
 	fs.StringVar(&s.configurationName, "webhook-configuration-name", s.configurationName, "Name of the webhook configurations.")
-	fs.StringVar(&s.url, "webhook-url", s.url, "The URL by which the API server reaches the webhooks (default https://127.0.0.1 and the port, for a process beside each API server).")
-	fs.StringVar(&s.service, "webhook-service", s.service, "The Service by which the API server reaches the webhooks inside the cluster, namespace/name[:port].")
+	fs.StringVar(&s.url, "webhook-url", s.url, "The URL where the API server calls the webhooks (default https://127.0.0.1 and the port, for a process on the host of each API server).")
+	fs.StringVar(&s.service, "webhook-service", s.service, "The Service through which the API server calls the webhooks inside the cluster, namespace/name[:port].")
 	fs.StringVar(&s.staticManifestsDir, "webhook-static-manifests-dir", s.staticManifestsDir,
-		"With --webhook-registration=manifest: directory of which staticManifestsDir of kube-apiserver's two webhook plugins names the folders mutating and validating.")
-	fs.StringVar(&s.failurePolicy, "webhook-failure-policy", s.failurePolicy, "What becomes of an object whose webhook fails: Ignore or Fail; empty for what each webhook says.")
-	fs.Int32Var(&s.timeoutSeconds, "webhook-timeout", s.timeoutSeconds, "Seconds that the API server waits for a webhook, 1 to 30; 0 for what each webhook says.")
+		"With --webhook-registration=manifest: directory for static manifests; set staticManifestsDir of kube-apiserver's two webhook plugins to its subdirectories mutating and validating.")
+	fs.StringVar(&s.failurePolicy, "webhook-failure-policy", s.failurePolicy, "Failure policy of the webhooks, Ignore or Fail; empty for that of each webhook.")
+	fs.Int32Var(&s.timeoutSeconds, "webhook-timeout", s.timeoutSeconds, "Seconds that the API server waits for a webhook to respond, 1 to 30; 0 for the timeout of each webhook.")
 	fs.BoolVar(&s.print, "print-webhook-configuration", s.print, "Print the webhook configurations that --webhook-registration would write, and exit.")
 }
 
-// enabled are the webhooks that --webhooks selects, by name or alias; all that are on by
-// default if there was no choice.
+// enabled are the webhooks that --webhooks selects by name or alias, or all that are on by
+// default if there is no such flag.
 func (s *settings) enabled(webhooks []*Webhook, choice bool) []*Webhook {
 	var out []*Webhook
 	for _, w := range webhooks {
@@ -189,8 +189,8 @@ func (s *settings) enabled(webhooks []*Webhook, choice bool) []*Webhook {
 	return out
 }
 
-// names tells whether an entry of --webhooks is about a webhook, and takes it in. The
-// first one counts.
+// names reports whether an entry of --webhooks names a webhook, and whether it enables it.
+// The first one counts.
 func (s *settings) names(w *Webhook) (selected, named bool) {
 	for _, entry := range s.webhooks {
 		name, not := strings.CutPrefix(entry, "-")
@@ -218,12 +218,12 @@ func (s *settings) validate(opts *options.CloudControllerManagerOptions) error {
 	case s.port < 0 || s.port > 65535:
 		problem("--webhook-secure-port %d must be between 0 and 65535", s.port)
 	case s.port == 0:
-		problem("--webhook-secure-port=0 serves no webhooks, but --webhooks enables some: set a port, or leave --webhooks out")
+		problem("--webhook-secure-port=0 serves no webhooks, but --webhooks enables some: set a port, or omit --webhooks")
 	case opts.SecureServing != nil && s.port == opts.SecureServing.BindPort:
 		problem("--webhook-secure-port cannot be the same value as --secure-port, %d", s.port)
 	}
 	if (s.certFile == "") != (s.keyFile == "") {
-		problem("--webhook-tls-cert-file and --webhook-tls-private-key-file belong together: set both, or none")
+		problem("--webhook-tls-cert-file and --webhook-tls-private-key-file must be set together")
 	}
 	if s.caFile != "" && s.certFile == "" && s.certDir == "" {
 		problem("--webhook-tls-ca-file requires --webhook-tls-cert-file")
@@ -244,12 +244,12 @@ func (s *settings) validateCallers() error {
 	if s.authentication != "" {
 		errs = append(errs, cli.Choice("webhook-authentication", s.authentication, authentications))
 	} else if !s.bindAddress.IsLoopback() {
-		errs = append(errs, fmt.Errorf("--webhook-bind-address %s: anybody on the network could call the webhooks, and through them the cloud: "+
-			"set --webhook-authentication to client-ca or delegated, or to none if something else keeps callers away", s.bindAddress))
+		errs = append(errs, fmt.Errorf("--webhook-bind-address %s: any client on the network could call the webhooks, and through them the cloud: "+
+			"set --webhook-authentication to client-ca or delegated, or to none if the network restricts callers", s.bindAddress))
 	}
 	switch {
 	case s.authentication == authenticationClientCA && s.clientCAFile == "":
-		errs = append(errs, errors.New("--webhook-authentication=client-ca needs --webhook-client-ca-file"))
+		errs = append(errs, errors.New("--webhook-authentication=client-ca requires --webhook-client-ca-file"))
 	case s.authentication != authenticationClientCA && (s.clientCAFile != "" || len(s.clientCommonNames) > 0):
 		errs = append(errs, errors.New("--webhook-client-ca-file, --webhook-client-common-names require --webhook-authentication=client-ca"))
 	}
@@ -266,7 +266,7 @@ func (s *settings) validateRegistration() error {
 		problem("--webhook-timeout %d: the API server allows 1 to 30 seconds", s.timeoutSeconds)
 	}
 	if s.url != "" && s.service != "" {
-		problem("--webhook-url and --webhook-service exclude each other: choose --webhook-service for a process in the cluster")
+		problem("--webhook-url and --webhook-service are mutually exclusive: use --webhook-service for a process in the cluster")
 	}
 	if config, err := s.config(); err != nil {
 		errs = append(errs, err)
@@ -276,22 +276,22 @@ func (s *settings) validateRegistration() error {
 	switch {
 	case s.registration == registration.ModeManifest:
 		if !filepath.IsAbs(s.staticManifestsDir) {
-			problem("--webhook-registration=manifest needs --webhook-static-manifests-dir, an absolute path")
+			problem("--webhook-registration=manifest requires --webhook-static-manifests-dir, an absolute path")
 		}
 		if s.service != "" {
-			problem("--webhook-registration=manifest needs a URL: kube-apiserver takes no Service in static manifests")
+			problem("--webhook-registration=manifest requires a URL: kube-apiserver does not allow a Service in static manifests")
 		}
 	case s.staticManifestsDir != "":
 		problem("--webhook-static-manifests-dir requires --webhook-registration=manifest")
 	}
 	if namespace, name, _ := strings.Cut(s.authoritySecret, "/"); s.authoritySecret != "" && s.authoritySecret != inMemory &&
 		(len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0) {
-		problem("--webhook-authority-secret %q: write NAMESPACE/NAME, or %s", s.authoritySecret, inMemory)
+		problem("--webhook-authority-secret %q: must be NAMESPACE/NAME or %s", s.authoritySecret, inMemory)
 	}
 	return errors.Join(errs...)
 }
 
-// config is what all registrations have in common.
+// config is the shared configuration of all registrations.
 func (s *settings) config() (registration.Config, error) {
 	config := registration.Config{Name: s.configurationName, Endpoint: registration.Endpoint{URL: s.url}}
 	if s.service == "" {
@@ -308,7 +308,7 @@ func (s *settings) config() (registration.Config, error) {
 	return config, nil
 }
 
-// localHost is by which the API server of the same host reaches the port.
+// localHost is the host name or address for the API server on the same host.
 func (s *settings) localHost() string {
 	switch {
 	case s.bindAddress.Equal(net.IPv4zero):
@@ -320,7 +320,7 @@ func (s *settings) localHost() string {
 	}
 }
 
-// tls is what is agreed on in a handshake.
+// tls applies the TLS flags.
 func (s *settings) tls() (func(*tls.Config), error) {
 	suites, err := cliflag.TLSCipherSuites(s.cipherSuites)
 	if err != nil {
@@ -339,7 +339,7 @@ func (s *settings) tls() (func(*tls.Config), error) {
 	}, nil
 }
 
-// serving are the listener's addresses and limits.
+// serving returns the listener's addresses and limits.
 func (s *settings) serving() serving.Options {
 	o := serving.DefaultOptions()
 	o.BindAddress, o.Port = s.bindAddress.String(), s.port

@@ -13,15 +13,14 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// A slot is where a handler will be once what it stands on is there.
+// slot holds a handler once its dependencies are ready.
 type slot struct {
 	handler atomic.Pointer[admission.Handler]
 }
 
-var errNotReady = errors.New("the webhook waits for the cloud to be initialized, or for its caches")
+var errNotReady = errors.New("the webhook is waiting for the cloud to be initialized or for its caches")
 
-// Handle implements [admission.Handler]. Without a handler it has the API server call
-// again.
+// Handle implements [admission.Handler]. Without a handler it makes the API server retry.
 func (s *slot) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 	handler := s.handler.Load()
 	if handler == nil {
@@ -30,7 +29,7 @@ func (s *slot) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*
 	return (*handler).Handle(ctx, req)
 }
 
-// ready is a check of /readyz.
+// ready implements a check of /readyz.
 func (s *slot) ready() error {
 	if s.handler.Load() == nil {
 		return errNotReady

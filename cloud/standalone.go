@@ -19,7 +19,7 @@ import (
 // server.
 func (c *command) runAlone(ctx context.Context, webhooks []*Webhook) error {
 	o := c.options
-	o.Generic.Controllers = nil // upstream knows no -*
+	o.Generic.Controllers = nil // upstream does not support -*
 	o.Generic.LeaderElection.LeaderElect = false
 	o.SecureServing.BindPort = 0
 	made, err := o.Config(nil, nil, nil, nil, nil)
@@ -37,8 +37,8 @@ func (c *command) runAlone(ctx context.Context, webhooks []*Webhook) error {
 	return h.run(ctx)
 }
 
-// applyLogging does what upstream's command does with the logging flags, whose values it
-// keeps to itself. Flags of a builder's command, which has none, need nothing.
+// applyLogging applies the logging flags like upstream's command, which does not expose
+// their values. A builder's command has no such flags.
 func applyLogging(given *pflag.FlagSet) error {
 	o := logs.NewOptions()
 	own := pflag.NewFlagSet("logging", pflag.ContinueOnError)

@@ -22,50 +22,50 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// Webhook is a webhook about the cloud: what the API server must know of it, and how its
-// handler is made once there is a cloud.
+// Webhook is a webhook that uses the cloud: its definition, and the constructor of its
+// handler.
 type Webhook struct {
-	// Name is by which --webhooks enables it: a DNS label. Aliases do so too.
+	// Name and Aliases enable it in --webhooks. Name is a DNS label.
 	Name    string
 	Aliases []string
-	// Definition has no handler. Its failure policy is Ignore if it is not set: a cloud
-	// that is away must not bring the cluster to a halt. The timeout is 10 s.
+	// Definition has no handler. Its failure policy defaults to Ignore, so that an
+	// unavailable cloud does not block the cluster. Its timeout defaults to 10 s.
 	Definition admission.Webhook
-	// New makes the handler. It is called once, on every replica. An error ends the
-	// cloud controller manager.
+	// New creates the handler. It is called once on every replica. An error ends the cloud
+	// controller manager.
 	New func(Dependencies) (admission.Handler, error)
-	// NeedsInitializedCloud: New and the handler want a cloud whose Initialize has been
-	// called. Until then calls are answered with 503, which makes the API server call
-	// again, and /readyz fails. Not all clouds need it, nor do all webhooks.
+	// NeedsInitializedCloud defers New and the handler until Initialize of the cloud has
+	// been called. Until then calls get 503, which makes the API server retry, and /readyz
+	// fails. Not all clouds and webhooks need it.
 	NeedsInitializedCloud bool
-	// DisabledByDefault: * does not enable it, its name does.
+	// DisabledByDefault requires --webhooks to enable it by name: * does not.
 	DisabledByDefault bool
 
-	problem error // of who made it
-	// labels are those that a controller gives volumes that were missed; nil for none.
+	problem error // of its constructor
+	// labels are the settings of the controller that labels missed volumes; nil for none.
 	labels *PersistentVolumeLabelSettings
 }
 
-// Dependencies are what handlers stand on.
+// Dependencies are the inputs of [Webhook].New.
 type Dependencies struct {
-	// Cloud is the webhooks' own: the cloud initializer is called a second time for it.
-	// So it does not matter to it which replica leads, nor when controllers start.
+	// Cloud is separate from that of the controllers: the cloud initializer is called a
+	// second time. So it is independent of leader election and of the start of controllers.
 	Cloud  cloudprovider.Interface
 	Client kubernetes.Interface
-	// Informers are the webhooks' own too. Those that New asks for are started when it
-	// has returned, and the handler is called when they have synced.
+	// Informers are separate too. The informers that New requests are started after it
+	// returns, and the handler is called once they have synced.
 	Informers informers.SharedInformerFactory
 	Recorder  record.EventRecorder
 	Logger    *slog.Logger
-	// Metrics are shown beside those of the webhooks, and by the cloud controller manager.
+	// Metrics are exposed with those of the webhooks, and by the cloud controller manager.
 	Metrics prometheus.Registerer
 }
 
-// Option changes a webhook that [Registry.Register] makes.
+// Option modifies a webhook of [Registry.Register].
 type Option func(*Webhook)
 
-// WithDefinition changes the definition: path, type, operations, match conditions,
-// failure policy.
+// WithDefinition modifies the definition: path, type, operations, match conditions, failure
+// policy.
 func WithDefinition(options ...admission.WebhookOption) Option {
 	return func(w *Webhook) {
 		for _, option := range options {
@@ -74,7 +74,7 @@ func WithDefinition(options ...admission.WebhookOption) Option {
 	}
 }
 
-// WithAliases adds names by which --webhooks enables the webhook.
+// WithAliases adds aliases for --webhooks.
 func WithAliases(aliases ...string) Option {
 	return func(w *Webhook) { w.Aliases = append(w.Aliases, aliases...) }
 }
@@ -85,8 +85,8 @@ func WithInitializedCloud() Option { return func(w *Webhook) { w.NeedsInitialize
 // WithDisabledByDefault sets DisabledByDefault.
 func WithDisabledByDefault() Option { return func(w *Webhook) { w.DisabledByDefault = true } }
 
-// rulesFor are for creations and updates of kinds. Their resources are guessed from the
-// names, as is right for the kinds of Kubernetes.
+// rulesFor returns rules for creations and updates of kinds. It guesses the resources from
+// the names of the kinds, which is correct for Kubernetes' own.
 func rulesFor(kinds []schema.GroupVersionKind) []admissionregistrationv1.RuleWithOperations {
 	var rules []admissionregistrationv1.RuleWithOperations
 	for _, kind := range kinds {
@@ -96,7 +96,7 @@ func rulesFor(kinds []schema.GroupVersionKind) []admissionregistrationv1.RuleWit
 	return rules
 }
 
-// defaulted fills in what is not said.
+// defaulted applies the defaults.
 func (w Webhook) defaulted() Webhook {
 	w.Definition.FailurePolicy = cmp.Or(w.Definition.FailurePolicy, admissionregistrationv1.Ignore)
 	w.Definition.TimeoutSeconds = cmp.Or(w.Definition.TimeoutSeconds, 10)
@@ -117,7 +117,7 @@ func (w *Webhook) validate() error {
 		}
 	}
 	if w.New == nil {
-		errs = append(errs, fmt.Errorf("webhook %q: New is missing, which makes the handler", w.Name))
+		errs = append(errs, fmt.Errorf("webhook %q: New is required, to create the handler", w.Name))
 	}
 	if err := w.Definition.Validate(); err != nil {
 		errs = append(errs, err)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// client is the part of client-go's typed clients that managing an object needs.
+// client is the part of client-go's typed clients that is needed to manage an object.
 type client[Object metav1.Object, List runtime.Object, Apply any] interface {
 	Apply(ctx context.Context, desired Apply, opts metav1.ApplyOptions) (Object, error)
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (Object, error)
@@ -29,31 +29,31 @@ type client[Object metav1.Object, List runtime.Object, Apply any] interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// applied is an object that is written as a whole by server-side apply, and removed if it
-// is not desired.
+// applied is an object that is managed by server-side apply, and removed if it is not
+// desired.
 type applied[Object metav1.Object, List runtime.Object, Apply comparable] struct {
 	objectName, kindName, manager string
 	example                       runtime.Object
 	client                        client[Object, List, Apply]
-	desired                       func(desired) Apply         // zero if there should be none
-	at                            func(Apply, string) Apply   // applies only to that resource version
-	wait                          func(context.Context) error // before calls of the API server
-	// shared is what an object has that may hold webhooks of others; nil if all of it is
-	// ours.
+	desired                       func(desired) Apply         // zero if no object is desired
+	at                            func(Apply, string) Apply   // makes the apply conditional on that resource version
+	wait                          func(context.Context) error // rate-limits calls of the API server
+	// shared is set for objects that may contain webhooks of other managers; nil if the
+	// whole object is ours.
 	shared *shared[Object, Apply]
 
 	last
 }
 
-// shared is of webhook configurations.
+// shared is how webhook configurations are shared with other managers.
 type shared[Object metav1.Object, Apply any] struct {
 	empty     func() Apply // without webhooks
 	webhooks  func(Object) []liveWebhook
 	selectors func(Apply) []selectorField
-	before    map[string]*metav1.LabelSelector // what was desired the last time
+	before    map[string]*metav1.LabelSelector // desired the last time
 }
 
-// last is what was desired and left the last time.
+// last is the desired state and the result of the last reconciliation.
 type last struct {
 	done            bool
 	data            []byte // nil: no object
@@ -75,7 +75,7 @@ func (a *applied[Object, List, Apply]) listerWatcher() cache.ListerWatcher {
 	return oneByName(a.objectName, a.client.List, a.client.Watch)
 }
 
-// oneByName lists and watches the object with that name: the rights allow no more.
+// oneByName lists and watches only the object with that name, as RBAC permits.
 func oneByName[List runtime.Object](
 	name string, list func(context.Context, metav1.ListOptions) (List, error), follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) cache.ListerWatcher {
@@ -92,17 +92,17 @@ func oneByName[List runtime.Object](
 	}
 }
 
-// driftOf is an error that says that an observed object is not as desired; nil if it is.
+// driftOf returns an error if an observed object is not as desired.
 func driftOf(what string, desired any, observed metav1.Object, manager string) error {
 	same, err := holds(desired, observed)
 	if err == nil && !same {
-		err = fmt.Errorf("%s is not as it should be; %s changed it last", what, lastManager(observed, manager))
+		err = fmt.Errorf("%s is not as desired; last changed by %s", what, lastManager(observed, manager))
 	}
 	return err
 }
 
-// settled tells whether there is nothing to write, if the same is desired as the last
-// time, and with which outcome.
+// settled reports whether nothing needs to be written given the same desired state as the
+// last time, and the outcome.
 func (l *last) settled(observed metav1.Object, repair bool, drift func() error) (outcome, bool) {
 	version := ""
 	if observed != nil {
@@ -120,7 +120,7 @@ func (l *last) settled(observed metav1.Object, repair bool, drift func() error) 
 	return outcome{}, false
 }
 
-// ours tells whether an object holds something that we wrote and may remove.
+// ours reports whether an object contains something that we wrote and may remove.
 func (a *applied[Object, List, Apply]) ours(observed metav1.Object) bool {
 	return observed.GetLabels()[ManagedByLabel] == ManagedByValue &&
 		slices.ContainsFunc(observed.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
@@ -135,7 +135,7 @@ func (a *applied[Object, List, Apply]) drift(all desired, observed metav1.Object
 	case desired == none && (observed == nil || !a.ours(observed)):
 		return nil
 	case desired == none:
-		return fmt.Errorf("%s %s is still there, and not wanted any more", a.kindName, a.objectName)
+		return fmt.Errorf("%s %s still exists and is no longer desired", a.kindName, a.objectName)
 	case observed == nil:
 		return fmt.Errorf("%s %s does not exist", a.kindName, a.objectName)
 	}
@@ -143,8 +143,8 @@ func (a *applied[Object, List, Apply]) drift(all desired, observed metav1.Object
 	return driftOf(a.kindName+" "+a.objectName, desired, observed, a.manager)
 }
 
-// adopt takes into what is desired what others may have written of the observed object,
-// until it is restored.
+// adopt adds to the desired state what other managers may have written to the observed
+// object, until it is restored.
 func (a *applied[Object, List, Apply]) adopt(desired Apply, observed Object) (restore func()) {
 	if a.shared == nil {
 		return func() {}
@@ -198,7 +198,7 @@ func (a *applied[Object, List, Apply]) write(
 	ctx context.Context, desired Apply, data []byte, drift func() error, observed metav1.Object, full, repair bool,
 ) (outcome, error) {
 	var none Apply
-	if desired == none && observed == nil && a.resourceVersion == "" { // none is known of
+	if desired == none && observed == nil && a.resourceVersion == "" { // no object is known
 		a.last = last{done: true}
 		return outcome{}, nil
 	}
@@ -232,12 +232,11 @@ func (a *applied[Object, List, Apply]) write(
 	return out, nil
 }
 
-// put applies what is desired. It reads the object first and applies to that version of it,
-// so that what others may have written is kept, and so that it is known whether others have
-// changed something of ours, and not only something of their own. Force takes over the
-// fields in desired from other managers, and only those. The API server does not write an
-// object that is right already. It returns the resource version that the object has now, and
-// whether it was not as desired.
+// put applies the desired state. It reads the object first and applies to that version, to
+// preserve what other managers wrote and to detect whether they changed our fields, and not
+// only their own. Force takes over only the fields in desired from other managers. The API
+// server does not write an unchanged object. put returns the new resource version, and
+// whether the object was not as desired.
 func (a *applied[Object, List, Apply]) put(ctx context.Context, desired Apply) (left string, drifted bool, err error) {
 	err = retry.RetryOnConflict(atOnce, func() error {
 		drifted = true
@@ -266,11 +265,11 @@ func (a *applied[Object, List, Apply]) put(ctx context.Context, desired Apply) (
 	return left, drifted, err
 }
 
-// atOnce is how often a write begins again because the object changed meanwhile.
+// atOnce is how often a write is retried because the object changed in the meantime.
 var atOnce = wait.Backoff{Steps: 5}
 
-// remove takes out what is ours, and deletes the object if nothing else is in it. It
-// returns the resource version of what is left, if anything, and whether it wrote.
+// remove removes our part of the object, and deletes it if nothing else is left. It returns
+// the resource version of the rest, if any, and whether it wrote.
 func (a *applied[Object, List, Apply]) remove(ctx context.Context, dryRun []string) (left string, written bool, err error) {
 	observed, err := a.client.Get(ctx, a.objectName, metav1.GetOptions{})
 	switch {
@@ -301,12 +300,12 @@ func (a *applied[Object, List, Apply]) remove(ctx context.Context, dryRun []stri
 	return "", true, nil
 }
 
-// uninstall is [applied.remove] for good. It returns nil if there is no object.
+// uninstall removes the object for good. It returns nil if there is no object.
 func (a *applied[Object, List, Apply]) uninstall(ctx context.Context, dryRun []string) (*Removal, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	observed, err := a.client.Get(ctx, a.objectName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) { // or its kind is not there, before Kubernetes 1.30
+	if apierrors.IsNotFound(err) { // or the kind does not exist, before Kubernetes 1.30
 		return nil, nil
 	}
 	if err != nil {
@@ -315,10 +314,10 @@ func (a *applied[Object, List, Apply]) uninstall(ctx context.Context, dryRun []s
 	removal := &Removal{Object: strings.ToLower(a.kindName) + ".admissionregistration.k8s.io/" + a.objectName, Action: Left}
 	switch {
 	case observed.GetLabels()[ManagedByLabel] != ManagedByValue:
-		removal.Why = fmt.Sprintf("it does not carry the label %s=%s", ManagedByLabel, ManagedByValue)
+		removal.Why = fmt.Sprintf("it does not have the label %s=%s", ManagedByLabel, ManagedByValue)
 		return removal, nil
 	case !slices.ContainsFunc(observed.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == a.manager }):
-		removal.Why = fmt.Sprintf("the field manager %s owns nothing of it; whoever applied it removes it", a.manager)
+		removal.Why = fmt.Sprintf("the field manager %s owns no field of it; remove it with the tool that applied it", a.manager)
 		return removal, nil
 	}
 	left, _, err := a.remove(ctx, dryRun)
@@ -327,7 +326,7 @@ func (a *applied[Object, List, Apply]) uninstall(ctx context.Context, dryRun []s
 	}
 	removal.Action = Deleted
 	if left != "" {
-		removal.Action, removal.Why = Changed, "own webhooks are removed, those of others are still in it"
+		removal.Action, removal.Why = Changed, "its own webhooks are removed, those of others remain"
 	}
 	return removal, nil
 }

@@ -15,48 +15,48 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// backstopSettle is how long API servers are given to act on a policy that is new, before
-// the webhook fails open: they read policies once a second, and compile them.
+// backstopSettle is how long to wait for API servers to enforce a new policy before the
+// webhook fails open: they reload policies once a second, and compile them.
 const backstopSettle = 5 * time.Second
 
-// backstopState is how far the backstop of a webhook is. On the way up what the policy reads
-// comes first, then policy and binding, then the webhook fails open. On the way down it is
-// the reverse.
+// backstopState is the progress of a webhook's backstop. To enable it, the policy's
+// parameters are created first, then policy and binding, and then the webhook fails open.
+// To disable it, the order is reversed.
 type backstopState string
 
 const (
-	// No definition has a backstop, or it is disabled: there is to be no policy.
+	// No definition has a backstop, or it is disabled: no policy is desired.
 	backstopOff backstopState = "Off"
-	// The definitions are wrong: there is to be no policy.
+	// The definitions are invalid: no policy is desired.
 	backstopInvalid backstopState = "Invalid"
-	// Policy and binding are not observed yet. Nothing is written: what is there may have to
-	// go first.
+	// Policy and binding are not observed yet. Nothing is written, since existing ones may
+	// have to be removed first.
 	backstopUnobserved backstopState = "Unobserved"
-	// The policy reads something else, as one of an earlier version does. It goes first: while
-	// there is none the webhook fails closed, and no pod passes it.
+	// The policy reads another kind of parameter, like that of an earlier version. It is
+	// removed first: without a policy the webhook fails closed, and no pod passes it.
 	backstopReplacing backstopState = "Replacing"
-	// What the policy reads is not there yet.
+	// The policy's parameters do not exist yet.
 	backstopNotReady backstopState = "NotReady"
-	// Policy or binding is missing, and is written.
+	// Policy or binding is missing, and is being written.
 	backstopMissing backstopState = "Missing"
-	// Policy or binding is not as desired, and is put right. It counts as before until then.
+	// Policy or binding has drifted, and is being repaired. Until then it still counts.
 	backstopDrifted backstopState = "Drifted"
-	// API servers are about to act on policy and binding.
+	// API servers are about to enforce policy and binding.
 	backstopSettling backstopState = "Settling"
-	// The policy stands in: the webhook fails open.
+	// The policy is in force: the webhook fails open.
 	backstopInForce backstopState = "InForce"
 )
 
-// backstop is that of a [Keeper].
+// backstop is the backstop of a [Keeper].
 type backstop struct {
 	state           backstopState
 	desired         policies
-	since           time.Time // when what is registered was made; zero if it is not as desired
-	reported        string    // what the log said last that it waits for
+	since           time.Time // when policy and binding were created; zero if they are not as desired
+	reported        string    // the last logged reason for waiting
 	wanted, inForce atomic.Bool
 }
 
-// watchBackstop watches what a backstop is made of, from when a definition has one.
+// watchBackstop watches the objects of a backstop once a definition has one.
 func (k *Keeper) watchBackstop(ctx context.Context) error {
 	w, err := backstopOf(k.options.Webhooks())
 	if err != nil || w == nil || k.find(policyKind) != nil {
@@ -77,7 +77,7 @@ func (k *Keeper) configurationTarget(caBundle []byte) target {
 }
 
 // policyTarget is the target of the policy and its binding. If the configurations could not
-// be written, the webhook may still fail open: then nothing is taken away.
+// be written, the webhook may still fail open, so nothing is removed.
 func (k *Keeper) policyTarget([]byte) target {
 	b := &k.backstop
 	return target{
@@ -86,9 +86,9 @@ func (k *Keeper) policyTarget([]byte) target {
 	}
 }
 
-// advanceBackstop finds out how far the backstop is, and returns the definitions as they
-// are to be registered now: failing open only while the policy is in force. Settled is when
-// that changes by itself; zero for never.
+// advanceBackstop determines the state of the backstop, and returns the definitions to
+// register now: the webhook fails open only while the policy is in force. Settled is when
+// that changes by itself, or zero for never.
 func (k *Keeper) advanceBackstop(webhooks []admission.Webhook) (registered []admission.Webhook, settled time.Time) {
 	b := &k.backstop
 	w, err := backstopOf(webhooks)
@@ -106,7 +106,7 @@ func (k *Keeper) advanceBackstop(webhooks []admission.Webhook) (registered []adm
 			b.since = k.newestPolicy()
 		}
 		if open = !now.Before(b.since.Add(backstopSettle)); !open {
-			state, settled, waiting = backstopSettling, b.since.Add(backstopSettle), errors.New("the backstop is about to take force")
+			state, settled, waiting = backstopSettling, b.since.Add(backstopSettle), errors.New("the backstop is about to take effect")
 		}
 	}
 	b.state, b.desired = state, built
@@ -120,8 +120,8 @@ func (k *Keeper) advanceBackstop(webhooks []admission.Webhook) (registered []adm
 	return webhooks, settled
 }
 
-// observeBackstop says of a webhook, nil if there is none, how far its backstop is, what
-// policy and binding are to be, and what is waited for. It does not know of settling.
+// observeBackstop returns the state of a webhook's backstop, the desired policy and
+// binding, and what it waits for. The webhook may be nil. It does not handle settling.
 func (k *Keeper) observeBackstop(w *admission.Webhook) (state backstopState, to policies, waiting error) {
 	policy, binding := k.find(policyKind), k.find(bindingKind)
 	if w == nil || w.Backstop.Disabled || policy == nil {
@@ -134,10 +134,10 @@ func (k *Keeper) observeBackstop(w *admission.Webhook) (state backstopState, to 
 	observedPolicy, policySynced := policy.observed()
 	observedBinding, bindingSynced := binding.observed()
 	if !policySynced || !bindingSynced {
-		return backstopUnobserved, built, fmt.Errorf("the backstop waits: %s and %s are not seen yet (is this Kubernetes 1.30 or later, and may this server list them?)", policyKind, bindingKind)
+		return backstopUnobserved, built, fmt.Errorf("the backstop waits: %s and %s are not observed yet (is this Kubernetes 1.30 or later, and may this server list them?)", policyKind, bindingKind)
 	}
 	if kind := paramKind(observedPolicy); kind != nil && *kind != w.Backstop.Param {
-		return backstopReplacing, policies{}, fmt.Errorf("the backstop waits: the policy of an earlier version, which reads a %s, goes first", kind.Kind)
+		return backstopReplacing, policies{}, fmt.Errorf("the backstop waits: the policy of an earlier version, which reads a %s, is removed first", kind.Kind)
 	}
 	if observedBinding == nil || observedPolicy == nil {
 		if ready := w.Backstop.Ready; ready != nil {
@@ -154,19 +154,19 @@ func (k *Keeper) observeBackstop(w *admission.Webhook) (state backstopState, to 
 	return backstopInForce, built, nil
 }
 
-// reportBackstop logs once what the backstop waits for.
+// reportBackstop logs each reason for waiting once.
 func (k *Keeper) reportBackstop(waiting error) {
 	text := ""
 	if waiting != nil {
 		text = waiting.Error()
 	}
 	if text != k.backstop.reported && text != "" {
-		k.options.Logger.Info("no policy stands in for the webhook, which fails closed", "why", waiting)
+		k.options.Logger.Info("the backstop is not in force, the webhook fails closed", "why", waiting)
 	}
 	k.backstop.reported = text
 }
 
-// paramKind is that of a policy as it is; nil if there is no policy, or it reads nothing.
+// paramKind is the paramKind of the observed policy, or nil if there is none.
 func paramKind(observed metav1.Object) *admissionregistrationv1.ParamKind {
 	policy, ok := observed.(*admissionregistrationv1.ValidatingAdmissionPolicy)
 	if !ok {
@@ -175,8 +175,8 @@ func paramKind(observed metav1.Object) *admissionregistrationv1.ParamKind {
 	return policy.Spec.ParamKind
 }
 
-// newestPolicy is when the younger of policy and binding was made, by the API server's clock, and
-// never later than now.
+// newestPolicy is the creation time of the newer of policy and binding by the API server's
+// clock, but not later than now.
 func (k *Keeper) newestPolicy() time.Time {
 	var at time.Time
 	for _, kind := range []string{policyKind, bindingKind} {
@@ -190,9 +190,9 @@ func (k *Keeper) newestPolicy() time.Time {
 	return at
 }
 
-// asRegistered is the webhook with the selectors that it has in the cluster, if they
-// leave out more than its own: for what the API server does not ask the webhook about,
-// the policy must not stand in.
+// asRegistered is the webhook with its selectors in the cluster, if they exclude more than
+// its own: the policy must not cover requests for which the API server does not call the
+// webhook.
 func (k *Keeper) asRegistered(w admission.Webhook) admission.Webhook {
 	configuration := k.find(mutatingKind)
 	if configuration == nil {

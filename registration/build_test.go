@@ -210,7 +210,7 @@ func TestBuildNamesEveryMistake(t *testing.T) {
 			config: config(func(c *registration.Config) { c.Labels = map[string]string{registration.ManagedByLabel: "Helm"} }),
 			want:   []string{registration.ManagedByLabel},
 		},
-		"a webhook name used twice": {config: outside("a"), webhooks: []admission.Webhook{good, good}, want: []string{"used twice"}},
+		"a webhook name used twice": {config: outside("a"), webhooks: []admission.Webhook{good, good}, want: []string{"duplicate name"}},
 		"two bad definitions and a bad name": {
 			config:   config(func(c *registration.Config) { c.Name = "" }),
 			webhooks: []admission.Webhook{{Name: "x"}, {Name: "y"}},
@@ -273,7 +273,7 @@ func TestNewKeeperNamesEveryMistake(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"name", "endpoint", "client", "webhooks", "CA bundle", "recheck"} {
+	for _, want := range []string{"name", "endpoint", "Client", "Webhooks", "CABundle", "recheck"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error does not say %q: %v", want, err)
 		}

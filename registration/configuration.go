@@ -19,33 +19,32 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// The label that says that Sallyport made an object and may delete it.
+// The label of objects that Sallyport created and may delete.
 const (
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 	ManagedByValue = "sallyport"
 )
 
-// Config is what all webhooks of an application have in common.
+// Config is the configuration that all webhooks of an application share.
 type Config struct {
-	// Name is metadata.name of both objects: a DNS subdomain. The suffix
-	// .static.k8s.io belongs to configurations from files (KEP-5793).
-	// The API server calls mutating configurations in the order of their names.
+	// Name is metadata.name of both objects: a DNS subdomain. The suffix .static.k8s.io is
+	// reserved for configurations from files (KEP-5793). The API server calls mutating
+	// configurations in the order of their names.
 	Name string
-	// Endpoint is where the server of the webhooks is.
+	// Endpoint is the address of the webhook server.
 	Endpoint Endpoint
-	// ConversionEndpoint is where the server of conversion webhooks is; nil means
-	// Endpoint. In a cluster it is a Service of its own with
-	// publishNotReadyAddresses: objects must be readable before anything that reads
-	// them is ready.
+	// ConversionEndpoint is the address of the conversion webhooks; nil means Endpoint. In
+	// a cluster it is a separate Service with publishNotReadyAddresses: objects must be
+	// readable before anything that reads them is ready.
 	ConversionEndpoint *Endpoint
-	// Labels and Annotations go on both objects, in addition to [ManagedByLabel].
+	// Labels and Annotations are set on both objects, in addition to [ManagedByLabel].
 	Labels, Annotations map[string]string
-	// Owner is something cluster-scoped, with whose deletion the objects go too; nil if
-	// they have no owner. Static manifests have none.
+	// Owner is the cluster-scoped owner of the objects, which are garbage-collected when it
+	// is deleted; nil if they have no owner. Static manifests have none.
 	Owner *metav1.OwnerReference
 }
 
-// Validate reports every mistake at once.
+// Validate reports all problems.
 func (c Config) Validate() error {
 	var errs []error
 	if problems := validation.IsDNS1123Subdomain(c.Name); len(problems) > 0 {
@@ -55,7 +54,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("name %q: the suffix .static.k8s.io is for configurations in files of kube-apiserver", c.Name))
 	}
 	if value, ok := c.Labels[ManagedByLabel]; ok && value != ManagedByValue {
-		errs = append(errs, fmt.Errorf("label %s: must be %s, by which own objects are recognised", ManagedByLabel, ManagedByValue))
+		errs = append(errs, fmt.Errorf("label %s: must be %s, which identifies own objects", ManagedByLabel, ManagedByValue))
 	}
 	if c.ConversionEndpoint != nil {
 		if err := c.ConversionEndpoint.Validate(); err != nil {
@@ -63,7 +62,7 @@ func (c Config) Validate() error {
 		}
 	}
 	if o := c.Owner; o != nil && (o.APIVersion == "" || o.Kind == "" || o.Name == "" || o.UID == "") {
-		errs = append(errs, errors.New("owner: apiVersion, kind, name and uid are needed"))
+		errs = append(errs, errors.New("owner: apiVersion, kind, name and uid are required"))
 	}
 	return errors.Join(append(errs, c.Endpoint.Validate())...)
 }
@@ -75,8 +74,8 @@ func (c Config) conversionEndpoint() Endpoint {
 	return c.Endpoint
 }
 
-// Configurations are the wanted objects, as apply configurations: they hold the
-// fields that Sallyport owns and no others.
+// Configurations are the desired objects as apply configurations: they contain only the
+// fields that Sallyport owns.
 type Configurations struct {
 	// Mutating is nil if there are no mutating webhooks.
 	Mutating *admissionregistrationac.MutatingWebhookConfigurationApplyConfiguration
@@ -84,27 +83,25 @@ type Configurations struct {
 	Validating *admissionregistrationac.ValidatingWebhookConfigurationApplyConfiguration
 }
 
-// Build derives the wanted objects from the definitions. The webhooks stand in
-// the order given; fields that a definition leaves unset get its defaults, save
-// for selectors: an unset selector is left to others. caBundle is PEM, with at
-// least one certificate; if it is empty, the field is left to others.
-// A webhook that could bring the cluster to a halt is refused, unless its
-// AllowWedge says why it may.
+// Build derives the desired objects from the definitions. The webhooks keep the given
+// order; unset fields of a definition get their defaults, except that unset selectors are
+// left to other managers. caBundle is PEM with at least one certificate; if it is empty,
+// the field is left to other managers. A webhook that could block the whole cluster is
+// rejected, unless its AllowWedge permits it.
 //
-// Equal input gives equal output. The error names every mistake of c and of the
-// definitions.
+// Build is deterministic. The error reports all problems of c and of the definitions.
 func Build(c Config, webhooks []admission.Webhook, caBundle []byte) (Configurations, error) {
 	errs := []error{c.Validate(), validateBundle(caBundle)}
 	names := map[string]bool{}
 	for _, w := range webhooks {
 		errs = append(errs, w.Validate())
 		if names[w.Name] {
-			errs = append(errs, fmt.Errorf("webhook %q: the name is used twice", w.Name))
+			errs = append(errs, fmt.Errorf("webhook %q: duplicate name", w.Name))
 		}
 		names[w.Name] = true
 		for _, wedge := range wedges(w.Defaulted(), c) {
-			errs = append(errs, fmt.Errorf("webhook %q could bring the cluster to a halt while its server is away: it fails closed, and %s; "+
-				"or say with AllowWedge why it may", w.Name, wedge))
+			errs = append(errs, fmt.Errorf("webhook %q could block the whole cluster while its server is down: it fails closed, and %s; "+
+				"or set AllowWedge to the reason to permit it", w.Name, wedge))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -142,7 +139,7 @@ func (c Config) validating() *admissionregistrationac.ValidatingWebhookConfigura
 		WithOwnerReferences(c.owners()...)
 }
 
-// owners block no deletion: that would take rights over the owner.
+// owners do not block deletion: that would require permissions on the owner.
 func (c Config) owners() []*metav1ac.OwnerReferenceApplyConfiguration {
 	if c.Owner == nil {
 		return nil
@@ -212,7 +209,7 @@ func matchConditions(in []admissionregistrationv1.MatchCondition) []*admissionre
 	return out
 }
 
-// selector keeps the difference between unset (left to others) and empty (owned,
+// selector preserves the difference between unset (left to others) and empty (owned,
 // selects all).
 func selector(in *metav1.LabelSelector) *metav1ac.LabelSelectorApplyConfiguration {
 	if in == nil {
@@ -226,8 +223,8 @@ func selector(in *metav1.LabelSelector) *metav1ac.LabelSelectorApplyConfiguratio
 	return out
 }
 
-// validateBundle refuses what the API server refuses, and PEM blocks that are no
-// certificates: a private key among them would be there for everybody to read.
+// validateBundle rejects what the API server rejects, and PEM blocks that are not
+// certificates: a private key among them would be readable by anyone.
 func validateBundle(caBundle []byte) error {
 	if len(caBundle) == 0 {
 		return nil
@@ -240,7 +237,7 @@ func validateBundle(caBundle []byte) error {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return fmt.Errorf("CA bundle: holds a PEM block %q; only CERTIFICATE belongs there", block.Type)
+			return fmt.Errorf("CA bundle: contains a PEM block %q; only CERTIFICATE is allowed", block.Type)
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
 			return fmt.Errorf("CA bundle: a certificate does not parse: %w", err)
@@ -248,7 +245,7 @@ func validateBundle(caBundle []byte) error {
 		found = true
 	}
 	if !found {
-		return errors.New("CA bundle: holds no PEM certificate")
+		return errors.New("CA bundle: contains no PEM certificate")
 	}
 	return nil
 }

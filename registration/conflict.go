@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// conflict is what was told of somebody who changes an object again and again.
+// conflict tracks the reports about another client that keeps changing an object.
 type conflict struct {
 	version string // of the last change that was counted; "-" for a deletion
 	told    time.Time
 }
 
-// isNew tells whether the observed object has not been counted yet.
+// isNew reports whether the observed object has not been counted yet.
 func (c *conflict) isNew(observed metav1.Object) bool {
 	version := "-"
 	if observed != nil {
@@ -28,7 +28,7 @@ func (c *conflict) isNew(observed metav1.Object) bool {
 	return isNew
 }
 
-// due tells whether it is time to tell people about it, again.
+// due reports whether it is time for another event.
 func (c *conflict) due(now time.Time) bool {
 	if !c.told.IsZero() && now.Sub(c.told) < eventPause {
 		return false
@@ -37,9 +37,9 @@ func (c *conflict) due(now time.Time) bool {
 	return true
 }
 
-// conflictEvent records an event on the object. It names who, and no values.
+// conflictEvent records an event on the object. It names the manager, and no values.
 func (k *Keeper) conflictEvent(o *object, observed metav1.Object, manager string) {
-	if k.options.Events == nil || observed == nil { // there is nothing that an event could be about
+	if k.options.Events == nil || observed == nil { // no object for the event
 		return
 	}
 	version := admissionregistrationv1.SchemeGroupVersion
@@ -49,5 +49,5 @@ func (k *Keeper) conflictEvent(o *object, observed metav1.Object, manager string
 	k.options.Events.Eventf(&corev1.ObjectReference{
 		APIVersion: version.String(), Kind: o.kind(), Name: o.name(), UID: observed.GetUID(), ResourceVersion: observed.GetResourceVersion(),
 	}, nil, corev1.EventTypeWarning, "RegistrationConflict", "Repair",
-		"%s changes fields that %s owns again and again. Repairs wait longer and longer. Let one of the two own them.", manager, k.options.FieldManager)
+		"%s keeps changing fields that %s owns. Repairs are backing off. Let only one of them own these fields.", manager, k.options.FieldManager)
 }

@@ -13,16 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Conversion says which server converts the objects of a
-// CustomResourceDefinition between its versions.
+// Conversion is the conversion webhook of a CustomResourceDefinition.
 type Conversion struct {
 	// CRD is metadata.name of the definition, <plural>.<group>, for example
 	// "crontabs.stable.example.com".
 	CRD string
-	// Path is where the API server calls the webhook. It begins with a slash.
+	// Path is the URL path of the webhook. It begins with a slash.
 	Path string
-	// ReviewVersions are the versions of ConversionReview that the webhook speaks,
-	// the preferred one first: v1 if empty.
+	// ReviewVersions are the versions of ConversionReview that the webhook accepts, in
+	// order of preference. Default v1.
 	ReviewVersions []string
 }
 
@@ -35,33 +34,33 @@ func (c Conversion) Validate() error {
 	if problems := validation.IsDNS1123Subdomain(c.CRD); len(problems) > 0 {
 		add("CRD", "%s", strings.Join(problems, "; "))
 	} else if strings.Count(c.CRD, ".") < 1 {
-		add("CRD", "write <plural>.<group>, for example crontabs.stable.example.com")
+		add("CRD", "must be <plural>.<group>, for example crontabs.stable.example.com")
 	}
 	if !strings.HasPrefix(c.Path, "/") || strings.ContainsAny(c.Path, "?#") || strings.Contains(c.Path, "//") {
-		add("path", "%q must begin with a slash and hold neither query, fragment nor empty parts", c.Path)
+		add("path", "%q must begin with a slash, without query, fragment or empty segments", c.Path)
 	}
 	for i, version := range c.ReviewVersions {
 		if version != "v1" && version != "v1beta1" {
-			add("reviewVersions", "%q is not spoken here; choose v1 or v1beta1", version)
+			add("reviewVersions", "%q is not supported; choose v1 or v1beta1", version)
 		} else if slices.Contains(c.ReviewVersions[:i], version) {
-			add("reviewVersions", "%q stands there twice", version)
+			add("reviewVersions", "duplicate %q", version)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// BuildConversions derives the wanted spec.conversion of each definition, by its
-// name. These apply configurations are for definitions that exist: they have the
-// stanza and no other field. caBundle is as in [Build].
+// buildConversions derives the desired spec.conversion of each definition by name. The
+// apply configurations are for existing definitions: they contain only the stanza. caBundle
+// is as in [Build].
 //
-// The error names every mistake of c and of the conversions.
-func BuildConversions(c Config, conversions []Conversion, caBundle []byte) (map[string]*apiextensionsac.CustomResourceDefinitionApplyConfiguration, error) {
+// The error reports all problems of c and of the conversions.
+func buildConversions(c Config, conversions []Conversion, caBundle []byte) (map[string]*apiextensionsac.CustomResourceDefinitionApplyConfiguration, error) {
 	errs := []error{c.Validate(), validateBundle(caBundle)}
 	names := map[string]bool{}
 	for _, conversion := range conversions {
 		errs = append(errs, conversion.Validate())
 		if names[conversion.CRD] {
-			errs = append(errs, fmt.Errorf("conversion of %q: the definition is named twice", conversion.CRD))
+			errs = append(errs, fmt.Errorf("conversion of %q: duplicate definition", conversion.CRD))
 		}
 		names[conversion.CRD] = true
 	}

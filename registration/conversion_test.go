@@ -33,8 +33,8 @@ func TestBuildConversionsReportsEveryMistakeAtOnce(t *testing.T) {
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{
-		"must be https", "<plural>.<group>", `"convert" must begin`, `"v2" is not spoken`, `"v1" stands there twice`,
-		"named twice", `"/convert?x" must begin`, "no PEM certificate",
+		"must be https", "<plural>.<group>", `"convert" must begin`, `"v2" is not supported`, `duplicate "v1"`,
+		"duplicate definition", `"/convert?x" must begin`, "no PEM certificate",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q: %v", want, err)

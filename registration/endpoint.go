@@ -12,23 +12,23 @@ import (
 	admissionregistrationac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 )
 
-// Endpoint says how the API server reaches the server of the webhooks: exactly
-// one of Service and URL is set.
+// Endpoint is the address at which the API server calls the webhook server. Exactly one of
+// Service and URL is set.
 type Endpoint struct {
 	// Service is for a server inside the cluster.
 	Service *Service
-	// URL is for a server outside of it: what stands before the path of each
-	// webhook, for example "https://127.0.0.1:9443". The scheme is https; there is
-	// no user information, query or fragment (API validation of clientConfig.url).
-	// A loopback address means a server on each host of kube-apiserver.
+	// URL is for a server outside the cluster: the base URL without the path of a webhook,
+	// for example "https://127.0.0.1:9443". The scheme must be https, without user
+	// information, query or fragment (API validation of clientConfig.url). A loopback
+	// address means a server on each host of kube-apiserver.
 	URL string
 }
 
-// Service is a reference to a Kubernetes Service. The certificate of the server
-// needs the subject alternative name <Name>.<Namespace>.svc.
+// Service references a Kubernetes Service. The serving certificate must have the subject
+// alternative name <Name>.<Namespace>.svc.
 type Service struct {
 	Namespace, Name string
-	// Port is the Service's, not the container's. 0 means 443.
+	// Port is the port of the Service, not of the container. 0 means 443.
 	Port int32
 }
 
@@ -42,7 +42,7 @@ func (e Endpoint) Validate() error {
 	case e.URL != "":
 		return validateURL(e.URL)
 	default:
-		return errors.New("endpoint: neither a service nor a URL is set; the API server needs one to reach the webhooks")
+		return errors.New("endpoint: a service or a URL is required")
 	}
 }
 
@@ -67,13 +67,13 @@ func (s *Service) port() int32 {
 	return s.Port
 }
 
-// at is the URL of a webhook.
+// at returns the URL of a webhook.
 func (e Endpoint) at(path string) string { return strings.TrimRight(e.URL, "/") + path }
 
 func validateURL(base string) error {
 	u, err := url.Parse(base)
 	if err != nil {
-		var parse *url.Error // whose text repeats the URL, and with it a password
+		var parse *url.Error // its message contains the URL, which may have a password
 		if errors.As(err, &parse) {
 			err = parse.Err
 		}
@@ -101,8 +101,8 @@ func validateURL(base string) error {
 	return errors.Join(errs...)
 }
 
-// clientConfig is the stanza for the webhook at path. Without a caBundle the
-// field is left to others; the API server then trusts the system's roots.
+// clientConfig is the client config of the webhook at path. Without a caBundle the field is
+// left to other managers; if it stays empty, the API server trusts the system roots.
 func (e Endpoint) clientConfig(path string, caBundle []byte) *admissionregistrationac.WebhookClientConfigApplyConfiguration {
 	config := admissionregistrationac.WebhookClientConfig()
 	if e.Service != nil {

@@ -22,36 +22,36 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// FilesOptions are what a [Files] works with.
+// FilesOptions are the options of a [Files].
 type FilesOptions struct {
-	// Config names the objects, without [StaticSuffix]. Its endpoint is a URL.
+	// Config names the objects, without the suffix .static.k8s.io. Its endpoint is a URL.
 	Config Config
-	// Directory is where the folders mutating and validating are, which are made if
-	// they are missing: what staticManifestsDir of the two admission plugins names.
+	// Directory contains the subdirectories mutating and validating, which are created if
+	// missing: set staticManifestsDir of the two admission plugins to them.
 	Directory string
-	// Webhooks and CABundle are those of [Options].
+	// Webhooks and CABundle are as in [Options].
 	Webhooks func() []admission.Webhook
 	CABundle func() ([]byte, error)
-	// Recheck is how often the files are compared with what they should be even if
-	// nothing seems to have changed, 10 seconds if zero.
+	// Recheck is how often the files are checked without a notification. Default 10
+	// seconds.
 	Recheck time.Duration
-	// Logger is slog.Default() if nil.
+	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 }
 
 func (o *FilesOptions) complete() error {
 	errs := []error{o.Config.Validate()}
 	if o.Config.Endpoint.Service != nil {
-		errs = append(errs, errors.New("endpoint: kube-apiserver takes no service in static manifests; set a URL instead"))
+		errs = append(errs, errors.New("endpoint: kube-apiserver does not allow a service in static manifests; set a URL instead"))
 	}
-	if !filepath.IsAbs(o.Directory) { // as kube-apiserver wants it
+	if !filepath.IsAbs(o.Directory) { // as kube-apiserver requires
 		errs = append(errs, fmt.Errorf("directory %q: must be an absolute path", o.Directory))
 	}
 	if o.Webhooks == nil {
-		errs = append(errs, errors.New("webhooks: the func that returns the definitions is missing"))
+		errs = append(errs, errors.New("Webhooks is required"))
 	}
 	if o.CABundle == nil {
-		errs = append(errs, errors.New("CA bundle: the func that returns it is missing"))
+		errs = append(errs, errors.New("CABundle is required"))
 	}
 	if o.Recheck < 0 {
 		errs = append(errs, errors.New("recheck must not be negative"))
@@ -65,13 +65,12 @@ func (o *FilesOptions) complete() error {
 	return errors.Join(errs...)
 }
 
-// Files writes webhook configurations as files that kube-apiserver reads, at its
-// start and whenever they change (static admission manifests, KEP-5793), and keeps
-// them true. A file appears and changes as a whole. Nobody can delete such a
-// configuration through the API.
+// Files writes webhook configurations to files that kube-apiserver reads at startup and
+// whenever they change (static admission manifests, KEP-5793), and reconciles them. Files
+// are replaced atomically. Such a configuration cannot be deleted through the API.
 //
-// Files without webhooks are deleted if their object carries [ManagedByLabel].
-// Nothing is removed when it ends.
+// Files without webhooks are deleted if their object has [ManagedByLabel]. Nothing is
+// removed when it stops.
 type Files struct {
 	options FilesOptions
 	notify  chan struct{}
@@ -82,7 +81,7 @@ type Files struct {
 	err     error
 }
 
-// NewFiles reports every mistake in options at once. It writes nothing.
+// NewFiles reports all problems of options. It writes nothing.
 func NewFiles(options FilesOptions) (*Files, error) {
 	if err := options.complete(); err != nil {
 		return nil, fmt.Errorf("registration options: %w", err)
@@ -90,11 +89,11 @@ func NewFiles(options FilesOptions) (*Files, error) {
 	return &Files{options: options, notify: make(chan struct{}, 1)}, nil
 }
 
-// Notify says that Webhooks or CABundle return something new. It does not block.
+// Notify signals that the result of Webhooks or CABundle has changed. It does not block.
 func (f *Files) Notify() { signal(f.notify) }
 
-// Registered returns nil once the files hold the configurations with the current CA
-// bundle, otherwise why not. Whether kube-apiserver has read them it cannot know.
+// Registered returns nil once the files contain the configurations with the current CA
+// bundle, and otherwise the reason. It cannot know whether kube-apiserver has read them.
 func (f *Files) Registered() error {
 	caBundle, err := f.options.CABundle()
 	if err != nil {
@@ -113,8 +112,8 @@ func (f *Files) Registered() error {
 	return nil
 }
 
-// Run keeps the files true until ctx ends, and then returns nil. Failures do not
-// end it: they are logged, and tried again. It must be called once only.
+// Run reconciles the files until ctx ends, and then returns nil. Failures are logged and
+// retried. It must be called only once.
 func (f *Files) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -130,7 +129,7 @@ func (f *Files) Run(ctx context.Context) error {
 		if err != nil && err.Error() != reported {
 			level := slog.LevelWarn
 			if _, starting := f.options.CABundle(); starting != nil {
-				level = slog.LevelInfo // as at each start
+				level = slog.LevelInfo // expected at startup
 			}
 			f.options.Logger.Log(ctx, level, "static manifests cannot be written, will try again", "error", err)
 		}
@@ -151,7 +150,7 @@ func (f *Files) pass() (err error) {
 			f.applied, f.written = true, bytes.Clone(caBundle)
 		}
 	}()
-	// kube-apiserver does not start without the folders.
+	// kube-apiserver does not start without the directories.
 	for _, folder := range folders {
 		if err := os.MkdirAll(filepath.Join(f.options.Directory, folder), 0o755); err != nil {
 			return err
@@ -176,8 +175,8 @@ func (f *Files) pass() (err error) {
 	return errors.Join(errs...)
 }
 
-// keepFile makes the file hold data, or, if that is nil, not be there. Nobody sees
-// half of it: it is written under a name that kube-apiserver does not read.
+// keepFile writes data to the file, or deletes it if data is nil. It is written atomically,
+// through a temporary name that kube-apiserver does not read.
 func keepFile(path string, data []byte) (changed bool, err error) {
 	have, err := os.ReadFile(path)
 	switch {
@@ -205,7 +204,7 @@ func keepFile(path string, data []byte) (changed bool, err error) {
 		}
 	}()
 	_, err = temporary.Write(data)
-	// It holds no secrets, and kube-apiserver may be another user.
+	// It contains no secrets, and kube-apiserver may run as another user.
 	err = errors.Join(err, temporary.Chmod(0o644), temporary.Sync(), temporary.Close())
 	if err != nil {
 		return false, err
@@ -213,7 +212,7 @@ func keepFile(path string, data []byte) (changed bool, err error) {
 	return true, os.Rename(temporary.Name(), path)
 }
 
-// isOurs tells whether an object in a file carries our label.
+// isOurs reports whether the object in a file has our label.
 func isOurs(data []byte) bool {
 	var object metav1.PartialObjectMetadata
 	return yaml.Unmarshal(data, &object) == nil && object.Labels[ManagedByLabel] == ManagedByValue

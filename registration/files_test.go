@@ -42,7 +42,7 @@ func TestNewFilesNamesEveryMistake(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"suffix .static.k8s.io", "takes no service", "absolute path", "webhooks:", "CA bundle:", "recheck"} {
+	for _, want := range []string{"suffix .static.k8s.io", "does not allow a service", "absolute path", "Webhooks", "CABundle", "recheck"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q: %v", want, err)
 		}

@@ -17,28 +17,28 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Keeper writes webhook configurations, and the conversion stanzas of
-// CustomResourceDefinitions, and keeps them true: when definitions or the CA bundle
-// change, when somebody edits or deletes the objects, and from time to time in any
-// case. Others' fields stay as they are. Configurations without webhooks are
-// deleted if they carry [ManagedByLabel] and hold nothing of others.
+// Keeper reconciles webhook configurations and the conversion stanzas of
+// CustomResourceDefinitions: when definitions or the CA bundle change, when other clients
+// edit or delete the objects, and periodically. Fields of other managers are preserved.
+// Configurations without webhooks are deleted if they have [ManagedByLabel] and nothing of
+// other managers.
 //
-// When the definitions change, validating webhooks come a few seconds after mutating
-// ones that are new with them, and go before them: what a validating webhook asks for,
-// a mutating one may have to set.
+// When the definitions change, new validating webhooks are added a few seconds after new
+// mutating ones, and removed before them, because a mutating webhook may have to set what a
+// validating one requires.
 //
-// A webhook with an [admission.Backstop] fails closed until the policy that stands in for it is in
-// force, and open from then on.
+// A webhook with an [admission.Backstop] fails closed until its policy is in force, and
+// open from then on.
 //
-// A selector to which others added terms stays as they made it while ours still
-// holds. Drift of what is ours is put right at once the first time; if somebody insists,
-// the repairs wait longer and longer, up to 5 minutes, and an event, a metric and the log
-// say so.
+// Terms that other managers add to a selector are preserved as long as ours still hold.
+// Drift of our fields is repaired immediately the first time; if another client keeps
+// changing them, repairs back off up to 5 minutes, and an event, a metric and the log
+// report it.
 //
-// Replicas with equal definitions and CA bundles may each run a Keeper: they
-// write the same. Replicas that differ, as during an upgrade, would undo each
-// other's work, slowly: let one lead then ([Options.Leading]). Nothing is removed when a Keeper ends, because a webhook
-// must not go away while others serve it.
+// Replicas with equal definitions and CA bundles may each run a Keeper, since they write
+// the same objects. Replicas that differ, as during an upgrade, would slowly revert each
+// other, so let only a leader write ([Options.Leading]). Nothing is removed when a Keeper
+// stops, because other replicas may still serve the webhooks.
 type Keeper struct {
 	options Options
 	metrics *metrics
@@ -55,8 +55,8 @@ type Keeper struct {
 	objects []*object
 }
 
-// NewKeeper reports all problems of options. It calls neither Webhooks nor CABundle nor
-// the API server.
+// NewKeeper reports all problems of options. It does not call Webhooks, CABundle or the API
+// server.
 func NewKeeper(options Options) (*Keeper, error) {
 	if err := options.complete(); err != nil {
 		return nil, fmt.Errorf("registration options: %w", err)
@@ -78,31 +78,31 @@ func NewKeeper(options Options) (*Keeper, error) {
 // noCABundle is for objects without one.
 func noCABundle() ([]byte, error) { return nil, nil }
 
-// Notify says that Webhooks or CABundle return something else. It does not block
-// and may be called at any time, by any goroutine.
+// Notify signals that the result of Webhooks or CABundle has changed. It does not block and
+// may be called at any time, by any goroutine.
 func (k *Keeper) Notify() { signal(k.notify) }
 
-// Registered returns nil once the configurations and the conversion stanzas are
-// there with the current CA bundle, written by this Keeper or by the leader;
-// otherwise why not. It is fast and calls no API server.
+// Registered returns nil once the configurations and the conversion stanzas exist with the
+// current CA bundle, written by this Keeper or by the leader, and otherwise the reason. It
+// is fast and does not call the API server.
 //
-// It is a status, not a gate: a server that is not registered yet may well be
-// called, because of an older registration or of another replica's.
+// It is a status, not a gate: a server that is not registered yet may be called because of
+// an earlier registration or that of another replica.
 func (k *Keeper) Registered() error {
 	return errors.Join(k.configurations.registered(), k.conversions.registered())
 }
 
-// Refused returns nil unless the API server refuses, as invalid, what this Keeper writes, and
-// never took it: then no webhook of that configuration is called, unless an earlier
-// version of it is there. It is fast and calls no API server.
+// Refused returns an error if the API server rejects an object of this Keeper as invalid,
+// and never accepted it: then no webhook of that configuration is called, unless an earlier
+// version of it exists. It is fast and does not call the API server.
 func (k *Keeper) Refused() error {
 	return errors.Join(k.configurations.refusal(), k.conversions.refusal())
 }
 
-// Published returns the CA bundles, PEM, that the API server trusts now for what
-// this Keeper keeps: those in the own webhooks of the live configurations, and
-// those in the conversion stanzas of the definitions. It calls no API server. The
-// error says that not all objects have been seen yet.
+// Published returns the PEM-encoded CA bundles that the API server currently trusts: those
+// in our webhooks of the live configurations, and those in the conversion stanzas of the
+// definitions. It does not call the API server. It returns an error until all objects have
+// been observed.
 func (k *Keeper) Published() ([][]byte, error) {
 	names := map[string]bool{}
 	for _, w := range k.options.Webhooks() {
@@ -132,9 +132,8 @@ func (k *Keeper) Published() ([][]byte, error) {
 	return out, nil
 }
 
-// Run keeps the configurations true until ctx ends, and then returns nil.
-// Failures do not end it: they are logged, counted, and tried again. It must be
-// called once only.
+// Run reconciles the configurations until ctx ends, and then returns nil. Failures are
+// logged, counted and retried. It must be called only once.
 func (k *Keeper) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer k.watches.Wait()
@@ -178,7 +177,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// process reconciles, and has the reconciler queued for the next time.
+// process reconciles, and queues the reconciler for the next time.
 func (k *Keeper) process(ctx context.Context, r *reconciler) {
 	if ctx.Err() != nil {
 		return
@@ -213,6 +212,6 @@ func (k *Keeper) nextRecheck() time.Time {
 func signal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
-	default: // one is waiting, and it will see everything
+	default: // one is already queued
 	}
 }

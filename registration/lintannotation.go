@@ -10,16 +10,15 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// LintAnnotation is the annotation by which an object says which findings of sallyport
-// lint do not count, and why: what was decided on purpose is told to whoever looks.
+// LintAnnotation is the annotation that lists findings of sallyport lint to ignore, with
+// the reasons for these decisions.
 const LintAnnotation = "lint.sallyport.io/ignore"
 
-// wedgeRules are the rules of the linter that the reason of a definition's AllowWedge
-// answers.
+// wedgeRules are the rules of the linter that a definition's AllowWedge covers.
 const wedgeRules = "wedge-wildcard,wedge-self,wedge-system,wedge-node,lease,crd-admission,loop"
 
-// lintAnnotation is for the object of the webhooks of a type; nil if there is nothing to
-// say.
+// lintAnnotation is the annotation of the object with the webhooks of a type, or nil if
+// there is nothing to ignore.
 func (c Config) lintAnnotation(webhooks []admission.Webhook, of admission.Type) map[string]string {
 	var lines []string
 	if c.Endpoint.loopback() {
@@ -40,7 +39,7 @@ func (c Config) lintAnnotation(webhooks []admission.Webhook, of admission.Type) 
 	return map[string]string{LintAnnotation: strings.Join(lines, "\n")}
 }
 
-// loopback tells whether every API server needs a server of its own beside it.
+// loopback reports whether every API server needs a webhook server on its host.
 func (e Endpoint) loopback() bool {
 	u, err := url.Parse(e.URL)
 	if err != nil {

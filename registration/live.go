@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// holds tells whether every field of desired, an apply configuration, has its value
-// in observed. Fields that desired leaves out may have any: they are others', or
-// defaults. Entries that others added to lists of named things (webhooks, match
-// conditions) do not matter as long as ours stand in their order.
+// holds reports whether every field of desired, an apply configuration, has its value in
+// observed. Other fields are ignored: they belong to other managers, or are defaults.
+// Entries that others added to lists merged by name (webhooks, match conditions) are
+// ignored as long as ours are in order.
 //
-// It tells without a call of the API server whether an apply would change
-// anything of ours.
+// It determines without calling the API server whether an apply would change any of our
+// fields.
 func holds(desired, observed any) (bool, error) {
 	want, err := tree(desired)
 	if err != nil {
@@ -80,7 +80,7 @@ func within(want, have any) bool {
 	}
 }
 
-// named tells whether a list is one that server-side apply merges by name.
+// named reports whether server-side apply merges a list by name.
 func named(list []any) bool {
 	for _, item := range list {
 		object, ok := item.(map[string]any)
@@ -94,8 +94,7 @@ func named(list []any) bool {
 	return len(list) > 0
 }
 
-// subsequence tells whether each entry of want stands in have under its name, in
-// the same order.
+// subsequence reports whether have contains each entry of want by name, in the same order.
 func subsequence(want, have []any) bool {
 	for _, item := range want {
 		name := item.(map[string]any)["name"]
@@ -117,8 +116,8 @@ func subsequence(want, have []any) bool {
 	return true
 }
 
-// others tells whether another manager than ours owns the field at path, the keys
-// of metadata.managedFields.
+// others reports whether a manager other than ours owns the field at path, given as keys of
+// metadata.managedFields.
 func others(observed metav1.Object, manager string, path ...string) bool {
 	for _, entry := range observed.GetManagedFields() {
 		if entry.Manager != manager && entry.Subresource == "" && owns(entry, path...) {

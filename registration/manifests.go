@@ -71,7 +71,7 @@ func convert(applyConfiguration, object any) error {
 // ConversionManifest returns spec.conversion for the definition of a custom resource.
 // caBundle is as for [Build].
 func ConversionManifest(c Config, conversion Conversion, caBundle []byte) (*apiextensionsv1.CustomResourceConversion, error) {
-	stanzas, err := BuildConversions(c, []Conversion{conversion}, caBundle)
+	stanzas, err := buildConversions(c, []Conversion{conversion}, caBundle)
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,8 @@ package registration
 
 import "fmt"
 
-// Mode says who writes webhook configurations. It is a pflag.Value; its zero
-// value is not a mode, so that a flag needs a default.
+// Mode selects who writes webhook configurations. It is a pflag.Value; its zero value is
+// not a mode, so a flag needs a default.
 type Mode string
 
 const (
@@ -14,23 +14,23 @@ const (
 	// ModeManifest means that a [Files] writes them, for kube-apiserver on the same
 	// host.
 	ModeManifest Mode = "manifest"
-	// ModeNone means that somebody else does, for example with the output of
-	// `sallyport manifests`.
+	// ModeNone means that the server does not write them; they are applied from the output
+	// of `sallyport manifests`, for example.
 	ModeNone Mode = "none"
 )
 
-// Set takes the value of a command line flag.
+// Set implements pflag.Value.
 func (m *Mode) Set(value string) error {
 	switch mode := Mode(value); mode {
 	case ModeAPI, ModeManifest, ModeNone:
 		*m = mode
 		return nil
 	}
-	return fmt.Errorf("%q is not a way to register webhooks; choose %s, %s or %s", value, ModeAPI, ModeManifest, ModeNone)
+	return fmt.Errorf("unknown mode %q; choose %s, %s or %s", value, ModeAPI, ModeManifest, ModeNone)
 }
 
-// String returns the value as it stands on a command line.
+// String implements pflag.Value.
 func (m *Mode) String() string { return string(*m) }
 
-// Type is what the help of a command calls the value.
+// Type implements pflag.Value.
 func (*Mode) Type() string { return "api|manifest|none" }

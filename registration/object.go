@@ -26,14 +26,14 @@ const (
 // callTimeout is for one call of the API server.
 const callTimeout = 30 * time.Second
 
-// desired is what the objects of a reconciler are to be.
+// desired is the desired state of the objects of a reconciler.
 type desired struct {
 	Configurations
 	policies    policies
 	conversions map[string]*apiextensionsac.CustomResourceDefinitionApplyConfiguration
 }
 
-// managed is an object that a [Keeper] writes. It belongs to one goroutine, save for
+// managed is an object that a [Keeper] writes. It belongs to one goroutine, except for
 // bundles.
 type managed interface {
 	kind() string
@@ -41,30 +41,29 @@ type managed interface {
 	// listerWatcher lists and watches the one object, and prototype is its type.
 	listerWatcher() cache.ListerWatcher
 	prototype() runtime.Object
-	// drift is nil if the observed object, nil if there is none, is as desired; otherwise
-	// it says what is not.
+	// drift returns an error if the observed object, which may be nil, is not as desired.
 	drift(desired desired, observed metav1.Object) error
-	// reconcile makes the object as desired. Without full, it does nothing if what is
-	// desired is what it was and still holds; without repair, nothing if only others
-	// changed the object.
+	// reconcile writes the desired object. Without full, it does nothing if the desired
+	// state is unchanged and still holds; without repair, it does nothing if only other
+	// clients changed the object.
 	reconcile(ctx context.Context, desired desired, observed metav1.Object, full, repair bool) (outcome, error)
-	// forget says that others may have written the object in the place of this Keeper
-	// since it was reconciled.
+	// forget signals that another Keeper may have written the object since it was
+	// reconciled.
 	forget()
-	// bundles are the CA bundles in what is ours of the observed object.
+	// bundles are the CA bundles in our part of the observed object.
 	bundles(names map[string]bool, observed metav1.Object) [][]byte
 }
 
-// outcome is what reconciling did.
+// outcome is the result of reconciling an object.
 type outcome struct {
 	called   bool  // the API server was called
-	written  bool  // the object is not what it was; too much said if it was right the first time
-	repaired bool  // and only because others had changed it
-	deferred bool  // others changed it, and it was not put right
-	waiting  error // why it cannot be right before something else changes
+	written  bool  // the object changed; may also be set if it was right the first time
+	repaired bool  // it was written because other clients had changed it
+	deferred bool  // other clients changed it, and the repair was deferred
+	waiting  error // what has to change before it can be as desired
 }
 
-// object is a managed object with what shows it as it is in the cluster.
+// object is a managed object with its watch.
 type object struct {
 	managed
 	reconciler *reconciler
@@ -83,7 +82,7 @@ func (o *object) observed() (observed metav1.Object, synced bool) {
 	return observed, synced
 }
 
-func (o *object) unseen() error { return fmt.Errorf("%s %s is not seen yet", o.kind(), o.name()) }
+func (o *object) unseen() error { return fmt.Errorf("%s %s is not observed yet", o.kind(), o.name()) }
 
 // all are the objects that are watched.
 func (k *Keeper) all() []*object {

@@ -15,79 +15,74 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// DefaultFieldManager is the name under which Sallyport owns fields.
+// DefaultFieldManager is the field manager of Sallyport.
 const DefaultFieldManager = "sallyport"
 
-// Options are what a [Keeper] works with.
+// Options are the options of a [Keeper].
 type Options struct {
-	// Config names the objects and says where the server is.
+	// Config has the names of the objects and the address of the server.
 	Config Config
-	// Client needs the rights of [PolicyRules].
+	// Client needs the permissions of [PolicyRules].
 	Client admissionregistrationclient.AdmissionregistrationV1Interface
 
-	// Webhooks returns the definitions as they are now. It is asked often and must
-	// be fast; a change takes effect with the next call of [Keeper.Notify], or with
-	// the next recheck.
+	// Webhooks returns the current definitions. It is called often and must be fast; a
+	// change takes effect with the next call of [Keeper.Notify] or the next recheck.
 	Webhooks func() []admission.Webhook
-	// CABundle returns the certificates, PEM, that the API server is to trust, as
-	// they are now. An error means that they are not known yet: nothing is written
-	// until they are. Empty without an error means that the field is somebody
-	// else's (a CA injector), or that the system's roots do. It is asked often and
-	// must be fast.
+	// CABundle returns the current PEM-encoded CA bundle for the API server to trust. An
+	// error means that it is not known yet: nothing is written until it is. An empty bundle
+	// without an error leaves the field to another manager (a CA injector) or to the system
+	// roots. It is called often and must be fast.
 	CABundle func() ([]byte, error)
 
-	// Conversions returns the custom resources that this application converts, as
-	// they are now, like Webhooks. Nil means none, and that definitions of custom
-	// resources are neither read nor written.
+	// Conversions returns the custom resources that this application currently converts,
+	// like Webhooks. If it is nil, definitions of custom resources are neither read nor
+	// written.
 	//
-	// Of a definition only spec.conversion is written, and none is created: a
-	// definition that does not exist gets its stanza when it appears. The stanza of
-	// one that is no longer among the conversions stays as it is: objects may be
-	// stored in versions that only a webhook can convert.
+	// Only spec.conversion of a definition is written, and no definition is created: a
+	// missing definition gets its stanza when it appears. The stanza of a definition that
+	// is no longer converted stays unchanged, because objects may be stored in versions
+	// that only a webhook can convert.
 	Conversions func() []Conversion
-	// CRDs needs the rights of [ConversionPolicyRules], and is needed with
-	// Conversions only.
+	// CRDs needs the permissions of [ConversionPolicyRules]. Required if Conversions is
+	// set.
 	CRDs apiextensionsclient.CustomResourceDefinitionInterface
-	// ConversionCABundle is CABundle for conversions; nil means CABundle. A server
-	// can convert as soon as it has its certificate, before what else it stands on
-	// is ready.
+	// ConversionCABundle is the CABundle for conversions; nil means CABundle. A server can
+	// convert as soon as it has its certificate, before its other dependencies are ready.
 	ConversionCABundle func() ([]byte, error)
 
-	// Leading tells whether this Keeper may write; nil means always. While it may
-	// not, it watches, and [Keeper.Registered] tells whether the leader has written
-	// what this Keeper would write. Call [Keeper.Notify] when the answer changes. It
-	// must be fast.
+	// Leading reports whether this Keeper may write; nil means always. While it may not, it
+	// watches, and [Keeper.Registered] reports whether the leader has written what this
+	// Keeper would write. Call [Keeper.Notify] when the result changes. It must be fast.
 	Leading func() bool
 
-	// FieldManager is [DefaultFieldManager] if empty.
+	// FieldManager defaults to [DefaultFieldManager].
 	FieldManager string
-	// Recheck is how often the objects are applied even if nothing seems to have
-	// changed, 10 minutes if zero; up to a fifth is added so that replicas do not
-	// do it at once.
+	// Recheck is how often the objects are applied without apparent drift. Default 10
+	// minutes. Up to a fifth is added as jitter between replicas.
 	Recheck time.Duration
-	// Logger is slog.Default() if nil.
+	// Logger defaults to slog.Default().
 	Logger *slog.Logger
-	// Events takes an event when somebody else changes again and again what is
-	// ours; nil leaves them out. Events of cluster-scoped objects are in the
-	// namespace default; see [EventPolicyRules].
+	// Events records an event when another client keeps changing our fields, unless it is
+	// nil. Events about cluster-scoped objects are in the namespace default; see
+	// [EventPolicyRules].
 	Events events.EventRecorder
-	// Registry takes the metrics; nil leaves them out.
+	// Registry registers the metrics, unless it is nil.
 	Registry prometheus.Registerer
 }
 
 func (o *Options) complete() error {
 	errs := []error{o.Config.Validate()}
 	if o.Client == nil {
-		errs = append(errs, errors.New("client is missing"))
+		errs = append(errs, errors.New("Client is required"))
 	}
 	if o.Webhooks == nil {
-		errs = append(errs, errors.New("webhooks: the func that returns the definitions is missing"))
+		errs = append(errs, errors.New("Webhooks is required"))
 	}
 	if o.CABundle == nil {
-		errs = append(errs, errors.New("CA bundle: the func that returns it is missing"))
+		errs = append(errs, errors.New("CABundle is required"))
 	}
 	if o.Conversions != nil && o.CRDs == nil {
-		errs = append(errs, errors.New("CRDs: the client that writes conversion stanzas is missing"))
+		errs = append(errs, errors.New("CRDs is required with Conversions"))
 	}
 	if o.Recheck < 0 {
 		errs = append(errs, errors.New("recheck must not be negative"))

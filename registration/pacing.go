@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Limits of the pauses below, and of writes as a whole.
+// Limits of the backoffs below, and of writes as a whole.
 const (
 	firstRepairPause = time.Second
 	maxRepairPause   = 5 * time.Minute
@@ -19,9 +19,9 @@ const (
 	eventPause       = 5 * time.Minute // between events about one object
 )
 
-// repairs paces the repair of objects that others change. The first repair is
-// immediate; if another is due soon after, somebody insists, and each further
-// one waits twice as long as the one before.
+// repairs backs off the repair of objects that other clients change. The first repair is
+// immediate; if another client keeps changing the object, each further repair waits twice
+// as long.
 type repairs struct {
 	pause time.Duration
 	last  time.Time
@@ -35,8 +35,8 @@ func (r *repairs) next() time.Time {
 	return r.last.Add(r.pause)
 }
 
-// done notes a repair. A time without repairs of four pauses, a minute at least,
-// means that nobody insists any more.
+// done records a repair. No repair for four backoffs, at least a minute, resets the
+// backoff.
 func (r *repairs) done(now time.Time) {
 	if r.last.IsZero() || now.Sub(r.last) > max(4*r.pause, time.Minute) {
 		r.pause = firstRepairPause
@@ -46,7 +46,7 @@ func (r *repairs) done(now time.Time) {
 	r.last = now
 }
 
-// failures paces attempts after errors: twice as long each time, with jitter.
+// failures backs off retries after errors exponentially, with jitter.
 func failures() wait.Backoff {
 	return wait.Backoff{Duration: firstErrorPause, Factor: 2, Jitter: 0.2, Cap: maxErrorPause, Steps: 1 << 16}
 }

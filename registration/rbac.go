@@ -8,9 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// PolicyRules are the rights that a [Keeper] of configurations with that name
-// needs, and no more: for cluster-scoped objects, so they belong in a
-// ClusterRole.
+// PolicyRules are the permissions that a [Keeper] of configurations with that name needs,
+// and no more. They are for cluster-scoped objects, so they belong in a ClusterRole.
 //
 // Every verb is limited to the name. That works for create because server-side
 // apply checks it with the name in the URL, unlike a POST, and for list and
@@ -24,9 +23,9 @@ func PolicyRules(name string) []rbacv1.PolicyRule {
 	}}
 }
 
-// BackstopPolicyRules are the rights that a [Keeper] needs, in addition to [PolicyRules],
-// if a webhook has a backstop. Who writes a policy must be allowed to get what it reads
-// too.
+// BackstopPolicyRules are the permissions that a [Keeper] needs in addition to
+// [PolicyRules] if a webhook has a backstop. The author of a policy must also be allowed to
+// get its parameters.
 func BackstopPolicyRules(name string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups:     []string{"admissionregistration.k8s.io"},
@@ -36,9 +35,9 @@ func BackstopPolicyRules(name string) []rbacv1.PolicyRule {
 	}}
 }
 
-// ConversionPolicyRules are the rights that a [Keeper] needs to keep
-// spec.conversion of these definitions, in addition to [PolicyRules]. RBAC knows no
-// fields: who may patch a definition may patch all of it.
+// ConversionPolicyRules are the permissions that a [Keeper] needs in addition to
+// [PolicyRules] to write spec.conversion of these definitions. RBAC has no fields:
+// permission to patch a definition covers all of it.
 func ConversionPolicyRules(crds ...string) []rbacv1.PolicyRule {
 	if len(crds) == 0 {
 		return nil
@@ -52,7 +51,7 @@ func ConversionPolicyRules(crds ...string) []rbacv1.PolicyRule {
 	}}
 }
 
-// OwnerPolicyRules are the rights to find out the UID of a ClusterRole for
+// OwnerPolicyRules are the permissions to look up the UID of a ClusterRole for
 // [Config.Owner].
 func OwnerPolicyRules(clusterRole string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
@@ -63,8 +62,8 @@ func OwnerPolicyRules(clusterRole string) []rbacv1.PolicyRule {
 	}}
 }
 
-// EventPolicyRules are the rights that the recorder of [Options.Events] needs in the
-// namespace default, where events about cluster-scoped objects are.
+// EventPolicyRules are the permissions that the recorder of [Options.Events] needs in the
+// namespace default, where events about cluster-scoped objects are stored.
 func EventPolicyRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups: []string{"events.k8s.io"},

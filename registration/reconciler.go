@@ -16,28 +16,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// A reconciler makes objects of the cluster what they are to be, and says how far it is.
-// There are three: of webhook configurations, of conversion stanzas, and of the policy of a
-// backstop with its binding. What differs is passed in.
+// reconciler reconciles objects of the cluster with their desired state, and tracks its
+// progress. There are three: for webhook configurations, for conversion stanzas, and for
+// the policy of a backstop with its binding. Their differences are passed in.
 type reconciler struct {
-	what string // it writes, for people
-	// caBundle is what the API server is to trust. An error means that it is not known yet.
+	what string // the objects, for messages
+	// caBundle returns the CA bundle for the API server to trust. An error means that it is
+	// not known yet.
 	caBundle func() ([]byte, error)
-	// watch begins to watch what has to be observed, and ends what has not; nil for nothing.
+	// watch starts and stops watches as needed; may be nil.
 	watch func(context.Context) error
-	// target says what the objects are to be.
+	// target returns the desired state of the objects.
 	target func(caBundle []byte) target
-	// then is reconciled after this one, if it is not nil.
+	// then, if not nil, is reconciled after this one.
 	then *reconciler
 
 	notified atomic.Bool // reconcile even if the API server has just failed
 
-	// What follows is the worker's.
+	// The following fields belong to the worker.
 	backoff wait.Backoff
 	recheck time.Time
 	retry   time.Time // after an error or a deferred repair; zero if none is due
-	failed  bool      // the last call of the API server
-	full    bool      // apply even what seems to be right
+	failed  bool      // the last call of the API server failed
+	full    bool      // apply even without apparent drift
 	lastErr error
 
 	mu       sync.Mutex
@@ -46,7 +47,7 @@ type reconciler struct {
 	applied  bool
 	err      error // of the last time
 	reported string
-	// refused is why the API server does not take an object; nil once it took all.
+	// refused is why the API server rejects an object; nil once it accepted all.
 	refused error
 	taken   bool // it did, at least once
 }
@@ -58,19 +59,19 @@ func newReconciler(what string, caBundle func() ([]byte, error), target func([]b
 	}
 }
 
-// A target is what objects are to be now.
+// target is the current desired state of objects.
 type target struct {
 	desired desired
-	until   time.Time // when that changes by itself; zero for never
+	until   time.Time // when it changes by itself; zero for never
 	hold    bool      // the objects are left as they are
 	err     error     // why it is not known
 }
 
-// result is that of reconciling once.
+// result is the result of one reconciliation.
 type result struct {
-	err      error // what is to be tried again
-	failed   bool  // because the API server was called in vain
-	starting bool  // there is no CA bundle to register yet, as at each start
+	err      error // to be retried
+	failed   bool  // a call of the API server failed
+	starting bool  // there is no CA bundle to register yet, as after each start
 	again    time.Time
 }
 
@@ -82,7 +83,7 @@ func (r *result) add(other result) {
 	}
 }
 
-// schedule says when to reconcile next.
+// schedule returns when to reconcile next.
 func (r *reconciler) schedule(out result) time.Time {
 	r.retry, r.failed, r.lastErr = out.again, out.failed, out.err
 	if out.err != nil || out.starting {
@@ -98,7 +99,7 @@ func (r *reconciler) schedule(out result) time.Time {
 	return r.recheck
 }
 
-// reconcile makes the objects what they are to be, and notes how that went.
+// reconcile writes the desired objects, and records the result.
 func (k *Keeper) reconcile(ctx context.Context, r *reconciler) result {
 	out := result{err: r.watch(ctx)}
 	r.mu.Lock()
@@ -108,7 +109,7 @@ func (k *Keeper) reconcile(ctx context.Context, r *reconciler) result {
 		return out
 	}
 	caBundle, err := r.caBundle()
-	if err != nil { // what the target follows from may not count yet
+	if err != nil { // the inputs of the target may not be available yet
 		err = fmt.Errorf("the CA bundle is not known yet: %w", err)
 		k.report(r, err)
 		r.note(nil, false, err)
@@ -163,7 +164,7 @@ func (k *Keeper) reconcileObject(ctx context.Context, o *object, desired desired
 			return outcome{waiting: o.unseen()}, nil
 		}
 		if err := o.drift(desired, observed); err != nil {
-			return outcome{waiting: fmt.Errorf("%w; this server does not lead and leaves it to the one that does", err)}, nil
+			return outcome{waiting: fmt.Errorf("%w; this server is not the leader", err)}, nil
 		}
 		return outcome{}, nil
 	}
@@ -183,7 +184,7 @@ func (k *Keeper) reconcileObject(ctx context.Context, o *object, desired desired
 	case out.repaired:
 		o.repair.done(time.Now())
 		k.metrics.repairs.WithLabelValues(o.kind()).Inc()
-		log.Warn("put right, somebody else had changed it", "manager", lastManager(observed, k.options.FieldManager))
+		log.Warn("repaired after another client changed it", "manager", lastManager(observed, k.options.FieldManager))
 	case out.deferred:
 		manager := lastManager(observed, k.options.FieldManager)
 		if o.conflict.isNew(observed) {
@@ -191,16 +192,16 @@ func (k *Keeper) reconcileObject(ctx context.Context, o *object, desired desired
 		}
 		if o.conflict.due(time.Now()) {
 			k.conflictEvent(o, observed, manager)
-			log.Warn("somebody else changes it again and again; repairs wait longer and longer", "manager", manager)
+			log.Warn("another client keeps changing it; repairs back off", "manager", manager)
 		}
-		out.waiting = fmt.Errorf("%s %s: %s changes what is not theirs again and again; it is put right in a while", o.kind(), o.name(), manager)
+		out.waiting = fmt.Errorf("%s %s: %s keeps changing fields it does not own; the next repair is deferred", o.kind(), o.name(), manager)
 	case out.written:
 		log.Info("webhooks registered")
 	}
 	return out, nil
 }
 
-// report logs once what is waited for.
+// report logs each reason for waiting once.
 func (k *Keeper) report(r *reconciler, waiting error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,7 +255,7 @@ func (r *reconciler) note(caBundle []byte, pending bool, err error) {
 	}
 }
 
-// noteRefusal is for Refused: which of the errors say that an object is invalid.
+// noteRefusal records for Refused which errors mean that an object is invalid.
 func (r *reconciler) noteRefusal(errs []error, pending bool) {
 	refused := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) })
 	r.mu.Lock()

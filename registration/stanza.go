@@ -119,7 +119,7 @@ func (s *stanza) put(ctx context.Context, desired *apiextensionsac.CustomResourc
 
 // conversionTarget is the target of the conversion stanzas.
 func (k *Keeper) conversionTarget(caBundle []byte) target {
-	stanzas, err := BuildConversions(k.options.Config, k.options.Conversions(), caBundle)
+	stanzas, err := buildConversions(k.options.Config, k.options.Conversions(), caBundle)
 	return target{desired: desired{conversions: stanzas}, err: err}
 }
 

@@ -15,29 +15,29 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// StaticSuffix ends the names of configurations that kube-apiserver reads from
-// files (KEP-5793), and those of no others.
-const StaticSuffix = ".static.k8s.io"
+// staticSuffix is the suffix of the names of configurations that kube-apiserver reads from
+// files (KEP-5793), and only of those.
+const staticSuffix = ".static.k8s.io"
 
-// StaticManifests are [Manifests] for the static admission manifests of
-// kube-apiserver: the name of c gets [StaticSuffix]. The endpoint must be a URL,
-// because kube-apiserver takes no others there. Conversion stanzas are no
-// admission, and are not in them.
+// StaticManifests are the [Manifests] as static admission manifests of kube-apiserver: the
+// name of c gets the suffix .static.k8s.io. The endpoint must be a URL, because
+// kube-apiserver allows nothing else there. They contain no conversion stanzas, which are
+// not admission.
 func StaticManifests(c Config, webhooks []admission.Webhook, caBundle []byte) ([]runtime.Object, error) {
 	if c.Endpoint.Service != nil {
-		return nil, errors.New("static manifests: kube-apiserver takes no service there; set a URL instead")
+		return nil, errors.New("static manifests: kube-apiserver does not allow a service there; set a URL instead")
 	}
-	c.Owner = nil // a file is no object that could be collected
+	c.Owner = nil // files are not garbage-collected
 	webhooks = slices.Clone(webhooks)
 	for i := range webhooks {
-		webhooks[i].Backstop = nil // kube-apiserver takes no policy with a parameter there
+		webhooks[i].Backstop = nil // kube-apiserver does not allow policies with parameters there
 	}
 	objects, err := Manifests(c, webhooks, caBundle)
 	if err != nil {
 		return nil, err
 	}
 	for _, object := range objects {
-		object.(metav1.Object).SetName(c.Name + StaticSuffix)
+		object.(metav1.Object).SetName(c.Name + staticSuffix)
 	}
 	return objects, nil
 }
@@ -73,5 +73,5 @@ func staticFiles(c Config, webhooks []admission.Webhook, caBundle []byte) (map[s
 }
 
 func staticPath(folder, name string) string {
-	return filepath.Join(folder, name+StaticSuffix+".yaml")
+	return filepath.Join(folder, name+staticSuffix+".yaml")
 }

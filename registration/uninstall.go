@@ -19,34 +19,35 @@ import (
 	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 )
 
-// RemovalAction is what removing did with an object.
-type RemovalAction string
+// removalAction is the result of a removal.
+type removalAction string
 
 const (
 	// Deleted means that the object is gone.
-	Deleted RemovalAction = "deleted"
-	// Changed means that what is ours is gone, and the object still there.
-	Changed RemovalAction = "changed"
-	// Left means that nothing was done.
-	Left RemovalAction = "left"
+	Deleted removalAction = "deleted"
+	// Changed means that our part is removed, and the object still exists.
+	Changed removalAction = "changed"
+	// Left means that the object is unchanged.
+	Left removalAction = "left"
 )
 
-// Removal says what became of one object. Objects that are not there have none.
+// Removal is the result for one object. Missing objects have none.
 type Removal struct {
 	// Object is named as kubectl does, "resource.group/name", or it is a file's path.
 	Object string
-	Action RemovalAction
+	Action removalAction
 	// Why is empty for Deleted.
 	Why string
 }
 
-// RemoveOptions say what to remove.
+// RemoveOptions choose what to remove.
 type RemoveOptions struct {
 	// Name of the configurations.
 	Name string
-	// FieldManager is [DefaultFieldManager] if empty.
+	// FieldManager defaults to [DefaultFieldManager].
 	FieldManager string
-	// DryRun lets the API server check everything, rights too, and store nothing.
+	// DryRun makes the API server check everything, including permissions, and store
+	// nothing.
 	DryRun bool
 }
 
@@ -64,17 +65,17 @@ func (o RemoveOptions) dryRun() []string {
 	return nil
 }
 
-// RemoveConfigurations removes what a [Keeper] of that name wrote: the policy of a
-// backstop and its binding, the webhooks that the field manager owns and, if no others are
-// left in it, the object. An object without [ManagedByLabel], or of which the field manager owns nothing, is left.
-// A Keeper that still runs writes it all again.
+// RemoveConfigurations removes what a [Keeper] of that name wrote: the policy of a backstop
+// and its binding, the webhooks that the field manager owns and, if no other webhooks
+// remain, the object. Objects without [ManagedByLabel], or without fields of the field
+// manager, are left. A running Keeper writes everything again.
 //
-// The removals are those done before the error, if there is one.
+// On error, the removals are those done before it.
 func RemoveConfigurations(ctx context.Context, client admissionregistrationclient.AdmissionregistrationV1Interface, o RemoveOptions) ([]Removal, error) {
 	options := Options{Config: Config{Name: o.Name}, Client: client, FieldManager: o.manager()}
 	never := func(context.Context) error { return nil }
 	var out []Removal
-	for _, object := range []removable{ // policies go before what they read and stand in for
+	for _, object := range []removable{ // policies before their parameters and webhooks
 		bindingObject(options, never), policyObject(options, never), mutatingObject(options, never), validatingObject(options, never),
 	} {
 		removal, err := object.uninstall(ctx, o.dryRun())
@@ -89,7 +90,7 @@ func RemoveConfigurations(ctx context.Context, client admissionregistrationclien
 }
 
 // RemoveStaticManifests removes the files that a [Files] of that name wrote below the
-// directory, if their objects carry [ManagedByLabel].
+// directory, if their objects have [ManagedByLabel].
 func RemoveStaticManifests(directory string, o RemoveOptions) ([]Removal, error) {
 	if !filepath.IsAbs(directory) {
 		return nil, fmt.Errorf("directory %q: must be an absolute path", directory)
@@ -105,7 +106,7 @@ func RemoveStaticManifests(directory string, o RemoveOptions) ([]Removal, error)
 			return out, err
 		}
 		if !isOurs(data) {
-			out = append(out, Removal{path, Left, fmt.Sprintf("its object does not carry the label %s=%s", ManagedByLabel, ManagedByValue)})
+			out = append(out, Removal{path, Left, fmt.Sprintf("its object does not have the label %s=%s", ManagedByLabel, ManagedByValue)})
 			continue
 		}
 		if !o.DryRun {
@@ -119,9 +120,9 @@ func RemoveStaticManifests(directory string, o RemoveOptions) ([]Removal, error)
 }
 
 // RemoveConversions sets spec.conversion of the definitions to the strategy None, with
-// which the API server changes only apiVersion from one version to another: right for
-// versions of one schema, and a loss for others. A definition whose conversion webhook
-// the field manager does not own is left.
+// which the API server changes only apiVersion between versions: correct if the versions
+// have the same schema, and lossy otherwise. A definition whose conversion webhook the
+// field manager does not own is left.
 func RemoveConversions(ctx context.Context, client apiextensionsclient.CustomResourceDefinitionInterface, crds []string, o RemoveOptions) ([]Removal, error) {
 	var out []Removal
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(crds))) {
@@ -169,8 +170,8 @@ func removeConversion(ctx context.Context, client apiextensionsclient.CustomReso
 	return removal, nil
 }
 
-// LeftConversions are the definitions whose conversion webhook the field manager owns.
-// It needs the right to list all definitions.
+// LeftConversions returns the definitions whose conversion webhook the field manager owns.
+// It needs permission to list all definitions.
 func LeftConversions(ctx context.Context, client apiextensionsclient.CustomResourceDefinitionInterface, o RemoveOptions) ([]Removal, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

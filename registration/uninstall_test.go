@@ -96,7 +96,7 @@ func testRemoveBesideOthers(t *testing.T, config *rest.Config) {
 	got, err := registration.RemoveConfigurations(t.Context(), client, registration.RemoveOptions{Name: "shared"})
 	wantRemovals(t, got, err, registration.Removal{
 		Object: "mutatingwebhookconfiguration.admissionregistration.k8s.io/shared", Action: registration.Changed,
-		Why: "own webhooks are removed, those of others are still in it",
+		Why: "its own webhooks are removed, those of others remain",
 	})
 	live, err := client.MutatingWebhookConfigurations().Get(t.Context(), "shared", metav1.GetOptions{})
 	if err != nil || len(live.Webhooks) != 1 || live.Webhooks[0].Name != "theirs.example.com" {
@@ -110,7 +110,7 @@ func testRemoveNotOurs(t *testing.T, config *rest.Config) {
 	got, err := registration.RemoveConfigurations(t.Context(), client, registration.RemoveOptions{Name: "printed"})
 	wantRemovals(t, got, err, registration.Removal{
 		Object: "mutatingwebhookconfiguration.admissionregistration.k8s.io/printed", Action: registration.Left,
-		Why: "the field manager sallyport owns nothing of it; whoever applied it removes it",
+		Why: "the field manager sallyport owns no field of it; remove it with the tool that applied it",
 	})
 
 	applied(t, config, "unlabelled", registration.DefaultFieldManager, webhook(admission.TypeMutating, "unlabelled.example.com"))
@@ -125,7 +125,7 @@ func testRemoveNotOurs(t *testing.T, config *rest.Config) {
 	got, err = registration.RemoveConfigurations(t.Context(), client, registration.RemoveOptions{Name: "unlabelled"})
 	wantRemovals(t, got, err, registration.Removal{
 		Object: "mutatingwebhookconfiguration.admissionregistration.k8s.io/unlabelled", Action: registration.Left,
-		Why: "it does not carry the label app.kubernetes.io/managed-by=sallyport",
+		Why: "it does not have the label app.kubernetes.io/managed-by=sallyport",
 	})
 }
 
@@ -183,7 +183,7 @@ func TestStaticManifestsAreRemovedIfTheyAreOurs(t *testing.T) {
 	}
 	want := []registration.Removal{
 		{Object: mutating, Action: registration.Deleted},
-		{Object: validating, Action: registration.Left, Why: "its object does not carry the label app.kubernetes.io/managed-by=sallyport"},
+		{Object: validating, Action: registration.Left, Why: "its object does not have the label app.kubernetes.io/managed-by=sallyport"},
 	}
 	for _, dryRun := range []bool{true, false} {
 		got, err := registration.RemoveStaticManifests(directory, registration.RemoveOptions{Name: "web", DryRun: dryRun})

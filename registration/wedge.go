@@ -15,8 +15,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
-// OwnPodsCondition names the match condition that keeps a webhook away from the
-// pods of its own server.
+// OwnPodsCondition is the name of the match condition that excludes a server's own pods
+// from its webhooks.
 const OwnPodsCondition = "not-own-pods"
 
 // vital are resources without which a cluster neither starts nor heals, and the
@@ -51,12 +51,11 @@ var vital = []struct {
 	{"authorization.k8s.io", "subjectaccessreviews", nil},
 }
 
-// wedges tells how the cluster could come to a halt while the server of the webhook
-// is away: each way with what to exclude. Such a webhook fails closed, and is asked
-// about everything, or about something vital without an exclusion (Kubernetes'
-// good practices for admission webhooks). Selectors are judged by their terms;
-// what match conditions exclude is taken on trust for cluster-scoped resources,
-// which no namespace selector excludes.
+// wedges lists how the webhook could block the whole cluster while its server is down, and
+// what to exclude. Such a webhook fails closed, and covers all resources, or vital ones
+// without an exclusion (Kubernetes' good practices for admission webhooks). Selectors are
+// evaluated by their terms; match conditions are trusted to exclude cluster-scoped
+// resources, which no namespace selector can.
 func wedges(w admission.Webhook, c Config) []string {
 	if w.FailurePolicy == admissionregistrationv1.Ignore || w.AllowWedge != "" {
 		return nil
@@ -65,12 +64,12 @@ func wedges(w admission.Webhook, c Config) []string {
 	for i, rule := range w.Rules {
 		for _, group := range rule.APIGroups {
 			if group == "*" {
-				out = append(out, fmt.Sprintf(`rules[%d] is for all API groups: name those that it is for`, i))
+				out = append(out, fmt.Sprintf(`rules[%d] covers all API groups: list the groups it needs`, i))
 			}
 		}
 		for _, resource := range rule.Resources {
 			if strings.HasPrefix(resource, "*") {
-				out = append(out, fmt.Sprintf(`rules[%d] is for all resources (%s): name those that it is for`, i, resource))
+				out = append(out, fmt.Sprintf(`rules[%d] covers all resources (%s): list the resources it needs`, i, resource))
 			}
 		}
 	}
@@ -86,7 +85,7 @@ func wedges(w admission.Webhook, c Config) []string {
 			name += "." + v.group
 		}
 		if v.namespaces == nil && len(w.MatchConditions) == 0 {
-			out = append(out, fmt.Sprintf("it is for %s: exclude by an object selector or match conditions those that the cluster needs", name))
+			out = append(out, fmt.Sprintf("it covers %s: exclude those that the cluster needs with an object selector or match conditions", name))
 		}
 		var needed []string
 		for _, namespace := range v.namespaces {
@@ -95,19 +94,18 @@ func wedges(w admission.Webhook, c Config) []string {
 			}
 		}
 		if len(needed) > 0 {
-			out = append(out, fmt.Sprintf("it is for %s in %s: exclude by a namespace selector, %s NotIn [%s]",
+			out = append(out, fmt.Sprintf("it covers %s in %s: exclude these namespaces with a namespace selector, %s NotIn [%s]",
 				name, strings.Join(needed, " and "), corev1.LabelMetadataName, strings.Join(needed, " ")))
 		}
 		if s := c.Endpoint.Service; v.resource == "pods" && s != nil && !excludesOwnPods(w, s.Namespace) {
-			out = append(out, fmt.Sprintf("it is for the pods of its own server in %s, which could not start again: exclude the namespace, or the pods by an object selector",
+			out = append(out, fmt.Sprintf("it covers the pods of its own server in %s, which could not restart: exclude the namespace, or the pods with an object selector",
 				s.Namespace))
 		}
 	}
 	return out
 }
 
-// concerns tells whether a rule is for a resource, or for a part of it that decides
-// about it.
+// concerns reports whether a rule covers a resource, or a subresource that controls it.
 func concerns(rule admissionregistrationv1.RuleWithOperations, group, resource string) bool {
 	if !slices.Contains(rule.APIGroups, group) {
 		return false

@@ -11,32 +11,31 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// answer is a response on its way out. It keeps the status, and does what has to
-// happen in the moment the handler has made up its mind.
+// answer is the response writer of a call. It records the status, and releases what the
+// call holds as soon as the handler writes the header.
 type answer struct {
 	http.ResponseWriter
 	server *Server
-	// connection is a context that knows it.
+	// connection is a context that identifies the connection.
 	connection context.Context
 	// status is 0 until the header is written.
 	status int
-	span   trace.Span // nil if there is none
+	span   trace.Span // nil without tracing
 
 	to   *route
 	body arrival
-	data []byte // of the body
+	data []byte // body
 
 	mu sync.Mutex
-	// place is the request's place among those at work, if it has one.
+	// place is the request's place among the active reviews, if it has one.
 	place place
-	// done says that it needs none any more.
+	// done is set once the request needs no place any more.
 	done bool
 }
 
-// WriteHeader writes the header. The place is given back here, since the work is
-// done: a caller who is slow to read the answer holds up nobody else. The
-// connection is closed if the server is draining by now, even if it was not when
-// the request came.
+// WriteHeader writes the header. It releases the place, since the work is done: a caller
+// that reads the response slowly does not block others. If the server has started draining
+// since the request arrived, the connection is closed.
 func (a *answer) WriteHeader(status int) {
 	if status >= http.StatusOK && a.status == 0 {
 		a.status = status
@@ -55,7 +54,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
-// flow is the name of the flow that the request is one of.
+// flow is the name of the request's flow.
 func (a *answer) flow() string {
 	if a.to.Flow != nil {
 		if name := a.to.Flow(a.data); name != "" {
@@ -81,7 +80,7 @@ func (a *answer) takePlace(ctx context.Context, until time.Time, before bool) *r
 	return nil
 }
 
-// givePlace gives the place back for good if the request has one.
+// givePlace releases the place for good, if the request has one.
 func (a *answer) givePlace() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,7 +88,7 @@ func (a *answer) givePlace() {
 	a.lendPlace()
 }
 
-// lendPlace gives the place back and tells whether the request had one.
+// lendPlace releases the place and reports whether the request had one.
 func (a *answer) lendPlace() bool {
 	lent := a.place
 	a.place = place{}
@@ -99,13 +98,13 @@ func (a *answer) lendPlace() bool {
 	return lent.places != nil
 }
 
-// leave is [Call.Aside].
+// leave implements [Call.Aside].
 func (a *answer) leave(ctx context.Context, wait func()) bool {
 	a.mu.Lock()
 	had := a.lendPlace()
 	a.mu.Unlock()
 	wait()
-	if !had { // the handler waits for several at once, and another one takes care of it
+	if !had { // another concurrent Aside of the handler does it
 		return true
 	}
 	until, limited := ctx.Deadline()

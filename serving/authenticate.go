@@ -12,14 +12,14 @@ import (
 )
 
 var (
-	// ErrUnauthenticated says that a caller has not shown who it is: 401.
-	ErrUnauthenticated = errors.New("the caller is not known")
-	// ErrForbidden says that a caller is known, and may not call: 403.
-	ErrForbidden = errors.New("the caller may not call")
+	// ErrUnauthenticated means that the caller could not be authenticated: 401.
+	ErrUnauthenticated = errors.New("the caller is not authenticated")
+	// ErrForbidden means that the caller is authenticated but not authorized: 403.
+	ErrForbidden = errors.New("the caller is not authorized")
 )
 
-// authenticate asks whether the caller may call. The reason is for the log alone,
-// where it has the level of what any caller can cause.
+// authenticate checks whether the caller may call. The reason is only logged, at debug
+// level, since any caller can cause it.
 func (s *Server) authenticate(r *http.Request, to *route) *refusal {
 	if s.options.Authenticate == nil || to.Anonymous {
 		return nil
@@ -29,7 +29,7 @@ func (s *Server) authenticate(r *http.Request, to *route) *refusal {
 	return s.mayCall(s.options.Authenticate, r, to.Path)
 }
 
-// mayCall asks whether the caller of a request may have what is at a path.
+// mayCall checks whether the caller of a request may access a path.
 func (s *Server) mayCall(authenticate func(*http.Request) error, r *http.Request, path string) *refusal {
 	err := authenticate(r)
 	if err == nil {
@@ -46,9 +46,8 @@ func (s *Server) mayCall(authenticate func(*http.Request) error, r *http.Request
 	}
 }
 
-// find is the route of a path, or nil. With private paths the last segment must be
-// one of those that the route has now. How long the comparison takes tells nothing
-// of how much of a segment is right.
+// find returns the route of a path, or nil. With private paths, the last segment must be
+// one of the route's current segments, which are compared in constant time.
 func (s *Server) find(path string) *route {
 	if s.options.PathSegments == nil {
 		return s.routes.at(path)
@@ -78,8 +77,8 @@ func (s *Server) find(path string) *route {
 	return to
 }
 
-// withoutSegment is the request as it would be without private paths: nobody behind
-// the listener learns the segment, and so nobody can log it.
+// withoutSegment returns the request as it would be without private paths, so that no
+// handler sees the segment or logs it.
 func (s *Server) withoutSegment(r *http.Request, to *route) *http.Request {
 	if s.options.PathSegments == nil {
 		return r

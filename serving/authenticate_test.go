@@ -66,7 +66,7 @@ func TestWhoMayNotCallIsRefusedWithoutAReason(t *testing.T) {
 		again        string
 	}{
 		"who is known calls":                    {"friend", "/echo", 200, "hello", ""},
-		"who is not known gets 401":             {"nobody", "/echo", 401, "who calls must show", ""},
+		"who is not known gets 401":             {"nobody", "/echo", 401, "a trusted client certificate or token is required", ""},
 		"who is known and may not gets 403":     {"stranger", "/echo", 403, "may not", ""},
 		"of whom nobody can tell comes again":   {"undecided", "/echo", 503, "at the moment", "1"},
 		"conversion is for everybody":           {"nobody", "/convert", 200, "hello", ""},

@@ -11,47 +11,49 @@ import (
 )
 
 const (
-	// smallBody is what nearly all reviews stay below.
+	// smallBody is the size that nearly all reviews stay below.
 	smallBody = 64 << 10
-	// youngBody is how old a body is before it can be said to be slow: an API server
-	// sends it in one go.
+	// youngBody is the age before which a body is not considered slow: an API server sends
+	// it in one go.
 	youngBody = 100 * time.Millisecond
-	// rateInterval is how often rates are looked at.
+	// rateInterval is how often transfer rates are checked.
 	rateInterval = time.Second
 )
 
-// bodies bound what request bodies take in memory: what has arrived and the buffer for
-// what comes next, whatever was announced. A quarter is kept for small ones.
+// bodies limits the memory of request bodies: the bytes that have arrived and the buffer
+// for the next ones, regardless of the announced length. A quarter is reserved for small
+// bodies.
 //
-// When there is no room, the body that arrives slowest is cut, and not the newcomer
-// refused: who only wants to hold memory is slower than who wants an answer.
+// When the limit is reached, the body that arrives slowest is dropped instead of refusing
+// the new one: a caller that only wants to occupy memory is slower than one that wants a
+// response.
 type bodies struct {
-	limit int64 // bytes of all
-	large int64 // bytes of those that are not small
-	most  int   // that arrive at one time
-	// rate is how many bytes have to arrive in each second after grace.
+	limit int64 // bytes of all bodies
+	large int64 // bytes of all bodies that are not small
+	most  int   // bodies arriving at the same time
+	// rate is the minimum number of bytes per second after grace.
 	rate  int64
 	grace time.Duration
 
 	mu              sync.Mutex
 	held, heldLarge int64
-	first, last     *arrival // of those that arrive, the oldest first
+	first, last     *arrival // arriving bodies, the oldest first
 	arriving        int
-	watched         bool // a timer will look at the rates
+	watched         bool // a timer to check the rates is running
 }
 
-// An arrival is the body of a request: while it arrives one of the list, and then what
-// it takes in memory.
+// arrival is the body of a request. It is in the list while it arrives, and then accounts
+// for its memory.
 type arrival struct {
 	w       http.ResponseWriter
 	request *http.Request
 	began   time.Time
-	// received is how much of it has arrived.
+	// received is the number of bytes that have arrived.
 	received atomic.Int64
 
-	// The mutex of bodies guards these.
+	// Guarded by the mutex of bodies.
 	held       int64
-	cut        *refusal // why it was cut; nil if it was not
+	cut        *refusal // why it was dropped; nil if it was not
 	listed     bool
 	next, prev *arrival
 }
@@ -63,13 +65,13 @@ func newBodies(o *Options) *bodies {
 	}
 }
 
-// begin takes a body into the list, with so many bytes for it.
+// begin adds a body to the list, and reserves n bytes for it.
 func (b *bodies) begin(a *arrival, size int64) *refusal {
 	a.began = time.Now()
 	b.mu.Lock()
 	var cut []*arrival
 	refused := busyBytes
-	if b.arriving >= b.most { // HTTP/2 has many requests on a connection
+	if b.arriving >= b.most { // HTTP/2 multiplexes requests on a connection
 		if slowest := b.slowest(youngBody, 0); slowest != nil {
 			b.cutBody(slowest, evictedBody)
 			cut = append(cut, slowest)
@@ -84,7 +86,7 @@ func (b *bodies) begin(a *arrival, size int64) *refusal {
 	return refused
 }
 
-// grow takes so many bytes more for a body.
+// grow reserves n more bytes for a body.
 func (b *bodies) grow(a *arrival, n int64) *refusal {
 	b.mu.Lock()
 	refused, cut := b.room(a, n, nil)
@@ -93,7 +95,7 @@ func (b *bodies) grow(a *arrival, n int64) *refusal {
 	return refused
 }
 
-// room makes room for so many bytes more, and adds the bodies that it has cut for that.
+// room makes room for n more bytes, and appends the bodies that it drops to cut.
 func (b *bodies) room(a *arrival, n int64, cut []*arrival) (*refusal, []*arrival) {
 	for a.cut == nil {
 		crowded, above := b.crowded(a, n)
@@ -111,8 +113,8 @@ func (b *bodies) room(a *arrival, n int64, cut []*arrival) (*refusal, []*arrival
 	return a.cut, cut
 }
 
-// crowded tells whether there is no room for so many bytes more. Then there is some when
-// bodies go that take so many bytes.
+// crowded reports whether there is no room for n more bytes. Dropping bodies of at least
+// above bytes then makes room.
 func (b *bodies) crowded(a *arrival, n int64) (crowded bool, above int64) {
 	if size := a.held + n; size > smallBody {
 		large := b.heldLarge + n
@@ -126,7 +128,7 @@ func (b *bodies) crowded(a *arrival, n int64) (crowded bool, above int64) {
 	return b.held+n > b.limit, 0
 }
 
-// hold accounts for so many bytes more, or less.
+// hold adds n, which may be negative, to the bytes of a body.
 func (b *bodies) hold(a *arrival, n int64) {
 	if a.held > smallBody {
 		b.heldLarge -= a.held
@@ -138,8 +140,8 @@ func (b *bodies) hold(a *arrival, n int64) {
 	}
 }
 
-// slowest is, of the bodies that arrive and take so many bytes, the one with the
-// fewest bytes a second; nil if there is none of that age.
+// slowest returns the arriving body with the lowest transfer rate, among those of at least
+// the given age and size, or nil if there is none.
 func (b *bodies) slowest(young time.Duration, above int64) *arrival {
 	now := time.Now()
 	var slowest *arrival
@@ -156,7 +158,7 @@ func (b *bodies) slowest(young time.Duration, above int64) *arrival {
 	return slowest
 }
 
-// cutBody takes a body out of the account. Its reader has to be woken.
+// cutBody drops a body and releases its bytes. The caller must wake its reader.
 func (b *bodies) cutBody(a *arrival, why *refusal) {
 	a.cut = why
 	b.unlist(a)
@@ -196,7 +198,7 @@ func (b *bodies) unlist(a *arrival) {
 	b.arriving--
 }
 
-// arrived ends the arrival of a body: the reason is not nil if it was cut.
+// arrived ends the arrival of a body. It returns the reason if the body was dropped.
 func (b *bodies) arrived(a *arrival) *refusal {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -204,7 +206,7 @@ func (b *bodies) arrived(a *arrival) *refusal {
 	return a.cut
 }
 
-// give gives back what a body takes.
+// give releases the bytes of a body.
 func (b *bodies) give(a *arrival) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -212,20 +214,19 @@ func (b *bodies) give(a *arrival) {
 	b.hold(a, -a.held)
 }
 
-// longPast is a deadline that is over, whatever freshConn adds to it.
+// longPast is an expired deadline, whatever freshConn adds to it.
 var longPast = time.Unix(1, 0)
 
-// wake ends the reads that wait for more of bodies that were cut. It is called without
-// the lock.
+// wake unblocks the readers of dropped bodies. It must be called without the lock.
 func wake(cut []*arrival) {
 	for _, a := range cut {
 		if a.w != nil {
-			_ = http.NewResponseController(a.w).SetReadDeadline(longPast) // who cannot finds out with the next bytes
+			_ = http.NewResponseController(a.w).SetReadDeadline(longPast) // otherwise the reader notices with the next bytes
 		}
 	}
 }
 
-// watch cuts the bodies that are too slow, now and for as long as any arrive.
+// watch drops bodies that are too slow, now and as long as any arrive.
 func (b *bodies) watch() {
 	now := time.Now()
 	var slow []*arrival
@@ -246,8 +247,8 @@ func (b *bodies) watch() {
 	wake(slow)
 }
 
-// cutConnection is for who has no room for connections: of those whose body arrives, it is
-// the slowest that goes. It returns nil if there is none of that age.
+// cutConnection drops the slowest arriving body to free a connection, which it returns. It
+// returns nil if no body has the given age.
 func (b *bodies) cutConnection(young time.Duration) net.Conn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -259,7 +260,7 @@ func (b *bodies) cutConnection(young time.Duration) net.Conn {
 	return connOf(slowest.request.Context())
 }
 
-// inMemory is for the metrics.
+// inMemory is the value of a metric.
 func (b *bodies) inMemory() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

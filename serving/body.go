@@ -9,25 +9,25 @@ import (
 	"os"
 )
 
-// firstBuffer is what a body gets before its first byte has come: enough for
-// nearly all reviews, and little enough that callers who announce a large body
-// and then send nothing cannot fill the memory.
+// firstBuffer is the buffer of a body before its first byte arrives: enough for nearly all
+// reviews, and small enough that callers cannot exhaust memory by announcing large bodies
+// and sending nothing.
 const firstBuffer = 8 << 10
 
-// bodyGrowth is how many times what has arrived the next buffer has. It costs more to copy a
-// body of 128 KB from buffer to buffer, each twice the last, than to read it.
+// bodyGrowth is the factor by which the buffer of a body grows. Copying a body of 128 KB
+// between buffers that double in size costs more than reading it.
 const bodyGrowth = 4
 
-// readBody reads the body of r into memory. It is read before the request takes
-// one of the places for reviews, so that a slow caller occupies nothing but its
-// connection and the bytes it has sent. The caller gives back what the arrival
-// takes of the bytes in memory, also if the request was refused.
+// readBody reads the body of r into memory. This happens before the request takes a place
+// for reviews, so that a slow caller occupies only its connection and the bytes it has
+// sent. The caller of readBody must release the bytes of the arrival, even if the request
+// was refused.
 func (s *Server) readBody(r *http.Request, a *arrival) ([]byte, *refusal) {
 	limit := s.options.MaxBodyBytes
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	// One byte above the limit tells a body of unknown length that fits from one
+	// One byte above the limit distinguishes a body of unknown length that fits from one
 	// that does not.
 	longest := limit + 1
 	if r.ContentLength >= 0 {

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// callContext is what [context.WithDeadline] returns, but for its price: timer and
-// channel are made for the first who waits for its end. Most handlers never wait, they
-// compute; and a timer for each call, which mostly is the soonest one of an idle
-// process, wakes another thread just to have it look when to wake up next.
+// callContext is a cheaper [context.WithDeadline]: it creates timer and channel when Done
+// is first called. Most handlers only compute and never wait. A timer for each call, which
+// mostly is the earliest one of an idle process, would wake another thread just to compute
+// the next wakeup.
 type callContext struct {
 	parent   context.Context
 	deadline time.Time
 
 	mu     sync.Mutex
-	waited context.Context // once somebody waits
+	waited context.Context // set once Done is called
 	cancel context.CancelFunc
-	err    error // once it has been told, or the call has ended
+	err    error // set once observed, or the call has ended
 }
 
-// withDeadline returns the context of a call, which end ends.
+// withDeadline returns the context of a call; end cancels it.
 func withDeadline(parent context.Context, deadline time.Time) *callContext {
 	if earlier, ok := parent.Deadline(); ok && earlier.Before(deadline) {
 		deadline = earlier
@@ -30,7 +30,7 @@ func withDeadline(parent context.Context, deadline time.Time) *callContext {
 	return &callContext{parent: parent, deadline: deadline}
 }
 
-// end is the context's cancel function.
+// end cancels the context.
 func (c *callContext) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *callContext) Err() error {
 
 func (c *callContext) errLocked() error {
 	switch {
-	case c.err != nil: // it stays what it was
+	case c.err != nil: // the first error stays
 	case c.waited != nil:
 		c.err = c.waited.Err()
 	case c.parent.Err() != nil:
@@ -78,8 +78,8 @@ func (c *callContext) errLocked() error {
 	return c.err
 }
 
-// Value implements [context.Context]. Contexts that are derived from this one find by
-// a value what to hang on to; they have asked for Done before.
+// Value implements [context.Context]. Derived contexts look up their cancelable parent by a
+// value, after calling Done.
 func (c *callContext) Value(key any) any {
 	c.mu.Lock()
 	waited := c.waited

@@ -12,11 +12,11 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// tls is what the names of versions and cipher suites mean.
+// tls resolves the names of versions and cipher suites.
 func (o *Options) tls() (*tls.Config, error) {
 	version, err := cliflag.TLSVersion(o.MinTLSVersion)
 	if err != nil {
-		err = fmt.Errorf("least TLS version %q: choose one of %s", o.MinTLSVersion, strings.Join(cliflag.TLSPossibleVersions(), ", "))
+		err = fmt.Errorf("minimum TLS version %q: choose one of %s", o.MinTLSVersion, strings.Join(cliflag.TLSPossibleVersions(), ", "))
 	}
 	suites, errSuites := cliflag.TLSCipherSuites(o.CipherSuites)
 	if errSuites != nil {
@@ -26,8 +26,8 @@ func (o *Options) tls() (*tls.Config, error) {
 		suites = authenticatedSuites()
 	}
 	if err = errors.Join(err, errSuites); err == nil && o.HTTP2 && version < tls.VersionTLS13 && !slices.ContainsFunc(suites, ofHTTP2) {
-		// net/http does not start otherwise (RFC 9113, section 9.2.2).
-		err = errors.New("cipher suites: HTTP/2 needs TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: add one, or leave HTTP/2 out")
+		// Otherwise net/http does not start (RFC 9113, section 9.2.2).
+		err = errors.New("cipher suites: HTTP/2 requires TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: add one, or disable HTTP/2")
 	}
 	return &tls.Config{MinVersion: version, CipherSuites: suites}, err
 }
@@ -36,9 +36,9 @@ func ofHTTP2(suite uint16) bool {
 	return suite == tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 || suite == tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
 }
 
-// authenticatedSuites are the cipher suites of TLS 1.2 that encrypt and authenticate in
-// one (AEAD). What crypto/tls calls secure has suites with CBC too, which scanners and
-// security guides object to. TLS 1.3 has no others, and is not configured.
+// authenticatedSuites are the AEAD cipher suites of TLS 1.2. The suites that crypto/tls
+// considers secure include CBC suites, which scanners and security guides object to. TLS
+// 1.3 has only AEAD suites, and is not configurable.
 func authenticatedSuites() []uint16 {
 	var suites []uint16
 	for _, suite := range tls.CipherSuites() {

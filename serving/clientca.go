@@ -24,57 +24,57 @@ import (
 )
 
 const (
-	// knownCallers bounds the certificates whose check is remembered: API servers have
-	// one each.
+	// knownCallers limits the number of cached verifications: each API server has one
+	// certificate.
 	knownCallers = 64
-	// rememberedFor is how long the check of a certificate holds.
+	// rememberedFor is how long a verification is cached.
 	rememberedFor = time.Minute
 )
 
-// ClientCAOptions say who may call with a client certificate.
+// ClientCAOptions configure which client certificates may call.
 type ClientCAOptions struct {
-	// File holds the certificates of those who sign callers' certificates, PEM.
+	// File is the path of the PEM-encoded CA bundle that verifies client certificates.
 	// Required.
 	File string
-	// CommonNames are those of the callers that may call. Empty means all whose
-	// certificate was signed.
+	// CommonNames are the accepted common names. If empty, every certificate signed by the
+	// CA is accepted.
 	CommonNames []string
-	// PollInterval is how often the file is read even if nothing tells of a change.
+	// PollInterval is how often the file is read even without a notification of a change.
 	// Default 10 s.
 	PollInterval time.Duration
 	// Now is the clock. Default [time.Now].
 	Now func() time.Time
 	// Logger default is [slog.Default].
 	Logger *slog.Logger
-	// Registry takes the metrics; nil leaves them out.
+	// Registry registers the metrics, unless it is nil.
 	Registry prometheus.Registerer
 }
 
-// ClientCA knows callers by their client certificates. The file is followed; one that
-// is missing or no good does not take the place of one that was. Make one with
-// [NewClientCA].
+// ClientCA authenticates callers by their client certificates. It reloads the file when it
+// changes; if the new content is missing or invalid, the last valid content stays in use.
+// Create one with [NewClientCA].
 type ClientCA struct {
 	options  ClientCAOptions
 	log      *slog.Logger
 	failures prometheus.Counter
-	problem  string // the last one that was logged
+	problem  string // the last one logged
 
 	current atomic.Pointer[clientCA]
 }
 
-// clientCA is a state of the file.
+// clientCA is the parsed content of the file.
 type clientCA struct {
 	contents []byte
 	pool     *x509.CertPool
 
 	mu sync.Mutex
-	// known are the callers that the pool trusts, and until when that holds. Callers it
-	// does not trust are not in it, so that nobody can fill it.
+	// known caches the certificates that the pool trusts, with their expiry. Untrusted
+	// certificates are not cached, so that callers cannot fill the cache.
 	known map[[sha256.Size]byte]time.Time
 }
 
-// NewClientCA reads the file. A file that is missing or holds no certificate is an
-// error, as is every other problem.
+// NewClientCA reads the file. The error reports all problems; a missing file or one without
+// certificates is an error.
 func NewClientCA(options ClientCAOptions) (*ClientCA, error) {
 	var errs []error
 	if options.File == "" {
@@ -113,7 +113,7 @@ func NewClientCA(options ClientCAOptions) (*ClientCA, error) {
 	return c, nil
 }
 
-// Run follows the file until ctx ends, and then returns nil.
+// Run watches the file until ctx ends, and then returns nil.
 func (c *ClientCA) Run(ctx context.Context) error {
 	follow.Files(ctx, c.log, "the file with the client CA", c.options.PollInterval, func() { c.report(ctx, c.load()) }, c.options.File)
 	return nil
@@ -136,32 +136,32 @@ func (c *ClientCA) load() error {
 	return nil
 }
 
-// parseClientCA takes certificates, PEM, and nothing else: a file that is cut off in
-// the middle must not pass for one that trusts fewer.
+// parseClientCA parses PEM-encoded certificates, and rejects anything else: a truncated
+// file must not be accepted as one with fewer certificates.
 func parseClientCA(contents []byte) (*x509.CertPool, error) {
 	pool, found := x509.NewCertPool(), false
 	for rest := bytes.TrimSpace(contents); len(rest) > 0; rest = bytes.TrimSpace(rest) {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
-			return nil, errors.New("holds something that is not PEM")
+			return nil, errors.New("contains data that is not PEM")
 		}
 		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("holds a %q among the certificates", block.Type)
+			return nil, fmt.Errorf("contains a %q among the certificates", block.Type)
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("holds a certificate that cannot be read: %w", err)
+			return nil, fmt.Errorf("contains an invalid certificate: %w", err)
 		}
 		pool.AddCert(certificate)
 		found = true
 	}
 	if !found {
-		return nil, errors.New("holds no certificate")
+		return nil, errors.New("contains no certificate")
 	}
 	return pool, nil
 }
 
-// report counts a problem, and logs one that is new.
+// report counts a problem, and logs it if it is new.
 func (c *ClientCA) report(ctx context.Context, problem error) {
 	if problem == nil {
 		c.problem = ""
@@ -170,13 +170,13 @@ func (c *ClientCA) report(ctx context.Context, problem error) {
 	c.failures.Inc()
 	if text := problem.Error(); text != c.problem {
 		c.problem = text
-		c.log.ErrorContext(ctx, "the client CA cannot be read again; the last good one is kept", slog.Any("error", problem))
+		c.log.ErrorContext(ctx, "the client CA could not be reloaded; the last valid one stays in use", slog.Any("error", problem))
 	}
 }
 
-// Authenticate is for [Options], together with ClientCertificates. A caller without a
-// certificate that the CA has signed for clients is not known; one whose certificate
-// has another common name may not call.
+// Authenticate is for [Options], together with ClientCertificates. Without a client
+// certificate signed by the CA it returns [ErrUnauthenticated], with any other common name
+// [ErrForbidden].
 func (c *ClientCA) Authenticate(r *http.Request) error {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return fmt.Errorf("%w: no client certificate", ErrUnauthenticated)
@@ -191,8 +191,8 @@ func (c *ClientCA) Authenticate(r *http.Request) error {
 	return nil
 }
 
-// verify says why the CA does not trust a chain at a time. The same caller comes
-// again and again: a check that went well is remembered for a while.
+// verify returns why the CA does not trust a chain. Callers repeat, so successful
+// verifications are cached for a while.
 func (c *clientCA) verify(certificates []*x509.Certificate, at time.Time) error {
 	leaf := certificates[0]
 	id := sha256.Sum256(leaf.Raw)

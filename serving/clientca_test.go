@@ -219,7 +219,7 @@ func TestMistakesInTheClientCAAreNamed(t *testing.T) {
 	}{
 		"everything":                 {ClientCAOptions{CommonNames: []string{""}, PollInterval: -1}, []string{"a file with the CA", "common name is empty", "poll interval"}},
 		"a file that is missing":     {ClientCAOptions{File: empty + "x"}, []string{"read the CA"}},
-		"a file without certificate": {ClientCAOptions{File: empty}, []string{"holds no certificate"}},
+		"a file without certificate": {ClientCAOptions{File: empty}, []string{"contains no certificate"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewClientCA(test.options)

@@ -15,45 +15,46 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// connections knows the open connections of a port and bounds their number.
+// connections tracks the open connections of a port and limits their number.
 //
-// When one too many comes, another one is closed: one that sends a body slowly, or else one
-// that waits for a request, be it between two, before its first, or in its handshake, or for
-// its end. Of these it is one that has never had a request answered, if there is one, and the
-// one that has waited longest, from the address that has most. Callers that only hold
-// connections have many, and old ones; the API server's are used all the time.
+// When the limit is exceeded, another connection is closed: one that sends a body slowly
+// or, if there is none, an idle one, which waits for a request, in its handshake or for its
+// end. Idle connections that never had a request answered go first, then those from the
+// address with the most connections, and of these the one idle for longest. Callers that
+// only hold connections have many and old ones; the API server uses its connections all the
+// time.
 type connections struct {
 	limit   int
 	evicted prometheus.Counter
-	// slow cuts the body that arrives slowest, if one has arrived for so long, and returns its
-	// connection, for the caller to close. Nil where no bodies are read.
+	// slow drops the body that arrives slowest among those of the given age, and returns
+	// its connection for the caller to close. Nil if no bodies are read.
 	slow func(time.Duration) net.Conn
-	// emptied gets a value when the last connection has gone.
+	// emptied receives a value when the last connection is closed.
 	emptied chan struct{}
 
 	mu   sync.Mutex
 	open map[net.Conn]*list.Element
-	// peers are who has connections, by address.
+	// peers are the clients with connections, by address.
 	peers map[string]*peer
-	// now counts how often a connection has begun to wait.
+	// now counts how often a connection has become idle.
 	now uint64
 }
 
-// A peer has connections. The list holds a *connection for each; among those that
-// wait, the first has waited longest.
+// peer is a client with connections. The list has a *connection for each; of the idle ones,
+// the first has been idle longest.
 type peer struct {
 	address string
 	byAge   list.List
-	waiting map[bool]int // by whether they were used
+	waiting map[bool]int // idle connections by used
 }
 
 type connection struct {
 	conn    net.Conn
 	peer    *peer
 	waiting bool
-	used    bool   // has had a request answered
-	reviews bool   // is an API server's, for reviews
-	since   uint64 // when it began to wait: greater is later
+	used    bool   // a request was answered on it
+	reviews bool   // an API server sends reviews on it
+	since   uint64 // when it became idle: greater is later
 }
 
 func newConnections(limit int, evicted prometheus.Counter, slow func(time.Duration) net.Conn) *connections {
@@ -67,11 +68,11 @@ func newConnections(limit int, evicted prometheus.Counter, slow func(time.Durati
 	}
 }
 
-// apiServerAgent is how the User-Agent of whatever calls webhooks for Kubernetes begins: it is
+// apiServerAgent is the prefix of the User-Agent of Kubernetes' webhook clients, which is
 // set in k8s.io/apiserver/pkg/util/webhook.
 const apiServerAgent = "kube-apiserver"
 
-// connKey finds the net.Conn of a request in its context.
+// connKey is the context key of a request's net.Conn.
 type connKey struct{}
 
 func withConn(ctx context.Context, conn net.Conn) context.Context {
@@ -98,7 +99,7 @@ func (c *connections) stateChanged(conn net.Conn, state http.ConnState) {
 			return
 		}
 		c.add(conn)
-	case !known: // evicted, and about to notice
+	case !known: // already evicted
 	case state == http.StateActive:
 		active := element.Value.(*connection)
 		active.set(false, active.used)
@@ -109,9 +110,9 @@ func (c *connections) stateChanged(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// waitsFor marks the connection of a request as one that waits, as after a request, and
-// so as one that may be closed: while its caller is unknown, or after it was refused. Then
-// net/http keeps it for a while, if the caller has not sent its whole body.
+// waitsFor marks the connection of a request as idle, so that it may be closed, while its
+// caller is not authenticated and after the request was refused: net/http keeps such a
+// connection for a while if the caller has not sent its whole body.
 func (c *connections) waitsFor(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,10 +121,10 @@ func (c *connections) waitsFor(ctx context.Context) {
 	}
 }
 
-// works ends that.
+// works undoes waitsFor.
 func (c *connections) works(ctx context.Context) { c.stateChanged(connOf(ctx), http.StateActive) }
 
-// carries says that the connection of a request is one on which an API server sends reviews.
+// carries marks the connection of a request as one on which an API server sends reviews.
 func (c *connections) carries(r *http.Request) {
 	if !strings.HasPrefix(r.UserAgent(), apiServerAgent) {
 		return
@@ -135,7 +136,7 @@ func (c *connections) carries(r *http.Request) {
 	}
 }
 
-// closeOthers closes connections that wait, on which no API server has sent a review.
+// closeOthers closes idle connections on which no API server has sent a review.
 func (c *connections) closeOthers() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +159,7 @@ func (c *connections) add(conn net.Conn) {
 	c.waits(c.open[conn], false)
 }
 
-// waits says that a connection begins to wait.
+// waits marks a connection as idle.
 func (c *connections) waits(element *list.Element, used bool) {
 	waiting := element.Value.(*connection)
 	waiting.set(true, used)
@@ -167,7 +168,7 @@ func (c *connections) waits(element *list.Element, used bool) {
 	waiting.peer.byAge.MoveToBack(element)
 }
 
-// set changes what a connection is.
+// set changes the state of a connection.
 func (c *connection) set(waiting, used bool) {
 	if c.waiting {
 		c.peer.waiting[c.used]--
@@ -213,8 +214,8 @@ func (c *connections) evictWaiting() bool {
 	return true
 }
 
-// oldestWaiting is, of the connections that wait and were used or not, the one that has
-// waited longest, from the address that has most of them; nil if there is none.
+// oldestWaiting returns the idle connection, used or not as given, to evict: the one idle
+// for longest from the address with the most of them, or nil if there is none.
 func (c *connections) oldestWaiting(used bool) *list.Element {
 	var oldest *list.Element
 	most := 0
@@ -256,7 +257,7 @@ func (c *connections) count() int {
 	return len(c.open)
 }
 
-// addressOf is the address that a connection comes from, without the port.
+// addressOf is the remote address of a connection, without the port.
 func addressOf(conn net.Conn) string {
 	address := conn.RemoteAddr().String()
 	if host, _, err := net.SplitHostPort(address); err == nil {
@@ -265,11 +266,11 @@ func addressOf(conn net.Conn) string {
 	return address
 }
 
-// cut closes the connection below TLS: closing TLS would wait until the other
-// side takes the notice.
+// cut closes the connection below TLS: closing TLS would wait for the peer to read the
+// alert.
 func cut(conn net.Conn) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
 	}
-	_ = conn.Close() // it is gone either way
+	_ = conn.Close() // it is closed either way
 }

@@ -10,13 +10,11 @@ import (
 // timeBudget returns how long a request may take, from the arrival of its
 // header, given the raw query of its URL.
 //
-// The API server sends ?timeout= as a Go duration: what is left of its own
-// deadline, rounded up to whole seconds. A missing or unreadable value counts as
-// 30 s, as does a larger one. Of this a quarter is kept back, at most 500 ms: an
-// answer that comes in time can still move the call to another replica, a late
-// one cannot. Where the rounding has hidden more than the margin, the answer is
-// late all the same; that happens only in the last second of the user's own
-// request.
+// The API server sends ?timeout= as a Go duration: the rest of its own deadline, rounded up
+// to whole seconds. A missing, invalid or larger value counts as 30 s. A quarter of it, at
+// most 500 ms, is reserved as a margin: a response in time can still make the API server
+// retry on another replica, a late one cannot. If rounding hides more than the margin the
+// response is late anyway, but only in the last second of the user's request.
 func timeBudget(rawQuery string) time.Duration {
 	timeout := longestTimeout
 	for parameter := range strings.SplitSeq(rawQuery, "&") {

@@ -14,15 +14,15 @@ import (
 // endpoint has been gone, and does not repeat a call whose connection is closed
 // under it.
 //
-// So /readyz fails at once, for new connections to go elsewhere, but everything
-// that comes is answered, with Connection: close. Connections that are idle stay
-// open until they carry one more call, or their client closes them. Closing them
-// from here, as http.Server.SetKeepAlivesEnabled(false) and Shutdown do, would
-// race with a call on its way.
+// So /readyz fails immediately, to direct new connections to other replicas, but all
+// requests are still answered, with Connection: close. Idle connections stay open until
+// they carry one more call or their client closes them. Closing them from this side, as
+// http.Server.SetKeepAlivesEnabled(false) and Shutdown do, would race with a call in
+// flight.
 //
-// That goes on for DrainMin at least, and then until no connection of an API server is
-// left, up to DrainMax; idle ones of others, of somebody who probes for example, are closed.
-// Only then, or on Close, the listener and what is left is closed.
+// This continues for at least DrainMin, and then until no connection of an API server is
+// left, up to DrainMax; idle connections of other clients, such as probes, are closed. Only
+// then, or on Close, the listener and the remaining connections are closed.
 func (s *Server) drain() {
 	began := time.Now()
 	s.draining.Store(true)
@@ -39,7 +39,7 @@ func (s *Server) drain() {
 	case <-latest.Done():
 	}
 	s.awaitNoConnections(latest)
-	// Who was accepted while the listener closed is still answered.
+	// Connections accepted while the listener closed are still served.
 	_ = s.listener.Close()
 	s.awaitNoConnections(latest)
 
@@ -52,8 +52,8 @@ func (s *Server) drain() {
 	s.log.Info("drained", slog.Int("connectionsLeft", left), slog.Duration("took", time.Since(began)))
 }
 
-// awaitNoConnections returns when there is no connection, or ctx ends. Those that no API
-// server sends reviews on are closed when they are idle.
+// awaitNoConnections returns when there are no connections, or ctx ends. It closes idle
+// connections on which no API server sends reviews.
 func (s *Server) awaitNoConnections(ctx context.Context) {
 	again := time.NewTicker(time.Second)
 	defer again.Stop()

@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// freshListener accepts connections that may wait for their first request as long as
+// freshListener accepts connections that may be idle before their first request as long as
 // between two requests.
 //
-// net/http gives a new connection ReadHeaderTimeout for the header of its first request,
-// from the end of the handshake on. But a client may have no request for it: Go's
-// transport, kube-apiserver's too, dials when all connections are in use, takes
-// whichever comes first, the new one or one that has become free, and keeps the other
-// for later. Closing that one after a few seconds races with the call that is sent on
-// it, which kube-apiserver does not repeat.
+// net/http allows ReadHeaderTimeout for the header of the first request on a connection,
+// from the end of the handshake. But the client may have no request for it: Go's transport,
+// which kube-apiserver uses, dials when all connections are in use, takes the new one or
+// one that becomes free, whichever comes first, and keeps the other for later. Closing that
+// one after a few seconds races with a call on it, which kube-apiserver does not retry.
 type freshListener struct {
 	net.Listener
 	idle, header time.Duration
@@ -30,9 +29,9 @@ func (l *freshListener) Accept() (net.Conn, error) {
 	return &freshConn{Conn: conn, idle: l.idle, header: l.header}, nil
 }
 
-// freshConn is a connection below TLS. It tells by the order of what net/http does
-// where it stands: a read deadline for the handshake, none after it, and then one for
-// the first header, in whose place it puts its own.
+// freshConn is a connection below TLS. It derives its stage from the calls of net/http: a
+// read deadline for the handshake, none after it, and then one for the first header, which
+// it replaces with its own.
 type freshConn struct {
 	net.Conn
 	idle, header time.Duration
@@ -99,9 +98,9 @@ func (c *freshConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readRecord reads no further than to the end of a TLS record. Otherwise the first bytes
-// of a request that came with the end of the handshake would be read with that, and the
-// wait for them would seem to go on.
+// readRecord does not read past the end of a TLS record. Otherwise the first bytes of a
+// request that arrive with the end of the handshake would be read with it, and the
+// connection would seem to wait for them still.
 func (c *freshConn) readRecord(p []byte) (int, error) {
 	if c.left > 0 {
 		n, err := c.Conn.Read(p[:min(len(p), c.left)])
@@ -114,8 +113,8 @@ func (c *freshConn) readRecord(p []byte) (int, error) {
 		c.have, c.left = 0, int(c.record[3])<<8|int(c.record[4])
 	}
 	if err == nil && c.have == 0 && c.record[0] >= 'A' && n < len(p) {
-		// No TLS but HTTP, which net/http answers, and closes the connection. What was
-		// not read by then would make that a reset, and lose the answer.
+		// Plain HTTP instead of TLS: net/http responds and closes the connection. Unread
+		// data would turn that into a reset, and lose the response.
 		more, err := c.Conn.Read(p[n:])
 		return n + more, err
 	}

@@ -4,8 +4,7 @@ package serving
 
 import "net/http"
 
-// Handler answers as [Server.Run] does over TLS, within the same limits, for a
-// listener that somebody else keeps. It is open as soon as the checks that gate it
-// pass, which it looks at by itself only while Run runs; a server without such checks
-// needs no Run.
+// Handler serves like [Server.Run], within the same limits, for a listener of another
+// server. It serves once all Gate checks have passed, which are only polled while Run runs;
+// a server without such checks does not need Run.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }

@@ -14,21 +14,21 @@ import (
 const (
 	livezPath  = "/livez"
 	readyzPath = "/readyz"
-	// metricsPath is on its own port.
+	// metricsPath is served on the metrics port.
 	metricsPath = "/metrics"
 
-	// gateInterval is how often the gate is tried while it is closed and nobody calls
-	// [Server.Recheck].
+	// gateInterval is how often the Gate checks run while the gate is closed and
+	// [Server.Recheck] is not called.
 	gateInterval = time.Second
 )
 
-// health answers the probes and keeps the gate.
+// health serves the probes and controls the gate.
 type health struct {
 	checks   []Check
 	live     []Check
 	draining *atomic.Bool
-	// gateOpen is set once all Gate checks have passed, and stays set; opened is closed
-	// then.
+	// gateOpen is set once all Gate checks have passed, and stays set; opened is closed at
+	// the same time.
 	gateOpen atomic.Bool
 	opened   chan struct{}
 	recheck  chan struct{}
@@ -52,21 +52,20 @@ func (h *health) open() {
 	}
 }
 
-// Recheck says that a check which is a Gate may pass now. It does not wait. Without it
-// the gate opens at the next request for /readyz, or within a second.
+// Recheck notifies the server that a Gate check may pass now. It does not block. Without
+// it, the gate opens at the next request for /readyz, or within a second.
 func (s *Server) Recheck() {
 	select {
 	case s.health.recheck <- struct{}{}:
-	default: // the one before is still to be heeded
+	default: // one is already pending
 	}
 }
 
-// Opened returns a channel that is closed once all checks that are a Gate have passed.
+// Opened returns a channel that is closed once all Gate checks have passed.
 func (s *Server) Opened() <-chan struct{} { return s.health.opened }
 
-// livez says that the process is there: 200 with "ok". It depends on nothing else but
-// what [Options].LiveChecks ask for: a restart would not bring back the API server, and
-// would lose the caches.
+// livez responds 200 with "ok". It depends only on [Options].LiveChecks: a restart would
+// not bring back the API server, and would lose the caches.
 func (h *health) livez(w http.ResponseWriter, _ *http.Request) {
 	var failed strings.Builder
 	for _, check := range h.live {
@@ -81,8 +80,8 @@ func (h *health) livez(w http.ResponseWriter, _ *http.Request) {
 	writeText(w, http.StatusOK, "ok\n")
 }
 
-// readyz says whether new calls should come here: 200 with "ok", or 503 with a
-// line for each check and the reasons. ?verbose shows the lines in any case.
+// readyz reports whether the server should get new calls: 200 with "ok", or 503 with a line
+// for each check and the reasons. ?verbose always shows the lines.
 func (h *health) readyz(w http.ResponseWriter, r *http.Request) {
 	ready, report := h.report()
 	switch {
@@ -122,8 +121,8 @@ func (h *health) report() (ready bool, report string) {
 	return ready, lines.String()
 }
 
-// waitForGate tries the checks until the gate is open. Requests only look at
-// gateOpen, so that a slow check costs them nothing.
+// waitForGate runs the checks until the gate is open. Requests only read gateOpen, so that
+// a slow check does not delay them.
 func (h *health) waitForGate(ctx context.Context) {
 	ticker := time.NewTicker(gateInterval)
 	defer ticker.Stop()
@@ -141,5 +140,5 @@ func (h *health) waitForGate(ctx context.Context) {
 func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text)) // the caller has gone: nobody to tell
+	_, _ = w.Write([]byte(text)) // the caller is gone
 }

@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	// connectionBytes is what a connection takes in memory, whatever its caller does: a
-	// goroutine, buffers of TLS and HTTP, and the first buffer of a body.
+	// connectionBytes is the memory of a connection, whatever its caller does: a goroutine,
+	// buffers of TLS and HTTP, and the first buffer of a body.
 	connectionBytes = 64 << 10
 
 	leastConnections, mostConnections               = 64, 4096
 	leastMetricsConnections, mostMetricsConnections = 16, 256
 	mostBytesInFlight                               = 64 << 20
 
-	// ReviewBytes is what a review may have in memory besides its body: what is worked out,
-	// the patch and the answer, of 3 MiB and more each.
+	// ReviewBytes is the memory that a review may need besides its body: the decoded
+	// objects, the patch and the response, of 3 MiB and more each.
 	ReviewBytes = 16 << 20
-	// ownBytes is what a server has in memory that reviews nothing.
+	// ownBytes is the memory of an idle server.
 	ownBytes     = 40 << 20
 	leastReviews = 2
 )
 
-// memoryLimit is what the process may take (GOMEMLIMIT): math.MaxInt64 if nobody has said it.
+// memoryLimit is the memory limit of the process (GOMEMLIMIT): math.MaxInt64 if it is not
+// set.
 func memoryLimit() int64 { return debug.SetMemoryLimit(-1) }
 
-// derive sets the limits that are 0, as their comments say, for a process that may take
-// so much memory.
+// derive sets the limits that are 0 to their defaults for the given memory limit.
 func (o *Options) derive(memory int64) {
 	if o.MaxConnections == 0 {
 		o.MaxConnections = int(min(max(memory/4/connectionBytes, leastConnections), mostConnections))
@@ -40,7 +40,7 @@ func (o *Options) derive(memory int64) {
 		o.MaxBytesInFlight = max(min(memory/8, mostBytesInFlight), o.MaxBodyBytes+o.MaxBodyBytes/2*3)
 	}
 	if o.MaxConcurrentReviews == 0 {
-		// What connections and bodies leave of it.
+		// The rest, without connections and bodies.
 		room := (memory/8*5 - ownBytes) / ReviewBytes
 		o.MaxConcurrentReviews = int(min(max(room, leastReviews), int64(4*runtime.GOMAXPROCS(0))))
 	}

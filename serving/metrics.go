@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// durationBuckets resolve what kube-apiserver's own metric cannot, whose first
+// durationBuckets have a finer resolution than kube-apiserver's own metric, whose first
 // bucket ends at 5 ms.
 var durationBuckets = []float64{
 	.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10,
 }
 
-// metrics are the listener's own. Label values never come from a request, apart
-// from paths that are served.
+// metrics are the metrics of the listener. Label values never come from a request, apart
+// from served paths.
 type metrics struct {
 	durations       *prometheus.HistogramVec
 	refused         *prometheus.CounterVec
@@ -53,7 +53,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// register registers the metrics, with those that are read off the server.
+// register registers the metrics, including those computed from the server's state.
 func (s *Server) registerMetrics() error {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
@@ -92,7 +92,7 @@ func (s *Server) registerMetrics() error {
 type durations struct {
 	path string
 	all  *prometheus.HistogramVec
-	// ok is where nearly all observations go, looked up once.
+	// ok is cached, because nearly all observations go there.
 	ok prometheus.Observer
 }
 
@@ -100,7 +100,7 @@ func (m *metrics) durationsOf(path string) durations {
 	return durations{path: path, all: m.durations, ok: m.durations.WithLabelValues(path, "200")}
 }
 
-// observe counts a request; status 0 is one whose connection was cut.
+// observe records a request; status 0 means that its connection was cut.
 func (d durations) observe(status int, took time.Duration) {
 	observer := d.ok
 	if status != http.StatusOK {

@@ -15,177 +15,177 @@ import (
 )
 
 const (
-	// apiServerIdleTimeout is how long kube-apiserver keeps an idle connection to
-	// a webhook. Its client never repeats a POST that met a closed connection, so
-	// the server must be the one that waits longer.
+	// apiServerIdleTimeout is how long kube-apiserver keeps an idle connection to a
+	// webhook. Its client never retries a POST on a closed connection, so the server must
+	// wait longer.
 	apiServerIdleTimeout = 90 * time.Second
 
-	// longestTimeout is the largest timeoutSeconds of a webhook, and what the API
-	// server allows a conversion. It stands in where ?timeout= is missing.
+	// longestTimeout is the maximum timeoutSeconds of a webhook, and the API server's
+	// timeout for a conversion. It is used if ?timeout= is missing.
 	longestTimeout = 30 * time.Second
 )
 
-// Check is one condition of readiness.
+// Check is a condition of /readyz or /livez.
 type Check struct {
-	// Name is shown by /readyz.
+	// Name identifies the check in /readyz.
 	Name string
 
-	// Ready returns nil if the condition holds, otherwise the reason, which
-	// /readyz shows to anybody who asks. It is called from many goroutines and
-	// must be fast.
+	// Ready returns nil if the condition holds, and otherwise the reason, which /readyz
+	// shows to any caller. It is called from many goroutines and must be fast.
 	Ready func() error
 
-	// Detail is what /readyz?verbose shows beside the name while the condition holds; empty
-	// for nothing. Nil means nothing. It is called as Ready is.
+	// Detail returns what /readyz?verbose shows beside the name while the condition holds;
+	// it may be empty. Nil shows nothing. It is called like Ready.
 	Detail func() string
 
-	// Gate holds back the routes until the check has passed once, together with
-	// all other Gate checks: they answer 503 with Retry-After: 1, which makes the
-	// API server try again. See [Server.Recheck]. A gate that has opened stays open: a
-	// cache that was filled once is served from, however old.
+	// Gate blocks the routes until the check and all other Gate checks have passed once:
+	// until then they respond 503 with Retry-After: 1, which makes the API server retry.
+	// See [Server.Recheck]. An open gate stays open: a cache that was filled once is served
+	// from, even if it is stale.
 	Gate bool
 }
 
-// Registry is where the metrics are registered and what /metrics shows, e.g. a
-// [prometheus.Registry].
+// Registry registers metrics and gathers them for /metrics, e.g. a [prometheus.Registry].
 type Registry interface {
 	prometheus.Registerer
 	prometheus.Gatherer
 }
 
-// Options says what is served, and within which limits. Start from
-// [DefaultOptions]; [New] refuses limits that are not set.
+// Options configure a [Server]. Start from [DefaultOptions]; [New] rejects unset limits.
 type Options struct {
-	// BindAddress is the address to listen on; empty means all addresses.
+	// BindAddress is the address to listen on. Empty means all addresses.
 	BindAddress string
-	// Port is the TCP port for TLS; 0 takes a free one. Default 9443.
+	// Port is the TCP port for TLS. 0 picks a free port. Default 9443.
 	Port int
-	// MetricsBindAddress is host:port for /metrics, /livez and /readyz, with TLS if
-	// AuthenticateMetrics says who may read them. Empty or "0" switches them off. Default
-	// ":8080".
+	// MetricsBindAddress is the host:port for /metrics, /livez and /readyz, with TLS if
+	// AuthenticateMetrics is set. Empty or "0" disables them. Default ":8080".
 	MetricsBindAddress string
-	// MinTLSVersion is the least version of TLS, by the name of the constant of crypto/tls, for
-	// example "VersionTLS13", as for --tls-min-version of Kubernetes' components. Default, and
-	// empty, TLS 1.2.
+	// MinTLSVersion is the minimum version of TLS, by the name of the constant in
+	// crypto/tls, for example "VersionTLS13", as for --tls-min-version of Kubernetes'
+	// components. Default TLS 1.2.
 	MinTLSVersion string
-	// CipherSuites are those of TLS 1.2, by the names of constants of crypto/tls, as for
-	// --tls-cipher-suites of Kubernetes' components; those of TLS 1.3 cannot be chosen. Empty
-	// means all that encrypt and authenticate in one.
+	// CipherSuites are the cipher suites for TLS 1.2, by the names of constants in
+	// crypto/tls, as for --tls-cipher-suites of Kubernetes' components. Those of TLS 1.3
+	// are not configurable. Empty means all AEAD suites.
 	CipherSuites []string
-	// HTTP2 offers HTTP/2 beside HTTP/1.1. kube-apiserver speaks HTTP/1.1 to a
-	// Service in any case, where it is also the faster one. Default false.
+	// HTTP2 enables HTTP/2 in addition to HTTP/1.1. kube-apiserver always uses HTTP/1.1 for
+	// a Service, which is also faster. Default false.
 	HTTP2 bool
 
-	// ReadHeaderTimeout bounds the TLS handshake and then the header of each
-	// request, from its first byte on. Default 5 s.
+	// ReadHeaderTimeout limits the time for the TLS handshake, and for the header of each
+	// request from its first byte on. Default 5 s.
 	ReadHeaderTimeout time.Duration
-	// ReadTimeout bounds a whole request, header and body. Default 15 s.
+	// ReadTimeout limits the time for a whole request, header and body. Default 15 s.
 	ReadTimeout time.Duration
-	// WriteTimeout bounds the time from the header of the request to the end of
-	// the answer, the handler's work included; so it must be at least 30 s, the
-	// longest timeout of a webhook. Default 30 s.
+	// WriteTimeout limits the time from the end of the request header to the end of the
+	// response, including the handler. It must be at least 30 s, the maximum timeout of a
+	// webhook. Default 30 s.
 	WriteTimeout time.Duration
-	// IdleTimeout is how long a connection is kept open without a request, the
-	// first one included. It must exceed the 90 s after which kube-apiserver closes it. Default 130 s.
+	// IdleTimeout is how long a connection may be idle, including before its first request.
+	// It must exceed the 90 s after which kube-apiserver closes idle connections. Default
+	// 130 s.
 	IdleTimeout time.Duration
 
-	// MaxHeaderBytes bounds the header of a request; net/http adds 4 KiB of
-	// slack. Default 16 KiB.
+	// MaxHeaderBytes limits the size of request headers; net/http adds 4 KiB of slack.
+	// Default 16 KiB.
 	MaxHeaderBytes int
-	// MaxBodyBytes bounds the body of a request. Default 8 MiB: room for the
-	// object and the old object, 3 MiB each at most.
+	// MaxBodyBytes limits the size of a request body. Default 8 MiB: enough for the object
+	// and the old object, at most 3 MiB each.
 	MaxBodyBytes int64
-	// MaxBytesInFlight bounds the bodies held in memory at one time, over all
-	// requests; it must exceed MaxBodyBytes. A quarter is kept for bodies of at most
-	// 64 KiB; where there is no room, the body that arrives slowest is cut. Default 0: an
-	// eighth of the memory limit of the Go runtime (GOMEMLIMIT), at least two and a half
-	// bodies and at most 64 MiB.
+	// MaxBytesInFlight limits the total size of request bodies in memory; it must exceed
+	// MaxBodyBytes. A quarter is reserved for bodies of at most 64 KiB; beyond the limit,
+	// the body that arrives slowest is dropped. Default 0: an eighth of the memory limit of
+	// the Go runtime (GOMEMLIMIT), at least two and a half bodies and at most 64 MiB.
 	MaxBytesInFlight int64
-	// MinBodyRate is how many bytes of a body must arrive in each second after
-	// ReadHeaderTimeout; who is slower is cut off. Default 64 KiB; 0 for no such limit.
+	// MinBodyRate is the minimum transfer rate of a body in bytes per second, enforced
+	// after ReadHeaderTimeout. 0 disables the limit. Default 64 KiB.
 	MinBodyRate int64
-	// MaxConcurrentReviews bounds the handlers at work at one time. One flow (see
-	// [Route]) has at most half of them. Requests beyond it queue for at most half of
-	// their time. Default 0: four for each CPU that Go uses (GOMAXPROCS), as far as all can
-	// have [ReviewBytes] of the memory limit of the Go runtime (GOMEMLIMIT), but 2.
+	// MaxConcurrentReviews limits the handlers running at the same time, at most half of
+	// them for one flow (see [Route]). Further requests queue for at most half of their
+	// time. Default 0: four per CPU that Go uses (GOMAXPROCS), as long as the memory limit
+	// of the Go runtime (GOMEMLIMIT) allows [ReviewBytes] for each; at least 2.
 	MaxConcurrentReviews int
-	// MaxWaitingReviews bounds the requests that queue. One more sends away the last
-	// one of the flow that has most. Default 0: 128 for each that may be at work.
+	// MaxWaitingReviews limits the queued requests. Beyond it, the newest request of the
+	// flow with the most queued requests is refused. Default 0: 128 times the limit of
+	// concurrent reviews.
 	MaxWaitingReviews int
-	// MaxConnections bounds the open connections, and the bodies that arrive at one time.
-	// One more closes the connection whose body arrives slowest, or that has waited longest
-	// for a request, from the address that has most. Default 0: a quarter of the memory
-	// limit of the Go runtime (GOMEMLIMIT), 64 KiB each, but 64 to 4096.
+	// MaxConnections limits the open connections, and the bodies arriving at the same time.
+	// Beyond it, the connection whose body arrives slowest is closed, or the one that has
+	// been idle longest, from the address with the most connections. Default 0: as many as
+	// fit in a quarter of the memory limit of the Go runtime (GOMEMLIMIT) with 64 KiB each,
+	// but at least 64 and at most 4096.
 	MaxConnections int
-	// MaxMetricsConnections bounds the open connections to MetricsBindAddress, as
-	// MaxConnections does. Default 0: a sixteenth of MaxConnections, but 16 to 256.
+	// MaxMetricsConnections limits the open connections to MetricsBindAddress, like
+	// MaxConnections. Default 0: a sixteenth of MaxConnections, but at least 16 and at most
+	// 256.
 	MaxMetricsConnections int
 
-	// DrainMin is how long requests are answered after the context of Run has
-	// ended, even if nobody is connected: it takes that long until everybody has
-	// seen that the endpoint is gone. Default 15 s.
+	// DrainMin is the minimum time to keep serving after the context of Run has ended, even
+	// without connections: clients need that long to observe that the endpoint is gone.
+	// Default 15 s.
 	DrainMin time.Duration
-	// DrainMax is how long connections are waited for after the context of Run
-	// has ended. Requests at work then have another 5 s. Default 95 s: idle
-	// connections of kube-apiserver are gone after 90 s.
+	// DrainMax is the maximum time to wait for connections to close after the context of
+	// Run has ended. Active requests then get another 5 s. Default 95 s, because
+	// kube-apiserver closes idle connections after 90 s.
 	DrainMax time.Duration
 
-	// Routes are the paths that are served; [Server.Handle] adds more. /livez and
-	// /readyz are taken.
+	// Routes are the served paths; [Server.Handle] adds more. /livez and /readyz are
+	// reserved.
 	Routes []Route
-	// Others returns who answers a path that no route has, by any method and within the same
-	// limits, or nil for 404. Nil means 404. In metrics all of them are one path, "other".
+	// Others returns the handler of a path without a route, for any method and within the
+	// same limits. A nil Others or handler means 404. In metrics all of these paths are
+	// "other".
 	Others func(*http.Request) http.Handler
 	// Checks make up /readyz, in this order.
 	Checks []Check
-	// LiveChecks make up /livez, in this order: what a restart of the process mends. Gate and
-	// Detail say nothing there.
+	// LiveChecks make up /livez, in this order. They should only fail if a restart of the
+	// process helps. Gate and Detail are ignored.
 	LiveChecks []Check
 
 	// GetCertificate returns the certificate for a handshake. Required.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// ConfigureTLS changes what else is agreed on in a handshake, curves for example. What it
-	// sets overrides MinTLSVersion and CipherSuites. It is called once, by [New]. Nil changes
-	// nothing.
+	// ConfigureTLS changes other TLS parameters, such as curves. It overrides MinTLSVersion
+	// and CipherSuites. It is called once, by [New]. May be nil.
 	ConfigureTLS func(*tls.Config)
-	// CertificateNotAfter returns when the certificate expires, for a metric;
-	// the zero time if there is none. Nil leaves the metric out.
+	// CertificateNotAfter returns when the certificate expires, for a metric, or the zero
+	// time if there is none. Nil disables the metric.
 	CertificateNotAfter func() time.Time
 
-	// Authenticate says who may call: nil lets the call pass, [ErrUnauthenticated]
-	// becomes 401, [ErrForbidden] 403, both without a reason that the caller sees, and
-	// any other error 503 with Retry-After. It is asked for each call of a route that
-	// is not Anonymous, before the body is read; the request's context ends at the
-	// caller's deadline less a margin. Nil lets everybody call.
+	// Authenticate decides whether a caller may call: nil permits the call,
+	// [ErrUnauthenticated] becomes 401, [ErrForbidden] 403, both without showing the reason
+	// to the caller, and any other error 503 with Retry-After. It is called for each call
+	// of a route that is not Anonymous, before the body is read; the request's context ends
+	// at the caller's deadline minus a margin. A nil Authenticate accepts any caller.
 	Authenticate func(*http.Request) error
-	// ClientCertificates asks callers for a client certificate, which they need not
-	// have. That it is theirs is checked in the handshake, who has signed it is for
-	// Authenticate to check: see PeerCertificates of the request's TLS.
+	// ClientCertificates requests a client certificate, but does not require one. The
+	// handshake only verifies that the caller has its key; Authenticate must verify who
+	// signed it: see PeerCertificates of the request's TLS.
 	ClientCertificates bool
-	// AuthenticateMetrics says who may read /metrics, as Authenticate does who may call.
-	// The port speaks TLS then, with the certificate of the webhooks: who asks shows a
-	// token. /livez and /readyz stay open. Nil lets everybody read.
+	// AuthenticateMetrics decides who may read /metrics, like Authenticate. The metrics
+	// port then serves TLS with the certificate of the webhooks, because readers send a
+	// token. /livez and /readyz need no authentication. Nil accepts any reader.
 	AuthenticateMetrics func(*http.Request) error
-	// PathSegments makes the paths private: a call is answered only if a slash and one
-	// of the segments that the route's path has at the time follow it, and as 404
-	// otherwise. It is called for each call. Nil means that paths are as in Routes.
+	// PathSegments makes the paths private: a route is served at its path followed by a
+	// slash and one of the path's current segments; other paths get 404. It is called for
+	// each call. Nil means that paths are as in Routes.
 	PathSegments func(path string) []string
-	// PlainPaths says, with PathSegments, whether the paths themselves are answered too,
-	// as while the API server still calls them. It is called for each call. Nil means no.
+	// PlainPaths reports whether paths without a segment are served too if PathSegments is
+	// set, as long as the API server still calls them. It is called for each call. Nil
+	// means no.
 	PlainPaths func() bool
 
-	// Tracer makes a span of each call that may be made, within the trace of the caller
-	// (W3C Trace Context). Handlers find it by trace.SpanFromContext. Nil makes none.
+	// Tracer starts a span for each permitted call, within the trace of the caller (W3C
+	// Trace Context). Handlers get it with trace.SpanFromContext. Nil disables tracing.
 	Tracer trace.Tracer
 
-	// Registry takes the metrics. Nil means one of this server's own.
+	// Registry registers the metrics. Nil means a registry of this server's own.
 	Registry Registry
-	// Logger takes what is worth knowing. Nil means [slog.Default].
+	// Logger defaults to [slog.Default].
 	Logger *slog.Logger
 }
 
-// DefaultOptions returns the documented default of every limit. Routes, Checks
-// and GetCertificate are for the caller to add.
+// DefaultOptions returns the documented default of every limit. Callers add Routes, Checks
+// and GetCertificate.
 func DefaultOptions() Options {
 	return Options{
 		Port:               9443,
@@ -202,7 +202,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// validate reports all problems at once.
+// validate reports all problems.
 func (o *Options) validate() error {
 	var errs []error
 	require := func(ok bool, format string, args ...any) {
@@ -212,14 +212,14 @@ func (o *Options) validate() error {
 	}
 
 	require(o.Port >= 0 && o.Port <= 65535, "port %d is not between 0 and 65535", o.Port)
-	require(o.GetCertificate != nil, "GetCertificate is required: say where the serving certificate comes from")
+	require(o.GetCertificate != nil, "GetCertificate is required: set the source of the serving certificate")
 
 	_, err := o.tls()
 	errs = append(errs, err)
 
 	require(o.ReadHeaderTimeout > 0, "read header timeout %s must be positive", o.ReadHeaderTimeout)
 	require(o.ReadTimeout > 0, "read timeout %s must be positive", o.ReadTimeout)
-	require(o.WriteTimeout >= longestTimeout, "write timeout %s must be at least %s, the longest timeout of a webhook",
+	require(o.WriteTimeout >= longestTimeout, "write timeout %s must be at least %s, the maximum timeout of a webhook",
 		o.WriteTimeout, longestTimeout)
 	require(o.IdleTimeout > apiServerIdleTimeout, "idle timeout %s must be above %s, when kube-apiserver closes idle connections",
 		o.IdleTimeout, apiServerIdleTimeout)
@@ -234,13 +234,13 @@ func (o *Options) validate() error {
 	require(o.MaxConnections >= 0, "connection limit %d must not be negative", o.MaxConnections)
 	require(o.MaxMetricsConnections >= 0, "metrics connection limit %d must not be negative", o.MaxMetricsConnections)
 
-	require(o.DrainMin >= 0, "shortest drain %s must not be negative", o.DrainMin)
-	require(o.DrainMax >= o.DrainMin, "longest drain %s must not be below the shortest, %s", o.DrainMax, o.DrainMin)
+	require(o.DrainMin >= 0, "DrainMin %s must not be negative", o.DrainMin)
+	require(o.DrainMax >= o.DrainMin, "DrainMax %s must not be less than DrainMin %s", o.DrainMax, o.DrainMin)
 
 	paths := map[string]bool{}
 	for _, route := range o.Routes {
 		errs = append(errs, route.validate())
-		require(!paths[route.Path], "path %q is taken twice", route.Path)
+		require(!paths[route.Path], "duplicate path %q", route.Path)
 		paths[route.Path] = true
 	}
 	for _, checks := range [][]Check{o.Checks, o.LiveChecks} {
@@ -248,7 +248,7 @@ func (o *Options) validate() error {
 		for _, check := range checks {
 			require(check.Name != "", "a check has no name")
 			require(check.Ready != nil, "check %q has no func", check.Name)
-			require(!names[check.Name], "check %q is there twice", check.Name)
+			require(!names[check.Name], "duplicate check %q", check.Name)
 			names[check.Name] = true
 		}
 	}

@@ -26,12 +26,12 @@ func TestOptions(t *testing.T) {
 		"negative limits": {func(o *Options) {
 			o.MaxConcurrentReviews, o.MaxWaitingReviews, o.MinBodyRate, o.MaxConnections, o.MaxMetricsConnections = -1, -2, -3, -4, -5
 		}, []string{"-1 concurrent reviews", "-2 waiting reviews", "body rate -3", "connection limit -4", "metrics connection limit -5"}},
-		"a longest drain below the shortest":                {func(o *Options) { o.DrainMin, o.DrainMax = 2, 1 }, []string{"longest drain 1ns"}},
-		"a negative drain":                                  {func(o *Options) { o.DrainMin = -1 }, []string{"shortest drain -1ns"}},
+		"a longest drain below the shortest":                {func(o *Options) { o.DrainMin, o.DrainMax = 2, 1 }, []string{"DrainMax 1ns"}},
+		"a negative drain":                                  {func(o *Options) { o.DrainMin = -1 }, []string{"DrainMin -1ns"}},
 		"a path without a slash, and one without a handler": {func(o *Options) { o.Routes = []Route{{Path: "a", Handler: echo}, {Path: "/b"}} }, []string{`path "a" must start`, `path "/b" has no handler`}},
-		"a path that is taken twice":                        {func(o *Options) { o.Routes = []Route{{Path: "/a", Handler: echo}, {Path: "/a", Handler: echo}} }, []string{`path "/a" is taken twice`}},
+		"a path that is taken twice":                        {func(o *Options) { o.Routes = []Route{{Path: "/a", Handler: echo}, {Path: "/a", Handler: echo}} }, []string{`duplicate path "/a"`}},
 		"a path of the probes":                              {func(o *Options) { o.Routes = []Route{{Path: "/readyz", Handler: echo}} }, []string{`path "/readyz" is taken twice`}},
-		"a version of TLS that there is not":                {func(o *Options) { o.MinTLSVersion = "1.2" }, []string{`least TLS version "1.2": choose one of VersionTLS10, `}},
+		"a version of TLS that there is not":                {func(o *Options) { o.MinTLSVersion = "1.2" }, []string{`minimum TLS version "1.2": choose one of VersionTLS10, `}},
 		"a cipher suite that there is not":                  {func(o *Options) { o.CipherSuites = []string{"TLS_NONE"} }, []string{"TLS_NONE", "choose among TLS_"}},
 		"HTTP/2 without a cipher suite of its own":          {func(o *Options) { o.HTTP2, o.CipherSuites = true, []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"} }, []string{"HTTP/2 needs"}},
 		"HTTP/2 with one, and with TLS 1.3 alone": {func(o *Options) {

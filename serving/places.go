@@ -9,42 +9,42 @@ import (
 	"time"
 )
 
-// places bound how many handlers are at work, and share them between flows: reviews of one
-// namespace, say. Whoever finds no place waits in the line of its flow, and places that
-// become free go to the lines in turn. So the reviews of a flow wait for each other, and
-// hardly for those of others.
+// places limits the number of active handlers, and shares them fairly between flows, such
+// as the reviews of one namespace. A request without a place waits in the queue of its
+// flow, and free places go to the queues in turn. So the reviews of a flow wait for each
+// other, and hardly for those of other flows.
 //
-// A flow has half of the places at most, also while nobody else wants one: who comes next
-// should not have to wait for a slow review of somebody else. To find out a flow takes
-// time. While less than a quarter of the places are taken nobody asks for it, and such
-// reviews count as everybody's.
+// A flow has at most half of the places, even if no other flow wants one: the next request
+// of another flow should not wait for a slow review. Determining a flow takes time, so
+// while less than a quarter of the places are taken it is not determined, and such reviews
+// count towards every flow.
 type places struct {
 	limit      int // at work
 	ofFlow     int // at work, of one flow
-	unasked    int // at work, without having been asked for their flow
+	unasked    int // active, with undetermined flow
 	mostInLine int // over all lines
 
 	mu      sync.Mutex
 	taken   int
-	asked   int // of the taken
+	asked   int // taken places with determined flow
 	waiting int
 	flows   map[string]*flow
-	turns   list.List // of the *flow that have a line, the next one first
+	turns   list.List // the *flow with a queue, the next one first
 }
 
-// A flow shares places with other flows. It is forgotten when it has neither places nor
-// a line.
+// flow shares places with other flows. It is deleted when it has neither places nor a
+// queue.
 type flow struct {
 	name  string
 	taken int
 	line  list.List     // of *waiter
-	turn  *list.Element // nil without a line
+	turn  *list.Element // nil without a queue
 }
 
 type waiter struct {
 	flow  *flow
-	place *list.Element // in line; nil once it was called
-	// called is closed when the waiter has got a place, or is sent away.
+	place *list.Element // in the queue; nil once it was called
+	// called is closed when the waiter gets a place, or is refused.
 	called chan struct{}
 	got    bool
 }
@@ -53,18 +53,18 @@ func newPlaces(limit, mostInLine int) *places {
 	return &places{limit: limit, ofFlow: (limit + 1) / 2, unasked: limit / 4, mostInLine: mostInLine, flows: map[string]*flow{}}
 }
 
-// A place is one that was taken, to be given back.
+// place is a taken place, to be released.
 type place struct {
 	places *places
-	flow   *flow // nil if it was not asked for
+	flow   *flow // nil if undetermined
 }
 
-// take takes a place. It waits for one until the given time at most, and no longer
-// than ctx lasts. The name of the flow is asked for if it matters. Who was at work
-// before goes to the front of the line, however long that is.
+// take takes a place. It waits until the given time at most, and no longer than ctx lasts.
+// The flow is determined only if it matters. A request that had a place before goes to the
+// front of the queue, however long that is.
 func (p *places) take(ctx context.Context, until time.Time, name func() string, before bool) (place, *refusal) {
 	p.mu.Lock()
-	if p.taken < p.unasked { // then nobody waits
+	if p.taken < p.unasked { // then no request waits
 		p.taken++
 		p.mu.Unlock()
 		return place{places: p}, nil
@@ -112,7 +112,7 @@ func (p *places) take(ctx context.Context, until time.Time, name func() string, 
 	}
 }
 
-// give gives a place back, to whose turn it is.
+// give releases a place to the flow whose turn it is.
 func (held place) give() {
 	p := held.places
 	p.mu.Lock()
@@ -139,7 +139,8 @@ func (held place) give() {
 	}
 }
 
-// mayHave tells whether the flow may have one more place. Who was not asked may be of it.
+// mayHave reports whether the flow may have one more place. Reviews with undetermined flow
+// may belong to it.
 func (p *places) mayHave(f *flow) bool {
 	return p.taken < p.limit && f.taken+p.taken-p.asked < p.ofFlow
 }
@@ -174,11 +175,11 @@ func (p *places) leaveLine(w *waiter) {
 	}
 }
 
-// sendAwayFor makes room in line for one of the flow: the last one of the longest line is
-// sent away. It is false if no line is longer than the flow's would be.
+// sendAwayFor makes room in the queue for a request of the flow by refusing the last one of
+// the longest queue. It returns false if no queue is longer than the flow's would be.
 func (p *places) sendAwayFor(f *flow) bool {
 	var longest *flow
-	length := f.line.Len() + 1 // as long as that of the flow will be
+	length := f.line.Len() + 1 // the flow's future length
 	for element := p.turns.Front(); element != nil; element = element.Next() {
 		if other := element.Value.(*flow); other.line.Len() > length {
 			longest, length = other, other.line.Len()
@@ -194,14 +195,14 @@ func (p *places) sendAwayFor(f *flow) bool {
 	return true
 }
 
-// forget forgets a flow that nobody needs.
+// forget deletes a flow that is no longer used.
 func (p *places) forget(f *flow) {
 	if f.taken == 0 && f.line.Len() == 0 {
 		delete(p.flows, f.name)
 	}
 }
 
-// atWork and inLine are for the metrics.
+// atWork and inLine are the values of metrics.
 func (p *places) atWork() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// maxScrapes is how many may read /metrics at one time: as many as Prometheus has replicas,
-// as a rule. It is dear to gather them.
+// maxScrapes limits concurrent reads of /metrics, which are expensive: usually there are as
+// many as Prometheus has replicas.
 const maxScrapes = 2
 
-// plainHandler answers what is no webhook: metrics, and the probes.
+// plainHandler serves metrics and probes.
 func (s *Server) plainHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(metricsPath, s.guardMetrics(promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})))
@@ -21,7 +21,7 @@ func (s *Server) plainHandler() http.Handler {
 	mux.HandleFunc(readyzPath, s.health.readyz)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
-			// Nobody reads it, and nobody shall wait for it.
+			// The body is not read, and must not delay the response.
 			w.Header().Set("Connection", "close")
 			defer s.plainConnections.waitsFor(r.Context())
 		}
@@ -29,7 +29,7 @@ func (s *Server) plainHandler() http.Handler {
 	})
 }
 
-// guardMetrics has who may not read the metrics refused, if anybody may not.
+// guardMetrics rejects callers that may not read the metrics, if they are protected.
 func (s *Server) guardMetrics(metrics http.Handler) http.Handler {
 	if s.options.AuthenticateMetrics == nil {
 		return metrics
@@ -44,8 +44,8 @@ func (s *Server) guardMetrics(metrics http.Handler) http.Handler {
 	})
 }
 
-// servePlain serves metrics and probes: with TLS if who reads the metrics has to show
-// who it is, which nobody else may overhear.
+// servePlain serves metrics and probes, with TLS if readers of the metrics authenticate, to
+// protect their credentials.
 func (s *Server) servePlain(listener net.Listener) error {
 	if s.options.AuthenticateMetrics == nil {
 		return s.plain.Serve(listener)

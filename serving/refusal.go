@@ -8,52 +8,52 @@ import (
 	"net/http"
 )
 
-// refusal is an answer of the listener itself, in place of the handler's.
+// refusal is a response of the listener itself instead of the handler.
 type refusal struct {
 	status int
-	// reason is the label in the metrics.
+	// reason is the value of the metric label.
 	reason string
 	text   string
-	// again invites the API server to repeat the call on another connection,
-	// which it does for 429 and 5xx with an integer Retry-After, up to ten times
-	// within its timeout (k8s.io/client-go/rest, with_retry.go).
+	// again makes the API server retry the call on another connection, which it does for
+	// 429 and 5xx with an integer Retry-After, up to ten times within its timeout
+	// (k8s.io/client-go/rest, with_retry.go).
 	again bool
-	// ends closes the connection, whose body nobody wants to read.
+	// ends closes the connection instead of reading the rest of the body.
 	ends bool
-	// structured makes the answer a Status. The API server shows the plain text of most
-	// errors to its user; of 413 it says that there was no more information.
+	// structured makes the response a Status. The API server shows the plain text of most
+	// errors to its user, but not that of 413.
 	structured bool
 }
 
 var (
 	notReady = &refusal{status: http.StatusServiceUnavailable, reason: "not_ready", again: true,
-		text: "not ready yet: /readyz says what is missing"}
+		text: "not ready yet: see /readyz"}
 	busyReviews = &refusal{status: http.StatusTooManyRequests, reason: "concurrency", again: true,
-		text: "too many reviews at work"}
+		text: "too many concurrent reviews"}
 	fullLine = &refusal{status: http.StatusTooManyRequests, reason: "waiting", again: true,
-		text: "too many reviews wait"}
+		text: "too many queued reviews"}
 	busyBytes = &refusal{status: http.StatusTooManyRequests, reason: "bytes_in_flight", again: true,
 		text: "too many bytes of request bodies in memory"}
 	unknownPath = &refusal{status: http.StatusNotFound, reason: "path",
 		text: "no webhook is served at this path"}
 	notPost = &refusal{status: http.StatusMethodNotAllowed, reason: "method",
-		text: "webhooks are called with POST"}
+		text: "webhooks accept only POST"}
 	slowBody = &refusal{status: http.StatusRequestTimeout, reason: "slow_body",
 		text: "the body did not arrive in time"}
-	// evictedBody may be one of a good caller, over a bad line: it may try again.
+	// evictedBody may come from a legitimate caller over a slow network: it may retry.
 	evictedBody = &refusal{status: http.StatusServiceUnavailable, reason: "evicted_body", again: true,
-		text: "the body arrived more slowly than those of others, for whom there was no room"}
+		text: "the body arrived too slowly while the server was short of memory"}
 	brokenBody = &refusal{status: http.StatusBadRequest, reason: "broken_body",
-		text: "the body could not be read to its end"}
+		text: "the body could not be read completely"}
 	unauthenticated = &refusal{status: http.StatusUnauthorized, reason: "unauthenticated", ends: true,
-		text: "who calls must show a client certificate or a token that is known here"}
+		text: "a trusted client certificate or token is required"}
 	forbidden = &refusal{status: http.StatusForbidden, reason: "forbidden", ends: true,
-		text: "who calls may not"}
-	// notAsked is a caller of whom nobody could say at the moment whether it may call.
+		text: "the caller is not authorized"}
+	// notAsked means that the caller could not be authenticated at the moment.
 	notAsked = &refusal{status: http.StatusServiceUnavailable, reason: "authentication", again: true,
-		text: "it cannot be told at the moment who may call"}
-	// panicked carries no Retry-After: what panics once is likely to again, and
-	// the failure policy shall decide.
+		text: "authentication is temporarily unavailable"}
+	// panicked has no Retry-After: a panic is likely to recur, so the failure policy should
+	// decide.
 	panicked = &refusal{status: http.StatusInternalServerError, reason: "panic",
 		text: "internal error: the webhook's log has the details"}
 )
@@ -63,13 +63,13 @@ func tooLarge(limit int64) *refusal {
 		text: fmt.Sprintf("the body exceeds the limit of %d bytes (maxBodyBytes)", limit), structured: true}
 }
 
-// asStatus is a metav1.Status with the text, which needs no quoting.
+// asStatus is a metav1.Status with the text.
 func (r *refusal) asStatus() string {
 	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"code":%d}`+"\n", r.text, r.status)
 }
 
-// refuse answers with a refusal. While draining, a call that could be repeated
-// is sent on at once: there is another replica, and this one will not recover.
+// refuse responds with a refusal. While draining, retryable calls are refused with an
+// immediate retry: there is another replica, and this one will not recover.
 func (s *Server) refuse(a *answer, refused *refusal) {
 	s.metrics.refused.WithLabelValues(refused.reason).Inc()
 	status, header := refused.status, a.Header()
@@ -91,7 +91,7 @@ func (s *Server) refuse(a *answer, refused *refusal) {
 		header.Set("Content-Type", "application/json")
 		header.Set("X-Content-Type-Options", "nosniff")
 		a.WriteHeader(status)
-		_, _ = io.WriteString(a, refused.asStatus()) // who closed the connection has no use for an error
+		_, _ = io.WriteString(a, refused.asStatus()) // the caller may have closed the connection
 		return
 	}
 	http.Error(a, refused.text, status)

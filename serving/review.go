@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// serveHTTP finds who answers a path. Everything that is answered over TLS
-// passes here.
+// serveHTTP dispatches a request by its path. All requests over TLS pass through it.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w, server: s, connection: r.Context()}
 	switch path := r.URL.Path; path {
@@ -41,7 +40,7 @@ func (s *Server) other(r *http.Request) http.Handler {
 	return s.options.Others(r)
 }
 
-// review takes a call through the limits to its handler.
+// review passes a call through the limits to its handler.
 func (s *Server) review(a *answer, r *http.Request, to *route) {
 	arrived := time.Now()
 	defer s.finish(a, r, to, arrived)
@@ -60,12 +59,12 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 	ctx := withDeadline(r.Context(), arrived.Add(budget))
 	defer ctx.end()
 	r = r.WithContext(ctx)
-	// Before a byte of the body is read: who may not call shall cost nothing.
+	// Before the body is read, so that unauthorized callers cost nothing.
 	if refused := s.authenticate(r, to); refused != nil {
 		s.refuse(a, refused)
 		return
 	}
-	// After that: who may not call shall not fill traces either.
+	// After authentication, so that unauthorized callers cannot fill traces.
 	if s.options.Tracer != nil {
 		r = s.beginSpan(a, r, to, arrived)
 	}
@@ -80,8 +79,7 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 
 	a.note("body read")
 	a.to, a.data = to, data
-	// Half of the time is for the queue, the other half for the handler, or for
-	// another replica.
+	// Half of the time is for the queue, the other half for the handler or another replica.
 	if refused := a.takePlace(ctx, arrived.Add(budget/2), false); refused != nil {
 		s.refuse(a, refused)
 		return
@@ -97,8 +95,8 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 	to.Handler.ServeHTTP(a, r)
 }
 
-// finish ends a call: it turns a panic into a 500, and counts. It must be
-// deferred itself to recover.
+// finish ends a call: it turns a panic into a 500, and records metrics. It must be deferred
+// directly to recover.
 func (s *Server) finish(a *answer, r *http.Request, to *route, arrived time.Time) {
 	value := recover()
 	err, _ := value.(error)
@@ -119,13 +117,13 @@ func (s *Server) finish(a *answer, r *http.Request, to *route, arrived time.Time
 	to.durations.observe(a.status, time.Since(arrived))
 	a.endSpan(cut)
 	if cut {
-		// Half of an answer may be out. Cutting the connection is the only way
-		// left to tell the caller that it is not whole.
+		// Part of the response may have been sent. Cutting the connection is the only way
+		// to signal that it is incomplete.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// describePanic leaves the value out where it may hold parts of an object.
+// describePanic omits the value if it may contain parts of an object.
 func describePanic(value any) string {
 	if err, ok := value.(runtime.Error); ok {
 		return err.Error()

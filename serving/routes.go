@@ -13,86 +13,85 @@ import (
 	"sync/atomic"
 )
 
-// Route is a path and who answers it.
+// Route is a path and its handler.
 type Route struct {
 	// Path is compared exactly, e.g. "/apply-poddefault".
 	Path string
 
-	// Answer answers POST requests whose body has been read. The context ends at the
-	// caller's deadline less a margin. One of Answer and Handler is set.
+	// Answer handles POST requests whose body has been read. The context ends at the
+	// caller's deadline minus a margin. Exactly one of Answer and Handler must be set.
 	Answer func(ctx context.Context, w http.ResponseWriter, call Call)
-	// Handler is an http.Handler in the place of Answer. The body of its requests is in
-	// memory, and has passed the size limit.
+	// Handler is an http.Handler instead of Answer. The body of its requests is in memory
+	// and within the size limit.
 	Handler http.Handler
 
-	// Flow names the flow that a review is one of, by its body, for example its namespace.
-	// Flows share the places for reviews, so that none waits for many slow ones of another;
-	// one name is one flow on all routes. It is called only when places are scarce, and must
-	// be fast, whatever the body holds. Nil, or no name: what is sent to Path is one flow.
+	// Flow returns the name of a review's flow from its body, for example its namespace.
+	// Flows share the concurrent reviews fairly, so that none waits for many slow reviews
+	// of another; a name is the same flow on all routes. It is called only when concurrency
+	// is scarce, and must be fast for any body. If it is nil or returns an empty name, all
+	// requests to Path are one flow.
 	Flow func(body []byte) string
 
-	// Ungated routes are answered before the Gate checks have passed. For
-	// handlers that need no cache: conversion, without which custom resources
-	// cannot even be read.
+	// Ungated routes are served before the Gate checks have passed. It is for handlers that
+	// need no cache, such as conversion, without which custom resources cannot even be
+	// read.
 	Ungated bool
 
-	// Anonymous routes are answered to callers that Authenticate does not know. For
-	// conversion: the API server never shows who it is to those webhooks.
+	// Anonymous routes are served without authentication. It is for conversion, since the
+	// API server never authenticates itself to conversion webhooks.
 	Anonymous bool
 }
 
-// Call is what is answered.
+// Call is a request to answer.
 type Call struct {
-	// Request is the call as it came, but for its body, which has been read.
+	// Request is the HTTP request, whose body has been read.
 	Request *http.Request
-	// Body has passed the size limit. It is of the one who answers, also afterwards.
+	// Body is within the size limit. The handler owns it, even after returning.
 	Body []byte
 
 	answer *answer
 }
 
-// Aside runs wait while the call is not among those at work, whose number
-// [Options.MaxConcurrentReviews] bounds, and then waits for a place in turn, for as long as
-// ctx lasts. It tells whether there was one. It is for who waits for somebody else, and
-// needs no processor meanwhile.
+// Aside runs wait without counting the call towards [Options.MaxConcurrentReviews], and
+// then waits for its turn to continue, as long as ctx lasts. It reports whether the call
+// may continue. It is for handlers that wait for something without using a CPU.
 func (c Call) Aside(ctx context.Context, wait func()) bool { return c.answer.leave(ctx, wait) }
 
 // route is a Route with its metrics.
 type route struct {
 	Route
 	durations durations
-	anyMethod bool // not only POST
+	anyMethod bool // accepts methods other than POST
 }
 
-// otherPaths is what metrics call the paths of Options.Others.
+// otherPaths is the metric label of the paths of Options.Others.
 const otherPaths = "other"
 
-// routes is the table of who answers which path. Reading it takes no lock: it is
-// replaced as a whole.
+// routes maps paths to routes. Reads take no lock: the map is replaced as a whole.
 type routes struct {
 	table atomic.Pointer[map[string]*route]
-	// mu is held by who replaces the table.
+	// mu guards replacing the map.
 	mu sync.Mutex
 }
 
-// at is the route of a path, or nil.
+// at returns the route of a path, or nil.
 func (r *routes) at(path string) *route { return (*r.table.Load())[path] }
 
-// add adds a route that was checked.
+// add adds a validated route.
 func (r *routes) add(added *route) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	table := maps.Clone(*r.table.Load())
 	if table[added.Path] != nil {
-		return fmt.Errorf("path %q is taken twice", added.Path)
+		return fmt.Errorf("duplicate path %q", added.Path)
 	}
 	table[added.Path] = added
 	r.table.Store(&table)
 	return nil
 }
 
-// Handle adds a route, at any time: it is served as soon as Handle has returned.
-// The error reports all problems of the route; a path can be taken once.
+// Handle adds a route at any time; it is served once Handle has returned. The error reports
+// all problems of the route; a path can be used only once.
 func (s *Server) Handle(given Route) error {
 	err := given.validate()
 	if err == nil {
@@ -104,14 +103,14 @@ func (s *Server) Handle(given Route) error {
 	return nil
 }
 
-// validate reports all problems at once.
+// validate reports all problems.
 func (r *Route) validate() error {
 	var errs []error
 	if !strings.HasPrefix(r.Path, "/") {
 		errs = append(errs, fmt.Errorf("path %q must start with a slash", r.Path))
 	}
 	if r.Path == livezPath || r.Path == readyzPath {
-		errs = append(errs, fmt.Errorf("path %q is taken twice", r.Path))
+		errs = append(errs, fmt.Errorf("duplicate path %q", r.Path))
 	}
 	switch {
 	case r.Handler == nil && r.Answer == nil:

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serving is the TLS listener for webhooks: it bounds what callers can
-// take, gives each request the deadline its caller has, sheds what it cannot do
-// in time, answers the probes, and ends without losing a call. It knows HTTP and
-// nothing of reviews.
+// Package serving is the TLS listener for webhooks: it limits the resources of callers,
+// gives each request the deadline of its caller, sheds load, serves probes, and shuts down
+// without losing a call. It handles HTTP, not reviews.
 //
-// Callers are not trusted. Whatever is refused here is refused with an HTTP
-// error and a short reason in plain text, never with a review: the webhook's
-// failurePolicy decides.
+// Callers are not trusted. Requests are refused with an HTTP error and a short reason in
+// plain text, never with a review, so that the webhook's failurePolicy decides.
 //
 // Experimental: only the types that the stable core names keep their promise, see docs/compatibility.md.
 package serving
@@ -29,17 +27,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// What a connection of HTTP/2 may hold. Frames that nobody has read yet are in no
-// account: a connection must not be worth many of HTTP/1.1.
+// The buffers of an HTTP/2 connection. Unread frames are not counted by any limit, so one
+// connection must not hold as much as many of HTTP/1.1.
 const (
 	maxStreams    = 100
 	receiveBuffer = 64 << 10
 )
 
-// lastRequests is what requests still at work get once draining has ended.
+// lastRequests is the time for active requests once draining has ended.
 const lastRequests = 5 * time.Second
 
-// Server serves webhooks. Make one with [New].
+// Server serves webhooks. Create one with [New].
 type Server struct {
 	options  Options
 	log      *slog.Logger
@@ -47,29 +45,29 @@ type Server struct {
 	metrics  *metrics
 	routes   routes
 	health   *health
-	// otherDurations are those of all paths of Options.Others.
+	// otherDurations are the durations of all paths of Options.Others.
 	otherDurations durations
 	places         *places
 	bodies         *bodies
 	connections    *connections
-	// plainConnections are those to the port of metrics and probes.
+	// plainConnections are the connections to the port for metrics and probes.
 	plainConnections *connections
 
 	webhooks *http.Server
 	plain    *http.Server
 
 	listener      net.Listener
-	plainListener net.Listener // nil if switched off
+	plainListener net.Listener // nil if disabled
 
 	running  atomic.Bool
 	draining atomic.Bool
-	// closed ends when the server must end at once; close ends it.
+	// closed is canceled when the server must stop immediately; close cancels it.
 	closed context.Context
 	close  context.CancelFunc
 }
 
-// New returns a server that does not listen yet. The error reports all problems
-// in the options.
+// New returns a server that does not listen yet. The error reports all problems of the
+// options.
 func New(options Options) (*Server, error) {
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("serving: %w", err)
@@ -118,11 +116,11 @@ func New(options Options) (*Server, error) {
 	return s, nil
 }
 
-// tlsConfig is how both ports speak TLS.
+// tlsConfig is the TLS configuration of both ports.
 func (s *Server) tlsConfig() *tls.Config {
 	config, _ := s.options.tls() // the options were validated
 	config.GetCertificate = s.options.GetCertificate
-	// kube-apiserver never resumes a session: tickets would be made in vain.
+	// kube-apiserver never resumes sessions, so tickets would be useless.
 	config.SessionTicketsDisabled = true
 	if s.options.ClientCertificates {
 		config.ClientAuth = tls.RequestClientCert
@@ -145,10 +143,10 @@ func (s *Server) httpServer(handler http.Handler) *http.Server {
 	}
 }
 
-// Listen binds the addresses, which makes [Server.Addr] known before [Server.Run].
+// Listen binds the addresses, so that [Server.Addr] is known before [Server.Run].
 func (s *Server) Listen(ctx context.Context) error {
 	if s.listener != nil {
-		return errors.New("serving: the server listens already")
+		return errors.New("serving: the server is already listening")
 	}
 	var config net.ListenConfig
 	address := net.JoinHostPort(s.options.BindAddress, strconv.Itoa(s.options.Port))
@@ -173,8 +171,7 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// MetricsAddr is the address of /metrics; nil before [Server.Listen] and if it
-// is switched off.
+// MetricsAddr is the address of /metrics; nil before [Server.Listen] and if it is disabled.
 func (s *Server) MetricsAddr() net.Addr {
 	if s.plainListener == nil {
 		return nil
@@ -182,12 +179,11 @@ func (s *Server) MetricsAddr() net.Addr {
 	return s.plainListener.Addr()
 }
 
-// Run listens, unless [Server.Listen] was called, and serves until ctx ends.
-// Then it drains (see drain.go) and returns nil; so it does after
-// [Server.Close]. It can run once.
+// Run listens, unless [Server.Listen] was called, and serves until ctx ends. Then it drains
+// (see drain.go) and returns nil, as it does after [Server.Close]. It can be called once.
 func (s *Server) Run(ctx context.Context) error {
 	if s.running.Swap(true) {
-		return errors.New("serving: the server has run already: make a new one")
+		return errors.New("serving: the server has already run: create a new one")
 	}
 	if s.listener == nil {
 		if err := s.Listen(ctx); err != nil {
@@ -215,21 +211,20 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 
 	s.close()
-	_ = s.webhooks.Close() // nobody is interested in these connections any more
+	_ = s.webhooks.Close() // draining is over
 	_ = s.plain.Close()
 	group.Wait()
 	return err
 }
 
-// connectionErrors is the log of http.Server. Failed handshakes are the noise of
-// port scans and probes, which any caller can make: they are counted, and shown
-// to who debugs.
+// connectionErrors is the log of http.Server. Failed handshakes are noise of port scans and
+// probes, which any caller can cause: they are counted, and logged at debug level.
 type connectionErrors struct {
 	slog.Handler
 	metrics *metrics
 }
 
-// Enabled lets everything pass to Handle, which knows the level it will have.
+// Enabled passes all records to Handle, which sets their level.
 func (c *connectionErrors) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle passes the record on.

@@ -12,11 +12,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// propagator reads the header traceparent (W3C Trace Context), which kube-apiserver
-// sends to webhooks if it traces.
+// propagator reads the header traceparent (W3C Trace Context), which kube-apiserver sends
+// to webhooks if tracing is enabled.
 var propagator propagation.TraceContext
 
-// beginSpan begins a span of a call from when it arrived, within the caller's trace.
+// beginSpan starts a span of a call from its arrival, within the caller's trace.
 func (s *Server) beginSpan(a *answer, r *http.Request, to *route, arrived time.Time) *http.Request {
 	ctx := propagator.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, a.span = s.options.Tracer.Start(ctx, "webhook "+to.Path, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(arrived),

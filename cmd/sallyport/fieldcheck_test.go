@@ -51,7 +51,7 @@ func TestObjectsAreCheckedAsTheAPIServerDoes(t *testing.T) {
 		"a value that is no label":                  {strings.Replace(otherYAML, "name: other\n", "name: other\n  labels: {a: 'x y'}\n", 1), []string{"metadata.labels: Invalid value: "}},
 		"evn, vlaue and a missing name":             {podDefault + "  evn: []\n  env:\n  - {vlaue: s3cret, name: A}\n  - value: s3cret\n", []string{`stdin:6: unknown field "spec.evn": did you mean env?`, `stdin:8: unknown field "spec.env[0].vlaue": did you mean value?`, "stdin:9: spec.env[1].name: Required value"}},
 		"a PodDefault without selector":             {"apiVersion: kubeflow.org/v1alpha1\nkind: PodDefault\nmetadata: {name: p}\nspec: {}\n", []string{"stdin:4: spec.selector: Required value"}},
-		"a member that stands there twice, in JSON": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","name":"b"}}`, []string{"metadata.name stands there twice"}},
+		"a member that stands there twice, in JSON": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","name":"b"}}`, []string{"duplicate key metadata.name"}},
 		"a member that stands there twice, in YAML": {otherYAML + "spec: {}\n", []string{`key "spec" already set in map`}},
 
 		"a good custom resource":            {text: farm("{size: 1, more: {anything: 1}}")},

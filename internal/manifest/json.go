@@ -32,7 +32,7 @@ func (d *Document) readJSON() ([]*Document, error) {
 				reason = syntax.Err.Error()
 			}
 			if errors.Is(err, jsontext.ErrDuplicateName) && syntax != nil {
-				reason = FieldPath(syntax.JSONPointer) + " stands there twice"
+				reason = "duplicate key " + FieldPath(syntax.JSONPointer)
 			}
 			return nil, &Error{File: d.file, Line: before + 1, Text: "not JSON: " + reason}
 		}

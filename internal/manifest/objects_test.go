@@ -97,7 +97,7 @@ func TestMistakesAreToldWithFileAndLine(t *testing.T) {
 		"a tab":                             {text: "apiVersion: v1\nkind: Pod\nmetadata:\n\tname: a\n", want: []string{"a.yaml:4: not YAML: found character that cannot start any token: the line begins with a tab, indent it by spaces"}},
 		"a name that stands twice":          {text: "# x\n---\n" + podYAML + "a\n  name: b\n", want: []string{"a.yaml:7: not YAML: key \"name\" already set in map"}},
 		"names that stand twice":            {text: podYAML + "a\n  name: b\nkind: Pod\n", want: []string{"a.yaml:5: not YAML: key \"name\"", "a.yaml:6: not YAML: key \"kind\""}},
-		"a name that stands twice, in JSON": {file: "a.json", text: "{\n\"apiVersion\": \"v1\",\n\"apiVersion\": \"v1\"}", want: []string{"a.json:3: not JSON: apiVersion stands there twice"}},
+		"a name that stands twice, in JSON": {file: "a.json", text: "{\n\"apiVersion\": \"v1\",\n\"apiVersion\": \"v1\"}", want: []string{"a.json:3: not JSON: duplicate key apiVersion"}},
 		"Windows line ends":                 {text: strings.ReplaceAll("# x\n"+podYAML+"a\n---\n"+podYAML+"b\n  name: c\n", "\n", "\r\n"), want: []string{"a.yaml:11: not YAML: key"}},
 		"a line that stands too far left":   {text: "  apiVersion: v1\n  kind: Pod\n  metadata:\n    name: a\nspec: {}\n", want: []string{"a.yaml:5: not YAML: this does not belong to what is above"}},
 		"text behind braces":                {text: "{apiVersion: v1,\nkind: Pod}\nspec: {}\n", want: []string{"a.yaml:3: not YAML: this does not belong to what is above"}},

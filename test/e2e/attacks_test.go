@@ -375,7 +375,7 @@ func testTwoConfigurations(t *testing.T, e *env) {
 	second.awaitReady(t)
 	for _, s := range []*server{first, second} {
 		eventually(t, "both to say who else writes", func(context.Context) (bool, error) {
-			return strings.Contains(s.Log(), "somebody else changes it again and again"), nil
+			return strings.Contains(s.Log(), "another client keeps changing it"), nil
 		})
 	}
 	if n := first.metric(t, `sallyport_registration_conflicts_total{kind="MutatingWebhookConfiguration"}`); n == "0" {

@@ -171,7 +171,7 @@ func testBackstop(t *testing.T, e *env) {
 		return err == nil, err
 	})
 	eventually(t, "the log to say what happens", func(context.Context) (bool, error) {
-		return strings.Contains(s.Log(), "the policy of an earlier version, which reads a PodDefaultIndex, goes first"), nil
+		return strings.Contains(s.Log(), "the policy of an earlier version, which reads a PodDefaultIndex, is removed first"), nil
 	})
 	eventuallyWithin(t, 2*time.Minute, "the policy of this version", func(ctx context.Context) (bool, error) {
 		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}

@@ -180,7 +180,7 @@ func testCertificatesErrors(t *testing.T, e *env) {
 	if out, err := run(e.kubeconfig, "rotate", "ca"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, err := run(e.kubeconfig, "rotate", "ca"); err == nil || !strings.Contains(out, "already going on") {
+	if out, err := run(e.kubeconfig, "rotate", "ca"); err == nil || !strings.Contains(out, "already in progress") {
 		t.Errorf("a second rotation: %v\n%s", err, out)
 	}
 	eventually(t, "the rotation to go on", func(context.Context) (bool, error) {

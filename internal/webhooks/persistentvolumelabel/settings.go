@@ -42,7 +42,7 @@ func (s Settings) Validate() error {
 			errs = append(errs, fmt.Errorf("sources[%d]: %q: choose of %s", i, source, oneOf()))
 		}
 		if slices.Contains(s.Sources[:i], source) {
-			errs = append(errs, fmt.Errorf("sources[%d]: %s stands there twice", i, source))
+			errs = append(errs, fmt.Errorf("sources[%d]: duplicate %s", i, source))
 		}
 	}
 	for _, bounded := range []struct {

@@ -90,7 +90,7 @@ func TestSettingsReportEveryMistake(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		`sources[0]: "gce": choose of awsElasticBlockStore`, "sources[2]: cinder stands there twice",
+		`sources[0]: "gce": choose of awsElasticBlockStore`, "sources[2]: duplicate cinder",
 		"rememberSeconds: -1", "callSeconds: 301", "maxCalls: 0",
 	} {
 		if !strings.Contains(err.Error(), want) {

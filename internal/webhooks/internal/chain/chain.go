@@ -56,7 +56,7 @@ func (r Registry[T]) Build(names []string, args map[string]string) (Chain[T], er
 			continue
 		}
 		if slices.Contains(names[:i], name) {
-			errs = append(errs, fmt.Errorf("the plugin %s stands there twice", name))
+			errs = append(errs, fmt.Errorf("duplicate plugin %s", name))
 			continue
 		}
 		plugin, err := r[name](args[name])

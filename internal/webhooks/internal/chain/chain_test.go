@@ -75,7 +75,7 @@ func TestBuildReportsEveryMistake(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{`there is no plugin "c": choose among a, b, fail, stop`, "arguments of b: they are bad", "the plugin a stands there twice"} {
+	for _, want := range []string{`there is no plugin "c": choose among a, b, fail, stop`, "arguments of b: they are bad", "duplicate plugin a"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}
