@@ -72,7 +72,7 @@ func TestWhatIsRegisteredTwiceOrWrongIsAnError(t *testing.T) {
 		"a name of the API": {r.Register("a", services, allowing, WithDefinition(func(w *admission.Webhook) { w.Name = "addresses.cloud.sallyport.io" })),
 			"addresses.cloud.sallyport.io is webhook"},
 		"no kinds":                       {r.Register("a", nil, allowing), "rules: are missing"},
-		"no handler":                     {r.Register("a", services, nil), "New is missing"},
+		"no handler":                     {r.Register("a", services, nil), "New is required"},
 		"a name that is none":            {r.Register("No Name", services, allowing), `name "No Name"`},
 		"a provider without a source":    {r.RegisterWebhook(PersistentVolumeLabel("external")), `no volume source of provider "external"`},
 		"a webhook that is not there":    {r.DeregisterWebhook("b"), `there is no webhook "b"`},
@@ -144,7 +144,7 @@ func TestCommandReportsEveryMistake(t *testing.T) {
 	if _, err := r.Command(opts, labelling(zoneOf), nil, nil, cliflag.NamedFlagSets{}, nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.Command(opts, labelling(zoneOf), nil, nil, cliflag.NamedFlagSets{}, nil); err == nil || !strings.Contains(err.Error(), "a command already") {
+	if _, err := r.Command(opts, labelling(zoneOf), nil, nil, cliflag.NamedFlagSets{}, nil); err == nil || !strings.Contains(err.Error(), "already made a command") {
 		t.Errorf("%v", err)
 	}
 }

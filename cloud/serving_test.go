@@ -292,7 +292,7 @@ func TestAWebhookThatNeedsTheCloudWaitsForIt(t *testing.T) {
 			if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" {
 				t.Fatalf("%d %s", resp.StatusCode, body)
 			}
-			if strings.Contains(string(body), "waits for the cloud") {
+			if strings.Contains(string(body), "waiting for the cloud") {
 				break
 			}
 		}
@@ -307,7 +307,7 @@ func TestAWebhookThatNeedsTheCloudWaitsForIt(t *testing.T) {
 	}
 	body, _ := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "[-] needs: the webhook waits for the cloud") {
+	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "[-] needs: the webhook is waiting for the cloud") {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	close(initialized)

@@ -183,7 +183,7 @@ func TestBuildNamesEveryMistake(t *testing.T) {
 		bundle   []byte
 		want     []string
 	}{
-		"no endpoint": {config: address(""), want: []string{"neither a service nor a URL"}},
+		"no endpoint": {config: address(""), want: []string{"a service or a URL is required"}},
 		"both endpoints": {
 			config: config(func(c *registration.Config) {
 				c.Endpoint.Service = &registration.Service{Namespace: "a", Name: "b"}

@@ -67,8 +67,8 @@ func TestWhoMayNotCallIsRefusedWithoutAReason(t *testing.T) {
 	}{
 		"who is known calls":                    {"friend", "/echo", 200, "hello", ""},
 		"who is not known gets 401":             {"nobody", "/echo", 401, "a trusted client certificate or token is required", ""},
-		"who is known and may not gets 403":     {"stranger", "/echo", 403, "may not", ""},
-		"of whom nobody can tell comes again":   {"undecided", "/echo", 503, "at the moment", "1"},
+		"who is known and may not gets 403":     {"stranger", "/echo", 403, "not authorized", ""},
+		"of whom nobody can tell comes again":   {"undecided", "/echo", 503, "temporarily unavailable", "1"},
 		"conversion is for everybody":           {"nobody", "/convert", 200, "hello", ""},
 		"a path that is not served has no door": {"nobody", "/other", 404, "", ""},
 	} {

@@ -53,7 +53,7 @@ func TestABodyThatIsCutIsAnsweredAndItsConnectionCloses(t *testing.T) {
 		time.Sleep(youngBody)
 		h.post("/echo", strings.Repeat("y", 5000)).expect(t, 200, "y")
 		got := slower.reply()
-		got.expect(t, 503, "more slowly than those of others")
+		got.expect(t, 503, "arrived too slowly")
 		if got.Header.Get("Retry-After") != "1" || !got.Close {
 			t.Errorf("got header %v, want Retry-After: 1 and Connection: close", got.Header)
 		}

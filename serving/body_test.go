@@ -84,12 +84,12 @@ func TestBrokenBodies(t *testing.T) {
 		if err := c.CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
-		c.reply().expect(t, 400, "could not be read to its end")
+		c.reply().expect(t, 400, "could not be read completely")
 	})
 	t.Run("a broken chunk is refused", func(t *testing.T) {
 		c := h.dial()
 		c.send(post + "Transfer-Encoding: chunked\r\n\r\nnot a size\r\n")
-		c.reply().expect(t, 400, "could not be read to its end")
+		c.reply().expect(t, 400, "could not be read completely")
 	})
 	t.Run("contradicting content lengths are refused", func(t *testing.T) {
 		c := h.dial()

@@ -234,7 +234,7 @@ func TestDrainSendsWhatItCannotAnswerElsewhereAtOnce(t *testing.T) {
 		<-waiting.called
 		h.terminate()
 		got := h.post("/echo?timeout=3s", "hello")
-		got.expect(t, 503, "too many reviews")
+		got.expect(t, 503, "too many concurrent reviews")
 		if got.Header.Get("Retry-After") != "0" || !got.Close {
 			t.Errorf("got header %v, want Retry-After: 0 and Connection: close", got.Header)
 		}

@@ -23,7 +23,7 @@ func TestShedding(t *testing.T) {
 	<-waiting.called
 
 	got := h.post("/echo?timeout=20ms", "")
-	got.expect(t, 429, "too many reviews")
+	got.expect(t, 429, "too many concurrent reviews")
 	if got.Header.Get("Retry-After") != "1" || !got.Close {
 		t.Errorf("got header %v, want Retry-After: 1 and Connection: close", got.Header)
 	}

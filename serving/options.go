@@ -240,7 +240,7 @@ func (o *Options) validate() error {
 	paths := map[string]bool{}
 	for _, route := range o.Routes {
 		errs = append(errs, route.validate())
-		require(!paths[route.Path], "duplicate path %q", route.Path)
+		require(!paths[route.Path], "path %q is already in use", route.Path)
 		paths[route.Path] = true
 	}
 	for _, checks := range [][]Check{o.Checks, o.LiveChecks} {

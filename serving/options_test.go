@@ -29,15 +29,15 @@ func TestOptions(t *testing.T) {
 		"a longest drain below the shortest":                {func(o *Options) { o.DrainMin, o.DrainMax = 2, 1 }, []string{"DrainMax 1ns"}},
 		"a negative drain":                                  {func(o *Options) { o.DrainMin = -1 }, []string{"DrainMin -1ns"}},
 		"a path without a slash, and one without a handler": {func(o *Options) { o.Routes = []Route{{Path: "a", Handler: echo}, {Path: "/b"}} }, []string{`path "a" must start`, `path "/b" has no handler`}},
-		"a path that is taken twice":                        {func(o *Options) { o.Routes = []Route{{Path: "/a", Handler: echo}, {Path: "/a", Handler: echo}} }, []string{`duplicate path "/a"`}},
-		"a path of the probes":                              {func(o *Options) { o.Routes = []Route{{Path: "/readyz", Handler: echo}} }, []string{`path "/readyz" is taken twice`}},
+		"a path that is taken twice":                        {func(o *Options) { o.Routes = []Route{{Path: "/a", Handler: echo}, {Path: "/a", Handler: echo}} }, []string{`path "/a" is already in use`}},
+		"a path of the probes":                              {func(o *Options) { o.Routes = []Route{{Path: "/readyz", Handler: echo}} }, []string{`path "/readyz" is already in use`}},
 		"a version of TLS that there is not":                {func(o *Options) { o.MinTLSVersion = "1.2" }, []string{`minimum TLS version "1.2": choose one of VersionTLS10, `}},
 		"a cipher suite that there is not":                  {func(o *Options) { o.CipherSuites = []string{"TLS_NONE"} }, []string{"TLS_NONE", "choose among TLS_"}},
-		"HTTP/2 without a cipher suite of its own":          {func(o *Options) { o.HTTP2, o.CipherSuites = true, []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"} }, []string{"HTTP/2 needs"}},
+		"HTTP/2 without a cipher suite of its own":          {func(o *Options) { o.HTTP2, o.CipherSuites = true, []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"} }, []string{"HTTP/2 requires"}},
 		"HTTP/2 with one, and with TLS 1.3 alone": {func(o *Options) {
 			o.HTTP2, o.MinTLSVersion, o.CipherSuites = true, "VersionTLS13", []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}
 		}, nil},
-		"checks without name or func, and with equal names": {func(o *Options) { o.Checks = []Check{{}, {Name: "a"}, {Name: "a"}} }, []string{"a check has no name", `check "a" has no func`, `check "a" is there twice`}},
+		"checks without name or func, and with equal names": {func(o *Options) { o.Checks = []Check{{}, {Name: "a"}, {Name: "a"}} }, []string{"a check has no name", `check "a" has no func`, `duplicate check "a"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options, _ := testOptions(t)

@@ -33,8 +33,8 @@ func TestRouting(t *testing.T) {
 		"a path below one that is served":          {"POST", "/echo/", 404, "no webhook"},
 		"a path that would be served once cleaned": {"POST", "//echo", 404, "no webhook"},
 		"the root":            {"POST", "/", 404, "no webhook"},
-		"GET instead of POST": {"GET", "/echo", 405, "called with POST"},
-		"PUT instead of POST": {"PUT", "/echo", 405, "called with POST"},
+		"GET instead of POST": {"GET", "/echo", 405, "accept only POST"},
+		"PUT instead of POST": {"PUT", "/echo", 405, "accept only POST"},
 		"the metrics are not served to the callers": {"GET", "/metrics", 404, "no webhook"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,7 +83,7 @@ func (r *routes) add(added *route) error {
 	defer r.mu.Unlock()
 	table := maps.Clone(*r.table.Load())
 	if table[added.Path] != nil {
-		return fmt.Errorf("duplicate path %q", added.Path)
+		return fmt.Errorf("path %q is already in use", added.Path)
 	}
 	table[added.Path] = added
 	r.table.Store(&table)
@@ -110,7 +110,7 @@ func (r *Route) validate() error {
 		errs = append(errs, fmt.Errorf("path %q must start with a slash", r.Path))
 	}
 	if r.Path == livezPath || r.Path == readyzPath {
-		errs = append(errs, fmt.Errorf("duplicate path %q", r.Path))
+		errs = append(errs, fmt.Errorf("path %q is already in use", r.Path))
 	}
 	switch {
 	case r.Handler == nil && r.Answer == nil:

@@ -24,8 +24,8 @@ func TestARouteWithAMistakeIsNotAdded(t *testing.T) {
 		route Route
 		want  string
 	}{
-		"a path that is taken":      {Route{Path: "/first", Handler: echo}, `path "/first" is taken twice`},
-		"a path of the probes":      {Route{Path: "/livez", Handler: echo}, `path "/livez" is taken twice`},
+		"a path that is taken":      {Route{Path: "/first", Handler: echo}, `path "/first" is already in use`},
+		"a path of the probes":      {Route{Path: "/livez", Handler: echo}, `path "/livez" is already in use`},
 		"a path without a slash":    {Route{Path: "x", Handler: echo}, "must start with a slash"},
 		"a path that nobody serves": {Route{Path: "/x"}, "has no handler"},
 	} {

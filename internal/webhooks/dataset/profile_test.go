@@ -30,7 +30,7 @@ func TestProfilesThatAreWrong(t *testing.T) {
 		"a field that is not known":        {"plugins: {serverfull: {}}", []string{`unknown field "serverfull"`}},
 		"a field that stands there twice":  {"plugins: {}\nplugins: {}", []string{"plugins"}},
 		"a plugin that is not known":       {"plugins: {serverless: {withoutDataset: [Nope]}}", []string{`plugins.serverless.withoutDataset: there is no plugin "Nope": choose among DatasetUsageInjector, FilePrefetcher, FuseSidecar`}},
-		"a plugin that stands there twice": {"plugins: {serverful: {withDataset: [FuseSidecar, FuseSidecar]}}", []string{"the plugin FuseSidecar stands there twice"}},
+		"a plugin that stands there twice": {"plugins: {serverful: {withDataset: [FuseSidecar, FuseSidecar]}}", []string{"duplicate plugin FuseSidecar"}},
 		"a plugin that is configured twice": {
 			"pluginConfig: [{name: FuseSidecar, args: \"\"}, {name: FuseSidecar}]", []string{"pluginConfig[1].name: FuseSidecar is configured twice"}},
 		"arguments for one that takes none":     {"pluginConfig: [{name: FuseSidecar, args: 'a: b'}]", []string{"pluginConfig[0].args: FuseSidecar: it takes no arguments"}},
