@@ -10,6 +10,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/commands"
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/injection"
 	"github.com/sallyport-io/sallyport/internal/manifest"
@@ -33,7 +34,7 @@ func (o *defaultsOptions) addFlags(cmd *cobra.Command, what string) {
 	cli.AddFlagGroup(cmd, "Input", func() {
 		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with "+what+", YAML or JSON; - for stdin; may be repeated")
 		cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
-		addValidateFlag(cmd, &o.validation)
+		commands.AddValidateFlag(cmd, &o.validation)
 	})
 	o.AddNamespacedFlags(cmd)
 	cli.AddFlagGroup(cmd, "Server configuration", func() {

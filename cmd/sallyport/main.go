@@ -11,15 +11,16 @@ import (
 	"io"
 	"os"
 
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
 // Exit statuses of every command.
 const (
 	exitOK     = 0
-	exitError  = 1 // any other failure
-	exitFound  = 2 // lint, doctor, missed: there are findings
-	exitDenied = 3 // review, explain, diff, preview: an object was or would be denied
+	exitError  = 1                   // any other failure
+	exitFound  = int(cli.ExitFound)  // lint, doctor, missed: there are findings
+	exitDenied = int(cli.ExitDenied) // review, explain, diff, preview: an object was or would be denied
 )
 
 func main() {
@@ -53,7 +54,4 @@ func runAs(ctx context.Context, title string, args []string, stdin io.Reader, st
 	}
 }
 
-// exitStatus is an error that has been reported already.
-type exitStatus int
-
-func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+type exitStatus = cli.ExitStatus

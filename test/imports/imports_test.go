@@ -52,6 +52,8 @@ var allowed = map[string][]string{
 	"internal/report":      {"internal/cli", "internal/manifest"},
 	"internal/resources":   {"api/", "lint", "internal/manifest"},
 	"internal/inspect":     {"lint", "internal/report", "internal/cluster", "internal/resources", "internal/manifest", "internal/workload", "internal/cli"},
+	"internal/commands":    {"admission", "lint", "internal/cli", "internal/cluster", "internal/fieldcheck", "internal/inspect", "internal/manifest", "internal/replay/review", "internal/report"},
+	"commands":             {"admission", "internal/cluster", "internal/commands", "internal/replay/review"},
 	"internal/authority":   {"certificate", "internal/hosting", "internal/cluster", "internal/manifest", "internal/cli"},
 	"internal/manifest":    {},
 	"internal/privatepath": {},

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commands_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/commands"
+)
+
+const configMap = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: prices, namespace: shop}
+data: {currency: EUR}
+`
+
+// run runs the command of an application that sets a label, and denies what has no data.
+func run(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	rules := admission.Rules(corev1.SchemeGroupVersion.WithResource("configmaps"))
+	app, err := sallyport.New("shop", sallyport.WithWebhooks(
+		admission.Mutating("team.shop.example.com", rules, admission.Mutate(func(_ context.Context, c *corev1.ConfigMap) error {
+			c.Labels = map[string]string{"team": "sales"}
+			return nil
+		})),
+		admission.Validating("data.shop.example.com", rules, admission.Validate(func(_ context.Context, c *corev1.ConfigMap) error {
+			if len(c.Data) == 0 {
+				return admission.Denyf("data: is empty")
+			}
+			return nil
+		})),
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := app.Command()
+	commands.AddTo(cmd, app)
+	var out, notes bytes.Buffer
+	cmd.SetIn(strings.NewReader(stdin))
+	cmd.SetOut(&out)
+	cmd.SetErr(&notes)
+	cmd.SetArgs(args)
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), notes.String(), err
+}
+
+func TestReviewPrintsThePatchedObject(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "prices.yaml")
+	if err := os.WriteFile(file, []byte(configMap), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, notes, err := run(t, "", "review", "-f", file, "-o", "yaml")
+	if err != nil || !strings.Contains(out, "team: sales") || !strings.Contains(out, "currency: EUR") {
+		t.Errorf("%v\n%s\n%s", err, out, notes)
+	}
+	out, notes, err = run(t, "", "review", "-f", file)
+	if err != nil || !strings.Contains(out, "allowed, changed by team.shop.example.com") || !strings.Contains(out, "+    team: sales") {
+		t.Errorf("%v\n%s\n%s", err, out, notes)
+	}
+	if out, _, err = run(t, "", "review", "-f", file, "-o", "yaml", "--webhook", "data.shop.example.com"); err != nil || strings.Contains(out, "sales") {
+		t.Errorf("a webhook that was not chosen: %v\n%s", err, out)
+	}
+}
+
+func TestReviewFailsIfAnObjectIsDeniedOrCannotBeReviewed(t *testing.T) {
+	for name, tc := range map[string]struct{ stdin, says string }{
+		"denied":           {strings.Replace(configMap, "currency: EUR", "", 1), "data: is empty"},
+		"an unknown field": {configMap + "colour: red\n", "colour"},
+		"nothing":          {"", "nothing to review"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, notes, err := run(t, tc.stdin, "review", "-f", "-")
+			if err == nil || !strings.Contains(notes+err.Error(), tc.says) {
+				t.Errorf("%v\n%s\n%s", err, out, notes)
+			}
+		})
+	}
+	if _, _, err := run(t, configMap, "review", "-f", "-", "--webhook", "none.shop.example.com", "-o", "yaml"); err == nil || !strings.Contains(err.Error(), "team.shop.example.com") {
+		t.Errorf("a webhook that there is not: %v", err)
+	}
+}
+
+func TestLintReadsWhatManifestsPrints(t *testing.T) {
+	printed, notes, err := run(t, "", "manifests", "--service", "shop-system/shop", "--part", "configurations,service,workload", "--image", "registry.example.com/shop:v1")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, notes)
+	}
+	if out, notes, err := run(t, printed, "lint", "-f", "-", "--severity", "error"); err != nil {
+		t.Errorf("errors in what is printed: %v\n%s\n%s", err, out, notes)
+	}
+	out, _, err := run(t, strings.ReplaceAll(printed, "timeoutSeconds: 10", "timeoutSeconds: 31"), "lint", "-f", "-", "--severity", "error")
+	if err == nil || out == "" {
+		t.Errorf("no finding about a timeout that the API server refuses: %v\n%s", err, out)
+	}
+}
