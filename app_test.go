@@ -350,7 +350,7 @@ func TestCommandReportsEveryMistakeInItsFlags(t *testing.T) {
 		{"unknown names", []string{"--webhooks", "*,-x", "--controllers", "y"}, []string{`--webhooks: there is no "x"; choose among a.b.c`, `--controllers: there is no "y"`}},
 		{"nothing selected", []string{"--webhooks=", "--controllers=-c"}, []string{"there is nothing to run"}},
 		{"controllers alone need no service", []string{"--webhooks=", "--kubeconfig", "/not/there"}, []string{"--kubeconfig"}},
-		{"an argument", []string{"x"}, []string{"takes no argument"}},
+		{"an argument", []string{"x"}, []string{"takes no arguments"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := run(tc.args...)

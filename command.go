@@ -5,7 +5,6 @@ package sallyport
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/logging"
 )
 
@@ -23,21 +23,16 @@ import (
 // a second signal ends it at once. It has the flags of what is registered and no
 // others: those of webhooks, those of controllers and, where there are both,
 // --webhooks and --controllers, so that the same binary serves as one process or
-// as two. Its command manifests prints what to install: rights, webhook configurations
-// and the definitions of [WithCRDs]. It is for os.Exit(cli.Run(app.Command())) with k8s.io/component-base/cli,
-// or for a command of one's own.
+// as two. Its command manifests prints what to install, uninstall removes what the application has
+// registered, and config checks flags. It is for os.Exit(cli.Run(app.Command())) with
+// k8s.io/component-base/cli, or for a command of one's own.
 func (a *App) Command() *cobra.Command {
 	s := a.DefaultSettings()
 	var log logging.Settings
 	cmd := &cobra.Command{
-		Use:   a.name,
-		Short: "Run the " + a.name,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%s takes no argument, but got %q: everything is said by flags", cmd.CommandPath(), args[0])
-			}
-			return nil
-		},
+		Use:          a.name,
+		Short:        "Run the " + a.name,
+		Args:         cli.NoArguments("everything is said by flags"),
 		SilenceUsage: true,
 		Version:      a.version,
 	}
@@ -52,8 +47,9 @@ func (a *App) Command() *cobra.Command {
 	cli.CompleteFiles(cmd, "kubeconfig")
 	a.addFlags(cmd, &s)
 	log.AddFlags(cmd)
+	cmd.AddCommand(install.ConfigCommand(a.installation()))
 	if len(a.webhooks)+len(a.converters)+len(a.components) > 0 {
-		cmd.AddCommand(a.manifestsCommand(), a.uninstallCommand())
+		cmd.AddCommand(install.Command(a.installation()), install.UninstallOf(a.installation()))
 	}
 	return cmd
 }

@@ -9,10 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/internal/authority"
-	"github.com/sallyport-io/sallyport/internal/cluster"
-	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/logging"
 )
@@ -57,13 +55,12 @@ func (a *App) checkCRDs() {
 	}
 }
 
-// manifestsCommand is there where there is something to print: with webhooks or
-// converters.
-func (a *App) manifestsCommand() *cobra.Command {
+// installation is what the commands about installations know, with settings of their own.
+func (a *App) installation() install.Application {
 	s := a.DefaultSettings()
 	var log logging.Settings
-	return install.Command(install.Application{
-		Name: a.name, CRDs: a.crds, Rules: a.rules,
+	return install.Application{
+		Name: a.name, Version: a.version, CRDs: a.crds, Rules: a.rules, Converters: a.converters,
 		Choose: func() (install.Chosen, error) {
 			c, err := a.choose(&s)
 			return install.Chosen{
@@ -75,21 +72,11 @@ func (a *App) manifestsCommand() *cobra.Command {
 			a.addFlags(cmd, &s)
 			log.AddFlags(cmd)
 		},
+		Validate: func() error {
+			s.Client = &rest.Config{} // which one is not asked here
+			return errors.Join(log.Validate(), a.Validate(s))
+		},
 		Registration: &s.Registration, Certificate: &s.Certificate, LeaderElection: &s.LeaderElection,
 		Authentication: &s.Authentication, AuthenticationModes: a.authenticationNames(), Serving: &s.Serving,
-	})
-}
-
-// uninstallCommand removes what the application has registered, and with --all what it keeps
-// beside it.
-func (a *App) uninstallCommand() *cobra.Command {
-	s := a.DefaultSettings()
-	var crds []string
-	for _, converter := range a.converters {
-		crds = append(crds, converter.CRD())
 	}
-	return install.UninstallCommand(install.Uninstaller{
-		Name: a.name, CRDs: crds, Leases: []string{a.name, hosting.ComponentsLease(a.name)},
-		Flags: authority.Flags{Flags: cluster.Flags{UserAgent: a.name + "/" + a.version}, Server: s.Registration, Certificates: s.Certificate},
-	})
 }

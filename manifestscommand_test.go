@@ -29,6 +29,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
@@ -170,7 +171,7 @@ func TestTheServerTakesTheArgumentsOfTheWorkload(t *testing.T) {
 func TestManifestsReportsEveryMistakeInItsFlags(t *testing.T) {
 	for name, tc := range map[string]struct{ args, want []string }{
 		"no endpoint":         {nil, []string{"--service or --url is required"}},
-		"an argument":         {[]string{"rbac", "--service", "a/b"}, []string{`takes no argument, but got "rbac"`}},
+		"an argument":         {[]string{"rbac", "--service", "a/b"}, []string{`takes no arguments, but got "rbac"`}},
 		"a part of something": {[]string{"--service", "a/b", "--part", "rbac,roles"}, []string{"--part", `"roles"`}},
 		"no part":             {[]string{"--service", "a/b", "--part", ""}, []string{"--part is empty: choose namespace, crd, rbac, service, workload or configurations"}},
 		"no certificate":      {[]string{"--service", "a/b", "--ca-file", filepath.Join(t.TempDir(), "none")}, []string{"--ca-file"}},
@@ -218,7 +219,7 @@ func TestManifestsHasTheFlagsAndPartsOfWhatIsRegistered(t *testing.T) {
 				t.Fatal(err)
 			}
 			flags := map[string]*pflag.Flag{}
-			app.manifestsCommand().Flags().VisitAll(func(f *pflag.Flag) { flags[f.Name] = f })
+			install.Command(app.installation()).Flags().VisitAll(func(f *pflag.Flag) { flags[f.Name] = f })
 			if got := flags["part"].DefValue; got != tc.part {
 				t.Errorf("parts %s, want %s", got, tc.part)
 			}

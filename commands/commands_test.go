@@ -75,7 +75,7 @@ func TestReviewFailsIfAnObjectIsDeniedOrCannotBeReviewed(t *testing.T) {
 	for name, tc := range map[string]struct{ stdin, says string }{
 		"denied":           {strings.Replace(configMap, "currency: EUR", "", 1), "data: is empty"},
 		"an unknown field": {configMap + "colour: red\n", "colour"},
-		"nothing":          {"", "nothing to review"},
+		"nothing":          {"", "stdin holds no object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, notes, err := run(t, tc.stdin, "review", "-f", "-")
@@ -97,8 +97,8 @@ func TestLintReadsWhatManifestsPrints(t *testing.T) {
 	if out, notes, err := run(t, printed, "lint", "-f", "-", "--severity", "error"); err != nil {
 		t.Errorf("errors in what is printed: %v\n%s\n%s", err, out, notes)
 	}
-	out, _, err := run(t, strings.ReplaceAll(printed, "timeoutSeconds: 10", "timeoutSeconds: 31"), "lint", "-f", "-", "--severity", "error")
-	if err == nil || out == "" {
-		t.Errorf("no finding about a timeout that the API server refuses: %v\n%s", err, out)
+	out, _, err := run(t, strings.ReplaceAll(printed, "sideEffects: None", "sideEffects: Unknown"), "lint", "-f", "-", "--severity", "error")
+	if err == nil || !strings.Contains(out, "side-effects") {
+		t.Errorf("no finding about side effects that the API server refuses: %v\n%s", err, out)
 	}
 }

@@ -24,13 +24,17 @@ import (
 
 // Application is what is installed.
 type Application struct {
-	Name  string
-	CRDs  []*apiextensionsv1.CustomResourceDefinition
-	Rules []rbacv1.PolicyRule // of webhooks and controllers themselves
+	Name, Version string
+	// Converters are all that there are.
+	Converters []conversion.Converter
+	CRDs       []*apiextensionsv1.CustomResourceDefinition
+	Rules      []rbacv1.PolicyRule // of webhooks and controllers themselves
 	// Choose returns what the settings choose to run, or every problem in the settings that
 	// are not among those below.
 	Choose func() (Chosen, error)
 
+	// Validate reports every problem in the settings, and reaches nothing over the network.
+	Validate func() error
 	// AddFlags adds the flags of the server, which set these settings.
 	AddFlags       func(*cobra.Command)
 	Registration   *hosting.RegistrationSettings
@@ -95,12 +99,7 @@ func Command(a Application) *cobra.Command {
 			"    --image registry.example.com/" + a.Name + ":v1 | kubectl apply -f -\n\n" +
 			"  # the rights alone, for a Deployment of one's own\n" +
 			"  " + a.Name + " manifests --service " + a.Name + "-system/" + a.Name + " --part rbac",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%s takes no argument, but got %q: choose by --part what is printed", cmd.CommandPath(), args[0])
-			}
-			return nil
-		},
+		Args:         cli.NoArguments("choose by --part what is printed"),
 		SilenceUsage: true,
 	}
 	flags := cmd.Flags()

@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/authority"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -51,6 +52,16 @@ type uninstallOptions struct {
 	dryRun     bool
 	yes        bool
 	force      bool
+}
+
+// UninstallOf is the command uninstall of an application, which removes with --all what it keeps
+// beside its authority too.
+func UninstallOf(a Application) *cobra.Command {
+	chosen := Chosen{Converters: a.Converters}
+	return UninstallCommand(Uninstaller{
+		Name: a.Name, CRDs: chosen.converted(), Leases: []string{a.Name, hosting.ComponentsLease(a.Name)},
+		Flags: authority.Flags{Flags: cluster.Flags{UserAgent: a.Name + "/" + a.Version}, Server: *a.Registration, Certificates: *a.Certificate},
+	})
 }
 
 // UninstallCommand is the command uninstall of a server.

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+)
+
+func config(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	command := hatter(t).Command()
+	var out bytes.Buffer
+	command.SetOut(&out)
+	command.SetErr(io.Discard)
+	command.SetArgs(append([]string{"config"}, args...))
+	err := command.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestConfigPrintsFlagsAndDefaults(t *testing.T) {
+	out, err := config(t, "--service", "shop/hatter", "--failure-policy", "Ignore", "--controllers", "-hats,*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"service: shop/hatter\n", "failure-policy: Ignore\n", "secure-port: 9443\n", "controllers:\n- -hats\n- '*'\n", "leader-elect: true\n", "log-level: info\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("nothing of %q in\n%s", want, out)
+		}
+	}
+}
+
+func TestConfigReportsEveryProblem(t *testing.T) {
+	out, err := config(t, "--failure-policy", "Maybe", "--log-level", "loud", "--tls-min-version", "1.2")
+	if err == nil || out != "" {
+		t.Fatalf("got %v and\n%s", err, out)
+	}
+	for _, want := range []string{"--service or --url", `--failure-policy "Maybe"`, `--log-level "loud"`, `"1.2"`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("nothing of %q in: %v", want, err)
+		}
+	}
+}
