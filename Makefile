@@ -73,7 +73,7 @@ report = ls $(results)/*.json >/dev/null 2>&1 && $(GO) -C tools run ./testreport
 # at the end.
 on_apiserver = OnARealAPIServer
 folders_with = $$(grep -rl --include='*_test.go' --exclude-dir=bin --exclude-dir=.git $(1) . | xargs -n1 dirname | sort -u | tr '\n' ' ')
-longest = ./test/e2e ./test/e2e/install ./test/docs ./examples/crontab ./test/bench ./internal/webhooks/poddefault/status
+longest = ./test/e2e ./test/e2e/install ./test/docs ./internal/scaffold ./internal/storagemigration ./examples/crontab ./test/bench ./internal/webhooks/poddefault/status
 apiserver_packages = $(longest) ./test/e2e/... $(call folders_with,'^func Test.*$(on_apiserver)')
 # Runs a command with one API server for those tests that need none of their own.
 shared = $(GO) run ./test/lab/shared
