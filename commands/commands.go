@@ -2,7 +2,7 @@
 
 // Package commands adds commands to an application's that run its webhooks on files, and that look
 // at what it prints and at clusters. They are not part of [sallyport.App.Command], because they
-// take several megabytes, above all for Kubernetes' CEL:
+// add 30 MB to a program, above all for Kubernetes' CEL and its checks of fields:
 //
 //	cmd := app.Command()
 //	commands.AddTo(cmd, app)
