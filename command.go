@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/logging"
+	"github.com/sallyport-io/sallyport/internal/roundtrip"
 )
 
 // Command returns a command that runs the application until SIGTERM or an interrupt;
@@ -50,6 +51,9 @@ func (a *App) Command() *cobra.Command {
 	cmd.AddCommand(install.ConfigCommand(a.installation()))
 	if len(a.webhooks)+len(a.converters)+len(a.components) > 0 {
 		cmd.AddCommand(install.Command(a.installation()), install.UninstallOf(a.installation()))
+	}
+	if len(a.converters) > 0 {
+		cmd.AddCommand(roundtrip.Command(a.name, a.converters))
 	}
 	return cmd
 }

@@ -33,10 +33,7 @@ func WithStorageMigration(crds ...string) Option {
 			a.rules = append(a.rules, storagemigration.PolicyRules(crd)...)
 			a.components = append(a.components, func(env Environment) (Component, error) {
 				m, err := storagemigration.New(storagemigration.Options{CRD: crd, Client: env.Client, Logger: env.Logger, Metrics: env.Metrics, Leader: env.Leader()})
-				if err != nil {
-					return Component{}, err
-				}
-				return Component{Name: "storage migration of " + crd, Detail: m.Detail, Run: m.Run}, nil
+				return Component{Name: "storage migration of " + crd, Detail: m.Detail, Run: m.Run}, err
 			})
 		}
 	}

@@ -54,3 +54,28 @@ func TestManifestsHaveTheRightsOfAStorageMigration(t *testing.T) {
 		}
 	}
 }
+
+// An application with converters checks objects with them.
+func TestCommandChecksConversions(t *testing.T) {
+	t.Parallel()
+	app, err := New("hatter", WithConverters(conversion.HubAndSpokes[*hubHat](hats("v1", "v2"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := app.Command()
+	command.SetIn(strings.NewReader(`{"apiVersion":"hats.example.com/v1","kind":"Hat","metadata":{"name":"bowler"},"size":"3"}`))
+	var out, notes strings.Builder
+	command.SetOut(&out)
+	command.SetErr(&notes)
+	command.SetArgs([]string{"convert", "--check", "-f", "-"})
+	if err := command.ExecuteContext(t.Context()); err != nil || out.String() != "" || notes.String() != "checked 1 object\n" {
+		t.Errorf("prints %q and %q: %v", out.String(), notes.String(), err)
+	}
+	app, err = New("hatter", WithWebhooks(hatter(t).Webhooks()...), WithScheme(hats("v1", "v2")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, _, err := app.Command().Find([]string{"convert"}); err == nil && found.Name() == "convert" {
+		t.Error("without converters there is a command convert")
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/roundtrip"
 	"github.com/sallyport-io/sallyport/internal/server"
 )
 
@@ -43,7 +44,7 @@ func newCommand() *cobra.Command {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	cmd.AddCommand(newServeCommand(), newReviewCommand(), newTestCommand(), newReplayCommand(), newExplainCommand(), newDiffCommand(), newPreviewCommand(), newManifestsCommand(), newWebhooksCommand(), newConfigCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
-	cmd.AddCommand(newLintCommand(), newChainCommand(), newDoctorCommand(), newTopCommand(), newMissedCommand())
+	cmd.AddCommand(newLintCommand(), newChainCommand(), newDoctorCommand(), newTopCommand(), newMissedCommand(), roundtrip.WebhookCommand("sallyport"))
 	cmd.AddCommand(newInitCommand())
 	return cmd
 }

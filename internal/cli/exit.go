@@ -6,7 +6,7 @@ import "fmt"
 
 // Exit statuses besides 0 and 1.
 const (
-	ExitFound  ExitStatus = 2 // lint, doctor, missed: there are findings
+	ExitFound  ExitStatus = 2 // lint, doctor, missed, convert: there are findings
 	ExitDenied ExitStatus = 3 // review, explain, diff, preview: an object was or would be denied
 )
 

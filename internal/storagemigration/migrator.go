@@ -176,6 +176,8 @@ func (m *Migrator) lead(ctx context.Context, changed <-chan struct{}) {
 		switch {
 		case err == nil:
 			retry = firstRetry
+		case errors.Is(err, errChanged): // which is no failure
+			m.tell(&t, err)
 		case ctx.Err() == nil:
 			delay = min(wait.Jitter(retry, 0.2), max(m.pace.Every, retry))
 			retry = min(2*retry, longestRetry)
