@@ -40,7 +40,7 @@ func mutating(name string, options ...admission.WebhookOption) admission.Webhook
 
 func noController(manager.Manager) error { return nil }
 
-func TestNewReportsEveryMistakeAtOnce(t *testing.T) {
+func TestNewReportsEveryProblem(t *testing.T) {
 	_, err := sallyport.New("Not_a_name",
 		sallyport.WithWebhooks(
 			mutating("unqualified"),
@@ -328,7 +328,7 @@ func TestCommandHasTheFlagsOfWhatIsRegistered(t *testing.T) {
 	}
 }
 
-func TestCommandReportsEveryMistakeInItsFlags(t *testing.T) {
+func TestCommandReportsEveryProblemInItsFlags(t *testing.T) {
 	app, err := sallyport.New("app", sallyport.WithWebhooks(mutating("a.b.c")), sallyport.WithController("c", noController))
 	if err != nil {
 		t.Fatal(err)

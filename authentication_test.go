@@ -14,7 +14,7 @@ import (
 )
 
 // withKeys is a certificate source that has keys for private paths.
-func TestMistakesInAuthenticationsAreNamed(t *testing.T) {
+func TestProblemsInAuthenticationsAreNamed(t *testing.T) {
 	nobody := func(Environment) (Authentication, error) { return Authentication{}, nil }
 	for name, tc := range map[string]struct {
 		options []Option

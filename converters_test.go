@@ -157,7 +157,7 @@ func TestAListAboveTheBodyLimitIsRefusedAndBelowConverted(t *testing.T) {
 	}
 }
 
-func TestMistakesAboutConverters(t *testing.T) {
+func TestProblemsAboutConverters(t *testing.T) {
 	scheme := hats("v1", "v2")
 	good := conversion.HubAndSpokes[*hubHat](scheme)
 	atConvert := admission.Mutating("a.hats.example.com", admission.Rules(hat.WithVersion("v1").GroupVersion().WithResource("hats")),

@@ -168,7 +168,7 @@ func TestTheServerTakesTheArgumentsOfTheWorkload(t *testing.T) {
 	}
 }
 
-func TestManifestsReportsEveryMistakeInItsFlags(t *testing.T) {
+func TestManifestsReportsEveryProblemInItsFlags(t *testing.T) {
 	for name, tc := range map[string]struct{ args, want []string }{
 		"no endpoint":         {nil, []string{"--service or --url is required"}},
 		"an argument":         {[]string{"rbac", "--service", "a/b"}, []string{`takes no arguments, but got "rbac"`}},

@@ -10,18 +10,17 @@ import (
 
 type asideKey struct{}
 
-// WithAside is for servers that bound how many reviews are at work: aside, which [Await]
-// calls, runs wait while the review is not one of them, and then tells whether it may go on.
+// WithAside is for servers that limit concurrent reviews. [Await] calls aside, which runs
+// wait without counting the review, and then reports whether the review may continue.
 func WithAside(ctx context.Context, aside func(ctx context.Context, wait func()) bool) context.Context {
 	return context.WithValue(ctx, asideKey{}, aside)
 }
 
-// Await runs wait, in which a handler waits for somebody else, such as the API server,
-// and which returns what is returned. The server that called the handler has a limit on
-// reviews at work; meanwhile this one does not count, so that those that wait do not keep
-// out those that need no more than a processor. Afterwards it counts again: if there is
-// no room before ctx ends, the error is one of [Unavailable]. Where there is no such limit
-// wait is run and nothing else.
+// Await runs wait, in which a handler waits for another system such as the API server, and
+// returns its result. While it runs, the review does not count towards the server's limit
+// of concurrent reviews, so that waiting reviews do not block reviews that only need a CPU.
+// Afterwards it counts again: if there is no room before ctx ends, the error is
+// [Unavailable]. Without such a limit, Await just runs wait.
 func Await(ctx context.Context, wait func() error) error {
 	aside, ok := ctx.Value(asideKey{}).(func(context.Context, func()) bool)
 	if !ok {
@@ -29,7 +28,7 @@ func Await(ctx context.Context, wait func() error) error {
 	}
 	var err error
 	if !aside(ctx, func() { err = wait() }) && err == nil {
-		err = Unavailable(errors.New("too many reviews at work"), time.Second)
+		err = Unavailable(errors.New("too many concurrent reviews"), time.Second)
 	}
 	return err
 }

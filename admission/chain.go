@@ -15,17 +15,15 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// Chain returns a handler that asks handlers one after the other, each with the
-// object as the ones before have changed it, and answers with one patch. The first
-// that denies, or is at fault, ends the chain: nothing is patched then. Warnings and
-// audit annotations of all that were asked are kept.
+// Chain returns a handler that calls handlers in order, each with the object as changed by
+// the previous ones, and responds with one patch. The first denial or fault ends the chain
+// without a patch. Warnings and audit annotations of all called handlers are kept.
 //
-// Typed mutators that follow each other and have the same T share one decoded
-// object, and the patch is what they have changed together. Between others the
-// patches are applied.
+// Consecutive typed mutators with the same T share one decoded object, and the patch has
+// their combined changes. Between other handlers the patches are applied.
 //
-// A chain answers the operations that all its handlers answer. See [Named] and
-// [WithOrigins] for who changed what.
+// A chain handles the operations that all its handlers support. See [Named] and
+// [WithOrigins] for the origins of changes.
 func Chain(handlers ...Handler) Handler {
 	c := &chain{}
 	for _, handler := range handlers {
@@ -38,9 +36,8 @@ func Chain(handlers ...Handler) Handler {
 	return c
 }
 
-// Named gives a handler the name that [Origin.Source] has for its changes. Without
-// one it is the name of the function, or of the Defaulter's type. Origins that a
-// handler tells of itself are kept.
+// Named sets the [Origin.Source] of a handler's changes. The default is the name of the
+// function, or of the Defaulter's type. Origins set by the handler itself are kept.
 func Named(name string, handler Handler) Handler {
 	if m, ok := handler.(*mutator); ok {
 		return &mutator{target: m.target, mutate: m.mutate, source: name, err: m.err}

@@ -27,11 +27,11 @@ import (
 //	marked by Fault or Unavailable                  fault: the failurePolicy applies
 //	any other                                       fault
 //
-// A denial is explicit. What a client returns, an API status, a refused connection, a
-// cache that is not started, is an outage and no opinion about the object: a handler that
-// passes it on is at fault. It is looked for in what the error wraps and joins; a fault
-// among denials is a fault. Mutators and validators are treated alike. [ErrorsDeny] is
-// for what was written for controller-runtime.
+// A denial is explicit. An error of a client, such as an API status, a refused connection
+// or a cache that is not started, is an outage and says nothing about the object: a handler
+// that returns it is at fault. Wrapped and joined errors are inspected; a fault among
+// denials is a fault. Mutators and validators behave alike. [ErrorsDeny] is for handlers
+// written for controller-runtime.
 
 // Deny marks an error of a typed handler as a denial of the request, which is final: no
 // failurePolicy applies. An API status in the error (apierrors.NewForbidden) gives code,
@@ -44,8 +44,8 @@ func Deny(err error) error {
 	return &denial{err}
 }
 
-// Denyf is [Deny] of an error that it makes of a format. The message should name the
-// object, the field and the remedy, and never a value.
+// Denyf is [Deny] with a formatted error. The message should name the object, the field and
+// the remedy, and never a value.
 func Denyf(format string, args ...any) error { return Deny(fmt.Errorf(format, args...)) }
 
 type denial struct{ err error }
@@ -53,11 +53,11 @@ type denial struct{ err error }
 func (e *denial) Error() string { return e.err.Error() }
 func (e *denial) Unwrap() error { return e.err }
 
-// Fault marks an error of a typed handler as a fault of the webhook itself: a
-// dependency that does not answer, a bug. The API server gets an HTTP error and the
-// failurePolicy of the webhook's configuration applies. Errors that are no denial are
-// faults without the mark; it makes one of those that are, and with [ErrorsDeny]. Nil
-// stays nil. See [Unavailable] for faults that pass.
+// Fault marks an error of a typed handler as a fault of the webhook itself: an unresponsive
+// dependency, a bug. The API server gets an HTTP error and the failurePolicy of the
+// webhook's configuration applies. Errors that are not denials are faults anyway; the mark
+// turns denials into faults, and is needed with [ErrorsDeny]. Nil stays nil. See
+// [Unavailable] for transient faults.
 func Fault(err error) error {
 	if err == nil {
 		return nil
@@ -70,12 +70,11 @@ type faultError struct{ err error }
 func (e *faultError) Error() string { return e.err.Error() }
 func (e *faultError) Unwrap() error { return e.err }
 
-// ErrorsDeny gives errors the meaning that they have in controller-runtime, whose
-// defaulters and validators deny by returning one: a denial without [Deny], with the code
-// of an API status or 403 Forbidden. Outages stay faults: an API status 401, 403, 404,
-// 410, 429 or from 500, an error of the network, of a context, or of controller-runtime's
-// cache. To deny with one of these codes takes [Deny]. [MutateWith] and [ValidateWith]
-// have this option.
+// ErrorsDeny treats errors like controller-runtime, whose defaulters and validators deny by
+// returning an error: a denial without [Deny], with the code of an API status or 403
+// Forbidden. Outages stay faults: an API status 401, 403, 404, 410, 429 or from 500, an
+// error of the network, of a context, or of controller-runtime's cache. To deny with one of
+// these codes takes [Deny]. [MutateWith] and [ValidateWith] have this option.
 func ErrorsDeny() HandlerOption { return func(o *handlerOptions) { o.errorsDeny = true } }
 
 // decide turns the error of a typed handler into its answer, see above.

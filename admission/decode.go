@@ -34,7 +34,7 @@ type target struct {
 	copyProblem func() string
 }
 
-// HandlerOption says more about what a typed handler reads, and what its errors mean.
+// HandlerOption configures what a typed handler reads, and what its errors mean.
 type HandlerOption func(*handlerOptions)
 
 type handlerOptions struct {
@@ -44,15 +44,15 @@ type handlerOptions struct {
 	errorsDeny bool
 }
 
-// ForKind makes the handler refuse requests for other kinds. Without it the kind
-// must be the name of T's Go type, as is the custom, in whatever group and
-// version; *unstructured.Unstructured and *metav1.PartialObjectMetadata take all.
+// ForKind makes the handler reject requests for other kinds. By default the kind must be
+// the name of T's Go type, in any group and version; *unstructured.Unstructured and
+// *metav1.PartialObjectMetadata accept all kinds.
 func ForKind(gvk schema.GroupVersionKind) HandlerOption {
 	return func(o *handlerOptions) { o.exact = gvk }
 }
 
-// As makes the handler decode into the type of the prototype. It is needed, and
-// only needed, where T is an interface such as runtime.Object.
+// As makes the handler decode into the type of the prototype. It is required if T is an
+// interface such as runtime.Object, and only then.
 func As(prototype runtime.Object) HandlerOption {
 	return func(o *handlerOptions) { o.prototype = prototype }
 }

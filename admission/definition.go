@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Mutating defines a webhook that may change objects. Its path is "/" and the name,
-// unless [AtPath] says otherwise. Mistakes are reported by [Webhook]'s Validate,
-// which whoever serves or registers the webhook calls.
+// Mutating defines a webhook that may change objects. Its path is "/" and the name, unless
+// [AtPath] sets it. Problems are reported by [Webhook]'s Validate, which is called before
+// the webhook is served or registered.
 func Mutating(name string, rules []admissionregistrationv1.RuleWithOperations, handler Handler, options ...WebhookOption) Webhook {
 	return define(Webhook{Name: name, Type: TypeMutating, Rules: rules, Handler: handler}, options)
 }
 
-// Validating defines a webhook that admits or refuses requests. See [Mutating].
+// Validating defines a webhook that admits or denies requests. See [Mutating].
 func Validating(name string, rules []admissionregistrationv1.RuleWithOperations, handler Handler, options ...WebhookOption) Webhook {
 	return define(Webhook{Name: name, Type: TypeValidating, Rules: rules, Handler: handler}, options)
 }
@@ -31,14 +31,14 @@ func define(w Webhook, options []WebhookOption) Webhook {
 	return w
 }
 
-// WebhookOption sets fields of a [Webhook]. Those without an option of their own are
-// set by a function literal.
+// WebhookOption sets fields of a [Webhook]. Use a function literal for fields without an
+// option.
 type WebhookOption func(*Webhook)
 
-// AtPath sets the path by which the API server calls the webhook.
+// AtPath sets the URL path of the webhook.
 func AtPath(path string) WebhookOption { return func(w *Webhook) { w.Path = path } }
 
-// WithFailurePolicy says what becomes of an object when the webhook is at fault.
+// WithFailurePolicy sets what the API server does if calling the webhook fails.
 func WithFailurePolicy(policy admissionregistrationv1.FailurePolicyType) WebhookOption {
 	return func(w *Webhook) { w.FailurePolicy = policy }
 }
@@ -56,16 +56,16 @@ func WithObjectSelector(selector *metav1.LabelSelector) WebhookOption {
 	return func(w *Webhook) { w.ObjectSelector = selector }
 }
 
-// WithMatchCondition adds a condition, in CEL, that requests must meet.
+// WithMatchCondition adds a CEL condition that requests must meet.
 func WithMatchCondition(name, expression string) WebhookOption {
 	return func(w *Webhook) {
 		w.MatchConditions = append(w.MatchConditions, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
 	}
 }
 
-// Rules is one rule, as a list: these operations on this resource, which may be a
-// sub-resource ("pods/eviction") or, in each part, "*". Without operations it is
-// CREATE and UPDATE. Join several with [slices.Concat].
+// Rules returns a list of one rule: operations on a resource, which may be a sub-resource
+// ("pods/eviction") or have "*" in each part. The default operations are CREATE and UPDATE.
+// Join several with [slices.Concat].
 func Rules(resource schema.GroupVersionResource, operations ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
 	if len(operations) == 0 {
 		operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission says what an admission webhook is: a [Handler] that answers
-// one request, a [Response], and a [Webhook] that tells the API server when to
-// call it. It knows neither HTTP nor a Kubernetes client.
+// Package admission defines admission webhooks: a [Handler] that answers one request, a
+// [Response], and a [Webhook] that defines when the API server calls it. It needs neither
+// HTTP nor a Kubernetes client.
 package admission
 
 import (
@@ -21,12 +21,11 @@ import (
 // the API server gets an HTTP error, and the failurePolicy of the webhook's
 // configuration decides. A handler that returns neither is at fault.
 //
-// The context ends at the deadline that the API server gave, less a margin, or
-// when its connection closes. The request, with the bytes of its objects, must
-// not be changed. Those bytes are JSON without duplicate names and invalid
-// UTF-8, nested at most as deep as the server allows; who decodes them need not
-// check that again. A handler is called from many goroutines at once and writes
-// nothing but its answer (side effects None).
+// The context ends at the deadline of the API server minus a margin, or when its connection
+// closes. The request, including the bytes of its objects, must not be modified. Those
+// bytes are JSON without duplicate names and invalid UTF-8, within the server's nesting
+// limit, so handlers need not check that again. A handler must be safe for concurrent use
+// and without side effects (None).
 type Handler interface {
 	Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*Response, error)
 }
@@ -39,17 +38,16 @@ func (f HandlerFunc) Handle(ctx context.Context, req *admissionv1.AdmissionReque
 	return f(ctx, req)
 }
 
-// Unavailable marks a fault that passes: a cache that is not synced yet, a
-// dependency that does not answer. The API server is told to call again after
-// the given time, rounded up to whole seconds, and on another connection, so
-// that another replica may answer. It does so up to ten times within the
-// webhook's timeout. Err must not be nil.
+// Unavailable marks a transient fault: a cache that is not synced yet, an unresponsive
+// dependency. It makes the API server retry after the given time, rounded up to whole
+// seconds, on another connection, so that another replica may answer, up to ten times
+// within the webhook's timeout. Err must not be nil.
 func Unavailable(err error, retryAfter time.Duration) error {
 	return &unavailableError{err: err, retryAfter: max(retryAfter, 0)}
 }
 
-// RetryAfter tells whether err is a fault that passes, see [Unavailable], and
-// when to call again.
+// RetryAfter reports whether err is a transient fault, see [Unavailable], and when to
+// retry.
 func RetryAfter(err error) (time.Duration, bool) {
 	var u *unavailableError
 	if !errors.As(err, &u) {

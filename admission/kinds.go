@@ -26,10 +26,10 @@ func kindsOf(schemes []*runtime.Scheme) map[schema.GroupResource]string {
 	return kinds
 }
 
-// ValidateKinds reports each rule of the webhooks for a resource of another kind than the handler
-// reads: such a webhook would refuse every request. Kinds are known from schemes. Sub-resources,
-// whose kinds differ, and resources of unknown kinds are not looked at. Each error is a
-// [FieldError].
+// ValidateKinds reports each rule of the webhooks for a resource of a kind that the handler
+// does not read: such a webhook would reject every request. Kinds are looked up in schemes.
+// Sub-resources, whose kinds differ, and resources of unknown kinds are ignored. Each error
+// is a [FieldError].
 func ValidateKinds(webhooks []Webhook, schemes ...*runtime.Scheme) error {
 	kinds := kindsOf(schemes)
 	var errs []error

@@ -11,9 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Matches tells whether the API server asks the webhook about a request, as far as its
-// rules and its match policy go, and as which resource it sends it. Selectors and match
-// conditions are not looked at.
+// Matches reports whether the API server calls the webhook for a request according to its
+// rules and match policy, and as which resource. It ignores selectors and match conditions.
 //
 // Equivalents are the resource of the request in other versions and groups, as the API
 // server serves them; with the match policy Equivalent, rules for one of those cover the
@@ -33,9 +32,8 @@ func (w Webhook) Matches(req *admissionv1.AdmissionRequest, equivalents ...schem
 	return resource, ok
 }
 
-// MatchRules finds the rule that covers a request, and the resource by which it does: that
-// of the request if a rule covers it, or else one of its equivalents, for which earlier
-// rules go first.
+// MatchRules finds the rule that covers a request, and the resource it covers: that of the
+// request or, if no rule covers it, one of its equivalents, in the order of the rules.
 func MatchRules(rules []admissionregistrationv1.RuleWithOperations, req *admissionv1.AdmissionRequest, equivalents []schema.GroupVersionResource) (rule int, resource schema.GroupVersionResource, ok bool) {
 	requested := requestedResource(req)
 	for i := range rules {

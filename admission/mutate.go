@@ -20,31 +20,28 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// Defaulter changes objects. It is controller-runtime's interface of that name, so
-// that one type serves both.
+// Defaulter changes objects. It is controller-runtime's interface of that name, so that a
+// type can implement both.
 type Defaulter[T apiruntime.Object] interface {
 	Default(ctx context.Context, object T) error
 }
 
-// Mutate returns a handler that decodes the object of a request as T, a pointer to
-// an API type or *unstructured.Unstructured, lets the function change it, and
-// answers with the patch that makes in the object exactly the changes that the
-// function made. Fields that T does not know stay as they are.
+// Mutate returns a handler that decodes the object of a request as T, a pointer to an API
+// type or *unstructured.Unstructured, calls the function to change it, and responds with a
+// patch of exactly these changes. Fields that T does not have are preserved.
 //
-// T is the kind that is sent: for pods/ephemeralcontainers and pods/status a Pod,
-// for deployments/scale a Scale, for pods/eviction an Eviction. An object that
-// cannot be decoded as T is refused with 400 Bad Request, as is one of another
-// kind; see [ForKind].
+// T is the kind of the request's object: for pods/ephemeralcontainers and pods/status a
+// Pod, for deployments/scale a Scale, for pods/eviction an Eviction. An object that cannot
+// be decoded as T is denied with 400 Bad Request, as is one of another kind; see [ForKind].
 //
-// The context is the call's: [RequestFrom], [OldFrom], [OptionsFrom], [Warn] and
-// [Audit] work on it. Field errors and [Deny] refuse the object; any other error, such as
-// one of a client, is a fault, and so is a panic.
+// The context is the call's: [RequestFrom], [OldFrom], [OptionsFrom], [Warn] and [Audit]
+// work on it. Field errors and [Deny] deny the request; any other error, such as one of a
+// client, is a fault, and so is a panic.
 //
-// The function must be idempotent, as the API server may call it again with its own
-// result (reinvocationPolicy); it must leave metadata.name and metadata.namespace
-// alone, by which the request goes on. The kind of the object is kept whatever it
-// does. It is not called for DELETE, where there is nothing to change; [Webhook]'s
-// Validate refuses rules with that operation.
+// The function must be idempotent, because the API server may call it again with its own
+// result (reinvocationPolicy). It must not change metadata.name and metadata.namespace,
+// which identify the request. Changes of the kind are ignored. It is not called for DELETE,
+// where there is nothing to change; [Webhook]'s Validate rejects rules with that operation.
 func Mutate[T apiruntime.Object](mutate func(ctx context.Context, object T) error, options ...HandlerOption) Handler {
 	m := &mutator{target: newTarget[T](options), source: functionName(mutate)}
 	if mutate == nil {

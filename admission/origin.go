@@ -17,15 +17,14 @@ import (
 
 type originsKey struct{}
 
-// WithOrigins asks handlers for [Response.Origins], for people who want to know
-// where a change comes from: `sallyport review`, tests. To find out takes typed
-// handlers as long again as the change itself, so that they do not without being
-// asked.
+// WithOrigins requests [Response.Origins] from handlers, to show where a change comes from:
+// `sallyport review`, tests. It doubles the cost of typed handlers, so it is off by
+// default.
 func WithOrigins(ctx context.Context) context.Context {
 	return context.WithValue(ctx, originsKey{}, true)
 }
 
-// WantsOrigins tells a handler whether it was asked, see [WithOrigins].
+// WantsOrigins reports whether origins are requested, see [WithOrigins].
 func WantsOrigins(ctx context.Context) bool {
 	wants, _ := ctx.Value(originsKey{}).(bool)
 	return wants

@@ -54,12 +54,12 @@ func (c *call) response(resp *Response) *Response {
 	return resp
 }
 
-// RequestFrom returns the request that a typed handler is called for: operation,
-// user, resource and sub-resource, dry run, options. It must not be changed. Nil
-// if ctx is not that of a typed handler.
+// RequestFrom returns the request of a typed handler: operation, user, resource and
+// sub-resource, dry run, options. It must not be modified. Nil if ctx is not that of a
+// typed handler.
 //
-// DryRun is always set by the API server. A handler whose webhook declares side
-// effects NoneOnDryRun must look at it; others need not.
+// The API server always sets DryRun. A handler whose webhook declares side effects
+// NoneOnDryRun must check it; others need not.
 func RequestFrom(ctx context.Context) *admissionv1.AdmissionRequest {
 	if c := callFrom(ctx); c != nil {
 		return c.req
@@ -67,10 +67,9 @@ func RequestFrom(ctx context.Context) *admissionv1.AdmissionRequest {
 	return nil
 }
 
-// OldFrom decodes the object as it was before an UPDATE, or the object that a
-// DELETE deletes. An error means that the request has none (CREATE, CONNECT), or
-// that it cannot be decoded as T; a handler that returns the error refuses the
-// request with 400 Bad Request.
+// OldFrom decodes the object as it was before an UPDATE, or the object that a DELETE
+// deletes. An error means that the request has none (CREATE, CONNECT), or that it cannot be
+// decoded as T; a handler that returns the error denies the request with 400 Bad Request.
 func OldFrom[T runtime.Object](ctx context.Context) (T, error) {
 	var none T
 	c := callFrom(ctx)
@@ -114,7 +113,7 @@ func decodeAs[T runtime.Object](raw []byte, what string) (T, error) {
 	return object.(T), nil
 }
 
-var errNoCall = fmt.Errorf("the context is not that of a typed handler: pass on the one that the handler is called with")
+var errNoCall = fmt.Errorf("the context is not that of a typed handler: pass the context of the handler")
 
 // Warn shows warnings to the user who made the request, whatever the decision; see
 // [Response]. It does nothing if ctx is not that of a typed handler.

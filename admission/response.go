@@ -50,8 +50,8 @@ func Allowed() *Response { return &Response{Allowed: true} }
 // as [Allowed].
 func Patched(patch jsonpatch.Patch) *Response { return &Response{Allowed: true, Patch: patch} }
 
-// Denied refuses the request with 403 Forbidden and a message for its author. The
-// message should name the object, the field and the remedy, and never a value.
+// Denied denies the request with 403 Forbidden and a message for the user. The message
+// should name the object, the field and the remedy, and never a value.
 func Denied(message string) *Response {
 	return DeniedWith(metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message})
 }
@@ -59,17 +59,17 @@ func Denied(message string) *Response {
 // Deniedf is [Denied] with a format.
 func Deniedf(format string, args ...any) *Response { return Denied(fmt.Sprintf(format, args...)) }
 
-// BadRequest refuses a request that the webhook cannot read: an object of another
-// kind, a missing or undecodable one. It is a decision: no failurePolicy admits
-// what the webhook could not look at.
+// BadRequest denies a request that the webhook cannot read: an object of another kind, a
+// missing or undecodable one. It is a decision, so that no failurePolicy admits what the
+// webhook could not inspect.
 func BadRequest(format string, args ...any) *Response {
 	return DeniedWith(metav1.Status{
 		Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: fmt.Sprintf(format, args...),
 	})
 }
 
-// DeniedWith refuses the request with a whole status, for those who choose code,
-// reason and causes (as apierrors' constructors do: their Status() fits).
+// DeniedWith denies the request with a full status, with code, reason and causes (such as
+// Status() of an error of package apierrors).
 func DeniedWith(status metav1.Status) *Response {
 	status.Status = metav1.StatusFailure
 	return &Response{Status: &status}

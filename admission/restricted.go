@@ -10,15 +10,15 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// Restricted is a [Handler] that does not answer all operations. [Webhook]'s
-// Validate refuses rules that have others. Who wraps a handler passes this on.
+// Restricted is a [Handler] that does not support all operations. [Webhook]'s Validate
+// rejects rules with other operations. Wrappers of a handler should pass it on.
 type Restricted interface {
 	Handler
 	Operations() []admissionregistrationv1.OperationType
 }
 
-// Checked is a [Handler] that reports what its constructor could not. [Webhook]'s
-// Validate reports them. Who wraps a handler passes this on.
+// Checked is a [Handler] with problems that its constructor could not return. [Webhook]'s
+// Validate reports them. Wrappers of a handler should pass it on.
 type Checked interface {
 	Handler
 	Validate() error

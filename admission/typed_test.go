@@ -577,7 +577,7 @@ func TestRulesAreComparedWithWhatTheHandlerReads(t *testing.T) {
 	}
 }
 
-func TestMistakesInHandlersAreReportedWithTheDefinition(t *testing.T) {
+func TestProblemsInHandlersAreReportedWithTheDefinition(t *testing.T) {
 	rules := func(operations ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
 		return admission.Rules(schema.GroupVersionResource{Version: "v1", Resource: "pods"}, operations...)
 	}

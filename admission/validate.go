@@ -14,25 +14,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Validator checks objects. It is controller-runtime's interface of that name, so
-// that one type serves both; W is that package's type for warnings, or []string.
+// Validator validates objects. It is controller-runtime's interface of that name, so that a
+// type can implement both; W is that package's type for warnings, or []string.
 type Validator[T runtime.Object, W ~[]string] interface {
 	ValidateCreate(ctx context.Context, object T) (W, error)
 	ValidateUpdate(ctx context.Context, old, object T) (W, error)
 	ValidateDelete(ctx context.Context, object T) (W, error)
 }
 
-// Checks are the functions of a validating handler, at least one. An operation
-// without one is not answered: it is a fault if the API server asks for it, and
-// [Webhook]'s Validate refuses rules with it.
+// Checks are the functions of a validating handler, at least one. An operation without a
+// function is not supported: it is a fault if the API server sends it, and [Webhook]'s
+// Validate rejects rules with it.
 type Checks[T runtime.Object] struct {
-	// Create gets the object that is to be created. For sub-resources such as
-	// pods/binding and pods/eviction that is what is posted to them.
+	// Create gets the object to create. For sub-resources such as pods/binding and
+	// pods/eviction that is the posted object.
 	Create func(ctx context.Context, object T) error
-	// Update gets the object as it is and as it is to be.
+	// Update gets the old and the new object.
 	Update func(ctx context.Context, old, object T) error
-	// Delete gets the object that is to be deleted. Of a collection it is called
-	// once for each object.
+	// Delete gets the object to delete. For a collection it is called once for each object.
 	Delete func(ctx context.Context, object T) error
 	// Connect gets the options, for example *corev1.PodAttachOptions for
 	// pods/attach. The request has name and namespace of the parent, which itself
@@ -40,10 +39,10 @@ type Checks[T runtime.Object] struct {
 	Connect func(ctx context.Context, options T) error
 }
 
-// Validate returns a handler that decodes the object of a request as T and admits it
-// unless the function returns an error, which denies or is a fault. The function is called for CREATE and
-// UPDATE; see [ValidateEach] for more. What [Mutate] says of T, of the context and
-// of errors holds here too.
+// Validate returns a handler that decodes the object of a request as T and admits it unless
+// the function returns an error, which denies or is a fault. The function is called for
+// CREATE and UPDATE; see [ValidateEach] for more. T, the context and errors are as for
+// [Mutate].
 func Validate[T runtime.Object](check func(ctx context.Context, object T) error, options ...HandlerOption) Handler {
 	v := newValidator[T](options)
 	if check == nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Type tells at which of the two doors a webhook stands.
+// Type is the type of an admission webhook.
 type Type string
 
 // The two types of admission webhooks.
@@ -23,18 +23,18 @@ const (
 	TypeValidating Type = "Validating"
 )
 
-// Webhook is a handler with all that the API server must know to call it. The
-// fields are those of k8s.io/api/admissionregistration/v1; one that is not set
-// gets the default stated here, which [Webhook.Defaulted] fills in.
+// Webhook is a handler with everything the API server needs to call it. The fields are
+// those of k8s.io/api/admissionregistration/v1; unset fields have the defaults stated here,
+// which [Webhook.Defaulted] applies.
 type Webhook struct {
 	// Name is fully qualified, for example "poddefault.sallyport.io", and unique
 	// in its server.
 	Name string
-	// Path is where the API server calls it, for example "/apply-poddefault".
-	// It begins with a slash and is unique in its server.
+	// Path is its URL path, for example "/apply-poddefault". It begins with a slash and is
+	// unique in its server.
 	Path string
 	Type Type
-	// Rules say which requests are sent. At least one is needed.
+	// Rules select the requests. At least one is required.
 	Rules []admissionregistrationv1.RuleWithOperations
 	// NamespaceSelector and ObjectSelector narrow the rules; nil selects all.
 	NamespaceSelector *metav1.LabelSelector
@@ -115,7 +115,7 @@ func (w Webhook) Validate() error {
 		add("name", "must have at least three parts separated by dots, for example check.crontab.example.com")
 	}
 	if u, err := url.Parse(w.Path); err != nil || !strings.HasPrefix(w.Path, "/") || u.Path != w.Path || strings.Contains(w.Path, "//") {
-		add("path", "%q must begin with a slash and hold neither query, fragment nor empty parts", w.Path)
+		add("path", "%q must begin with a slash, without query, fragment or empty segments", w.Path)
 	} else if w.Path != "/" {
 		// The API server's rule for the path of a service reference.
 		for part := range strings.SplitSeq(strings.Trim(w.Path, "/"), "/") {
@@ -156,9 +156,9 @@ func (w Webhook) Validate() error {
 	}
 	for i, version := range w.ReviewVersions {
 		if version != "v1" && version != "v1beta1" {
-			add("reviewVersions", "%q is not spoken here; choose v1 or v1beta1", version)
+			add("reviewVersions", "%q is not supported; choose v1 or v1beta1", version)
 		} else if slices.Contains(w.ReviewVersions[:i], version) {
-			add("reviewVersions", "%q stands there twice", version)
+			add("reviewVersions", "duplicate %q", version)
 		}
 	}
 	if err := checkHandler(w.Handler); err != nil {
@@ -254,7 +254,7 @@ func (w Webhook) validateConditions(add func(field, format string, args ...any))
 			add(field+".name", "%s", strings.Join(problems, "; "))
 		}
 		if names[condition.Name] {
-			add(field+".name", "%q stands there twice", condition.Name)
+			add(field+".name", "duplicate %q", condition.Name)
 		}
 		names[condition.Name] = true
 		if strings.TrimSpace(condition.Expression) == "" {

@@ -69,7 +69,7 @@ func TestWebhookValidateAcceptsWhatTheAPIServerAccepts(t *testing.T) {
 	}
 }
 
-func TestWebhookValidateNamesTheFieldOfAMistake(t *testing.T) {
+func TestWebhookValidateNamesTheFieldOfAProblem(t *testing.T) {
 	scope := admissionregistrationv1.ScopeType("Namespace")
 	rule := func(change func(r *admissionregistrationv1.RuleWithOperations)) func(w *Webhook) {
 		return func(w *Webhook) { change(&w.Rules[0]) }
@@ -127,7 +127,7 @@ func TestWebhookValidateNamesTheFieldOfAMistake(t *testing.T) {
 		}, "matchConditions[0].name: "},
 		{"two match conditions of one name", func(w *Webhook) {
 			w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "a", Expression: "true"}, {Name: "a", Expression: "true"}}
-		}, `matchConditions[1].name: "a" stands there twice`},
+		}, `matchConditions[1].name: duplicate "a"`},
 		{"a match condition without an expression", func(w *Webhook) {
 			w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "a", Expression: " \n"}}
 		}, "matchConditions[0].expression: is missing"},
@@ -138,8 +138,8 @@ func TestWebhookValidateNamesTheFieldOfAMistake(t *testing.T) {
 		{"a timeout of 31 seconds", func(w *Webhook) { w.TimeoutSeconds = 31 }, "timeoutSeconds: is 31"},
 		{"an unknown reinvocation policy", func(w *Webhook) { w.Type, w.ReinvocationPolicy = TypeMutating, "Always" }, `reinvocationPolicy: "Always" is not allowed`},
 		{"a validating webhook with a reinvocation policy", func(w *Webhook) { w.ReinvocationPolicy = admissionregistrationv1.NeverReinvocationPolicy }, "reinvocationPolicy: is for mutating webhooks only"},
-		{"an unknown review version", func(w *Webhook) { w.ReviewVersions = []string{"v1", "v2"} }, `reviewVersions: "v2" is not spoken here`},
-		{"a review version twice", func(w *Webhook) { w.ReviewVersions = []string{"v1", "v1"} }, `reviewVersions: "v1" stands there twice`},
+		{"an unknown review version", func(w *Webhook) { w.ReviewVersions = []string{"v1", "v2"} }, `reviewVersions: "v2" is not supported`},
+		{"a review version twice", func(w *Webhook) { w.ReviewVersions = []string{"v1", "v1"} }, `reviewVersions: duplicate "v1"`},
 		{"no handler", func(w *Webhook) { w.Handler = nil }, "handler: is missing"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestWebhookValidateNamesTheFieldOfAMistake(t *testing.T) {
 	}
 }
 
-func TestWebhookValidateReportsAllMistakesAtOnce(t *testing.T) {
+func TestWebhookValidateReportsAllProblemsAtOnce(t *testing.T) {
 	err := Webhook{}.Validate()
 	if err == nil {
 		t.Fatal("an empty definition is accepted")

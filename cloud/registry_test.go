@@ -120,7 +120,7 @@ func TestWhatIsDeregisteredCanBeRegisteredAgain(t *testing.T) {
 	}
 }
 
-func TestCommandReportsEveryMistake(t *testing.T) {
+func TestCommandReportsEveryProblem(t *testing.T) {
 	opts, err := options.NewCloudControllerManagerOptions()
 	if err != nil {
 		t.Fatal(err)

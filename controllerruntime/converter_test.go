@@ -47,7 +47,7 @@ func TestAConverterOfControllerRuntimeConverts(t *testing.T) {
 	}
 }
 
-func TestAConverterThatCannotBeMadeIsAMistake(t *testing.T) {
+func TestAConverterThatCannotBeMadeIsAProblem(t *testing.T) {
 	kind := schema.GroupKind{Group: "example.com", Kind: "Settings"}
 	broken := func(*runtime.Scheme) (ctrlconversion.Converter, error) { return nil, errors.New("no spoke for v3") }
 	if err := controllerruntime.Converter(runtime.NewScheme(), kind, broken).Validate(); err == nil || !strings.Contains(err.Error(), "no spoke for v3") {

@@ -98,7 +98,7 @@ func TestAHandlersResponseBecomesADecisionOrAFault(t *testing.T) {
 	}
 }
 
-func TestAHandlerWithoutAnythingToCallIsAMistake(t *testing.T) {
+func TestAHandlerWithoutAnythingToCallIsAProblem(t *testing.T) {
 	for name, handler := range map[string]ctrladmission.Handler{
 		"nil":                       nil,
 		"a nil webhook":             (*ctrladmission.Webhook)(nil),
@@ -256,7 +256,7 @@ func TestAValidatorOfControllerRuntimeIsAskedAboutEachOperation(t *testing.T) {
 	}
 }
 
-func TestMissingDefaultersAndValidatorsAreMistakes(t *testing.T) {
+func TestMissingDefaultersAndValidatorsAreProblems(t *testing.T) {
 	for name, handler := range map[string]admission.Handler{
 		"defaulter": controllerruntime.Defaulter[*corev1.ConfigMap](nil),
 		"validator": controllerruntime.Validator[*corev1.ConfigMap](nil),

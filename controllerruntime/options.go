@@ -23,7 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// Options are those of controller-runtime, and what its server does not have.
+// Options are the options of controller-runtime's server and further ones.
 type Options struct {
 	// Options mean what they mean to controller-runtime, with these differences:
 	//

@@ -474,7 +474,7 @@ func TestASwitchedOffServerReturnsAtOnce(t *testing.T) {
 	server.Register("/late", welcome()) // of no consequence
 }
 
-func TestMistakesAreNamed(t *testing.T) {
+func TestProblemsAreNamed(t *testing.T) {
 	directory, _ := certificates(t)
 	for name, tc := range map[string]struct {
 		options webhook.Options

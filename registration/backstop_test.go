@@ -103,7 +103,7 @@ func TestWithoutAPolicyTheWebhookFailsClosed(t *testing.T) {
 	}
 }
 
-func TestMistakesOfABackstopAreNamed(t *testing.T) {
+func TestProblemsOfABackstopAreNamed(t *testing.T) {
 	validating, empty, wedging := webhook(admission.TypeValidating, "check.pods.example.com"), guarded("inject.pods.example.com"), guarded("inject.pods.example.com")
 	validating.Backstop, empty.Backstop = guarded("x.pods.example.com").Backstop, &admission.Backstop{}
 	wedging.Backstop.Param = admissionregistrationv1.ParamKind{APIVersion: "example.com/v1", Kind: "Index"}
@@ -113,8 +113,8 @@ func TestMistakesOfABackstopAreNamed(t *testing.T) {
 	}{
 		"two of them":             {[]admission.Webhook{guarded("a.pods.example.com"), guarded("b.pods.example.com")}, []string{`"a.pods.example.com" and "b.pods.example.com" both have a backstop`}},
 		"of a validating webhook": {[]admission.Webhook{validating}, []string{"is for mutating webhooks only"}},
-		"one of a CRD's kind":     {[]admission.Webhook{wedging}, []string{"example.com/v1 is not of the core group"}},
-		"an empty one":            {[]admission.Webhook{empty}, []string{"apiVersion, kind and name are needed", "validations are missing"}},
+		"one of a CRD's kind":     {[]admission.Webhook{wedging}, []string{"example.com/v1 is not in the core group"}},
+		"an empty one":            {[]admission.Webhook{empty}, []string{"apiVersion, kind and name are required", "validations are required"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := registration.Manifests(outside("hooks"), test.webhooks, nil)

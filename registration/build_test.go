@@ -162,7 +162,7 @@ func TestBuildIsDeterministicAndKeepsTheOrderOfDefinitions(t *testing.T) {
 	}
 }
 
-func TestBuildNamesEveryMistake(t *testing.T) {
+func TestBuildReportsEveryProblem(t *testing.T) {
 	good := webhook(admission.TypeMutating, "good.example.com")
 	bundle := authority(t, "ca")
 	key := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: []byte("secret")})
@@ -268,7 +268,7 @@ func TestModeIsAFlagValue(t *testing.T) {
 	}
 }
 
-func TestNewKeeperNamesEveryMistake(t *testing.T) {
+func TestNewKeeperReportsEveryProblem(t *testing.T) {
 	_, err := registration.NewKeeper(registration.Options{Recheck: -1})
 	if err == nil {
 		t.Fatal("no error")

@@ -25,7 +25,7 @@ type Conversion struct {
 	ReviewVersions []string
 }
 
-// Validate reports every mistake at once.
+// Validate reports all problems.
 func (c Conversion) Validate() error {
 	var errs []error
 	add := func(field, format string, args ...any) {

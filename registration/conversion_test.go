@@ -21,7 +21,7 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-func TestBuildConversionsReportsEveryMistakeAtOnce(t *testing.T) {
+func TestBuildConversionsReportsEveryProblem(t *testing.T) {
 	config := outside("mistakes")
 	config.ConversionEndpoint = &registration.Endpoint{URL: "http://127.0.0.1"}
 	_, err := registration.BuildConversions(config, []registration.Conversion{

@@ -32,7 +32,7 @@ type Service struct {
 	Port int32
 }
 
-// Validate reports every mistake at once.
+// Validate reports all problems.
 func (e Endpoint) Validate() error {
 	switch {
 	case e.Service != nil && e.URL != "":

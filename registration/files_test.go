@@ -36,7 +36,7 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-func TestNewFilesNamesEveryMistake(t *testing.T) {
+func TestNewFilesReportsEveryProblem(t *testing.T) {
 	config := registration.Config{Name: "a.static.k8s.io", Endpoint: registration.Endpoint{Service: &registration.Service{Namespace: "n", Name: "s"}}}
 	_, err := registration.NewFiles(registration.FilesOptions{Config: config, Directory: "here", Recheck: -1})
 	if err == nil {

@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// APIServerOption changes the API server that [StartAPIServer] starts.
+// APIServerOption configures the API server of [StartAPIServer].
 type APIServerOption func(*envtest.Environment)
 
-// WithAPIServerFlag sets a flag of kube-apiserver, named without dashes, instead
-// of what envtest sets. Without values it removes the flag, which is how
-// disable-admission-plugins is lifted (envtest disables ServiceAccount).
+// WithAPIServerFlag sets a flag of kube-apiserver, named without dashes, and overrides
+// envtest's value. Without values it removes the flag, for example
+// disable-admission-plugins (envtest disables ServiceAccount).
 func WithAPIServerFlag(name string, values ...string) APIServerOption {
 	return func(env *envtest.Environment) {
 		flags := env.ControlPlane.GetAPIServer().Configure()
@@ -32,8 +32,7 @@ func WithAPIServerFlag(name string, values ...string) APIServerOption {
 	}
 }
 
-// WithCRDs installs definitions and waits until the API server serves them. The
-// API server of the test gets copies.
+// WithCRDs installs copies of definitions and waits until the API server serves them.
 func WithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) APIServerOption {
 	return func(env *envtest.Environment) {
 		for _, crd := range crds {
@@ -42,15 +41,15 @@ func WithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) APIServerOption
 	}
 }
 
-// StartAPIServer starts etcd and kube-apiserver from the folder in the
-// environment variable KUBEBUILDER_ASSETS, and stops them when the test ends. It
-// returns a configuration with all rights (group system:masters), without a
-// rate limit on the client. The test fails, and is not skipped, if
-// KUBEBUILDER_ASSETS is not set or the servers do not start.
+// StartAPIServer starts etcd and kube-apiserver from the directory in the environment
+// variable KUBEBUILDER_ASSETS, and stops them when the test ends. It returns a
+// configuration with all permissions (group system:masters) and without a client-side rate
+// limit. If KUBEBUILDER_ASSETS is not set or the servers do not start, the test fails
+// instead of being skipped.
 //
-// Authorization is RBAC: rest.Config's Impersonate gives the rights of others.
-// No controllers run, so that namespaces never finish deletion, nothing is
-// scheduled and no service accounts are created.
+// Authorization is RBAC: use Impersonate of rest.Config for the permissions of other users.
+// No controllers run, so namespaces never finish deletion, pods are not scheduled and no
+// service accounts are created.
 func StartAPIServer(t testing.TB, options ...APIServerOption) *rest.Config {
 	t.Helper()
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
@@ -59,12 +58,12 @@ func StartAPIServer(t testing.TB, options ...APIServerOption) *rest.Config {
 	}
 	for _, name := range []string{"etcd", "kube-apiserver"} {
 		if _, err := os.Stat(filepath.Join(assets, name)); err != nil {
-			t.Fatalf("KUBEBUILDER_ASSETS holds no usable %s (%v): unset it and run `make test`", name, err)
+			t.Fatalf("KUBEBUILDER_ASSETS contains no usable %s (%v): unset it and run `make test`", name, err)
 		}
 	}
 
 	never := false
-	const patience = 2 * time.Minute // on a machine that does other work too
+	const patience = 2 * time.Minute // on a busy machine
 	env := &envtest.Environment{
 		BinaryAssetsDirectory:    assets,
 		UseExistingCluster:       &never,
@@ -72,7 +71,7 @@ func StartAPIServer(t testing.TB, options ...APIServerOption) *rest.Config {
 		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: patience},
 		ControlPlaneStopTimeout:  time.Minute,
 	}
-	if folder, ok := memory(); ok { // what is written is thrown away: it need not reach a disk
+	if folder, ok := memory(); ok { // the data is temporary and need not be on disk
 		data, err := os.MkdirTemp(folder, "sallyporttest-etcd-")
 		if err == nil {
 			env.ControlPlane.Etcd = &envtest.Etcd{DataDir: data}
@@ -95,10 +94,9 @@ func StartAPIServer(t testing.TB, options ...APIServerOption) *rest.Config {
 	return config
 }
 
-// Kubeconfig writes a file with which kubectl, or a server in a process of its
-// own, reaches the API server that [StartAPIServer] started, and returns its
-// path. Whom the configuration impersonates is kept. The file goes away when
-// the test ends.
+// Kubeconfig writes a kubeconfig file for the API server of [StartAPIServer], for kubectl
+// or a server in another process, and returns its path. It preserves the impersonated user.
+// The file is deleted when the test ends.
 func Kubeconfig(t testing.TB, config *rest.Config) string {
 	t.Helper()
 	const name = "sallyporttest"

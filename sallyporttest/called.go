@@ -26,17 +26,17 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// rights are those of users, for conditions that ask the authorizer: system:masters may do
-// everything, nobody else anything.
+// rights is the authorizer for match conditions: system:masters may do everything, all
+// other users nothing.
 var rights = authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)
 
-// compiler is the API server's. It takes tens of milliseconds to make.
+// compiler is the API server's. Creating it takes tens of milliseconds.
 var compiler = sync.OnceValue(func() cel.ConditionCompiler {
 	return cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
 
-// uncalled tells why the API server does not call a webhook for a request that its rules
-// match; empty if it does. The error is one that the API server makes of the request.
+// uncalled returns why the API server does not call a webhook for a request that its rules
+// match, or empty if it does. An error means that the API server denies the request.
 //
 // See "Matching requests" in Kubernetes' documentation of dynamic admission control.
 func uncalled(ctx context.Context, webhook admission.Webhook, request *admissionv1.AdmissionRequest, namespaceLabels map[string]string) (why string, err error) {
@@ -80,9 +80,9 @@ func uncalled(ctx context.Context, webhook admission.Webhook, request *admission
 	return "", nil
 }
 
-// unselected tells which selector leaves the request out. The object selector looks at the
-// object and the old one, and selects if it selects either. What has no namespace is selected by
-// any namespace selector; a Namespace is selected by its own labels.
+// unselected returns which selector excludes the request. The object selector matches if it
+// matches the object or the old object. Cluster-scoped objects match any namespace
+// selector; a Namespace is matched by its own labels.
 func unselected(webhook admission.Webhook, request *admissionv1.AdmissionRequest, object, old *unstructured.Unstructured, namespaceLabels map[string]string) (string, error) {
 	byNamespace, err := selector(webhook.NamespaceSelector)
 	if err != nil {
@@ -119,7 +119,7 @@ func unselected(webhook admission.Webhook, request *admissionv1.AdmissionRequest
 	return fmt.Sprintf("objectSelector %q selects neither the object nor the old one", byObject), nil
 }
 
-// selector is that of a webhook, which selects all if there is none.
+// selector returns the selector of a webhook; nil selects everything.
 func selector(of *metav1.LabelSelector) (labels.Selector, error) {
 	if of == nil {
 		return labels.Everything(), nil

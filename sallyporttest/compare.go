@@ -14,8 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// comparison returns what is wanted and what there is as text that is the same if they
-// are.
+// comparison returns the wanted and the actual object as text that is equal if they are.
 func comparison(want any, object []byte) (wanted, got string, err error) {
 	switch want := want.(type) {
 	case string:
@@ -47,7 +46,7 @@ func comparison(want any, object []byte) (wanted, got string, err error) {
 	}
 }
 
-// decode keeps all digits of numbers.
+// decode preserves all digits of numbers.
 func decode(raw []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -56,8 +55,8 @@ func decode(raw []byte) (any, error) {
 	return tree, err
 }
 
-// pretty is JSON as YAML with sorted keys, for people and for comparison; what is no
-// JSON stays as it is.
+// pretty formats JSON as YAML with sorted keys, for display and comparison. Invalid JSON is
+// returned unchanged.
 func pretty(raw []byte) string {
 	text, err := yaml.JSONToYAML(raw)
 	if err != nil || len(raw) == 0 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sallyporttest helps to test webhooks: without a cluster, against what the
-// API server demands of an answer, and on a real API server.
+// Package sallyporttest helps to test webhooks: without a cluster, against the API server's
+// rules for responses, and on a real API server.
 //
-// [Run] asks a handler what the API server would ask, and reports everything that
-// the API server would refuse, or accept although it is wrong:
+// [Run] sends a handler a request of the API server, and reports everything that the API
+// server would reject, or accept although it is wrong:
 //
 //	sallyporttest.Run(t, admission.Mutate(setDefaults), sallyporttest.Case{
 //		Review: sallyporttest.Create(&v1.CronTab{...}, sallyporttest.InScheme(scheme)),

@@ -4,8 +4,8 @@ package sallyporttest
 
 import "syscall"
 
-// memory is a folder in memory, if there is one with room for the data of many API servers:
-// in containers it is often as small as a single write-ahead log.
+// memory is a directory in memory, if there is one with enough room for the data of many
+// API servers: in containers it is often as small as a single write-ahead log.
 func memory() (folder string, ok bool) {
 	const shared, room = "/dev/shm", 2 << 30
 	var stat syscall.Statfs_t

@@ -20,16 +20,15 @@ import (
 	"github.com/sallyport-io/sallyport/internal/replay"
 )
 
-// Review is what the API server asks: recorded ([FromFile], [Recorded]) or built from
-// objects ([Create], [Update], [Delete], [Connect]). What is wrong with it is reported
-// by [Run].
+// Review is a request of the API server: recorded ([FromFile], [Recorded]) or built from
+// objects ([Create], [Update], [Delete], [Connect]). [Run] reports its problems.
 type Review struct {
 	body            []byte // an AdmissionReview, JSON
 	namespaceLabels map[string]string
 	err             error
 }
 
-// FromFile is a recorded AdmissionReview, JSON or YAML, of version v1 or v1beta1.
+// FromFile reads a recorded AdmissionReview, JSON or YAML, of version v1 or v1beta1.
 func FromFile(path string) Review {
 	body, err := os.ReadFile(path)
 	if err != nil {
@@ -46,29 +45,29 @@ func FromFile(path string) Review {
 // Recorded is a recorded AdmissionReview, JSON, of version v1 or v1beta1.
 func Recorded(body []byte) Review { return Review{body: body} }
 
-// Create asks about the creation of an object.
+// Create is a request to create an object.
 func Create(object runtime.Object, options ...ReviewOption) Review {
 	return build(admissionv1.Create, object, nil, options)
 }
 
-// Update asks about an update from old to object.
+// Update is a request to update old to object.
 func Update(old, object runtime.Object, options ...ReviewOption) Review {
 	return build(admissionv1.Update, object, old, options)
 }
 
-// Delete asks about the deletion of old.
+// Delete is a request to delete old.
 func Delete(old runtime.Object, options ...ReviewOption) Review {
 	return build(admissionv1.Delete, nil, old, options)
 }
 
-// Connect asks about a connection to a sub-resource such as pods/attach. The object of
-// the request are its options, for example *corev1.PodAttachOptions. Resource and
-// object are named by [ForResource], [ForSubresource] and [Named].
+// Connect is a request to connect to a sub-resource such as pods/attach. The object of the
+// request is its options, for example *corev1.PodAttachOptions. Set resource and object
+// with [ForResource], [ForSubresource] and [Named].
 func Connect(connectOptions runtime.Object, options ...ReviewOption) Review {
 	return build(admissionv1.Connect, connectOptions, nil, options)
 }
 
-// ReviewOption says more about a review that is built from objects.
+// ReviewOption modifies a review that is built from objects.
 type ReviewOption func(*builder)
 
 type builder struct {
@@ -79,53 +78,51 @@ type builder struct {
 	changes []func(*admissionv1.AdmissionRequest)
 }
 
-// InScheme names the scheme that knows the kind of the objects. It is client-go's if
-// not said, and not needed for objects that name their kind.
+// InScheme sets the scheme to look up the kind of the objects. Default client-go's scheme.
+// It is not needed for objects that have a kind.
 func InScheme(scheme *runtime.Scheme) ReviewOption { return func(b *builder) { b.scheme = scheme } }
 
-// ForResource sets the resource. Without it it is guessed from the kind.
+// ForResource sets the resource. By default it is guessed from the kind.
 func ForResource(resource schema.GroupVersionResource) ReviewOption {
 	return func(b *builder) {
 		b.request.Resource = metav1.GroupVersionResource(resource)
 	}
 }
 
-// ForSubresource sets the sub-resource, for example "status". Where its kind is another
-// one than the resource's ("scale"), [ForResource] is needed too.
+// ForSubresource sets the sub-resource, for example "status". If its kind differs from that
+// of the resource ("scale"), [ForResource] is needed too.
 func ForSubresource(name string) ReviewOption {
 	return func(b *builder) { b.request.SubResource = name }
 }
 
-// Named sets namespace and name of the request. Without it they are those of the
-// object.
+// Named sets namespace and name of the request. By default they are those of the object.
 func Named(namespace, name string) ReviewOption {
 	return func(b *builder) { b.request.Namespace, b.request.Name = namespace, name }
 }
 
-// AsUser sets who makes the request. Without it it is "kubernetes-admin".
+// AsUser sets the user of the request. Default "kubernetes-admin".
 func AsUser(name string, groups ...string) ReviewOption {
 	return func(b *builder) { b.request.UserInfo = authenticationv1.UserInfo{Username: name, Groups: groups} }
 }
 
-// NamespaceLabels sets the labels of the object's namespace, for a namespaceSelector. It has
-// kubernetes.io/metadata.name in any case.
+// NamespaceLabels sets the labels of the object's namespace, for a namespaceSelector. It
+// always has kubernetes.io/metadata.name.
 func NamespaceLabels(labels map[string]string) ReviewOption {
 	return func(b *builder) { b.labels = labels }
 }
 
-// DryRun makes it a request that shall not be persisted.
+// DryRun makes it a dry-run request.
 func DryRun() ReviewOption { return func(b *builder) { b.request.DryRun = new(true) } }
 
-// InVersion sets the version of the AdmissionReview, "v1" or "v1beta1". Without it it
-// is v1.
+// InVersion sets the version of the AdmissionReview, "v1" or "v1beta1". Default v1.
 func InVersion(version string) ReviewOption { return func(b *builder) { b.version = version } }
 
-// With changes the request at will, after everything else is set.
+// With modifies the request after everything else is set.
 func With(change func(*admissionv1.AdmissionRequest)) ReviewOption {
 	return func(b *builder) { b.changes = append(b.changes, change) }
 }
 
-// uid is that of all reviews that are built: tests are deterministic.
+// uid is constant for all built reviews, to keep tests deterministic.
 const uid = "5a117907-0000-4000-8000-000000000001"
 
 func build(operation admissionv1.Operation, object, old runtime.Object, options []ReviewOption) Review {
@@ -179,7 +176,7 @@ func kindOf(scheme *runtime.Scheme, object runtime.Object) (schema.GroupVersionK
 	return kinds[0], nil
 }
 
-// encode returns the object as the API server sends it: with its kind.
+// encode returns the object as the API server sends it, with its kind.
 func encode(object runtime.Object, gvk schema.GroupVersionKind) ([]byte, error) {
 	if object == nil {
 		return nil, nil
@@ -204,7 +201,7 @@ func (r Review) open() (*admissionv1.AdmissionReview, error) {
 	return envelope, nil
 }
 
-// about returns the same question about another object.
+// about returns the same request for another object.
 func about(envelope *admissionv1.AdmissionReview, object []byte) ([]byte, error) {
 	changed := *envelope
 	request := *envelope.Request

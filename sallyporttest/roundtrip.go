@@ -20,24 +20,24 @@ import (
 	"github.com/sallyport-io/sallyport/conversion"
 )
 
-// RoundTripOptions say how [RoundTrips] fills objects, and what may be lost.
+// RoundTripOptions configure how [RoundTrips] fills objects, and what may be lost.
 type RoundTripOptions struct {
-	// Seed of the objects. The same seed gives the same objects.
+	// Seed of the random objects. The same seed gives the same objects.
 	Seed int64
 	// Count of objects for each pair of versions. Default 200.
 	Count int
-	// Fill are functions for randfill, func(*T, randfill.Continue), for types whose
-	// fields cannot have just any value.
+	// Fill are functions for randfill, func(*T, randfill.Continue), for types with
+	// restricted values.
 	Fill []any
-	// Lossy are JSON pointers to what need not survive, by version of the object. All
-	// that is below them is meant too.
+	// Lossy are JSON pointers to values that may be lost, by version of the object. They
+	// include everything below.
 	Lossy map[string][]string
 }
 
-// RoundTrips fills objects of each version of a converter with random values, converts
-// them to each other version and back, and fails the test where something has become
-// of them: it names the versions, the paths, and the seed and number of the object. The
-// converter must have Go types; for others there is [conversion.Converter.RoundTrip].
+// RoundTrips fills objects of each version of a converter with random values, converts them
+// to each other version and back, and fails the test if they have changed: it reports the
+// versions, the paths, and the seed and number of the object. The converter must have Go
+// types; for others use [conversion.Converter.RoundTrip].
 func RoundTrips(t testing.TB, converter conversion.Converter, options RoundTripOptions) {
 	t.Helper()
 	if err := converter.Validate(); err != nil {
@@ -60,7 +60,7 @@ func RoundTrips(t testing.TB, converter conversion.Converter, options RoundTripO
 				}
 				t.Errorf("%s from %s to %s and back, seed %d, object %d: %v%s",
 					converter.Kind(), version, through, options.Seed, i, differences, errorText(err))
-				break // the next ones have the same
+				break // further objects fail alike
 			}
 		}
 	}
@@ -81,8 +81,8 @@ func filler(options RoundTripOptions) *randfill.Filler {
 	fill := randfill.New().RandSource(rand.NewSource(options.Seed)).NilChance(0.3).NumElements(0, 3).MaxDepth(20)
 	scheme := runtime.NewScheme()
 	fill.Funcs(metafuzzer.Funcs(serializer.NewCodecFactory(scheme))...)
-	// Empty maps and lists are not encoded, and what the API server keeps is not for
-	// converters.
+	// Empty maps and lists are not encoded, and converters must not change what the API
+	// server maintains.
 	fill.Funcs(func(meta *metav1.ObjectMeta, c randfill.Continue) {
 		meta.Name, meta.Namespace = c.String(10), c.String(10)
 		for range c.Intn(3) {

@@ -22,45 +22,45 @@ import (
 	"github.com/sallyport-io/sallyport/internal/wire"
 )
 
-// Case is a question and the answer that it should get. With nothing but a Review the
-// object has to be allowed.
+// Case is a request and its expected response. With only a Review, the object must be
+// allowed.
 type Case struct {
 	Review Review
 
-	// NotCalled wants the API server not to call the webhook at all, because of its rules,
-	// selectors or match conditions. See [RunWebhook].
+	// NotCalled expects that the API server does not call the webhook, because of its
+	// rules, selectors or match conditions. See [RunWebhook].
 	NotCalled bool
 
-	// Denied is a part of the message, or the reason, with which the request has to be
-	// refused. Code is the status code, and Causes are the fields of the causes, in
-	// order, if they are set.
+	// Denied is the reason or a part of the message of an expected denial. Code is the
+	// expected status code, and Causes are the expected fields of the causes, in order, if
+	// they are set.
 	Denied string
 	Code   int32
 	Causes []string
-	// Fault is a part of the error if the webhook has to be at fault, so that the
-	// failurePolicy would decide.
+	// Fault is a part of the error of an expected fault, for which the failurePolicy would
+	// decide.
 	Fault string
 
-	// Want is the object that is to come out: a runtime.Object, compared as far as its
-	// type goes, or a string or []byte with JSON or YAML, compared entirely. Unchanged
-	// wants no patch. With neither any patch will do.
+	// Want is the expected object: a runtime.Object, of which the fields of its type are
+	// compared, or a string or []byte with JSON or YAML, compared completely. Unchanged
+	// expects no patch. If neither is set, any patch is accepted.
 	Want      any
 	Unchanged bool
-	// Warnings that the user has to see, if not nil.
+	// Warnings are the expected warnings, if not nil.
 	Warnings []string
 
-	// NotIdempotent: the handler may change its own result once more. The API server
-	// may call a mutating webhook again (reinvocationPolicy), so that this is a defect
-	// unless it is meant.
+	// NotIdempotent permits the handler to change its own result again. The API server may
+	// call a mutating webhook again (reinvocationPolicy), so this is a defect unless it is
+	// intended.
 	NotIdempotent bool
-	// RefusesUnknownFields: the handler denies objects with fields it does not know,
-	// so that it cannot be asked whether it keeps them.
+	// RefusesUnknownFields means that the handler denies objects with unknown fields, so
+	// that preserving them cannot be tested.
 	RefusesUnknownFields bool
-	// Timeout is how long the handler may take. Default: the webhook's timeout, 5 s.
+	// Timeout is how long the handler may take. Default the webhook's timeout or 5 s.
 	Timeout time.Duration
 }
 
-// Result is what came out.
+// Result is the result of a case.
 type Result struct {
 	// Response is the decision, with its origins. Nil after a fault.
 	Response *admission.Response
@@ -68,8 +68,8 @@ type Result struct {
 	Object []byte
 }
 
-// Run puts a case to a handler, through package wire as a server would, and reports
-// with t.Errorf what is not as the case says, and what breaks a rule:
+// Run sends the request of a case to a handler as a server would, and reports with t.Errorf
+// any difference from the expected response, and violations of these rules:
 //
 //   - the API server's own: UID, version and kind of the answer are those of the
 //     question; a patch has a type, comes from a mutating webhook, with an object and

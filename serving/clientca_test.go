@@ -210,7 +210,7 @@ func TestTheCheckOfACallerHoldsForAWhileOnly(t *testing.T) {
 	}
 }
 
-func TestMistakesInTheClientCAAreNamed(t *testing.T) {
+func TestProblemsInTheClientCAAreNamed(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty")
 	rewrite(t, empty, nil)
 	for name, test := range map[string]struct {

@@ -18,7 +18,7 @@ func TestARouteIsServedAsSoonAsItIsAdded(t *testing.T) {
 	h.post("/first", "one").expect(t, http.StatusOK, "one")
 }
 
-func TestARouteWithAMistakeIsNotAdded(t *testing.T) {
+func TestARouteWithAProblemIsNotAdded(t *testing.T) {
 	h := start(t, func(o *Options) { o.Routes = []Route{{Path: "/first", Handler: echo}} })
 	for name, test := range map[string]struct {
 		route Route

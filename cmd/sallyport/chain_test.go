@@ -100,7 +100,7 @@ webhooks:
 	sallyport(t, "chain", "crontabs.v3.example.com", "--with", with).wantError(t, `no resource "crontabs.v3.example.com"`)
 }
 
-func TestMistakesOfChainSayWhatToDo(t *testing.T) {
+func TestProblemsOfChainSayWhatToDo(t *testing.T) {
 	pod := file(t, "pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: team-a}\n")
 	for name, tc := range map[string]struct {
 		args []string
@@ -121,7 +121,7 @@ func TestMistakesOfChainSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestMistakesInFlagsOfDoctorAreAllNamed(t *testing.T) {
+func TestProblemsInFlagsOfDoctorAreAllNamed(t *testing.T) {
 	sallyport(t, "doctor", "-o", "yaml", "--service", "x", "--metrics-port", "0", "--replica", "here", "--dial", "there", "--configuration-name", "A b", "--authority-secret", "x").wantError(t,
 		`--output "yaml"`, `--service: "x"`, "--metrics-port 0", `--replica "here"`, `--dial "there"`, `--configuration-name "A b"`, `--authority-secret "x"`)
 }

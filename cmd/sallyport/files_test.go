@@ -13,7 +13,7 @@ func TestReviewOfWhatIsNoObjectEndsWithStatus1(t *testing.T) {
 	sallyportWith(t, "{}", "review", "-f", "-").wantError(t, "stdin:1: not a Kubernetes object")
 }
 
-func TestPathsWithNothingInThemAreMistakes(t *testing.T) {
+func TestPathsWithNothingInThemAreProblems(t *testing.T) {
 	empty := t.TempDir()
 	pod := file(t, "pod.yaml", matchingYAML)
 	notes := file(t, "notes.txt", "nothing to see")

@@ -275,7 +275,7 @@ func TestLintExplainsEveryRule(t *testing.T) {
 	sallyport(t, "lint", "--explain", "nonsense").wantError(t, `no rule "nonsense"`)
 }
 
-func TestMistakesInFlagsOfLintAreAllNamed(t *testing.T) {
+func TestProblemsInFlagsOfLintAreAllNamed(t *testing.T) {
 	sallyport(t, "lint").wantError(t, "-f FILE, --static-manifests-dir DIRECTORY or --cluster")
 	sallyport(t, "lint", "--severity", "bad", "-o", "xml", "--rule", "no-rule", "--ignore", "timeout", "--ignore", "nothing=x", "--context", "c").wantError(t,
 		`--severity "bad": choose error, warning or info`, `--output "xml"`, `no rule "no-rule"`, "write RULE=REASON", `no rule "nothing"`, "--context require --cluster")

@@ -108,7 +108,7 @@ func TestVersionIsPrintedByTheCommandAndByTheFlag(t *testing.T) {
 	}
 }
 
-func TestMistakesInTheCommandLineSayWhatToDo(t *testing.T) {
+func TestProblemsInTheCommandLineSayWhatToDo(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
 		want []string

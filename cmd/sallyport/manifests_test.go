@@ -185,7 +185,7 @@ func TestCAFileBecomesTheCABundle(t *testing.T) {
 	}
 }
 
-func TestMistakesInFlagsOfManifestsAreAllNamed(t *testing.T) {
+func TestProblemsInFlagsOfManifestsAreAllNamed(t *testing.T) {
 	sallyport(t, "manifests").wantError(t, "--service or --url is required")
 	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose namespace, crd, rbac, flowcontrol, workload or configurations")
 	sallyport(t, "manifests", "--part", "crds,rbac", "--service", "webhooks", "--failure-policy", "ignore",
@@ -194,7 +194,7 @@ func TestMistakesInFlagsOfManifestsAreAllNamed(t *testing.T) {
 		`--failure-policy: Unsupported value: "ignore": supported values: "Fail", "Ignore"`, `--service-account "R2D2"`, `--authority-secret: Invalid value: "x": write NAMESPACE/NAME`)
 }
 
-func TestMistakesInFlagsOfAWorkloadAreAllNamed(t *testing.T) {
+func TestProblemsInFlagsOfAWorkloadAreAllNamed(t *testing.T) {
 	sallyport(t, "manifests", "--part", "namespace,workload", "--url", "https://127.0.0.1:9443", "--replicas", "0", "--secure-port", "8080",
 		"--priority-class", "A", "--certificate-source", "files", "--authentication", "client-ca", "--registration", "manifest").wantError(t,
 		"--part workload needs --image", "--part workload needs --service", "--replicas 0", "--secure-port 8080 is that of metrics",

@@ -33,7 +33,7 @@ func quick(t *testing.T) []string {
 	}
 }
 
-func TestMistakesInFlagsOfServeAreAllNamed(t *testing.T) {
+func TestProblemsInFlagsOfServeAreAllNamed(t *testing.T) {
 	kubeconfig := nowhere(t)
 	for name, tc := range map[string]struct {
 		args []string

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestUninstallNamesEveryMistakeInItsFlags(t *testing.T) {
+func TestUninstallReportsEveryProblemInItsFlags(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		args []string

@@ -29,7 +29,7 @@ func setDefaults(_ context.Context, cronTab *v1.CronTab) error {
 // cronSpec is the pattern of the Kubernetes documentation.
 var cronSpec = regexp.MustCompile(`^(\d+|\*)(/\d+)?(\s+(\d+|\*)(/\d+)?){4}$`)
 
-// validate reports every mistake at once, each with its field.
+// validate reports all problems, each with its field.
 func validate(ctx context.Context, cronTab *v1.CronTab) error {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")

@@ -173,8 +173,8 @@ func (d *definition) check(ctx context.Context, o *manifest.Object) (unknown []s
 	return unknown, invalid, nil
 }
 
-// blocksRules tells whether the API server does not evaluate rules on an object that has
-// such a mistake.
+// blocksRules reports whether the API server does not evaluate rules on an object with such
+// an error.
 func blocksRules(err *field.Error) bool {
 	switch err.Type {
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:

@@ -10,7 +10,7 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-func TestMistakesInTheSettingsOfCallersAreNamed(t *testing.T) {
+func TestProblemsInTheSettingsOfCallersAreNamed(t *testing.T) {
 	modes := AuthenticationModes("other")
 	for name, tc := range map[string]struct {
 		authentication AuthenticationSettings

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestMistakesInLeaderElectionAreNamed(t *testing.T) {
+func TestProblemsInLeaderElectionAreNamed(t *testing.T) {
 	err := LeaderElectionSettings{Enabled: true, LeaseDuration: time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 3 * time.Second}.Validate()
 	for _, want := range []string{"LeaderElection.LeaseDuration 1s", "LeaderElection.RenewDeadline 2s must be longer than 3.6s"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -75,7 +75,7 @@ func TestObjectsAreFoundWithTheirLines(t *testing.T) {
 	}
 }
 
-func TestMistakesAreToldWithFileAndLine(t *testing.T) {
+func TestProblemsAreToldWithFileAndLine(t *testing.T) {
 	for name, tc := range map[string]struct {
 		file, text string
 		want       []string

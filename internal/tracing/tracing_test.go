@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func TestSettingsReportEveryMistake(t *testing.T) {
+func TestSettingsReportEveryProblem(t *testing.T) {
 	for name, test := range map[string]struct {
 		settings Settings
 		problems []string

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestEveryMistakeOnTheCommandLineIsTold(t *testing.T) {
+func TestEveryProblemOnTheCommandLineIsTold(t *testing.T) {
 	_, err := parseSettings([]string{"-runs", "0", "more"}, io.Discard)
 	for _, part := range []string{"-testwebhook", "-runs 0", `"more"`} {
 		if err == nil || !strings.Contains(err.Error(), part) {

@@ -108,7 +108,7 @@ func TestEveryReleaseIsPinnedWhole(t *testing.T) {
 	}
 }
 
-func TestMistakesAreSaid(t *testing.T) {
+func TestProblemsAreSaid(t *testing.T) {
 	t.Setenv("KUBEBUILDER_ASSETS", t.TempDir())
 	for name, tc := range map[string]struct {
 		args []string

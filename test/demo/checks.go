@@ -17,7 +17,7 @@ import (
 )
 
 // What examples/poddefaults/gcp-credentials.yaml asks for, written out once more:
-// a check that read it from there would agree with any mistake in it.
+// a check that read it from there would agree with any error in it.
 var (
 	wantedVolume = corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "user-gcp-sa"}}
 	wantedMount  = corev1.VolumeMount{Name: "gcp-credentials", MountPath: "/secret/gcp", ReadOnly: true}

@@ -29,7 +29,7 @@ func main() {
 	fmt.Println(strings.Join(names, "\n"))
 }
 
-// run returns the names, sorted. The error names every mistake.
+// run returns the names, sorted. The error reports all problems.
 func run(files []string) ([]string, error) {
 	if len(files) == 0 {
 		return nil, errors.New("which files? name some PrometheusRules or dashboards")

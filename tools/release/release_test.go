@@ -128,7 +128,7 @@ func TestThePluginIsDescribedByItsChecksum(t *testing.T) {
 	}
 }
 
-func TestMistakesAreSaid(t *testing.T) {
+func TestProblemsAreSaid(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
 		want string

@@ -43,7 +43,7 @@ type Instance struct {
 	Address string `json:"address,omitempty"`
 }
 
-// Read reads a file. The error names every mistake in it.
+// Read reads a file. The error reports all problems.
 func Read(from io.Reader) (*File, error) {
 	data, err := io.ReadAll(io.LimitReader(from, maxFile+1))
 	if err != nil {

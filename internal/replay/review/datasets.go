@@ -58,8 +58,8 @@ func (f *datasets) tellMissing(out *Outcome, notes io.Writer) {
 	}
 }
 
-// load takes what the webhook reads out of the objects; those that name no namespace are
-// of the given one. The error has every mistake.
+// load removes the objects that the webhook reads from the list; those without a namespace
+// get the given one. The error reports all problems.
 func (f *datasets) load(objects []*manifest.Object, namespace string) (rest []*manifest.Object, err error) {
 	var errs []error
 	kinds := dataset.Kinds()

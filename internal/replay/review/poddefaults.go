@@ -31,10 +31,9 @@ func newPodDefaults() *podDefaults {
 	return &podDefaults{index: poddefault.NewIndex(), namespaces: map[string]bool{}, told: map[string]bool{}}
 }
 
-// load compiles the PodDefaults and ClusterPodDefaults among the objects, and notes the
-// labels of Namespaces; PodDefaults that name no namespace are of the given one. What
-// can never work is told of on notes, and left out as serve leaves it out. The error
-// has every mistake.
+// load compiles the PodDefaults and ClusterPodDefaults among the objects, and records the
+// labels of Namespaces; PodDefaults without a namespace get the given one. Invalid objects
+// are reported on notes and ignored, as serve does. The error reports all problems.
 func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes io.Writer) error {
 	var errs []error
 	var unread []*manifest.Object

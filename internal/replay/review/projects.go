@@ -11,9 +11,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
 )
 
-// loadProjects counts the Namespaces among the objects for who has asked for them. The
-// rest is for other webhooks; ClusterPodDefaults look at Namespaces too. The error has
-// every mistake.
+// loadProjects counts the Namespaces among the objects by requester. The rest is for other
+// webhooks; ClusterPodDefaults need Namespaces too. The error reports all problems.
 func loadProjects(objects []*manifest.Object, projects *projectlimit.Index) (rest []*manifest.Object, err error) {
 	var errs []error
 	for _, object := range objects {

@@ -38,14 +38,14 @@ func (t *tieredLocality) validate() error {
 			errs = append(errs, fmt.Errorf("%s.weight: %d: a pod's node affinity allows 1 to 100", at, l.Weight))
 		}
 		if slices.ContainsFunc(t.Preferred[:i], func(other locality) bool { return other.Name == l.Name }) {
-			errs = append(errs, fmt.Errorf("%s.name: %q stands there twice", at, l.Name))
+			errs = append(errs, fmt.Errorf("%s.name: duplicate %q", at, l.Name))
 		}
 	}
 	for i, name := range t.Required {
 		at := fmt.Sprintf("required[%d]", i)
 		errs = append(errs, localityName(at, name))
 		if slices.Contains(t.Required[:i], name) {
-			errs = append(errs, fmt.Errorf("%s: %q stands there twice", at, name))
+			errs = append(errs, fmt.Errorf("%s: duplicate %q", at, name))
 		}
 	}
 	return errors.Join(errs...)

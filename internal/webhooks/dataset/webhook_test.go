@@ -49,7 +49,7 @@ func newWebhooks(t testing.TB, settings, cluster []byte) []admission.Webhook {
 
 func TestCases(t *testing.T) { cases.Run(t, podResource, newWebhooks) }
 
-func TestSettingsReportEveryMistake(t *testing.T) {
+func TestSettingsReportEveryProblem(t *testing.T) {
 	settings := Settings{
 		PluginsProfile: "plugins: {serverful: {withDataset: [NoSuch]}}\npluginConfig: [{name: NoSuchEither}]", PluginsProfileConfigMap: "there",
 		RequiredSemantics: "xor", SidecarMode: "none", PlatformLabel: "a b",

@@ -47,7 +47,7 @@ func TestDefinitionsAreValid(t *testing.T) {
 	}
 }
 
-func TestSettingsReportEveryMistake(t *testing.T) {
+func TestSettingsReportEveryProblem(t *testing.T) {
 	err := Settings{
 		ExemptDigests:     true,
 		AllowedRegistries: []string{"", "https://a.example.com", "a.example.com/*", "a.example.com/b:1", "nginx", "a:x", "a.example.com//b", "ok.example.com", "ok.example.com"},

@@ -84,7 +84,7 @@ func TestDefinitionIsValid(t *testing.T) {
 	}
 }
 
-func TestSettingsReportEveryMistake(t *testing.T) {
+func TestSettingsReportEveryProblem(t *testing.T) {
 	err := Settings{Sources: []Source{"gce", Cinder, Cinder}, RememberSeconds: -1, CallSeconds: 301}.Validate()
 	if err == nil {
 		t.Fatal("no error")

@@ -57,7 +57,7 @@ func TestDefinitionsAreValid(t *testing.T) {
 	}
 }
 
-func TestSettingsReportEveryMistake(t *testing.T) {
+func TestSettingsReportEveryProblem(t *testing.T) {
 	settings := Settings{
 		Limit: -1,
 		Limits: []Limit{

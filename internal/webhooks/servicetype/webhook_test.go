@@ -49,7 +49,7 @@ func TestDefinitionIsValid(t *testing.T) {
 	}
 }
 
-func TestSettingsReportEveryMistake(t *testing.T) {
+func TestSettingsReportEveryProblem(t *testing.T) {
 	err := Settings{
 		Forbidden: []Feature{"loadbalancer", NodePort, NodePort},
 		Exceptions: []Exception{

@@ -25,7 +25,7 @@ const podDefaultEntry = `webhooks:
 `
 
 // reloadConfigurations are those of the row, by turns. Each has another set of webhooks, or other
-// settings, than the one before; the last of them has mistakes.
+// settings, than the one before; the last of them is invalid.
 var reloadConfigurations = []struct {
 	text string
 	good bool

@@ -70,7 +70,7 @@ func TestAChainEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestBuildReportsEveryMistake(t *testing.T) {
+func TestBuildReportsEveryProblem(t *testing.T) {
 	_, err := registry(nil).Build([]string{"a", "c", "b", "a"}, map[string]string{"b": "bad"})
 	if err == nil {
 		t.Fatal("no error")

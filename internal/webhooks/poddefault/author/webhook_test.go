@@ -249,7 +249,7 @@ func TestWhatIsJudged(t *testing.T) {
 	}
 }
 
-func TestAnOldMistakeDoesNotKeepAnObjectFromBeingCorrected(t *testing.T) {
+func TestAnOldProblemDoesNotKeepAnObjectFromBeingCorrected(t *testing.T) {
 	two := `spec: {selector: {matchLabels: {a: "true"}}, env: [{name: A}, {name: A, value: b}], labels: {pod-template-hash: x}}`
 	one := `spec: {selector: {matchLabels: {a: "true"}}, env: [{name: A}], labels: {pod-template-hash: x}}`
 	all := &rights{namespaces: []string{"team-a"}}
