@@ -39,9 +39,6 @@ type Factory struct {
 func NewFactory(config *rest.Config, logger *slog.Logger) *Factory {
 	f := &Factory{config: rest.CopyConfig(config), logger: logger}
 	f.config.Wrap(f.contact.wrap)
-	// As Kubernetes' own components do: in a cluster to compress a list and to unpack it again
-	// takes longer than to send it.
-	f.config.DisableCompression = true
 	return f
 }
 

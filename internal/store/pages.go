@@ -5,7 +5,6 @@ package store
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,54 +26,29 @@ func inPages[T runtime.Object, D any](from cache.ListerWatcher, keep func(T) D) 
 			options.ResourceVersion, options.ResourceVersionMatch = "", ""
 			options.Limit = pageSize
 			all := &digests{}
-			// While a page is digested the API server makes the next one.
-			group, ctx := errgroup.WithContext(ctx)
-			pages := make(chan runtime.Object)
-			group.Go(func() error {
-				for page := range pages {
-					err := meta.EachListItem(page, func(object runtime.Object) error {
-						all.Items = append(all.Items, &digest[D]{of: keep(object.(T))})
-						return nil
-					})
-					if err != nil {
-						return err
-					}
+			for {
+				page, err := source.ListWithContext(ctx, options)
+				if err != nil {
+					return nil, err
 				}
-				return nil
-			})
-			group.Go(func() (err error) {
-				defer close(pages)
-				all.ResourceVersion, err = eachPage(ctx, source, options, pages)
-				return err
-			})
-			if err := group.Wait(); err != nil {
-				return nil, err
+				about, err := meta.ListAccessor(page)
+				if err != nil {
+					return nil, err
+				}
+				err = meta.EachListItem(page, func(object runtime.Object) error {
+					all.Items = append(all.Items, &digest[D]{of: keep(object.(T))})
+					return nil
+				})
+				if err != nil {
+					return nil, err
+				}
+				all.ResourceVersion = about.GetResourceVersion()
+				if options.Continue = about.GetContinue(); options.Continue == "" {
+					return all, nil
+				}
 			}
-			return all, nil
 		},
 		WatchFuncWithContext: source.WatchWithContext,
-	}
-}
-
-// eachPage sends the pages of a list, and returns its version.
-func eachPage(ctx context.Context, source cache.ListerWithContext, options metav1.ListOptions, pages chan<- runtime.Object) (version string, err error) {
-	for {
-		page, err := source.ListWithContext(ctx, options)
-		if err != nil {
-			return "", err
-		}
-		about, err := meta.ListAccessor(page)
-		if err != nil {
-			return "", err
-		}
-		select {
-		case pages <- page:
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
-		if options.Continue = about.GetContinue(); options.Continue == "" {
-			return about.GetResourceVersion(), nil
-		}
 	}
 }
 
