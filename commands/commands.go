@@ -6,6 +6,8 @@
 //
 //	cmd := app.Command()
 //	commands.AddTo(cmd, app)
+//
+// Experimental: its identifiers may change in any minor release, see docs/compatibility.md.
 package commands
 
 import (

@@ -24,7 +24,8 @@ func newCommand() *cobra.Command {
 			"(webhooks), checks the server's configuration (config), rotates its certificate authority\n" +
 			"(certificates), and removes what it registered (uninstall). It finds problems in any webhook\n" +
 			"configurations (lint), lists the webhooks and policies that a request passes (chain), and diagnoses an\n" +
-			"installation (doctor). It starts a project with webhooks of your own (init).\n\n" +
+			"installation (doctor). It checks that objects survive conversion\n" +
+			"(convert), and starts a project with webhooks of your own (init).\n\n" +
 			"For the PodDefaults of a cluster it explains which of them apply to a pod (explain), and shows what they\n" +
 			"would change (diff), which workloads a new one would affect (preview), and which pods were created\n" +
 			"without them (missed). Installed as kubectl-sallyport, the program is a kubectl plugin: kubectl\n" +

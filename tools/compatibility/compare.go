@@ -76,7 +76,12 @@ func (m *module) compare(folders []string, files map[string]string) (incompatibl
 			return nil, nil, fmt.Errorf("no API is recorded for %s: run make record-api", m.importPath(folder))
 		}
 	}
+	described, err := m.describe(folders)
+	if err != nil {
+		return nil, nil, err
+	}
 	before := &past{module: m, files: files, packages: map[string]*types.Package{}}
+	after := &past{module: m, files: described, packages: map[string]*types.Package{}}
 	for _, folder := range slices.Sorted(maps.Keys(files)) {
 		path := m.importPath(folder)
 		old, err := before.Import(path)
@@ -89,19 +94,28 @@ func (m *module) compare(folders []string, files map[string]string) (incompatibl
 			continue
 		}
 		for _, change := range apidiff.Changes(old, now).Changes {
-			switch line := old.Path() + ": " + change.Message; {
-			case !change.Compatible:
-				incompatible = append(incompatible, line)
-			case slices.Contains(folders, folder):
-				added = append(added, line)
+			if !change.Compatible {
+				incompatible = append(incompatible, path+": "+change.Message)
+			}
+		}
+		if !slices.Contains(folders, folder) {
+			continue
+		}
+		// What is new is what would be recorded.
+		if now, err = after.Import(path); err != nil {
+			return nil, nil, err
+		}
+		for _, change := range apidiff.Changes(old, now).Changes {
+			if change.Compatible {
+				added = append(added, path+": "+change.Message)
 			}
 		}
 	}
 	return incompatible, added, nil
 }
 
-// past imports packages of the module as they were recorded, and all others as they are: a
-// newer release of a dependency is no change of ours.
+// past imports packages of the module as they were recorded or described, and all others as they
+// are: a newer release of a dependency is no change of ours.
 type past struct {
 	module   *module
 	files    map[string]string

@@ -101,8 +101,11 @@ func TestWhatBreaksCallersIsReported(t *testing.T) {
 		"a field of a type that a signature names":     {changes: []string{"Name string }", "Title string }"}, want: "Options.Name: removed"},
 		"a function was added":                         {changes: []string{"const Limit", "func Added() {}\n\nconst Limit"}, want: "not recorded yet: example.com/library/core: Added: added", added: true},
 		"a field was added":                            {changes: []string{"started bool", "started bool\n\tAdded bool"}, want: "Server.Added: added", added: true},
-		"what is not exported":                         {changes: []string{"seen []string", "unseen []string"}},
-		"what only other packages of the module call":  {changes: []string{"type Plan struct{}", "type Plan struct{ A int }", "func (Settings) Plan() Plan { return Plan{} }", ""}},
+		"a method that nobody outside can call": {
+			changes: []string{"func (Settings) Plan() Plan { return Plan{} }", "func (Settings) Plan() Plan { return Plan{} }\n\nfunc (Settings) Other() Plan { return Plan{} }"},
+		},
+		"what is not exported":                        {changes: []string{"seen []string", "unseen []string"}},
+		"what only other packages of the module call": {changes: []string{"type Plan struct{}", "type Plan struct{ A int }", "func (Settings) Plan() Plan { return Plan{} }", ""}},
 		"another package, where the core names nothing": {
 			changes: []string{"func Unnamed() {}", ""},
 		},
