@@ -15,14 +15,14 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
 )
 
-// PodDefaultSettings are those of injection, and of who may write what is injected.
+// PodDefaultSettings are the settings of injection and of the authorization of authors.
 type PodDefaultSettings struct {
 	poddefault.Settings
-	// Authorize says what becomes of a PodDefault whose author may not create pods.
+	// Authorize selects what happens to a PodDefault whose author may not create pods.
 	Authorize author.Mode `json:"authorizeAuthors"`
-	// Guard says what becomes of pods while no server answers.
+	// Guard selects what happens to pods during an outage.
 	Guard Guard `json:"guard"`
-	// Narrow has pods sent only if a label of theirs is selected by.
+	// Narrow limits calls to pods with a label that a PodDefault selects.
 	Narrow bool `json:"narrow"`
 }
 

@@ -19,10 +19,10 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 )
 
-// Guard says what becomes of pods while no server answers: a policy refuses those that a
-// PodDefault selects and admits all others (Backstop), or all are refused (Fail). If it is
-// empty it is Backstop where the API server has ValidatingAdmissionPolicy v1, if the failure
-// policy is Fail, and Fail elsewhere.
+// Guard selects what happens to pods during an outage: a policy rejects pods that a
+// PodDefault selects and admits all others (Backstop), or all pods are rejected (Fail). The
+// default is Backstop if the failure policy is Fail and the API server has
+// ValidatingAdmissionPolicy v1, and Fail otherwise.
 type Guard string
 
 // The guards.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// RequiredSemantics say what it means that several Datasets require nodes.
+// RequiredSemantics defines how the required nodes of several Datasets are combined.
 type RequiredSemantics string
 
 // The two meanings.
@@ -26,7 +26,7 @@ const (
 	RequireAny RequiredSemantics = "or"
 )
 
-// SidecarMode says what kind of container a sidecar is.
+// SidecarMode selects the type of container for sidecars.
 type SidecarMode string
 
 // The two kinds.
@@ -37,25 +37,26 @@ const (
 
 // Settings are those of the webhook.
 type Settings struct {
-	// PluginsProfile is Fluid's profile of plugins, as the key pluginsProfile of its
-	// ConfigMap webhook-plugins has it. PluginsProfileConfigMap is the namespace and name of
-	// that ConfigMap instead, "fluid-system/webhook-plugins", which is followed. Without both
-	// it is [DefaultProfile].
+	// PluginsProfile is Fluid's profile of plugins, in the format of the key pluginsProfile
+	// of its ConfigMap webhook-plugins. Alternatively, PluginsProfileConfigMap is the
+	// namespace and name of that ConfigMap, "fluid-system/webhook-plugins", which is
+	// watched. Without both, [DefaultProfile] is used.
 	PluginsProfile          string `json:"pluginsProfile,omitempty"`
 	PluginsProfileConfigMap string `json:"pluginsProfileConfigMap,omitempty"`
-	// RequiredSemantics is "and" by default.
+	// RequiredSemantics defaults to "and".
 	RequiredSemantics RequiredSemantics `json:"requiredSemantics"`
-	// NamespaceLabel is for the older mode, too: all pods of namespaces with the label
-	// fluid.io/enable-injection=true, also if somebody else's configuration sends them to
+	// NamespaceLabel also enables the older mode: all pods of namespaces with the label
+	// fluid.io/enable-injection=true, even if another webhook configuration sends them to
 	// Path.
 	NamespaceLabel bool `json:"namespaceLabel,omitempty"`
-	// Disabled admits all pods as they are.
+	// Disabled admits all pods unchanged.
 	Disabled bool `json:"disabled,omitempty"`
-	// FilePrefetcherImage is for pods whose annotations name none.
+	// FilePrefetcherImage is the image for pods whose annotations do not set one.
 	FilePrefetcherImage string `json:"filePrefetcherImage,omitempty"`
-	// SidecarMode is "sidecar" by default.
+	// SidecarMode defaults to "sidecar".
 	SidecarMode SidecarMode `json:"sidecarMode"`
-	// PlatformLabel is a label of pods that names their serverless platform, deprecated.
+	// PlatformLabel is the deprecated label of pods with the name of their serverless
+	// platform.
 	PlatformLabel string `json:"platformLabel,omitempty"`
 }
 

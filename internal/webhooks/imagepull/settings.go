@@ -9,29 +9,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Settings say what is asked of images.
+// Settings configure the requirements on images.
 type Settings struct {
-	// AlwaysPull sets the pull policy Always where an image is run for the first time,
-	// so that nobody runs an image from a node's cache without credentials for it. What
-	// the AlwaysPullImages admission plugin does. Default true.
+	// AlwaysPull sets the pull policy Always when an image is run for the first time, so
+	// that no pod uses an image from a node's cache without credentials for it, like the
+	// AlwaysPullImages admission plugin. Default true.
 	AlwaysPull bool `json:"alwaysPull"`
-	// AllowedRegistries are the only places that images may come from: a registry
-	// ("registry.example.com", "localhost:5000"), or a registry and the beginning of a
-	// repository, in whole components ("registry.example.com/team"). An image that names
-	// no registry is of docker.io, and of docker.io/library if it is a single word. Empty
-	// for all places.
+	// AllowedRegistries are the only allowed sources of images: a registry
+	// ("registry.example.com", "localhost:5000"), or a registry and a prefix of the
+	// repository, in whole components ("registry.example.com/team"). An image without a
+	// registry is from docker.io, and from docker.io/library if it is a single word. If
+	// empty, all registries are allowed.
 	AllowedRegistries []string `json:"allowedRegistries,omitempty"`
-	// ForbidLatest refuses images with the tag latest, and those with neither tag nor
-	// digest, which means the same.
+	// ForbidLatest rejects images with the tag latest, or with neither tag nor digest,
+	// which is equivalent.
 	ForbidLatest bool `json:"forbidLatest,omitempty"`
-	// ExemptNamespaces are names of namespaces where nothing is asked of images.
+	// ExemptNamespaces are the names of namespaces without requirements on images.
 	ExemptNamespaces []string `json:"exemptNamespaces,omitempty"`
-	// ExemptImages, written as AllowedRegistries are, are images of which nothing is
-	// asked.
+	// ExemptImages are images without requirements, in the format of AllowedRegistries.
 	ExemptImages []string `json:"exemptImages,omitempty"`
-	// ExemptDigests leaves alone the pull policy of images that are pinned by a digest:
-	// what is in the cache is what the registry has. Whoever runs it then needs no
-	// credentials for it on a node that has it.
+	// ExemptDigests keeps the pull policy of images that are pinned by a digest, since the
+	// cached image is that of the registry. Pods then need no credentials for an image that
+	// is on the node.
 	ExemptDigests bool `json:"exemptDigests,omitempty"`
 }
 

@@ -41,7 +41,7 @@ type Source interface {
 	Select(ctx context.Context, namespace string, pod Labels) ([]*Compiled, error)
 }
 
-// Settings are choices that hold for all PodDefaults.
+// Settings apply to all PodDefaults.
 type Settings struct {
 	// CommandExcluded are names of containers whose command and args are left
 	// alone. [DefaultSettings] has istio-proxy, as Kubeflow's webhook does.

@@ -8,25 +8,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Settings say how many projects a requester may have.
+// Settings configure how many projects a requester may have.
 type Settings struct {
-	// Limit is for whom no entry of Limits is. Default 10; 0 allows none.
+	// Limit applies to requesters without an entry in Limits. Default 10; 0 allows none.
 	Limit int `json:"limit"`
-	// Limits are others, for a user or a group. That of the user counts before those of
-	// groups; of several groups the highest counts.
+	// Limits are limits for users and groups. The limit of the user takes precedence over
+	// those of groups; of several groups, the highest applies.
 	Limits []Limit `json:"limits,omitempty"`
-	// ExemptUsers and ExemptGroups may have any number, are not stamped, and may say and
-	// change whose a namespace is. Whatever creates namespaces in somebody's stead has to
-	// be among them: default is the user system:apiserver, and the groups system:masters
-	// and those of the service accounts of kube-system and openshift-apiserver.
+	// ExemptUsers and ExemptGroups may have any number of projects, are not stamped, and
+	// may set and change the requester of a namespace. They must include everything that
+	// creates namespaces on behalf of users. Default the user system:apiserver, and the
+	// groups system:masters and those of the service accounts of kube-system and
+	// openshift-apiserver.
 	ExemptUsers  []string `json:"exemptUsers"`
 	ExemptGroups []string `json:"exemptGroups"`
-	// CountTerminating counts also namespaces that are being deleted. They are empty, or
-	// on their way there, but one can be kept on that way for long.
+	// CountTerminating also counts namespaces that are being deleted. They are empty or
+	// soon will be, but deletion can be delayed for long.
 	CountTerminating bool `json:"countTerminating,omitempty"`
 }
 
-// Limit is for a user or a group.
+// Limit is the limit of a user or a group.
 type Limit struct {
 	User  string `json:"user,omitempty"`
 	Group string `json:"group,omitempty"`

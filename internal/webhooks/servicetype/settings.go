@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Feature is what a Service may be forbidden to be: a spec.type, or to have external
-// IPs, which any type can.
+// Feature is a feature of Services that can be forbidden: a spec.type, or external IPs of
+// any type.
 type Feature string
 
 // The features, named as the API names them.
@@ -24,24 +24,24 @@ const (
 
 var features = []Feature{LoadBalancer, NodePort, ExternalName, ExternalIPs}
 
-// Settings say what Services may not be.
+// Settings configure which Services are forbidden.
 type Settings struct {
-	// Forbidden is what no Service may be, but for exceptions. Default all of
-	// LoadBalancer, NodePort, ExternalName and ExternalIPs.
+	// Forbidden are the forbidden features, except for exceptions. Default LoadBalancer,
+	// NodePort, ExternalName and ExternalIPs.
 	Forbidden []Feature `json:"forbidden"`
-	// Exceptions allow what Forbidden forbids. One that is met is enough.
+	// Exceptions allow forbidden features. One matching exception is sufficient.
 	Exceptions []Exception `json:"exceptions,omitempty"`
 }
 
-// Exception allows Services to be what is forbidden. All its conditions must be met;
-// at least one is needed.
+// Exception allows forbidden features of Services. All its conditions must be met; at least
+// one is required.
 type Exception struct {
-	// Features are what the exception allows; empty for everything that is forbidden.
+	// Features are the allowed features. If empty, all forbidden features are allowed.
 	Features []Feature `json:"features,omitempty"`
-	// Namespaces are names of namespaces.
+	// Namespaces are the names of namespaces that the exception applies to.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Labels that the Service must have. Whoever creates Services can set them: they keep
-	// from accidents, not from intent.
+	// Labels that the Service must have. Anyone who creates Services can set them: they
+	// prevent accidents, not abuse.
 	Labels map[string]string `json:"labels,omitempty"`
 	// LoadBalancerClasses are values of spec.loadBalancerClass, for LoadBalancer only.
 	LoadBalancerClasses []string `json:"loadBalancerClasses,omitempty"`
