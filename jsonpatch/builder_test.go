@@ -399,6 +399,7 @@ func FuzzBuilder(f *testing.F) {
 	f.Add([]byte(`[[],[1],{"a":1}]`), []byte("a0..r1.s2a..r0."))
 	f.Add([]byte(` {"a" : [1`), []byte("aa....sa0."))
 	f.Add([]byte(`null`), []byte("saab."))
+	f.Add([]byte(`{"0"0[`), []byte("a0"))
 	f.Fuzz(func(t *testing.T, data, edits []byte) {
 		data = bytes.TrimSpace(data)
 		raw := make([]byte, len(data)) // its capacity is its length: reading past the end panics

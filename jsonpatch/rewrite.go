@@ -126,7 +126,8 @@ func (e *emitter) list(n *node, old jsontext.Value) jsontext.Value {
 
 // extended is an array with more elements at its end.
 func extended(array jsontext.Value, more []jsontext.Value) jsontext.Value {
-	elements := bytes.TrimSpace(array[1 : len(array)-1])
+	array = bytes.TrimSuffix(bytes.TrimPrefix(bytes.TrimSpace(array), []byte("[")), []byte("]")) // both are there if it is valid
+	elements := bytes.TrimSpace(array)
 	size := len(elements) + 2
 	for _, value := range more {
 		size += len(value) + 1
