@@ -13,11 +13,10 @@ import (
 	"github.com/sallyport-io/sallyport/conversion"
 )
 
-// Converter takes what was written for controller-runtime's builder, WithConverter and
-// conversion.NewHubSpokeConverter, into an application: the function that makes the
-// converter, for a kind and the scheme that has its versions. Types that convert
-// themselves need nothing of the kind, see [conversion.HubAndSpokes]. Mistakes are told
-// by the Validate of the converter.
+// Converter adapts a converter for controller-runtime's builder (WithConverter,
+// conversion.NewHubSpokeConverter) to an application: the function that creates the
+// converter, for a kind and the scheme with its versions. Types that convert themselves do
+// not need it, see [conversion.HubAndSpokes]. The converter's Validate reports problems.
 func Converter(scheme *runtime.Scheme, kind schema.GroupKind, construct func(*runtime.Scheme) (ctrlconversion.Converter, error)) conversion.Converter {
 	fail := func(err error) conversion.Converter {
 		return conversion.Objects(scheme, kind, nil).WithProblem(err)

@@ -25,23 +25,21 @@ import (
 
 // Options are the options of controller-runtime's server and further ones.
 type Options struct {
-	// Options mean what they mean to controller-runtime, with these differences:
-	//
-	// A certificate that has expired is refused, as one that is missing is.
-	//
-	// ClientCAName is refused: client certificates are not looked at.
+	// Options mean what they mean to controller-runtime, with these differences: An expired
+	// certificate is rejected like a missing one. ClientCAName is rejected: client
+	// certificates are not checked.
 	//
 	// TLSOpts may set GetCertificate, MinVersion, MaxVersion, CipherSuites,
 	// CurvePreferences, and NextProtos without h2 (HTTP/2 is off anyway, unless Serving
-	// switches it on). TLS 1.2 is the least. Anything else they set is refused by name,
-	// lest it be ignored.
+	// switches it on). TLS 1.2 is the least. Any other field they set is reported as an
+	// error instead of being ignored.
 	//
-	// WebhookMux takes what is registered. What else it has is served within the same
+	// Webhooks are registered in WebhookMux. Its other handlers are served within the same
 	// limits: a body is read before its handler is called.
 	webhook.Options
 
-	// Certificate takes the place of the files in CertDir. The server runs it. Its
-	// CABundle has to get into the webhook configurations. Nil means the files.
+	// Certificate replaces the files in CertDir. The server runs it. Its CABundle must be
+	// set in the webhook configurations. Nil means the files.
 	Certificate certificate.Source
 
 	// Serving are the limits. Nil means [ServingOptions], and no drain where Host is a
@@ -50,7 +48,7 @@ type Options struct {
 	// metrics are shown with controller-runtime's own.
 	Serving *serving.Options
 
-	// Logger takes what is worth knowing. Nil means controller-runtime's logger.
+	// Logger defaults to controller-runtime's logger.
 	Logger *slog.Logger
 }
 
@@ -65,7 +63,7 @@ func ServingOptions() serving.Options {
 	return options
 }
 
-// plan is what options come to.
+// plan is the resolved options.
 type plan struct {
 	disabled bool // by a negative port
 	serving  serving.Options
@@ -73,7 +71,7 @@ type plan struct {
 	files    certificate.FilesOptions
 }
 
-// plan resolves the defaults. The error reports all problems.
+// plan applies the defaults. The error reports all problems.
 func (o Options) plan() (plan, error) {
 	var errs []error
 	p := plan{disabled: o.Port < 0, serving: ServingOptions(), source: o.Certificate}
@@ -137,7 +135,7 @@ func orElse(value, otherwise string) string {
 	return otherwise
 }
 
-// unsupported names what TLSOpts have set that the server would ignore.
+// unsupported reports fields set by TLSOpts that the server would ignore.
 func unsupported(config *tls.Config) []error {
 	var errs []error
 	value := reflect.ValueOf(config).Elem()

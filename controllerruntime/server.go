@@ -27,22 +27,21 @@ import (
 // or [NewServer].
 //
 // Webhooks may be registered at any time, and are served from then on. Their paths are
-// compared exactly, and answered to POST only. What else the WebhookMux has is served too,
-// as it says.
+// compared exactly, and accept only POST. Other handlers of the WebhookMux are served too.
 type Server struct {
 	plan    plan
-	problem error // in the options; told by Start
+	problem error // of the options; returned by Start
 	mux     *http.ServeMux
 
-	// register is a server of controller-runtime, which is never started: what it does
-	// to what is registered, its metrics and its words about duplicates, is as usual.
+	// register is a server of controller-runtime that is never started. It provides the
+	// usual metrics and errors of registration.
 	register webhook.Server
 
 	mu    sync.Mutex
-	paths []string // that were registered before the listener was made
-	// listener takes what is registered from then on.
+	paths []string // registered before the listener was created
+	// listener serves later registrations.
 	listener *serving.Server
-	unserved error // of paths that the listener does not take
+	unserved error // about paths that the listener does not accept
 	state    state
 	ready    func() error // set with stateServing
 }
@@ -58,10 +57,9 @@ const (
 	stateEnding
 )
 
-// NewServer is what stands in a project in the place of controller-runtime's
-// webhook.NewServer. Mistakes in the options are told by Start, which the manager
-// calls, as it is with controller-runtime's. [New] tells them at once, and has more
-// options.
+// NewServer replaces controller-runtime's webhook.NewServer. Start, which the manager
+// calls, reports problems of the options, as with controller-runtime's server. [New]
+// reports them immediately, and has more options.
 func NewServer(options webhook.Options) webhook.Server {
 	server, err := New(Options{Options: options})
 	if err != nil {
@@ -90,10 +88,10 @@ func newServer(mux *http.ServeMux) *Server {
 	return &Server{mux: mux, register: webhook.NewServer(webhook.Options{WebhookMux: mux})}
 }
 
-// NeedLeaderElection says that every replica serves.
+// NeedLeaderElection returns false, because every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// WebhookMux has what was registered.
+// WebhookMux returns the mux of the registered webhooks.
 func (s *Server) WebhookMux() *http.ServeMux { return s.mux }
 
 // Register adds a webhook, also while the server runs. It panics if there is one at the
@@ -152,7 +150,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return host.Run(ctx)
 }
 
-// build makes what runs. Done takes its metrics back.
+// build creates the listener. Done unregisters its metrics.
 func (s *Server) build() (host *hosting.Host, done func(), err error) {
 	options := hosting.Options{Logger: s.plan.serving.Logger, Serving: s.plan.serving}
 	if s.plan.serving.GetCertificate == nil { // else TLSOpts know it
@@ -169,7 +167,7 @@ func (s *Server) build() (host *hosting.Host, done func(), err error) {
 		options.Serving.Registry = own
 	}
 	options.Serving.Routes, options.Serving.Others = nil, s.other
-	// Who registers meanwhile waits for the listener.
+	// Concurrent registrations wait for the listener.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, path := range s.paths {
@@ -185,7 +183,7 @@ func (s *Server) build() (host *hosting.Host, done func(), err error) {
 	return host, show(own, options.Logger), nil
 }
 
-// other is what the mux has for a request besides webhooks.
+// other returns the mux's handler for a request that is not for a webhook.
 func (s *Server) other(r *http.Request) http.Handler {
 	if _, pattern := s.mux.Handler(r); pattern == "" {
 		return nil
@@ -199,9 +197,8 @@ func (s *Server) enter(state state, ready func() error) {
 	s.state, s.ready = state, ready
 }
 
-// StartedChecker returns a checker that is content while the server serves all that
-// was registered, with a certificate that is valid, and no longer once it drains: it
-// is for the readiness of the manager.
+// StartedChecker returns a readiness checker for the manager. It succeeds while the server
+// serves all registered webhooks with a valid certificate, and fails once it drains.
 func (s *Server) StartedChecker() healthz.Checker {
 	return func(*http.Request) error {
 		s.mu.Lock()

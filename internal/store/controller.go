@@ -10,28 +10,27 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Reconcile makes one thing in the cluster what it should be. It returns when to look
-// again, zero for when the key is enqueued next. After an error it is called again, later
-// each time.
+// Reconcile reconciles one key. It returns when to reconcile again, or zero to wait until
+// the key is enqueued. Errors are retried with backoff.
 type Reconcile[K comparable] func(ctx context.Context, key K) (again time.Duration, err error)
 
-// Controller calls [Reconcile] for keys, on a workqueue of client-go: never twice at once
-// for one key, and once for a key that was enqueued several times.
+// Controller calls [Reconcile] for keys of a client-go workqueue: never concurrently for
+// one key, and once for a key that was enqueued several times.
 type Controller[K comparable] struct {
 	queue     workqueue.TypedRateLimitingInterface[K]
 	reconcile Reconcile[K]
 }
 
-// NewController prepares a controller. After the first error of a key it waits so long,
-// twice as long after each further one, at most longest.
+// NewController returns a controller. The given delay is the backoff after the first error
+// of a key; it doubles with each further error, up to longest.
 func NewController[K comparable](first, longest time.Duration, reconcile Reconcile[K]) *Controller[K] {
 	return &Controller[K]{workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[K](first, longest)), reconcile}
 }
 
-// Enqueue has a key reconciled after a while. It does not wait.
+// Enqueue reconciles a key after a delay. It does not block.
 func (c *Controller[K]) Enqueue(key K, after time.Duration) { c.queue.AddAfter(key, after) }
 
-// Run reconciles until the context ends. It must be called once only.
+// Run reconciles until the context ends. It must be called only once.
 func (c *Controller[K]) Run(ctx context.Context, workers int) {
 	var group sync.WaitGroup
 	for range workers {
@@ -45,7 +44,7 @@ func (c *Controller[K]) Run(ctx context.Context, workers int) {
 	group.Wait()
 }
 
-// ShutDown ends a controller, also one that never ran.
+// ShutDown stops a controller, even one that never ran.
 func (c *Controller[K]) ShutDown() { c.queue.ShutDown() }
 
 func (c *Controller[K]) next(ctx context.Context) bool {

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Factory makes the stores of a process that answer reviews. It notes when the API server
-// answered last, and what it does not let this process read.
+// Factory creates the stores of a process that answer reviews. It records when the API
+// server last responded, and what it does not permit this process to read.
 type Factory struct {
 	config  *rest.Config
 	logger  *slog.Logger
@@ -32,40 +32,40 @@ type Factory struct {
 
 	mu          sync.Mutex
 	namespaces  *Store[*Namespace]
-	annotations []string // of namespaces, that are kept
+	annotations []string // of namespaces, to cache
 }
 
-// NewFactory calls no API server.
+// NewFactory does not call the API server.
 func NewFactory(config *rest.Config, logger *slog.Logger) *Factory {
 	f := &Factory{config: rest.CopyConfig(config), logger: logger}
 	f.config.Wrap(f.contact.wrap)
 	return f
 }
 
-// Config says how to reach the API server; its answers are noted.
+// Config is the client configuration, which records the API server's responses.
 func (f *Factory) Config() *rest.Config { return f.config }
 
-// LastContact is when the API server has sent something the last time: objects, a change,
-// or, about once a minute, that there was none. The zero time means never.
+// LastContact is when the API server last sent something: objects, a change, or a bookmark
+// about once a minute. The zero time means never.
 func (f *Factory) LastContact() time.Time { return f.contact.last() }
 
-// Denied says what this process is not allowed to read any more; nil if it is all of it.
-// Stores go on with what they knew before.
+// Denied returns an error about what this process is no longer permitted to read. The
+// stores keep serving the cached objects.
 func (f *Factory) Denied() error { return f.denied.err() }
 
-// Follow prepares a store whose failures the factory notes.
+// Follow returns a store whose failures the factory records.
 func Follow[T runtime.Object, O Object](f *Factory, kind Kind[T, O]) *Store[O] {
 	kind.From = f.denied.noting(kind.Name, kind.From)
 	return New(kind, f.logger)
 }
 
-// Namespace is what is kept of a namespace.
+// Namespace is the cached part of a namespace.
 type Namespace struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
 	Labels          labels.Set
-	Annotations     map[string]string // those that were asked for
+	Annotations     map[string]string // the requested ones
 	Terminating     bool
 }
 
@@ -74,8 +74,8 @@ func (n *Namespace) Identity() Identity {
 	return Identity{types.NamespacedName{Name: n.Name}, n.UID, n.ResourceVersion}
 }
 
-// Namespaces is the one store of namespaces. It keeps the annotations that somebody asked
-// for before it runs.
+// Namespaces is the shared store of namespaces. It caches the annotations that were
+// requested before it runs.
 func (f *Factory) Namespaces(annotations ...string) (*Store[*Namespace], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store holds what one process knows of the objects of a cluster. Each kind is
-// listed and watched once, by a reflector of client-go, whoever reads it; of each object
-// a store holds what its readers need and no more. Reviews are answered from it, and
-// controllers get their keys from it.
+// Package store caches the objects of a cluster for one process. Each kind is listed and
+// watched once, by a reflector of client-go, regardless of the number of readers; stores
+// keep only the fields that readers need. Reviews are answered from it, and controllers get
+// their keys from it.
 //
-// It is not client-go's shared informer because that one cannot be told how long to
-// wait after a failure: up to a minute, in which reviews would be answered from what was.
+// It does not use client-go's shared informer, whose backoff after a failure is not
+// configurable: up to a minute, during which reviews would be answered from stale objects.
 package store
 
 import (
@@ -22,53 +22,52 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Identity tells apart objects of a kind, and the states of one.
+// Identity identifies an object of a kind, and its revision.
 type Identity struct {
 	types.NamespacedName
 	UID             types.UID
 	ResourceVersion string
 }
 
-// Object is what a store holds of an object of the cluster. It never changes.
+// Object is the cached part of an object of the cluster. It is immutable.
 type Object interface {
 	comparable
 	Identity() Identity
 }
 
-// Kind says what a store follows.
+// Kind defines the objects of a store.
 type Kind[T runtime.Object, O Object] struct {
 	Name    string // for the log
 	Example T
 	From    cache.ListerWatcher
-	// Keep makes what the store holds of an object. It must not keep the object itself.
+	// Keep returns the part of an object to cache. It must not retain the object itself.
 	Keep func(T) O
-	// Optional is set if a cluster without the definition of the kind has no objects of it.
+	// Optional treats a missing definition of the kind as a kind without objects.
 	Optional bool
-	// Longest is how long to wait for the next try after a failure, at most; zero means
-	// [Soon].
+	// Longest is the maximum backoff after a failure; zero means [Soon].
 	Longest time.Duration
 }
 
-// Change is what became of one object: created if there is nothing before, deleted if
-// there is nothing now.
+// Change is a change of one object: a creation without the object before, a deletion
+// without the object now.
 type Change[O Object] struct{ Before, Now O }
 
-// Handler is told what happens to the objects of a store, one call at a time. It must not
-// wait, and may read the store.
+// Handler is notified of the changes in a store, one call at a time. It must not block, and
+// may read the store.
 type Handler[O Object] struct {
-	// Changed gets all that changed at once. The first call has all objects that are there.
+	// Changed gets a batch of changes. The first call has all existing objects.
 	Changed func([]Change[O])
-	// Synced is called when all objects have been read for the first time; nil for nobody.
+	// Synced is called when all objects have been read for the first time; may be nil.
 	Synced func()
 }
 
-// Store holds the objects of one kind, and follows them while it runs. When the API server
-// is away it goes on with what it knows. See [New].
+// Store caches the objects of one kind, and watches them while it runs. During an outage of
+// the API server it keeps serving the cached objects. See [New].
 type Store[O Object] struct {
 	reflector *cache.Reflector
 	synced    chan struct{}
 
-	handling sync.Mutex // makes changes and calls of handlers one sequence
+	handling sync.Mutex // serializes changes and calls of handlers
 	handlers []*Handler[O]
 
 	mu      sync.RWMutex
@@ -80,7 +79,7 @@ type Store[O Object] struct {
 	stopped chan struct{}
 }
 
-// New prepares a store; [Store.Run] fills it.
+// New returns an empty store; [Store.Run] fills it.
 func New[T runtime.Object, O Object](kind Kind[T, O], logger *slog.Logger) *Store[O] {
 	s := &Store[O]{synced: make(chan struct{}), objects: map[types.NamespacedName]O{}}
 	if kind.Longest == 0 {
@@ -94,7 +93,7 @@ func New[T runtime.Object, O Object](kind Kind[T, O], logger *slog.Logger) *Stor
 	return s
 }
 
-// Run follows the objects until the context ends. Several callers share one watch, which
+// Run watches the objects until the context ends. Several callers share one watch, which
 // ends with the last of them.
 func (s *Store[O]) Run(ctx context.Context) {
 	s.running.Lock()
@@ -121,7 +120,7 @@ func (s *Store[O]) Run(ctx context.Context) {
 // Synced is closed once all objects have been read.
 func (s *Store[O]) Synced() <-chan struct{} { return s.synced }
 
-// HasSynced tells whether all objects have been read.
+// HasSynced reports whether all objects have been read.
 func (s *Store[O]) HasSynced() bool {
 	select {
 	case <-s.synced:
@@ -131,7 +130,7 @@ func (s *Store[O]) HasSynced() bool {
 	}
 }
 
-// Get returns the object of that name, the zero value if there is none.
+// Get returns the object of that name, or the zero value if there is none.
 func (s *Store[O]) Get(name types.NamespacedName) O {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -156,7 +155,7 @@ func (s *Store[O]) Len() int {
 	return len(s.objects)
 }
 
-// Handle has a handler told of all objects, and of each change, until remove is called.
+// Handle notifies a handler of all objects, and of each change, until remove is called.
 func (s *Store[O]) Handle(h Handler[O]) (remove func()) {
 	s.handling.Lock()
 	defer s.handling.Unlock()
@@ -179,7 +178,7 @@ func (s *Store[O]) Handle(h Handler[O]) (remove func()) {
 	}
 }
 
-// Set adds an object or replaces the one of that name.
+// Set adds or replaces the object of that name.
 func (s *Store[O]) Set(now O) {
 	s.handling.Lock()
 	defer s.handling.Unlock()
@@ -204,7 +203,7 @@ func (s *Store[O]) Delete(name types.NamespacedName) {
 	}
 }
 
-// Replace makes the store hold these objects and no others.
+// Replace replaces all objects of the store.
 func (s *Store[O]) Replace(all []O) {
 	s.handling.Lock()
 	defer s.handling.Unlock()
@@ -246,13 +245,13 @@ func (s *Store[O]) tell(changes []Change[O]) {
 	}
 }
 
-// writer is what the reflector writes to.
+// writer implements the interface that the reflector writes to.
 type writer[T runtime.Object, O Object] struct {
 	store *Store[O]
 	keep  func(T) O
 }
 
-// kept is what is held of an object: what is held already, if nothing has changed.
+// kept returns the cached part of an object, and reuses the cached one if it is unchanged.
 func (w writer[T, O]) kept(object T) O {
 	if is, err := identify(object); err == nil {
 		var none O

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package servicetype refuses Services that lead traffic past what a cluster has for
-// that: load balancers, node ports, external names, external IPs; with exceptions by
-// namespace, label or load balancer class. What a Service is already it may stay.
+// Package servicetype rejects Services that bypass a cluster's ingress: load balancers,
+// node ports, external names, external IPs; with exceptions by namespace, label or load
+// balancer class. Existing Services may keep what they have.
 package servicetype
 
 import (
@@ -45,7 +45,7 @@ func New(settings Settings) ([]admission.Webhook, error) {
 	}}, nil
 }
 
-// conditions keep away what the handler would let pass anyway: most Services.
+// conditions exclude requests that the handler would allow anyway: most Services.
 func conditions(settings Settings) []admissionregistrationv1.MatchCondition {
 	var types, terms []string
 	for _, feature := range settings.Forbidden {
