@@ -43,15 +43,16 @@ type App struct {
 	converters  []conversion.Converter
 	crds        []*apiextensionsv1.CustomResourceDefinition
 	rules       []rbacv1.PolicyRule
-	components  []func(Environment) (Component, error)
+	components  []component
 	controllers []controller
 	// managerOptions change those of the controllers' manager.
 	managerOptions []func(*manager.Options)
 	migrated       []string // names of definitions, each with a component
+	kinds          []CachedKind
 	// manage sets up the chosen controllers in a manager. It is set by the options that need
 	// one: called by name, it would have the linker put controller-runtime's managers
 	// into programs of webhooks alone too.
-	manage func(*Settings, *chosen, *rest.Config) (*controllers.Manager, error)
+	manage func(_ *Settings, _ *chosen, _ *rest.Config, changed func()) (*controllers.Manager, error)
 	// authentications are the ways to tell who may call, besides the built-in ones.
 	authentications []authentication
 	scheme          *runtime.Scheme // of controllers; nil for that of client-go
@@ -59,6 +60,11 @@ type App struct {
 	problems []error
 	schemes  []*runtime.Scheme // that types were given with
 	derived  []string          // kinds whose converters come from types
+}
+
+type component struct {
+	build    func(Environment) (Component, error)
+	declares bool // what belongs to it, so that it tells no webhooks when it is built
 }
 
 type controller struct {
@@ -74,14 +80,13 @@ func New(name string, options ...Option) (*App, error) {
 	for _, problem := range validation.IsDNS1123Label(name) {
 		a.problem("name %q: %s", name, problem)
 	}
-	for _, option := range options {
-		option(a)
-	}
+	a.apply(options)
 	a.checkWebhooks()
 	a.checkKinds()
 	a.checkConverters()
 	a.checkCRDs()
 	a.checkControllers()
+	a.checkCaches()
 	a.checkAuthentications()
 	if len(a.webhooks) == 0 && len(a.converters) == 0 && len(a.components) == 0 && len(a.controllers) == 0 && len(a.problems) == 0 {
 		a.problem("there is nothing to run: add webhooks, converters or controllers")
@@ -90,6 +95,12 @@ func New(name string, options ...Option) (*App, error) {
 		return nil, fmt.Errorf("application %s: %w", name, err)
 	}
 	return a, nil
+}
+
+func (a *App) apply(options []Option) {
+	for _, option := range options {
+		option(a)
+	}
 }
 
 // Webhooks are the definitions as they were given or derived from types.
@@ -159,17 +170,17 @@ func (a *App) checkControllers() {
 		}
 	}
 	if len(a.managerOptions) > 0 && a.manage == nil {
-		a.problem("WithManagerOptions: there is no manager: add controllers, or leave it out")
+		a.problem("WithManagerOptions: there is no manager: add controllers or caches, or leave it out")
 	}
 	if slices.ContainsFunc(a.managerOptions, func(change func(*manager.Options)) bool { return change == nil }) {
 		a.problem("WithManagerOptions: the function is missing")
 	}
-	if len(a.controllers) == 0 || a.scheme != nil {
+	if a.manage == nil || a.scheme != nil {
 		return
 	}
 	for _, scheme := range a.schemes {
 		if a.scheme != nil && scheme != a.scheme {
-			a.problem("the types have several schemes: say with WithScheme which one the controllers' manager uses")
+			a.problem("the types have several schemes: say with WithScheme which one controllers and caches use")
 			return
 		}
 		a.scheme = scheme

@@ -19,10 +19,13 @@ import (
 //
 // Options are as [serving.DefaultOptions] gives them; their routes, checks and
 // certificate are set here. Components and controllers need [App.Run]: an application
-// that has components cannot be a handler.
+// that has components or caches cannot be a handler.
 func (a *App) Handler(options serving.Options) (http.Handler, error) {
 	if len(a.components) > 0 {
 		return nil, errors.New("the application has components, which must run: use Run")
+	}
+	if len(a.kinds) > 0 {
+		return nil, errors.New("the application has a cache, which must be filled: use Run")
 	}
 	if len(a.webhooks)+len(a.converters) == 0 {
 		return nil, errors.New("the application has no webhooks and no converters")

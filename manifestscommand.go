@@ -59,12 +59,15 @@ func (a *App) checkCRDs() {
 func (a *App) installation() install.Application {
 	s := a.DefaultSettings()
 	var log logging.Settings
+	rules, in := a.rights()
 	return install.Application{
-		Name: a.name, Version: a.version, CRDs: a.crds, Rules: a.rules, Converters: a.converters,
+		Name: a.name, Version: a.version, CRDs: a.crds, Rules: rules, RulesIn: in, Converters: a.converters,
 		Choose: func() (install.Chosen, error) {
 			c, err := a.choose(&s)
 			return install.Chosen{
-				Webhooks: c.webhooks, Converters: c.converters, Components: len(c.components) > len(a.migrated), Controllers: len(c.controllers) > 0,
+				Webhooks: c.webhooks, Converters: c.converters, Controllers: len(c.controllers) > 0,
+				Reads:    c.managed() || len(c.components) > len(a.migrated),
+				Unknown:  slices.ContainsFunc(c.components, func(c component) bool { return !c.declares }),
 				Migrates: len(c.components) > 0 && len(a.migrated) > 0,
 			}, errors.Join(err, log.Validate())
 		},

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/sallyport-io/sallyport/admission"
@@ -26,11 +27,13 @@ func WithWebhooks(webhooks ...admission.Webhook) Option {
 // WithController adds controllers of controller-runtime. Setup is called before the
 // manager starts; it adds to it what there is to run, and no webhooks: those belong
 // to the application. All controllers share one manager, with its cache and its
-// leader election.
-func WithController(name string, setup func(manager.Manager) error) Option {
+// leader election. Declares are options for what belongs to the controller: its webhooks,
+// converters, caches and rights, which are known without running it.
+func WithController(name string, setup func(manager.Manager) error, declares ...Option) Option {
 	return func(a *App) {
 		a.manage = a.newManager
 		a.controllers = append(a.controllers, controller{name, setup})
+		a.apply(declares)
 	}
 }
 
@@ -63,10 +66,16 @@ func (a *App) Scheme() *runtime.Scheme {
 func WithVersion(version string) Option { return func(a *App) { a.version = version } }
 
 // WithComponent adds something that webhooks stand on, for example a cache that is
-// filled from the API server, together with these webhooks. Build is called for each
-// run.
-func WithComponent(build func(Environment) (Component, error)) Option {
-	return func(a *App) { a.components = append(a.components, build) }
+// filled from a registry. Build is called for each run.
+//
+// Declares are options for what belongs to the component: [WithWebhooks], [WithConverters],
+// [WithCache], [WithPolicyRules]. They are known without running it, to the command manifests
+// too. A component without them may tell its webhooks when it is built.
+func WithComponent(build func(Environment) (Component, error), declares ...Option) Option {
+	return func(a *App) {
+		a.components = append(a.components, component{build, len(declares) > 0})
+		a.apply(declares)
+	}
 }
 
 // Environment is what a run gives to components.
@@ -83,6 +92,8 @@ type Environment struct {
 	// shall do. Who asks for it while it is built makes the application take part in an
 	// election, see [LeaderElectionSettings]; one that takes part in none always leads.
 	Leader func() Leader
+	// Cache reads what [WithCache] declares, once the application is ready.
+	Cache client.Reader
 }
 
 // Leader tells which of several replicas does what only one shall do. All of them
@@ -100,7 +111,9 @@ type Leader interface {
 type Component struct {
 	// Name is what /readyz calls it.
 	Name string
-	// Webhooks are those that need it. They are answered as long as the application runs.
+	// Webhooks are those that are not known before it is built, because they follow a file for
+	// example. A component that declares something declares all of its webhooks; see
+	// [WithComponent]. They are answered as long as the application runs.
 	Webhooks []admission.Webhook
 	// Registered are those of them that the API server is told of, as they are now; nil
 	// means all, always. What it returns may differ in everything but names, paths and

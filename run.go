@@ -40,7 +40,7 @@ func (a *App) Run(ctx context.Context, s Settings) error {
 		return err
 	}
 	if !c.serves() {
-		m, err := a.manage(&s, c, client)
+		m, err := a.manage(&s, c, client, func() {})
 		if err != nil {
 			return err
 		}
@@ -93,12 +93,19 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 	config := s.Registration.Config()
 	var elected hosting.Election
 	changed := hosting.NewSignal()
-	env := Environment{Client: client, Logger: s.Logger, Metrics: newMetricsRegistry(len(c.controllers) > 0), Changed: changed.Send, Leader: func() Leader { elected.Ask(); return &elected }}
+	env := Environment{Client: client, Logger: s.Logger, Metrics: newMetricsRegistry(c.managed()), Changed: changed.Send, Leader: func() Leader { elected.Ask(); return &elected }}
+	manager, managed, err := a.managedPart(s, c, client, &env)
+	if err != nil {
+		return nil, err
+	}
 	components := make([]Component, len(c.components))
 	webhooks := slices.Clone(c.webhooks)
-	for i, build := range c.components {
-		if components[i], err = build(env); err != nil {
+	for i, component := range c.components {
+		if components[i], err = component.build(env); err != nil {
 			return nil, err
+		}
+		if component.declares && len(components[i].Webhooks) > 0 {
+			return nil, fmt.Errorf("component %s has webhooks that it does not declare: give them to WithComponent, by WithWebhooks", components[i].Name)
 		}
 		webhooks = append(webhooks, components[i].Webhooks...)
 	}
@@ -135,20 +142,13 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 	if options.Serving.Routes, err = hosting.Routes(webhooks, c.converters, s.Logger, env.Metrics); err != nil {
 		return nil, err
 	}
-	if len(c.controllers) > 0 {
-		m, err := a.manage(s, c, client)
-		if err != nil {
-			return nil, err
-		}
-		options.Serving.Checks = append(slices.Clone(options.Serving.Checks), m.ReadyChecks()...)
-		options.Serving.LiveChecks = append(slices.Clone(options.Serving.LiveChecks), m.LiveChecks()...)
-		// What the manager reads may have to be converted here.
-		options.Parts = append(options.Parts, hosting.Part{Name: "controllers", Certified: len(c.converters) > 0, Run: func(ctx context.Context) error {
-			if err := m.Start(ctx); err != nil {
-				return fmt.Errorf("controllers: %w", err)
-			}
-			return nil
-		}})
+	if managed != nil {
+		options.Serving.Checks = append(slices.Clone(options.Serving.Checks), manager.ReadyChecks()...)
+		options.Serving.LiveChecks = append(slices.Clone(options.Serving.LiveChecks), manager.LiveChecks()...)
+		options.Parts = append(options.Parts, *managed)
+	}
+	if len(c.kinds) > 0 {
+		options.Serving.Routes = reading(options.Serving.Routes, &env)
 	}
 	if options.Callers, err = a.authenticate(&s.Authentication, s.Authentication.Mode, env); err != nil {
 		return nil, err

@@ -101,9 +101,13 @@ func (a *App) Validate(s Settings) error {
 type chosen struct {
 	webhooks    []admission.Webhook
 	converters  []conversion.Converter
-	components  []func(Environment) (Component, error)
+	components  []component
 	controllers []controller
+	kinds       []CachedKind
 }
+
+// managed tells whether the run has a manager.
+func (c *chosen) managed() bool { return len(c.controllers)+len(c.kinds) > 0 }
 
 func (c *chosen) serves() bool {
 	return len(c.webhooks) > 0 || len(c.converters) > 0 || len(c.components) > 0
@@ -111,7 +115,7 @@ func (c *chosen) serves() bool {
 
 // choose applies the selections.
 func (a *App) choose(s *Settings) (*chosen, error) {
-	c := &chosen{}
+	c := &chosen{kinds: a.kinds}
 	var webhooks, controllers []string
 	for _, webhook := range a.webhooks {
 		webhooks = append(webhooks, webhook.Name)
@@ -141,7 +145,7 @@ func (a *App) choose(s *Settings) (*chosen, error) {
 // use, and returns how to reach the API server, or nil if nothing needs it.
 func (a *App) validate(s *Settings, c *chosen) (*rest.Config, error) {
 	var errs []error
-	needsClient := len(c.controllers) > 0 || len(c.components) > 0
+	needsClient := c.managed() || len(c.components) > 0
 	if c.serves() {
 		filesOnly := s.Registration.Mode == registration.ModeNone && s.Registration.NoEndpoint() && s.Certificate.Source == SourceFiles
 		if !filesOnly { // else nobody needs to know the endpoint

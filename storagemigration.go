@@ -31,10 +31,10 @@ func WithStorageMigration(crds ...string) Option {
 			}
 			a.migrated = append(a.migrated, crd)
 			a.rules = append(a.rules, storagemigration.PolicyRules(crd)...)
-			a.components = append(a.components, func(env Environment) (Component, error) {
+			a.components = append(a.components, component{declares: true, build: func(env Environment) (Component, error) {
 				m, err := storagemigration.New(storagemigration.Options{CRD: crd, Client: env.Client, Logger: env.Logger, Metrics: env.Metrics, Leader: env.Leader()})
 				return Component{Name: "storage migration of " + crd, Detail: m.Detail, Run: m.Run}, err
-			})
+			}})
 		}
 	}
 }

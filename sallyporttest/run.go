@@ -58,6 +58,8 @@ type Case struct {
 	RefusesUnknownFields bool
 	// Timeout is how long the handler may take. Default the webhook's timeout or 5 s.
 	Timeout time.Duration
+	// Context is what the handler's context is made of, see [CacheContext]. Default: the test's.
+	Context context.Context
 }
 
 // Result is the result of a case.
@@ -112,7 +114,10 @@ func report(t testing.TB, webhook admission.Webhook, c Case) Result {
 	if copies, ok := webhook.Handler.(interface{ CopyProblem() string }); ok && copies.CopyProblem() != "" {
 		t.Logf("warning: %s; what else copies these objects, such as caches, loses what was changed", copies.CopyProblem())
 	}
-	result, problems := run(t.Context(), webhook, c)
+	if c.Context == nil {
+		c.Context = t.Context()
+	}
+	result, problems := run(c.Context, webhook, c)
 	for _, problem := range problems {
 		t.Errorf("%s", problem)
 	}

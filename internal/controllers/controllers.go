@@ -16,11 +16,13 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/sallyport-io/sallyport/internal/cached"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/serving"
 )
@@ -28,8 +30,7 @@ import (
 // Options say how a [Manager] runs.
 type Options struct {
 	// Name is that of the lease.
-	Name string
-	// Scheme is client-go's if nil.
+	Name   string
 	Scheme *runtime.Scheme
 	Logger *slog.Logger
 	// Address is host:port for metrics and probes; empty if a listener shows them, see
@@ -38,12 +39,18 @@ type Options struct {
 	Election hosting.LeaderElectionSettings
 	// Changes are made to the manager's options, in this order.
 	Changes []func(*manager.Options)
+	// Kinds are kept in the manager's cache. Changed is called when one is filled.
+	Kinds   []cached.Kind
+	Changed func()
 }
 
 // Manager is a manager of controllers that knows which checks they add to it. Make one with
 // [New].
 type Manager struct {
 	manager.Manager
+	// Filling fills the cache with [Options.Kinds]; nil if there are none. A listener waits for
+	// it; without one the manager's probe does.
+	Filling     *cached.Filling
 	live, ready map[string]healthz.Checker
 }
 
@@ -61,9 +68,20 @@ func New(client *rest.Config, o Options) (*Manager, error) {
 		}}
 	}
 	election := o.Election.Times()
+	var err error
+	var stored cache.Options
+	newCache := cache.New
+	if len(o.Kinds) > 0 {
+		if made.Filling, err = cached.NewFilling(o.Scheme, o.Kinds, o.Logger, o.Changed); err != nil {
+			return nil, err
+		}
+		stored, newCache = made.Filling.Options(), made.Filling.NewCache
+	}
 	options := manager.Options{
 		Scheme:                        o.Scheme,
 		Logger:                        log,
+		Cache:                         stored,
+		NewCache:                      newCache,
 		Metrics:                       metrics,
 		HealthProbeBindAddress:        "0",
 		LeaderElection:                o.Election.Enabled,
@@ -74,11 +92,18 @@ func New(client *rest.Config, o Options) (*Manager, error) {
 		RenewDeadline:                 &election.RenewDeadline,
 		RetryPeriod:                   &election.RetryPeriod,
 	}
-	options, err := changed(options, o.Changes)
-	if err != nil {
+	if options, err = changed(options, o.Changes); err != nil {
 		return nil, err
 	}
 	made.Manager, err = manager.New(client, options)
+	if err != nil || made.Filling == nil {
+		return made, err
+	}
+	made.Filling.Fill(context.Background(), made.GetCache())
+	err = made.Add(made.Filling)
+	if o.Address != "" {
+		err = errors.Join(err, made.AddReadyzCheck("cache", func(*http.Request) error { return made.Filling.Ready() }))
+	}
 	return made, err
 }
 

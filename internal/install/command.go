@@ -28,7 +28,10 @@ type Application struct {
 	// Converters are all that there are.
 	Converters []conversion.Converter
 	CRDs       []*apiextensionsv1.CustomResourceDefinition
-	Rules      []rbacv1.PolicyRule // of webhooks and controllers themselves
+	// Rules are the rights of webhooks and controllers themselves, RulesIn those that they have
+	// in single namespaces.
+	Rules   []rbacv1.PolicyRule
+	RulesIn map[string][]rbacv1.PolicyRule
 	// Choose returns what the settings choose to run, or every problem in the settings that
 	// are not among those below.
 	Choose func() (Chosen, error)
@@ -50,9 +53,10 @@ type Application struct {
 type Chosen struct {
 	Webhooks   []admission.Webhook
 	Converters []conversion.Converter
-	// Components is set if there are webhooks that are known only while they run,
-	// Controllers if there are controllers, Migrates if stored objects are migrated.
-	Components, Controllers, Migrates bool
+	// Controllers is set if there are controllers, Reads if the server reads objects before it is
+	// ready, Unknown if there are webhooks that are known only while they run, Migrates if stored
+	// objects are migrated.
+	Controllers, Reads, Unknown, Migrates bool
 }
 
 // The parts of what is installed, in the order in which they are created.

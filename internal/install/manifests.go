@@ -52,7 +52,7 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 	if m.has(partRBAC) {
 		rights := Rights{
 			Registration: *m.app.Registration, Certificate: *m.app.Certificate, LeaderElection: *m.app.LeaderElection,
-			ServiceAccount: m.serviceAccount, Rules: m.app.Rules, CRDs: m.chosen.converted(),
+			ServiceAccount: m.serviceAccount, Rules: m.app.Rules, RulesIn: m.app.RulesIn, CRDs: m.chosen.converted(),
 		}
 		if m.chosen.Controllers {
 			rights.ControllersLease = m.app.Name
@@ -83,8 +83,8 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 	}
 	if m.has(partConfigurations) {
 		// What components stand on is neither started nor asked.
-		if m.chosen.Components {
-			return nil, errors.New("the webhooks of components are known only while they run: leave out --part " + partConfigurations)
+		if m.chosen.Unknown {
+			return nil, errors.New("there is a component that tells its webhooks only while it runs: leave out --part " + partConfigurations + ", or declare them, see sallyport.WithComponent")
 		}
 		configurations, err := registration.Manifests(config, webhooks, caBundle)
 		if err = errors.Join(err, m.extra.Apply(configurations)); err != nil {
@@ -101,7 +101,7 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 func (m *manifestsCommand) chooseConversionService() {
 	r := m.app.Registration
 	service := r.Config().Endpoint.Service
-	if service == nil || r.ConversionService != "" || len(m.chosen.Converters) == 0 || !m.chosen.Controllers && !m.chosen.Components {
+	if service == nil || r.ConversionService != "" || len(m.chosen.Converters) == 0 || !m.chosen.Reads {
 		return
 	}
 	own := *service

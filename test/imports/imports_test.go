@@ -24,7 +24,7 @@ const module = "github.com/sallyport-io/sallyport"
 // allowed says for each package, or folder of packages (with a final slash), which
 // of ours it may import.
 var allowed = map[string][]string{
-	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/authority", "internal/cli", "internal/cluster", "internal/controllers", "internal/hosting", "internal/install", "internal/logging", "internal/roundtrip", "internal/storagemigration"}, // package sallyport
+	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/authority", "internal/cached", "internal/cli", "internal/cluster", "internal/controllers", "internal/hosting", "internal/install", "internal/logging", "internal/roundtrip", "internal/storagemigration", "internal/typed"}, // package sallyport
 	"jsonpatch":   {"internal/rawjson"},
 	"conversion":  {"jsonpatch", "internal/decode", "internal/rawjson", "internal/rawobject"},
 	"certificate": {"internal/follow"},
@@ -39,11 +39,13 @@ var allowed = map[string][]string{
 	"internal/rawjson":   {},
 	"registration":       {"admission", "conversion", "internal/selectors"},
 	"lint":               {"admission", "conversion", "internal/privatepath", "internal/selectors"},
-	"sallyporttest":      {"admission", "conversion", "jsonpatch", "internal/wire", "internal/replay"},
+	"sallyporttest":      {"admission", "conversion", "jsonpatch", "internal/cached", "internal/wire", "internal/replay"},
 	// No controller-runtime below it: see TestCloudKeepsToTheStackOfControllerManagers.
 	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/selectors", "internal/privatepath"},
 	// Next to it, with controller-runtime.
-	"internal/controllers": {"serving", "internal/hosting"},
+	"internal/controllers": {"serving", "internal/cached", "internal/hosting"},
+	"internal/cached":      {"internal/hosting"},
+	"internal/typed":       {"admission"},
 	"internal/scaffold":    {"admission", "internal/cli"},
 	"internal/install":     {"admission", "conversion", "registration", "serving", "certificate", "internal/hosting", "internal/cli", "internal/authority", "internal/cluster", "internal/manifest"},
 	// Reading of clusters and files, for people.
