@@ -102,7 +102,7 @@ func checkSources(t *testing.T, name string) {
 			t.Errorf("there is no %s", want)
 		}
 	}
-	for _, want := range []string{"func TestCases(", "func TestSettingsReportEveryMistake(", "func Fuzz", "rapid.Check("} {
+	for _, want := range []string{"func TestCases(", "func TestSettingsReportEveryProblem(", "func Fuzz", "rapid.Check("} {
 		if !strings.Contains(tests.String(), want) {
 			t.Errorf("the tests have no %s", want)
 		}

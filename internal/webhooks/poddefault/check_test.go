@@ -22,7 +22,7 @@ func parseSpec(t testing.TB, data string) *kubeflowv1alpha1.PodDefaultSpec {
 	return spec
 }
 
-func TestCheckNamesEveryMistakeByItsField(t *testing.T) {
+func TestCheckNamesEveryProblemByItsField(t *testing.T) {
 	for data, want := range map[string][]string{
 		`selector: {matchLabels: {use: "true"}}`:                                                         nil,
 		`selector: {matchExpressions: [{key: a, operator: Like}]}`:                                       {"spec.selector.matchExpressions[0].operator"},

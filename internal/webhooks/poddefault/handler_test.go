@@ -41,7 +41,7 @@ func TestDefinitionIsValid(t *testing.T) {
 	}
 }
 
-func TestSettingsReportEveryMistake(t *testing.T) {
+func TestSettingsReportEveryProblem(t *testing.T) {
 	settings := Settings{CommandExcluded: []string{"a", "a"}, MeshContainers: []string{"", "A_b"}}
 	_, err := New(nil, settings)
 	if err == nil {
