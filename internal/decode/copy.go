@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// CopyProblem tells what is wrong with the DeepCopyObject of a type, or nothing: it copies an
-// object in which every field is set, and looks for fields that the copy lacks or shares. One
-// of those is a method that was generated before a field was added. The object is one of the
-// type; what it holds does not matter. Fields that are not in the JSON are left out.
+// CopyProblem describes what is wrong with a type's DeepCopyObject, or returns "". It
+// copies an object in which every field is set and looks for fields that the copy lacks
+// or shares, such as fields added after the method was generated. Object only supplies
+// the type. Fields without JSON are ignored.
 func CopyProblem(object runtime.Object) (problem string) {
 	typ := reflect.TypeOf(object).Elem()
 	full := reflect.New(typ)
@@ -35,17 +35,17 @@ func CopyProblem(object runtime.Object) (problem string) {
 	return ""
 }
 
-// A filler sets every field. It counts how often it is in a type, to leave those that hold
-// themselves.
+// A filler sets every field. It counts how often it is inside a type, to stop at
+// recursive types.
 type filler map[reflect.Type]int
 
-// opaque are values of types that keep what they hold to themselves.
+// opaque holds values of types with unexported content.
 var opaque = map[reflect.Type]reflect.Value{
 	reflect.TypeFor[time.Time]():            reflect.ValueOf(time.Unix(1, 0)),
 	reflect.TypeFor[metav1.Time]():          reflect.ValueOf(metav1.Unix(1, 0)),
 	reflect.TypeFor[metav1.MicroTime]():     reflect.ValueOf(metav1.MicroTime{Time: time.Unix(1, 0)}),
 	reflect.TypeFor[resource.Quantity]():    reflect.ValueOf(resource.MustParse("1")),
-	reflect.TypeFor[*metav1.FieldsV1]():     reflect.ValueOf((*metav1.FieldsV1)(nil)), // its bytes are never changed
+	reflect.TypeFor[*metav1.FieldsV1]():     reflect.ValueOf((*metav1.FieldsV1)(nil)), // its bytes never change
 	reflect.TypeFor[runtime.RawExtension](): reflect.ValueOf(runtime.RawExtension{Raw: []byte("{}")}),
 }
 

@@ -11,7 +11,7 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// stale has a DeepCopyObject from before a field was there, or one that shares.
+// stale has a DeepCopyObject that predates a field, or that shares memory.
 type stale struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -42,7 +42,7 @@ func (s *stale) whole() *stale {
 	return c
 }
 
-// how is what the next DeepCopyObject does: CopyProblem makes an object of its own.
+// how is the next DeepCopyObject: CopyProblem makes its own object.
 var how func(s *stale) *stale
 
 func (s *stale) DeepCopyObject() runtime.Object { return how(s) }
@@ -76,7 +76,7 @@ func TestCopyProblem(t *testing.T) {
 	}
 }
 
-// What Kubernetes generates copies everything.
+// Generated Kubernetes methods copy everything.
 func TestTypesOfKubernetesHaveNoCopyProblem(t *testing.T) {
 	var objects []runtime.Object
 	for kind := range clientscheme.Scheme.AllKnownTypes() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package decode reads objects from JSON as Kubernetes' own decoders do. The JSON was
-// checked before: it has no duplicate names and no invalid UTF-8, see package rawjson.
+// Package decode reads objects from JSON as Kubernetes' own decoders do. It expects
+// checked JSON without duplicate names or invalid UTF-8, see package rawjson.
 package decode
 
 import (
@@ -16,11 +16,11 @@ import (
 // Type decodes objects into one Go type.
 type Type struct {
 	elem    reflect.Type
-	layout  *layout // nil if only the general decoder will do
+	layout  *layout // nil if the type needs the general decoder
 	options json.Options
 }
 
-// types caches what follows from a type alone, which takes a while to find out.
+// types caches decoders by type, because analysing a type is slow.
 var types sync.Map // of *Type, by reflect.Type
 
 // For returns the decoder of a type.
@@ -32,32 +32,32 @@ func For(typ reflect.Type) *Type {
 	return t.(*Type)
 }
 
-// New returns a pointer to a new value that holds what raw says. It owns its memory: no
-// part of it is a part of raw. A record that is not nil is filled, and must be released
-// before raw may change. [Describe] tells what an error is about.
+// New returns a pointer to a new value decoded from raw. The value shares no memory
+// with raw. New fills record unless it is nil. Release the record before raw changes.
+// [Describe] explains errors.
 func (t *Type) New(raw []byte, record *Record) (any, error) {
 	pointer := reflect.New(t.elem)
 	if t.layout != nil && t.layout.read(raw, pointer.UnsafePointer(), t.options, record) {
 		record.of(t)
 		return pointer.Interface(), nil
 	}
-	pointer.Elem().SetZero() // a part may have been read
+	pointer.Elem().SetZero() // it may be partly filled
 	err := json.Unmarshal(raw, pointer.Interface(), t.options)
 	return pointer.Interface(), err
 }
 
-// decodeOptions make decoding mean what it means to Kubernetes: encoding/json with
-// names that are case-sensitive and integers that stay integers. What was checked
-// before is not checked again.
+// decodeOptions give decoding the semantics of Kubernetes: encoding/json with
+// case-sensitive names and integers that stay integers. They skip checks that the input
+// has already passed.
 func decodeOptions(typ reflect.Type) json.Options {
 	options := []json.Options{
 		jsonv1.DefaultOptionsV1(),
 		json.MatchCaseInsensitiveNames(false),
 		jsontext.AllowDuplicateNames(true),
 		jsontext.AllowInvalidUTF8(true),
-		// It is about values that were there before; there are none.
+		// Concerns existing values; there are none.
 		jsonv1.MergeWithLegacySemantics(false),
-		// It costs another pass over the object.
+		// Costs another pass over the object.
 		jsonv1.ReportErrorsWithLegacySemantics(false),
 	}
 	w := typeWalk{seen: map[reflect.Type]bool{}, options: json.JoinOptions(options...)}
@@ -77,12 +77,12 @@ func decodeOptions(typ reflect.Type) json.Options {
 	return json.JoinOptions(options...)
 }
 
-// A typeWalk looks at all types that decoding a type may lead to.
+// A typeWalk visits all types that decoding a type may reach.
 type typeWalk struct {
 	seen    map[reflect.Type]bool
 	options json.Options
-	dynamic bool // some hold an any
-	odd     bool // some have tags that encoding/json puts up with and its successor does not
+	dynamic bool // some contain an any
+	odd     bool // some have tags that encoding/json accepts and its successor rejects
 }
 
 func (w *typeWalk) walk(typ reflect.Type) {

@@ -28,13 +28,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// oddities has everything that encoding/json puts up with.
+// oddities has every construct that encoding/json accepts.
 type oddities struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	*Embedded
 	inner
-	Words // no struct: encoding/json's successor does not want it without a name
+	Words // not a struct: encoding/json's successor requires a name
 
 	Any       any                           `json:"any,omitempty"`
 	Anys      []any                         `json:"anys,omitempty"`
@@ -74,8 +74,7 @@ type inner struct {
 
 func (o *oddities) DeepCopyObject() runtime.Object { c := *o; return &c }
 
-// FuzzDecode compares what is decoded with what Kubernetes' own decoder makes of the
-// same bytes.
+// FuzzDecode compares the decoded value with the result of Kubernetes' own decoder.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"Pod","metadata":{"labels":{"a":"b"},"creationTimestamp":null},"spec":{"containers":[{"name":"a","ports":[{"containerPort":80}]}]}}`,
@@ -121,7 +120,7 @@ func compareDecoders(t *testing.T, raw []byte, empty func() runtime.Object) {
 	}
 }
 
-// decodeAs decodes as a type of the prototype.
+// decodeAs decodes into the type of the prototype.
 func decodeAs(prototype runtime.Object, raw []byte) (any, error) {
 	if _, ok := prototype.(*unstructured.Unstructured); ok {
 		tree, err := Tree(raw)
@@ -151,7 +150,7 @@ func TestDecodeIsAsKubernetesDoes(t *testing.T) {
 			random.Fill(object)
 			raw, err := json.Marshal(object)
 			if err != nil {
-				continue // a random quantity that cannot be written
+				continue // a random quantity without a written form
 			}
 			compareDecoders(t, raw, empty)
 			compareDecoders(t, raw, func() runtime.Object { return &unstructured.Unstructured{} })
@@ -182,8 +181,8 @@ func TestDecodeChoosesTheFastWayForKubernetesTypes(t *testing.T) {
 	}
 }
 
-// What is read holds no part of the bytes that it was read from: they may change, and
-// keeping a string keeps none of them.
+// A decoded object shares no memory with its input: the input may change, and no string
+// keeps it alive.
 func TestWhatIsReadOwnsItsMemory(t *testing.T) {
 	random := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(3), serializer.NewCodecFactory(runtime.NewScheme()))
 	for _, empty := range []func() runtime.Object{

@@ -12,9 +12,9 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// Describe tells where an object cannot be decoded or encoded, as a JSON pointer and a
-// number of bytes, and what is wrong there. Where is empty if that is not known. Errors
-// of decoders often repeat the value, so none of their text is taken.
+// Describe says where and why an object could not be decoded or encoded: a JSON
+// pointer, an offset in bytes and the problem. Where is empty if unknown. Describe uses
+// none of the error's own text, because decoders often repeat the value in it.
 func Describe(err error) (where string, offset int64, problem string) {
 	var semantic *json.SemanticError
 	var legacy *jsonv1.UnmarshalTypeError

@@ -18,21 +18,20 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// A layout says how JSON goes into the memory of a Go type, found out once for each
-// type. It is the fast way for what API types are made of: structs, pointers, lists,
-// maps by strings, strings, integers, booleans, and types that read themselves.
-// Reading follows encoding/json with case-sensitive names. Whatever is not simple, an
-// error among it, is left to the general decoder: reading then ends with false, and
-// the general decoder says what is so.
+// A layout says how JSON maps to the memory of a Go type. It is computed once per type.
+// It is the fast path for what API types consist of: structs, pointers, lists, maps
+// with string keys, strings, integers, booleans and types that decode themselves.
+// Reading follows encoding/json with case-sensitive names. For anything else, including
+// every error, reading returns false and the general decoder takes over.
 //
-// The offsets and types of a layout are reflect's own for the type of the memory it
-// is used on, which is what makes the unsafe pointers below safe.
+// The offsets and types of a layout come from reflect and describe the type of the
+// memory it is used on. That makes the unsafe pointers below safe.
 type layout struct {
 	typ    reflect.Type
 	kind   layoutKind
 	elem   *layout       // of a pointer, list or map
 	fields []layoutField // of a struct, in the order in which encoding/json writes them
-	first  int           // how many elements of a list get room with the first
+	first  int           // how many elements to allocate room for with the first
 	size   uintptr       // of an element
 	self   func(unsafe.Pointer) json.Unmarshaler
 }
@@ -41,7 +40,7 @@ type layoutField struct {
 	name   string
 	offset uintptr
 	end    uintptr
-	index  []int // the way to the field, through the structs it is embedded in
+	index  []int // the path to the field through embedded structs
 	layout *layout
 }
 
@@ -56,7 +55,7 @@ const (
 	layoutString
 	layoutInt
 	layoutBool
-	layoutSelf  // reads itself
+	layoutSelf  // decodes itself
 	layoutTime  // metav1.Time
 	layoutTexts // map[string]string
 )
@@ -70,7 +69,7 @@ func newLayout(typ reflect.Type) *layout {
 	return l
 }
 
-// layouts holds the layouts found so far: a type may refer to itself.
+// layouts holds the layouts found so far, because types may be recursive.
 type layouts map[reflect.Type]*layout
 
 func (ls layouts) of(typ reflect.Type) *layout {
@@ -79,7 +78,7 @@ func (ls layouts) of(typ reflect.Type) *layout {
 	}
 	l := &layout{typ: typ}
 	ls[typ] = l
-	switch typ { // that most objects have, and that have a shorter way
+	switch typ { // common in objects, with a shorter path
 	case reflect.TypeFor[metav1.Time]():
 		l.kind = layoutTime
 		return l
@@ -129,9 +128,9 @@ func (ls layouts) of(typ reflect.Type) *layout {
 	return l
 }
 
-// fields returns the members of a struct with those of the structs it embeds. It is
-// not ok if that takes more of encoding/json's rules than that each name is there
-// once.
+// fields returns the members of a struct, including those of embedded structs. It
+// reports false unless every name is unique, because only then does it need none of
+// encoding/json's precedence rules.
 func (ls layouts) fields(typ reflect.Type, offset uintptr, index []int) (out []layoutField, ok bool) {
 	for i := range typ.NumField() {
 		field, at := typ.Field(i), append(slices.Clone(index), i)
@@ -175,18 +174,17 @@ func (ls layouts) fields(typ reflect.Type, offset uintptr, index []int) (out []l
 	return out, true
 }
 
-// A reading is one object on its way into memory, which is the object's own: nothing of
-// it is a part of the bytes that are read.
+// A reading decodes one object into memory that shares nothing with the input.
 type reading struct {
 	rawjson.Reader
 	strings stringRoom
 	options jsonv2.Options
-	record  *Record // of what is read; nil if nobody wants it
+	record  *Record // of what is read; may be nil
 	failed  bool
 }
 
-// read fills the memory at p, which must be a zero value of the layout's type, and keeps
-// a record unless that is nil.
+// read fills the memory at p, which must be a zero value of the layout's type. It fills
+// record unless that is nil.
 func (l *layout) read(raw []byte, p unsafe.Pointer, options jsonv2.Options, record *Record) bool {
 	r := reading{Reader: rawjson.NewReader(raw), options: options, record: record}
 	if r.Kind() != '{' {
@@ -212,7 +210,7 @@ func (r *reading) value(l *layout, p unsafe.Pointer) {
 		}
 		return
 	}
-	if kind == 'n' && l.kind != layoutOther { // leaves a zero value as it is
+	if kind == 'n' && l.kind != layoutOther { // leaves the zero value
 		r.record.null()
 		r.Skip()
 		return
@@ -275,8 +273,8 @@ func (r *reading) value(l *layout, p unsafe.Pointer) {
 	}
 }
 
-// members reads an object into a struct. Members mostly come in the order of the
-// fields, so each is looked for behind the one before it.
+// members reads an object into a struct. Members usually come in field order, so each
+// search starts after the previous field.
 func (r *reading) members(l *layout, p unsafe.Pointer) {
 	if r.Kind() != '{' {
 		r.fail()
@@ -294,8 +292,7 @@ func (r *reading) members(l *layout, p unsafe.Pointer) {
 	})
 }
 
-// field returns the index of the field with the name, -1 if there is none. It looks from
-// next on first.
+// field returns the index of the named field, or -1. The search starts at next.
 func (l *layout) field(name []byte, next int) int {
 	for i := next; i < len(l.fields); i++ {
 		if l.fields[i].name == string(name) {
@@ -310,12 +307,11 @@ func (l *layout) field(name []byte, next int) int {
 	return -1
 }
 
-// zeroBut reports whether the memory of a struct holds nothing beside the fields in a
-// set, bit by bit.
+// zeroBut reports whether every bit of a struct outside the fields in set is zero.
 func (l *layout) zeroBut(set []uint64, p unsafe.Pointer) bool {
 	memory := unsafe.Slice((*byte)(p), l.typ.Size())
 	from := uintptr(0)
-	for i := range l.fields { // in the order of their memory
+	for i := range l.fields { // in memory order
 		if set[i/64]&(1<<(i%64)) != 0 {
 			if !zero(memory[from:l.fields[i].offset]) {
 				return false
@@ -338,7 +334,7 @@ func zero(memory []byte) bool {
 	return string(memory) == string(zeros[:len(memory)])
 }
 
-// of returns the field of a struct.
+// of returns the field of struct v.
 func (f *layoutField) of(v reflect.Value) reflect.Value {
 	for _, i := range f.index {
 		v = v.Field(i)
@@ -386,7 +382,8 @@ func (r *reading) entries(l *layout, p unsafe.Pointer) {
 	})
 }
 
-// texts is entries for the map that labels, annotations and much else are.
+// texts is entries for map[string]string, the type of labels, annotations and much
+// else.
 func (r *reading) texts(p *map[string]string) {
 	if r.Kind() != '{' {
 		r.fail()
@@ -435,14 +432,15 @@ func (r *reading) integer(l *layout, p unsafe.Pointer) {
 	}
 }
 
-// string reads the next value, which is a string.
+// string reads the next value, a string.
 func (r *reading) string() string {
 	content, _ := r.String()
 	return r.strings.copy(content)
 }
 
-// A stringRoom makes strings of bytes. Short ones share a block of memory, which costs a
-// fraction of an allocation each; who keeps one of them keeps its block, and no more.
+// A stringRoom makes strings from bytes. Short strings share a block of memory, which
+// costs a fraction of an allocation each. A retained string keeps its block alive, and
+// no more.
 type stringRoom struct{ block strings.Builder }
 
 const (

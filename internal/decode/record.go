@@ -12,23 +12,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Record holds what was read into an object, in the order of the JSON, to tell later
-// whether anybody changed the object. Most calls of most mutating webhooks change
-// nothing, and looking through a record takes a fraction of what a second object and a
-// comparison of the two take.
+// A Record holds the values read into an object, in JSON order, and later tells whether
+// a handler changed the object. Most calls of most mutating webhooks change nothing.
+// Scanning a record takes a fraction of the time of decoding a second object and
+// comparing the two.
 //
-// Contents are compared, never addresses, so that it does not matter what became of the
-// object's memory. A record may see a change where the object means the same as before,
-// never the other way round: every field that has a place in the JSON is looked at.
+// A record compares contents, never addresses, so it works whatever happens to the
+// object's memory. It may report a change where the object still means the same, but
+// never misses one: it looks at every field that appears in the JSON.
 type Record struct {
-	typ     *Type   // nil if there is no record of the object
-	numbers []int64 // integers, lengths, and nothing for null
+	typ     *Type   // nil if the object has no record
+	numbers []int64 // integers and lengths; nothing stands for null
 	strings []string
-	raws    [][]byte // of values that read themselves: parts of the object's JSON
+	raws    [][]byte // of values that decode themselves: parts of the object's JSON
 }
 
-// nothing is recorded for null. No length and no field has the number; an integer that
-// has it is seen as changed.
+// nothing stands for null. No length or field uses this number. An integer that does
+// counts as changed.
 const nothing = -1 << 63
 
 var records = sync.Pool{New: func() any { return new(Record) }}
@@ -36,7 +36,7 @@ var records = sync.Pool{New: func() any { return new(Record) }}
 // NewRecord returns an empty record. Call [Record.Release] when done.
 func NewRecord() *Record { return records.Get().(*Record) }
 
-// Release returns the record to the pool. Nobody may use it afterwards.
+// Release returns the record to the pool. Do not use it afterwards.
 func (m *Record) Release() {
 	if cap(m.numbers) > 1<<16 {
 		return
@@ -47,7 +47,7 @@ func (m *Record) Release() {
 	records.Put(m)
 }
 
-// of completes the record. Nothing is recorded in a nil one, here and below.
+// of completes the record. On a nil record, this and the methods below do nothing.
 func (m *Record) of(t *Type) {
 	if m != nil {
 		m.typ = t
@@ -83,7 +83,7 @@ func (m *Record) texts(key, value string) {
 	}
 }
 
-// head begins a value of a number of others, which count counts.
+// head begins a value made of other values. The caller sets their count with count.
 func (m *Record) head() int {
 	m.number(0)
 	if m == nil {
@@ -98,7 +98,7 @@ func (m *Record) count(head int) {
 	}
 }
 
-// Unchanged reports whether value, the object that the record is of, holds what was read.
+// Unchanged reports whether value, the recorded object, still holds what was read.
 func (m *Record) Unchanged(value any) bool {
 	if m.typ == nil {
 		return false
@@ -107,8 +107,7 @@ func (m *Record) Unchanged(value any) bool {
 	return c.value(m.typ.layout, reflect.ValueOf(value).Elem())
 }
 
-// A comparison walks the record and the object together. It ends with the first
-// difference.
+// A comparison walks the record and the object together until the first difference.
 type comparison struct {
 	record                 *Record
 	numbers, strings, raws int // how many of each were looked at
@@ -172,8 +171,8 @@ func (c *comparison) value(l *layout, v reflect.Value) bool {
 
 var fieldsType = reflect.TypeFor[metav1.FieldsV1]()
 
-// spare returns a pointer to a zero value of a type that reads itself. There is one for
-// each type: quantities for example are many.
+// spare returns a pointer to a zero value of a type that decodes itself. One per type
+// is reused, because quantities, for example, are frequent.
 func (c *comparison) spare(l *layout) reflect.Value {
 	if spare, ok := c.spares[l]; ok {
 		spare.Elem().SetZero()
@@ -186,7 +185,7 @@ func (c *comparison) spare(l *layout) reflect.Value {
 	return c.spares[l]
 }
 
-// members compares what was read into a struct. All else in it must be zero.
+// members compares the fields read into a struct. All other fields must be zero.
 func (c *comparison) members(l *layout, v reflect.Value, n int) bool {
 	var few [2]uint64
 	seen := few[:]
@@ -241,12 +240,12 @@ func (c *comparison) texts(m map[string]string) bool {
 	return true
 }
 
-// same compares two values of a type that reads itself.
+// same compares two values of a type that decodes itself.
 func same(a, b reflect.Value) bool {
 	return identical(a, b) || b.CanInterface() && reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// identical is a short way to most of what [reflect.DeepEqual] says yes to.
+// identical is a fast path for most values that [reflect.DeepEqual] finds equal.
 func identical(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.Struct:

@@ -27,11 +27,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// mutations is how many strings, bytes and entries are put where others were.
+// mutations is the number of changes made where other memory was collected.
 var mutations = flag.Int("mutations", 10_000, "how many changes are made where collected memory was")
 
-// Everything that can be changed in an object through its fields is changed, one after
-// the other, and each change must be seen.
+// Changes everything that can be changed through an object's fields, one at a time. The
+// record must see each change.
 func TestRecordSeesEveryChange(t *testing.T) {
 	random := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(2), serializer.NewCodecFactory(apiruntime.NewScheme()))
 	for _, empty := range []func() apiruntime.Object{
@@ -79,7 +79,7 @@ func TestRecordSeesEveryChange(t *testing.T) {
 	}
 }
 
-// shapes has a field of each shape that objects hold their content in.
+// shapes has a field of every shape that objects use.
 type shapes struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -112,7 +112,7 @@ type nested struct {
 
 func (s *shapes) DeepCopyObject() apiruntime.Object { panic("it is not called") }
 
-// A reader reads and writes itself, and keeps what it reads in memory of its own.
+// A reader encodes and decodes itself and owns the memory of what it reads.
 type reader struct {
 	hidden string
 	Bytes  []byte
@@ -131,7 +131,7 @@ func (r *reader) UnmarshalJSON(data []byte) error {
 
 func (r reader) MarshalJSON() ([]byte, error) { return json.Marshal(r.hidden) }
 
-// escaped has escapes in JSON, so that what is read is no part of it.
+// escaped contains JSON escapes, so that the decoded string does not alias the input.
 const escaped = "ab\"cd\"efgh"
 
 func filled() *shapes {
@@ -148,8 +148,9 @@ func filled() *shapes {
 	}
 }
 
-// A handler takes what was read away, memory is collected, and something else of the same
-// size takes its place: at the same address, sooner or later. The change must be seen.
+// A handler drops a decoded value, the garbage collector frees it, and other content of
+// the same size takes its place, sooner or later at the same address. The record must
+// see the change.
 func TestRecordSeesChangesWhateverTheMemoryDoes(t *testing.T) {
 	places := []struct {
 		name string
@@ -214,13 +215,13 @@ func TestRecordSeesChangesWhateverTheMemoryDoes(t *testing.T) {
 	}
 }
 
-// A changer makes the change with a number in an object.
+// A changer makes one change in an object, selected by number.
 type changer struct {
 	at   int
 	done string
 }
 
-// value visits everything that a value holds.
+// value visits everything in a value.
 func (c *changer) value(v reflect.Value, path string) {
 	if c.done != "" {
 		return
@@ -255,7 +256,7 @@ func (c *changer) value(v reflect.Value, path string) {
 					other.SetZero()
 				}
 			default:
-				c.at++ // not a change of its own
+				c.at++ // not a separate change
 			}
 			if c.at == 0 {
 				v.Set(other)

@@ -10,8 +10,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// Tree reads JSON as Kubernetes' unstructured objects hold it: integers that
-// fit are int64, other numbers float64. The error repeats nothing of the content.
+// Tree decodes JSON into the form of Kubernetes' unstructured objects: integers that
+// fit are int64, other numbers float64. Errors repeat none of the content.
 func Tree(raw []byte) (any, error) {
 	d := treeDecoder{Reader: rawjson.NewReader(raw)}
 	value := d.value()

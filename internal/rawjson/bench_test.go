@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// BenchmarkCheck is what the checks of a review cost, against a general decoder that
-// makes the same ones. Compare the least of several runs.
+// BenchmarkCheck compares checking a review with a general decoder that makes the same
+// checks. Compare the minimum of several runs.
 func BenchmarkCheck(b *testing.B) {
 	body := recorded(b, "notebook.json")
 	b.Run("rawjson", func(b *testing.B) {
@@ -33,8 +33,8 @@ func BenchmarkCheck(b *testing.B) {
 	})
 }
 
-// BenchmarkReader is what it costs to find the containers of a pod in its review, against
-// a general decoder that checks nothing that was checked before.
+// BenchmarkReader compares finding the containers of a pod in its review with a general
+// decoder that skips the checks already made.
 func BenchmarkReader(b *testing.B) {
 	body := recorded(b, "notebook.json")
 	want, ok := Lookup(body, "request", "object", "spec", "containers")
@@ -61,7 +61,7 @@ func BenchmarkReader(b *testing.B) {
 	})
 }
 
-// find is [Lookup] with a general decoder, for names of objects.
+// find is [Lookup] with a general decoder, for object names.
 func find(b *testing.B, dec *jsontext.Decoder, names ...string) jsontext.Value {
 	if len(names) == 0 {
 		value, err := dec.ReadValue()
@@ -88,7 +88,7 @@ func find(b *testing.B, dec *jsontext.Decoder, names ...string) jsontext.Value {
 	return nil
 }
 
-// BenchmarkAppendString is for the strings that patches are made of.
+// BenchmarkAppendString covers the strings that patches consist of.
 func BenchmarkAppendString(b *testing.B) {
 	var buffer [64]byte
 	for _, s := range []string{"name", "/spec/containers/0/volumeMounts/-"} {

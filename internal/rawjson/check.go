@@ -14,17 +14,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Check reads one JSON value from data, which may hold anything, and checks all of it:
-// syntax, UTF-8 and surrogate pairs, that no object has a name twice (RFC 7493), and that
-// nothing is nested deeper than the limit. What read leaves, or a nil read, is checked as
-// well. Nothing is copied but names and strings with escapes.
+// Check reads one JSON value from untrusted data and checks all of it: syntax, UTF-8
+// and surrogate pairs, unique names in each object (RFC 7493) and nesting up to the
+// limit. It also checks what read skips, or everything if read is nil. Only names and
+// strings with escapes are copied.
 //
-// An error says what is wrong and at which byte, and repeats nothing of the content. The
-// first one counts, whether the reader finds it or read reports it with [Reader.Fail].
+// Errors say what is wrong and at which byte, and repeat none of the content. The first
+// error wins, whether Check finds it or read reports it with [Reader.Fail].
 //
-// The checks are three quarters of BenchmarkReview of package wire. [jsontext.Value.IsValid]
-// makes the same ones, but for the depth, and takes 17.7 µs for a review of 7 KB where Check
-// takes 12.5 µs (BenchmarkCheck, CPU): a third of BenchmarkReview more.
+// These checks are three quarters of BenchmarkReview in package wire.
+// [jsontext.Value.IsValid] makes the same checks except depth. It takes 17.7 µs for a 7
+// KB review, Check takes 12.5 µs (BenchmarkCheck, CPU). The difference is a third of
+// BenchmarkReview.
 func Check(data []byte, limit int, read func(r *Reader)) error {
 	c := checks.Get().(*check)
 	c.limit = limit
@@ -45,20 +46,20 @@ func Check(data []byte, limit int, read func(r *Reader)) error {
 	return err
 }
 
-// check is a checking reader with what it has to remember.
+// check holds the state of a checking reader.
 type check struct {
 	reader       Reader
 	limit, depth int
 	names        []name // of the objects that are being read, innermost last
-	unquoted     []byte // those of the names that are written with escapes
+	unquoted     []byte // names written with escapes
 	err          error
 }
 
-// checks are used again: their memory costs as much as reading a small review. They begin
-// with room for the names of most reviews.
+// checks pools checks, whose memory costs as much as reading a small review. A new
+// check has room for the names of most reviews.
 var checks = sync.Pool{New: func() any { return &check{names: make([]name, 0, 96)} }}
 
-// largestCheck bounds what is kept for the next one, in names and in bytes.
+// largestCheck bounds what goes back to the pool, in names and in bytes.
 const largestCheck = 4096
 
 func (c *check) release() {
@@ -78,10 +79,10 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return fmt.Sprintf("%s at byte %d", e.what, e.offset) }
 
-// Fail ends a check with an error about what stands here.
+// Fail ends a check with an error about the current position.
 func (r *Reader) Fail(what string) { r.failAt(r.pos, what) }
 
-// Expected ends a check because something else stands here.
+// Expected ends a check because the input holds something else here.
 func (r *Reader) Expected(what string) {
 	switch {
 	case r.check == nil || r.failed():
@@ -100,20 +101,20 @@ func (r *Reader) failAt(offset int, what string) {
 	r.Stop()
 }
 
-// failed tells whether a check has ended.
+// failed reports whether a check has ended.
 func (r *Reader) failed() bool { return r.check != nil && r.check.err != nil }
 
 // A scope is an object or array that is being read.
 type scope struct {
-	names, unquoted int             // how many there were before it
-	known           map[string]bool // its names, once they are many
+	names, unquoted int             // the counts before it
+	known           map[string]bool // its names, once there are many
 }
 
-// mapThreshold is the size from which an object's names are looked up in a map
-// instead of compared one by one.
+// mapThreshold is the number of names from which an object's names are looked up in a
+// map instead of compared one by one.
 const mapThreshold = 48
 
-// enter begins an object or array, unless it is nested too deep.
+// enter begins an object or array, unless it exceeds the depth limit.
 func (r *Reader) enter() (s scope, ok bool) {
 	c := r.check
 	if c.depth++; c.depth > c.limit {
@@ -131,16 +132,16 @@ func (r *Reader) leave(s scope) {
 	c.names, c.unquoted = c.names[:s.names], c.unquoted[:s.unquoted]
 }
 
-// A name is the name of a member. It holds no pointers: that makes it cheap for
-// the garbage collector.
+// A name is the name of a member. It holds no pointers, so the garbage collector need
+// not scan it.
 type name struct {
-	print uint64 // the fingerprint, which tells most names apart
-	// start and end are where it stands: in the data, or in unquoted if start is
-	// the complement of its place.
+	print uint64 // fingerprint, different for most names
+	// start and end locate the name in data, or in unquoted if start is the complement
+	// of its index there.
 	start, end int
 }
 
-// name reads the name that begins here. It must be the first of its kind in its object.
+// name reads the name at the current position. It must be unique in its object.
 func (r *Reader) name(s *scope) []byte {
 	c, start := r.check, r.pos
 	end, holds := textEnd(r.data, start)
@@ -187,7 +188,7 @@ func (r *Reader) content(n *name) []byte {
 	return r.data[n.start:n.end]
 }
 
-// namesFrom returns the names from the given one on as a set.
+// namesFrom returns the names from index first on as a set.
 func (r *Reader) namesFrom(first int) map[string]bool {
 	set := make(map[string]bool, 2*mapThreshold)
 	for i := first; i < len(r.check.names); i++ {
@@ -196,14 +197,14 @@ func (r *Reader) namesFrom(first int) map[string]bool {
 	return set
 }
 
-// fingerprint tells most names apart without looking at all of them.
+// fingerprint distinguishes most names without reading all of their bytes.
 func fingerprint(b []byte) uint64 {
 	n := uint64(len(b))
 	if n >= 8 {
 		head, tail := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[n-8:])
 		return head ^ bits.RotateLeft64(tail, 31) ^ n<<56
 	}
-	if cap(b) >= 8 { // in one go, what stands behind b shifted out
+	if cap(b) >= 8 { // one load; shifts out what follows b
 		return binary.LittleEndian.Uint64(b[:8])<<(64-8*n) | n
 	}
 	for i, c := range b {
@@ -212,7 +213,7 @@ func fingerprint(b []byte) uint64 {
 	return n
 }
 
-// validText checks a string that is not plain, from here to the end.
+// validText checks a string that is not plain, from the current position to end.
 func (r *Reader) validText(end int, holds holds) bool {
 	switch {
 	case holds == notASCII && utf8.Valid(r.data[r.pos:end]),
@@ -228,8 +229,8 @@ func (r *Reader) validText(end int, holds holds) bool {
 	return false
 }
 
-// invalidIn tells what is wrong with the string that begins at start and takes all of the
-// rest, and where.
+// invalidIn returns the problem of the unterminated string that starts at start, and
+// its offset.
 func invalidIn(data []byte, start int) (offset int, what string) {
 	_, err := jsontext.NewDecoder(bytes.NewBuffer(data[start:])).ReadValue()
 	var syntax *jsontext.SyntacticError

@@ -16,13 +16,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth is what tests allow, as reviews do.
+// maxDepth is the limit for tests, the same as for reviews.
 const maxDepth = 256
 
 // scan checks a whole document.
 func scan(data []byte) error { return Check(data, maxDepth, nil) }
 
-// nested returns an innermost value inside of depth arrays and objects, in turn.
+// nested returns a value inside depth alternating arrays and objects.
 func nested(depth int, innermost string) string {
 	text := innermost
 	for i := range depth {
@@ -35,7 +35,7 @@ func nested(depth int, innermost string) string {
 	return text
 }
 
-// members returns an object with n members, with more behind them.
+// members returns an object with n members followed by more.
 func members(n int, more string) string {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -121,7 +121,7 @@ func TestCheckAccepts(t *testing.T) {
 	}
 }
 
-// Two names of which all that a fingerprint looks at is the same.
+// Two names with the same fingerprint.
 const (
 	twin1 = "headhead-1-tailtail"
 	twin2 = "headhead-2-tailtail"
@@ -255,7 +255,7 @@ func TestCheckRefusesAReviewThatIsCutOff(t *testing.T) {
 			t.Fatalf("%s is refused: %v", file, err)
 		}
 		for n := range body {
-			// No room behind the end: what reads beyond it panics.
+			// No capacity beyond the end: reading past it panics.
 			if scan(body[:n:n]) == nil {
 				t.Errorf("%s is accepted without all from byte %d on", file, n)
 			}
@@ -378,7 +378,7 @@ func TestSpecialMarksTheFirstByteToLookAt(t *testing.T) {
 	for c := range 256 {
 		marked := c < ' ' || c == '"' || c == '\\' || c >= 0x80
 		for at := range 8 {
-			// What stands behind it must not matter.
+			// What follows must not matter.
 			for _, behind := range []byte{'a', 0, 1, ' ', '!', '"', '#', '[', '\\', ']', 0x7f, 0x80, 0xff} {
 				word := bytes.Repeat([]byte{'a'}, at)
 				word = append(word, byte(c))
@@ -392,8 +392,7 @@ func TestSpecialMarksTheFirstByteToLookAt(t *testing.T) {
 	}
 }
 
-// alphabet returns a short object of more than mapThreshold names, with more behind
-// them.
+// alphabet returns a short object with more than mapThreshold names followed by more.
 func alphabet(more string) string {
 	var b strings.Builder
 	for _, c := range "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" {
@@ -402,11 +401,11 @@ func alphabet(more string) string {
 	return "{" + b.String()[1:] + more + "}"
 }
 
-// FuzzCheck holds the check against a decoder that makes the same checks. They
-// differ in nothing but the depth that they allow.
+// FuzzCheck compares the check with a decoder that makes the same checks. They differ
+// only in the allowed depth.
 func FuzzCheck(f *testing.F) {
-	// Short ones: the longer a seed, the more of its time a fuzzer spends on making
-	// what it found shorter.
+	// Short seeds: the longer a seed, the more time the fuzzer spends on minimizing its
+	// findings.
 	for _, seed := range []string{
 		`{"kind":"Pod","metadata":{"labels":{"a":"b"},"managedFields":[{"f:spec":{"k:{\"name\":\"c\"}":{".":{}}}}]},"n":9007199254740993}`,
 		`{"a":[1,-0.5e+7,true,false,null,"\u00e9\ud83d\ude00\n"],"b":{}} `, `{"a":1,"\u0061":2}`, "\"\xc0\xaf\"", "1\x00",
@@ -430,8 +429,8 @@ func agree(t *testing.T, data []byte) {
 	}
 }
 
-// depthOf returns how deep the document is nested, -1 if it is none: jsontext is
-// asked, which by default refuses duplicate names and invalid UTF-8 too.
+// depthOf returns the nesting depth of the document, or -1 if it is invalid. It asks
+// jsontext, which by default also refuses duplicate names and invalid UTF-8.
 func depthOf(data []byte) int {
 	if !jsontext.Value(data).IsValid() {
 		return -1
@@ -445,7 +444,7 @@ func depthOf(data []byte) int {
 	}
 }
 
-// recorded returns a review that was captured from an API server.
+// recorded returns a review captured from an API server.
 func recorded(tb testing.TB, file string) []byte {
 	tb.Helper()
 	body, err := os.ReadFile("../../test/bench/testdata/" + file)

@@ -4,9 +4,9 @@ package rawjson
 
 import "github.com/go-json-experiment/json/jsontext"
 
-// Lookup returns the bytes of the value that the reference tokens (RFC 6901, unescaped)
-// lead to in raw, and whether there is one. A null on the way, or at the end, is a value
-// like any other. Raw must be valid JSON, see [NewReader].
+// Lookup returns the value at the reference tokens (RFC 6901, unescaped) in raw, and
+// whether it exists. A null on the path or at its end is a value like any other. Raw
+// must be valid JSON, see [NewReader].
 func Lookup(raw []byte, tokens ...string) (jsontext.Value, bool) {
 	r := NewReader(raw)
 	return r.lookup(tokens)
@@ -38,8 +38,8 @@ func (r *Reader) lookup(tokens []string) (found jsontext.Value, ok bool) {
 	return found, ok
 }
 
-// Index reads an array index as RFC 6901, section 4 writes it: no sign, no
-// leading zero.
+// Index parses an array index as RFC 6901, section 4 defines it: no sign, no leading
+// zero.
 func Index(token string) (int, bool) {
 	if token == "" || len(token) > 9 || (token[0] == '0' && len(token) > 1) {
 		return 0, false

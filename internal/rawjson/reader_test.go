@@ -166,8 +166,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// FuzzReader checks that no input makes the reader panic, hang or read past the
-// end, and that it finds in valid JSON what encoding/json finds.
+// FuzzReader checks that no input makes the reader panic, hang or read past the end,
+// and that in valid JSON it finds the same as encoding/json.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{
 		``, ` `, `{`, `[`, `"`, `"\`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `[1,`, `[1`, `{,}`, `[}`, `{]`, `tru`, `-`,
@@ -177,7 +177,7 @@ func FuzzReader(f *testing.F) {
 	}
 	f.Add(recorded(f, "notebook.json"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		exact := make([]byte, len(data)) // its capacity is its length: reading past the end panics
+		exact := make([]byte, len(data)) // capacity equals length: reading past the end panics
 		copy(exact, data)
 		r := NewReader(exact)
 		got := read(&r, 0)
@@ -212,7 +212,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// memberText compares MemberText with what Lookup finds.
+// memberText compares MemberText with Lookup.
 func memberText(t *testing.T, data []byte) {
 	t.Helper()
 	r := NewReader(data)
@@ -272,7 +272,7 @@ func TestReaderMemberText(t *testing.T) {
 	}
 }
 
-// read decodes the next value as encoding/json does into any.
+// read decodes the next value as encoding/json decodes into any.
 func read(r *Reader, depth int) any {
 	if depth > 10_000 {
 		r.Skip()

@@ -10,20 +10,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// holds is what makes a string more than the ASCII characters between its quotes.
+// holds says what a string contains besides plain ASCII characters.
 type holds uint8
 
 const (
 	escapes  holds = 1 << iota
 	notASCII       // bytes from 0x80
-	controls       // bytes that JSON wants escaped
+	controls       // bytes that JSON requires to be escaped
 	noEnd
 )
 
-// textEnd returns the index behind the string that begins at data[i], and what it holds.
-// The index is behind the end of data if that is in an escape.
+// textEnd returns the index after the string that begins at data[i], and what it holds.
+// The index exceeds len(data) if the data ends inside an escape.
 //
-// Most strings of a Kubernetes object are so short that looking at eight bytes at a time
+// Most strings of a Kubernetes object are so short that comparing eight bytes at a time
 // is faster than bytes.IndexByte.
 func textEnd(data []byte, i int) (int, holds) {
 	var found holds
@@ -57,8 +57,8 @@ func textEnd(data []byte, i int) (int, holds) {
 	return i, found | noEnd
 }
 
-// quotedEnd returns the index behind the valid string that begins at data[i], and whether it
-// holds escapes.
+// quotedEnd returns the index after the valid string that begins at data[i], and
+// whether it holds escapes.
 func quotedEnd(data []byte, i int) (end int, escaped bool) {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	for i++; i < len(data); i++ {
@@ -77,23 +77,24 @@ func quotedEnd(data []byte, i int) (end int, escaped bool) {
 			return i + 1, escaped
 		case '\\':
 			escaped = true
-			i++ // what is escaped is no quote that ends the string
+			i++ // an escaped byte never ends the string
 		}
 	}
 	return len(data), escaped
 }
 
-// special marks, of the eight bytes in v, quotes, backslashes, control characters
-// and what is not ASCII, each with its highest bit. A subtraction sets that bit in a
-// byte that is too small for it; in bytes above 0x7f at least one leaves it set. The
-// lowest mark is always right; those above it may be borrowed from it.
+// special marks quotes, backslashes, control characters and non-ASCII bytes among the
+// eight bytes of v, each with its highest bit. A subtraction sets that bit in bytes
+// that are too small for it. In bytes above 0x7f, at least one subtraction leaves it
+// set. The lowest mark is always right. Higher marks may be a borrow from it.
 func special(v uint64) uint64 {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	quote, slash := v^(ones*'"'), v^(ones*'\\')
 	return ((quote - ones) | (slash - ones) | (v - ones*' ')) & high
 }
 
-// unquote returns what a quoted string holds, aliasing it if it has no escapes.
+// unquote returns the content of a quoted string. The content aliases it if there are
+// no escapes.
 func unquote(quoted []byte, escaped bool) []byte {
 	switch {
 	case len(quoted) < 2:
@@ -101,8 +102,8 @@ func unquote(quoted []byte, escaped bool) []byte {
 	case !escaped:
 		return quoted[1 : len(quoted)-1]
 	}
-	// The error is about half a surrogate pair, which is replaced as every JSON
-	// decoder of Go does.
+	// The error reports half a surrogate pair, which is replaced as in every Go JSON
+	// decoder.
 	out, _ := jsontext.AppendUnquote(nil, quoted)
 	return out
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire speaks AdmissionReview as kube-apiserver does: it decodes the
-// envelope, calls the handler and encodes the answer. It is the only place that
-// knows v1 from v1beta1.
+// Package wire speaks the AdmissionReview and ConversionReview protocols of
+// kube-apiserver: it decodes the envelope, calls the handler and encodes the answer. No
+// other package knows v1 from v1beta1.
 //
-// What is a decision goes out as a review with HTTP 200; what is a fault, of the
-// webhook or of its caller, as an HTTP error, so that the failurePolicy of the
-// webhook's configuration decides. An answer always carries the UID, the version
-// and the kind of its request.
+// A decision is a review with HTTP 200. A fault, of the webhook or of its caller, is an
+// HTTP error, so that the failure policy of the webhook configuration decides. An
+// answer always carries the UID, version and kind of its request.
 package wire
 
 import (
@@ -24,7 +23,7 @@ import (
 )
 
 // Admission answers admission reviews with one webhook's handler. It is an
-// http.Handler; limits on size, time and concurrency are its server's business.
+// http.Handler. The server around it limits size, time and concurrency.
 type Admission struct {
 	webhook admission.Webhook
 	logger  *slog.Logger
@@ -32,12 +31,12 @@ type Admission struct {
 	metrics *webhookMetrics
 }
 
-// AdmissionOptions are what an [Admission] may be given.
+// AdmissionOptions configure an [Admission].
 type AdmissionOptions struct {
-	// Logger gets faults, and what handlers log; decisions are not logged. Default:
+	// Logger receives faults and what handlers log. Decisions are not logged. Default:
 	// slog.Default().
 	Logger *slog.Logger
-	// Metrics counts outcomes. Default: nothing is counted.
+	// Metrics counts outcomes. Default: none.
 	Metrics *Metrics
 }
 
@@ -60,9 +59,9 @@ func NewAdmission(webhook admission.Webhook, options AdmissionOptions) (*Admissi
 	}, nil
 }
 
-// Review answers the AdmissionReview in body, which it keeps and does not change.
-// It returns the request, the decision and the answer in wire form, or an error
-// that is a [*Fault].
+// Review answers the AdmissionReview in body. It retains body and does not change it.
+// It returns the request, the decision and the encoded answer. Errors are always a
+// [*Fault].
 func (a *Admission) Review(ctx context.Context, body []byte) (*Reviewed, error) {
 	version, req, err := decodeReview(body)
 	if err != nil {
@@ -82,15 +81,15 @@ func (a *Admission) Review(ctx context.Context, body []byte) (*Reviewed, error) 
 	return &Reviewed{Request: req, Response: resp, Answer: answer}, nil
 }
 
-// Reviewed is a request that was decided.
+// Reviewed is a decided request.
 type Reviewed struct {
 	Request  *admissionv1.AdmissionRequest
 	Response *admission.Response
 	Answer   []byte // the AdmissionReview as sent
 }
 
-// check refuses answers that the API server would refuse, or worse, would turn
-// into an error that no failurePolicy covers.
+// check refuses answers that the API server would refuse, or would turn into an error
+// that no failure policy covers.
 func (a *Admission) check(req *admissionv1.AdmissionRequest, resp *admission.Response) error {
 	switch {
 	case resp == nil:
@@ -108,14 +107,13 @@ func (a *Admission) check(req *admissionv1.AdmissionRequest, resp *admission.Res
 	return checkIdentity(req, resp.Patch)
 }
 
-// ServeHTTP answers one POST.
 func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, fault := readBody(r)
 	a.answer(r.Context(), w, body, fault)
 }
 
-// Answer answers a POST whose body somebody else has read. It keeps the body, and does
-// not change it.
+// Answer answers a POST whose body the caller has already read. It retains body and
+// does not change it.
 func (a *Admission) Answer(ctx context.Context, w http.ResponseWriter, header http.Header, body []byte) {
 	a.answer(ctx, w, body, checkRead(header, body))
 }
@@ -129,7 +127,7 @@ func (a *Admission) answer(ctx context.Context, w http.ResponseWriter, body []by
 			header := w.Header()
 			header["Content-Type"] = jsonContentType
 			header["Content-Length"] = []string{strconv.Itoa(len(reviewed.Answer))}
-			_, _ = w.Write(reviewed.Answer) // who closed the connection has no use for an error
+			_, _ = w.Write(reviewed.Answer) // an error means that the client is gone
 			return
 		}
 		if !errors.As(err, &fault) {

@@ -29,7 +29,7 @@ import (
 // TestMain fails if a test leaves a goroutine behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// definition is a webhook around a handler.
+// definition wraps a handler in a webhook.
 func definition(kind admission.Type, handler admission.HandlerFunc) admission.Webhook {
 	return admission.Webhook{
 		Name: "check.crontab.example.com", Path: "/check", Type: kind,
@@ -41,7 +41,7 @@ func definition(kind admission.Type, handler admission.HandlerFunc) admission.We
 	}
 }
 
-// always answers every request alike.
+// always gives every request the same answer.
 func always(resp *admission.Response, err error) admission.HandlerFunc {
 	return func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) { return resp, err }
 }
@@ -449,8 +449,8 @@ func TestNewAdmissionRefusesABrokenDefinition(t *testing.T) {
 	}
 }
 
-// Nothing of an object, of what it was before and of who sent it may come back in a
-// message or go into the log.
+// No content of the object, the old object or the user may appear in a message or in
+// the log.
 func TestMessagesHoldNothingOfTheObjects(t *testing.T) {
 	const canary = "CANARY"
 	object := `{"kind":"Secret","data":{"CANARY":"CANARY","list":["CANARY",1]},"CANARY":null}`
@@ -510,8 +510,8 @@ func TestAdmissionOverTLS(t *testing.T) {
 		goleak.VerifyNone(t, ignore)
 	}()
 
-	// The calls are made one after the other; each says whether it needs a new
-	// connection, which is what the one before has led to.
+	// The calls run one after the other. Each says whether it needs a new connection,
+	// which depends on the call before it.
 	for _, call := range []struct {
 		name  string
 		body  io.Reader

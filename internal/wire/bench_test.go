@@ -10,8 +10,8 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// BenchmarkReview is what the envelope of a two-container notebook pod costs: from
-// the body to the bytes of the answer, around a handler that does nothing.
+// BenchmarkReview measures the envelope of a two-container notebook pod, from the body
+// to the bytes of the answer, around a handler that does nothing.
 func BenchmarkReview(b *testing.B) {
 	body := recorded(b, "notebook.json")
 	patch := jsonpatch.Patch{
@@ -44,7 +44,7 @@ func BenchmarkReview(b *testing.B) {
 	}
 }
 
-// recorded returns a review that was captured from an API server.
+// recorded returns a review captured from an API server.
 func recorded(tb testing.TB, file string) []byte {
 	tb.Helper()
 	body, err := os.ReadFile("../../test/bench/testdata/" + file)

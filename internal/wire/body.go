@@ -11,11 +11,12 @@ import (
 	"net/http"
 )
 
-// firstBuffer is at most what a body of announced length gets before it has come.
+// firstBuffer limits the memory allocated for a body of announced length before any of
+// it arrives.
 const firstBuffer = 64 << 10
 
-// readBody reads the whole body of a review. The limit on its size is set on
-// r.Body by the server, see [http.MaxBytesReader].
+// readBody reads the whole body of a review. The server sets the size limit on r.Body,
+// see [http.MaxBytesReader].
 func readBody(r *http.Request) ([]byte, *Fault) {
 	if r.Method != http.MethodPost {
 		return nil, &Fault{Code: http.StatusMethodNotAllowed, Err: errors.New("reviews are sent with POST")}
@@ -37,7 +38,7 @@ func readBody(r *http.Request) ([]byte, *Fault) {
 	return body, checkEmpty(body)
 }
 
-// checkRead is what there is to say against a body that somebody else has read.
+// checkRead checks a body that the caller has already read.
 func checkRead(header http.Header, body []byte) *Fault {
 	if fault := checkMedia(header); fault != nil {
 		return fault

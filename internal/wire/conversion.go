@@ -19,18 +19,18 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
-// ConversionPath is where controller-runtime serves conversion, and so where
+// ConversionPath is where controller-runtime serves conversion, and therefore where
 // CustomResourceDefinitions expect it.
 const ConversionPath = "/convert"
 
-// Conversion answers ConversionReviews with converters. It is an http.Handler; limits
-// on size, time and concurrency are its server's business.
+// Conversion answers ConversionReviews with converters. It is an http.Handler. The
+// server around it limits size, time and concurrency.
 //
-// An object that cannot be converted makes the whole review fail, as the protocol has
-// no other way: HTTP 200 with a status Failure, whose message the API server shows to
-// its user. It names the object by index, kind and name and repeats nothing of its
-// content. Only what cannot be answered so, because the body is no review, or the
-// caller is gone, is an HTTP error.
+// One object that cannot be converted fails the whole review, because the protocol
+// offers nothing else: HTTP 200 with status Failure. The API server shows the message
+// to its user. The message names the object by index, kind and name and repeats none of
+// its content. HTTP errors are only for reviews that cannot be answered that way: the
+// body is not a review, or the caller is gone.
 type Conversion struct {
 	converters map[schema.GroupKind]conversion.Converter
 	logger     *slog.Logger
@@ -38,16 +38,16 @@ type Conversion struct {
 	metrics    *conversionMetrics
 }
 
-// ConversionOptions are what a [Conversion] may be given.
+// ConversionOptions configure a [Conversion].
 type ConversionOptions struct {
-	// Logger gets faults and failures. Default: slog.Default().
+	// Logger receives faults and failures. Default: slog.Default().
 	Logger *slog.Logger
-	// Metrics counts reviews and objects. Default: nothing is counted.
+	// Metrics counts reviews and objects. Default: none.
 	Metrics *Metrics
 }
 
-// NewConversion serves converters, of which there may be one for each kind. The error
-// names every mistake.
+// NewConversion serves converters, at most one per kind. The error reports all
+// problems.
 func NewConversion(converters []conversion.Converter, options ConversionOptions) (*Conversion, error) {
 	var errs []error
 	c := &Conversion{converters: map[schema.GroupKind]conversion.Converter{}, logger: options.Logger}
@@ -69,15 +69,15 @@ func NewConversion(converters []conversion.Converter, options ConversionOptions)
 	return c, nil
 }
 
-// Review answers the ConversionReview in body, which it keeps and does not change. The
-// error is a [*Fault].
+// Review answers the ConversionReview in body. It retains body and does not change it.
+// Errors are always a [*Fault].
 func (c *Conversion) Review(ctx context.Context, body []byte) ([]byte, error) {
 	answer, _, err := c.review(ctx, nil, body)
 	return answer, err
 }
 
-// review writes the answer into the buffer if it has room. Failure is what the answer
-// says of the object that could not be converted.
+// review writes the answer into buffer if it has room. Failure describes the object
+// that could not be converted.
 func (c *Conversion) review(ctx context.Context, buffer, body []byte) (answer []byte, failure, err error) {
 	review, err := decodeConversion(body)
 	if err != nil && (review.uid == "" || !spoken(review.version)) {
@@ -140,7 +140,7 @@ func (c *Conversion) tell(ctx context.Context, failure, err error) {
 	c.faults.lasting.Do(func() { c.logger.ErrorContext(ctx, "object not converted", attributes...) })
 }
 
-// describePanic leaves the value out where it may hold parts of an object.
+// describePanic omits the value if it may hold parts of an object.
 func describePanic(value any) string {
 	if err, ok := value.(runtime.Error); ok {
 		return err.Error()
@@ -163,7 +163,7 @@ func (e *objectError) Error() string {
 		name = e.object.Namespace + "/" + name
 	}
 	kind := e.object.Kind
-	if len(kind) > 63 || kind == "" { // no kind is longer
+	if len(kind) > 63 || kind == "" { // longer than any kind
 		kind = "object"
 	}
 	if len(name) > 2*253+1 {
@@ -175,7 +175,7 @@ func (e *objectError) Error() string {
 // answers pools the buffers of answers.
 var answers = sync.Pool{New: func() any { return new([]byte) }}
 
-// largestAnswer is what is kept for the next one.
+// largestAnswer is the size of the largest buffer that goes back to the pool.
 const largestAnswer = 64 << 10
 
 func release(buffer *[]byte, answer []byte) {
@@ -185,14 +185,13 @@ func release(buffer *[]byte, answer []byte) {
 	}
 }
 
-// ServeHTTP answers one POST.
 func (c *Conversion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, fault := readBody(r)
 	c.answer(r.Context(), w, body, fault)
 }
 
-// Answer answers a POST whose body somebody else has read. It keeps the body, and does
-// not change it.
+// Answer answers a POST whose body the caller has already read. It retains body and
+// does not change it.
 func (c *Conversion) Answer(ctx context.Context, w http.ResponseWriter, header http.Header, body []byte) {
 	c.answer(ctx, w, body, checkRead(header, body))
 }

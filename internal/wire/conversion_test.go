@@ -34,8 +34,7 @@ type converting struct {
 	metrics *Metrics
 }
 
-// serveConversion converts CronTabs, which say themselves what shall go wrong, and
-// Shirts.
+// serveConversion converts CronTabs, whose content says what goes wrong, and Shirts.
 func serveConversion(tb testing.TB) *converting {
 	tb.Helper()
 	s := &converting{}
@@ -286,7 +285,7 @@ func TestNewConversionReportsAllMistakes(t *testing.T) {
 	}
 }
 
-// nested returns a value inside of depth arrays and objects, in turn.
+// nested returns a value inside depth alternating arrays and objects.
 func nested(depth int, innermost string) string {
 	text := innermost
 	for i := range depth {
@@ -299,8 +298,8 @@ func nested(depth int, innermost string) string {
 	return text
 }
 
-// FuzzDecodeConversion compares what the decoder says of objects with what package
-// conversion says, which uses another one.
+// FuzzDecodeConversion compares the decoder's view of objects with that of package
+// conversion, which uses another decoder.
 func FuzzDecodeConversion(f *testing.F) {
 	for _, seed := range []string{
 		conversionReviewOf(beta, crontab("a", `,"x":1`), crontab("b", "")), conversionReviewOf(beta), `{}`, `[`,

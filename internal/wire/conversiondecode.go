@@ -10,19 +10,19 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
-// The versions of ConversionReview that are spoken.
+// Supported versions of ConversionReview.
 const (
 	conversionV1      = "apiextensions.k8s.io/v1"
 	conversionV1beta1 = "apiextensions.k8s.io/v1beta1"
 )
 
-// maxObjects bounds what is remembered of the objects of a review: a body may hold
-// millions of empty ones. The API server sends one, or what a page of a list has.
+// maxObjects bounds the bookkeeping for the objects of a review, because a body may
+// hold millions of empty ones. The API server sends one object, or one page of a list.
 const maxObjects = 100_000
 
 func spoken(version string) bool { return version == conversionV1 || version == conversionV1beta1 }
 
-// conversionReview is what is read of a ConversionReview.
+// conversionReview holds the decoded fields of a ConversionReview.
 type conversionReview struct {
 	version string
 	uid     string
@@ -31,9 +31,9 @@ type conversionReview struct {
 }
 
 // decodeConversion reads a ConversionReview in one pass, as [decodeReview] does an
-// AdmissionReview: all of it is checked, the objects stay the bytes that came, and of
-// each it is noted where its parts are. If there is an error, the review holds what
-// was read until then.
+// AdmissionReview. It checks the whole body, leaves the objects as raw bytes and
+// records where the parts of each object are. On error, the review holds what was read
+// so far.
 func decodeConversion(body []byte) (review conversionReview, err error) {
 	var kind string
 	requested := false
@@ -62,7 +62,7 @@ func decodeConversion(body []byte) (review conversionReview, err error) {
 	})
 	switch {
 	case err != nil && kind != "" && kind != "ConversionReview":
-		review.uid = "" // it is none to answer
+		review.uid = "" // nothing to answer
 		return review, fmt.Errorf("the body is of kind %s; send a ConversionReview", brief(kind))
 	case err != nil:
 		return review, fmt.Errorf("the body is no ConversionReview: %w", err)
@@ -102,8 +102,8 @@ func (d decoder) objects(to *[]rawobject.Object) {
 	}
 }
 
-// one reads an object. What is no object, or is odd in what every object has, is read
-// all the same: it is that object's failure.
+// one reads an object. A value that is not an object, or has malformed metadata, is
+// still recorded: it fails only that object.
 func (d decoder) one(in *rawobject.Object) {
 	start := d.Offset()
 	d.Object(func(name []byte) {
@@ -142,8 +142,8 @@ func (d decoder) metadata(name []byte, in *rawobject.Object, start int) {
 	}
 }
 
-// part notes where a value stands, counted from the start of its object: in the one place,
-// or in the other if it is null.
+// part records the span of a value, relative to the start of its object: in to, or in
+// null if the value is null.
 func (d decoder) part(start int, to, null *rawobject.Span) {
 	at, kind := d.Offset(), d.Kind()
 	d.Skip()
@@ -155,12 +155,12 @@ func (d decoder) part(start int, to, null *rawobject.Span) {
 	}
 }
 
-// span is where the value stands that was read since an offset.
+// span returns the span of the value read since the offset at.
 func (d decoder) span(start, at int) rawobject.Span {
 	return rawobject.Span{Start: at - start, End: at - start + len(d.Since(at))}
 }
 
-// word reads a string; anything else leaves it unset.
+// word reads a string. Any other value leaves it unset.
 func (d decoder) word(to *string) bool {
 	text, ok := d.String()
 	if ok {

@@ -8,12 +8,11 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// longestMessage bounds what is said about a failure, in bytes: the API server puts it
-// into its log, and into what its user reads.
+// longestMessage limits a failure message, in bytes. The API server logs the message
+// and shows it to its user.
 const longestMessage = 4 << 10
 
-// appendConversion begins the answer to a review, up to the first of the converted
-// objects.
+// appendConversion begins the answer to a review, up to the first converted object.
 func appendConversion(dst []byte, review *conversionReview) []byte {
 	dst = append(dst, `{"kind":"ConversionReview","apiVersion":"`...)
 	dst = append(dst, review.version...)
@@ -22,12 +21,12 @@ func appendConversion(dst []byte, review *conversionReview) []byte {
 	return append(dst, `,"convertedObjects":[`...)
 }
 
-// appendSuccess ends the answer behind the last object.
+// appendSuccess ends the answer after the last object.
 func appendSuccess(dst []byte) []byte {
 	return append(dst, `],"result":{"status":"Success"}}}`...)
 }
 
-// appendFailure is the whole answer to a review that failed.
+// appendFailure appends the complete answer to a failed review.
 func appendFailure(dst []byte, review *conversionReview, message string) []byte {
 	if len(message) > longestMessage {
 		message = strings.ToValidUTF8(message[:longestMessage], "") + "..."

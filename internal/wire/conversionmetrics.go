@@ -12,10 +12,10 @@ import (
 	"github.com/sallyport-io/sallyport/conversion"
 )
 
-// conversionCounters are sallyport_conversion_reviews_total by outcome, which is
-// converted, failed (a status Failure), rejected (HTTP 4xx) or faulty (HTTP 5xx); and
-// sallyport_conversion_objects_total by kind, versions and outcome, which is converted
-// or failed.
+// conversionCounters hold two metrics. sallyport_conversion_reviews_total by outcome:
+// converted, failed (status Failure), rejected (HTTP 4xx) or faulty (HTTP 5xx).
+// sallyport_conversion_objects_total by kind, versions and outcome: converted or
+// failed.
 type conversionCounters struct {
 	reviews, objects *prometheus.CounterVec
 }
@@ -50,7 +50,8 @@ type versionPair struct {
 
 type objectCounters struct{ converted, failed prometheus.Counter }
 
-// otherVersion stands for versions that no converter knows: callers can name any.
+// otherVersion stands for versions that no converter knows, because callers can name
+// any version.
 const otherVersion = "other"
 
 func (m *Metrics) forConverters(converters []conversion.Converter) *conversionMetrics {
@@ -78,7 +79,7 @@ func (m *Metrics) forConverters(converters []conversion.Converter) *conversionMe
 	return c
 }
 
-// converted counts an object for which there is a converter.
+// converted counts an object that has a converter.
 func (m *conversionMetrics) converted(kind schema.GroupKind, from, to string, err error) {
 	if m == nil {
 		return

@@ -14,21 +14,20 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// maxDepth limits how deep a review may be nested. Kubernetes' own types need
-// less than 64 levels; a custom resource may hold more.
+// maxDepth limits how deep a review may be nested. Kubernetes' own types need less than
+// 64 levels. Custom resources may need more.
 const maxDepth = 256
 
-// The versions of AdmissionReview that are spoken.
+// Supported versions of AdmissionReview.
 const (
 	admissionV1      = "admission.k8s.io/v1"
 	admissionV1beta1 = "admission.k8s.io/v1beta1"
 )
 
-// decodeReview reads the envelope of an AdmissionReview in one pass, checks the
-// whole of it (syntax, UTF-8, duplicate names, depth) and leaves the objects as
-// the bytes that came. The two versions have the same fields. As in Kubernetes'
-// own decoders, null is what is not set, names are case-sensitive, and fields that
-// are not known are passed over.
+// decodeReview reads the envelope of an AdmissionReview in one pass. It checks the
+// whole body (syntax, UTF-8, duplicate names, depth) and leaves the objects as raw
+// bytes. Both versions have the same fields. As in Kubernetes' own decoders, null means
+// unset, names are case-sensitive and unknown fields are ignored.
 func decodeReview(body []byte) (version string, req *admissionv1.AdmissionRequest, err error) {
 	var kind string
 	err = rawjson.Check(body, maxDepth, func(r *rawjson.Reader) {
@@ -62,8 +61,8 @@ func decodeReview(body []byte) (version string, req *admissionv1.AdmissionReques
 	return version, req, nil
 }
 
-// brief quotes a word of the caller for a message, if it is no longer than such
-// words are.
+// brief quotes a word from the caller for a message, unless it is longer than such
+// words can be.
 func brief(word string) string {
 	if len(word) > 64 {
 		return fmt.Sprintf("(%d bytes)", len(word))
@@ -209,7 +208,7 @@ func (d decoder) string(path string, to *string) {
 	}
 }
 
-// intern spares an allocation for the words that most envelopes have.
+// intern avoids an allocation for words that most envelopes contain.
 func intern(text []byte) string {
 	switch string(text) {
 	case "":
@@ -249,7 +248,7 @@ func (d decoder) boolean(path string, to **bool) {
 	}
 }
 
-// raw takes a value as the bytes of the body.
+// raw aliases a value in the body.
 func (d decoder) raw(to *[]byte) {
 	if value := d.Value(); string(value) != "null" {
 		*to = value

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// review returns an AdmissionReview of version v1 around a request.
+// review returns a v1 AdmissionReview around a request.
 func review(request string) string {
 	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":` + request + `}`
 }
@@ -44,7 +44,7 @@ func TestDecodeReviewReadsARecordedReview(t *testing.T) {
 	}
 }
 
-// A field that k8s.io/api gets and decodeReview does not read fails this test.
+// This test fails when k8s.io/api gains a field that decodeReview does not read.
 func TestDecodeReviewReadsEveryField(t *testing.T) {
 	var want admissionv1.AdmissionRequest
 	fill(t, reflect.ValueOf(&want).Elem(), "request")
@@ -67,8 +67,8 @@ func TestDecodeReviewReadsEveryField(t *testing.T) {
 	}
 }
 
-// The two versions of the review are read as one type: they must have the same
-// fields, down to the bottom.
+// One Go type holds both versions of the review, so they must have the same fields at
+// every level.
 func TestVersionsOfTheReviewHaveTheSameFields(t *testing.T) {
 	v1, beta := reflect.TypeFor[admissionv1.AdmissionRequest](), reflect.TypeFor[admissionv1beta1.AdmissionRequest]()
 	if v1.NumField() != beta.NumField() {
@@ -82,7 +82,7 @@ func TestVersionsOfTheReviewHaveTheSameFields(t *testing.T) {
 	}
 }
 
-// fill sets everything below v to values that differ.
+// fill sets everything below v to distinct values.
 func fill(t *testing.T, v reflect.Value, path string) {
 	t.Helper()
 	if raw, ok := v.Addr().Interface().(*runtime.RawExtension); ok {
@@ -308,9 +308,9 @@ func TestDecodeReviewNamesTheFieldOfAWrongType(t *testing.T) {
 	}
 }
 
-// FuzzDecodeReview holds decodeReview against a general decoder that makes the same
-// checks and is case-sensitive as Kubernetes' own decoders are, which encoding/json
-// is not: both accept the same reviews, and read the same from them.
+// FuzzDecodeReview compares decodeReview with a general decoder that makes the same
+// checks. That decoder is case-sensitive like Kubernetes' own, and unlike
+// encoding/json. Both must accept the same reviews and read the same values.
 func FuzzDecodeReview(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1","request":{"uid":"\u0075","object":null,"dryRun":false}}`,

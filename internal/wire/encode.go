@@ -18,9 +18,9 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// encodeReview returns the AdmissionReview that answers the request with the given
-// UID. The rules are those of the API server for version v1, which v1beta1 does
-// not contradict: a patch only with its type, a status only on denial.
+// encodeReview returns the AdmissionReview that answers the request with the given UID.
+// It follows the API server's rules for v1, which also hold for v1beta1: a patch needs
+// its type, and only a denial has a status.
 func encodeReview(version string, uid types.UID, resp *admission.Response) ([]byte, error) {
 	var patch []byte
 	if resp.Allowed && len(resp.Patch) > 0 {
@@ -70,8 +70,8 @@ func encodeReview(version string, uid types.UID, resp *admission.Response) ([]by
 	return append(dst, "}}"...), nil
 }
 
-// patchSize is about how many bytes the patch has in its wire form. A buffer that grows is
-// twice as large for a moment, and patches may have megabytes.
+// patchSize estimates the encoded size of the patch in bytes. A growing buffer briefly
+// takes twice its size, and patches may have megabytes.
 func patchSize(patch jsonpatch.Patch) int {
 	size := len("[]")
 	for i := range patch {
@@ -81,7 +81,7 @@ func patchSize(patch jsonpatch.Patch) int {
 	return size
 }
 
-// reviewSize is about how many bytes the answer has, with a patch of so many.
+// reviewSize estimates the size of the answer in bytes, given the size of its patch.
 func reviewSize(resp *admission.Response, patch int) int {
 	size := 512 + base64.StdEncoding.EncodedLen(patch)
 	if resp.Status != nil {
@@ -96,8 +96,8 @@ func reviewSize(resp *admission.Response, patch int) int {
 	return size
 }
 
-// printable replaces control characters: the API server drops a warning that
-// holds one.
+// printable replaces control characters, because the API server drops warnings that
+// contain one.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

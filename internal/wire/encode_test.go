@@ -129,8 +129,8 @@ func TestAnswersSayWhatWasMeant(t *testing.T) {
 	}
 }
 
-// decodeAnswer decodes the answer with the types of its version and none of
-// encodeReview's code, and checks what the API server checks of every answer.
+// decodeAnswer decodes the answer with the types of its version, shares no code with
+// encodeReview, and checks what the API server checks of every answer.
 func decodeAnswer(t *testing.T, version string, answer []byte) *admissionv1.AdmissionResponse {
 	t.Helper()
 	var got admissionv1.AdmissionReview
@@ -169,8 +169,8 @@ func decodeAnswer(t *testing.T, version string, answer []byte) *admissionv1.Admi
 	return got.Response
 }
 
-// decodeStrictly refuses names that the type does not have, duplicate ones and
-// invalid UTF-8, and wants encoding/json to read the same.
+// decodeStrictly refuses unknown names, duplicate names and invalid UTF-8, and requires
+// encoding/json to read the same.
 func decodeStrictly[T any](t *testing.T, data []byte, to *T) {
 	t.Helper()
 	if err := jsonv2.Unmarshal(data, to, jsonv2.RejectUnknownMembers(true)); err != nil {
@@ -246,7 +246,7 @@ func TestWarningsLoseControlCharacters(t *testing.T) {
 func TestTheSameDecisionGivesTheSameBytes(t *testing.T) {
 	var first string
 	for range 50 {
-		// A new map each time, filled in another order.
+		// A new map each time, filled in a different order.
 		resp := admission.Allowed().Warn("w")
 		resp.AuditAnnotations = map[string]string{}
 		for _, key := range strings.Fields("one two three four five six seven eight nine ten") {
@@ -264,8 +264,8 @@ func TestTheSameDecisionGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsWrittenIntoBuffersOfItsSize: what grows is copied, and its pieces wait for
-// the garbage collector.
+// TestAnAnswerIsWrittenIntoBuffersOfItsSize: a buffer that grows is copied, and leaves
+// its old memory to the garbage collector.
 func TestAnAnswerIsWrittenIntoBuffersOfItsSize(t *testing.T) {
 	const elements, size = 300, 10 << 10
 	resp := admission.Allowed().Warn(strings.Repeat("w", 200_000))

@@ -16,8 +16,8 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// Fault is why a review was not decided: an HTTP status from 400 for what the
-// caller did wrong, from 500 for what went wrong here.
+// Fault says why a review was not decided. Its HTTP status is 4xx for faults of the
+// caller and 5xx for faults of the webhook.
 type Fault struct {
 	Code int
 	// RetryAfter tells the API server to call again, if Retry is true.
@@ -29,11 +29,11 @@ type Fault struct {
 func (f *Fault) Error() string { return f.Err.Error() }
 func (f *Fault) Unwrap() error { return f.Err }
 
-// statusClientClosedRequest is what proxies log for a caller who went away; nobody
-// is left to read it.
+// statusClientClosedRequest is the status that proxies log when a client disconnects.
+// No client reads it.
 const statusClientClosedRequest = 499
 
-// faultOf says what a handler's error means.
+// faultOf translates a handler's error.
 func faultOf(ctx context.Context, err error) *Fault {
 	if after, ok := admission.RetryAfter(err); ok {
 		return &Fault{Code: http.StatusServiceUnavailable, Retry: true, RetryAfter: after, Err: err}
@@ -47,8 +47,8 @@ func faultOf(ctx context.Context, err error) *Fault {
 	return &Fault{Code: http.StatusInternalServerError, Err: err}
 }
 
-// faultLog logs faults, of each kind the first ten and then one a second: anybody
-// who reaches the port can make them. The metrics count all.
+// faultLog logs faults: the first ten of each kind, then one per second, because anyone
+// who reaches the port can cause them. Metrics count all faults.
 type faultLog struct {
 	logger                    *slog.Logger
 	callers, passing, lasting rate.Sometimes
@@ -72,12 +72,12 @@ func (l *faultLog) log(ctx context.Context, fault *Fault) {
 	})
 }
 
-// write answers with the fault, on behalf of the webhook.
+// write sends the fault for the webhook.
 func (f *Fault) write(w http.ResponseWriter, webhook string) {
 	header := w.Header()
 	if f.Retry {
-		// Together these make the API server call again on a new connection,
-		// which may lead to another replica.
+		// Together, these make the API server retry on a new connection, which may
+		// reach another replica.
 		seconds := f.RetryAfter / time.Second
 		if f.RetryAfter%time.Second > 0 {
 			seconds++

@@ -16,8 +16,8 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// Each kind of fault is logged ten times at once and then once a second, and
-// takes nothing away from the others.
+// Each kind of fault is logged ten times at once, then once per second, without
+// affecting other kinds.
 func TestFaultsAreLoggedWithMeasure(t *testing.T) {
 	broken := errors.New("broken")
 	for name, call := range map[string]struct {

@@ -4,13 +4,13 @@ package wire
 
 import "github.com/sallyport-io/sallyport/internal/rawjson"
 
-// flowPrefix is how far a flow is looked for. In a review of an API server little stands
-// before the namespace.
+// flowPrefix limits how far AdmissionFlow reads. In reviews from an API server, little
+// precedes the namespace.
 const flowPrefix = 16 << 10
 
-// AdmissionFlow names the flow that a review is one of, for a server that shares places
-// between flows: the namespace of the request, empty without one. It reads no further than
-// to the namespace or the object, and reports nothing that is wrong with the review.
+// AdmissionFlow returns the flow of a review, for servers that share concurrency fairly
+// between flows: the namespace of the request, or "" without one. It stops at the
+// namespace or the object and does not report invalid reviews.
 func AdmissionFlow(body []byte) string {
 	namespace := ""
 	_ = rawjson.Check(body[:min(len(body), flowPrefix)], maxDepth, func(r *rawjson.Reader) {

@@ -30,7 +30,7 @@ func TestAdmissionFlow(t *testing.T) {
 	}
 }
 
-// A flow is what the decoder says is the namespace, or nothing.
+// A flow equals the namespace that the decoder reads, or is empty.
 func FuzzAdmissionFlow(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","namespace":"team-a","object":{}}}`))
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"namespace":null,"uid":"u"}}`))

@@ -13,10 +13,9 @@ import (
 )
 
 // checkIdentity refuses a patch that changes metadata.name or metadata.namespace.
-// Authorization, the checks of other webhooks and the URL of the request are all
-// about the name it came with; the API server creates the object under another one
-// all the same, or fails in ways that no failurePolicy covers. A name may be given
-// to an object that has none yet (generateName).
+// Authorization, other webhooks and the request URL all refer to the original name. The
+// API server would still create the object under the new one, or fail in ways that no
+// failure policy covers. An object without a name (generateName) may get one.
 func checkIdentity(req *admissionv1.AdmissionRequest, patch jsonpatch.Patch) error {
 	for _, op := range patch {
 		if op.Op == jsonpatch.Test || !holdsIdentity(op.Path) && (op.Op != jsonpatch.Move || !holdsIdentity(op.From)) {
@@ -45,9 +44,10 @@ func holdsIdentity(pointer string) bool {
 	return false
 }
 
-// identityAfter is what an operation makes of a field of the metadata, if anything.
+// identityAfter returns the value that an operation gives a metadata field, if it
+// changes the field.
 func identityAfter(op jsonpatch.Operation, field string) (jsontext.Value, bool) {
-	value := op.Value // nil for a removal, and for what comes from elsewhere in the object
+	value := op.Value // nil for a removal, and for a value copied or moved within the object
 	var ok bool
 	switch op.Path {
 	case "":
@@ -65,7 +65,7 @@ func identityAfter(op jsonpatch.Operation, field string) (jsontext.Value, bool) 
 	return value, ok
 }
 
-// text is a JSON string without its quotes; "" for anything else.
+// text returns a JSON string without its quotes, and "" for anything else.
 func text(value jsontext.Value) string {
 	r := rawjson.NewReader(value)
 	s, _ := r.String()

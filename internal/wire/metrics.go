@@ -11,16 +11,15 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// Metrics counts what became of reviews: sallyport_admission_reviews_total by
-// webhook and outcome, which is allowed, patched, denied, rejected (the caller's
-// fault, HTTP 4xx) or failed (the webhook's, HTTP 5xx). What it counts of conversion is
-// in conversionmetrics.go.
+// Metrics counts the outcomes of reviews. sallyport_admission_reviews_total by webhook
+// and outcome: allowed, patched, denied, rejected (fault of the caller, HTTP 4xx) or
+// failed (fault of the webhook, HTTP 5xx). See conversionmetrics.go for conversion.
 type Metrics struct {
 	reviews     *prometheus.CounterVec
 	conversions conversionCounters
 }
 
-// NewMetrics registers the counters. It is called once for all webhooks of a server.
+// NewMetrics registers the counters. Call it once for all webhooks of a server.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sallyport_admission_reviews_total",

@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// describe says in the span of the call, if there is one, what was decided about what.
-// Spans hold names, and nothing of the content of objects.
+// describe records the request and its decision in the span of the call, if there is
+// one. Spans hold names and no content of objects.
 func (a *Admission) describe(ctx context.Context, reviewed *Reviewed) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -37,8 +37,8 @@ func (a *Admission) describe(ctx context.Context, reviewed *Reviewed) {
 	)
 }
 
-// describeConversion is [Admission.describe] for conversion. It returns the span, which
-// may be one that records nothing.
+// describeConversion is [Admission.describe] for conversion. The returned span may
+// record nothing.
 func describeConversion(ctx context.Context, review *conversionReview) trace.Span {
 	span := trace.SpanFromContext(ctx)
 	if span.IsRecording() {
