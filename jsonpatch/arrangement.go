@@ -9,16 +9,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An arrangement tells where the elements of a list are in the end: the first ones
-// keep their index, the last ones their distance from the end, and what is between
-// is in the given order.
+// An arrangement describes the final order of a list. The first elements keep their
+// index, the last ones their distance from the end, and the elements between are in the
+// given order.
 type arrangement struct {
-	length      int // of the list before
+	length      int // of the original list
 	first, last int
-	// order holds the index before of each element that stays, and ^i for the
-	// appended[i] of the node.
+	// order holds the original index of each element that stays, and ^i for appended[i]
+	// of the node.
 	order []int
-	// stay are the positions in order of the elements that need not be moved.
+	// stay holds the positions in order of the elements that need not move.
 	stay []int
 }
 
@@ -36,7 +36,7 @@ func newArrangement(length, first, last int, order []int) *arrangement {
 	return a
 }
 
-// moves is the number of elements that stay in the list and have to be moved.
+// moves returns the number of elements that stay in the list but must move.
 func (a *arrangement) moves() int {
 	n := -len(a.stay)
 	for _, from := range a.order {
@@ -61,13 +61,12 @@ func (a *arrangement) apply(values, added []jsontext.Value) []jsontext.Value {
 	return append(out, values[len(values)-a.last:]...)
 }
 
-// arrange emits the moves and additions, from the front to the back, in a list
-// from which what does not stay was removed before.
+// arrange emits the moves and additions from front to back. Removed elements must
+// already be gone from the list.
 //
-// At every moment the list holds, in this order: the elements that are in place;
-// the ones that are still to come but stay; and, at their old place among all of
-// these, the ones that wait to be moved. An element goes right behind the one
-// that precedes it in the end.
+// At every moment the list holds, in this order: the elements already in place, then
+// the remaining elements that need no move. Elements waiting to be moved sit among
+// these at their old places. Each element goes right after its final predecessor.
 func (e *emitter) arrange(a *arrangement, added []jsontext.Value) {
 	var waiting counter
 	stay := a.stay
@@ -82,7 +81,7 @@ func (e *emitter) arrange(a *arrangement, added []jsontext.Value) {
 		}
 	}
 	length := a.first + a.last + len(a.order) - len(added)
-	passed, before := 0, 0 // elements that stay: those that were passed, and the last one's old index
+	passed, before := 0, 0 // elements that stay: those passed so far, and the original index of the last of them
 	for i, from := range a.order {
 		switch {
 		case passed < len(a.stay) && a.stay[passed] == i:
@@ -96,9 +95,10 @@ func (e *emitter) arrange(a *arrangement, added []jsontext.Value) {
 			length++
 			e.below(token, func() { e.emit(Operation{Op: Add, Value: added[^from]}) })
 		default:
-			// In front of it stand what waits there, and either all that
-			// precedes the first of the passed that stood behind it, or all that is
-			// in place and the ones not yet passed that stood before it.
+			// In front of it are the elements that wait there. Before those is either
+			// everything up to the first passed element that stood behind it, or
+			// everything in place plus the elements not yet passed that stood before
+			// it.
 			stood := sort.Search(len(a.stay), func(k int) bool { return a.order[a.stay[k]] > from })
 			at := a.first + waiting.below(from)
 			if stood < passed {
@@ -136,8 +136,7 @@ func (c counter) below(i int) int {
 	return n
 }
 
-// increasing returns the positions of a longest subsequence that increases
-// strictly.
+// increasing returns the positions of a longest strictly increasing subsequence.
 func increasing(sequence []int) []int {
 	if sorted(sequence) {
 		out := make([]int, len(sequence))

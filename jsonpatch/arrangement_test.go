@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestArrangeGivesTheOrderWithTheFewestMoves lets the API server's library do what
-// arrange emits.
+// TestArrangeGivesTheOrderWithTheFewestMoves applies arrange's operations with the API
+// server's library.
 func TestArrangeGivesTheOrderWithTheFewestMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.IntRange(0, 2).Draw(t, "first")
@@ -21,7 +21,7 @@ func TestArrangeGivesTheOrderWithTheFewestMoves(t *testing.T) {
 		middle := rapid.IntRange(0, 8).Draw(t, "between")
 		length := first + middle + last
 
-		// The elements that stay, in their new order, and new ones among them.
+		// The elements that stay, in their new order, mixed with new ones.
 		order := []int{}
 		for _, i := range rapid.Permutation(sequence(middle)).Draw(t, "order") {
 			if rapid.IntRange(0, 3).Draw(t, "removed") > 0 {

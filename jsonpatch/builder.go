@@ -11,21 +11,20 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// Builder collects edits against a raw JSON document and emits the smallest
-// patch that makes them.
+// Builder collects edits against a raw JSON document and emits the smallest patch that
+// makes them.
 //
-// Edits name places by reference tokens (RFC 6901, unescaped; an array index in
-// decimal) in the document as it came, whatever other edits there are: nothing
-// shifts while edits are collected. Containers that an edit needs and that are
-// absent or null are created, together with all that goes into them, by a single
-// operation: a list where something is appended, else an object. What stands
-// below a value that was set before, or below one that was removed, is edited in
-// its stead. The same edits in the same order give the same bytes.
+// Edits name places by reference tokens (RFC 6901, unescaped; array indices in decimal)
+// in the original document, regardless of other edits: nothing shifts while edits are
+// collected. If an edit needs containers that are absent or null, a single operation
+// creates them with their content: a list for Append, otherwise an object. Edits below
+// a place that was set or removed before apply to the new value. The same edits in the
+// same order give the same bytes.
 //
-// Values are single JSON values; they are taken as they are, unchecked.
+// Values are single JSON values and are not validated.
 //
-// The zero value is not usable; see [NewBuilder]. A Builder serves one document
-// and one goroutine.
+// The zero value is not usable; see [NewBuilder]. A Builder serves one document and one
+// goroutine.
 type Builder struct {
 	raw  []byte
 	path string // where raw is in the document
@@ -33,21 +32,19 @@ type Builder struct {
 	root node
 }
 
-// NewBuilder starts with no edits. Raw is one valid JSON value, without duplicate names
-// and invalid UTF-8, as reviews have it; it is neither copied nor changed.
+// NewBuilder starts without edits. Raw is one valid JSON value without duplicate names
+// or invalid UTF-8, as checked reviews contain. It is neither copied nor changed.
 func NewBuilder(raw []byte) *Builder { return &Builder{raw: raw} }
 
-// NewBuilderAt edits one place of a document whose content the caller has at hand, and
-// spares the search for it: raw is what stands at the place that the pointer leads
-// to, nil if nothing does. Its parent must be there and be an object. Tokens of
-// edits begin at the place.
+// NewBuilderAt edits one place of a document and saves the search for it. Raw is the
+// value at pointer, or nil if there is none. The parent must exist and be an object.
+// Tokens of edits are relative to the place.
 func NewBuilderAt(pointer string, raw jsontext.Value) *Builder {
 	return &Builder{raw: raw, path: pointer, part: true}
 }
 
-// Set adds or replaces the member or element at the tokens. A value that is
-// already there, byte for byte, gives no operation. It replaces earlier edits at
-// or below the same place.
+// Set adds or replaces the member or element at the tokens. If it already has the same
+// bytes, there is no operation. Set replaces earlier edits at or below the place.
 func (b *Builder) Set(value jsontext.Value, tokens ...string) {
 	n := b.at(tokens)
 	if value == nil {
@@ -56,7 +53,7 @@ func (b *Builder) Set(value jsontext.Value, tokens ...string) {
 	*n = node{token: n.token, set: value}
 }
 
-// Append adds elements at the end of the array at the tokens.
+// Append adds elements to the end of the array at the tokens.
 func (b *Builder) Append(tokens []string, values ...jsontext.Value) {
 	if len(values) == 0 {
 		return
@@ -65,8 +62,8 @@ func (b *Builder) Append(tokens []string, values ...jsontext.Value) {
 	n.appended = append(n.appended, values...)
 }
 
-// Remove removes the member or element at the tokens. If there is none, it gives
-// no operation.
+// Remove removes the member or element at the tokens. If it does not exist, there is no
+// operation.
 func (b *Builder) Remove(tokens ...string) {
 	n := b.at(tokens)
 	*n = node{token: n.token, removed: true}
@@ -80,15 +77,15 @@ func (b *Builder) at(tokens []string) *node {
 	return n
 }
 
-// Patch emits the operations. An edit that cannot be made is an error that names
-// its place: a member of something that is no object, an element that is not
-// there, an array that is none, a document that is empty or would be.
+// Patch emits the operations. An impossible edit is an error that names its place: a
+// member of something other than an object, a missing element, an Append to something
+// other than an array, or a document that is or becomes empty.
 func (b *Builder) Patch() (Patch, error) {
 	return b.AppendPatch(nil)
 }
 
-// AppendPatch is [Builder.Patch] and appends the operations to those of other
-// edits, which must not concern the same places.
+// AppendPatch is [Builder.Patch], appended to the operations of other edits. Those must
+// not concern the same places.
 func (b *Builder) AppendPatch(patch Patch) (Patch, error) {
 	if !b.root.edited() {
 		return patch, nil
@@ -107,7 +104,7 @@ func (b *Builder) AppendPatch(patch Patch) (Patch, error) {
 		return nil, errors.New("there is no document to edit")
 	case !b.part && b.root.gone():
 		return nil, errors.New("the whole document cannot be removed")
-	case kind == '[' && b.root.grows(): // there is nothing else in what it is about
+	case kind == '[' && b.root.grows(): // the root has no other edits
 		e.grow(&b.root, Replace, bytes.TrimSpace(b.raw))
 	default:
 		e.node(&b.root, Replace)

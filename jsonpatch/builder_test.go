@@ -238,7 +238,7 @@ func TestBuilderPatch(t *testing.T) {
 				t.Errorf("patch\n got %s\nwant %s", wire, tc.want)
 			}
 			if tc.raw == "null" {
-				return // the library of the API server expects an object or array
+				return // the API server's library expects an object or array
 			}
 			if got := apply(t, strings.TrimSpace(tc.raw), patch); canonical(t, got) != canonical(t, []byte(tc.doc)) {
 				t.Errorf("document\n got %s\nwant %s", got, tc.doc)
@@ -304,7 +304,7 @@ func TestBuilderOfAPart(t *testing.T) {
 		name string
 		raw  string
 		edit func(b *Builder)
-		want string // behind the other operation; or
+		want string // after the other operation; or
 		err  string
 	}{
 		{"paths begin at the place", `{"x":1}`, func(b *Builder) { b.Set(value, "y/z") }, `{"op":"add","path":"/a~1b/c/y~1z","value":1}`, ""},
@@ -351,7 +351,7 @@ func TestBuilderWithManyEditsOfOneObjectFindsEach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(patch) != 999 { // k7 has its value already
+	if len(patch) != 999 { // k7 already has its value
 		t.Fatalf("got %d operations", len(patch))
 	}
 	if patch[0].Path != "/k500" || patch[1].Path != "/k0" {
@@ -359,7 +359,7 @@ func TestBuilderWithManyEditsOfOneObjectFindsEach(t *testing.T) {
 	}
 }
 
-// apply does what the API server does with a patch.
+// apply applies a patch as the API server does.
 func apply(t fataler, raw string, patch Patch) []byte {
 	t.Helper()
 	decoded, err := evanphx.DecodePatch(patch.AppendJSON(nil))
@@ -378,8 +378,8 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// canonical returns the document with sorted names and no white space; numbers
-// keep their digits.
+// canonical returns the document with sorted names and no white space. Numbers keep
+// their digits.
 func canonical(t fataler, raw []byte) string {
 	t.Helper()
 	value := jsontext.Value(raw).Clone()
@@ -392,8 +392,8 @@ func canonical(t fataler, raw []byte) string {
 func key(i int) string            { return "k" + string(number(i)) }
 func number(i int) jsontext.Value { return jsontext.Value(itoa(i)) }
 
-// FuzzBuilder makes edits in any document: what comes out, if not an error, is a
-// patch that applies and does what the last edit says.
+// FuzzBuilder makes edits in any document. The result is an error, or a patch that
+// applies and includes the last edit.
 func FuzzBuilder(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":[1,2,{"c":null}]},"0":[]}`), []byte("sab1.aab..rab0.sx."))
 	f.Add([]byte(`[[],[1],{"a":1}]`), []byte("a0..r1.s2a..r0."))
@@ -402,7 +402,7 @@ func FuzzBuilder(f *testing.F) {
 	f.Add([]byte(`{"0"0[`), []byte("a0"))
 	f.Fuzz(func(t *testing.T, data, edits []byte) {
 		data = bytes.TrimSpace(data)
-		raw := make([]byte, len(data)) // its capacity is its length: reading past the end panics
+		raw := make([]byte, len(data)) // capacity equals length: reading past the end panics
 		copy(raw, data)
 		b := NewBuilder(raw)
 		set := decodeEdits(edits, b)
@@ -422,9 +422,9 @@ func FuzzBuilder(f *testing.F) {
 	})
 }
 
-// decodeEdits reads edits from bytes: s, a or r, then the tokens, one byte each,
-// up to a full stop. It returns the place of the last edit if it is sure to be
-// set, and stay where it is.
+// decodeEdits reads edits from bytes: s, a or r, then one-byte tokens up to a full
+// stop. It returns the place of the last edit if that edit is sure to be set and stay
+// in place.
 func decodeEdits(edits []byte, b *Builder) (set []string) {
 	for edit := range bytes.SplitSeq(edits, []byte(".")) {
 		if len(edit) == 0 {
@@ -439,7 +439,7 @@ func decodeEdits(edits []byte, b *Builder) (set []string) {
 		set = nil
 		switch edit[0] {
 		case 's':
-			if len(tokens) == 0 { // the API server's library wants an object or array
+			if len(tokens) == 0 { // the API server's library expects an object or array
 				b.Set(jsontext.Value(`{"a":[0]}`))
 				continue
 			}

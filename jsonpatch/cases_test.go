@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// cases is how many random cases each property of Diff is tried with: five times the flag
-// -rapid.checks, which is 100 by default and tens of thousands in `make nightly`.
+// cases returns the number of random cases for each property of Diff: five times the
+// flag -rapid.checks, which is 100 by default and tens of thousands in `make nightly`.
 func cases(t *testing.T) uint64 {
 	t.Helper()
 	checks, err := strconv.ParseUint(flag.Lookup("rapid.checks").Value.String(), 10, 32)

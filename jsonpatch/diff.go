@@ -14,30 +14,29 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// Diff returns the patch that turns the JSON of before into the JSON of after.
-// Both are of one type that encoding/json can write: structs of the Kubernetes
-// API, pointers to them, maps, *unstructured.Unstructured. Neither is changed. What
-// both share in memory is the same: after must be a deep copy where it was changed.
+// Diff returns the patch that turns the JSON of before into the JSON of after. Both
+// have the same type, one that encoding/json can encode: Kubernetes API structs,
+// pointers to them, maps, *unstructured.Unstructured. Diff changes neither. Memory that
+// both share counts as unchanged, so after must be a deep copy wherever it was changed.
 //
-// The document that the patch is for is what encoding/json writes for before. If
-// before was decoded from a document, that one may differ: it may hold members
-// that the type does not know, and lack others that are always written. [DiffRaw]
-// is for it.
+// The patch applies to the encoding/json form of before. The document that before was
+// decoded from may differ: it may hold unknown members and lack members that are always
+// encoded. Use [DiffRaw] for it.
 //
-// Only what differs is written, at the place where it differs:
+// The patch holds only differences, at the place where they are:
 //
-//   - Numbers, quantities and times keep every digit. Types that write themselves
-//     are compared by what they write.
-//   - What encoding/json omits is absent; null and empty are told apart where it
-//     tells them apart.
-//   - Elements of lists keep their identity. They are matched by the member that
-//     the patchMergeKey tag of the list's field names; without a tag by a member
-//     that names all elements (name, uid, type and the like); otherwise by the
-//     longest common subsequence of equal elements, and by likeness. Elements that
-//     stay are edited in place and moved, never written anew.
+//   - Numbers, quantities and times keep every digit. Types with their own encoding are
+//     compared by what they encode.
+//   - What encoding/json omits is absent. Null and empty differ where encoding/json
+//     distinguishes them.
+//   - List elements keep their identity. They are matched by the member in the field's
+//     patchMergeKey tag. Without a tag, they are matched by a member that names all
+//     elements (name, uid, type and the like), otherwise by the longest common
+//     subsequence of equal elements and by likeness. Elements that stay are edited in
+//     place or moved, never rewritten.
 //   - The same values give the same bytes.
 //
-// An error is about a value that encoding/json cannot write, or types that differ.
+// An error means that encoding/json cannot encode a value, or that the types differ.
 func Diff(before, after any) (Patch, error) {
 	d, err := compare(before, after)
 	if err != nil || !d.root.edited() {
@@ -51,15 +50,14 @@ func Diff(before, after any) (Patch, error) {
 	return e.patch, nil
 }
 
-// DiffRaw is [Diff] for the document that before was decoded from: it returns the
-// patch that makes in raw the changes between before and after, and no other.
-// Members that the type does not know stay where they are, also in elements of
-// lists, wherever these are moved. Parents that raw lacks, or where it has null,
-// are created. A type that reads itself may read short forms, such as "nginx" for a struct:
-// where raw has another shape there than the value, the value takes its place. Raw must be
+// DiffRaw is [Diff] for the document that before was decoded from. Its patch applies to
+// raw exactly the changes between before and after. Unknown members stay in place, also
+// in list elements that move. Parents that raw lacks or where it has null are created.
+// A type with its own decoding may accept short forms, such as "nginx" for a struct.
+// Where raw has a shape other than the value's, the value replaces it. Raw must be
 // valid JSON, see [NewBuilder].
 //
-// It is an error if raw cannot be what before was decoded from.
+// It is an error if before cannot have been decoded from raw.
 func DiffRaw(raw []byte, before, after any) (Patch, error) {
 	d, err := compare(before, after)
 	if err != nil || !d.root.edited() {
@@ -104,11 +102,11 @@ func compare(before, after any) (*differ, error) {
 	return d, d.err
 }
 
-// A differ walks two values together and notes in a tree of edits what differs.
+// A differ walks two values together and records differences in a tree of edits.
 type differ struct {
 	root  node
-	steps []step // the way from the root to what is being compared
-	// probing is above zero while it is only asked whether something differs.
+	steps []step // the path from the root to the current values
+	// probing is above zero while the walk only asks whether something differs.
 	probing int
 	err     error
 
@@ -120,7 +118,7 @@ type differ struct {
 type step struct {
 	token  string
 	index  int   // of the element, -1 for a member
-	node   *node // once something differs
+	node   *node // once there is a difference
 	whole  whole
 	absent bool // see node
 }
@@ -134,7 +132,7 @@ func (d *differ) enter(s step) {
 
 func (d *differ) leave() { d.steps = d.steps[:len(d.steps)-1] }
 
-// here returns the node of the place that is being compared.
+// here returns the node of the current place.
 func (d *differ) here() *node {
 	n := &d.root
 	for i := range d.steps {
@@ -165,7 +163,7 @@ func (d *differ) fail(err error) {
 	d.err = fmt.Errorf("%s: %w", place(path), err)
 }
 
-// probe tells whether two values have the same JSON.
+// probe reports whether two values have the same JSON.
 func (d *differ) probe(p *plan, before, after reflect.Value) bool {
 	d.probing++
 	same := d.walk(p, before, after)
@@ -173,7 +171,7 @@ func (d *differ) probe(p *plan, before, after reflect.Value) bool {
 	return same
 }
 
-// replace notes that the place gets another value.
+// replace records that the place gets another value.
 func (d *differ) replace(p *plan, after reflect.Value) bool {
 	return d.set(whole{p, after})
 }
@@ -191,7 +189,7 @@ func (d *differ) set(w whole) bool {
 	return false
 }
 
-// remove notes that the place goes.
+// remove records that the place is removed.
 func (d *differ) remove() bool {
 	if d.probing == 0 {
 		d.here().removed = true
@@ -199,8 +197,8 @@ func (d *differ) remove() bool {
 	return false
 }
 
-// walk compares two values of the plan's type and notes what differs. It reports
-// whether nothing does; while probing it ends at the first difference.
+// walk compares two values of the plan's type and records differences. It reports
+// whether there are none. While probing it stops at the first difference.
 func (d *differ) walk(p *plan, before, after reflect.Value) bool {
 	if d.err != nil {
 		return true
@@ -225,8 +223,7 @@ func (d *differ) walk(p *plan, before, after reflect.Value) bool {
 	case object:
 		return d.object(p, before, after)
 	case array:
-		// As a whole: one that is read from a document may have been longer or
-		// shorter there.
+		// As a whole: the array in the document may have been longer or shorter.
 		same = true
 		for i := 0; same && i < before.Len(); i++ {
 			same = d.probe(p.elem, before.Index(i), after.Index(i))
@@ -241,7 +238,7 @@ func (d *differ) walk(p *plan, before, after reflect.Value) bool {
 	return same || d.replace(p, after)
 }
 
-// equal tells whether two scalars are; false for what is none.
+// equal reports whether two scalars are equal; false for other values.
 func (p *plan) equal(before, after reflect.Value) bool {
 	switch p.kind {
 	case text:
@@ -286,7 +283,7 @@ func (d *differ) object(p *plan, before, after reflect.Value) bool {
 		case wrote && writes:
 			memberSame = d.walk(f.plan, b, a)
 		case writes && hadB && f.plan.kind == object:
-			if d.probing == 0 { // the document may have members there that the type does not know
+			if d.probing == 0 { // the document may have unknown members there
 				d.here()
 				d.walk(f.plan, b, a)
 			}
@@ -308,8 +305,8 @@ func (d *differ) object(p *plan, before, after reflect.Value) bool {
 	return same
 }
 
-// vanish notes that a struct is omitted from now on: its members go, and it goes
-// with them unless the document has some that its type does not know.
+// vanish records that a struct becomes omitted. Its members go, and the struct with
+// them unless the document has unknown members in it.
 func (d *differ) vanish(p *plan) {
 	if d.probing > 0 {
 		return
@@ -321,9 +318,9 @@ func (d *differ) vanish(p *plan) {
 	}
 }
 
-// leaf compares values that write themselves. If both write objects, or arrays,
-// only what differs in these is noted; but a document may have another form of
-// them, which is then overwritten as a whole.
+// leaf compares values with their own encoding. If both encode as objects, or both as
+// arrays, it records only the differences inside. If the document has another form of
+// them, the whole value is overwritten.
 func (d *differ) leaf(p *plan, before, after reflect.Value) bool {
 	if identical(before, after) {
 		return true
@@ -354,7 +351,7 @@ func (d *differ) leaf(p *plan, before, after reflect.Value) bool {
 	return d.tree(x, y)
 }
 
-// decode reads JSON that was checked before.
+// decode reads checked JSON.
 func decode(value jsontext.Value) (tree any) {
 	dec := json.NewDecoder(bytes.NewReader(value))
 	dec.UseNumber()
@@ -364,8 +361,8 @@ func decode(value jsontext.Value) (tree any) {
 	return tree
 }
 
-// identical tells, by their fields and without calling a method, whether two
-// values are surely the same.
+// identical reports, by fields and without calling methods, whether two values are
+// surely equal.
 func identical(before, after reflect.Value) bool {
 	switch before.Kind() {
 	case reflect.Struct:

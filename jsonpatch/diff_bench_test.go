@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// BenchmarkDiff compares Diff and DiffRaw with what controller-runtime does:
-// marshal the object and compare two documents.
+// BenchmarkDiff compares Diff and DiffRaw with controller-runtime's approach: marshal
+// the object and compare two documents.
 func BenchmarkDiff(b *testing.B) {
 	raw := notebookPod()
 	var before corev1.Pod

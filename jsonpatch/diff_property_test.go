@@ -42,7 +42,7 @@ func testDiff[T any](t *testing.T, cases uint64) {
 	}
 }
 
-// FuzzDiffOfObjects tries the properties with objects beyond those of the tests.
+// FuzzDiffOfObjects tries the properties with more objects than the tests.
 func FuzzDiffOfObjects(f *testing.F) {
 	f.Add(uint64(1 << 32))
 	f.Fuzz(func(t *testing.T, seed uint64) {
@@ -52,8 +52,8 @@ func FuzzDiffOfObjects(f *testing.F) {
 	})
 }
 
-// checkDiff makes an object and changes it, once as T and once as the document
-// with members that T does not know, and checks what Diff and DiffRaw make of it.
+// checkDiff makes an object and changes it, once as T and once as the document with
+// members unknown to T, and checks the results of Diff and DiffRaw.
 func checkDiff[T any](t *testing.T, seed uint64) {
 	t.Helper()
 	c := newChanger(seed)
@@ -143,8 +143,8 @@ func TestDiffOfUnstructuredObjects(t *testing.T) {
 	}
 }
 
-// A customResource is one as kubebuilder makes them: no merge keys in its tags,
-// omitzero, counters of 64 bits.
+// A customResource is a kubebuilder-style type: no merge keys in its tags, omitzero,
+// 64-bit counters.
 type customResource struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -231,7 +231,7 @@ func newChanger(seed uint64) *changer {
 
 func pick[T any](c *changer, values ...T) T { return values[c.rand.IntN(len(values))] }
 
-// string gives strings that differ, for the most part: they name elements.
+// string returns mostly distinct strings, which name elements.
 func (c *changer) string() string {
 	c.next++
 	switch c.rand.IntN(12) {
@@ -347,8 +347,7 @@ func mapKeys(m map[string]any) func(yield func(string) bool) {
 	}
 }
 
-// sprinkle adds members that the type does not know, and takes some away that are
-// read as what their absence is.
+// sprinkle adds unknown members and removes some whose absence means the same.
 func (c *changer) sprinkle(p *plan, value any) any {
 	switch p.kind {
 	case pointer:
@@ -391,7 +390,7 @@ func (c *changer) sprinkle(p *plan, value any) any {
 	return value
 }
 
-// change changes v, and the document that it was read from in the same way.
+// change changes v and, in the same way, the document that it was read from.
 func (c *changer) change(p *plan, key string, v reflect.Value, document any) any {
 	switch p.kind {
 	case pointer:
@@ -473,15 +472,14 @@ func (c *changer) changeMap(p *plan, v reflect.Value, members map[string]any) an
 	}
 	members[name] = c.change(p.elem, "", value, members[name])
 	v.SetMapIndex(key, value)
-	if p.elem.kind == leaf { // it may write itself in another way where it has no address
+	if p.elem.kind == leaf { // its encoding may differ where it is not addressable
 		members[name] = tree(panics{}, []byte(marshal(panics{}, v.MapIndex(key).Interface())))
 	}
 	return members
 }
 
-// changeList changes a list so that it is plain which element became which: by its
-// name if the type has names; else either elements are added, or removed, or
-// moved, or one is edited.
+// changeList changes a list so that the fate of each element is clear: by name if the
+// type has names. Otherwise it either adds, removes or moves elements, or edits one.
 func (c *changer) changeList(p *plan, key string, v reflect.Value, document any) any {
 	values, _ := document.([]any)
 	elem, _, _ := settle(p.elem, reflect.Zero(p.elem.typ))
@@ -562,8 +560,7 @@ func (c *changer) changeList(p *plan, key string, v reflect.Value, document any)
 	return values
 }
 
-// identified tells whether two values differ in a member by which elements may be
-// told apart.
+// identified reports whether two values differ in a member that may identify elements.
 func identified(p *plan, before, after reflect.Value) bool {
 	for _, name := range identities {
 		x, _ := nameOf(planOf(before.Type()), before, name)
@@ -623,8 +620,8 @@ func zeroLike(value any) bool {
 	return false
 }
 
-// strip drops the members that say nothing, so that a document can be compared
-// with another one of the same meaning.
+// strip drops members without meaning, so that documents of equal meaning compare
+// equal.
 func strip(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -674,7 +671,7 @@ func tree(t fataler, raw []byte) (value any) {
 	return value
 }
 
-// decodeAs reads a document as the API server and its clients do.
+// decodeAs decodes a document as the API server and its clients do.
 func decodeAs[T any](t fataler, raw []byte) *T {
 	t.Helper()
 	out := new(T)
@@ -684,7 +681,7 @@ func decodeAs[T any](t fataler, raw []byte) *T {
 	return out
 }
 
-// panics is for helpers of helpers, where a failure is the test's own fault.
+// panics is for nested helpers, where a failure is a bug in the test.
 type panics struct{}
 
 func (panics) Helper() {}

@@ -286,7 +286,7 @@ func TestDiffRawOfAStructThatIsOmitted(t *testing.T) {
 	type inner struct {
 		A    int   `json:"a,omitempty"`
 		B    int   `json:"b,omitempty"`
-		List []int `json:"list,omitempty"` // makes the struct no zero if it is empty, and is not written then
+		List []int `json:"list,omitempty"` // if empty, it makes the struct non-zero but is not encoded
 	}
 	type outer struct {
 		In inner `json:"in,omitzero"`
@@ -356,7 +356,7 @@ func TestDiffRawOfOtherFormsThanThoseThatAreWritten(t *testing.T) {
 	}
 }
 
-// image is read from "name", or from what is written for it.
+// image is decoded from "name", or from its encoded form.
 type image struct {
 	Name string `json:"name,omitempty"`
 	Tag  string `json:"tag,omitempty"`
@@ -370,7 +370,7 @@ func (i *image) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*plain)(i))
 }
 
-// words is read from "a,b", or from a list of them.
+// words is decoded from "a,b", or from a list.
 type words []string
 
 func (w *words) UnmarshalJSON(raw []byte) error {
@@ -388,7 +388,7 @@ func (w *words) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// settings is read from a list of names, or from an object.
+// settings is decoded from a list of names, or from an object.
 type settings map[string]string
 
 func (s *settings) UnmarshalJSON(raw []byte) error {
@@ -404,7 +404,7 @@ func (s *settings) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// build reads the short form of a member that does not read itself.
+// build decodes the short form of a member that has no decoding of its own.
 type build struct {
 	From source `json:"from"`
 }
@@ -426,7 +426,7 @@ func (b *build) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*plain)(b))
 }
 
-// host is read from a text.
+// host is decoded from text.
 type host struct{ Name, Port string }
 
 func (h *host) UnmarshalText(text []byte) error {
@@ -593,8 +593,8 @@ func TestDiffRawOfLongListsThatAreReversedSendsTheListOrMovesEachElementOnce(t *
 	}
 }
 
-// The encoder must write what encoding/json writes, but for the characters that
-// only HTML minds.
+// The encoder must write what encoding/json writes, except for the characters that only
+// HTML needs escaped.
 func TestPlansWriteWhatEncodingJSONWrites(t *testing.T) {
 	for seed := range cases(t) / 10 {
 		c := newChanger(seed)
@@ -647,8 +647,8 @@ func TestDiffChangesNeitherValue(t *testing.T) {
 	}
 }
 
-// FuzzDiff takes two documents, compares them as trees and as three types, and
-// applies what comes out.
+// FuzzDiff takes two documents, compares them as trees and as three types, and applies
+// the patches.
 func FuzzDiff(f *testing.F) {
 	f.Add([]byte(`{"a":[1,{"name":"x"}],"b":null}`), []byte(`{"a":[{"name":"x","v":1.0},1],"c":{}}`))
 	f.Add([]byte(`{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","x":1,"env":[{"name":"E"}]},null]}}`), []byte(`{"spec":{"containers":[{"name":"b"},{"name":"a","env":[{"name":"F"},{"name":"E","value":"1"}],"resources":{"limits":{"cpu":"1000m"}}}]}}`))
@@ -688,7 +688,7 @@ func fuzzDiff[T any](t *testing.T, a, b []byte) {
 		t.Fatalf("%s by %s: %v", a, patch.AppendJSON(nil), err)
 	}
 	if err := read([]byte(want), &wanted); err != nil {
-		return // a type that does not read what it writes
+		return // a type that does not decode what it encodes
 	}
 	if got, want := canonical(t, []byte(marshal(t, &got))), canonical(t, []byte(marshal(t, &wanted))); got != want {
 		t.Fatalf("%s by %s\n got %s\nwant %s", a, patch.AppendJSON(nil), got, want)

@@ -12,19 +12,19 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// An emitter walks the edits and the document together, once, and turns the edits
-// into operations. It goes into nothing that is not edited.
+// An emitter walks the edits and the document together, once, and turns the edits into
+// operations. It skips everything that is not edited.
 type emitter struct {
 	reader rawjson.Reader
 	path   []byte
 	patch  Patch
 	err    error
-	// reads is above zero inside of a value that reads itself.
+	// reads is above zero inside a value that decodes itself.
 	reads int
 }
 
-// node emits what is to be done at a place that exists. SetOp is the operation
-// that overwrites it: add does so for a member, but inserts before an element.
+// node emits the operations for an existing place. SetOp is the operation that
+// overwrites it: add overwrites a member but inserts before an element.
 func (e *emitter) node(n *node, setOp string) {
 	defer e.enter(n)()
 	switch kind := e.reader.Kind(); {
@@ -46,15 +46,13 @@ func (e *emitter) node(n *node, setOp string) {
 	}
 }
 
-// otherForm tells whether the document has another form of a value than the one
-// that it writes.
+// otherForm reports whether the document has another form of a value than its encoding.
 func (e *emitter) otherForm(n *node) bool {
-	r := e.reader // stays where it is
+	r := e.reader // a copy: e.reader does not move
 	return !reflect.DeepEqual(decode(n.written), decode(r.Value()))
 }
 
-// enter notes that what follows is about a node, until the function is called that it
-// returns.
+// enter begins a node. Call leave when its operations are emitted.
 func (e *emitter) enter(n *node) (leave func()) {
 	if !n.whole.reads() {
 		return func() {}
@@ -63,9 +61,9 @@ func (e *emitter) enter(n *node) (leave func()) {
 	return func() { e.reads-- }
 }
 
-// otherShape tells whether the document has, where a value reads itself or inside of it,
-// a short form: a string for a struct or a list, a list for a map. There is nothing in it
-// that could be edited.
+// otherShape reports whether a value that decodes itself, or a value inside one, has a
+// short form in the document: a string for a struct or a list, a list for a map. A
+// short form has nothing inside to edit.
 func (e *emitter) otherShape(n *node, document rawjson.Reader) bool {
 	kind := document.Kind()
 	if e.reads == 0 || !n.below() || !n.whole.known() || kind == 0 || kind == 'n' {
@@ -149,7 +147,7 @@ func (e *emitter) array(n *node, setOp string) {
 	e.elements(n, removed)
 }
 
-// grow emits the additions to a list whose elements stay: nobody looks at them.
+// grow emits the additions to a list whose elements stay, without reading them.
 func (e *emitter) grow(n *node, setOp string, old jsontext.Value) {
 	if listOperation(len(n.appended), len(old)) {
 		e.emit(Operation{Op: setOp, Value: e.value(n, old)})
@@ -160,7 +158,7 @@ func (e *emitter) grow(n *node, setOp string, old jsontext.Value) {
 
 // elements emits the removals, moves and additions of elements.
 func (e *emitter) elements(n *node, removed []int) {
-	// From the end, so that no index shifts before it is used.
+	// Backwards, so that no index shifts before it is used.
 	for _, index := range slices.Backward(removed) {
 		e.below(itoa(index), func() { e.emit(Operation{Op: Remove}) })
 	}
@@ -173,8 +171,8 @@ func (e *emitter) elements(n *node, removed []int) {
 	}
 }
 
-// blind emits the edits for a document that is what encoding/json writes for the
-// value before.
+// blind emits the edits for a document that is the encoding/json form of the value
+// before.
 func (e *emitter) blind(n *node, setOp string) {
 	switch {
 	case n.removed, n.vanishes:
@@ -208,8 +206,7 @@ func (e *emitter) whole(n *node) jsontext.Value {
 	return value
 }
 
-// missing reports the edits of elements that an array of the length does not
-// have.
+// missing reports edits of elements beyond the end of an array.
 func (e *emitter) missing(n *node, length int) bool {
 	if n.list != nil {
 		if length != n.list.length {
@@ -251,7 +248,7 @@ func kindName(kind jsontext.Kind) string {
 	}
 }
 
-// below does f one reference token further down.
+// below calls f one reference token further down.
 func (e *emitter) below(token string, f func()) {
 	length := len(e.path)
 	e.path = appendToken(e.path, token)

@@ -16,13 +16,12 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// maxNesting is how deep values may be nested: deeper ones hold themselves, most
-// likely.
+// maxNesting limits the depth of values. Deeper ones most likely contain themselves.
 const maxNesting = 10_000
 
-// AppendValue appends a value as encoding/json writes it, but for the characters <, >
-// and &, which stay as they are, and in a fraction of the time. An error is about a value
-// that has no JSON form; it may repeat parts of it.
+// AppendValue appends a value as encoding/json encodes it, in a fraction of the time,
+// but does not escape <, > and &. An error means that a value has no JSON form. It may
+// repeat parts of the value.
 func AppendValue(dst []byte, value any) ([]byte, error) {
 	v := reflect.ValueOf(value)
 	if !v.IsValid() {
@@ -39,8 +38,7 @@ func (p *plan) encode(v reflect.Value) (jsontext.Value, error) {
 	return p.append(dst, v, 0)
 }
 
-// append appends v as encoding/json writes it, but for the characters <, > and &,
-// which stay as they are.
+// append appends v as encoding/json encodes it, but does not escape <, > and &.
 func (p *plan) append(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 	if depth++; depth > maxNesting {
 		return nil, fmt.Errorf("%s is nested deeper than %d levels", p.typ, maxNesting)
@@ -62,8 +60,8 @@ func (p *plan) append(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 		dst = base64.StdEncoding.AppendEncode(dst, v.Bytes())
 		return append(dst, '"'), nil
 	case quoted:
-		// A string in a string, both escaped in encoding/json's way: the inner one
-		// is text now.
+		// A string in a string, both escaped in encoding/json's way. The inner one is
+		// now text.
 		value, err := json.Marshal(v.Interface())
 		if err != nil || string(value) == "null" {
 			return append(dst, value...), err
@@ -85,7 +83,7 @@ func (p *plan) append(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 			return append(dst, "null"...), nil
 		}
 		return appendTree(dst, v.Interface(), depth)
-	default: // encoding/json knows, or reports that it does not
+	default: // encoding/json handles it or reports an error
 		value := v.Interface
 		if v.CanAddr() {
 			value = v.Addr().Interface
@@ -161,7 +159,7 @@ func (p *plan) appendMap(dst []byte, v reflect.Value, depth int) (_ []byte, err 
 	return append(dst, '}'), nil
 }
 
-// keyName returns the name that a map's key becomes.
+// keyName returns the member name for a map key.
 func keyName(key reflect.Value) (string, error) {
 	if key.Kind() == reflect.String {
 		return key.String(), nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// everything holds what encoding/json has a rule for.
+// everything has a field for every rule of encoding/json.
 type everything struct {
 	String    string `json:"string"`
 	Omitted   string `json:"omitted,omitempty"`
@@ -61,7 +61,7 @@ type everything struct {
 
 type embedded struct {
 	Promoted string `json:"promoted,omitempty"`
-	String   string `json:"string"` // loses against the outer one
+	String   string `json:"string"` // hidden by the outer field
 	Inner
 }
 
@@ -78,7 +78,7 @@ type Embedded3 struct {
 	Promoted string `json:"promoted,omitempty"`
 }
 
-// Both have a member of one name, which is none then, but for the tagged one.
+// Both have a member of the same name, which hides both unless one is tagged.
 type Twice1 struct {
 	Gone int64
 	Won  int64
@@ -89,7 +89,7 @@ type Twice2 struct {
 	Wins int64 `json:"Won"`
 }
 
-// A point is text, also as a key.
+// A point is encoded as text, also as a key.
 type point struct{ X, Y int8 }
 
 func (p point) MarshalText() ([]byte, error) {
@@ -107,7 +107,7 @@ func (p *point) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// byValue writes itself as an object, of which a part may change.
+// byValue encodes itself as an object, of which parts may change.
 type byValue struct{ A, B int64 }
 
 func (v byValue) MarshalJSON() ([]byte, error) {
@@ -123,7 +123,7 @@ func (v *byValue) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// byPointer writes itself only where encoding/json can take its address.
+// byPointer encodes itself only where encoding/json can take its address.
 type byPointer struct{ A int8 }
 
 func (v *byPointer) MarshalJSON() ([]byte, error) { return json.Marshal([]int8{v.A}) }
@@ -142,7 +142,7 @@ func (v *byPointer) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// ownZero says itself when it is zero.
+// ownZero has an IsZero method.
 type ownZero struct{ A, B int8 }
 
 func (z ownZero) IsZero() bool { return z.A == 0 }

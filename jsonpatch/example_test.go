@@ -18,7 +18,7 @@ func ExampleBuilder() {
 	b := jsonpatch.NewBuilder(pod)
 	b.Set(jsontext.Value(`"true"`), "metadata", "annotations", "example.com/injected")
 	b.Append([]string{"spec", "containers", "0", "env"}, jsontext.Value(`{"name":"PROXY","value":"http://proxy"}`))
-	b.Remove("spec", "nodeName") // is not there
+	b.Remove("spec", "nodeName") // does not exist
 	patch, err := b.Patch()
 	if err != nil {
 		fmt.Println(err)
@@ -33,7 +33,7 @@ func ExampleBuilder() {
 }
 
 func ExampleDiffRaw() {
-	// The document has a member that this version of the type does not know.
+	// The document has a member that is unknown to this version of the type.
 	raw := []byte(`{"spec":{"initContainers":[{"name":"proxy","image":"proxy:1","fromTheFuture":true}],"containers":[]}}`)
 	var before corev1.Pod
 	if err := json.Unmarshal(raw, &before); err != nil {

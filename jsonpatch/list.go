@@ -4,8 +4,8 @@ package jsonpatch
 
 import "reflect"
 
-// list compares two slices. Key is the member that names their elements, if the
-// type says so.
+// list compares two slices. Key is the member that names their elements, or "" if the
+// type has none.
 func (d *differ) list(p *plan, key string, before, after reflect.Value) bool {
 	if before.IsNil() || after.IsNil() {
 		return before.IsNil() && after.IsNil() || d.replace(p, after)
@@ -26,7 +26,7 @@ func (d *differ) list(p *plan, key string, before, after reflect.Value) bool {
 		return true
 	case d.probing > 0:
 		return false
-	case is == 0: // all elements went
+	case is == 0: // all elements are gone
 		return d.replace(p, after)
 	}
 	last := 0
@@ -42,11 +42,10 @@ func (d *differ) list(p *plan, key string, before, after reflect.Value) bool {
 	return false
 }
 
-// rearrange notes what becomes of the elements between the first and last ones,
-// which are the same: the elements before that have a match stay, are edited in
-// place and moved if they have to; the others go; what has no match is new. Match
-// holds the index before for each element after, both without the first ones, or
-// -1.
+// rearrange records what happens to the elements between the equal first and last ones.
+// Elements with a match stay, are edited in place and move if necessary. Elements
+// without one are removed or new. Match holds the original index for each new element,
+// or -1, both counted without the first ones.
 func (d *differ) rearrange(p *plan, before, after reflect.Value, first, last int, match []int) {
 	n := d.here()
 	length := before.Len()

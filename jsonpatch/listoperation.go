@@ -2,15 +2,15 @@
 
 package jsonpatch
 
-// bytesPerOperation is how long a list may be, for each of its elements that is
-// added, moved or removed, to be sent as a whole. See listOperation.
+// bytesPerOperation is the length up to which a list is sent as a whole, per element
+// that is added, moved or removed. See listOperation.
 const bytesPerOperation = 512
 
-// listOperation tells whether one operation that carries the whole list, of which
-// so many bytes were there before, is cheaper than an operation for each element.
-// BenchmarkListThreshold measures what the API server spends on reading the answer
-// and the patch, applying it to a 7 KB pod and writing it into the audit log; in µs,
-// with operations for each element / for the list (least of 400 runs, two cores):
+// listOperation reports whether one operation with the whole list, originally so many
+// bytes, is cheaper than one operation per element. BenchmarkListThreshold measures the
+// time that the API server needs to read the answer and the patch, apply it to a 7 KB
+// pod and write it into the audit log. In µs, with operations per element / for the
+// list (minimum of 400 runs, two cores):
 //
 //	elements before     +1         +2         +5        +10
 //	  5 ×  60 B      223/222    219/216    237/222    260/234
@@ -23,10 +23,10 @@ const bytesPerOperation = 512
 //	 20 × 800 B      611/640    653/676    698/709    858/836
 //	100 × 800 B    2571/2864  2642/2884  2764/2876  2870/2982
 //
-// An operation costs 3 µs, a byte that is sent again 1 to 4 ns: the API server
-// itself breaks even at 1 to 3 KB an operation. The limit is lower because every
-// such byte is also copied and encoded by the webhook, encrypted and decrypted,
-// and kept in the audit log.
+// An operation costs 3 µs and a byte sent again 1 to 4 ns, so the API server itself
+// breaks even at 1 to 3 KB per operation. The limit is lower because the webhook also
+// copies and encodes every such byte, TLS encrypts and decrypts it, and the audit log
+// keeps it.
 func listOperation(operations, before int) bool {
 	return operations > 1 && before <= operations*bytesPerOperation
 }

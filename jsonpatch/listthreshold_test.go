@@ -14,12 +14,12 @@ import (
 	evanphx "gopkg.in/evanphx/json-patch.v4"
 )
 
-// BenchmarkListThreshold measures what the API server spends on a patch that adds
-// elements to one list of a pod: by an operation for each, or by one operation
-// with the whole list. It decodes the webhook's answer and the patch, applies it
-// and writes it into an audit annotation; decoding the pod costs the same in both
-// cases. It reports the least time of each, taken in turns, so that other work on
-// the machine does not decide.
+// BenchmarkListThreshold measures the API server's cost of a patch that adds elements
+// to one list of a pod, with one operation per element or one operation for the whole
+// list. It decodes the webhook's answer and the patch, applies it and writes it into an
+// audit annotation. Decoding the pod costs the same in both cases. It alternates
+// between the two and reports the minimum of each, so that other load on the machine
+// does not matter.
 func BenchmarkListThreshold(b *testing.B) {
 	for _, kind := range []struct {
 		name    string
@@ -52,8 +52,8 @@ func BenchmarkListThreshold(b *testing.B) {
 	}
 }
 
-// thresholdCase returns the pod, and the webhook's answer with an operation for
-// each element and with one for the list.
+// thresholdCase returns the pod and two answers of the webhook: one operation per
+// element, and one for the list.
 func thresholdCase(b *testing.B, path, element string, existing, added int) (raw []byte, answers [2][]byte) {
 	list := func(first, n int) []string {
 		out := make([]string, n)

@@ -9,15 +9,15 @@ import (
 	"strconv"
 )
 
-// A matching is about the elements of two lists that are not the same at the
-// beginning and end of both.
+// A matching covers the elements of two lists between their equal beginnings and ends.
 type matching struct {
 	plan          *plan // of an element
 	key           string
 	before, after reflect.Value
 }
 
-// match finds for each element after the one before that it was made of, or -1.
+// match returns, for each element of the list after, its original in the list before,
+// or -1.
 func (d *differ) match(m *matching) []int {
 	match := make([]int, m.after.Len())
 	for i := range match {
@@ -36,8 +36,8 @@ func (d *differ) match(m *matching) []int {
 		return match
 	}
 	stay := common(d.contents(m, m.before, nil, nil), d.contents(m, m.after, nil, nil), match)
-	// Between two elements that stay where they are, those that have no equal were
-	// edited, removed or added.
+	// Between two elements that stay in place, those without an equal were edited,
+	// removed or added.
 	used := make([]bool, m.before.Len())
 	for _, from := range match {
 		if from >= 0 {
@@ -67,8 +67,8 @@ func (d *differ) match(m *matching) []int {
 	return match
 }
 
-// common matches equal strings: those of a longest common subsequence, whose
-// positions in after it returns, then the others in their order.
+// common matches equal strings: first a longest common subsequence, whose positions in
+// after it returns, then the others in order.
 func common(before, after []string, match []int) (stay []int) {
 	positions := make(map[string][]int, len(before))
 	for i, s := range before {
@@ -78,10 +78,10 @@ func common(before, after []string, match []int) (stay []int) {
 	for _, s := range after {
 		pairs += len(positions[s])
 	}
-	// A longest common subsequence is a longest increasing one of the positions in
-	// before, where those of one string come in falling order, so that no two of
-	// them are taken for one element after (Hunt and Szymanski). If there are too
-	// many pairs, the nth of a string only goes with the nth.
+	// A longest common subsequence is a longest increasing subsequence of the positions
+	// in before, where the positions of equal strings come in descending order, so that
+	// no two of them match one element of after (Hunt and Szymanski). If there are too
+	// many pairs, the nth occurrence of a string only matches the nth.
 	var from, to []int
 	if pairs <= maxPairs {
 		for i, s := range after {
@@ -108,7 +108,7 @@ func common(before, after []string, match []int) (stay []int) {
 	return stay
 }
 
-// rest matches equal strings that have no match yet, in their order.
+// rest matches the remaining equal strings in order.
 func rest(before, after []string, match []int) {
 	matched := make([]bool, len(before))
 	for _, from := range match {
@@ -130,7 +130,7 @@ func rest(before, after []string, match []int) {
 	}
 }
 
-// repeated returns the strings that stand there more than once.
+// repeated returns the strings that occur more than once.
 func repeated(list []string) map[string]bool {
 	seen, out := make(map[string]bool, len(list)), map[string]bool{}
 	for _, s := range list {
@@ -145,8 +145,8 @@ func repeated(list []string) map[string]bool {
 // maxPairs bounds the work for lists of many equal elements.
 const maxPairs = 1 << 16
 
-// names returns what names each element: the key of the list's type, or a member
-// that all elements have and no two share.
+// names returns the name of each element: by the key of the list's type, or by a member
+// that all elements have with distinct values.
 func (m *matching) names() (before, after []string, ok bool) {
 	if m.key != "" {
 		before, ok = m.named(m.before, m.key, false)
@@ -168,12 +168,12 @@ func (m *matching) names() (before, after []string, ok bool) {
 	return nil, nil, false
 }
 
-// identities are the members by which elements are told apart in lists whose type
-// does not say which: the patchMergeKeys of the Kubernetes API, and id.
+// identities are the members that identify elements in lists whose type has no key: the
+// patchMergeKeys of the Kubernetes API, and id.
 var identities = []string{"name", "uid", "id", "key", "type", "mountPath", "devicePath", "containerPort", "port", "ip", "topologyKey"}
 
-// named returns the values of a member of all elements; strict demands that they
-// are there, not empty, and different.
+// named returns the values of a member of all elements. Strict requires them to exist,
+// to be non-empty and to be distinct.
 func (m *matching) named(list reflect.Value, key string, strict bool) ([]string, bool) {
 	names := make([]string, list.Len())
 	var seen map[string]bool
@@ -193,7 +193,7 @@ func (m *matching) named(list reflect.Value, key string, strict bool) ([]string,
 	return names, true
 }
 
-// nameOf returns the string or integer that an element has under the name.
+// nameOf returns the string or integer that an element has under name.
 func nameOf(p *plan, v reflect.Value, name string) (string, bool) {
 	p, v, ok := settle(p, v)
 	if !ok {
@@ -236,8 +236,7 @@ func nameOf(p *plan, v reflect.Value, name string) (string, bool) {
 	return "", false
 }
 
-// settle follows pointers and interfaces to the value itself; ok is false if one
-// is nil.
+// settle follows pointers and interfaces to the value. It reports false if one is nil.
 func settle(p *plan, v reflect.Value) (_ *plan, _ reflect.Value, ok bool) {
 	for p.kind == pointer || p.kind == dynamic {
 		if v.IsNil() {
@@ -253,8 +252,8 @@ func settle(p *plan, v reflect.Value) (_ *plan, _ reflect.Value, ok bool) {
 	return p, v, true
 }
 
-// contents returns the JSON of each element. With names it returns these, and the
-// JSON behind them where the name is shared.
+// contents returns the JSON of each element. If there are names it returns these
+// instead, followed by the JSON where elements share a name.
 func (d *differ) contents(m *matching, list reflect.Value, names []string, shared map[string]bool) []string {
 	out := slices.Clone(names)
 	if out == nil {
@@ -273,13 +272,12 @@ func (d *differ) contents(m *matching, list reflect.Value, names []string, share
 	return out
 }
 
-// maxLikeness bounds the number of pairs of elements whose likeness is looked at.
+// maxLikeness limits the pairs of elements whose likeness is computed.
 const maxLikeness = 10_000
 
-// alike matches elements before and after, in order, so that their likeness is
-// greatest in sum. Where that leaves as many before as after, these are matched one
-// by one: an edit is more likely than a removal and an addition at one place. What
-// has no members has no likeness.
+// alike matches elements before and after, in order, with the greatest total likeness.
+// Where equally many remain on both sides, they are matched one by one: an edit is more
+// likely than a removal and an addition at one place. Scalars have no likeness.
 func (d *differ) alike(m *matching, olds, news []int, match []int) {
 	oneByOne := func(olds, news []int) {
 		for k := range min(len(olds), len(news)) {
@@ -334,14 +332,14 @@ func (d *differ) alike(m *matching, olds, news []int, match []int) {
 	}
 }
 
-// composed tells whether a value has members.
+// composed reports whether a value has members.
 func composed(p *plan, v reflect.Value) bool {
 	p, _, ok := settle(p, v)
 	return ok && (p.kind == object || p.kind == mapping)
 }
 
-// likeness is the number of members that two values have in common, 0 if these
-// are fewer than those that differ.
+// likeness returns the number of members that two values have in common, or 0 if more
+// differ.
 func (d *differ) likeness(p *plan, before, after reflect.Value) int {
 	x, before, ok := settle(p, before)
 	if !ok {

@@ -11,34 +11,34 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// A node is a place in the document that is edited, or on the way to one.
+// A node is a place in the document that is edited, or an ancestor of one.
 type node struct {
 	token    string
 	children []*node          // in the order they were first named
-	indices  map[string]int   // of the children, once they are many
-	set      jsontext.Value   // takes the place of what is there
-	removed  bool             // what is there goes
+	indices  map[string]int   // of the children, once there are many
+	set      jsontext.Value   // replaces the current value
+	removed  bool             // the current value is removed
 	appended []jsontext.Value // new elements
 
-	// What follows is only set by Diff.
+	// Only Diff sets the fields below.
 
-	// whole is what stands here afterwards, for a document that lacks the place.
+	// whole is the new value of the place, for documents that lack it.
 	whole whole
-	// absent: the JSON of the value before lacks the place, whatever the document
-	// has. It is there afterwards.
+	// absent: the encoding of the value before lacks the place, even if the document
+	// has it. Afterwards the place exists.
 	absent bool
-	// vanishes: the place goes if the edits leave no member of it.
+	// vanishes: the place is removed if the edits leave it without members.
 	vanishes bool
-	// written is what the value before, which writes itself, wrote.
+	// written is the encoding of a value before that encodes itself.
 	written jsontext.Value
-	// list describes the list that stands here, nil if none does.
+	// list describes the list at this place, or is nil.
 	list *arrangement
 }
 
-// manyChildren is the number from which children are found by a map.
+// manyChildren is the number of children from which a map finds them.
 const manyChildren = 16
 
-// at returns the child with the token; it is made if there is none.
+// at returns the child with the token and creates it if necessary.
 func (n *node) at(token string) *node {
 	if n.indices != nil {
 		if i, ok := n.indices[token]; ok {
@@ -54,7 +54,7 @@ func (n *node) at(token string) *node {
 	return n.add(&node{token: token})
 }
 
-// add adds a child with a token that no other has.
+// add adds a child. Its token must be new.
 func (n *node) add(child *node) *node {
 	n.children = append(n.children, child)
 	if n.indices != nil {
@@ -68,7 +68,7 @@ func (n *node) add(child *node) *node {
 	return child
 }
 
-// find returns the index of the child with the name, -1 if there is none.
+// find returns the index of the named child, or -1.
 func (n *node) find(name []byte) int {
 	if n.indices != nil {
 		if i, ok := n.indices[string(name)]; ok {
@@ -79,27 +79,26 @@ func (n *node) find(name []byte) int {
 	return slices.IndexFunc(n.children, func(c *node) bool { return c.token == string(name) })
 }
 
-// replace notes the new value of the place, which need not be made any more.
+// replace sets the new value of the place. Nothing else needs to create it.
 func (n *node) replace(value jsontext.Value) { n.set, n.absent = value, false }
 
-// below tells whether there are edits inside the value of the place.
+// below reports whether there are edits inside the value.
 func (n *node) below() bool { return len(n.children) > 0 || len(n.appended) > 0 || n.list != nil }
 
-// edited tells whether there are edits at the place or inside.
+// edited reports whether there are edits at the place or inside.
 func (n *node) edited() bool { return n.below() || n.removed || n.set != nil }
 
-// grows tells whether the edits are elements that are appended to a list, and nothing else.
+// grows reports whether the only edits are elements appended to a list.
 func (n *node) grows() bool {
 	return len(n.appended) > 0 && len(n.children) == 0 && n.list == nil && n.set == nil && !n.removed && n.written == nil && !n.whole.known()
 }
 
-// fills tells whether the edits inside need something that they can be made in:
-// all but removals do.
+// fills reports whether the edits inside need a container. All but removals do.
 func (n *node) fills() bool {
 	return n.absent || len(n.appended) > 0 || slices.ContainsFunc(n.children, func(c *node) bool { return c.set != nil || c.fills() })
 }
 
-// gone tells whether nothing is left of the place.
+// gone reports whether nothing is left of the place.
 func (n *node) gone() bool { return n.removed && !n.fills() }
 
 // An element is a child of a list.
@@ -108,8 +107,8 @@ type element struct {
 	*node
 }
 
-// elements returns the children as elements of a list, by index; those that are
-// named by no index are left out.
+// elements returns the children as list elements, ordered by index. It omits children
+// whose token is not an index.
 func (n *node) elements() []element {
 	if len(n.children) == 0 {
 		return nil
@@ -124,13 +123,13 @@ func (n *node) elements() []element {
 	return out
 }
 
-// whole is a value with the plan to write it, that of its type if nil.
+// whole is a value with the plan that encodes it, the plan of its type if nil.
 type whole struct {
 	plan  *plan
 	value reflect.Value
 }
 
-// reads tells whether the value reads itself.
+// reads reports whether the value decodes itself.
 func (w whole) reads() bool {
 	p := w.plan
 	for p != nil && p.kind == pointer {

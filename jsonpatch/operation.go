@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsonpatch builds JSON Patch documents (RFC 6902) that touch only what
-// was changed.
+// Package jsonpatch builds minimal JSON Patch documents (RFC 6902).
 //
-// A [Builder] collects edits against raw JSON and emits the smallest patch that
-// makes them. [DiffRaw] and [Diff] find out what was changed between two values of a
-// Go type. The package knows nothing of Kubernetes requests.
+// A [Builder] collects edits against raw JSON and emits the smallest patch that makes
+// them. [DiffRaw] and [Diff] find the changes between two values of a Go type. The
+// package knows nothing of Kubernetes requests.
 package jsonpatch
 
 import (
@@ -36,10 +35,10 @@ type Operation struct {
 	Value jsontext.Value `json:"value,omitzero"`
 }
 
-// Patch is a JSON Patch: its operations are applied in order, all or none.
+// Patch is a JSON Patch. Its operations apply in order, all or none.
 type Patch []Operation
 
-// AppendJSON appends the patch in its wire form and returns the longer slice.
+// AppendJSON appends the patch in its wire form.
 func (p Patch) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '[')
 	for i, op := range p {
@@ -63,12 +62,10 @@ func (p Patch) AppendJSON(dst []byte) []byte {
 	return append(dst, ']')
 }
 
-// MarshalJSON gives the wire form.
 func (p Patch) MarshalJSON() ([]byte, error) { return p.AppendJSON(nil), nil }
 
-// Validate reports the first operation that RFC 6902 does not allow: an unknown
-// name, a pointer that is none (see [SplitPointer]), an operand that is missing
-// or no JSON value.
+// Validate reports the first operation that RFC 6902 does not allow: an unknown name,
+// an invalid pointer (see [SplitPointer]), or an operand that is missing or not JSON.
 func (p Patch) Validate() error {
 	for i, op := range p {
 		if err := op.validate(); err != nil {

@@ -15,13 +15,13 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
-// A plan tells how encoding/json writes the values of a type, so that two of them
-// can be compared without being written.
+// A plan tells how encoding/json encodes the values of a type, so that two values can
+// be compared without encoding them.
 type plan struct {
 	kind   planKind
 	typ    reflect.Type
 	elem   *plan   // of a pointer, list, map or quoted value
-	reads  bool    // values read themselves, and so may read other forms than the one that is written
+	reads  bool    // values decode themselves, and so may accept other forms than the encoded one
 	fields []field // of a struct, in the order in which they are written
 }
 
@@ -35,8 +35,8 @@ const (
 	float
 	text
 	binary  // []byte, written in base64
-	leaf    // writes itself: a json.Marshaler or encoding.TextMarshaler, or json.Number
-	quoted  // a scalar whose field has the option string
+	leaf    // encodes itself: a json.Marshaler or encoding.TextMarshaler, or json.Number
+	quoted  // a scalar whose field has the option "string"
 	pointer // to elem
 	object  // a struct
 	array   // an array of elem
@@ -49,7 +49,7 @@ const (
 type field struct {
 	name  string
 	index []int // more than one for a field of an embedded struct
-	// Where the field is in the memory of the struct; 0 and 0 if it is behind a
+	// The field's location in the memory of the struct; 0 and 0 if it is behind a
 	// pointer.
 	start, end uintptr
 	plan       *plan
@@ -59,14 +59,14 @@ type field struct {
 	key        string                   // the member that names the elements of a list: its patchMergeKey
 }
 
-// plans is a memo: what a plan holds follows from its type alone.
+// plans caches plans, which depend on the type alone.
 var plans sync.Map // reflect.Type → *plan
 
 func planOf(t reflect.Type) *plan {
 	if p, ok := plans.Load(t); ok {
 		return p.(*plan)
 	}
-	// Types may hold themselves, so nothing is published before all is complete.
+	// Types may be recursive, so plans are published only once all are complete.
 	building := planner{}
 	p := building.plan(t)
 	for t, p := range building {
@@ -75,7 +75,7 @@ func planOf(t reflect.Type) *plan {
 	return p
 }
 
-// A planner holds the plans of the types that are met while a type is planned.
+// A planner holds the plans of the types met while planning a type.
 type planner map[reflect.Type]*plan
 
 var (
@@ -136,31 +136,30 @@ func (b planner) plan(t reflect.Type) *plan {
 	return p
 }
 
-// writesItself tells whether values of the type are written by a method. One with
-// a pointer receiver counts, though encoding/json calls it only on what can be
-// addressed: encode asks encoding/json in any case.
+// writesItself reports whether a method encodes the values of the type. A pointer
+// receiver counts, although encoding/json calls it only on addressable values: encode
+// asks encoding/json in any case.
 func writesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(marshalerType) || p.Implements(textMarshalerType)
 }
 
-// readsItself tells whether values of the type are read by a method.
+// readsItself reports whether a method decodes the values of the type.
 func readsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface &&
 		(p.Implements(unmarshalerType) || p.Implements(unmarshalerFromType) || p.Implements(textUnmarshalerType))
 }
 
-// A candidate is a field that may become a member, unless another one of the same
-// name stands before it.
+// A candidate is a field that may become a member, unless another field hides it.
 type candidate struct {
 	field
 	tagged bool
 }
 
-// fields returns the fields of a struct by the rules of encoding/json: of those of
-// one name the least nested wins, then the one that has its name from its tag; if
-// that leaves several, there is none.
+// fields returns the fields of a struct by the rules of encoding/json. Of the fields
+// with one name, the least nested wins, then the one named by its tag. If several
+// remain, all are hidden.
 func (b planner) fields(t reflect.Type) []field {
 	byName := map[string][]candidate{}
 	b.candidates(t, embedding{}, byName)
@@ -177,12 +176,12 @@ func (b planner) fields(t reflect.Type) []field {
 	return out
 }
 
-// An embedding is the way to a struct that is embedded.
+// An embedding is the path to an embedded struct.
 type embedding struct {
 	index   []int
 	inside  []reflect.Type
 	offset  uintptr
-	pointed bool // there is a pointer on the way
+	pointed bool // there is a pointer on the path
 }
 
 func (b planner) candidates(t reflect.Type, in embedding, byName map[string][]candidate) {
@@ -242,13 +241,13 @@ func (b planner) candidates(t reflect.Type, in embedding, byName map[string][]ca
 	}
 }
 
-// notInName is true for what a name in a tag must not hold; encoding/json then
-// takes the name of the field.
+// notInName reports whether a tag name must not contain r. For such a tag,
+// encoding/json uses the field's name.
 func notInName(r rune) bool {
 	return !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// quote applies the option string, which is for scalars and pointers to them.
+// quote applies the option "string", for scalars and pointers to them.
 func quote(p *plan) *plan {
 	scalar := p
 	if p.kind == pointer && p.typ.Name() == "" {
@@ -265,8 +264,7 @@ func quote(p *plan) *plan {
 	return p
 }
 
-// zeroFunc returns how the type itself tells that a value is zero, nil if it does
-// not.
+// zeroFunc returns the type's own IsZero function, or nil.
 func zeroFunc(t reflect.Type) func(reflect.Value) bool {
 	switch {
 	case t.Kind() == reflect.Pointer && t.Implements(isZeroerType):
@@ -281,7 +279,7 @@ func zeroFunc(t reflect.Type) func(reflect.Value) bool {
 	return nil
 }
 
-// addressable returns v, or a copy if it cannot be addressed.
+// addressable returns v, or a copy if v is not addressable.
 func addressable(v reflect.Value) reflect.Value {
 	if v.CanAddr() {
 		return v
@@ -291,8 +289,8 @@ func addressable(v reflect.Value) reflect.Value {
 	return c
 }
 
-// value returns the field of a struct; ok is false if it belongs to an embedded
-// struct that is not there.
+// value returns the field of a struct. It reports false if the embedded struct that
+// holds it is nil.
 func (f *field) value(v reflect.Value) (value reflect.Value, ok bool) {
 	if len(f.index) == 1 {
 		return v.Field(f.index[0]), true
@@ -309,7 +307,7 @@ func (f *field) value(v reflect.Value) (value reflect.Value, ok bool) {
 	return v, true
 }
 
-// omitted tells whether a value of the field is not written.
+// omitted reports whether the encoding omits the value.
 func (f *field) omitted(v reflect.Value) bool {
 	if f.omitEmpty {
 		switch v.Kind() {
@@ -334,7 +332,7 @@ func (f *field) omitted(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// member returns the field with the name, nil if there is none.
+// member returns the named field, or nil.
 func (p *plan) member(name string) *field {
 	i := slices.IndexFunc(p.fields, func(f field) bool { return f.name == name })
 	if i < 0 {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Pointer joins reference tokens to a JSON Pointer and escapes them (RFC 6901,
-// section 3). No tokens name the whole document.
+// Pointer joins reference tokens to a JSON Pointer and escapes them (RFC 6901, section
+// 3). Without tokens it names the whole document.
 func Pointer(tokens ...string) string {
 	buf := make([]byte, 0, 64)
 	for _, token := range tokens {
@@ -18,9 +18,8 @@ func Pointer(tokens ...string) string {
 	return string(buf)
 }
 
-// SplitPointer is the inverse of [Pointer]. A pointer that is neither empty nor
-// begins with a slash, or that holds a tilde followed by neither 0 nor 1, is an
-// error.
+// SplitPointer is the inverse of [Pointer]. It returns an error if a non-empty pointer
+// does not begin with a slash, or if a tilde is followed by neither 0 nor 1.
 func SplitPointer(pointer string) ([]string, error) {
 	if err := checkPointer(pointer); err != nil || pointer == "" {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The examples of RFC 6901, section 5, and what their neighbourhood suggests.
+// The examples of RFC 6901, section 5, and similar cases.
 func TestPointer(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -54,8 +54,8 @@ func TestSplitPointerRefusesWhatIsNoPointer(t *testing.T) {
 	}
 }
 
-// FuzzSplitPointer checks that a pointer that is taken apart and joined is the
-// same again, and so are tokens that are joined and taken apart.
+// FuzzSplitPointer checks that splitting and joining a pointer, and joining and
+// splitting tokens, give the original.
 func FuzzSplitPointer(f *testing.F) {
 	for _, seed := range []string{"", "/", "/a/b", "/~0~1/~01", "/~", "a", "//", "/\xff"} {
 		f.Add(seed)

@@ -18,13 +18,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// TestBuilderDoesWhatTheEditsSay compares the patched document with a model that
-// makes the same edits on a decoded tree. What no edit touched must keep its
-// tokens: digits, order of names, unknown fields.
+// TestBuilderDoesWhatTheEditsSay compares the patched document with a model that makes
+// the same edits on a decoded tree. Untouched parts must keep their tokens: digits,
+// order of names, unknown fields.
 func TestBuilderDoesWhatTheEditsSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := drawDocument(t)
-		root := &spot{raw: raw, edited: true} // it is rewritten by the API server in any case
+		root := &spot{raw: raw, edited: true} // the API server rewrites it in any case
 		root.open()
 		first, second := NewBuilder(raw), NewBuilder(slices.Clone(raw))
 		for range rapid.IntRange(0, 8).Draw(t, "edits") {
@@ -55,8 +55,8 @@ type editor interface {
 	Remove(tokens ...string)
 }
 
-// TestBuildersOfPartsDoWhatOneOfTheWholeDoes gives each member of the document a
-// builder of its own.
+// TestBuildersOfPartsDoWhatOneOfTheWholeDoes gives each member of the document its own
+// builder.
 func TestBuildersOfPartsDoWhatOneOfTheWholeDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := drawObject(t, 4)
@@ -82,7 +82,7 @@ func TestBuildersOfPartsDoWhatOneOfTheWholeDoes(t *testing.T) {
 	})
 }
 
-// parts edits each member of an object with a builder of its own.
+// parts edits each member of an object with its own builder.
 type parts struct {
 	raw      []byte
 	names    []string
@@ -107,15 +107,15 @@ func (p *parts) Append(tokens []string, values ...jsontext.Value) {
 	p.at(tokens[0]).Append(tokens[1:], values...)
 }
 
-// A spot is a value of the model: bytes until it is opened, then its parts.
+// A spot is a value in the model: bytes until it is opened, then its parts.
 type spot struct {
-	raw      []byte // nil if it stands nowhere
+	raw      []byte // nil if there is no value
 	object   map[string]*spot
 	elements []*spot
 	appended []*spot
 	isArray  bool
-	created  bool // made by an edit for what goes into it
-	edited   bool // at the spot itself, inside or at the elements of a list
+	created  bool // created by an edit for its content
+	edited   bool // at the spot itself, inside, or at list elements
 }
 
 func (p *spot) open() {
@@ -149,7 +149,7 @@ func (p *spot) null() bool {
 	return !p.isArray && p.object == nil && (p.raw == nil || string(bytes.TrimSpace(p.raw)) == "null")
 }
 
-// gone tells whether nothing stands at the spot.
+// gone reports whether the spot has no value.
 func (p *spot) gone() bool {
 	if p.raw != nil {
 		return false
@@ -160,7 +160,7 @@ func (p *spot) gone() bool {
 	return p.size() == 0
 }
 
-// size is the number of parts that are there.
+// size returns the number of existing parts.
 func (p *spot) size() int {
 	n := len(p.appended)
 	for _, part := range p.object {
@@ -182,7 +182,7 @@ func (p *spot) compare(t *rapid.T, at string, got []byte) {
 		if want, have := tokens(p.raw), tokens(got); !slices.Equal(want, have) {
 			t.Errorf("%s: untouched\n got %s\nwant %s", at, got, p.raw)
 		}
-	case p.created && p.size() == 0: // nothing came of it
+	case p.created && p.size() == 0: // created, but still empty
 		if string(got) != "null" {
 			t.Errorf("%s: got %s, want null", at, got)
 		}
@@ -221,8 +221,8 @@ func (p *spot) compare(t *rapid.T, at string, got []byte) {
 	}
 }
 
-// tokens are the tokens of a value: equal for equal values with the same order of
-// names, digits and escaped content.
+// tokens returns the tokens of a value. Values with the same order of names, digits and
+// escaped content have equal tokens.
 func tokens(raw []byte) []string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -236,7 +236,7 @@ func tokens(raw []byte) []string {
 	}
 }
 
-// drawEdit makes one edit that is possible, in the model and the builders.
+// drawEdit makes one possible edit in the model and the builders.
 func drawEdit(t *rapid.T, root *spot, builders ...editor) {
 	p := root
 	var path []string
@@ -262,7 +262,7 @@ func drawEdit(t *rapid.T, root *spot, builders ...editor) {
 				token = drawName(t)
 			}
 			if kind == "remove" && p.object[token] == nil {
-				p = &spot{} // not in the model: nothing is made for a removal
+				p = &spot{} // not in the model: a removal creates nothing
 			} else {
 				if p.object == nil {
 					p.object, p.created = map[string]*spot{}, true

@@ -12,8 +12,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// value returns what stands at a place after its edits, nil if nothing does. Old
-// is what stood there, nil if nothing did.
+// value returns the value of a place after its edits, or nil if there is none. Old is
+// the value before, or nil.
 func (e *emitter) value(n *node, old jsontext.Value) jsontext.Value {
 	defer e.enter(n)()
 	switch {
@@ -88,8 +88,8 @@ func (e *emitter) members(n *node, old jsontext.Value) jsontext.Value {
 	return append(out, '}')
 }
 
-// list returns the array after the edits of its elements. Those that are not
-// edited keep their bytes.
+// list returns the array after the edits of its elements. Other elements keep their
+// bytes.
 func (e *emitter) list(n *node, old jsontext.Value) jsontext.Value {
 	if n.grows() {
 		return extended(old, n.appended)
@@ -124,9 +124,9 @@ func (e *emitter) list(n *node, old jsontext.Value) jsontext.Value {
 	return append(out, ']')
 }
 
-// extended is an array with more elements at its end.
+// extended returns the array with more elements at its end.
 func extended(array jsontext.Value, more []jsontext.Value) jsontext.Value {
-	array = bytes.TrimSuffix(bytes.TrimPrefix(bytes.TrimSpace(array), []byte("[")), []byte("]")) // both are there if it is valid
+	array = bytes.TrimSuffix(bytes.TrimPrefix(bytes.TrimSpace(array), []byte("[")), []byte("]")) // valid arrays have both
 	elements := bytes.TrimSpace(array)
 	size := len(elements) + 2
 	for _, value := range more {

@@ -12,8 +12,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// tree compares two values of any types, most likely those of JSON as
-// unstructured objects hold it.
+// tree compares two values of any types, usually the JSON types of unstructured
+// objects.
 func (d *differ) tree(before, after any) bool {
 	if d.err != nil {
 		return true
@@ -44,7 +44,7 @@ func (d *differ) tree(before, after any) bool {
 	case !b.IsValid() || !a.IsValid():
 	case b.Type() == a.Type():
 		return d.walk(planOf(b.Type()), b, a)
-	default: // 1 is the same as an int64 and as a float64
+	default: // 1 equals an int64 and a float64
 		x, err := appendTree(nil, before, 0)
 		if err != nil {
 			d.fail(err)
@@ -102,7 +102,7 @@ func (d *differ) members(before, after map[string]any) bool {
 	end := len(d.names)
 	slices.Sort(d.names[start:])
 	same := true
-	for i := start; i < end; i++ { // by index: walking further down makes the scratch space grow
+	for i := start; i < end; i++ { // by index: deeper calls grow the scratch space
 		name := d.names[i]
 		b, had := before[name]
 		a, has := after[name]
@@ -121,7 +121,7 @@ func (d *differ) members(before, after map[string]any) bool {
 	return same
 }
 
-// An entry is one of a map, with its values before and after if there are.
+// An entry is a map entry with its values before and after, if any.
 type entry struct {
 	name          string
 	before, after reflect.Value
@@ -138,7 +138,7 @@ func (d *differ) mapping(p *plan, before, after reflect.Value) bool {
 		return true
 	}
 	if d.probing == 0 && p.typ.Key().Kind() != reflect.String {
-		// As a whole: a document may have another form of a key.
+		// As a whole: the document may have another form of a key.
 		return d.probe(p, before, after) || d.replace(p, after)
 	}
 	switch p.typ {
