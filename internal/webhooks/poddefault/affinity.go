@@ -16,14 +16,14 @@ const (
 	preferred = "preferredDuringSchedulingIgnoredDuringExecution"
 )
 
-// maxNodeTerms bounds what one object may have, and what several with several terms each
-// can multiply to.
+// maxNodeTerms limits the terms of one object, and the product when several objects
+// have several terms each.
 const maxNodeTerms = 100
 
 var nodeTermTokens = []string{"affinity", "nodeAffinity", required, "nodeSelectorTerms"}
 
-// compileAffinity takes required node terms apart. One without expressions selects no
-// node, and as one of several it means nothing.
+// compileAffinity splits required node terms. A term without expressions selects no
+// node, and has no effect next to other terms.
 func (c *Compiled) compileAffinity(affinity *corev1.Affinity) {
 	if affinity == nil {
 		return
@@ -49,13 +49,13 @@ func (c *Compiled) compileAffinity(affinity *corev1.Affinity) {
 }
 
 // nodeTerms are the required node terms of a pod while PodDefaults narrow them. A node
-// must meet one of them.
+// must match at least one.
 type nodeTerms struct{ terms []nodeTerm }
 
 type nodeTerm struct {
 	value  jsontext.Value
-	index  int       // in the pod; -1: it is new
-	origin *Compiled // who changed it last; nil: nobody
+	index  int       // in the pod; -1 for a new term
+	origin *Compiled // last to change it; nil if unchanged
 	parsed *parsedTerm
 }
 
@@ -66,9 +66,9 @@ func (t *nodeTerm) parse(b *bounds) *parsedTerm {
 	return t.parsed
 }
 
-// narrow has each term of the pod ask for what c wants too. Terms are alternatives, so
-// that to add one would widen the choice of nodes. If c has several, each term of the
-// pod becomes as many.
+// narrow adds c's requirements to each term of the pod. Terms are alternatives, so
+// adding a term would widen the choice of nodes. If c has several terms, each term of
+// the pod is multiplied.
 func (m *merge) narrow(c *Compiled) {
 	if len(c.nodeTerms) == 0 {
 		return
@@ -94,7 +94,7 @@ func (m *merge) narrow(c *Compiled) {
 			wanted[i].parse(b)
 		}
 	}
-	// They are counted before any is made.
+	// Count the terms before creating any.
 	satisfied := make([]bool, len(terms))
 	n := len(terms)
 	if n == 0 {
@@ -153,22 +153,22 @@ func (m *merge) narrow(c *Compiled) {
 // nodeTermFields are the two lists of a node term.
 var nodeTermFields = [2]string{"matchExpressions", "matchFields"}
 
-// A termList is one of the two lists of a node term, and elements to add to it.
+// A termList is one of the two lists of a node term, with elements to add.
 type termList struct {
 	field  string
 	values []jsontext.Value
 }
 
-// A parsedTerm has the expressions of a term, of each of the two lists.
+// A parsedTerm holds the expressions of both lists of a term.
 type parsedTerm [2]struct {
 	expressions []expression
-	byKey       map[string][]int // where those stand that have a key and an operator
+	byKey       map[string][]int // positions by key and operator
 }
 
 type expression struct {
 	raw  jsontext.Value
 	tree any
-	key  string // with the operator
+	key  string // with its operator
 }
 
 func parseTerm(raw jsontext.Value, b *bounds) *parsedTerm {
@@ -199,7 +199,7 @@ func parseTerm(raw jsontext.Value, b *bounds) *parsedTerm {
 
 func (t *parsedTerm) empty() bool { return len(t[0].expressions)+len(t[1].expressions) == 0 }
 
-// missing are the expressions of a wanted term that this one does not have.
+// missing returns the expressions of a wanted term that this one lacks.
 func (t *parsedTerm) missing(wanted *parsedTerm, b *bounds) []termList {
 	var out []termList
 	for i, field := range nodeTermFields {
@@ -229,7 +229,7 @@ func elementsOf(list jsontext.Value) (out []jsontext.Value) {
 	return out
 }
 
-// extend adds elements to lists of an object, and copies all else as it is.
+// extend adds elements to lists of an object and copies everything else.
 func extend(object jsontext.Value, lists []termList) jsontext.Value {
 	out := append(make([]byte, 0, 2*len(object)+64), '{')
 	appendMember := func(name, value []byte) {

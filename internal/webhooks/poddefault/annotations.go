@@ -10,43 +10,43 @@ import (
 	"strings"
 )
 
-// Annotations of pods, and what they mean.
+// Annotations of pods.
 const (
-	// ExcludeAnnotation keeps a pod as it is if its value is "true".
+	// ExcludeAnnotation with the value "true" excludes a pod from injection.
 	ExcludeAnnotation = "poddefault.admission.kubeflow.org/exclude"
-	// MirrorAnnotation marks mirror pods, whatever its value. The kubelet made
-	// them from files; they stay as they are.
+	// MirrorAnnotation marks mirror pods, whatever its value. The kubelet creates them
+	// from files; they are never changed.
 	MirrorAnnotation = "kubernetes.io/config.mirror"
-	// MarkPrefix and a PodDefault's name make the annotation that says that it
-	// was applied; its value is the PodDefault's resourceVersion. See [Mark].
+	// MarkPrefix and a PodDefault's name form the annotation of an applied PodDefault.
+	// Its value is the PodDefault's resourceVersion. See [Mark].
 	MarkPrefix = "poddefault.admission.kubeflow.org/poddefault-"
 	// ClusterMarkPrefix is [MarkPrefix] for ClusterPodDefaults. See [ClusterMark].
 	ClusterMarkPrefix = "sallyport.io/clusterpoddefault-"
-	// SkipPrefix and ClusterSkipPrefix, with the object's name, make the annotation
-	// that says why an object was skipped, behind "generation N: ". As long as the
-	// pod has it, the object in that generation is skipped again.
+	// SkipPrefix and ClusterSkipPrefix, with the object's name, form the annotation
+	// that says why an object was skipped: "generation N: " and a reason. While the pod
+	// has it, that generation of the object is skipped again.
 	SkipPrefix        = "poddefault.admission.kubeflow.org/skipped-"
 	ClusterSkipPrefix = "sallyport.io/clusterpoddefault-skipped-"
-	// DecisionsAnnotation lists every object that was decided on, whether it was
-	// applied or not: the names of PodDefaults, and "cluster/NAME" for each
-	// ClusterPodDefault, sorted, with commas between them.
+	// DecisionsAnnotation lists all objects considered for the pod, applied or not:
+	// names of PodDefaults and "cluster/NAME" for ClusterPodDefaults, sorted and
+	// separated by commas.
 	DecisionsAnnotation = "sallyport.io/poddefaults"
 )
 
-// clusterDecision begins the entry of a ClusterPodDefault in [DecisionsAnnotation].
+// clusterDecision is the prefix of a ClusterPodDefault in [DecisionsAnnotation].
 const clusterDecision = "cluster/"
 
-// Mark is the annotation that marks a pod as changed by the PodDefault of that
-// name. A name of more than 52 characters is cut to 43 and told apart by the first
-// 8 hex digits of its SHA-256.
+// Mark returns the annotation that marks a pod as changed by the named PodDefault.
+// Names of more than 52 characters are cut to 43 and get the first 8 hex digits of
+// their SHA-256.
 func Mark(name string) string { return annotation(MarkPrefix, name) }
 
-// ClusterMark is [Mark] for a ClusterPodDefault, whose name is cut if it has more than
-// 45 characters.
+// ClusterMark is [Mark] for a ClusterPodDefault. It cuts names of more than 45
+// characters.
 func ClusterMark(name string) string { return annotation(ClusterMarkPrefix, name) }
 
-// annotation puts a name behind a prefix that ends in the name part of an annotation's
-// key: that part has at most 63 characters.
+// annotation joins a prefix and a name. The prefix ends inside the name part of an
+// annotation key, which has at most 63 characters.
 func annotation(prefix, name string) string {
 	longest := 63 - (len(prefix) - 1 - strings.IndexByte(prefix, '/'))
 	if len(name) <= longest {
@@ -56,13 +56,13 @@ func annotation(prefix, name string) string {
 	return prefix + name[:longest-9] + "-" + hex.EncodeToString(sum[:4])
 }
 
-// SkipMark is the annotation that says why the PodDefault of that name was skipped.
+// SkipMark returns the annotation that says why the named PodDefault was skipped.
 func SkipMark(name string) string { return annotation(SkipPrefix, name) }
 
 // ClusterSkipMark is [SkipMark] for a ClusterPodDefault.
 func ClusterSkipMark(name string) string { return annotation(ClusterSkipPrefix, name) }
 
-// skipMark is the annotation that says why an object was skipped.
+// skipMark returns the annotation that says why the object was skipped.
 func (c *Compiled) skipMark() string {
 	if c.Cluster() {
 		return ClusterSkipMark(c.name)
@@ -70,12 +70,12 @@ func (c *Compiled) skipMark() string {
 	return SkipMark(c.name)
 }
 
-// skipValue is the value of that annotation.
+// skipValue returns the value of that annotation.
 func (c *Compiled) skipValue(reason string) string {
 	return "generation " + strconv.FormatInt(c.generation, 10) + ": " + reason
 }
 
-// listedAmong are those of the objects that the value of [DecisionsAnnotation] lists.
+// listedAmong returns the objects that a value of [DecisionsAnnotation] lists.
 func listedAmong(listed string, objects ...[]*Compiled) map[string]bool {
 	if listed == "" {
 		return nil
@@ -94,9 +94,9 @@ func listedAmong(listed string, objects ...[]*Compiled) map[string]bool {
 	return among
 }
 
-// decisions is the value of [DecisionsAnnotation]. What is listed already stays, as
-// long as all that was decided on is among it: which objects select a pod may change
-// with the labels that they add to it.
+// decisions returns the value of [DecisionsAnnotation]. An existing list stays if it
+// covers every considered object: labels that objects add may change which objects
+// select the pod.
 func decisions(listed string, objects ...[]*Compiled) string {
 	var names []string
 	for _, group := range objects {

@@ -4,8 +4,8 @@ package poddefault
 
 import "slices"
 
-// auditAll warns of what would come of the objects that are in mode Audit, by merging
-// all of them into another copy of the pod.
+// auditAll merges all objects, including those in mode Audit, into another copy of the
+// pod, and warns of the effects of the latter.
 func (m *merge) auditAll(p *pod, chosen choice, skipped []skip) {
 	enforced := choice{labels: chosen.labels, added: chosen.added, namespace: chosen.namespace}
 	for _, c := range chosen.objects {

@@ -4,7 +4,7 @@ package poddefault
 
 import "strings"
 
-// The names by which the API server's ServiceAccount plugin mounts a token
+// Names with which the API server's ServiceAccount plugin mounts a token
 // (k8s.io/kubernetes, plugin/pkg/admission/serviceaccount).
 const (
 	tokenVolumePrefix = "kube-api-access-"
@@ -13,10 +13,9 @@ const (
 
 const automountField = "automountServiceAccountToken"
 
-// automount switches the token off where a PodDefault does. The ServiceAccount plugin
-// runs before webhooks and has mounted the token by then, so that to switch it off
-// means to take that volume and its mounts away again. What the pod's author mounted
-// there stays.
+// automount disables the token if a PodDefault does. The ServiceAccount plugin runs
+// before webhooks and has already mounted it, so automount removes that volume and its
+// mounts again. Mounts by the pod's author stay.
 func (e *emitter) automount(p *pod, s *heldValue) {
 	if string(s.value) != "false" {
 		return

@@ -14,68 +14,69 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// What one pod may be and get. None of it can be reached by a pod that a cluster could
-// run; all of it together keeps what one review costs below some 200 ms of processor time
-// and 32 MiB of memory, whoever sends it.
+// Limits for one pod. No pod that a cluster can run reaches any of them. Together they
+// keep the cost of one review below about 200 ms of CPU time and 32 MiB of memory,
+// whoever sends it.
 const (
-	// maxPod is how many bytes of JSON a pod may have, with all that is added to it.
-	// kube-apiserver takes no larger request (k8s.io/apiserver, MaxRequestBodyBytes), and
-	// etcd stores half of that by default. The patch is bounded by the same figure.
+	// maxPod limits the JSON size of a pod in bytes, including additions.
+	// kube-apiserver accepts no larger request (k8s.io/apiserver, MaxRequestBodyBytes),
+	// and etcd stores half of it by default. The patch has the same limit.
 	maxPod = 3 << 20
-	// maxContainers is how many a pod may have, init containers and sidecars included.
+	// maxContainers limits the containers of a pod, including init containers and
+	// sidecars.
 	maxContainers = 1000
-	// maxElements is how many elements of lists and maps of a pod are looked at or added.
+	// maxElements limits the list and map elements of a pod that are read or added.
 	maxElements = 20_000
-	// maxObjects is how many objects may select one pod.
+	// maxObjects limits the objects that select one pod.
 	maxObjects = 500
-	// maxSelected is how many bytes of JSON their specs may have, all together. They are
-	// decoded when a pod selects them for the first time.
+	// maxSelected limits the total JSON size of their specs in bytes. They are decoded
+	// when a pod first selects them.
 	maxSelected = 4 << 20
-	// maxLabelRounds is how often labels that objects add may select further objects.
+	// maxLabelRounds limits how often labels added by objects may select further
+	// objects.
 	maxLabelRounds = 16
-	// maxWork is how much may be compared. The unit is a byte of JSON that is decoded;
-	// other work counts as what takes as long.
+	// maxWork limits comparisons. The unit is one byte of decoded JSON. Other work
+	// counts by the time it takes.
 	maxWork = 4 << 20
-	// maxTold is how many conflicts or warnings are told one by one.
+	// maxTold limits the conflicts or warnings reported individually.
 	maxTold = 50
 )
 
-// What work costs, in units of maxWork.
+// Costs in units of maxWork.
 const (
-	workOfVisit      = 16      // an object that looks at a container, or a container at a name
-	workOfComparison = 128     // two elements, besides their bytes
-	workOfObject     = 4       // an object in one of them and an object in the other
-	workOfLabel      = 2       // a label of the pod by which objects are looked for
-	workOfScan       = 32      // so many bytes that are passed over are one unit
-	workBetweenLooks = 1 << 16 // at the deadline
+	workOfVisit      = 16      // an object that reads a container, or a container at a name
+	workOfComparison = 128     // two elements, in addition to their bytes
+	workOfObject     = 4       // an object of one list compared with an object of the other
+	workOfLabel      = 2       // a label of the pod used for lookup
+	workOfScan       = 32      // number of skipped bytes per unit
+	workBetweenLooks = 1 << 16 // between checks of the deadline
 )
 
-// bounds are what is left of the limits for one pod. What a call may cost in all is
-// carried from one attempt to merge to the next: see [bounds.another].
+// bounds track what is left of the limits for one pod. The total cost of a call carries
+// over from one merge attempt to the next: see [bounds.another].
 type bounds struct {
 	ctx      context.Context // of the call
-	work     int             // done
-	look     int             // at how much work the deadline is looked at next
-	bytes    int             // of the pod, and added to it
-	elements int             // looked at or added
+	work     int             // so far
+	look     int             // work at which to check the deadline next
+	bytes    int             // of the pod and additions
+	elements int             // read or added
 	ahead    int             // read with the pod, see [list.take]
-	applied  int             // objects that are merged into the pod
+	applied  int             // objects merged into the pod
 	fault    error           // the deadline has passed
-	over     string          // the limit that is exceeded, for people
+	over     string          // the exceeded limit, for messages
 }
 
 func newBounds(ctx context.Context) bounds { return bounds{ctx: ctx, look: workBetweenLooks} }
 
-// another is for another attempt at the same pod.
+// another returns bounds for another attempt at the same pod.
 func (b *bounds) another() bounds {
 	return bounds{ctx: b.ctx, work: b.work, look: b.look}
 }
 
-// spent tells whether there is no sense in going on: what was found out so far counts
-// for nothing.
+// spent reports whether to stop: the results so far are useless.
 func (b *bounds) spent() bool { return b.over != "" || b.fault != nil }
 
-// did notes work.
+// did counts work.
 func (b *bounds) did(work int) {
 	if b.work += work; b.work < b.look {
 		return
@@ -89,18 +90,18 @@ func (b *bounds) did(work int) {
 	}
 }
 
-// compares notes that two values are compared, and tells whether they may be. Of a list
-// of objects each is held against each.
+// compares counts a comparison of two values and reports whether it is allowed. In
+// lists of objects, each object is compared with each.
 func (b *bounds) compares(want, have jsontext.Value) bool {
 	objects := bytes.Count(want, []byte("{")) * bytes.Count(have, []byte("{"))
 	b.did(len(want) + len(have) + workOfComparison + workOfObject*objects)
 	return !b.spent()
 }
 
-// scans notes that so many bytes were passed over.
+// scans counts skipped bytes.
 func (b *bounds) scans(bytes int) { b.did(bytes/workOfScan + 1) }
 
-// grow notes an element that is added, of so many bytes.
+// grow counts an added element and its bytes.
 func (b *bounds) grow(bytes int) {
 	if b.bytes += bytes; b.bytes > maxPod {
 		b.exceed(fmt.Sprintf("with it the pod would have more than %d MiB, which no API server stores", maxPod>>20))
@@ -108,8 +109,7 @@ func (b *bounds) grow(bytes int) {
 	b.reads()
 }
 
-// reads notes an element of the pod that is looked at, and tells whether there may be
-// more.
+// reads counts an element read from the pod and reports whether more are allowed.
 func (b *bounds) reads() bool {
 	if b.elements++; b.elements > maxElements {
 		b.exceed(fmt.Sprintf("with it there would be more than %d elements in the pod's lists", maxElements))
@@ -123,10 +123,10 @@ func (b *bounds) exceed(limit string) {
 	}
 }
 
-// An excess is a limit that a pod with its objects exceeds. It is a decision: another
-// call would end in the same way.
+// An excess is a limit that a pod with its objects exceeds. It is a decision, because a
+// retry would have the same result.
 type excess struct {
-	object *Compiled // whose turn it was; nil: the pod exceeds the limit by itself
+	object *Compiled // the current one; nil if the pod alone exceeds the limit
 	all    []*Compiled
 	text   string
 	remedy string
@@ -135,7 +135,7 @@ type excess struct {
 // Error implements error.
 func (e *excess) Error() string { return e.text }
 
-// denial names the objects, what is too much, and the remedy.
+// denial names the objects, the exceeded limit and the remedy.
 func (e *excess) denial(pod string) *admission.Response {
 	who, denied := "PodDefaults "+names(e.all), e.all
 	if e.object != nil {
@@ -148,8 +148,8 @@ func (e *excess) denial(pod string) *admission.Response {
 	return resp
 }
 
-// exceeded notes once, for the object whose turn it is, that a limit is exceeded, and
-// tells whether to stop.
+// exceeded records an exceeded limit once, for the current object, and reports whether
+// to stop.
 func (m *merge) exceeded(c *Compiled, place func() string) bool {
 	b := &m.pod.bounds
 	if !b.spent() {
@@ -162,7 +162,7 @@ func (m *merge) exceeded(c *Compiled, place func() string) bool {
 	return true
 }
 
-// orExclude is how the author of the pod can do without an object that allows it.
+// orExclude tells the pod's author how to exclude the pod, if the object allows it.
 func (m *merge) orExclude(c *Compiled) string {
 	if !c.allowExclude {
 		return ""
@@ -170,7 +170,7 @@ func (m *merge) orExclude(c *Compiled) string {
 	return ", or exclude the pod with the annotation " + ExcludeAnnotation + `: "true"`
 }
 
-// told are the warnings, and how many more there would have been.
+// told returns the warnings, with a count of those left out.
 func (m *merge) told() []string {
 	if m.untold == 0 {
 		return m.warnings
@@ -178,8 +178,7 @@ func (m *merge) told() []string {
 	return append(m.warnings, fmt.Sprintf("and %d more warnings about PodDefaults", m.untold))
 }
 
-// few lists texts, but no more than are told one by one; more is how many there are
-// besides.
+// few joins texts up to the limit and adds how many are left out.
 func few(texts []string, separator string, more int) string {
 	if more += max(0, len(texts)-maxTold); more > 0 {
 		texts = append(slices.Clone(texts[:min(len(texts), maxTold)]), fmt.Sprintf("and %d more", more))
@@ -187,7 +186,7 @@ func few(texts []string, separator string, more int) string {
 	return strings.Join(texts, separator)
 }
 
-// A nameSet is a set of names that grows. The zero value is empty.
+// A nameSet is a growing set of names. The zero value is empty.
 type nameSet struct {
 	list []string
 	set  map[string]bool // once there are many
@@ -217,7 +216,7 @@ func (s *nameSet) has(name string) bool {
 	return false
 }
 
-// exceedsItself tells whether the pod exceeds a limit before anything is added.
+// exceedsItself reports whether the pod alone exceeds a limit.
 func (m *merge) exceedsItself() bool {
 	b := &m.pod.bounds
 	if b.over != "" {
@@ -226,10 +225,9 @@ func (m *merge) exceedsItself() bool {
 	return b.spent()
 }
 
-// beyond is a limit that was exceeded, as an [*excess], or the deadline; nil if there is
-// neither.
+// beyond returns the exceeded limit as an [*excess], or the deadline error, or nil.
 func (m *merge) beyond() error {
-	if m.excess == nil && m.pod.bounds.over != "" { // while it was written down
+	if m.excess == nil && m.pod.bounds.over != "" { // while emitting the patch
 		m.excess = &excess{all: m.applied, text: m.pod.bounds.over, remedy: "Let PodDefaults add less"}
 	}
 	switch {

@@ -22,10 +22,9 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
 
-// Check reports what is wrong with a spec that stands at path. An error is what can
-// never work: an object that has one is left out when pods are created. A warning
-// is of what is allowed and most likely not meant. Neither holds values of env
-// variables or annotations.
+// Check validates a spec at path. An error is something that can never work: injection
+// leaves the object out. A warning is something allowed that is most likely unintended.
+// Neither contains values of env variables or annotations.
 func Check(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (errs field.ErrorList, warnings []string) {
 	if errs = limits(spec, len(encodedSpec(spec)), path); len(errs) > 0 {
 		return errs, nil
@@ -37,8 +36,9 @@ func Check(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (errs field.
 	return c.errs, c.warnings
 }
 
-// errorsOf returns the errors of a spec within [limits]. Most have none, and are looked at
-// without a path: to make one for each field takes longer than to look.
+// errorsOf returns the errors of a spec within [limits]. Most specs have none, so the
+// first check runs without paths: building a path for each field takes longer than
+// checking.
 func errorsOf(spec *kubeflowv1alpha1.PodDefaultSpec) field.ErrorList {
 	c := checker{spec: spec}
 	if c.rules(nil); len(c.errs) == 0 {
@@ -49,7 +49,7 @@ func errorsOf(spec *kubeflowv1alpha1.PodDefaultSpec) field.ErrorList {
 	return c.errs
 }
 
-// rules looks for errors, and for warnings that are about the same.
+// rules looks for errors and for warnings from the same rules.
 func (c *checker) rules(path *field.Path) {
 	c.fields(specPlan(), reflect.ValueOf(c.spec).Elem(), path)
 	c.maps(path)
@@ -60,7 +60,7 @@ func (c *checker) rules(path *field.Path) {
 	c.podFields(path)
 }
 
-// child and index are below a path; nil if there is none.
+// child and index extend a path. They return nil for a nil path.
 func child(path *field.Path, name string) *field.Path {
 	if path == nil {
 		return nil
@@ -75,8 +75,8 @@ func index(path *field.Path, i int) *field.Path {
 	return path.Index(i)
 }
 
-// CheckCluster reports the problems that a ClusterPodDefault can have beyond those of
-// the spec that both kinds share: see [Check].
+// CheckCluster reports problems of a ClusterPodDefault outside the spec shared by both
+// kinds: see [Check].
 func CheckCluster(spec *sallyportv1alpha1.ClusterPodDefaultSpec, path *field.Path) field.ErrorList {
 	if spec.NamespaceSelector == nil {
 		return nil
@@ -84,8 +84,8 @@ func CheckCluster(spec *sallyportv1alpha1.ClusterPodDefaultSpec, path *field.Pat
 	return metav1validation.ValidateLabelSelector(spec.NamespaceSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("namespaceSelector"))
 }
 
-// uiSelectable is [Compiled.UISelectable] for a selector. The forms know the first key of
-// matchLabels alone, and set that label to "true".
+// uiSelectable is [Compiled.UISelectable] for a selector. The forms only use the first
+// key of matchLabels and set that label to "true".
 func uiSelectable(selector *metav1.LabelSelector) (reason string) {
 	switch {
 	case len(selector.MatchLabels) == 0 && len(selector.MatchExpressions) == 0:
@@ -129,8 +129,8 @@ func (c *checker) warn(path *field.Path, format string, args ...any) {
 	c.warnings = append(c.warnings, path.String()+": "+fmt.Sprintf(format, args...))
 }
 
-// container checks what depends on the list that a container goes to, or on the volumes
-// that come along.
+// container checks rules that depend on the list of a container or on the volumes of
+// the spec.
 func (c *checker) container(path *field.Path, init bool, t *corev1.Container, at *field.Path) {
 	if init && (t.RestartPolicy == nil || *t.RestartPolicy != corev1.ContainerRestartPolicyAlways) {
 		for _, f := range []struct {
@@ -153,7 +153,7 @@ func (c *checker) container(path *field.Path, init bool, t *corev1.Container, at
 	c.volumesOf(path, at, t.Env, t.VolumeMounts, t.VolumeDevices)
 }
 
-// volumesOf checks what is asked of volumes that come along. Others may be in the pod.
+// volumesOf checks references to volumes of the spec. Other volumes may be in the pod.
 func (c *checker) volumesOf(path, at *field.Path, env []corev1.EnvVar, mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
 	volume := func(name string, ok func(*corev1.Volume) bool, at *field.Path, want string) {
 		for i := range c.spec.Volumes {
@@ -180,7 +180,7 @@ func (c *checker) volumesOf(path, at *field.Path, env []corev1.EnvVar, mounts []
 	}
 }
 
-// maps checks the keys and, where the API server does, the values of maps.
+// maps checks keys and, where the API server does, values of maps.
 func (c *checker) maps(path *field.Path) {
 	for _, m := range []struct {
 		field  string
@@ -199,7 +199,7 @@ func (c *checker) maps(path *field.Path) {
 	}
 	c.readAnnotations(child(path, "annotations"), c.spec.Annotations)
 	for _, key := range slices.Sorted(maps.Keys(c.spec.Annotations)) {
-		// The API server compares without regard to case.
+		// The API server compares case-insensitively.
 		c.invalidEach(child(path, "annotations"), key, validation.IsQualifiedName(strings.ToLower(key)))
 		for _, own := range []string{MarkPrefix, ClusterMarkPrefix, SkipPrefix, DecisionsAnnotation, limitRangerAnnotation} {
 			if strings.HasPrefix(key, own) {
@@ -209,8 +209,8 @@ func (c *checker) maps(path *field.Path) {
 	}
 }
 
-// unique reports elements whose key another one before them has. One that is the same
-// as that one adds nothing, and is only warned of.
+// unique reports elements with the key of an earlier element. An identical element adds
+// nothing and is only a warning.
 func unique[T any](c *checker, path *field.Path, keyField string, list []T, key func(*T) string) {
 	if len(list) < 2 {
 		return
@@ -250,8 +250,8 @@ func (c *checker) lists(path *field.Path) {
 	unique(c, child(path, "hostAliases"), "ip", s.HostAliases, func(a *corev1.HostAlias) string { return a.IP })
 }
 
-// portsOfPod checks what ports share: their names those of one container, the ports of the
-// node those of all containers, but of each init container by itself.
+// portsOfPod checks port names, which are unique per container, and host ports, which
+// are unique across containers but per init container.
 func (c *checker) portsOfPod(path *field.Path) {
 	if len(c.spec.Ports)+len(c.spec.Sidecars)+len(c.spec.InitContainers) == 0 {
 		return
@@ -267,7 +267,7 @@ func (c *checker) portsOfPod(path *field.Path) {
 			taken[key] = true
 		}
 	}
-	twins := map[corev1.ContainerPort]bool{} // they count once
+	twins := map[corev1.ContainerPort]bool{} // identical ports count once
 	for i, port := range c.spec.Ports {
 		key := strconv.Itoa(int(port.ContainerPort)) + string(cmp.Or(port.Protocol, corev1.ProtocolTCP))
 		if other, there := names[port.Name]; there && port.Name != "" && other != key {
@@ -329,7 +329,7 @@ func (c *checker) containers(path *field.Path) {
 	}
 }
 
-// oneOf reports a value that is set and none of the choices.
+// oneOf reports a value that is set but is not a choice.
 func (c *checker) oneOf(path *field.Path, value string, choices ...string) {
 	if value != "" && !slices.Contains(choices, value) {
 		c.errs = append(c.errs, field.NotSupported(path, value, choices))
@@ -390,7 +390,7 @@ func (c *checker) podFields(path *field.Path) {
 	}
 }
 
-// suspicions warns of what may well be meant.
+// suspicions warns of settings that may be intended.
 func (c *checker) suspicions(path *field.Path) {
 	if wanted, to := c.spec.Resources, c.spec.ContainerSelector; wanted != nil && (to == nil || !to.First && len(to.Names) != 1) {
 		for _, name := range slices.Sorted(maps.Keys(wanted.Limits)) {
@@ -408,8 +408,8 @@ func (c *checker) suspicions(path *field.Path) {
 	}
 }
 
-// unlikely warns of what the API server takes from few pods alone: those that have what
-// no PodDefault can bring.
+// unlikely warns of settings that the API server accepts only for few pods: those with
+// something that no PodDefault can add.
 func (c *checker) unlikely(path *field.Path) {
 	lifecycle := func(at *field.Path, l *corev1.Lifecycle) {
 		if l == nil {

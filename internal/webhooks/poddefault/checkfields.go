@@ -19,22 +19,21 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// What the API server refuses in a pod is refused when it is written into a PodDefault
-// (k8s.io/api/core/v1; the rules are those of Kubernetes 1.37). Here is what can be said
-// of a field by itself, or of a group of fields of which one may be set. The schema of
-// the definitions has it from this table: see TestGeneratedSchemas. What takes more than
-// one field is in checktypes.go.
+// PodDefaults are checked for what the API server refuses in pods (k8s.io/api/core/v1;
+// rules of Kubernetes 1.37). This file holds the rules for single fields, and for
+// groups of fields of which one may be set. The schemas of the definitions are
+// generated from this table: see TestGeneratedSchemas. Rules that involve several
+// fields are in checktypes.go.
 
-// A fieldRule is what holds for one field of a type, or for each element of a list.
+// A fieldRule applies to one field of a type, or to each element of a list.
 type fieldRule struct {
-	required bool     // it must be set; a scalar that is a pointer in Go may be absent, not empty
-	choices  []string // it is one of these, or empty unless it is required
+	required bool     // must be set; an optional scalar may be absent, but not empty
+	choices  []string // the valid values; empty is valid unless required
 	min, max *int64
 	format   *format
 }
 
-// A format is how a text is written. The schema says as much of it as the pattern and the
-// length do.
+// A format checks a text. The schema expresses only its pattern and length.
 type format struct {
 	check   func(string) []string
 	pattern string
@@ -44,7 +43,7 @@ type format struct {
 var (
 	dnsLabel     = &format{validation.IsDNS1123Label, `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`, 63}
 	dnsSubdomain = &format{validation.IsDNS1123Subdomain, `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`, 253}
-	// The API server takes a trailing dash for the end of a name that it will make longer.
+	// The API server treats a trailing dash as the end of a name prefix.
 	dnsPrefix    = &format{check: func(name string) []string { return validation.IsDNS1123Subdomain(maskTrailingDash(name)) }, length: 253}
 	variableName = &format{validation.IsRelaxedEnvVarName, `^[ -<>-~]+$`, 0}
 	configKey    = &format{validation.IsConfigMapKey, `^[-._a-zA-Z0-9]+$`, 253}
@@ -60,7 +59,7 @@ var (
 		}
 		return noBacksteps(text)
 	}}
-	// Paths that begin with two dots are the kubelet's own.
+	// Paths that begin with two dots are reserved for the kubelet.
 	fileInVolume = &format{check: func(text string) []string {
 		if strings.HasPrefix(text, "..") && !strings.HasPrefix(text, "../") && text != ".." {
 			return []string{"must not start with '..'"}
@@ -78,7 +77,7 @@ func maskTrailingDash(name string) string {
 	return name
 }
 
-// written is a format that is known by its pattern and length.
+// written returns a format that a pattern and a length define.
 func written(pattern string, length int) *format {
 	compiled := regexp.MustCompile(pattern)
 	check := func(text string) []string {
@@ -127,7 +126,7 @@ var (
 	profiles     = mustBeOneOf("RuntimeDefault", "Unconfined", "Localhost")
 )
 
-// fieldRules are the rules of each type, by the names that the fields have in JSON.
+// fieldRules are the rules of each type, by JSON field name.
 var fieldRules = map[reflect.Type]map[string]fieldRule{
 	typeOf[kubeflowv1alpha1.PodDefaultSpec](): {
 		"serviceAccountName": formatted(dnsSubdomain), "priorityClassName": formatted(dnsSubdomain),
@@ -146,8 +145,8 @@ var fieldRules = map[reflect.Type]map[string]fieldRule{
 	typeOf[corev1.ObjectFieldSelector]():   {"apiVersion": oneOf("v1"), "fieldPath": mustBeSet},
 	typeOf[corev1.ResourceFieldSelector](): {"resource": mustBeSet},
 
-	// Volumes and mounts. What names of Secrets, ConfigMaps and claims can never be, the
-	// API server would accept: the pod would wait for ever.
+	// Volumes and mounts. The API server would accept invalid names of Secrets,
+	// ConfigMaps and claims, but the pod would wait forever.
 	typeOf[corev1.Volume]():                            named(mustBeFormatted(dnsLabel)),
 	typeOf[corev1.HostPathVolumeSource]():              {"path": mustBeFormatted(ascending), "type": oneOf("", "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice")},
 	typeOf[corev1.EmptyDirVolumeSource]():              {"mode": between(0, 0o1777)},
@@ -255,9 +254,9 @@ var fieldRules = map[reflect.Type]map[string]fieldRule{
 	typeOf[corev1.PodDNSConfigOption](): named(mustBeSet),
 }
 
-// A fieldGroup says that at most one of some fields is set, or exactly one.
+// A fieldGroup says that at most one, or exactly one, of some fields is set.
 type fieldGroup struct {
-	fields  []string // none: all of the type
+	fields  []string // none means all fields of the type
 	exactly bool
 }
 
@@ -271,18 +270,18 @@ var fieldGroups = map[reflect.Type]fieldGroup{
 	typeOf[corev1.DownwardAPIVolumeFile](): {fields: []string{"fieldRef", "resourceFieldRef"}, exactly: true},
 }
 
-// A typePlan is what to look at in values of a type.
+// A typePlan lists what to check in values of a type.
 type typePlan struct {
 	fields []fieldPlan
 	group  *fieldGroup
 	rule   typeRule
-	// empty: there is nothing to look at, here or below.
+	// empty: nothing to check, here or below.
 	empty bool
 }
 
 type fieldPlan struct {
 	index  int
-	name   string // none: the fields of an embedded struct are those of the type
+	name   string // empty: an embedded struct, whose fields belong to the type
 	rule   *fieldRule
 	member bool // of the type's group
 	below  *typePlan
@@ -290,8 +289,8 @@ type fieldPlan struct {
 
 var specPlan = sync.OnceValue(func() *typePlan { return planOf(typeOf[kubeflowv1alpha1.PodDefaultSpec](), nil) })
 
-// planOf finds out what to look at. Rules of a type hold for the fields of structs that
-// it embeds too, unless those have rules of their own.
+// planOf plans the checks of a type. The rules of a type also apply to the fields of
+// embedded structs, unless those have their own.
 func planOf(t reflect.Type, outer map[string]fieldRule) *typePlan {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -330,7 +329,7 @@ func planOf(t reflect.Type, outer map[string]fieldRule) *typePlan {
 	return plan
 }
 
-// fields looks at a struct and all below it.
+// fields checks a struct and everything below it.
 func (c *checker) fields(plan *typePlan, v reflect.Value, at *field.Path) {
 	var set []string
 	for i := range plan.fields {
@@ -368,7 +367,7 @@ func (c *checker) fields(plan *typePlan, v reflect.Value, at *field.Path) {
 	}
 }
 
-// groupRule says which of the group's fields may be set.
+// groupRule says which fields of the group may be set.
 func (p *typePlan) groupRule() string {
 	var names []string
 	for i := range p.fields {
@@ -400,7 +399,7 @@ func (c *checker) below(plan *typePlan, v reflect.Value, at *field.Path) {
 	}
 }
 
-// field looks at one value, or at the elements of a list.
+// field checks one value, or the elements of a list.
 func (c *checker) field(rule *fieldRule, v reflect.Value, at *field.Path) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -431,8 +430,8 @@ func (c *checker) field(rule *fieldRule, v reflect.Value, at *field.Path) {
 	}
 }
 
-// ofElements is what holds for the elements of a list: that a list must be set says
-// nothing of them, and an empty text is none of the choices.
+// ofElements returns the rule for the elements of a list. A required list says nothing
+// about its elements, and an empty element is not a choice.
 func (r fieldRule) ofElements() fieldRule {
 	r.required = r.choices != nil || r.format != nil
 	return r

@@ -14,23 +14,23 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// What one object may have. They are far above what any pod gets, and leave out nothing
-// that a pod could be stored with: an object goes into the pod whole.
+// Limits for one object. They are far above what any pod needs, and exclude only what
+// no stored pod could contain, because an object is added to the pod as a whole.
 const (
-	// maxSpec is how many bytes of JSON a spec may have. etcd stores 1.5 MiB of a pod.
+	// maxSpec limits the JSON size of a spec in bytes. etcd stores 1.5 MiB of a pod.
 	maxSpec = 1 << 20
-	// maxList is how many elements each list and map may have.
+	// maxList limits the elements of each list and map.
 	maxList = 2000
-	// maxBrought is how many init containers, and how many sidecars, an object may bring.
+	// maxBrought limits the init containers, and the sidecars, of an object.
 	maxBrought = 100
 )
 
-// limits reports what is too much: if anything is, nothing else is looked at.
+// limits reports exceeded limits. If there are any, nothing else is checked.
 func limits(spec *kubeflowv1alpha1.PodDefaultSpec, size int, path *field.Path) (errs field.ErrorList) {
 	if size > maxSpec {
 		return field.ErrorList{field.TooLong(path, "", maxSpec)}
 	}
-	// Paths are made where there is something to report.
+	// Build paths only if there is something to report.
 	if value := reflect.ValueOf(spec).Elem(); specLengths().exceeded(value) {
 		errs = longLists(value, path, nil)
 	}
@@ -51,12 +51,12 @@ func limits(spec *kubeflowv1alpha1.PodDefaultSpec, size int, path *field.Path) (
 	return errs
 }
 
-// encodedSpec is a spec as JSON.
+// encodedSpec encodes a spec as JSON.
 func encodedSpec(spec *kubeflowv1alpha1.PodDefaultSpec) []byte {
 	buffer := encoding.Get().(*[]byte)
 	defer encoding.Put(buffer)
 	encoded, err := jsonpatch.AppendValue((*buffer)[:0], spec)
-	if err != nil { // values that were decoded from JSON can be encoded
+	if err != nil { // values decoded from JSON can be encoded
 		return make([]byte, maxSpec+1)
 	}
 	if cap(encoded) <= 64<<10 {
@@ -67,7 +67,7 @@ func encodedSpec(spec *kubeflowv1alpha1.PodDefaultSpec) []byte {
 
 var encoding = sync.Pool{New: func() any { return new([]byte) }}
 
-// A lengthPlan says where lists and maps are in values of a type; nil: nowhere.
+// A lengthPlan locates lists and maps in values of a type; nil if there are none.
 type lengthPlan struct {
 	counts bool // values are lists or maps
 	fields []lengthField
@@ -110,7 +110,7 @@ func lengthsOf(t reflect.Type) *lengthPlan {
 	return plan
 }
 
-// exceeded tells whether [longLists] has something to report.
+// exceeded reports whether [longLists] has anything to report.
 func (p *lengthPlan) exceeded(v reflect.Value) bool {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -150,7 +150,7 @@ func (p *lengthPlan) below(v reflect.Value) bool {
 	return false
 }
 
-// longLists reports the lists and maps, at any depth, that have too many elements.
+// longLists reports lists and maps at any depth with too many elements.
 func longLists(v reflect.Value, path *field.Path, errs field.ErrorList) field.ErrorList {
 	switch v.Kind() {
 	case reflect.Pointer:

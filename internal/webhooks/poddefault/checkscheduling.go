@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// scheduling checks affinity and spread constraints by the rules of the API server
+// scheduling checks affinity and spread constraints by the API server's rules
 // (k8s.io/api/core/v1: NodeSelectorTerm, PodAffinityTerm, TopologySpreadConstraint).
 func (c *checker) scheduling(path *field.Path) {
 	unique(c, child(path, "topologySpreadConstraints"), "topologyKey", c.spec.TopologySpreadConstraints, func(t *corev1.TopologySpreadConstraint) string {

@@ -22,15 +22,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// A typeRule is what holds for a value of a type beyond what its fields say by
-// themselves. The value is a pointer to it.
+// A typeRule checks a value of a type beyond its single fields. Value is a pointer to
+// it.
 type typeRule func(c *checker, at *field.Path, value any)
 
 func rule[T any](check func(c *checker, at *field.Path, value *T)) (reflect.Type, typeRule) {
 	return typeOf[T](), func(c *checker, at *field.Path, value any) { check(c, at, value.(*T)) }
 }
 
-// typeRules are the rules of each type, wherever it is.
+// typeRules are the rules of each type, wherever it occurs.
 var typeRules = func() map[reflect.Type]typeRule {
 	rules := map[reflect.Type]typeRule{}
 	add := func(t reflect.Type, r typeRule) { rules[t] = r }
@@ -74,7 +74,7 @@ var typeRules = func() map[reflect.Type]typeRule {
 
 func checkLabelSelector(c *checker, at *field.Path, s *metav1.LabelSelector) {
 	for _, err := range metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at) {
-		if !strings.HasSuffix(err.Field, ".operator") { // the table has it
+		if !strings.HasSuffix(err.Field, ".operator") { // the table checks it
 			c.errs = append(c.errs, err)
 		}
 	}
@@ -102,16 +102,16 @@ func checkEnvVar(c *checker, at *field.Path, e *corev1.EnvVar) {
 
 var subscripted = regexp.MustCompile(`^(metadata\.(?:annotations|labels))\['(.*)'\]$`)
 
-// fieldPath checks what of a pod a variable or file may hold.
+// fieldPath checks which pod field a variable or file may use.
 func (c *checker) fieldPath(at *field.Path, path string, choices ...string) {
 	switch parts := subscripted.FindStringSubmatch(path); {
-	case path == "": // the table has it
+	case path == "": // the table checks it
 	case len(parts) > 0 && parts[1] == "metadata.annotations":
 		c.invalidEach(at, path, validation.IsQualifiedName(strings.ToLower(parts[2])))
 	case len(parts) > 0:
 		c.invalidEach(at, path, validation.IsQualifiedName(parts[2]))
 	default:
-		// What the API server still reads as the first of these.
+		// The API server still accepts it as an alias of spec.nodeName.
 		if path == "spec.host" && slices.Contains(choices, "spec.nodeName") {
 			return
 		}
@@ -195,7 +195,7 @@ func checkQuobyte(c *checker, at *field.Path, v *corev1.QuobyteVolumeSource) {
 
 func checkAzureDisk(c *checker, at *field.Path, v *corev1.AzureDiskVolumeSource) {
 	at = at.Child("diskURI")
-	managed := v.Kind != nil && *v.Kind == corev1.AzureManagedDisk // without a kind it is shared
+	managed := v.Kind != nil && *v.Kind == corev1.AzureManagedDisk // shared is the default kind
 	switch {
 	case v.DataDiskURI == "":
 	case managed && !strings.HasPrefix(v.DataDiskURI, "/subscriptions/"):
@@ -280,8 +280,8 @@ func checkProjected(c *checker, at *field.Path, v *corev1.ProjectedVolumeSource)
 	}
 }
 
-// checkTrustBundle: the name of one that belongs to a signer begins with the signer's and
-// a colon (k8s.io/api/certificates/v1beta1, ClusterTrustBundle).
+// checkTrustBundle: the name of a signer-linked bundle begins with the signer's name
+// and a colon (k8s.io/api/certificates/v1beta1, ClusterTrustBundle).
 func checkTrustBundle(c *checker, at *field.Path, v *corev1.ClusterTrustBundleProjection) {
 	switch {
 	case (v.Name == nil) == (v.SignerName == nil):
@@ -299,7 +299,7 @@ func checkTrustBundle(c *checker, at *field.Path, v *corev1.ClusterTrustBundlePr
 
 func (c *checker) signerName(at *field.Path, name string) {
 	domain, path, found := strings.Cut(name, "/")
-	if name == "" { // the table has it
+	if name == "" { // the table checks it
 		return
 	}
 	if !found || !strings.Contains(domain, ".") || len(validation.IsDNS1123Subdomain(domain)) > 0 || len(validation.IsDNS1123Subdomain(path)) > 0 {
@@ -438,8 +438,8 @@ func checkContainer(c *checker, at *field.Path, t *corev1.Container) {
 	}
 }
 
-// distinct reports elements whose key another one before them has, in lists that go to
-// the pod as they are.
+// distinct reports elements with the key of an earlier one, in lists that pods take
+// unchanged.
 func distinct[T any](c *checker, path *field.Path, keyField string, list []T, key func(*T) string) {
 	seen := make(map[string]bool, len(list))
 	for i := range list {
@@ -451,7 +451,8 @@ func distinct[T any](c *checker, path *field.Path, keyField string, list []T, ke
 	}
 }
 
-// mountsAndDevices are those of one container, which share paths and volumes.
+// mountsAndDevices checks one container's mounts and devices, which share paths and
+// volumes.
 func (c *checker) mountsAndDevices(at *field.Path, mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
 	if len(devices) == 0 {
 		return
@@ -471,9 +472,9 @@ func (c *checker) mountsAndDevices(at *field.Path, mounts []corev1.VolumeMount, 
 	}
 }
 
-// checkResources has the rules of compute resources: what has no domain is one that
-// Kubernetes knows, what has one is an extended resource, which is counted in whole
-// numbers, and whose limit is its request.
+// checkResources checks compute resources. A name without a domain must be known to
+// Kubernetes. A name with a domain is an extended resource, counted in whole numbers,
+// whose request equals its limit.
 func checkResources(c *checker, at *field.Path, r *corev1.ResourceRequirements) {
 	hugePages, cpuOrMemory := false, false
 	for _, list := range []struct {
@@ -512,8 +513,8 @@ func checkResources(c *checker, at *field.Path, r *corev1.ResourceRequirements) 
 	}
 }
 
-// extended tells whether a resource is one that Kubernetes does not know, such as a GPU:
-// each container has its own, which no other one gets.
+// extended reports whether a resource is unknown to Kubernetes, such as a GPU.
+// Containers do not share extended resources.
 func extended(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
@@ -652,7 +653,7 @@ func checkSpread(c *checker, at *field.Path, t *corev1.TopologySpreadConstraint)
 	c.labelKeys(at.Child("matchLabelKeys"), t.MatchLabelKeys, t.LabelSelector, true)
 }
 
-// labelKeys are labels whose values a term takes from the pod.
+// labelKeys checks label keys whose values a term takes from the pod.
 func (c *checker) labelKeys(at *field.Path, keys []string, selector *metav1.LabelSelector, distinct bool) {
 	if len(keys) > 0 && selector == nil {
 		c.invalid(at, keys, "may be set beside a labelSelector alone")
@@ -695,7 +696,7 @@ func checkNodeSelector(c *checker, at *field.Path, s *corev1.NodeSelector) {
 }
 
 func checkHostAlias(c *checker, at *field.Path, a *corev1.HostAlias) {
-	if a.IP != "" { // the table has it
+	if a.IP != "" { // the table checks it
 		c.ip(at.Child("ip"), a.IP)
 	}
 }
@@ -707,7 +708,7 @@ func (c *checker) ip(at *field.Path, ip string) {
 // Annotations that the API server reads.
 
 func (c *checker) readAnnotations(at *field.Path, annotations map[string]string) {
-	var podSeccomp, seccomp, appArmor string // what the fields say of the same
+	var podSeccomp, seccomp, appArmor string // values of the corresponding fields
 	if s := c.spec.PodSecurityContext; s != nil {
 		podSeccomp = asAnnotation(s.SeccompProfile)
 		if p := s.AppArmorProfile; p != nil {
@@ -759,8 +760,7 @@ func (c *checker) readAnnotations(at *field.Path, annotations map[string]string)
 	}
 }
 
-// asAnnotation is what a profile, of either kind, was in an annotation; nothing if there is
-// none.
+// asAnnotation returns a profile in annotation form, or "".
 func asAnnotation(p *corev1.SeccompProfile) string {
 	if p == nil {
 		return ""

@@ -7,21 +7,21 @@ import (
 	"slices"
 )
 
-// A choice is what was selected for a pod.
+// A choice holds the objects selected for a pod.
 type choice struct {
-	objects   []*Compiled // in their order
-	labels    Labels      // those of the pod and those that the objects add
-	added     []setEntry  // the latter alone
+	objects   []*Compiled // in order of application
+	labels    Labels      // of the pod and added by objects
+	added     []setEntry  // only the added ones
 	audits    bool        // some object is in mode Audit
 	namespace string
 }
 
-// choose selects the objects for a pod, to a fixed point: a label that one of them
-// adds may select another, but none of those in mute. What was chosen once stays
-// chosen, and of those that want different values of a label the first one gives it.
-// From a pod that is excluded, only those are chosen that do not allow it.
+// choose selects the objects for a pod up to a fixed point. A label added by one object
+// may select another, unless the first is in mute. Chosen objects stay chosen, and the
+// first object to set a label decides its value. For an excluded pod, only objects that
+// do not allow exclusion are chosen.
 //
-// An error that is an [*excess] is a decision.
+// An [*excess] error is a decision.
 func choose(b *bounds, source Source, namespace string, pod Labels, excluded bool, mute []*Compiled) (choice, error) {
 	selectAll := func(pod Labels) ([]*Compiled, error) {
 		selected, err := source.Select(b.ctx, namespace, pod)
@@ -57,7 +57,7 @@ func choose(b *bounds, source Source, namespace string, pod Labels, excluded boo
 		return selected, nil
 	}
 	out := choice{labels: pod, namespace: namespace}
-	var keys map[string]bool // of the labels that are added
+	var keys map[string]bool // of the added labels
 	var err error
 	out.objects, err = selectAll(pod)
 	for round := 1; err == nil; round++ {
@@ -105,9 +105,9 @@ func choose(b *bounds, source Source, namespace string, pod Labels, excluded boo
 	return choice{}, err
 }
 
-// silence adds to mute those of the objects that add labels and are not in it yet,
-// and tells whether there were any. What is not applied adds no label, so it must not
-// select others by one.
+// silence adds unused objects that add labels to mute and reports whether there were
+// new ones. An object that is not applied adds no label, so it must not select others
+// through one.
 func silence(unused []*Compiled, mute *[]*Compiled) bool {
 	known := len(*mute)
 	for _, c := range unused {
@@ -118,7 +118,7 @@ func silence(unused []*Compiled, mute *[]*Compiled) bool {
 	return len(*mute) > known
 }
 
-// isIn compares by title: an object may have been read again, or filled in.
+// isIn compares titles, because an object may have been read again or filled in.
 func isIn(list []*Compiled, c *Compiled) bool {
 	return slices.ContainsFunc(list, func(other *Compiled) bool { return other == c || other.title == c.title })
 }

@@ -23,79 +23,79 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
 
-// Compiled is a PodDefault or ClusterPodDefault made ready for injection: its selector
-// parsed, what it adds encoded. It never changes. See [Compile] and [CompileCluster].
+// Compiled is a PodDefault or ClusterPodDefault ready for injection, with parsed
+// selector and encoded additions. It is immutable. See [Compile] and [CompileCluster].
 //
-// What an object adds is worked out when a pod selects it for the first time. Its spec is
-// held as JSON: most of thousands of objects are never selected, and the garbage collector
-// would look at each part of each of them over and over.
+// Additions are computed when a pod first selects the object. Until then the spec is
+// held as JSON: of thousands of objects, most are never selected, and the garbage
+// collector would scan all their parts again and again.
 type Compiled struct {
 	identity
-	packed    []byte // the spec as JSON; nil if it is too large for any pod
+	packed    []byte // JSON; nil if too large for any pod
 	unpacking sync.Once
 	*additions
 }
 
-// An identity says what an object is, and which pods it is for.
+// An identity names an object and the pods it selects.
 type identity struct {
-	namespace, name, resourceVersion string // no namespace: of the cluster
+	namespace, name, resourceVersion string // empty namespace: cluster-scoped
 	uid                              types.UID
 	generation                       int64
-	title                            string // for people, and unlike that of any other object
-	decision                         string // its name in [DecisionsAnnotation]
+	title                            string // for messages; unique
+	decision                         string // the object's name in [DecisionsAnnotation]
 	version                          string // see Version
 
-	selector     labels.Selector // nil if it cannot be parsed
-	namespaces   labels.Selector // of a ClusterPodDefault; nil: all
+	selector     labels.Selector // nil if invalid
+	namespaces   labels.Selector // for a ClusterPodDefault; nil selects all
 	problem      error           // why the object can never work; nil if it can
 	allowExclude bool
 	audit        bool
 	priority     int32
-	policy       kubeflowv1alpha1.ConflictPolicy // as it is written
-	group        string                          // of alternatives; empty: none
-	labels       []entry                         // that it adds
-	size         int                             // bytes of its spec
+	policy       kubeflowv1alpha1.ConflictPolicy // as written
+	group        string                          // of alternatives; empty for none
+	labels       []entry                         // added by the object
+	size         int                             // JSON size of the spec
 	forms        string                          // see UISelectable
 	status       kubeflowv1alpha1.PodDefaultStatus
 }
 
 // additions are what an object adds to pods.
 type additions struct {
-	unreadable error  // a fault: it is not known what it adds
-	mark       string // the annotation that says it was applied
+	unreadable error  // a fault: additions unknown
+	mark       string // annotation for an applied object
 
 	env, envFrom, volumeMounts        []item
-	twins                             []string // of the paths of volumeMounts, see [twinOf]
+	twins                             []string // of the volumeMounts' paths, see [twinOf]
 	volumes, tolerations, pullSecrets []item
 	initContainers, containers        []item
 	annotations                       []entry
-	strayMounts                       []string // volumes that are mounted here but not brought along
+	strayMounts                       []string // volumes used here but not part of the object
 
-	// What lies beyond the fields that every pod is read for.
+	// Fields that most pods are not read for.
 	target                     *kubeflowv1alpha1.ContainerSelector
 	positions                  []kubeflowv1alpha1.ContainerPosition
 	podLists, containerLists   []fieldList
 	podValues, containerValues []fieldValue
 	nodeTerms                  []jsontext.Value
 	resources                  []quantity
-	overwrites                 bool                             // a field of it overwrites without a policy
+	overwrites                 bool                             // a field overwrites without a policy
 	clashes                    bool                             // see foresee.go
 	proxies                    bool                             // see withheld.go
-	template                   *kubeflowv1alpha1.PodDefaultSpec // to be filled in for each pod
+	template                   *kubeflowv1alpha1.PodDefaultSpec // to fill in for each pod
 }
 
 // An item is one element of a list of the pod.
 type item struct {
-	key    string // its merge key, see the listKind
+	key    string // merge key, see listKind
 	value  jsontext.Value
-	origin *Compiled // nil if the pod came with it
+	origin *Compiled // nil for the pod's own
 }
 
 // An entry is one label or annotation.
 type entry struct{ key, value string }
 
-// Compile prepares a PodDefault. An object that can never work is compiled too,
-// so that it can be named where it would have been applied: see [Compiled.Problem].
+// Compile prepares a PodDefault. An object that can never work is compiled too, so that
+// pods can name it where it would have been applied: see [Compiled.Problem].
 func Compile(pd *kubeflowv1alpha1.PodDefault) *Compiled { return pack(pd).unpack() }
 
 // CompileCluster prepares a ClusterPodDefault, like [Compile].
@@ -103,7 +103,7 @@ func CompileCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
 	return packCluster(cpd).unpack()
 }
 
-// pack is [Compile] for an object that an [Index] will unpack once a pod selects it.
+// pack is [Compile] for an object that an [Index] unpacks when a pod first selects it.
 func pack(pd *kubeflowv1alpha1.PodDefault) *Compiled {
 	const kind = "PodDefault "
 	c := &Compiled{}
@@ -129,12 +129,13 @@ func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
 	return c
 }
 
-// pack fills in what both kinds have; errs are the problems of this kind alone.
+// pack fills in the fields common to both kinds. Errs are the problems specific to this
+// kind.
 func (c *Compiled) pack(
 	meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, status *kubeflowv1alpha1.PodDefaultStatus,
 	namespaces *metav1.LabelSelector, errs field.ErrorList,
 ) {
-	// In one piece: each by itself is one more for the garbage collector to look at.
+	// One allocation: the garbage collector would scan each string separately.
 	uid, version := string(meta.UID), versionOf(meta.UID, &spec.Selector, namespaces)
 	all := meta.ResourceVersion + uid + version
 	c.resourceVersion, all = all[:len(meta.ResourceVersion)], all[len(meta.ResourceVersion):]
@@ -152,14 +153,14 @@ func (c *Compiled) pack(
 	tooMuch := limits(spec, c.size, field.NewPath("spec"))
 	if len(tooMuch) > 0 {
 		c.problem = problemOf(append(tooMuch, errs...))
-		c.packed, c.additions = nil, &additions{mark: c.markOf()} // what is too much for a pod is too much to keep
+		c.packed, c.additions = nil, &additions{mark: c.markOf()} // too large for any pod, so too large to keep
 		return
 	}
 	c.problem = problemOf(append(errorsOf(spec), errs...))
 }
 
-// unpack works out what the object adds, once, and returns the object. Objects that an
-// [Index] selects are unpacked.
+// unpack computes the additions once and returns the object. An [Index] returns
+// unpacked objects.
 func (c *Compiled) unpack() *Compiled {
 	c.unpacking.Do(func() {
 		if c.packed == nil {
@@ -167,7 +168,7 @@ func (c *Compiled) unpack() *Compiled {
 		}
 		c.additions = &additions{mark: c.markOf()}
 		spec := &kubeflowv1alpha1.PodDefaultSpec{}
-		if err := json.Unmarshal(c.packed, spec); err != nil { // what was encoded can be decoded
+		if err := json.Unmarshal(c.packed, spec); err != nil { // encoded by this program
 			c.unreadable = fmt.Errorf("%s cannot be read: %w", c, err)
 			return
 		}
@@ -188,7 +189,8 @@ func (c *Compiled) markOf() string {
 	return Mark(c.name)
 }
 
-// longestProblem is how many bytes of a problem are told: it may hold what is wrong.
+// longestProblem limits the bytes of a reported problem, which may contain the invalid
+// value.
 const longestProblem = 1 << 10
 
 // problemOf returns the first of the errors; nil if there are none.
@@ -204,7 +206,7 @@ func problemOf(errs field.ErrorList) error {
 	return errors.Join(problems...)
 }
 
-// compileSpec encodes what the object adds.
+// compileSpec encodes the additions.
 func (c *Compiled) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	c.env = compileList(c, envKind, spec.Env)
 	c.envFrom = compileList(c, envFromKind, spec.EnvFrom)
@@ -223,23 +225,22 @@ func (c *Compiled) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	c.clashes, c.proxies = c.mayClash(), c.hasProxies()
 }
 
-// Problem says why the object can never work, nil if it can.
+// Problem returns why the object can never work, or nil.
 func (c *Compiled) Problem() error { return c.problem }
 
-// Name is the object's name.
 func (c *Compiled) Name() string { return c.name }
 
-// Namespace is the object's namespace; none of a ClusterPodDefault.
+// Namespace returns the object's namespace, or "" for a ClusterPodDefault.
 func (c *Compiled) Namespace() string { return c.namespace }
 
-// Cluster tells whether it is a ClusterPodDefault.
+// Cluster reports whether the object is a ClusterPodDefault.
 func (c *Compiled) Cluster() bool { return c.namespace == "" }
 
-// String names the object for people: "PodDefault team-a/proxy".
+// String names the object in messages: "PodDefault team-a/proxy".
 func (c *Compiled) String() string { return c.title }
 
-// compileList encodes the elements. Of those that share a key the first one counts;
-// where that is wrong, [Check] reports it.
+// compileList encodes the elements. The first element with a key wins. [Check] reports
+// where that is wrong.
 func compileList[T any](c *Compiled, kind *listKind, values []T) []item {
 	if len(values) == 0 {
 		return nil
@@ -257,14 +258,14 @@ func compileList[T any](c *Compiled, kind *listKind, values []T) []item {
 	return items
 }
 
-// encode gives the JSON of a part of a PodDefault, without the empty structs that
+// encode returns the JSON of a part of a PodDefault, without the empty structs that
 // encoding/json cannot omit.
 func encode(value any) jsontext.Value {
 	out, err := json.Marshal(value)
-	if err != nil { // values that were decoded from JSON can be encoded
+	if err != nil { // values decoded from JSON can be encoded
 		return jsontext.Value("null")
 	}
-	// Quotes in JSON strings are escaped, so these match members only.
+	// Quotes in JSON strings are escaped, so these only match members.
 	for _, empty := range []string{`,"resources":{}`, `,"divisor":"0"`} {
 		out = bytes.ReplaceAll(out, []byte(empty), nil)
 	}
@@ -282,12 +283,11 @@ func entries(m map[string]string) []entry {
 	return out
 }
 
-// strayMounts names the volumes that the object mounts, or reads variables from, and does
-// not bring along.
-// They may come from the pod or from another PodDefault.
+// strayMounts returns volumes that the object mounts, or reads variables from, and does
+// not contain. The pod or another PodDefault may have them.
 func strayMounts(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
 	var stray []string
-	known := make(map[string]bool, len(spec.Volumes)) // those that are brought, and those that are named already
+	known := make(map[string]bool, len(spec.Volumes)) // volumes of the object, and those already reported
 	for i := range spec.Volumes {
 		known[spec.Volumes[i].Name] = true
 	}

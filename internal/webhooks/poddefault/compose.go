@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// compose puts what other objects add to a container that a PodDefault brings into
-// that container. The bytes are the project's own, so that they may be written anew.
+// compose merges what other objects add into a container that a PodDefault adds. Its
+// bytes are not the user's, so it may be re-encoded.
 func (c *container) compose() jsontext.Value {
 	lists := c.ownLists()
 	changed := len(c.values) > 0
@@ -43,13 +43,13 @@ func (c *container) compose() jsontext.Value {
 		}
 	}
 	out, err := json.Marshal(tree)
-	if err != nil { // what was decoded can be encoded
+	if err != nil { // a decoded value can be encoded
 		return c.raw
 	}
 	return out
 }
 
-// ownLists are all lists of the container that something may be added to.
+// ownLists returns all lists of the container that may grow.
 func (c *container) ownLists() []*heldList {
 	lists := []*heldList{
 		{[]string{"env"}, c.env}, {[]string{"envFrom"}, c.envFrom}, {[]string{"volumeMounts"}, c.volumeMounts},
@@ -57,7 +57,7 @@ func (c *container) ownLists() []*heldList {
 	return append(lists, c.lists...)
 }
 
-// below is the object that the names lead to, made where it is missing.
+// below returns the object at the names and creates it if missing.
 func below(tree map[string]any, names []string) map[string]any {
 	for _, name := range names {
 		next, ok := tree[name].(map[string]any)
@@ -70,8 +70,8 @@ func below(tree map[string]any, names []string) map[string]any {
 	return tree
 }
 
-// finish puts the containers that PodDefaults bring, with all that was added to them,
-// into their lists.
+// finish inserts the containers of PodDefaults, with everything added to them, into
+// their lists.
 func (m *merge) finish() {
 	for _, fresh := range m.fresh {
 		value := fresh.compose()
@@ -92,12 +92,12 @@ func (m *merge) finish() {
 	}
 }
 
-// cutPath returns what follows a pointer and a slash.
+// cutPath cuts a pointer and a slash from the beginning of path.
 func cutPath(path, prefix string) (rest string, ok bool) {
 	return strings.CutPrefix(path, prefix+"/")
 }
 
-// splitIndex parts an index from the pointer below it; -1 if there is none.
+// splitIndex splits an index from the pointer below it; -1 if there is none.
 func splitIndex(rest string) (index int, below string) {
 	head, tail, deeper := strings.Cut(rest, "/")
 	index, err := strconv.Atoi(head)

@@ -14,41 +14,41 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// Messages name the PodDefault, the field, the container, both sides and the
-// remedy. They never hold a value: env variables and annotations may be secret,
-// and a message ends up in events and logs.
+// Messages name the PodDefault, the field, the container, both sides and the remedy.
+// They never contain a value: env variables and annotations may be secret, and messages
+// end up in events and logs.
 
-// A conflict is a disagreement that the policy of an object does not settle.
+// A conflict is a disagreement that an object's policy does not resolve.
 type conflict struct {
 	object   *Compiled
 	opponent *Compiled // nil: the pod
-	// alone is set if there is nothing to keep, as where a label is missing: to keep
-	// what the pod has is to skip the object.
+	// alone is set if there is no other value to keep, for example where a label is
+	// missing: Keep then skips the object.
 	alone bool
-	// final is set if no policy settles it.
+	// final is set if no policy resolves the conflict.
 	final bool
 	text  string
 }
 
-// skippable tells whether the policy of the object is to be left out.
+// skippable reports whether the object's policy skips it.
 func (c *conflict) skippable() bool {
 	return !c.final && (c.object.policy == kubeflowv1alpha1.ConflictSkip || c.alone && c.object.policy == kubeflowv1alpha1.ConflictKeepPod)
 }
 
-// denies tells whether there is a conflict for which the pod is denied.
+// denies reports whether a conflict denies the pod.
 func (m *merge) denies() bool {
 	return slices.ContainsFunc(m.conflicts, func(c conflict) bool { return !c.skippable() })
 }
 
-// A skip is an object that is left out because of a conflict.
+// A skip is an object skipped because of a conflict.
 type skip struct {
 	object *Compiled
 	reason string
 }
 
-// skippedBefore finds, among the objects that may be skipped, those of which the pod
-// says that they were, in this very generation: what an earlier call has decided for
-// good reason must not be undone because of what it did to the pod.
+// skippedBefore returns the skippable objects that, according to the pod's annotations,
+// were skipped in this generation. An earlier call decided that, and its own changes to
+// the pod must not reverse it.
 func skippedBefore(chosen choice, annotations Labels, skipped []skip) (more []skip) {
 	for _, c := range chosen.objects {
 		skippable := c.policy == kubeflowv1alpha1.ConflictSkip || c.policy == kubeflowv1alpha1.ConflictKeepPod && c.template != nil
@@ -67,8 +67,8 @@ func isSkipped(skipped []skip, c *Compiled) bool {
 	return slices.ContainsFunc(skipped, func(s skip) bool { return s.object.title == c.title })
 }
 
-// settle does what the policy of c says about a disagreement: it tells whether what
-// c wants takes the place of what the opponent has, nil being the pod.
+// settle applies the policy of c to a disagreement. It reports whether c's value
+// replaces the opponent's; a nil opponent is the pod.
 func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPolicy, place, detail string) bool {
 	if opponent == nil && c.allowExclude && refuses(policy) && m.changedSince(c) {
 		m.warn("%s: %s: kept what the pod has from an earlier version of it", c, place)
@@ -78,7 +78,7 @@ func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPo
 	case kubeflowv1alpha1.ConflictKeepPod:
 		m.warn("%s: %s: kept what %s has", c, place, holderName(opponent))
 	case kubeflowv1alpha1.ConflictOverride:
-		if opponent != nil { // who would have given way
+		if opponent != nil { // the opponent would have given way
 			m.warn("%s: %s: kept what %s has", c, place, opponent)
 			return false
 		}
@@ -92,7 +92,7 @@ func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPo
 
 func (m *merge) deny(c, opponent *Compiled, place, detail string) {
 	if opponent != nil && opponent.title != c.title && opponent.alternative(c) {
-		return // that the pod selects both says it all
+		return // both select the pod, which is the whole message
 	}
 	if opponent != nil {
 		m.conflict(conflict{object: c, opponent: opponent}, "%s: %s", bothSet(opponent, c, place), detail)
@@ -101,8 +101,8 @@ func (m *merge) deny(c, opponent *Compiled, place, detail string) {
 	m.conflict(conflict{object: c}, "%s: %s: %s (values hidden)", c, place, detail)
 }
 
-// stuck is [merge.settle] where nothing can be replaced: those who would override keep
-// what is there.
+// stuck is [merge.settle] where nothing can be replaced: Override keeps the existing
+// value.
 func (m *merge) stuck(c, opponent *Compiled, place, detail string) {
 	policy := c.policy
 	if policy == kubeflowv1alpha1.ConflictOverride {
@@ -111,21 +111,22 @@ func (m *merge) stuck(c, opponent *Compiled, place, detail string) {
 	m.settle(c, opponent, policy, place, detail)
 }
 
-// refuses tells whether a conflict keeps the pod, or the object, from getting through.
+// refuses reports whether a conflict under this policy denies the pod or skips the
+// object.
 func refuses(policy kubeflowv1alpha1.ConflictPolicy) bool {
 	return policy != kubeflowv1alpha1.ConflictKeepPod && policy != kubeflowv1alpha1.ConflictOverride
 }
 
-// changedSince tells whether the pod was injected by another version of the object: a
-// backup is restored, or a pod is copied. What differs then was put there by that version.
-// Anybody can write a mark. Who can exclude the pod anyway gains nothing by it; where that
-// is not allowed, a mark excuses nothing.
+// changedSince reports whether another version of the object injected the pod, because
+// a backup is restored or a pod is copied. Differences then come from that version.
+// Anyone can write a mark. A user who may exclude the pod gains nothing by it; where
+// exclusion is not allowed, a mark excuses nothing.
 func (m *merge) changedSince(c *Compiled) bool {
 	mark, marked := m.pod.annotations.Lookup(c.mark)
 	return marked && mark != c.resourceVersion
 }
 
-// disagree settles that other stands in the way of wanted.
+// disagree settles a disagreement between wanted and the existing element other.
 func (m *merge) disagree(l *list, wanted item, other *item, differences []string, t *container) {
 	c, opponent, at := wanted.origin, other.origin, place(l.kind, wanted.key, t)
 	if opponent == nil && t != nil {
@@ -150,7 +151,7 @@ func (m *merge) disagree(l *list, wanted item, other *item, differences []string
 	}
 }
 
-// another is the detail of a disagreement over what has a value alone.
+// another describes a conflicting single value.
 func another(opponent *Compiled) string {
 	if opponent == nil {
 		return "the pod has another value"
@@ -158,12 +159,12 @@ func another(opponent *Compiled) string {
 	return "the values differ"
 }
 
-// place names an element of a list, for people.
+// place names a list element for messages.
 func place(kind *listKind, key string, t *container) string {
 	return placeOf(kind.name+" "+key, t)
 }
 
-// placeOf says in which container something is; nil if it is in none.
+// placeOf adds the container to a message. A nil container means none.
 func placeOf(what string, t *container) string {
 	if t != nil {
 		return what + " of container " + t.name
@@ -171,7 +172,7 @@ func placeOf(what string, t *container) string {
 	return what
 }
 
-// envSource says where a variable's value comes from, not what it is.
+// envSource says where a variable's value comes from, without the value.
 func envSource(env jsontext.Value) string {
 	from := member(env, "valueFrom")
 	if from.Kind() != '{' {
@@ -192,8 +193,8 @@ func member(object jsontext.Value, name string) jsontext.Value {
 	return value
 }
 
-// conflict notes a conflict, with its text. Of more than are told one by one, only one is kept for
-// each two that do not agree: what becomes of the objects is decided by these.
+// conflict records a conflict with its text. Beyond the report limit, it keeps one
+// conflict per pair of objects, because those decide what happens to the objects.
 func (m *merge) conflict(c conflict, format string, args ...any) {
 	if len(m.conflicts) >= maxTold {
 		if m.atOdds == nil {
@@ -214,9 +215,9 @@ func (m *merge) conflict(c conflict, format string, args ...any) {
 	m.conflicts = append(m.conflicts, c)
 }
 
-// skips are the objects that their policy leaves out because of the conflicts. All is
-// set to leave out every one; otherwise those wait that conflict only with another
-// one of them, which may be gone when they are looked at again.
+// skips returns the objects that their policy skips because of the conflicts. If all is
+// false, objects that conflict only with each other are left for the next round, when
+// one of them may be gone.
 func (m *merge) skips(all bool) []skip {
 	candidates := map[*Compiled]bool{}
 	for _, c := range m.conflicts {
@@ -233,8 +234,8 @@ func (m *merge) skips(all bool) []skip {
 	return skipped
 }
 
-// denial is the answer to a pod with conflicts. Its beginning is what clients of
-// the webhook that this one replaces look for.
+// denial denies a pod with conflicts. It begins with the text that clients of
+// Kubeflow's webhook look for.
 func (m *merge) denial() *admission.Response {
 	texts := make([]string, len(m.conflicts))
 	for i, c := range m.conflicts {
@@ -247,8 +248,8 @@ func (m *merge) denial() *admission.Response {
 	return resp.Warn(m.told()...)
 }
 
-// remedy says who can do what about the conflicts. The author of the pod can do without
-// the objects if all of them allow it.
+// remedy says who can resolve the conflicts, and how. The pod's author can exclude the
+// pod if all objects allow it.
 func (m *merge) remedy() string {
 	var choose, change, pair bool
 	exclude := true

@@ -20,17 +20,17 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
 
-// Refresher is a [Source] that can catch up: what it returns answers as if all objects
-// for the namespace had been listed after the call began. An error is like that of a
-// Source.
+// Refresher is a [Source] that can catch up. Refresh returns a Source that answers as
+// if all objects for the namespace had been listed after the call began. Errors are
+// like those of a Source.
 type Refresher interface {
 	Refresh(ctx context.Context, namespace string) (Source, error)
 }
 
-// Refresh implements [Refresher]. It lists no more than metadata, one list at a time
-// for each namespace, which all calls share that came before it began, and reads only
-// objects that are not those of the watch. It takes at most half of the time that the
-// call has. Labels of namespaces are those of the watch.
+// Refresh implements [Refresher]. It lists only metadata, one list at a time per
+// namespace, shared by all calls that arrived before the list began. It reads only
+// objects that differ from the watch. It takes at most half of the call's remaining
+// time. Namespace labels come from the watch.
 func (w *Watcher) Refresh(ctx context.Context, namespace string) (Source, error) {
 	if err := w.Ready(); err != nil {
 		return nil, admission.Unavailable(err, time.Second)
@@ -67,8 +67,7 @@ func (w *Watcher) Refresh(ctx context.Context, namespace string) (Source, error)
 	return correct(w.index, slices.Concat(own, all.corrections)), nil
 }
 
-// catchUp lists the objects of a namespace and reads those of which the watch does not
-// know what the list does.
+// catchUp lists the objects of a namespace and reads those that differ from the watch.
 func (w *Watcher) catchUp(ctx context.Context, namespace string) ([]correction, error) {
 	listed, err := w.lists.list(ctx, namespace)
 	if err != nil {
@@ -98,7 +97,7 @@ func (w *Watcher) catchUp(ctx context.Context, namespace string) ([]correction, 
 	return out, nil
 }
 
-// A correction puts an object in the place of the one that has the title.
+// A correction replaces the object with this title.
 type correction struct {
 	title  string    // empty: there was none
 	object *Compiled // nil: there is none
@@ -107,8 +106,8 @@ type correction struct {
 // corrected is an index with corrections.
 type corrected struct {
 	index *Index
-	stale map[string]bool            // titles of objects of the index that count for nothing
-	fresh map[string]*namespaceIndex // those that count instead
+	stale map[string]bool            // titles of objects in the index to ignore
+	fresh map[string]*namespaceIndex // their replacements
 }
 
 func correct(index *Index, corrections []correction) *corrected {

@@ -12,13 +12,14 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// controlPlaneKeys are the labels, and keys of taints, of the nodes that run the
-// cluster (k8s.io/api/core/v1 and kubeadm).
+// controlPlaneKeys are labels and taint keys of control plane nodes (k8s.io/api/core/v1
+// and kubeadm).
 var controlPlaneKeys = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"}
 
-// controlPlane reports what would bring the pods of others to the nodes that run the
-// cluster. Only who may speak for every namespace may choose those. Tolerating their
-// taints is a warning: PodDefaults of old do, and it chooses nothing.
+// controlPlane reports fields that bring other people's pods to control plane nodes.
+// Only authors who may create pods in every namespace may select those nodes.
+// Tolerating their taints is only a warning: it selects no node, and existing
+// PodDefaults do it.
 func controlPlane(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path, cluster bool) (errs field.ErrorList, warnings []string) {
 	for i, toleration := range spec.Tolerations {
 		at := path.Child("tolerations").Index(i).String()
@@ -31,8 +32,8 @@ func controlPlane(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path, clust
 	toleratesThem := slices.ContainsFunc(spec.Tolerations, func(t corev1.Toleration) bool {
 		return t.Key == "" || slices.Contains(controlPlaneKeys, t.Key)
 	})
-	// Names do not tell which nodes run the cluster. Their taints keep pods away, unless
-	// they are tolerated too.
+	// Names do not identify control plane nodes. Their taints keep pods away unless the
+	// pods also tolerate them.
 	byName := func(at *field.Path) {
 		if toleratesThem && !cluster {
 			errs = append(errs, field.Forbidden(at, "it chooses nodes by name and tolerates the taints of those that run the cluster, "+

@@ -14,14 +14,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// What a review may take: the rest is in the status.
+// Limits for one review. The status reports the rest.
 const (
 	mostCompared = 1000
 	mostTold     = 3
 )
 
-// disagreements warns of neighbours that want something else of a pod which both
-// select.
+// disagreements warns of other objects that conflict on pods which both select.
 func (h *handler) disagreements(ctx context.Context, req *admissionv1.AdmissionRequest, spec []byte) (warnings []string) {
 	if h.neighbours == nil {
 		return nil
@@ -45,7 +44,7 @@ func (h *handler) disagreements(ctx context.Context, req *admissionv1.AdmissionR
 	return warnings
 }
 
-// compile compiles the object of a request; nil if it cannot be read.
+// compile compiles the object of a request. It returns nil if the object is unreadable.
 func compile(req *admissionv1.AdmissionRequest, spec []byte) *poddefault.Compiled {
 	meta := metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}
 	if schema.GroupVersionResource(req.Resource) == clusterPodDefaults {

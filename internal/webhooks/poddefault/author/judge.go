@@ -12,8 +12,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// judge reports what is wrong with the spec of an object: what can never work, or is
-// not for its author to say, and what is suspicious. The error means that it is none.
+// judge returns errors and warnings for the spec of an object. Errors are for what can
+// never work or what its author may not set, warnings for what is suspicious. The error
+// return means that the spec cannot be decoded.
 func judge(resource metav1.GroupVersionResource, raw []byte) (errs field.ErrorList, warnings []string, err error) {
 	path := field.NewPath("spec")
 	var whole sallyportv1alpha1.ClusterPodDefaultSpec
@@ -28,7 +29,7 @@ func judge(resource metav1.GroupVersionResource, raw []byte) (errs field.ErrorLi
 	}
 	spec := &whole.PodDefaultSpec
 	errs = append(tooLarge(&spec.Selector, path.Child("selector")), tooLarge(whole.NamespaceSelector, path.Child("namespaceSelector"))...)
-	if len(errs) > 0 { // the rest would say so thousands of times
+	if len(errs) > 0 { // otherwise thousands of errors would follow
 		return errs, nil, nil
 	}
 	add := func(more field.ErrorList, moreWarnings []string) {
@@ -45,7 +46,7 @@ func judge(resource metav1.GroupVersionResource, raw []byte) (errs field.ErrorLi
 	return errs, warnings, nil
 }
 
-// unmarshal reads a spec; an object may have none.
+// unmarshal decodes a spec, which may be missing.
 func unmarshal(raw []byte, into any) error {
 	if len(raw) == 0 {
 		return nil
@@ -53,13 +54,14 @@ func unmarshal(raw []byte, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// What no selector needs: each pod that is created is held against it.
+// Limits that no real selector reaches. Every created pod is matched against each
+// selector.
 const (
 	mostRequirements = 64
 	mostValues       = 1024
 )
 
-// tooLarge reports a selector that asks for more than it may; it may be nil.
+// tooLarge reports a selector that exceeds the limits. The selector may be nil.
 func tooLarge(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if selector == nil {
 		return nil

@@ -9,24 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Mode says what becomes of an object whose author may not create pods.
+// Mode says how the webhook treats authors who may not create pods.
 type Mode string
 
-// The modes.
 const (
-	// Enforce refuses the object, and refuses all that are written while nobody can be
-	// asked.
+	// Enforce refuses the object. It also refuses every write while authorization
+	// cannot be checked.
 	Enforce Mode = "enforce"
 	// Warn tells the author and admits it.
 	Warn Mode = "warn"
-	// Off asks nobody.
+	// Off skips the authorization check.
 	Off Mode = "off"
 )
 
-// Modes are all there are.
+// Modes are all valid modes.
 var Modes = []string{string(Enforce), string(Warn), string(Off)}
 
-// Validate reports a mode that there is not.
+// Validate reports an unknown mode.
 func (m Mode) Validate() error {
 	if slices.Contains(Modes, string(m)) {
 		return nil
@@ -34,7 +33,7 @@ func (m Mode) Validate() error {
 	return field.NotSupported(field.NewPath("authorizeAuthors"), string(m), Modes)
 }
 
-// FailurePolicy is what becomes of an object while the webhook does not answer.
+// FailurePolicy returns the webhook's failure policy for the mode.
 func (m Mode) FailurePolicy() admissionregistrationv1.FailurePolicyType {
 	if m == Enforce {
 		return admissionregistrationv1.Fail

@@ -14,14 +14,14 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// Reviewer creates SubjectAccessReviews. It is that of
-// k8s.io/client-go/kubernetes/typed/authorization/v1.
+// Reviewer creates SubjectAccessReviews. The client in
+// k8s.io/client-go/kubernetes/typed/authorization/v1 implements it.
 type Reviewer interface {
 	Create(ctx context.Context, review *authorizationv1.SubjectAccessReview, options metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error)
 }
 
-// BySubjectAccessReview asks the API server, once for each object that is written.
-// Nothing is kept: a right that was taken away counts no more.
+// BySubjectAccessReview asks the API server once for each written object. It caches
+// nothing, so revoked rights stop counting at once.
 func BySubjectAccessReview(reviewer Reviewer) Authorizer { return reviews{reviewer} }
 
 type reviews struct{ reviewer Reviewer }

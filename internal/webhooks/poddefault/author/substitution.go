@@ -13,9 +13,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// strayPlaceholders reports placeholders where none are replaced, which their author has
-// taken for what they are not. Names of what a pod may use are never substituted: who
-// labels a pod would choose its Secrets.
+// strayPlaceholders reports placeholders in fields without substitution. Names of
+// objects that a pod may use are never substituted, because otherwise whoever labels a
+// pod could choose its Secrets.
 func strayPlaceholders(raw []byte, spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (errs field.ErrorList) {
 	if !spec.Substitute {
 		return nil

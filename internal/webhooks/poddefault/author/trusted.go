@@ -11,32 +11,32 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Labels and annotations by which others decide what to do with a pod are a way to
-// more than the pod itself could get. What only the kubelet or this webhook may say is
-// refused; what configures others is said to the author, for he may have a good reason.
+// Labels and annotations that other components act on can give a pod more than its
+// author may grant. Keys reserved for the kubelet or this webhook are errors. Keys that
+// configure other components are warnings, because the author may have a good reason.
 var (
-	// kubeletKeys make the kubelet take a pod for the mirror of one that it runs from a
-	// file: such a pod is not run, and not asked about here.
+	// kubeletKeys make the kubelet treat a pod as the mirror of a static pod. Such a
+	// pod does not run, and webhooks do not see it.
 	kubeletKeys = []string{
 		"kubernetes.io/config.mirror", "kubernetes.io/config.source", "kubernetes.io/config.hash", "kubernetes.io/config.seen",
 	}
-	// ownDomains are those of the webhook's marks: what a pod carries there says what was
-	// decided about it.
+	// ownDomains are the domains of the webhook's own marks, which record its decisions
+	// about a pod.
 	ownDomains = []string{"poddefault.admission.kubeflow.org", "sallyport.io"}
-	// identityKeys are by which controllers know their own pods.
+	// identityKeys are the keys by which controllers recognize their own pods.
 	identityKeys = []string{
 		"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name",
 		"batch.kubernetes.io/job-completion-index", "pod-template-hash", "controller-revision-hash", "pod-template-generation",
 		"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index",
 	}
-	// platformDomains and those below them belong to Kubernetes.
+	// platformDomains and their subdomains belong to Kubernetes.
 	platformDomains = []string{"kubernetes.io", "k8s.io"}
-	// foreignDomains belong to networks, meshes and runtimes that do what a pod's
-	// annotations say.
+	// foreignDomains belong to networks, meshes and runtimes that act on a pod's
+	// annotations.
 	foreignDomains = []string{"cni.cncf.io", "projectcalico.org", "cilium.io", "istio.io", "linkerd.io", "openshift.io", "iam.amazonaws.com", "cri-o"}
 )
 
-// trustedKeys judges the keys of spec.labels or spec.annotations.
+// trustedKeys checks the keys of spec.labels or spec.annotations.
 func trustedKeys(entries map[string]string, path *field.Path) (errs field.ErrorList, warnings []string) {
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		domain, _, _ := strings.Cut(strings.ToLower(key), "/")
@@ -60,7 +60,7 @@ func trustedKeys(entries map[string]string, path *field.Path) (errs field.ErrorL
 	return errs, warnings
 }
 
-// below tells whether a domain is one of the others, or a part of one.
+// below reports whether a domain is one of the others or a subdomain of one.
 func below(domain string, others []string) bool {
 	return slices.ContainsFunc(others, func(other string) bool { return domain == other || strings.HasSuffix(domain, "."+other) })
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package author judges what is written into PodDefaults and ClusterPodDefaults, and
-// by whom.
+// Package author validates PodDefaults and ClusterPodDefaults and authorizes their
+// authors.
 //
-// What a PodDefault adds runs in the pods of others. So whoever creates one, or
-// changes its spec, must be allowed to create pods where it counts: in its namespace,
-// or everywhere for a ClusterPodDefault. RBAC has no finer verb for the ServiceAccount
-// or the Secrets of a pod: who may create pods may use all of the namespace's. What
-// comes out is judged again, by PodSecurity, quotas and other policies, when a pod is
-// created. Nothing is asked when only metadata or status change, and nothing when an
-// object is deleted.
+// What a PodDefault adds runs in other people's pods. An author who creates a
+// PodDefault or changes its spec must therefore be allowed to create pods: in its
+// namespace, or in all namespaces for a ClusterPodDefault. RBAC has no finer verb for a
+// pod's ServiceAccount or Secrets, because anyone who may create pods may use all of
+// the namespace's. PodSecurity, quotas and other policies still check the injected pod
+// when it is created. Deletions and changes of only metadata or status need no check.
 package author
 
 import (
@@ -36,32 +35,32 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// The webhook as the API server knows it.
 const (
 	Name = "author.poddefault.sallyport.io"
 	Path = "/validate-poddefault"
 )
 
-// Authorizer tells whether a user may create pods in a namespace, or everywhere if it
-// is empty. Reason is what the API server says of its decision, and may be empty. An
-// error is a fault: the object is neither admitted nor denied. Wrap it with
-// [admission.Unavailable] if another try may succeed.
+// Authorizer reports whether a user may create pods in a namespace, or in all
+// namespaces if namespace is empty. Reason is the API server's explanation and may be
+// empty. An error is a fault: the object is neither admitted nor denied. Wrap it with
+// [admission.Unavailable] if a retry may succeed.
 type Authorizer interface {
 	MayCreatePods(ctx context.Context, user *authenticationv1.UserInfo, namespace string) (allowed bool, reason string, err error)
 }
 
-// Neighbours knows the objects that count for pods of a namespace; of the one without a
-// name the ClusterPodDefaults.
+// Neighbours returns the objects that apply to pods of a namespace, and the
+// ClusterPodDefaults for the empty namespace.
 type Neighbours interface {
 	Neighbours(namespace string) []*poddefault.Compiled
 }
 
-// A reader is a [Neighbours] that may lose the right to read. Its error says which.
+// A reader is a [Neighbours] that may lose the right to read. Trouble returns the
+// missing right.
 type reader interface{ Trouble() error }
 
-// New defines the webhook. With [Enforce] it fails closed, otherwise open: a problem
-// in an object is found again when it would be applied, a missing right is not. With
-// which neighbours an object disagrees is told to its author, unless they are nil.
+// New defines the webhook. With [Enforce] it fails closed, otherwise open: injection
+// finds a broken object again, but not a missing right. If neighbours is not nil,
+// authors are warned of conflicts with other objects.
 func New(authorizer Authorizer, neighbours Neighbours, mode Mode) (admission.Webhook, error) {
 	err := mode.Validate()
 	if authorizer == nil && mode != Off {
@@ -139,7 +138,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	return h.check(ctx, req, spec, old, resp), nil
 }
 
-// authorize says why the user may not write the object, empty if he may.
+// authorize returns why the user may not write the object, or "".
 func (h *handler) authorize(ctx context.Context, req *admissionv1.AdmissionRequest) (string, error) {
 	allowed, reason, err := h.authorizer.MayCreatePods(ctx, &req.UserInfo, req.Namespace)
 	if err != nil || allowed {
@@ -157,9 +156,8 @@ func (h *handler) authorize(ctx context.Context, req *admissionv1.AdmissionReque
 	return text, nil
 }
 
-// check answers by what the spec says. A problem that the object had before is a
-// warning: otherwise an object from before this webhook could not be corrected step by
-// step.
+// check answers according to the spec. Problems that the object already had are only
+// warnings. Otherwise objects older than this webhook could not be fixed step by step.
 func (h *handler) check(ctx context.Context, req *admissionv1.AdmissionRequest, spec, old []byte, resp *admission.Response) *admission.Response {
 	errs, warnings, err := judge(req.Resource, spec)
 	if err != nil {
@@ -189,8 +187,7 @@ func (h *handler) check(ctx context.Context, req *admissionv1.AdmissionRequest, 
 	return denied.Warn(resp.Warnings...)
 }
 
-// unreadable says where a spec has another type than it should, and not what stands
-// there.
+// unreadable says which field of a spec has the wrong type, without its value.
 func unreadable(err error) string {
 	var wrongType *json.SemanticError
 	if errors.As(err, &wrongType) {
@@ -201,7 +198,7 @@ func unreadable(err error) string {
 
 func title(req *admissionv1.AdmissionRequest) string {
 	name := req.Name
-	if name == "" { // the API server will make one
+	if name == "" { // the API server will generate one
 		var object metav1.PartialObjectMetadata
 		if json.Unmarshal(req.Object.Raw, &object) == nil {
 			name = object.GenerateName + "*"

@@ -20,50 +20,51 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// Name is how the controller is called where controllers are chosen.
+// Name identifies the controller in configuration.
 const Name = "poddefault-index"
 
-// Options are what a controller needs beside a client.
+// Options configure a controller.
 type Options struct {
-	// Watcher knows the objects. It must run.
+	// Watcher provides the objects. It must run.
 	Watcher *poddefault.Watcher
-	// Leader tells which of several replicas runs the controller.
+	// Leader decides which replica runs the controller.
 	Leader  store.Leader
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
-	// Namespaces selects those for which the webhook is, as it is now. It must be fast.
+	// Namespaces returns the webhook's current namespace selector. It must be fast.
 	Namespaces func() (labels.Selector, error)
-	// Changed is called when Ready begins to return nil. It must not wait.
+	// Changed is called when Ready becomes nil. It must not block.
 	Changed func()
 }
 
-// Controller keeps an index, which may be empty, in each namespace for which the webhook
-// is, while it leads. It never deletes one: what is not read does no harm. See
+// Controller keeps an index, possibly empty, in each namespace that the webhook
+// selects, while it leads. It never deletes an index: an unused one does no harm. See
 // [NewController].
 type Controller struct {
 	options    Options
 	log        *slog.Logger
 	watcher    *poddefault.Watcher
-	core       rest.Interface // of PodTemplates
+	core       rest.Interface // for PodTemplates
 	metrics    *metrics
 	pace       pace
 	reconciler atomic.Pointer[reconciler] // nil while another replica leads
 }
 
-// pace says how often indexes are written.
+// pace limits how often indexes are written.
 type pace struct {
-	// quiet is how long new objects wait for others. What selects less than before does not
-	// wait: until the index says so too, pods are refused that nothing would inject.
+	// quiet is how long new objects wait for others. Changes that select fewer pods do
+	// not wait: until the index has them, the policy refuses pods that need no
+	// injection.
 	quiet time.Duration
-	// again is how long after a write the next one in the same namespace comes at the
-	// earliest, and longer for one that is large.
+	// again is the minimum time between two writes in one namespace. Large indexes wait
+	// longer.
 	again time.Duration
-	// perSecond and writers bound the writes to all namespaces.
+	// perSecond and writers limit the writes to all namespaces.
 	perSecond, writers int
-	// retry is how long a write waits after a failure, doubled up to longest.
+	// retry is the delay after a failed write. It doubles up to longest.
 	retry, longest time.Duration
-	// recheck is how often it is looked whether other namespaces are selected, and whether
-	// all of them have their indexes.
+	// recheck is how often the controller checks the namespace selector, and that every
+	// selected namespace has its index.
 	recheck time.Duration
 }
 
@@ -72,7 +73,7 @@ var defaultPace = pace{
 	retry: 500 * time.Millisecond, longest: 15 * time.Second, recheck: 500 * time.Millisecond,
 }
 
-// NewController prepares a controller; [Controller.Run] runs it. The credentials in
+// NewController prepares a controller. [Controller.Run] runs it. The credentials in
 // config need the rights of [PolicyRules].
 func NewController(config *rest.Config, options Options) (*Controller, error) {
 	if options.Watcher == nil || options.Leader == nil || options.Logger == nil || options.Metrics == nil || options.Namespaces == nil {
@@ -90,8 +91,8 @@ func NewController(config *rest.Config, options Options) (*Controller, error) {
 	return c, err
 }
 
-// Ready is nil while every namespace for which the webhook is has an index, otherwise it
-// says what is missing.
+// Ready returns nil while every selected namespace has an index, and otherwise what is
+// missing.
 func (c *Controller) Ready() error {
 	if err := c.watcher.Ready(); err != nil {
 		return err
@@ -103,15 +104,15 @@ func (c *Controller) Ready() error {
 	return r.ready()
 }
 
-// Run runs until the context ends. While another replica leads it does nothing, and
-// holds nothing. It returns no error: the webhook works without.
+// Run runs until the context ends. While another replica leads it does nothing and uses
+// no memory. It never returns an error, because the webhook works without it.
 func (c *Controller) Run(ctx context.Context) error {
 	store.WhileLeading(ctx, c.options.Leader, c.lead)
 	return nil
 }
 
-// lead keeps indexes true until the context ends. Nothing is written before everything was
-// read.
+// lead reconciles indexes until the context ends. It writes nothing before all objects
+// are read.
 func (c *Controller) lead(ctx context.Context) {
 	if c.watcher.WaitReady(ctx) != nil {
 		return

@@ -14,21 +14,21 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// maxEntryBytes is the JSON that an object may take in an index. One that takes more
-// would crowd out others.
+// maxEntryBytes limits the JSON size of one object in an index, so that a large object
+// does not crowd out others.
 const maxEntryBytes = 16 << 10
 
-// Entry is what an index has to know of an object that injects. It never changes.
+// Entry is the part of an injecting object that an index stores. It is immutable.
 type Entry struct {
-	decision     string // its name in [poddefault.DecisionsAnnotation]
+	decision     string // the object's name in [poddefault.DecisionsAnnotation]
 	version      string // see [poddefault.Compiled.Version]
 	requirements []metav1.LabelSelectorRequirement
-	namespaces   labels.Selector // of a ClusterPodDefault; nil: all
-	size         int             // of the JSON, at most
+	namespaces   labels.Selector // for a ClusterPodDefault; nil selects all
+	size         int             // upper bound of the JSON size
 }
 
-// NewEntry returns nil for an object that changes no pod: one that can never work, or is
-// in mode Audit. Nothing is lost if a pod passes without it.
+// NewEntry returns nil for an object that changes no pod: one that can never work or is
+// in mode Audit. Pods may safely pass without it.
 func NewEntry(c *poddefault.Compiled) *Entry {
 	if !c.Injects() {
 		return nil
@@ -46,8 +46,8 @@ func NewEntry(c *poddefault.Compiled) *Entry {
 	return e
 }
 
-// requirements are the terms of a selector in the order of their keys; the values are
-// sorted.
+// requirements returns the requirements of a selector ordered by key, with sorted
+// values.
 func requirements(selector labels.Selector) []metav1.LabelSelectorRequirement {
 	var out []metav1.LabelSelectorRequirement
 	all, _ := selector.Requirements()
@@ -65,7 +65,7 @@ var selectorOperators = map[selection.Operator]metav1.LabelSelectorOperator{
 	selection.NotIn: metav1.LabelSelectorOpNotIn, selection.Exists: metav1.LabelSelectorOpExists, selection.DoesNotExist: metav1.LabelSelectorOpDoesNotExist,
 }
 
-// selects tells whether an object is for the pods of a namespace with these labels.
+// selects reports whether an object applies in a namespace with these labels.
 func (e *Entry) selects(namespace labels.Set) bool {
 	return e.namespaces == nil || e.namespaces.Matches(namespace)
 }

@@ -11,51 +11,50 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An Index files each object that injects into pods of a namespace: PodDefaults by their
-// name, ClusterPodDefaults as cluster/NAME, as the annotation of pods lists them. How it is
-// stored is in [Template].
+// An Index files every object that injects into pods of a namespace: PodDefaults by
+// name and ClusterPodDefaults as cluster/NAME, the form used in pod annotations.
+// [Template] is its stored form.
 type Index struct {
-	// Objects is how many are filed; Omitted is how many are not, because there is no
-	// room: for them the policy does not stand in.
+	// Objects is the number of filed objects. Omitted is the number of objects without
+	// room, which the policy does not protect.
 	Objects, Omitted int
-	// Pages file objects by a label that a pod must have to be selected, in the order of
-	// the label's key.
+	// Pages file objects by a label that selected pods must have, ordered by label key.
 	Pages []Page
-	// Rest are the objects that no label can file, because pods without any may be
-	// selected; each as in a page.
+	// Rest holds the objects that cannot be filed under a label, because they may
+	// select pods without labels. The format is the same as in a page.
 	Rest []string
 }
 
-// A Page is a part of an index. It is text and not a tree, and short: what a policy reads
-// costs something for each pod.
+// A Page is a part of an index. It is short text instead of a tree, because everything
+// a policy reads costs time for each pod.
 type Page struct {
-	// From is the first key in the page, and Prefix what all keys begin with.
+	// From is the first key in the page. Prefix is common to all its keys.
 	From, Prefix string
-	// Terms are labels with the objects that are filed under them, each as
-	// ";key=value:objects", or ";key:objects" if any value will do; the prefix of the key
-	// is left out. Objects are separated by commas. Each is NAME#VERSION and, separated by
-	// spaces, what else a pod must meet: "=key|value|value" for In, "!key|value|value" for
-	// NotIn, "+key" for Exists and "-key" for DoesNotExist. The name is "@N" if it is the key
-	// without its first N characters.
+	// Terms are labels with the objects filed under them, each as ";key=value:objects",
+	// or ";key:objects" for any value. Keys omit the prefix. Commas separate objects.
+	// Each is NAME#VERSION followed by the pod's other requirements, separated by
+	// spaces: "=key|value|value" for In, "!key|value|value" for NotIn, "+key" for
+	// Exists and "-key" for DoesNotExist. The name "@N" means the key without its first
+	// N characters.
 	Terms string
 }
 
 const (
-	// maxIndexBytes is the JSON that an index may take, about; etcd takes 1.5 MiB.
+	// maxIndexBytes is the approximate JSON limit of an index. etcd accepts 1.5 MiB.
 	maxIndexBytes = 768 << 10
-	// pageBytes is what a page takes, about. The policy compares a label of the pod with
-	// the first key of each page, and then searches one page.
+	// pageBytes is the approximate size of a page. The policy compares a label of the
+	// pod with the first key of each page, then searches one page.
 	pageBytes = 8 << 10
-	// pageOverhead is what a page takes besides its terms, about.
+	// pageOverhead is the approximate size of a page without its terms.
 	pageOverhead = 100
-	// maxTerms is how many terms file one object. One with more values for its key is
-	// filed by the key alone.
+	// maxTerms limits the terms under which one object is filed. An object with more
+	// values for its key is filed under the key alone.
 	maxTerms = 16
 )
 
-// Compile makes the index of a namespace. The order of the entries does not matter:
-// equal ones give equal indexes. What there is no room for is counted, and left out: first
-// objects that are large by themselves, then the last ones by name.
+// Compile builds the index of a namespace. The order of entries does not matter: equal
+// entries give equal indexes. Objects without room are left out and counted: first
+// objects that are too large by themselves, then the last ones by name.
 func Compile(entries []*Entry) Index {
 	entries = slices.Clone(entries)
 	slices.SortFunc(entries, func(a, b *Entry) int { return strings.Compare(a.decision, b.decision) })
@@ -102,9 +101,8 @@ func Compile(entries []*Entry) Index {
 	return index
 }
 
-// pages keeps the terms of a key together, and gives pages of their own to keys that
-// have so much in common that leaving it out saves more than the page costs. The keys are
-// sorted.
+// pages keeps the terms of a key together. Keys get pages of their own if omitting
+// their common prefix saves more than a page costs. The keys are sorted.
 func pages(keys []string, byKey map[string]map[string][]string) []Page {
 	var out []Page
 	var page []string
@@ -117,7 +115,7 @@ func pages(keys []string, byKey map[string]map[string][]string) []Page {
 	}
 	common := len(commonPrefix(keys))
 	for len(keys) > 0 {
-		n := 1 // those with the same next letter
+		n := 1 // keys with the same next letter
 		for n < len(keys) && len(keys[0]) > common && keys[n][common] == keys[0][common] {
 			n++
 		}
@@ -160,7 +158,7 @@ func termBytes(terms map[string][]string) (n int) {
 	return n
 }
 
-// commonPrefix is that of sorted keys.
+// commonPrefix returns the common prefix of sorted keys.
 func commonPrefix(keys []string) string {
 	if len(keys) == 0 {
 		return ""
@@ -173,9 +171,9 @@ func commonPrefix(keys []string) string {
 	return first[:n]
 }
 
-// filedBy is the requirement by which an object is filed: the one whose terms the fewest
-// objects share, for a label that all selectors ask for tells nothing. It is negative if
-// there is none.
+// filedBy returns the requirement under which an object is filed, or a negative number.
+// It chooses the one whose terms the fewest objects share, because a label in all
+// selectors does not discriminate.
 func (e *Entry) filedBy(popularity map[string]int) int {
 	by, fewest := -1, 0
 	for i, r := range e.requirements {
@@ -190,8 +188,8 @@ func (e *Entry) filedBy(popularity map[string]int) int {
 	return by
 }
 
-// text is the name of an object and what a pod must meet that was found by the
-// requirement; see [Page].
+// text returns an object's name and the requirements other than the one it was found
+// by; see [Page].
 func (e *Entry) text(by int) string {
 	out := []string{e.decision + "#" + e.version}
 	for i, r := range e.requirements {
@@ -208,8 +206,8 @@ var operators = map[metav1.LabelSelectorOperator]string{
 	metav1.LabelSelectorOpExists: "+", metav1.LabelSelectorOpDoesNotExist: "-",
 }
 
-// terms are those under which an object with such a requirement is filed; none if pods
-// without the label may meet it. Whether they say all, see [covered].
+// terms returns the terms under which an object with this requirement is filed, or none
+// if pods without the label may match. See [covered] for whether they are sufficient.
 func terms(r metav1.LabelSelectorRequirement) []string {
 	switch r.Operator {
 	case metav1.LabelSelectorOpIn:
@@ -228,7 +226,7 @@ func terms(r metav1.LabelSelectorRequirement) []string {
 	}
 }
 
-// covered tells whether a pod that is found by a term of the requirement meets it.
+// covered reports whether every pod found by a term meets the requirement.
 func covered(r metav1.LabelSelectorRequirement) bool {
 	return r.Operator == metav1.LabelSelectorOpExists || r.Operator == metav1.LabelSelectorOpIn && len(r.Values) <= maxTerms
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are those of the replica that leads; of others the gauges are 0.
+// metrics describe the leading replica. On other replicas the gauges are 0.
 type metrics struct {
 	writes  *prometheus.CounterVec
 	indexes prometheus.Gauge

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backstop stands in for PodDefault injection while no server answers: a
-// ValidatingAdmissionPolicy refuses exactly the pods that would have been injected, and
-// the webhook may fail open. What the policy reads is one object in each namespace,
-// which is compiled from PodDefaults and ClusterPodDefaults; see [Compile] and
-// [Controller].
+// Package backstop protects PodDefault injection while no server answers. A
+// ValidatingAdmissionPolicy refuses exactly the pods that would have been injected, so
+// the webhook may fail open. The policy reads one object per namespace, compiled from
+// PodDefaults and ClusterPodDefaults; see [Compile] and [Controller].
 //
-// It does not cover an object that is written while every server is down, and the
-// annotation that it looks for is no security boundary: anybody may set it.
+// The policy does not cover objects written while every server is down. The annotation
+// that it looks for is no security boundary, because anyone may set it.
 package backstop
 
 import (
@@ -18,19 +17,20 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// The expressions are for Kubernetes 1.30 and later: they use neither comprehensions of
-// two variables nor flatten, which came after it.
+// The expressions support Kubernetes 1.30 and later. They avoid two-variable
+// comprehensions and flatten, which are newer.
 const (
-	// exemptExpression: to exclude a pod is also the way to create it while no server answers.
+	// exemptExpression: excluding a pod also allows creating it while no server
+	// answers.
 	exemptExpression = "[object.metadata.?annotations.orValue({})].exists(a, " +
 		"a[?'" + poddefault.ExcludeAnnotation + "'].orValue('') == 'true' || '" + poddefault.MirrorAnnotation + "' in a)"
-	// listedExpression are the objects that were decided on.
+	// listedExpression yields the objects already considered for the pod.
 	listedExpression = "object.metadata.?annotations[?'" + poddefault.DecisionsAnnotation + "'].orValue('').split(',')"
-	// goneExpression are those of which a server knows that they are gone, or select other
-	// pods, where the index does not say so yet.
+	// goneExpression yields objects that a server knows to be gone, or to select other
+	// pods now, before the index reflects that.
 	goneExpression = "object.metadata.?annotations[?'" + poddefault.GoneAnnotation + "'].orValue('').split(',')"
-	// foundExpression are those that are filed under the pod's few labels, and those
-	// that are not filed.
+	// foundExpression yields the objects filed under the pod's labels, and the objects
+	// without a label.
 	foundExpression = "(variables.lists.filter(c, c.name == '" + restList + "').map(c, c.?args.orValue([]).join(',')) + " +
 		"variables.labels.map(k, [size(variables.from.filter(f, f <= k)) - 1].filter(i, i >= 0 && k.startsWith(variables.prefix[i]))" +
 		".map(i, ['', '=' + variables.labels[k]]" +
@@ -39,16 +39,16 @@ const (
 		".map(o, o.split(' ').map(w, w.startsWith('@') ? k.substring(int(w.substring(1).split('#')[0])) + '#' + w.split('#')[1] : w).join(' ')).join(','))" +
 		".join(',')).join(','))" +
 		").join(',').split(',').filter(o, o != '')"
-	// missingExpression are those of them that select the pod, were not decided on, and are
-	// not gone.
+	// missingExpression yields the found objects that select the pod, were not
+	// considered and are not gone.
 	missingExpression = "[variables.labels].map(L, variables.found.filter(o, !(o.split('#')[0] in variables.listed) && !(o.split(' ')[0] in variables.gone) && " +
 		"o.split(' ').all(r, [r.split('|')].all(s, [s[0].substring(1)].all(k, " +
 		"r.startsWith('=') ? k in L && L[k] in s : " +
 		"r.startsWith('!') ? !(k in L && L[k] in s) : " +
 		"r.startsWith('+') ? k in L : " +
 		"r.startsWith('-') ? !(k in L) : true)))))[0]"
-	// messageExpression is evaluated for pods that pass, too, so that it looks nothing up
-	// for those on which something was decided.
+	// messageExpression is also evaluated for pods that pass, so it looks nothing up
+	// for pods that were already considered.
 	messageExpression = "variables.listed != [''] ? '" + message + "' : " +
 		"'PodDefaults select this pod and were not applied, because Sallyport did not answer: ' + " +
 		"variables.missing.map(o, o.split('#')[0]).join(', ') + '. Create it again once Sallyport runs'"
@@ -56,13 +56,14 @@ const (
 		"Create it again once Sallyport runs; kubectl sallyport explain names them"
 )
 
-// listExpression is one of the lists of an index; empty if somebody has taken it away.
+// listExpression yields one of the lists of an index, or an empty list if someone
+// removed it.
 func listExpression(name string) string {
 	return "(variables.lists.filter(c, c.name == '" + name + "').map(c, c.?args.orValue([])) + [[]])[0]"
 }
 
-// New describes the policy. Ready is nil once the indexes are there in all namespaces
-// for which the webhook is.
+// New describes the policy. Ready returns nil once every selected namespace has its
+// index.
 func New(ready func() error) *admission.Backstop {
 	forbidden := metav1.StatusReasonForbidden
 	return &admission.Backstop{

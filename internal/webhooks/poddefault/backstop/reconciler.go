@@ -24,13 +24,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// fieldManager owns the indexes. All installations write the same.
+// fieldManager owns the indexes. All installations write the same ones.
 const fieldManager = "sallyport-index"
 
-// writeTimeout is for one write.
+// writeTimeout limits one write.
 const writeTimeout = 15 * time.Second
 
-// digest tells indexes apart.
+// digest identifies the content of an index.
 type digest [sha256.Size]byte
 
 func sum(texts iter.Seq[string]) (out digest) {
@@ -42,7 +42,7 @@ func sum(texts iter.Seq[string]) (out digest) {
 	return out
 }
 
-// stored is what is known of an index in the cluster.
+// stored is the observed state of an index.
 type stored struct {
 	identity store.Identity
 	digest   digest
@@ -70,12 +70,12 @@ type reconciler struct {
 	mu       sync.Mutex
 	selector labels.Selector
 	plans    map[string]*plan
-	complete bool // every namespace has its index
+	complete bool // every selected namespace has its index
 }
 
-// A plan is when the index of a namespace was written, and how that went.
+// A plan records when the index of a namespace was written, and the result.
 type plan struct {
-	next    time.Time // when it may be written again
+	next    time.Time // earliest next write
 	omitted int
 }
 
@@ -94,7 +94,7 @@ func newReconciler(c *Controller) *reconciler {
 	return r
 }
 
-// follow has the reconciler told of what changes, until stop is called.
+// follow subscribes the reconciler to changes until stop is called.
 func (r *reconciler) follow(w *poddefault.Watcher) (stop func()) {
 	objects := store.Handler[*poddefault.Compiled]{Changed: r.objectsChanged}
 	removes := []func(){
@@ -109,14 +109,14 @@ func (r *reconciler) follow(w *poddefault.Watcher) (stop func()) {
 	}
 }
 
-// objectsChanged enqueues the namespaces of objects of which an index says something else
-// now. One that injects more waits for others; one that injects less does not: until the
-// index says so too, pods are refused that nothing would inject.
+// objectsChanged enqueues the namespaces whose indexes change with these objects.
+// Changes that inject more pods wait for others. Changes that inject fewer do not:
+// until the index has them, the policy refuses pods that need no injection.
 func (r *reconciler) objectsChanged(changes []store.Change[*poddefault.Compiled]) {
 	for _, c := range changes {
 		before, now := c.Before != nil && c.Before.Injects(), c.Now != nil && c.Now.Injects()
 		switch {
-		case !before && !now, before && now && c.Before.Version() == c.Now.Version(): // a status was written, or what is injected changed
+		case !before && !now, before && now && c.Before.Version() == c.Now.Version(): // only the status or the injected content changed
 		case before:
 			r.enqueue(c.Before.Namespace(), 0)
 		default:
@@ -152,7 +152,8 @@ func (r *reconciler) indexesChanged(changes []store.Change[*stored]) {
 	r.metrics.indexes.Set(float64(r.indexes.Len()))
 }
 
-// enqueue has the index of a namespace looked at, or of all of them if the name is empty.
+// enqueue schedules a check of the index of a namespace, or of all if the name is
+// empty.
 func (r *reconciler) enqueue(namespace string, after time.Duration) {
 	if namespace != "" {
 		r.namespaces.Enqueue(namespace, after)
@@ -165,7 +166,7 @@ func (r *reconciler) enqueue(namespace string, after time.Duration) {
 	}
 }
 
-// ready is [Controller.Ready].
+// ready implements [Controller.Ready].
 func (r *reconciler) ready() error {
 	if !r.indexes.HasSynced() {
 		return fmt.Errorf("%s are not read yet (may this server list them? sallyport manifests --part rbac prints what it needs)", TemplateResource)
@@ -182,19 +183,19 @@ func (r *reconciler) ready() error {
 	return nil
 }
 
-// selects tells whether a namespace is to have an index.
+// selects reports whether a namespace should have an index.
 func (r *reconciler) selects(n *store.Namespace) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return n != nil && !n.Terminating && r.selector.Matches(n.Labels)
 }
 
-// observed is the index that a namespace has; nil if it has none.
+// observed returns the index of a namespace, or nil.
 func (r *reconciler) observed(namespace string) *stored {
 	return r.indexes.Get(types.NamespacedName{Namespace: namespace, Name: TemplateName})
 }
 
-// desired is the index that a namespace is to have.
+// desired returns the index that a namespace should have.
 func (r *reconciler) desired(n *store.Namespace) Index {
 	var entries []*Entry
 	for _, of := range []string{"", n.Name} {
@@ -207,8 +208,8 @@ func (r *reconciler) desired(n *store.Namespace) Index {
 	return Compile(entries)
 }
 
-// reselect looks whether the webhook is for other namespaces than before, and tells when
-// every namespace has its index.
+// reselect checks whether the webhook's namespaces changed, and reports when every one
+// has its index.
 func (r *reconciler) reselect() {
 	selector, err := r.options.Namespaces()
 	if err != nil {
@@ -234,7 +235,7 @@ func (r *reconciler) reselect() {
 	r.options.Changed()
 }
 
-// reconcile writes the index of a namespace if it is not as desired.
+// reconcile writes the index of a namespace if it differs from the desired state.
 func (r *reconciler) reconcile(ctx context.Context, namespace string) (again time.Duration, err error) {
 	n := r.watcher.Namespaces.Get(types.NamespacedName{Name: namespace})
 	if !r.selects(n) {
@@ -262,9 +263,9 @@ func (r *reconciler) reconcile(ctx context.Context, namespace string) (again tim
 		r.plan(namespace, func(p *plan) { p.next = r.now().Add(r.pace.retry) })
 		return 0, err
 	}
-	r.indexes.Set(&stored{keep(written).identity, digest}) // until the watch tells
+	r.indexes.Set(&stored{keep(written).identity, digest}) // until the watch delivers it
 	r.plan(namespace, func(p *plan) {
-		p.next = r.now().Add(max(r.pace.again, time.Duration(size)*2*time.Microsecond)) // half a megabyte a second
+		p.next = r.now().Add(max(r.pace.again, time.Duration(size)*2*time.Microsecond)) // 0.5 MB per second
 		if p.omitted == desired.Omitted {
 			return
 		}
@@ -276,7 +277,7 @@ func (r *reconciler) reconcile(ctx context.Context, namespace string) (again tim
 	return 0, nil
 }
 
-// until is how long an index has to wait for its next write.
+// until returns how long an index must wait for its next write.
 func (r *reconciler) until(namespace string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -301,7 +302,7 @@ func (r *reconciler) plan(namespace string, change func(*plan)) {
 	r.metrics.omitted.Set(float64(omitted))
 }
 
-// apply writes all of an index, whose digest is desired, and returns what is stored.
+// apply writes a whole index with the given digest and returns what is stored.
 func (r *reconciler) apply(ctx context.Context, template *corev1.PodTemplate, desired digest) (*corev1.PodTemplate, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -320,7 +321,7 @@ func (r *reconciler) apply(ctx context.Context, template *corev1.PodTemplate, de
 	if got, _ := digestOf(stored); got == desired {
 		return stored, nil
 	}
-	// Server-side apply leaves to others what they put where nothing is to be.
+	// Server-side apply leaves fields of other managers where nothing is desired.
 	body, err = json.Marshal(map[string]any{"template": map[string]any{"spec": map[string]any{"containers": template.Template.Spec.Containers}}})
 	if err != nil {
 		return nil, err

@@ -10,26 +10,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An index is stored as a PodTemplate of which no pod is ever made. A policy needs a
-// parameter of a kind that the API server knows from its first moment, or it refuses every
-// pod after each restart, and there are few such kinds. API servers keep all objects of
-// the kind in memory: of ConfigMaps or Secrets there are many, and whoever may edit a
-// namespace may edit them; of PodTemplates there are none, and only administrators may
-// write them.
+// An index is stored as a PodTemplate from which no pod is ever created. The parameter
+// of a policy must have a kind that the API server knows as soon as it starts,
+// otherwise the policy refuses every pod after each restart. Few kinds qualify. API
+// servers cache all objects of the kind: clusters have many ConfigMaps and Secrets, and
+// namespace editors may change them. PodTemplates are practically unused, and only
+// administrators may write them.
 const (
-	// TemplateName is that of the index in each namespace.
+	// TemplateName is the name of the index in each namespace.
 	TemplateName = "sallyport-poddefaults"
-	// TemplateResource is the kind's in RBAC rules and URLs.
+	// TemplateResource is the resource in RBAC rules and URLs.
 	TemplateResource = "podtemplates"
 
-	// ObjectsAnnotation and OmittedAnnotation are for people: how many objects are filed,
-	// and how many there was no room for.
+	// ObjectsAnnotation and OmittedAnnotation inform users of the number of filed
+	// objects and of objects without room.
 	ObjectsAnnotation = "sallyport.io/objects"
 	OmittedAnnotation = "sallyport.io/omitted"
 )
 
-// The containers of the template. Their args are the lists of an index; those of the
-// pages are of the same length.
+// Containers of the template. Their args are the lists of an index. The lists that
+// describe pages have equal lengths.
 const (
 	restList   = "rest"
 	fromList   = "from"
@@ -37,13 +37,13 @@ const (
 	termsList  = "terms"
 )
 
-// Template is the object that holds the index of a namespace.
+// Template returns the stored form of the index.
 func (x *Index) Template(namespace string) *corev1.PodTemplate {
 	var from, prefix, terms []string
 	for _, page := range x.Pages {
 		from, prefix, terms = append(from, page.From), append(prefix, page.Prefix), append(terms, page.Terms)
 	}
-	// It meets the strictest PodSecurity standard, which warns of templates too.
+	// Meets the strictest PodSecurity standard, which also warns about templates.
 	list := func(name string, args []string) corev1.Container {
 		return corev1.Container{
 			Name: name, Image: "none", Args: args,
@@ -71,8 +71,8 @@ func (x *Index) Template(namespace string) *corev1.PodTemplate {
 	}
 }
 
-// digestOf tells indexes apart by what a policy reads of them and what people do. It also
-// returns the size in bytes, about.
+// digestOf identifies an index by the parts that policies and users read. It also
+// returns the approximate size in bytes.
 func digestOf(template *corev1.PodTemplate) (digest, int) {
 	var text []string
 	size := 0
