@@ -8,12 +8,12 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// picks tells whether what c has for containers goes to this one. Without a selector
-// these are the pod's own containers. A container that a PodDefault brings counts as
-// injected whether the pod came with it or not: otherwise the same pod, sent again,
-// would get more than the first time. One that has the name of what a skipped object
-// brings is left alone: it could become what that object wants. What is excluded, such
-// as the proxies of a mesh, must be asked for by name.
+// picks reports whether c's additions apply to a container. Without a selector they
+// apply to the pod's own containers. A container that a PodDefault adds always counts
+// as injected, even if the pod already has it: otherwise a pod that is sent again would
+// get more than the first time. A container named like one of a skipped object is left
+// alone, because it could become that object's container. Excluded containers, such as
+// mesh proxies, must be selected by name.
 func (m *merge) picks(c *Compiled, t *container, excluded []string) bool {
 	if c.target != nil && c.target.First {
 		return t == m.first(c)
@@ -21,8 +21,9 @@ func (m *merge) picks(c *Compiled, t *container, excluded []string) bool {
 	return m.selects(c, t, excluded)
 }
 
-// first is the container that an object for the first one picks; nil if there is none. No
-// excluded one is, whatever is asked for: commands and variables are for one container.
+// first returns the container that an object for the first container selects, or nil.
+// It never returns an excluded container: commands and variables are meant for one
+// container.
 func (m *merge) first(c *Compiled) *container {
 	if known, ok := m.firsts[c]; ok {
 		return known
@@ -67,8 +68,8 @@ func (m *merge) selects(c *Compiled, t *container, excluded []string) bool {
 	return !slices.Contains(excluded, t.name)
 }
 
-// hasType tells whether containers of a kind are meant. A name says which one is meant,
-// of whichever kind.
+// hasType reports whether a selector covers containers of a type. A name selects a
+// container of any type.
 func hasType(selector *kubeflowv1alpha1.ContainerSelector, t kubeflowv1alpha1.ContainerType) bool {
 	if len(selector.Types) == 0 {
 		return t == kubeflowv1alpha1.TypeContainer || len(selector.Names) > 0
@@ -78,11 +79,11 @@ func hasType(selector *kubeflowv1alpha1.ContainerSelector, t kubeflowv1alpha1.Co
 
 func (m *merge) isInjected(name string) bool { return m.injected.has(name) }
 
-// pickedFrom calls apply for each container that c may pick.
+// pickedFrom calls apply for each container that c may select.
 func (m *merge) pickedFrom(c *Compiled, apply func(*container)) {
 	b := &m.pod.bounds
 	for i := range m.pod.app {
-		if t := &m.pod.app[i]; t.origin == nil && !b.spent() { // else it is replaced
+		if t := &m.pod.app[i]; t.origin == nil && !b.spent() { // otherwise it is replaced
 			apply(t)
 		}
 	}

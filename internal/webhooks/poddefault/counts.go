@@ -13,13 +13,13 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// mostCounted is how many time series there may be: PodDefaults come and go, and
-// whoever may write them must not fill a memory. What is beyond counts together, under
-// an empty name and namespace.
+// mostCounted limits the time series: PodDefaults come and go, and their authors must
+// not exhaust memory. Beyond it, objects are counted together under an empty name and
+// namespace.
 const mostCounted = 5000
 
-// Counts tell, for each object, how many pods it was applied to and how many were
-// denied because of it. They are metrics and no status: a status that is written
+// Counts are metrics of how many pods each object was applied to, and how many were
+// denied because of it. They are not part of the status, because a status update
 // changes the resourceVersion that pods carry.
 type Counts struct {
 	decisions *prometheus.CounterVec
@@ -40,7 +40,7 @@ func NewCounts(registry prometheus.Registerer) (*Counts, error) {
 	return c, registry.Register(c.decisions)
 }
 
-// Count returns a handler that counts what the handler of the webhook decides.
+// Count returns a handler that counts the decisions of the webhook's handler.
 func (c *Counts) Count(handler admission.Handler) admission.Handler {
 	return counting{handler, c}
 }
@@ -58,7 +58,7 @@ func (h counting) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	for decision, names := range resp.AuditAnnotations {
 		for name := range strings.SplitSeq(names, ",") {
-			name, _, _ = strings.Cut(name, "@") // its generation
+			name, _, _ = strings.Cut(name, "@") // cuts the generation
 			h.counts.add(req.Namespace, name, decision)
 		}
 	}
@@ -79,7 +79,7 @@ func (c *Counts) add(namespace, name, decision string) {
 	c.decisions.WithLabelValues(series[:]...).Inc()
 }
 
-// deniedBy are the audit annotations of a denial: the objects that conflict.
+// deniedBy returns the audit annotations of a denial: the conflicting objects.
 func (m *merge) deniedBy() map[string]string {
 	var objects []*Compiled
 	for _, conflict := range m.conflicts {

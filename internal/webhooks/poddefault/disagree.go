@@ -8,8 +8,8 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// disagreements names the places of a pod for which c and other want different
-// things, and those of which it is too much work to find out: no pod gets both.
+// disagreements returns the places of a pod where c and other conflict or where finding
+// out is too expensive. No pod gets both.
 func (c *Compiled) disagreements(b *bounds, other *Compiled) []string {
 	var places []string
 	for _, list := range []struct {
@@ -60,7 +60,7 @@ func (c *Compiled) disagreements(b *bounds, other *Compiled) []string {
 	return places
 }
 
-// differing names the elements of which both lists have another one.
+// differing names the elements that differ between the two lists.
 func differing(b *bounds, kind *listKind, mine, theirs []item) (places []string) {
 	for m, t := range sameKey(b, mine, theirs, itemKey) {
 		if len(kind.compare(b, m.value, t.value)) > 0 || b.spent() {
@@ -80,7 +80,7 @@ func pointers[T any](values []T) []*T {
 	return out
 }
 
-// sameKey yields the pairs of elements that have the same key, in the order of the lists.
+// sameKey yields the pairs of elements with the same key, in list order.
 func sameKey[T any](b *bounds, mine, theirs []T, key func(T) string) iter.Seq2[T, T] {
 	return func(yield func(T, T) bool) {
 		if len(mine) == 0 || len(theirs) == 0 {

@@ -10,8 +10,8 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// Objects that disagree are told of in the same words wherever that is: in the denial of
-// a pod, in a status, and to whoever writes one of them.
+// Denials, statuses and warnings to authors describe conflicting objects in the same
+// words.
 
 // bothSet is "PodDefaults a and b both set env X".
 func bothSet(a, b *Compiled, places string) string {
@@ -21,7 +21,7 @@ func bothSet(a, b *Compiled, places string) string {
 	return both(a, b) + " both set " + places
 }
 
-// both names two objects in the order in which they are applied.
+// both names two objects in order of application.
 func both(a, b *Compiled) string {
 	if inOrder(a, b) > 0 {
 		a, b = b, a
@@ -35,9 +35,9 @@ func both(a, b *Compiled) string {
 	return "PodDefaults " + a.name + " and " + b.name
 }
 
-// Disagreement says in a sentence or two that two objects want different things at these
-// places, which [Overlap] found, what becomes of pods that both select, and what can be
-// done. At most so many places are named.
+// Disagreement describes in a sentence or two that two objects conflict at these
+// places, found by [Overlap], what happens to pods that both select, and the remedy. It
+// names at most most places.
 func Disagreement(a, b *Compiled, places []string, most int) string {
 	if inOrder(a, b) > 0 {
 		a, b = b, a
@@ -58,8 +58,8 @@ func Disagreement(a, b *Compiled, places []string, most int) string {
 	return text + "; pods selected by both are denied. " + remedy
 }
 
-// denies tells whether objects without a policy deny a pod because of the place. Of fields
-// that were there before policies, the first or the last object wins.
+// denies reports whether a conflict at the place denies a pod if the objects have no
+// policy. For fields older than policies, the first or the last object wins.
 func denies(place string) bool {
 	return !slices.Contains([]string{"command", "args", "serviceAccountName", automountField}, place)
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// An emitter turns a merge without conflicts into a patch, and notes where each
-// change comes from. It edits place by place: what stands there is at hand.
+// An emitter turns a merge without conflicts into a patch and records the origin of
+// each change. It edits each place directly, using the content already read.
 type emitter struct {
 	patch   jsonpatch.Patch
-	explain bool // note origins
+	explain bool // record origins
 	origins []admission.Origin
 	err     error
 }
 
-// response is the answer to a pod without conflicts, with origins if somebody wants
-// them. It denies what is no pod: an object in which a list or map is something else.
+// response returns the answer to a pod without conflicts, with origins if explain is
+// set. It denies malformed pods, in which a list or map has another type.
 func (m *merge) response(explain bool) *admission.Response {
 	e := emitter{patch: make(jsonpatch.Patch, 0, 16), explain: explain}
 	p := m.pod
@@ -38,8 +38,8 @@ func (m *merge) response(explain bool) *admission.Response {
 	e.tolerations(&p.tolerations, m.seconds)
 	e.list(&p.pullSecrets)
 	e.holder(&p.spec)
-	// Before anything inside their elements: a list may be sent as a whole, with
-	// the bytes of the elements as they came.
+	// Before any edits inside their elements: a list may be sent as a whole, with the
+	// original bytes of its elements.
 	initSlots, slots := m.arrange(&p.initContainers), m.arrange(&p.containers)
 	e.containers(&p.initContainers, initSlots)
 	e.containers(&p.containers, slots)
@@ -75,8 +75,7 @@ func (m *merge) response(explain bool) *admission.Response {
 	return resp
 }
 
-// containers emits what takes the place of containers, and what is added behind them
-// unless slots say where.
+// containers emits replaced containers and, unless slots place them, additional ones.
 func (e *emitter) containers(l *list, slots []slot) {
 	if slots == nil {
 		e.list(l)
@@ -87,8 +86,8 @@ func (e *emitter) containers(l *list, slots []slot) {
 	e.list(&last)
 }
 
-// holder emits the fields of the pod's spec or of a container that are looked at only
-// when a PodDefault asks for them.
+// holder emits the fields of the pod's spec or of a container that are read only if a
+// PodDefault sets them.
 func (e *emitter) holder(h *holder) {
 	if len(h.lists) == 0 && len(h.values) == 0 && h.terms == nil || h.raw == nil {
 		return
@@ -127,7 +126,7 @@ func (e *emitter) holder(h *holder) {
 	e.append(b)
 }
 
-// nodeTerms emits the required node terms that changed or are new.
+// nodeTerms emits changed and new required node terms.
 func (e *emitter) nodeTerms(b *jsonpatch.Builder, h *holder) {
 	end := 0
 	for _, term := range h.terms.terms {
@@ -151,7 +150,7 @@ func (e *emitter) nodeTerms(b *jsonpatch.Builder, h *holder) {
 	}
 }
 
-// auditAnnotations name what was decided on, and in which generation.
+// auditAnnotations name the considered objects and their generations.
 func (m *merge) auditAnnotations() map[string]string {
 	var out map[string]string
 	add := func(key string, objects []*Compiled) {
@@ -169,7 +168,7 @@ func (m *merge) auditAnnotations() map[string]string {
 	return out
 }
 
-// metadata emits labels, annotations, the marks and the decisions.
+// metadata emits labels, annotations, marks and decisions.
 func (e *emitter) metadata(m *merge) {
 	p := m.pod
 	if p.metadata.raw == nil {
@@ -192,7 +191,7 @@ func (e *emitter) metadata(m *merge) {
 		e.origin(added.origin.title, "metadata", "labels", added.entry.key)
 	}
 	for _, c := range m.applied {
-		// A mark that is there stays: the object's resourceVersion also changes with its
+		// An existing mark stays: the resourceVersion also changes with the object's
 		// status, and a pod that is sent again must not change with it.
 		if !p.annotations.Has(c.mark) {
 			annotate(c.mark, c.resourceVersion, c.title)
@@ -201,7 +200,7 @@ func (e *emitter) metadata(m *merge) {
 	listed := p.annotations.Get(DecisionsAnnotation)
 	before := listedAmong(listed, skippedObjects(m.skipped))
 	for _, s := range m.skipped {
-		// One that was decided on before may have been left out for another reason then.
+		// An earlier call may have skipped the object for another reason.
 		if !p.annotations.Has(s.object.skipMark()) && !before[s.object.decision] {
 			annotate(s.object.skipMark(), s.object.skipValue(s.reason), s.object.title)
 		}
@@ -211,7 +210,7 @@ func (e *emitter) metadata(m *merge) {
 	e.append(annotations)
 }
 
-// list emits what is added to a list, and what is taken away from it.
+// list emits additions to and removals from a list.
 func (e *emitter) list(l *list) {
 	if len(l.added) == 0 && len(l.removed) == 0 && len(l.replaced) == 0 {
 		return
@@ -227,7 +226,7 @@ func (e *emitter) list(l *list) {
 	e.append(b)
 }
 
-// tolerations emits a list of which elements may change.
+// tolerations emits a list whose elements may change.
 func (e *emitter) tolerations(l *list, seconds []setSeconds) {
 	if len(l.added) == 0 && len(l.replaced) == 0 && len(seconds) == 0 {
 		return
@@ -271,8 +270,8 @@ func (e *emitter) appendAdded(b *jsonpatch.Builder, l *list, path string) {
 	b.Append(nil, values...)
 }
 
-// set sets a member that is not there, or has another value. Without an origin it
-// is a container for what has one.
+// set sets a member that is missing or has another value. Without an origin, the value
+// is a container for others.
 func (e *emitter) set(path string, value jsontext.Value, origin *Compiled) {
 	e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: path, Value: value})
 	if origin != nil && e.explain {
@@ -292,14 +291,14 @@ func (e *emitter) origin(source string, tokens ...string) {
 	}
 }
 
-// originBelow is the origin of what stands at the tokens below a holder.
+// originBelow records the origin of the value at the tokens below a holder.
 func (e *emitter) originBelow(path string, origin *Compiled, tokens ...string) {
 	if e.explain {
 		e.origins = append(e.origins, admission.Origin{Path: path + jsonpatch.Pointer(tokens...), Source: origin.title})
 	}
 }
 
-// originAt is the origin of an element of a list.
+// originAt records the origin of a list element.
 func (e *emitter) originAt(list string, index int, origin *Compiled) {
 	if e.explain {
 		e.origins = append(e.origins, admission.Origin{Path: list + "/" + strconv.Itoa(index), Source: origin.title})
@@ -321,7 +320,7 @@ func names(objects []*Compiled) string {
 	return few(out, ",", 0)
 }
 
-// generations is "a@1,cluster/b@7".
+// generations returns, for example, "a@1,cluster/b@7".
 func generations(objects []*Compiled) string {
 	out := make([]string, len(objects))
 	for i, c := range objects {

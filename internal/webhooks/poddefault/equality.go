@@ -15,21 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// What a PodDefault wants is compared with what a pod has on decoded trees. That
-// happens only where both have an element of the same key: when a pod that was
-// injected comes again, and when there is a conflict.
+// PodDefaults are compared with the pod on decoded trees. That only happens where both
+// have an element with the same key: when an injected pod comes again, or in a
+// conflict.
 
-// subset names the fields that are set in want and not the same in have. Fields
-// that only have holds, such as the API server's defaults, do not count. Of a
-// list of objects each wanted element must be met by some element; other lists
-// must be equal.
+// subset returns the fields set in want that differ in have. Fields that only have
+// sets, such as the API server's defaults, do not count. In a list of objects, each
+// wanted element must match some element. Other lists must be equal.
 func subset(want, have jsontext.Value) []string {
 	return unmet(nil, "", decode(want), decode(have))
 }
 
-// exactly compares in both directions, for elements of type T: fields that T does
-// not know do not count, and drop removes from both trees what means the same as
-// its absence.
+// exactly compares in both directions, as type T. Fields unknown to T do not count, and
+// drop removes values from both trees that mean the same as their absence.
 func exactly[T any](drop func(tree map[string]any)) func(want, have jsontext.Value) []string {
 	known := fieldPaths(nil, "", reflect.TypeFor[T]())
 	unknown := func(path string) bool { return !slices.Contains(known, path) }
@@ -47,8 +45,8 @@ func exactly[T any](drop func(tree map[string]any)) func(want, have jsontext.Val
 	}
 }
 
-// fieldPaths lists the JSON fields of a struct of the API, and of the structs
-// below it, as paths like those of unmet.
+// fieldPaths lists the JSON fields of an API struct and of the structs below it, in the
+// form of unmet's paths.
 func fieldPaths(paths []string, path string, t reflect.Type) []string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -72,8 +70,8 @@ func fieldPaths(paths []string, path string, t reflect.Type) []string {
 	return paths
 }
 
-// dropEnvDefaults removes what the API server fills in (fieldRef.apiVersion v1,
-// divisor 0), "optional: false" and the empty value, which is no value.
+// dropEnvDefaults removes the API server's defaults (fieldRef.apiVersion v1, divisor
+// 0), "optional: false" and empty values.
 func dropEnvDefaults(env map[string]any) {
 	dropEqual(env, "value", "")
 	if from, ok := env["valueFrom"].(map[string]any); ok {
@@ -110,8 +108,8 @@ func dropEqual(tree map[string]any, name string, value any) {
 	}
 }
 
-// volumeDifferences compares volumes: the same kind of source, and each of its
-// fields that is wanted. A volume without a source is an emptyDir.
+// volumeDifferences compares volumes: they need the same kind of source, and each
+// wanted field of it. A volume without a source is an emptyDir.
 func volumeDifferences(want, have jsontext.Value) []string {
 	w, _ := decode(want).(map[string]any)
 	h, _ := decode(have).(map[string]any)
@@ -123,7 +121,7 @@ func volumeDifferences(want, have jsontext.Value) []string {
 	return unmet(nil, "", w, h)
 }
 
-// unmet appends the paths at which have does not hold what want asks for.
+// unmet appends the paths where have does not satisfy want.
 func unmet(paths []string, path string, want, have any) []string {
 	switch want := want.(type) {
 	case nil:
@@ -173,7 +171,7 @@ func unmetElements(paths []string, path string, want, have []any) []string {
 	return paths
 }
 
-// decode gives the tree of a value, with numbers as they are written.
+// decode returns the tree of a value, with numbers as written.
 func decode(value jsontext.Value) (tree any) {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()

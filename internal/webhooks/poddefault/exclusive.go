@@ -10,13 +10,13 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// alternative tells whether the objects are of one exclusive group.
+// alternative reports whether the objects belong to the same exclusive group.
 func (c *Compiled) alternative(other *Compiled) bool {
 	return c.group != "" && c.group == other.group
 }
 
-// alternatives makes a conflict of each object that is of the same exclusive group as an
-// earlier one. No policy settles it: who asks for two alternatives has to choose.
+// alternatives records a conflict for each object in the exclusive group of an earlier
+// one. No policy resolves it: whoever asks for two alternatives has to choose.
 func (m *merge) alternatives() {
 	groups := map[string]*Compiled{}
 	for _, c := range m.applied {
@@ -32,15 +32,15 @@ func (m *merge) alternatives() {
 	}
 }
 
-// exclusive tells whether it is certain that no pod gets both objects: no labels match
-// both selectors, or a label that one adds rules the other out. A label that one adds may
-// also be what picks the other. Those that others add do not count.
+// exclusive reports whether it is certain that no pod gets both objects: no labels
+// match both selectors, or a label added by one rules out the other. A label added by
+// one may also select the other. Labels added by other objects are ignored.
 func exclusive(a, b *Compiled) bool {
 	return unsatisfiable(demandsOf(a.selector, a), demandsOf(b.selector, b))
 }
 
-// unsatisfiable tells whether no labels meet both. Each label is free of the others, so
-// that one that cannot be is enough.
+// unsatisfiable reports whether no labels match both. Labels are independent, so one
+// impossible label is enough.
 func unsatisfiable(a, b demands) bool {
 	for key := range a {
 		if !possible(a.of(key), b.of(key)) {
@@ -55,16 +55,17 @@ func unsatisfiable(a, b demands) bool {
 	return false
 }
 
-// A demand is what a selector asks of one label, and what its object does to it.
+// A demand is what a selector requires of one label, and what its object does to that
+// label.
 type demand struct {
-	needed, refused bool             // it must be there; it must not
-	among           sets.Set[string] // if it is there, one of these; nil: any value
-	not             sets.Set[string] // if it is there, none of these
+	needed, refused bool             // must exist; must not exist
+	among           sets.Set[string] // if it exists, one of these; nil means any value
+	not             sets.Set[string] // if it exists, none of these
 	adds            *string          // the value that the object adds
-	insists         bool             // a pod with another value does not get the object
+	insists         bool             // pods with another value do not get the object
 }
 
-// demands are those of one object, by the keys of labels.
+// demands holds one object's demands by label key.
 type demands map[string]*demand
 
 func (d demands) of(key string) *demand {
@@ -74,9 +75,9 @@ func (d demands) of(key string) *demand {
 	return &demand{}
 }
 
-// demandsOf are what a selector asks for, with the labels that an object adds, which may
-// be nil. A pod that has another value is denied, or the object is skipped, unless its
-// policy is to keep the label.
+// demandsOf returns the demands of a selector, and of the labels that c adds; c may be
+// nil. A pod with another value is denied, or the object is skipped, unless its policy
+// keeps the label.
 func demandsOf(selector labels.Selector, c *Compiled) demands {
 	all := demands{}
 	at := func(key string) *demand {
@@ -108,15 +109,15 @@ func demandsOf(selector labels.Selector, c *Compiled) demands {
 	return all
 }
 
-// allows tells whether the label may have the value.
+// allows reports whether the label may have the value.
 func (d *demand) allows(value *string) bool {
 	return value != nil && !d.refused && !d.not.Has(*value) && (d.among == nil || d.among.Has(*value))
 }
 
-// possible tells whether a label can be so that both demands are met.
+// possible reports whether a label can meet both demands.
 func possible(a, b *demand) bool {
-	// The pod comes without it: one of them matches then, the other also once the first
-	// has added it.
+	// The pod does not have the label. One object then matches without it; the other
+	// may match once the first has added it.
 	if !a.needed && (!b.needed || b.allows(a.adds)) || !b.needed && a.allows(b.adds) {
 		return true
 	}
@@ -132,7 +133,7 @@ func possible(a, b *demand) bool {
 	return values == nil || values.Difference(a.not).Difference(b.not).Len() > 0
 }
 
-// common are the values in both sets, of which a nil one has all.
+// common returns the intersection of two sets. A nil set contains everything.
 func common(a, b sets.Set[string]) sets.Set[string] {
 	switch {
 	case a == nil:

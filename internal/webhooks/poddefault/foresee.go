@@ -13,13 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The API server validates a pod after the webhooks have changed it, and its error tells
-// of a field, not of who set it. An object that could never pass is left out; what only
-// together with this pod cannot pass is denied here, with the names of the objects. These
-// are rules of k8s.io/kubernetes, pkg/apis/core/validation, that the pod and what objects
-// add can break together. What is wrong with the pod alone is left to the API server.
+// The API server validates a pod after the webhooks have changed it, and its error
+// names a field but not who set it. An object that can never pass is left out.
+// Combinations with this pod that cannot pass are denied here, naming the objects.
+// These are the rules of k8s.io/kubernetes, pkg/apis/core/validation, that a pod and
+// additions can break together. Problems of the pod alone are left to the API server.
 
-// mayClash tells whether the object has something that those rules are about.
+// mayClash reports whether the object has anything that these rules concern.
 func (c *Compiled) mayClash() bool {
 	for _, lists := range [][]fieldList{c.podLists, c.containerLists} {
 		for i := range lists {
@@ -54,13 +54,13 @@ func (m *merge) foresee() {
 	m.atMost(32, searchKind, "dnsConfig", "searches")
 }
 
-// containers are all that the pod has in the end: its own, but for those that are replaced, and
-// those that PodDefaults bring.
+// containers yields all containers of the final pod: its own, except replaced ones, and
+// those that PodDefaults add.
 func (m *merge) containers() iter.Seq[*container] {
 	return func(yield func(*container) bool) {
 		for _, containers := range [][]container{m.pod.app, m.pod.init} {
 			for i := range containers {
-				if containers[i].origin == nil && !yield(&containers[i]) { // with an origin, it is replaced
+				if containers[i].origin == nil && !yield(&containers[i]) { // those with an origin are replaced
 					return
 				}
 			}
@@ -73,14 +73,14 @@ func (m *merge) containers() iter.Seq[*container] {
 	}
 }
 
-// impossible denies what two elements make together, of which those without an object are
-// the pod's own. To keep what the pod has is to skip the object.
+// impossible records that two elements are impossible together. A nil object stands for
+// the pod. Keeping what the pod has means skipping the object.
 func (m *merge) impossible(a, b *Compiled, what string) {
 	if a == nil || b != nil && inOrder(a, b) < 0 {
-		a, b = b, a // the later one, or the only one
+		a, b = b, a // the later or only one
 	}
 	switch {
-	case a == nil, b != nil && a.title != b.title && a.alternative(b): // it is denied for that
+	case a == nil, b != nil && a.title != b.title && a.alternative(b): // already denied for that
 		return
 	case b == nil || a.title == b.title:
 		m.conflict(conflict{object: a, alone: true}, "%s: %s, which the API server refuses", a, what)
@@ -89,7 +89,7 @@ func (m *merge) impossible(a, b *Compiled, what string) {
 	}
 }
 
-// all are the elements of a list as they will be.
+// all returns the final elements of the list.
 func (l *list) all() []item {
 	out := make([]item, 0, l.length()+len(l.added))
 	l.bounds.did(workOfVisit * cap(out))
@@ -99,7 +99,7 @@ func (l *list) all() []item {
 	return append(out, l.added...)
 }
 
-// all are the elements of a list of the holder as they will be.
+// all returns the final elements of a list of the holder.
 func (h *holder) all(kind *listKind, tokens ...string) []item {
 	for _, known := range h.lists {
 		if known.kind == kind && slices.Equal(known.tokens, tokens) {
@@ -110,7 +110,7 @@ func (h *holder) all(kind *listKind, tokens ...string) []item {
 	return (&list{kind: kind, raw: raw, bounds: h.bounds}).all()
 }
 
-// of is who brings an element of the container.
+// of returns the object that adds an element of the container.
 func (c *container) of(w item) *Compiled {
 	if w.origin == nil {
 		return c.origin
@@ -118,7 +118,7 @@ func (c *container) of(w item) *Compiled {
 	return w.origin
 }
 
-// hostPorts of all containers beside each other are unique by protocol and address.
+// hostPorts: unique by protocol and address across concurrently running containers.
 func (m *merge) hostPorts(running []*container) {
 	hostNetwork := string(m.pod.spec.member("hostNetwork")) == "true"
 	type taker struct {
@@ -130,7 +130,7 @@ func (m *merge) hostPorts(running []*container) {
 	for _, t := range running {
 		for _, port := range t.all(portKind, "ports") {
 			number := string(member(port.value, "hostPort"))
-			if hostNetwork && (number == "" || number == "0") { // so it is defaulted
+			if hostNetwork && (number == "" || number == "0") { // the API server's default
 				number = string(member(port.value, "containerPort"))
 			}
 			if number == "" || number == "0" {
@@ -148,7 +148,7 @@ func (m *merge) hostPorts(running []*container) {
 	}
 }
 
-// portNames are unique within a container.
+// portNames: unique within a container.
 func (m *merge) portNames(t *container) {
 	named := map[string]item{}
 	for _, port := range t.all(portKind, "ports") {
@@ -164,7 +164,7 @@ func (m *merge) portNames(t *container) {
 	}
 }
 
-// devices are volumes of claims that are not mounted, at paths of their own.
+// devices: volumes of claims that are not also mounted, at unique paths.
 func (m *merge) devices(t *container) {
 	devices := t.all(deviceKind, "volumeDevices")
 	if len(devices) == 0 {
@@ -196,7 +196,7 @@ func (m *merge) devices(t *container) {
 	}
 }
 
-// escalation: a privileged container cannot be kept from gaining privileges.
+// escalation: a privileged container must allow privilege escalation.
 func (m *merge) escalation(t *container) {
 	field := func(name string) (value jsontext.Value, by *Compiled) {
 		tokens := []string{"securityContext", name}
@@ -213,12 +213,12 @@ func (m *merge) escalation(t *container) {
 	}
 }
 
-// whole tells whether the request of a resource must be its limit.
+// whole reports whether a resource's request must equal its limit.
 func whole(name string) bool {
 	return extended(corev1.ResourceName(name)) || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
 }
 
-// figures: of a resource that cannot be overcommitted the request is the limit.
+// figures: for resources that cannot be overcommitted, the request equals the limit.
 func (m *merge) figures(t *container) {
 	var told nameSet
 	for _, set := range t.values {
@@ -234,7 +234,7 @@ func (m *merge) figures(t *container) {
 	}
 }
 
-// claims are those of the pod.
+// claims: containers may only use claims of the pod.
 func (m *merge) claims(t *container) {
 	claims := t.all(claimKind, "resources", "claims")
 	if len(claims) == 0 {
@@ -248,7 +248,7 @@ func (m *merge) claims(t *container) {
 	}
 }
 
-// atMost holds the number of elements of a list of the pod.
+// atMost limits the elements of a list of the pod.
 func (m *merge) atMost(most int, kind *listKind, tokens ...string) {
 	all := m.pod.spec.all(kind, tokens...)
 	if len(all) <= most {

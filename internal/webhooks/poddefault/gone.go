@@ -23,23 +23,22 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// GoneAnnotation lists objects that would have selected the pod until a moment ago, and
-// were deleted since, or select other pods: each as NAME#VERSION, with the name as in
-// [DecisionsAnnotation], sorted, with commas between them. Whoever has an older list of
-// what selects which pods learns from it that nothing is missing from the pod. See
-// [Watcher.TellGone].
+// GoneAnnotation lists objects that selected the pod until recently but were deleted or
+// now select other pods, each as NAME#VERSION with the name as in
+// [DecisionsAnnotation], sorted and separated by commas. It tells a reader with an
+// outdated index that nothing is missing from the pod. See [Watcher.TellGone].
 const GoneAnnotation = "sallyport.io/poddefaults-gone"
 
 const (
-	// keptGone is how long it is remembered: longer than until another replica leads, and
-	// has written what it knows.
+	// keptGone is how long such objects are remembered: longer than it takes until
+	// another replica leads and has written its state.
 	keptGone = 2 * time.Minute
-	// mostGone is how many are remembered of a namespace.
+	// mostGone limits the remembered objects of a namespace.
 	mostGone = 1000
 )
 
-// Version tells apart what of an object says which pods it is for. It changes with the
-// selectors, and with the object if it is deleted and created again.
+// Version identifies the parts of an object that select pods. It changes with the
+// selectors, and when the object is deleted and recreated.
 func (c *Compiled) Version() string { return c.version }
 
 func versionOf(uid types.UID, selector, namespaces *metav1.LabelSelector) string {
@@ -60,13 +59,13 @@ func versionOf(uid types.UID, selector, namespaces *metav1.LabelSelector) string
 	return string(text[:6])
 }
 
-// gone remembers objects that a watch has seen go.
+// gone remembers objects that a watch has seen disappear.
 type gone struct {
 	now  func() time.Time
-	last atomic.Pointer[time.Time] // when the last one went; nil: never
+	last atomic.Pointer[time.Time] // of the latest; nil for never
 
 	mu      sync.Mutex
-	objects map[string][]goneObject // by namespace, the oldest first
+	objects map[string][]goneObject // by namespace, oldest first
 	swept   time.Time
 }
 
@@ -76,7 +75,7 @@ type goneObject struct {
 	at                   time.Time
 }
 
-// changed notes that an object is another one now, or nil.
+// changed records the new state of an object, nil if it was deleted.
 func (g *gone) changed(before, now *Compiled) {
 	if before == nil || !before.Injects() || now != nil && now.Injects() && now.version == before.version {
 		return
@@ -106,7 +105,7 @@ func (g *gone) sweep(namespace string, now time.Time) {
 	}
 }
 
-// selected returns those that would have selected a pod.
+// selected returns the entries of objects that would have selected a pod.
 func (g *gone) selected(namespace string, set labels.Set, pod labels.Labels) (texts []string) {
 	now := g.now()
 	g.mu.Lock()
@@ -121,15 +120,15 @@ func (g *gone) selected(namespace string, set labels.Set, pod labels.Labels) (te
 	return texts
 }
 
-// none is true if nothing went lately. It costs next to nothing.
+// none reports whether nothing disappeared lately. It is cheap.
 func (g *gone) none() bool {
 	last := g.last.Load()
-	return last == nil || g.now().Sub(*last) > keptGone // clocks may be set meanwhile
+	return last == nil || g.now().Sub(*last) > keptGone // clocks may be set in between
 }
 
-// TellGone has pods that are admitted carry [GoneAnnotation] where there is something to
-// tell. It is for webhooks with a backstop: what its policy reads is written by one replica,
-// and there may be none for a while.
+// TellGone adds [GoneAnnotation] to admitted pods where necessary. It is for webhooks
+// with a backstop: one replica writes what its policy reads, and for a while there may
+// be none.
 func (w *Watcher) TellGone(next admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		response, err := next.Handle(ctx, req)
@@ -167,7 +166,7 @@ func (w *Watcher) TellGone(next admission.Handler) admission.Handler {
 
 const annotationsPath, labelsPath = "/metadata/annotations", "/metadata/labels"
 
-// tellGone is the operation that comes after those of a patch.
+// tellGone returns the operation to append to a patch.
 func tellGone(patch jsonpatch.Patch, annotations jsontext.Value, value string) jsonpatch.Operation {
 	there := len(annotations) > 0 && annotations.Kind() == '{' || slices.ContainsFunc(patch, func(op jsonpatch.Operation) bool {
 		return strings.HasPrefix(op.Path, annotationsPath)
@@ -178,7 +177,7 @@ func tellGone(patch jsonpatch.Patch, annotations jsontext.Value, value string) j
 	return jsonpatch.Operation{Op: "add", Path: annotationsPath, Value: encode(map[string]string{GoneAnnotation: value})}
 }
 
-// addedLabels adds to the labels of a pod those that a patch does.
+// addedLabels adds the labels of a patch to those of a pod.
 func addedLabels(patch jsonpatch.Patch, to labels.Set) {
 	for _, op := range patch {
 		rest, ok := strings.CutPrefix(op.Path, labelsPath)

@@ -21,31 +21,31 @@ func (c *Compiled) Identity() store.Identity {
 // Generation is the object's metadata.generation.
 func (c *Compiled) Generation() int64 { return c.generation }
 
-// Status is what the cluster says of the object. It must not be changed.
+// Status is the observed status. It must not be changed.
 func (c *Compiled) Status() *kubeflowv1alpha1.PodDefaultStatus { return &c.status }
 
-// Spec is the object's PodDefaultSpec as JSON; nil if it is too large for any pod. It must
-// not be changed.
+// Spec is the object's PodDefaultSpec as JSON, nil if it is too large for any pod. It
+// must not be changed.
 func (c *Compiled) Spec() []byte { return c.packed }
 
-// Selector selects pods; nil if it is invalid.
+// Selector selects pods. It is nil if invalid.
 func (c *Compiled) Selector() labels.Selector { return c.selector }
 
-// NamespaceSelector selects the namespaces that a ClusterPodDefault is for; nil: all.
+// NamespaceSelector selects the namespaces of a ClusterPodDefault. Nil selects all.
 func (c *Compiled) NamespaceSelector() labels.Selector { return c.namespaces }
 
 // Decision is the object's name in [DecisionsAnnotation].
 func (c *Compiled) Decision() string { return c.decision }
 
-// Injects tells whether pods may get something from the object: it can work, and is not in
-// mode Audit.
+// Injects reports whether the object may change pods: it is valid and not in mode
+// Audit.
 func (c *Compiled) Injects() bool { return c.problem == nil && !c.audit && c.selector != nil }
 
 // UISelectable is empty if the forms of Kubeflow's web applications can offer the
-// object; otherwise it says why they cannot.
+// object, and otherwise the reason why not.
 func (c *Compiled) UISelectable() string { return c.forms }
 
-// compact is a copy of a status that shares the words which all statuses have.
+// compact copies a status and shares strings common to all statuses.
 func compact(status *kubeflowv1alpha1.PodDefaultStatus) kubeflowv1alpha1.PodDefaultStatus {
 	out := *status
 	out.Conditions = slices.Clone(status.Conditions)

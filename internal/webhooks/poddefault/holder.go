@@ -12,25 +12,25 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// A holder is what has fields: the pod's spec, or a container. Fields that few
-// PodDefaults know are looked for when one asks.
+// A holder has fields: the pod's spec, or a container. Fields that few PodDefaults set
+// are read on demand.
 type holder struct {
 	path   string         // pointer to it
-	raw    jsontext.Value // as the pod came
+	raw    jsontext.Value // the original
 	bounds *bounds        // of the pod
 	lists  []*heldList
 	values []*heldValue
-	terms  *nodeTerms // required node affinity, nil if nobody asked
+	terms  *nodeTerms // required node affinity; nil until read
 
-	looks   int                   // how often something was looked for
-	objects map[string]*rawObject // those of its objects that were read, by their pointers, once that is often
-	byID    map[string]*heldValue // the values, once they are many
+	looks   int                   // number of lookups
+	objects map[string]*rawObject // objects read so far by pointer, once there are many lookups
+	byID    map[string]*heldValue // values by pointer, once there are many
 }
 
-// manyLooks is how often a holder is searched before its members are indexed.
+// manyLooks is the number of lookups after which members are indexed.
 const manyLooks = 8
 
-// lookup returns what stands at the tokens below the holder, as the pod came.
+// lookup returns the original value at the tokens below the holder.
 func (h *holder) lookup(tokens ...string) (jsontext.Value, bool) {
 	if h.looks++; h.looks <= manyLooks {
 		h.bounds.scans(len(h.raw))
@@ -55,14 +55,14 @@ func (h *holder) lookup(tokens ...string) (jsontext.Value, bool) {
 	return raw, true
 }
 
-// member is what a field of the holder has, as the pod came; nil if it is absent.
+// member returns the original value of a field of the holder, or nil.
 func (h *holder) member(name string) jsontext.Value {
 	value, _ := h.lookup(name)
 	return value
 }
 
-// A rawObject is an object whose members are indexed. Of members that share a name the
-// first one counts, as in [rawjson.Lookup].
+// A rawObject is an object with indexed members. Of members with the same name the
+// first wins, as in [rawjson.Lookup].
 type rawObject struct{ members map[string]jsontext.Value }
 
 func readObject(raw jsontext.Value, b *bounds) *rawObject {
@@ -82,19 +82,19 @@ func readObject(raw jsontext.Value, b *bounds) *rawObject {
 	return object
 }
 
-// A heldList is a list of the holder, in the order in which they were asked for.
+// A heldList is a list of the holder. Lists are kept in the order of their first use.
 type heldList struct {
 	tokens []string // reference tokens below the holder
 	list
 }
 
-// A heldValue is a value of the holder that a PodDefault wants.
+// A heldValue is a value of the holder that a PodDefault sets.
 type heldValue struct {
 	tokens  []string
 	value   jsontext.Value
 	origin  *Compiled
-	there   bool       // the pod came with it
-	removes [][]string // what goes away when it is set
+	there   bool       // in the original pod
+	removes [][]string // removed when it is set
 }
 
 func (h *holder) list(f *fieldList) *list {
@@ -126,7 +126,7 @@ func (h *holder) value(tokens []string) *heldValue {
 	return nil
 }
 
-// set notes a value that a PodDefault wants, and of which no other was noted.
+// set records a value that a PodDefault sets. There must be no value for the field yet.
 func (h *holder) set(v *heldValue) {
 	h.values = append(h.values, v)
 	if !v.there {
@@ -150,15 +150,15 @@ type fieldList struct {
 	id     string // pointer to it below the pod's spec or the container
 }
 
-// A fieldValue is what a PodDefault wants a field to be: a scalar, or a value that is
-// taken as a whole.
+// A fieldValue is a field's value in a PodDefault: a scalar, or a value that is set as
+// a whole.
 type fieldValue struct {
 	tokens []string
 	value  jsontext.Value
 	rule   *valueRule
 }
 
-// name is the field's, for people.
+// name names the field in messages.
 func (f *fieldValue) name() string {
 	if len(f.tokens) == 2 && f.tokens[0] == "nodeSelector" {
 		return "nodeSelector " + f.tokens[1]
@@ -166,7 +166,7 @@ func (f *fieldValue) name() string {
 	return strings.Join(f.tokens, ".")
 }
 
-// appendList adds elements to the lists, unless there are none.
+// appendList adds a list of elements, unless it is empty.
 func appendList[T any](c *Compiled, lists []fieldList, kind *listKind, values []T, tokens ...string) []fieldList {
 	if len(values) == 0 {
 		return lists

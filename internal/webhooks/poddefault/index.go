@@ -18,25 +18,25 @@ import (
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
-// Index holds compiled PodDefaults so that selecting for a pod touches only those
-// that can match its labels, however many there are. It is safe for concurrent
-// use and answers [Source].
+// Index holds compiled PodDefaults. Selecting for a pod only visits those that may
+// match its labels, however many there are. It is safe for concurrent use and
+// implements [Source].
 type Index struct {
 	mu         sync.RWMutex
-	namespaces map[string]*namespaceIndex // ClusterPodDefaults in the one without a name
-	labels     map[string]labels.Set      // of namespaces, as far as they are known
-	// strict is set if every namespace will be known: one that is not must be waited for
-	// where a ClusterPodDefault asks for its labels.
+	namespaces map[string]*namespaceIndex // ClusterPodDefaults in the empty namespace
+	labels     map[string]labels.Set      // of known namespaces
+	// strict is set if every namespace will eventually be known. A ClusterPodDefault
+	// that selects namespaces must then wait for an unknown one.
 	strict bool
 }
 
-// NewIndex is an empty index. Of a namespace that [Index.SetNamespace] has not told
-// of it knows the one label that every namespace has, its name.
+// NewIndex returns an empty index. For namespaces not set with [Index.SetNamespace], it
+// knows the one label that every namespace has: its name.
 func NewIndex() *Index {
 	return &Index{namespaces: map[string]*namespaceIndex{}, labels: map[string]labels.Set{}}
 }
 
-// SetNamespace tells of the labels of a namespace, which ClusterPodDefaults select by.
+// SetNamespace sets the labels of a namespace, by which ClusterPodDefaults select it.
 func (x *Index) SetNamespace(name string, set map[string]string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -50,18 +50,18 @@ func (x *Index) DeleteNamespace(name string) {
 	delete(x.labels, name)
 }
 
-// namespaceIndex files every selectable object under one requirement of its
-// selector that the pod must meet by having a label.
+// namespaceIndex files every selectable object under one requirement of its selector
+// that needs a label on the pod.
 type namespaceIndex struct {
-	objects map[string]filing // by name, all of them
-	// filed holds them by the term that a pod's label must give: "key=value" if the
-	// label must have that value, "key" if it must be there. A key has no "=".
+	objects map[string]filing // all objects by name
+	// filed maps terms of pod labels to objects: "key=value" requires that value, "key"
+	// requires the label. A key contains no "=".
 	filed map[string][]*Compiled
-	rest  []*Compiled    // no label is required: the empty selector, NotIn, DoesNotExist
-	keys  map[string]int // of the terms, with how many terms there are of each
+	rest  []*Compiled    // selectors without a required label: empty, NotIn, DoesNotExist
+	keys  map[string]int // keys of the terms, with their number of terms
 }
 
-// Set adds the object or replaces the one of the same name.
+// Set adds or replaces an object.
 func (x *Index) Set(c *Compiled) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -78,7 +78,7 @@ func (x *Index) set(c *Compiled) {
 	ns.add(c)
 }
 
-// Delete removes the object, if it is there.
+// Delete removes the object, if it exists.
 func (x *Index) Delete(namespace, name string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -94,7 +94,7 @@ func (x *Index) delete(namespace, name string) {
 	}
 }
 
-// apply takes in changes of the cluster, all of them between two selections.
+// apply applies changes of the cluster atomically with respect to selections.
 func (x *Index) apply(changes []store.Change[*Compiled]) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -107,7 +107,7 @@ func (x *Index) apply(changes []store.Change[*Compiled]) {
 	}
 }
 
-// labelsOf are those of a namespace, as far as they are known.
+// labelsOf returns the labels of a namespace, as far as known.
 func (x *Index) labelsOf(namespace string) labels.Set {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -125,7 +125,7 @@ func indexed(all []*Compiled) map[string]*namespaceIndex {
 	return fresh.namespaces
 }
 
-// Len is the number of objects of both kinds.
+// Len returns the number of objects of both kinds.
 func (x *Index) Len() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -136,9 +136,9 @@ func (x *Index) Len() int {
 	return n
 }
 
-// All returns the PodDefaults of a namespace in the order of their application, those
-// that select nothing included; of the namespace without a name the ClusterPodDefaults.
-// What they add is worked out when two of them are compared.
+// All returns the PodDefaults of a namespace, or the ClusterPodDefaults for the empty
+// namespace, in order of application. It includes objects that select nothing.
+// Additions are computed when two objects are compared.
 func (x *Index) All(namespace string) []*Compiled {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -161,8 +161,8 @@ func (x *Index) Select(_ context.Context, namespace string, pod Labels) ([]*Comp
 	return x.selected(x.namespaces, namespace, pod)
 }
 
-// selected are those among the objects of namespaces that match the labels of a pod, in
-// their order.
+// selected returns the objects in from that match the labels of a pod, in order of
+// application.
 func (x *Index) selected(from map[string]*namespaceIndex, namespace string, pod Labels) ([]*Compiled, error) {
 	var selected []*Compiled
 	if cluster := from[""]; cluster != nil {
@@ -178,7 +178,7 @@ func (x *Index) selected(from map[string]*namespaceIndex, namespace string, pod 
 	return selected, nil
 }
 
-// inNamespace leaves those that select the namespace.
+// inNamespace filters the objects that select the namespace.
 func (x *Index) inNamespace(namespace string, selected []*Compiled) ([]*Compiled, error) {
 	set, known := x.labels[namespace]
 	if !known {
@@ -207,7 +207,7 @@ func (ns *namespaceIndex) selected(selected []*Compiled, pod Labels) []*Compiled
 		term = append(append(term, '='), value...)
 		take(ns.filed[string(term)])
 	}
-	// Whichever are fewer: the pod's labels, or the keys that objects select by.
+	// Iterate over the smaller set: the pod's labels, or the keys of selectors.
 	if pod.len() <= len(ns.keys) {
 		pod.each(find)
 		return selected
@@ -220,7 +220,8 @@ func (ns *namespaceIndex) selected(selected []*Compiled, pod Labels) []*Compiled
 	return selected
 }
 
-// A filing is an object and the terms under which it is filed; none: under rest.
+// A filing is an object and the terms under which it is filed. Without terms it is in
+// rest.
 type filing struct {
 	*Compiled
 	terms []string
@@ -248,8 +249,8 @@ func (ns *namespaceIndex) remove(name string) {
 	}
 }
 
-// rarest chooses the requirement under whose terms the fewest objects are filed so
-// far: a label that all selectors share tells nothing.
+// rarest chooses the requirement whose terms have the fewest objects so far, because a
+// label in all selectors does not discriminate.
 func (ns *namespaceIndex) rarest(selector labels.Selector) (terms []string) {
 	requirements, _ := selector.Requirements()
 	fewest := -1
@@ -262,7 +263,7 @@ func (ns *namespaceIndex) rarest(selector labels.Selector) (terms []string) {
 			}
 		case selection.Exists:
 			candidate = []string{r.Key()}
-		default: // a pod without the label meets it
+		default: // pods without the label match
 			continue
 		}
 		n := 0
@@ -276,7 +277,7 @@ func (ns *namespaceIndex) rarest(selector labels.Selector) (terms []string) {
 	return terms
 }
 
-// file applies change to each list that the object is, or will be, filed in.
+// file applies change to each list that holds the object.
 func (ns *namespaceIndex) file(f filing, change func([]*Compiled) []*Compiled) {
 	if len(f.terms) == 0 {
 		ns.rest = change(ns.rest)

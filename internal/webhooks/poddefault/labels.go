@@ -4,23 +4,23 @@ package poddefault
 
 import "slices"
 
-// Labels are a pod's labels as its bytes hold them. They implement
-// k8s.io/apimachinery/pkg/labels.Labels. The zero value has none.
+// Labels are a pod's labels, held in its original bytes. They implement
+// k8s.io/apimachinery/pkg/labels.Labels. The zero value is empty.
 type Labels struct {
 	list  []label
-	index map[string]int // where a key stands; nil if the list is short
-	// added are labels of other keys: a pod may have thousands, which are not copied for
-	// each one that a PodDefault adds. Nil: there are none.
+	index map[string]int // positions by key; nil for a short list
+	// added holds labels with other keys. A pod may have thousands of labels, which are
+	// not copied for each label that a PodDefault adds. May be nil.
 	added *Labels
 }
 
 type label struct{ key, value []byte }
 
-// shortList is how many elements are looked through faster than looked up. What is
-// longer has an index, so that no number of them makes a review take long.
+// shortList is the length up to which a linear search is faster than a lookup. Longer
+// lists have an index, so that no number of elements makes a review slow.
 const shortList = 32
 
-// Has tells whether the label is there.
+// Has reports whether the label exists.
 func (l Labels) Has(key string) bool {
 	_, ok := l.Lookup(key)
 	return ok
@@ -32,7 +32,7 @@ func (l Labels) Get(key string) string {
 	return value
 }
 
-// Lookup returns the label's value and whether it is there.
+// Lookup returns the label's value and whether it exists.
 func (l Labels) Lookup(key string) (string, bool) {
 	if l.index != nil {
 		if i, ok := l.index[key]; ok {
@@ -51,7 +51,7 @@ func (l Labels) Lookup(key string) (string, bool) {
 	return "", false
 }
 
-// with has more labels, of keys that it did not have.
+// with returns the labels with more labels, whose keys must be new.
 func (l Labels) with(more []setEntry) Labels {
 	added := &Labels{}
 	if l.added != nil {
@@ -65,7 +65,7 @@ func (l Labels) with(more []setEntry) Labels {
 	return l
 }
 
-// len is how many labels there are.
+// len returns the number of labels.
 func (l Labels) len() int {
 	if l.added != nil {
 		return len(l.list) + l.added.len()

@@ -12,17 +12,16 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// A listKind says by which key the elements of one of the pod's lists are told
-// apart, and when one that is there is what a PodDefault wants. The keys are
-// those by which Kubernetes merges the lists (k8s.io/api/core/v1, patchMergeKey).
+// A listKind defines the key of the elements of one of the pod's lists, and when an
+// existing element satisfies a PodDefault. The keys are those by which Kubernetes
+// merges the lists (k8s.io/api/core/v1, patchMergeKey).
 type listKind struct {
-	name    string // of one element, for messages
+	name    string // of an element, for messages
 	keyName string
-	// The key is the text of that member, or what key makes of an element.
+	// The key is the text of this member, or the result of key.
 	member string
 	key    func(element jsontext.Value) []byte
-	// differences names the fields in which what is there is not what is
-	// wanted; none if it is satisfied.
+	// differences returns the fields in which have does not satisfy want.
 	differences func(want, have jsontext.Value) []string
 }
 
@@ -33,7 +32,7 @@ var (
 	}
 	envFromKind = &listKind{
 		name: "envFrom", keyName: "source", key: envFromKey,
-		differences: never, // the key is all
+		differences: never, // equal keys mean equal elements
 	}
 	mountKind = &listKind{
 		name: "volumeMount", keyName: "mountPath", member: "mountPath",
@@ -45,7 +44,7 @@ var (
 	}
 	tolerationKind = &listKind{
 		name: "toleration", keyName: "taint", key: tolerationKey,
-		differences: secondsDifference, // the key is all the rest
+		differences: secondsDifference, // all other fields are in the key
 	}
 	pullSecretKind = &listKind{
 		name: "imagePullSecret", keyName: "name", member: "name",
@@ -57,15 +56,15 @@ var (
 	}
 )
 
-// keyOf is the key of an element.
+// keyOf returns the key of an element.
 func (k *listKind) keyOf(value jsontext.Value) []byte {
 	r := rawjson.NewReader(value)
 	key, _ := k.read(&r)
 	return key
 }
 
-// read passes over an element and returns its key, and at which byte that stands as it is;
-// -1 if it does not.
+// read skips an element and returns its key and the key's offset, or -1 if the key is
+// not contiguous in the input.
 func (k *listKind) read(r *rawjson.Reader) (key []byte, at int) {
 	if k.member != "" {
 		return r.MemberText(k.member)
@@ -73,8 +72,8 @@ func (k *listKind) read(r *rawjson.Reader) (key []byte, at int) {
 	return k.key(r.Value()), -1
 }
 
-// compare is differences, within bounds. Most elements that are there are those that were
-// added by an earlier call, and came back as they were.
+// compare is differences within bounds. Most existing elements were added by an earlier
+// call and come back unchanged.
 func (k *listKind) compare(b *bounds, want, have jsontext.Value) []string {
 	if bytes.Equal(want, have) {
 		b.scans(len(want))
@@ -86,7 +85,7 @@ func (k *listKind) compare(b *bounds, want, have jsontext.Value) []string {
 	return k.differences(want, have)
 }
 
-// memberText returns the text of a member of an element; none if it has none.
+// memberText returns the text of an element's member, or nil.
 func memberText(name string) func(jsontext.Value) []byte {
 	return func(element jsontext.Value) []byte {
 		r := rawjson.NewReader(element)
@@ -95,9 +94,9 @@ func memberText(name string) func(jsontext.Value) []byte {
 	}
 }
 
-// envFromKey is all that a source is made of: prefix, the names of the two sources, and
-// whether it is optional. Kubernetes takes one that is optional and one that is not beside
-// each other, with the effect of the latter. The list is atomic in Kubernetes.
+// envFromKey identifies a source by all its fields: prefix, the names of both sources,
+// and optional. Kubernetes accepts an optional and a required source next to each
+// other, with the effect of the latter. The list is atomic in Kubernetes.
 func envFromKey(element jsontext.Value) []byte {
 	var prefix, configMap, secret []byte
 	optional := false
@@ -136,7 +135,7 @@ func envFromKey(element jsontext.Value) []byte {
 }
 
 // tolerationKey identifies a toleration as core/v1's MatchToleration does: by
-// all but its tolerationSeconds.
+// everything but its tolerationSeconds.
 func tolerationKey(element jsontext.Value) []byte {
 	var key, operator, value, effect string
 	r := rawjson.NewReader(element)
@@ -176,48 +175,48 @@ func secondsDifference(want, have jsontext.Value) []string {
 // A list is one list of the pod while PodDefaults are merged into it.
 type list struct {
 	kind   *listKind
-	parent string // pointer to what it is a field of
+	parent string // pointer to the parent
 	field  string
-	raw    jsontext.Value // as the pod came; nil if absent
+	raw    jsontext.Value // the original; nil if absent
 	bounds *bounds        // of the pod
 
 	read      bool
-	present   []element // what the pod came with, see [list.length]
-	keysApart [][]byte  // of elements in which they do not stand as they are
+	present   []element // the original elements, see [list.length]
+	keysApart [][]byte  // of elements whose key is not contiguous in the input
 	ahead     bool      // present was read with the pod
 	added     []item
 	removed   []removal
 	replaced  []replacement
 
-	looks   int            // how often an element was looked for
-	keys    map[string]int // where the keys stand, once a long list was looked through often
-	indexed int            // how many of the elements are in keys
-	swapped map[int]int    // where in replaced the element of an index is, once they are many
+	looks   int            // number of lookups
+	keys    map[string]int // positions of keys, once a long list has many lookups
+	indexed int            // number of elements in keys
+	swapped map[int]int    // positions in replaced by element index, once there are many
 }
 
-// A replacement is an element of the pod that another takes the place of.
+// A replacement replaces an element of the pod.
 type replacement struct {
 	index int
 	item
 }
 
-// A removal is an element that goes away.
+// A removal removes an element.
 type removal struct {
 	index  int
 	origin *Compiled
 }
 
-// An element is one that the pod came with, as places in the list. Without pointers it
-// costs the garbage collector nothing, of which there may be thousands.
+// An element is an original element, as offsets in the list. There may be thousands,
+// and without pointers the garbage collector need not scan them.
 type element struct {
 	from, to       int32
-	keyFrom, keyTo int32 // keyFrom is the complement of an index of list.keysApart if the key stands nowhere
+	keyFrom, keyTo int32 // keyFrom is the complement of an index of list.keysApart if the key is not contiguous in the input
 }
 
 // path is a pointer to the list.
 func (l *list) path() string { return l.parent + "/" + l.field }
 
-// length is the number of elements that the pod came with.
+// length returns the number of original elements.
 func (l *list) length() int {
 	if l.read {
 		return len(l.present)
@@ -243,7 +242,7 @@ func (l *list) length() int {
 	return len(l.present)
 }
 
-// element reads the next one, of a list that begins at the byte.
+// element reads the next element of a list that begins at begin.
 func (l *list) element(r *rawjson.Reader, begin int) {
 	if l.present == nil {
 		l.present = make([]element, 0, 16)
@@ -261,7 +260,7 @@ func (l *list) element(r *rawjson.Reader, begin int) {
 	l.present = append(l.present, e)
 }
 
-// key is that of an element that the pod came with.
+// key returns the key of an original element.
 func (l *list) key(index int) []byte {
 	e := &l.present[index]
 	if e.keyFrom < 0 {
@@ -270,14 +269,14 @@ func (l *list) key(index int) []byte {
 	return l.raw[e.keyFrom:e.keyTo]
 }
 
-// value is an element that the pod came with.
+// value returns an original element.
 func (l *list) value(index int) jsontext.Value {
 	e := &l.present[index]
 	return l.raw[e.from:e.to:e.to]
 }
 
-// take reads the list where the reader is, and its elements too if an object adds to it:
-// nobody has to read them again. Of many more than are looked at none are read.
+// take reads the list at the reader, including its elements if an object adds to it, so
+// that they need not be read again. It reads none if there are far too many.
 func (l *list) take(r *rawjson.Reader, wanted bool) {
 	start := r.Offset()
 	if wanted = wanted && l.bounds.ahead <= maxElements; wanted {
@@ -295,8 +294,8 @@ func (l *list) take(r *rawjson.Reader, wanted bool) {
 	}
 }
 
-// find returns the element with the key, nil if there is none, and its index. Of
-// several, as env may hold, the last is the one that counts.
+// find returns the element with the key and its index, or nil. Of several elements with
+// the key, as env may have, the last wins.
 func (l *list) find(key string) (*item, int) {
 	present := l.length()
 	if length := present + len(l.added); length > shortList {
@@ -321,7 +320,7 @@ func (l *list) find(key string) (*item, int) {
 	return nil, -1
 }
 
-// at is the element at an index, counting what the pod came with first.
+// at returns the element at an index. Original elements come first.
 func (l *list) at(index int) *item {
 	if i := index - len(l.present); i >= 0 {
 		return &l.added[i]
@@ -340,7 +339,7 @@ func (l *list) at(index int) *item {
 	return &item{key: string(l.key(index)), value: l.value(index)}
 }
 
-// positions are where the keys of a long list stand.
+// positions returns the positions of the keys of a long list.
 func (l *list) positions() map[string]int {
 	length := len(l.present) + len(l.added)
 	if l.keys == nil {
@@ -356,7 +355,7 @@ func (l *list) positions() map[string]int {
 	return l.keys
 }
 
-// replace puts the element in the place of the one of the pod that has its key.
+// replace replaces the pod's element with the same key.
 func (l *list) replace(wanted item) {
 	_, index := l.find(wanted.key)
 	l.bounds.grow(len(wanted.value))
@@ -371,13 +370,13 @@ func (l *list) replace(wanted item) {
 	}
 }
 
-// add appends the element unless it is there. What stands in its way is returned
-// with the fields that differ.
+// add appends the element unless it exists. It returns a conflicting element with the
+// fields that differ.
 func (l *list) add(wanted item) (other *item, differences []string) {
 	other, _ = l.find(wanted.key)
 	if other == nil {
 		l.bounds.grow(len(wanted.value) + 1)
-		if l.added == nil { // most objects add one element to each list that they add to
+		if l.added == nil { // most objects add one element per list
 			l.added = make([]item, 0, min(max(1, l.bounds.applied), shortList))
 		}
 		l.added = append(l.added, wanted)

@@ -13,39 +13,39 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// A merge brings PodDefaults into one pod. It changes nothing before all of them
-// are merged: either no conflict is left and the whole is emitted, or the pod is
-// denied as a whole.
+// A merge applies PodDefaults to one pod. It changes nothing until all of them are
+// merged. If there is no conflict it emits everything, otherwise the whole pod is
+// denied.
 type merge struct {
 	pod      *pod
 	settings *Settings
 
 	applied    []*Compiled // in the order of application
-	index      int         // of the one that is being applied
-	overwrites bool        // one of them may take the place of what an earlier one wants
-	invalid    []*Compiled // chosen, but they can never work in this pod
+	index      int         // of the current object
+	overwrites bool        // some object may override an earlier one
+	invalid    []*Compiled // chosen, but cannot work in this pod
 	skipped    []skip
 	audited    []*Compiled
 
-	picked      map[string]setEntry // labels that were added while choosing, by key
-	labels      map[string]bool     // keys of those that are added now
+	picked      map[string]setEntry // labels added by the selection, by key
+	labels      map[string]bool     // keys added so far
 	annotations map[string]setEntry
-	entries     []setEntry // labels and annotations that were added, in order
+	entries     []setEntry // added labels and annotations, in order
 
 	seconds     []setSeconds
-	setByNow    map[int]int     // where in seconds the toleration of an index is
-	overriding  *rivals         // made when somebody asks, see [merge.rivals]
+	setByNow    map[int]int     // positions in seconds by toleration index
+	overriding  *rivals         // built on demand, see [merge.rivals]
 	limitRanges map[string]bool // see [merge.limitRanged]
 
-	injected      nameSet      // names of the containers that PodDefaults bring
-	fresh         []*container // those of them that the pod does not have
-	leftOut       nameSet      // names of the containers of objects that are skipped
+	injected      nameSet      // names of containers added by PodDefaults
+	fresh         []*container // added containers that the pod does not have
+	leftOut       nameSet      // names of containers of skipped objects
 	firsts        map[*Compiled]*container
 	conflicts     []conflict
-	atOdds        map[[2]*Compiled]bool // objects and opponents that have a conflict, once there are many
+	atOdds        map[[2]*Compiled]bool // pairs with a conflict, once there are many
 	moreConflicts int
 	warnings      []string
-	untold        int // warnings beyond those that are told
+	untold        int // number of warnings beyond the limit
 	excess        *excess
 }
 
@@ -58,16 +58,16 @@ type setEntry struct {
 // setSeconds is a toleration of the pod whose tolerationSeconds a PodDefault sets.
 type setSeconds struct {
 	index  int
-	value  jsontext.Value // nil: tolerate for good
-	there  bool           // it is what the pod came with
+	value  jsontext.Value // nil: tolerate forever
+	there  bool           // unchanged
 	origin *Compiled
 }
 
-// mergeAll merges what was chosen, but for the skipped ones.
+// mergeAll merges the chosen objects except skipped ones.
 func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge {
 	m := &merge{pod: p, settings: settings}
 	for _, s := range skipped {
-		if isIn(chosen.objects, s.object) { // nothing else picks it any more, maybe
+		if isIn(chosen.objects, s.object) { // the selection may no longer include it
 			m.skipped = append(m.skipped, s)
 		}
 	}
@@ -100,11 +100,11 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 			m.applied[i] = m.fill(c, chosen)
 		}
 	}
-	for _, s := range m.skipped { // of no other one the pod will tell
+	for _, s := range m.skipped { // the pod will carry marks only of these
 		m.leaveOut(s.object)
 	}
 	for _, c := range m.invalid {
-		if c.policy == kubeflowv1alpha1.ConflictSkip { // and would be skipped if it were not invalid
+		if c.policy == kubeflowv1alpha1.ConflictSkip { // and would be skipped if it were valid
 			m.leaveOut(c)
 		}
 	}
@@ -156,7 +156,7 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 	return m
 }
 
-// leaveOut notes the containers of an object that is not applied.
+// leaveOut records the containers of an object that is not applied.
 func (m *merge) leaveOut(c *Compiled) {
 	for _, list := range [][]item{c.containers, c.initContainers} {
 		for _, left := range list {
@@ -165,9 +165,9 @@ func (m *merge) leaveOut(c *Compiled) {
 	}
 }
 
-// usable leaves out PodDefaults that can never work: those with a problem of
-// their own, and those that mount a volume which neither the pod nor any of the
-// others has. The API server would refuse the pod because of them.
+// usable separates PodDefaults that cannot work, because of their own problem or
+// because they mount a volume that neither the pod nor another object has. The API
+// server would refuse the pod because of them.
 func usable(p *pod, chosen []*Compiled) (applied, invalid []*Compiled) {
 	applied = slices.DeleteFunc(slices.Clone(chosen), func(c *Compiled) bool { return c.problem != nil })
 	if gone := dangling(p, applied); len(gone) > 0 {
@@ -187,10 +187,10 @@ func usable(p *pod, chosen []*Compiled) (applied, invalid []*Compiled) {
 	return applied, invalid
 }
 
-// dangling are the objects that mount a volume which neither the pod nor an object that
-// is not among them has.
+// dangling returns the objects that mount a volume that neither the pod nor any usable
+// object has.
 func dangling(p *pod, objects []*Compiled) map[*Compiled]bool {
-	var wanted map[string][]*Compiled // volumes that the pod does not have, and who mounts them
+	var wanted map[string][]*Compiled // missing volumes and the objects that mount them
 	for _, c := range objects {
 		for _, volume := range c.strayMounts {
 			p.bounds.did(workOfVisit)
@@ -206,7 +206,7 @@ func dangling(p *pod, objects []*Compiled) map[*Compiled]bool {
 	if wanted == nil {
 		return nil
 	}
-	brings := map[string]int{} // how many objects bring a volume that is wanted
+	brings := map[string]int{} // number of objects with each missing volume
 	for _, c := range objects {
 		for _, v := range c.volumes {
 			if wanted[v.key] != nil {
@@ -267,7 +267,7 @@ func (m *merge) apply(c *Compiled) {
 	m.pickedFrom(c, func(t *container) { m.applyTo(t, c) })
 }
 
-// applyTo merges what goes into containers.
+// applyTo merges additions to containers.
 func (m *merge) applyTo(t *container, c *Compiled) {
 	if m.picks(c, t, m.settings.MeshContainers) {
 		m.add(&t.env, c.env, envList, t)
@@ -285,7 +285,7 @@ func (m *merge) applyTo(t *container, c *Compiled) {
 	m.setValues(&t.holder, t, c, c.containerValues)
 }
 
-// addField merges a list of a container, but for capabilities that the other side
+// addField merges a list of a container, except capabilities that the other list
 // withdraws.
 func (m *merge) addField(t *container, f *fieldList) {
 	l := t.list(f)
@@ -299,7 +299,7 @@ func (m *merge) addField(t *container, f *fieldList) {
 	}
 }
 
-// add merges elements into the list of that id, see [Compiled.eachList].
+// add merges elements into the list with this id, see [Compiled.eachList].
 func (m *merge) add(l *list, wanted []item, id string, t *container) {
 	for i, w := range wanted {
 		if i > 0 && m.pod.bounds.spent() {
@@ -313,7 +313,7 @@ func (m *merge) add(l *list, wanted []item, id string, t *container) {
 		}
 		other, differences := l.add(w)
 		present := other
-		if w.origin.policy != kubeflowv1alpha1.ConflictOverride { // it would not take the place itself
+		if w.origin.policy != kubeflowv1alpha1.ConflictOverride { // it would not override
 			present = nil
 		}
 		if other == nil || other.origin == nil && m.overwrites && m.replacer(l.kind, w, id, t, true, present) != nil {
@@ -326,10 +326,9 @@ func (m *merge) add(l *list, wanted []item, id string, t *container) {
 	}
 }
 
-// replacer is the object, applied after the one that wants w, whose element of the
-// same key takes its place; nil if there is none. With same it is one that wants
-// nothing else, and will put it in the place of what the pod has, unless it is content
-// with present.
+// replacer returns a later object that overrides w with its own element of the same
+// key, or nil. If same is set, it returns a later object that wants the same element
+// and will override the pod's, unless present satisfies it.
 func (m *merge) replacer(kind *listKind, w item, id string, t *container, same bool, present *item) *Compiled {
 	if same && t != nil && m.isInjected(t.name) {
 		return nil
@@ -347,8 +346,8 @@ func (m *merge) replacer(kind *listKind, w item, id string, t *container, same b
 	return nil
 }
 
-// addContainers merges init containers or sidecars; names are unique across both
-// lists of a pod.
+// addContainers merges init containers or sidecars. Names are unique across both lists
+// of a pod.
 func (m *merge) addContainers(to, beside *list, wanted []item, id string) {
 	for i, w := range wanted {
 		if other, _ := beside.find(w.key); other != nil {
@@ -364,7 +363,7 @@ func (m *merge) addContainers(to, beside *list, wanted []item, id string) {
 	}
 }
 
-// brought makes the container that w is one that others may add to.
+// brought creates the container of w, to which others may add.
 func (m *merge) brought(to *list, w item) {
 	t := &container{origin: w.origin, init: to.field == "initContainers"}
 	r := rawjson.NewReader(w.value)
@@ -372,7 +371,7 @@ func (m *merge) brought(to *list, w item) {
 	m.pod.bounds.did(len(m.pod.app) + len(m.pod.init))
 	for _, containers := range [][]container{m.pod.app, m.pod.init} {
 		for i := range containers {
-			if containers[i].name == w.key { // it is replaced
+			if containers[i].name == w.key { // it replaces this one
 				containers[i] = container{name: w.key, init: t.init, origin: w.origin}
 			}
 		}
@@ -380,10 +379,10 @@ func (m *merge) brought(to *list, w item) {
 	m.fresh = append(m.fresh, t)
 }
 
-// addToleration merges a toleration. Its tolerationSeconds are a payload, not a
-// part of what it is: the PodDefault's replace the pod's. So may those be tuned
-// that the DefaultTolerationSeconds plugin has added to every pod by then, 300
-// seconds each.
+// addToleration merges a toleration. Its tolerationSeconds are not part of its
+// identity: the PodDefault's replace the pod's. This allows tuning the two tolerations
+// that the DefaultTolerationSeconds plugin has already added to every pod, 300 seconds
+// each.
 func (m *merge) addToleration(w item) {
 	l, c := &m.pod.tolerations, w.origin
 	if m.overwrites {
@@ -426,9 +425,8 @@ func (m *merge) addToleration(w item) {
 	m.seconds = append(m.seconds, setSeconds{index, seconds, there, c})
 }
 
-// setLabel adds a label. Which one it is was settled while choosing, where labels pick
-// PodDefaults; one that is there is never replaced, since what it picked would no
-// longer be picked.
+// setLabel adds a label, whose value the selection already settled. An existing label
+// is never replaced, because the objects that it selected would no longer match.
 func (m *merge) setLabel(wanted entry, c *Compiled) {
 	value, there := m.pod.metadata.labels.Lookup(wanted.key)
 	opponent := (*Compiled)(nil)
@@ -445,7 +443,7 @@ func (m *merge) setLabel(wanted entry, c *Compiled) {
 	if m.labels == nil {
 		m.picked, m.labels = map[string]setEntry{}, map[string]bool{}
 	}
-	if !there { // it is not one that counts for the choice, as in a trial
+	if !there { // not used by the selection, as in a trial
 		m.picked[wanted.key] = setEntry{"labels", wanted, c}
 	}
 	m.labels[wanted.key] = true
@@ -454,7 +452,7 @@ func (m *merge) setLabel(wanted entry, c *Compiled) {
 }
 
 func (m *merge) setAnnotation(wanted entry, c *Compiled) {
-	agreed := false // with one that will put it in the place of what the pod has
+	agreed := false // with an object that will override the pod's value
 	if m.overwrites {
 		for _, r := range appliedLater(m, m.rivals().annotations[wanted.key]) {
 			if r.wants != wanted.value {
@@ -484,7 +482,7 @@ func (m *merge) setAnnotation(wanted entry, c *Compiled) {
 	m.entries = append(m.entries, added)
 }
 
-// twinOf is the mount path that differs from another one by a slash at the end.
+// twinOf returns the mount path that differs only by a trailing slash.
 func twinOf(path string) string {
 	if twin, cut := strings.CutSuffix(path, "/"); cut {
 		return twin
@@ -492,8 +490,8 @@ func twinOf(path string) string {
 	return path + "/"
 }
 
-// warnOfSlash tells of mount paths that Kubernetes takes for two and a container
-// for one.
+// warnOfSlash warns of mount paths that Kubernetes treats as different but a container
+// as the same.
 func (m *merge) warnOfSlash(target *container, mount item, twin string) {
 	if other, _ := target.volumeMounts.find(twin); other != nil {
 		m.warn("%s: mountPath %s of container %s differs only by a slash from that of %s",
@@ -501,8 +499,8 @@ func (m *merge) warnOfSlash(target *container, mount item, twin string) {
 	}
 }
 
-// maxWarning is how many runes of a warning are shown; the API server shows 4096 of
-// all together.
+// maxWarning limits the runes of a warning. The API server shows 4096 for all of them
+// together.
 const maxWarning = 256
 
 func (m *merge) warn(format string, args ...any) {
@@ -517,7 +515,7 @@ func (m *merge) warn(format string, args ...any) {
 	m.warnings = append(m.warnings, text)
 }
 
-// holder names who brought an element: a PodDefault, or else pod.
+// holder names the PodDefault that added an element, or else pod.
 func (m *merge) holder(other *item, pod string) string {
 	if other.origin != nil {
 		return other.origin.String()
@@ -532,7 +530,7 @@ func holderName(c *Compiled) string {
 	return "the pod"
 }
 
-// of gives the elements that another object has for the same list.
+// of returns another object's elements for the same list.
 func (f *fieldList) of(c *Compiled) []item {
 	for _, lists := range [][]fieldList{c.podLists, c.containerLists} {
 		for i := range lists {

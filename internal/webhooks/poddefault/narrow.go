@@ -11,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// maxNarrowKeys is how many label keys a condition may name. With more of them it tells
-// little, and costs every pod.
+// maxNarrowKeys limits the label keys in a match condition. A condition with more keys
+// excludes few pods and costs time for each.
 const maxNarrowKeys = 32
 
-// NarrowCondition is the name of the match condition of [Narrowing].
+// NarrowCondition is the name of the match condition from [Narrowing].
 const NarrowCondition = "has-a-label-that-is-selected-by"
 
-// RequiredKeys are label keys of which a pod must have one to be selected by any object,
-// sorted; no keys if there is no object. It is false if pods without labels may be
-// selected, or there are too many keys. Labels that objects add need no key: they are
-// added to a pod that was selected before.
+// RequiredKeys returns label keys, sorted, of which a pod must have at least one for
+// any object to select it. Without objects there are no keys. It reports false if pods
+// without labels may be selected or there are too many keys. Labels that objects add do
+// not matter: only a pod that is already selected gets them.
 func (x *Index) RequiredKeys() (keys []string, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -43,7 +43,7 @@ func (x *Index) RequiredKeys() (keys []string, ok bool) {
 	return slices.Sorted(maps.Keys(found)), true
 }
 
-// requiredKey is the first key by name that a pod must have; empty if there is none.
+// requiredKey returns the first key by name that a pod must have, or "".
 func requiredKey(c *Compiled) string {
 	requirements, _ := c.selector.Requirements()
 	first := ""
@@ -58,7 +58,7 @@ func requiredKey(c *Compiled) string {
 	return first
 }
 
-// RequiredKeys is that of the index. Before everything was read it is false.
+// RequiredKeys is [Index.RequiredKeys]. It reports false until all objects are read.
 func (w *Watcher) RequiredKeys() (keys []string, ok bool) {
 	if w.Ready() != nil {
 		return nil, false
@@ -66,11 +66,11 @@ func (w *Watcher) RequiredKeys() (keys []string, ok bool) {
 	return w.index.RequiredKeys()
 }
 
-// Narrowing is the condition under which a pod is sent, given [Index.RequiredKeys].
+// Narrowing returns the match condition for the keys of [Index.RequiredKeys].
 func Narrowing(keys []string) admissionregistrationv1.MatchCondition {
 	expression := "false"
 	if len(keys) > 0 {
-		// Keys hold no quotes: they were validated.
+		// Keys contain no quotes: they are validated.
 		expression = "has(object.metadata.labels) && ['" + strings.Join(keys, "', '") + "'].exists(k, k in object.metadata.labels)"
 	}
 	return admissionregistrationv1.MatchCondition{Name: NarrowCondition, Expression: expression}

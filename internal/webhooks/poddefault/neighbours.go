@@ -4,8 +4,8 @@ package poddefault
 
 import "slices"
 
-// Neighbours are the objects that count for pods of a namespace, in the order of their
-// application; for the namespace without a name they are the ClusterPodDefaults.
+// Neighbours returns the objects that apply to pods of a namespace, in order of
+// application, or the ClusterPodDefaults for the empty namespace.
 func (x *Index) Neighbours(namespace string) []*Compiled {
 	all := x.All("")
 	if namespace == "" {
@@ -20,5 +20,5 @@ func (x *Index) Neighbours(namespace string) []*Compiled {
 	return append(cluster, x.All(namespace)...)
 }
 
-// Neighbours is that of the index.
+// Neighbours is [Index.Neighbours].
 func (w *Watcher) Neighbours(namespace string) []*Compiled { return w.index.Neighbours(namespace) }

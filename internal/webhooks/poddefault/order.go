@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// inOrder is the order of application: what comes later may override, so that
-// ClusterPodDefaults come before the PodDefaults of the namespace, a lower priority
-// before a higher one, and otherwise the name decides, as it did before there were
-// priorities.
+// inOrder compares by order of application. Later objects may override earlier ones, so
+// ClusterPodDefaults come before the PodDefaults of the namespace, and lower priorities
+// before higher ones. Otherwise names decide, as they did before priorities existed.
 func inOrder(a, b *Compiled) int {
 	if a.Cluster() != b.Cluster() {
 		if a.Cluster() {

@@ -13,17 +13,17 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
 
-// Overlap names the places of a pod on which two PodDefaults of one namespace will
-// disagree if a pod is selected by both: "env HTTP_PROXY", sorted. There are none if
-// no pod can have both, if they are alternatives (spec.exclusiveGroup), or if one of the
-// objects can never work. Priorities, policies and modes do not count: they say what a
-// disagreement leads to.
+// Overlap returns the places of a pod where two PodDefaults of one namespace conflict
+// if both select it, such as "env HTTP_PROXY", sorted. There are none if no pod can
+// have both, if they are alternatives (spec.exclusiveGroup), or if one can never work.
+// Priorities, policies and modes do not matter: they only decide what a conflict leads
+// to.
 func Overlap(a, b *kubeflowv1alpha1.PodDefault) []string {
 	return overlap(Compile(a), Compile(b))
 }
 
-// OverlapWithCluster is [Overlap] for an object of each kind. Namespaces do not
-// count: it is for those that the ClusterPodDefault selects.
+// OverlapWithCluster is [Overlap] for an object of each kind, in the namespaces that
+// the ClusterPodDefault selects.
 func OverlapWithCluster(a *kubeflowv1alpha1.PodDefault, b *sallyportv1alpha1.ClusterPodDefault) []string {
 	return overlap(CompileCluster(b), Compile(a))
 }

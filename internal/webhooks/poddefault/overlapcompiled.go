@@ -2,6 +2,6 @@
 
 package poddefault
 
-// OverlapOfCompiled is [Overlap] for objects of either kind that were compiled before:
-// for those who compare many. Namespaces do not count.
+// OverlapOfCompiled is [Overlap] for compiled objects of either kind, for callers that
+// compare many. It ignores namespaces.
 func OverlapOfCompiled(a, b *Compiled) []string { return overlap(a, b) }

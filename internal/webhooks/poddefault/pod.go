@@ -11,22 +11,22 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// metadata is what decides whether a pod is looked at any further.
+// metadata decides whether to read the rest of a pod.
 type metadata struct {
-	raw         jsontext.Value // nil if the pod has none
-	name        string         // or generateName, which then ends in a dash
+	raw         jsontext.Value // nil if absent
+	name        string         // or generateName with its trailing dash
 	namespace   string
 	labels      Labels
 	annotations Labels
-	// What stands at the two places, nil if nothing does.
+	// The original values, nil if absent.
 	rawLabels, rawAnnotations jsontext.Value
-	crowded                   bool // there are more labels or annotations than are read
+	crowded                   bool // too many labels or annotations to read
 
-	spec int // where the spec begins in the bytes, 0 if that is not known yet
+	spec int // offset of the spec, 0 if unknown
 }
 
-// readMetadata reads the pod's metadata, and no spec behind it. It returns false if
-// the bytes are no object, or hold metadata that are none.
+// readMetadata reads the pod's metadata, and no spec that follows it. It returns false
+// if the pod or its metadata is malformed.
 func readMetadata(raw []byte) (meta metadata, ok bool) {
 	r := rawjson.NewReader(raw)
 	var generateName []byte
@@ -91,8 +91,8 @@ func (meta *metadata) readLabels(r *rawjson.Reader) (raw jsontext.Value, l Label
 	return r.Since(start), l
 }
 
-// pod is what the merge knows of a pod: the lists that a PodDefault adds to, with
-// what stands in them, and the scalars that it sets.
+// pod is what the merge needs of a pod: the lists that PodDefaults add to, with their
+// elements, and the scalars that they set.
 type pod struct {
 	metadata
 	volumes, tolerations, pullSecrets list
@@ -103,20 +103,20 @@ type pod struct {
 	bounds                            bounds
 }
 
-// container is what the merge knows of a container.
+// container is what the merge needs of a container.
 type container struct {
 	name                       string
 	env, envFrom, volumeMounts list
 	init                       bool // of spec.initContainers
-	// origin is who brings the container, nil if the pod came with it. Its bytes are
-	// then those of a PodDefault, and what is added goes into them.
+	// origin is the object that adds the container, nil for the pod's own. Its bytes
+	// are then the PodDefault's, and additions go into them.
 	origin *Compiled
 	holder
 }
 
-// readPod reads the spec of a pod in one pass, within bounds: of one that exceeds them
-// only a part. Lists that objects add to are read element by element, others when somebody
-// asks. It returns false if there is no spec, or a container is no object.
+// readPod reads the spec of a pod in one pass, and stops when it exceeds the bounds. It
+// reads the elements of lists that objects add to; other lists are read on demand. It
+// returns false if there is no spec or a container is malformed.
 func readPod(raw []byte, meta metadata, objects []*Compiled, within bounds) (p *pod, ok bool) {
 	p = &pod{metadata: meta, bounds: within}
 	b := &p.bounds
@@ -173,7 +173,7 @@ func (p *pod) readContainers(r *rawjson.Reader, listField string, wanted wantedL
 	return r.Since(start), containers
 }
 
-// read reads a container in one pass. It returns false if it is no object.
+// read reads a container in one pass. It returns false if the container is malformed.
 func (c *container) read(r *rawjson.Reader, path string, wanted wantedLists, b *bounds) bool {
 	c.path, c.bounds = path, b
 	c.env = list{kind: envKind, parent: path, field: "env", bounds: b}
@@ -197,14 +197,14 @@ func (c *container) read(r *rawjson.Reader, path string, wanted wantedLists, b *
 	return object
 }
 
-// native tells whether an init container goes on running beside the others: a native
-// sidecar (KEP-753).
+// native reports whether an init container is a native sidecar, which keeps running
+// next to the others (KEP-753).
 func (c *container) native() bool {
 	policy, _ := rawjson.Lookup(c.raw, "restartPolicy")
 	return c.init && string(policy) == `"Always"`
 }
 
-// empty tells whether a value is what Kubernetes takes for not set.
+// empty reports whether Kubernetes treats a value as unset.
 func empty(value jsontext.Value) bool {
 	switch value.Kind() {
 	case 'n':

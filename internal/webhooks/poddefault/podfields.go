@@ -13,8 +13,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// The lists that are looked at only if a PodDefault adds to them. Keys are Kubernetes'
-// own (k8s.io/api/core/v1, patchMergeKey and listMapKey), where there are any.
+// Lists that are read only if a PodDefault adds to them. Keys are Kubernetes' own where
+// they exist (k8s.io/api/core/v1, patchMergeKey and listMapKey).
 var (
 	spreadKind = &listKind{
 		name: "topologySpreadConstraint", keyName: "topologyKey", key: spreadKey,
@@ -42,7 +42,7 @@ var (
 		differences: exactly[corev1.Sysctl](dropNothing),
 	}
 
-	// Affinity terms have no key: each is its own.
+	// Affinity terms have no key: each is identified by its content.
 	preferredNodeKind    = &listKind{name: "preferred node affinity", keyName: "term", key: typed[corev1.PreferredSchedulingTerm], differences: never}
 	podTermKind          = &listKind{name: "pod affinity", keyName: "term", key: typed[corev1.PodAffinityTerm], differences: never}
 	preferredPodTermKind = &listKind{name: "preferred pod affinity", keyName: "term", key: typed[corev1.WeightedPodAffinityTerm], differences: never}
@@ -52,7 +52,7 @@ func dropNothing(map[string]any) {}
 
 func never(_, _ jsontext.Value) []string { return nil }
 
-// text is the key of a string or number: itself.
+// text uses a string or number as its own key.
 func text(element jsontext.Value) []byte {
 	if element.Kind() != '"' {
 		return bytes.TrimSpace(element)
@@ -62,7 +62,7 @@ func text(element jsontext.Value) []byte {
 	return key
 }
 
-// typed is the key of an element that is known by all that its type has.
+// typed identifies an element by all fields of its type.
 func typed[T any](element jsontext.Value) []byte {
 	var known T
 	if json.Unmarshal(element, &known) != nil {
@@ -84,15 +84,15 @@ func portKey(element jsontext.Value) []byte {
 	return append(key, "TCP"...)
 }
 
-// portDifferences leaves out the protocol, which is in the key. The API server gives
-// the ports of a pod with hostNetwork a hostPort, so that only what is wanted counts.
+// portDifferences ignores the protocol, which is in the key. The API server sets
+// hostPort for pods with hostNetwork, so only wanted fields count.
 func portDifferences(want, have jsontext.Value) []string {
 	w, _ := decode(want).(map[string]any)
 	delete(w, "protocol")
 	return unmet(nil, "", w, decode(have))
 }
 
-// compileFields prepares what lies beyond the fields that every pod is read for.
+// compileFields prepares fields that are not read for every pod.
 func (c *Compiled) compileFields(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	if s := spec.ContainerSelector; s != nil {
 		c.target = s.DeepCopy()

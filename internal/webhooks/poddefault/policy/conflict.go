@@ -11,17 +11,17 @@ import (
 
 const remedy = ", or exclude the pod with the annotation " + poddefault.ExcludeAnnotation + `: "true"`
 
-// messageExpression begins as the webhook's denial does. No value stands in it.
+// messageExpression begins like the webhook's denial. It contains no values.
 var messageExpression = "\"conflict occurred while applying poddefaults: \" + variables.names.join(\",\") + \" on pod: \" + " +
 	"object.metadata.?name.orValue(object.metadata.?generateName.orValue(\"\")) + \" err: \" + variables.conflicts.join(\"; \") + " +
 	quote(" (values hidden). Change the pod or a PodDefault"+remedy)
 
-// noText is an empty list of strings: [] would be one of anything.
+// noText is an empty list of strings. The type of [] would be a list of anything.
 const noText = "[\"\"].filter(s, false)"
 
-// disagreements is a variable: a list of texts about what the finished pod has otherwise
-// than the object wants. It does not tell of what is missing, since others may have added
-// containers after the last mutation.
+// disagreements returns a variable: a list of texts about how the finished pod
+// conflicts with the object. It ignores missing elements, because containers may have
+// been added after the last mutation.
 func (n *namespace) disagreements(o *object) string {
 	spec := &o.Spec
 	says := func(place string) string { return "PodDefault " + o.Namespace + "/" + o.Name + ": " + place }
@@ -80,18 +80,18 @@ func (n *namespace) disagreements(o *object) string {
 	if len(out) == 0 {
 		return noText
 	}
-	// A pod that comes with the mark of another version keeps what that version gave it.
+	// A pod marked by another version keeps what that version gave it.
 	mark := "object.metadata.?annotations[?" + quote(poddefault.Mark(o.Name)) + "] == optional.of(" + quote(o.ResourceVersion) + ")"
 	return "variables." + o.selected + " && " + mark + " ? " + flatten(out) + " : []"
 }
 
-// saysOfContainer is an expression for a text about the container c.
+// saysOfContainer returns an expression for a text about the container c.
 func saysOfContainer(place string) string {
 	return quote(place+" of container ") + " + c.name + \": the pod has another\""
 }
 
-// differs tells whether the last element of the key, which is the one that counts, is
-// another than is wanted.
+// differs reports whether the last element with the key, which is the effective one,
+// differs from the wanted one.
 func differs(list string, e element) string {
 	if e.satisfied == "true" {
 		return "false"

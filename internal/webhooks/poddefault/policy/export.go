@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy writes PodDefaults as policies that the API server evaluates itself, by
-// CEL (KEP-3962), so that pods are injected without any webhook. It is an export: what
-// the policies hold is what the objects said when they were written.
+// Package policy exports PodDefaults as policies that the API server evaluates itself
+// with CEL (KEP-3962), so that pods are injected without a webhook. The policies
+// reflect the objects at the time of the export.
 //
-// There is one MutatingAdmissionPolicy for each namespace, since the order in which the
-// API server evaluates policies is that of a Go map, and changes. It has one mutation for
-// each PodDefault, in the order in which the webhook applies them. A policy that mutates
-// cannot deny, so that a ValidatingAdmissionPolicy beside it looks at the finished pod,
-// and refuses the pods that the webhook denies because of a conflict.
+// There is one MutatingAdmissionPolicy per namespace, because the API server evaluates
+// policies in the random order of a Go map. It has one mutation per PodDefault, in the
+// webhook's order of application. A mutating policy cannot deny. A
+// ValidatingAdmissionPolicy therefore checks the finished pod and refuses pods that the
+// webhook would deny because of a conflict.
 package policy
 
 import (
@@ -29,26 +29,26 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// NamePrefix and a namespace are the name of what is exported for that namespace.
+// NamePrefix and a namespace form the name of its exported objects.
 const NamePrefix = "sallyport-poddefaults-"
 
-// maxExpression is how many code points the parser of CEL takes
+// maxExpression is the maximum number of code points that the CEL parser accepts
 // (github.com/google/cel-go, expressionSizeCodePointLimit).
 const maxExpression = 100_000
 
-// Exported is what takes the place of the webhook.
+// Exported is the replacement for the webhook.
 type Exported struct {
-	// Objects are for Kubernetes 1.36 and later, in the order in which they are to be
-	// created: what refuses comes before what injects.
+	// Objects are for Kubernetes 1.36 and later, in order of creation: validation
+	// before injection.
 	Objects []runtime.Object
-	// Notes say for people what the policies cannot do, a line each.
+	// Notes say what the policies cannot do, one line each.
 	Notes []string
 }
 
-// Export writes PodDefaults as policies. The objects of a namespace are all that there
-// are in it: policies know no others. Of the settings it takes the names of containers.
-// The error has everything, of all objects, for which a pod could silently become another
-// than by the webhook; there are no policies then.
+// Export writes PodDefaults as policies. The input must contain all objects of each
+// namespace, because policies know no others. Export uses only the container names of
+// the settings. If a pod could silently become different from what the webhook would
+// make it, there are no policies, and the error reports all problems of all objects.
 func Export(objects []*kubeflowv1alpha1.PodDefault, settings poddefault.Settings) (*Exported, error) {
 	namespaces := map[string][]*kubeflowv1alpha1.PodDefault{}
 	var errs []error
@@ -78,7 +78,7 @@ func Export(objects []*kubeflowv1alpha1.PodDefault, settings poddefault.Settings
 	return out, nil
 }
 
-// namespace is what the policies of one namespace are made from.
+// namespace is the input for the policies of one namespace.
 type namespace struct {
 	name     string
 	objects  []*object
@@ -88,8 +88,8 @@ type namespace struct {
 // object is a PodDefault within the policies of its namespace.
 type object struct {
 	*kubeflowv1alpha1.PodDefault
-	selected  string // the variable that tells whether it selects the pod
-	conflicts string // the variable with what it disagrees on with the pod
+	selected  string // variable: whether it selects the pod
+	conflicts string // variable: its conflicts with the pod
 }
 
 func newNamespace(name string, objects []*kubeflowv1alpha1.PodDefault, settings poddefault.Settings) *namespace {
@@ -100,15 +100,15 @@ func newNamespace(name string, objects []*kubeflowv1alpha1.PodDefault, settings 
 	return n
 }
 
-// denies tells whether a conflict policy is written down. Without one some fields
-// overwrite or give way.
+// denies reports whether the object has an explicit conflict policy. Without one, some
+// fields override or give way.
 func (o *object) denies() bool { return o.Spec.ConflictPolicy != "" }
 
 func (n *namespace) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: NamePrefix + n.name, Labels: map[string]string{"app.kubernetes.io/part-of": "sallyport"}}
 }
 
-// constraints are the pods that are created in the namespace.
+// constraints match pods created in the namespace.
 func (n *namespace) constraints() *admissionregistrationv1.MatchResources {
 	return &admissionregistrationv1.MatchResources{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: n.name}},
@@ -121,7 +121,7 @@ func (n *namespace) constraints() *admissionregistrationv1.MatchResources {
 	}
 }
 
-// conditions keep the policies from the pods that nothing is for. They know no variables.
+// conditions skip pods that no object selects. They cannot use variables.
 func (n *namespace) conditions() []admissionregistrationv1.MatchCondition {
 	annotations := "object.metadata.?annotations.orValue({})"
 	conditions := []admissionregistrationv1.MatchCondition{
@@ -137,7 +137,7 @@ func (n *namespace) conditions() []admissionregistrationv1.MatchCondition {
 	})
 }
 
-// variables are the variables of both policies.
+// variables returns the variables of both policies.
 func (n *namespace) variables() []admissionregistrationv1.Variable {
 	variables := []admissionregistrationv1.Variable{{Name: "labels", Expression: "object.metadata.?labels.orValue({})"}}
 	var names, injected []string
@@ -226,7 +226,7 @@ func (n *namespace) validatingBinding() *admissionregistrationv1.ValidatingAdmis
 	}
 }
 
-// sizes refuses what the API server could not parse.
+// sizes rejects expressions that are too long for the API server.
 func (n *namespace) sizes(variables []admissionregistrationv1.Variable, mutations []admissionregistrationv1.Mutation) error {
 	var errs []error
 	for i, o := range n.objects {

@@ -14,29 +14,29 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// The mutations add what is missing, by key, and look at nothing else: whether what is
-// there is what is wanted is the other policy's question. Values are literals. Those that
-// are copied from the pod cannot be encoded once any policy of the cluster has had a
-// match condition (k8s.io/apiserver 1.37, UseSchemalessTypeRef).
+// The mutations add missing elements by key and ignore existing ones, which the other
+// policy checks. Values are literals. Values copied from the pod cannot be encoded once
+// any policy of the cluster has had a match condition (k8s.io/apiserver 1.37,
+// UseSchemalessTypeRef).
 
-// The names by which the API server's ServiceAccount plugin mounts a token.
+// Names with which the API server's ServiceAccount plugin mounts a token.
 const (
 	tokenVolumePrefix = "kube-api-access-"
 	tokenMountPath    = "/var/run/secrets/kubernetes.io/serviceaccount"
 )
 
-// operation is an expression for one operation of a JSON patch. The path is an
+// operation returns an expression for one JSON Patch operation. The path is an
 // expression too.
 func operation(path, value string) string {
 	return "JSONPatch{op: \"add\", path: " + path + ", value: " + value + "}"
 }
 
-// unless is an expression for an operation, or none if the condition is met.
+// unless returns an expression for an operation, or for none if the condition holds.
 func unless(condition, operation string) string {
 	return condition + " ? [] : [" + operation + "]"
 }
 
-// injection is the mutation of an object.
+// injection returns the mutation of an object.
 func (n *namespace) injection(o *object) string {
 	spec := &o.Spec
 	var ops []string
@@ -90,7 +90,7 @@ func (n *namespace) injection(o *object) string {
 	return "variables." + o.selected + " ? " + flatten(ops) + " : []"
 }
 
-// takes tells whether the container c gets what PodDefaults have for every container.
+// takes reports whether the container c gets what PodDefaults add to every container.
 func (n *namespace) takes(excluded []string) string {
 	condition := "!(c.name in variables.injected)"
 	if len(excluded) > 0 {
@@ -99,7 +99,7 @@ func (n *namespace) takes(excluded []string) string {
 	return condition
 }
 
-// addToMap adds the keys that are missing in a map of strings.
+// addToMap adds missing keys to a map of strings.
 func addToMap(path, expression string, wanted map[string]string) []string {
 	if len(wanted) == 0 {
 		return nil
@@ -111,7 +111,7 @@ func addToMap(path, expression string, wanted map[string]string) []string {
 	return ops
 }
 
-// add adds the elements that are missing in a list, which is a field of the holder.
+// add adds missing elements to a list, which is a field of the holder.
 func (l list) add(path, holder string) []string {
 	if len(l.elements) == 0 {
 		return nil
@@ -124,10 +124,10 @@ func (l list) add(path, holder string) []string {
 	return append(ops, "["+l.narrowed(holder)+"].map(S, "+flatten(missing)+").flatten()")
 }
 
-// behind is the end of the list at a path, whose expression ends in a literal.
+// behind returns the end of the list at a path, whose expression ends in a literal.
 func behind(path string) string { return strings.TrimSuffix(path, `"`) + `/-"` }
 
-// addContainers adds containers whose names neither list of the pod has.
+// addContainers adds containers whose names are in neither list of the pod.
 func addContainers(l list) []string {
 	if len(l.elements) == 0 {
 		return nil
@@ -149,8 +149,8 @@ func besideOf(l list) string {
 	return list{field: "containers"}.of("object.spec")
 }
 
-// tolerations adds those that are missing, and sets the tolerationSeconds of the last one
-// that is the same but for them.
+// tolerations adds missing tolerations, and sets the tolerationSeconds of the last one
+// that is otherwise equal.
 func (o *object) tolerations() []string {
 	l := tolerationsOf(&o.Spec)
 	if len(l.elements) == 0 {
@@ -177,14 +177,14 @@ func (o *object) tolerations() []string {
 	return ops
 }
 
-// tokens are the variables about the token that the ServiceAccount plugin has mounted
-// before any policy is asked.
+// tokens returns variables about the token that the ServiceAccount plugin mounts before
+// policies run.
 func (n *namespace) tokens() []admissionregistrationv1.Variable {
 	var tokenless []string
 	for _, o := range n.objects {
 		if token := o.Spec.AutomountServiceAccountToken; token != nil && !*token {
 			takes := "variables." + o.selected
-			if o.denies() { // what a pod has from an earlier version of it stays
+			if o.denies() { // a pod keeps what an earlier version gave it
 				takes = "(" + takes + " && object.spec.?automountServiceAccountToken != optional.of(true))"
 			}
 			tokenless = append(tokenless, takes)
@@ -201,14 +201,14 @@ func (n *namespace) tokens() []admissionregistrationv1.Variable {
 
 const isToken = "v.name.startsWith(\"" + tokenVolumePrefix + "\") && has(v.projected)"
 
-// closing is the last mutation: it lists the decisions, and takes away tokens.
+// closing returns the last mutation, which lists the decisions and removes tokens.
 func (n *namespace) closing() string {
 	key := quote(poddefault.DecisionsAnnotation)
 	ops := []string{"[object.metadata.?annotations[?" + key + "].orValue(\"\")].map(listed, " +
 		"listed != \"\" && variables.names.all(n, n in listed.split(\",\")) ? [] : [" +
 		operation(quote("/metadata/annotations"+jsonpatch.Pointer(poddefault.DecisionsAnnotation)), "variables.names.join(\",\")") + "]).flatten()"}
 	if len(n.tokens()) > 0 {
-		// From the last to the first, since each removal moves those behind it.
+		// Backwards, because each removal shifts the elements after it.
 		remove := func(list, element, condition, path string) string {
 			return "[" + list + ".transformList(j, " + element + ", " + condition + ", j)].map(L, " +
 				"L.transformList(k, unused, JSONPatch{op: \"remove\", path: " + path + " + string(L[size(L) - 1 - k])})).flatten()"

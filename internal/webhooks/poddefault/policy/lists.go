@@ -10,29 +10,29 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// list is what an object has for one list of the pod or of a container.
+// list is what an object adds to one list of the pod or of a container.
 type list struct {
 	field    string
-	title    string // of one element, for people
-	keyed    string // the field that is the key, if it is one: see narrowed
+	title    string // of an element, for messages
+	keyed    string // the key field, if there is one: see narrowed
 	elements []element
 }
 
-// element is one that is wanted. The expressions are about an element e of the pod.
+// element is a wanted element. Its expressions refer to an element e of the pod.
 type element struct {
 	index     int    // in the object
-	key       string // for people
-	same      string // tells whether e has the key
-	satisfied string // tells whether e, which has it, is what is wanted
+	key       string // for messages
+	same      string // whether e has the key
+	satisfied string // whether e, with the same key, satisfies it
 	value     any    // see tree
 }
 
-// of is an expression for the list that the pod has.
+// of returns an expression for the pod's list.
 func (l list) of(holder string) string { return holder + ".?" + l.field + ".orValue([])" }
 
-// narrowed is an expression for those elements of the list that have the key of any that
-// is wanted. Large pods would cost too much if each wanted element were looked for among
-// all; what is looked up in a map costs nothing to speak of.
+// narrowed returns an expression for the list elements with any wanted key. Searching
+// the whole list for each wanted element would be too expensive for large pods. Map
+// lookups are nearly free.
 func (l list) narrowed(holder string) string {
 	if l.keyed == "" {
 		return l.of(holder)
@@ -44,8 +44,8 @@ func (l list) narrowed(holder string) string {
 	return "[" + literal(keys) + "].map(K, " + l.of(holder) + ".filter(e, e.?" + l.keyed + ".orValue(\"\") in K))[0]"
 }
 
-// newList makes a list whose elements are told apart by key. Of those that share one the
-// first counts, as with the webhook.
+// newList makes a list with elements identified by key. The first element with a key
+// wins, as in the webhook.
 func newList[T any](field, title string, values []T, key func(*T) string, same func(*T) string, satisfied func(wanted any) string) list {
 	l := list{field: field, title: title}
 	for i := range values {
@@ -63,7 +63,7 @@ func text(field, value string) string { return "e.?" + field + ".orValue(\"\") =
 
 func always(any) string { return "true" }
 
-// podLists are the lists of the pod's spec but for containers and tolerations.
+// podLists returns the lists of the pod's spec except containers and tolerations.
 func podLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
 	volume := func(v *corev1.Volume) string { return v.Name }
 	secret := func(r *corev1.LocalObjectReference) string { return r.Name }
@@ -76,8 +76,7 @@ func podLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
 	}
 }
 
-// containerLists are the containers that the object brings, in the order in which they
-// are added.
+// containerLists returns the containers that the object adds, in order.
 func containerLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
 	name := func(c *corev1.Container) string { return c.Name }
 	same := func(c *corev1.Container) string { return text("name", c.Name) }
@@ -87,13 +86,13 @@ func containerLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
 	}
 }
 
-// command is a list of every container that is set as a whole, where there is none.
+// command is a list of every container that is set as a whole if it is absent.
 type command struct {
 	field  string
 	values []string
 }
 
-// of is an expression for the list that the container c has.
+// of returns an expression for the list of the container c.
 func (c command) of() string { return "c.?" + c.field + ".orValue([])" }
 
 // commandsOf returns the commands that the object has.
@@ -101,7 +100,7 @@ func commandsOf(spec *kubeflowv1alpha1.PodDefaultSpec) []command {
 	return slices.DeleteFunc([]command{{"command", spec.Command}, {"args", spec.Args}}, func(c command) bool { return len(c.values) == 0 })
 }
 
-// ownLists are those of every container.
+// ownLists returns the lists of every container.
 func ownLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
 	lists := []list{
 		newList("env", "env", spec.Env, func(e *corev1.EnvVar) string { return e.Name },
@@ -124,7 +123,7 @@ func envFromSources(e *corev1.EnvFromSource) string {
 	return e.Prefix
 }
 
-// sameEnvFrom compares prefix, the names of both sources, and whether they are optional.
+// sameEnvFrom compares prefix, the names of both sources, and optional.
 func sameEnvFrom(e *corev1.EnvFromSource) string {
 	configMap, secret, optional := "", "", false
 	if e.ConfigMapRef != nil {
@@ -137,7 +136,8 @@ func sameEnvFrom(e *corev1.EnvFromSource) string {
 		" && (e.?configMapRef.?optional.orValue(false) || e.?secretRef.?optional.orValue(false)) == " + literal(optional)
 }
 
-// tolerationsOf are those of the object, told apart by all but their tolerationSeconds.
+// tolerationsOf returns the object's tolerations, identified by everything but
+// tolerationSeconds.
 func tolerationsOf(spec *kubeflowv1alpha1.PodDefaultSpec) list {
 	same := func(t *corev1.Toleration) string {
 		operator := text("operator", string(t.Operator))

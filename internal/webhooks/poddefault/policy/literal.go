@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// quote is a string in CEL, whose escapes are those of Go.
+// quote returns a CEL string, whose escapes are those of Go.
 func quote(s string) string { return strconv.Quote(s) }
 
-// tree is the JSON of a value, decoded, with numbers as they are written. It leaves out
-// the empty structs that encoding/json cannot omit, as the webhook does.
+// tree returns the decoded JSON of a value, with numbers as written. Like the webhook,
+// it omits the empty structs that encoding/json cannot omit.
 func tree(value any) any {
 	encoded, err := json.Marshal(value)
-	if err != nil { // what was decoded from JSON can be encoded
+	if err != nil { // a value decoded from JSON can be encoded
 		return nil
 	}
 	for _, empty := range []string{`,"resources":{}`, `,"divisor":"0"`} {
@@ -34,7 +34,7 @@ func tree(value any) any {
 	return out
 }
 
-// literal writes a value of the API in CEL, by its JSON.
+// literal writes an API value in CEL, based on its JSON.
 func literal(value any) string { return literalOf(tree(value)) }
 
 func literalOf(value any) string {
@@ -56,13 +56,13 @@ func literalOf(value any) string {
 		return quote(value)
 	case nil:
 		return "null"
-	default: // a number or truth value
+	default: // a number or boolean
 		return fmt.Sprint(value)
 	}
 }
 
-// uniform tells whether all elements are strings. The elements of a map or list must
-// have one type in Kubernetes' CEL; of others it is said that they have any.
+// uniform reports whether all elements are strings. In Kubernetes' CEL, the elements of
+// a map or list must have one type; other elements are typed as dyn.
 func uniform(elements []any) bool {
 	return !slices.ContainsFunc(elements, func(e any) bool { _, ok := e.(string); return !ok })
 }

@@ -8,7 +8,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// notes are what the policies do not do, or do otherwise than the webhook, for people.
+// notes says what the policies do not do, or do differently from the webhook.
 func notes(objects []*kubeflowv1alpha1.PodDefault) []string {
 	out := []string{
 		"They need Kubernetes 1.36 or later. Remove the PodDefault webhook, or keep these namespaces from it: both would do the same work.",

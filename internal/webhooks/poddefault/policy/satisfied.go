@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Whether what is there is what is wanted is asked as the webhook asks it: of the fields
-// that are wanted, or of all fields that a type has.
+// Existing elements are compared as in the webhook: by the wanted fields, or by all
+// fields of a type.
 
-// satisfiesSubset is met if e has each field that is wanted. Fields that only e has, such
-// as the API server's defaults, do not count.
+// satisfiesSubset requires e to have each wanted field. Fields that only e has, such as
+// the API server's defaults, do not count.
 func satisfiesSubset(wanted any) string { return subsetOf("e", wanted, 1) }
 
-// satisfiesVolume is [satisfiesSubset] for volumes, of which one without a source is an
-// emptyDir.
+// satisfiesVolume is [satisfiesSubset] for volumes, where a volume without a source is
+// an emptyDir.
 func satisfiesVolume(wanted any) string {
 	if volume := wanted.(map[string]any); len(volume) == 1 {
 		wanted = map[string]any{"name": volume["name"], "emptyDir": map[string]any{}}
@@ -29,8 +29,8 @@ func satisfiesVolume(wanted any) string {
 	return satisfiesSubset(wanted)
 }
 
-// subsetOf is about what stands at a path: an object, or an optional one. Depth names the
-// variables.
+// subsetOf compares the value at a path: an object, or an optional one. Depth makes
+// variable names unique.
 func subsetOf(path string, wanted any, depth int) string {
 	switch wanted := wanted.(type) {
 	case nil:
@@ -72,7 +72,7 @@ func selected(name string) string {
 	return "[?" + quote(name) + "]"
 }
 
-// Defaults of fields that mean the same as their absence, by their paths.
+// Defaults that mean the same as an absent field, by path.
 var (
 	envDefaults = map[string]any{
 		".?valueFrom.?fieldRef.?apiVersion":      "v1",
@@ -81,8 +81,8 @@ var (
 	mountDefaults = map[string]any{".?mountPropagation": "None", ".?recursiveReadOnly": "Disabled"}
 )
 
-// satisfiesExactly is met if each field of the type is the same on both sides. No text,
-// and what is not true, are the same as nothing.
+// satisfiesExactly requires each field of the type to be equal on both sides. An empty
+// string and false equal an absent field.
 func satisfiesExactly[T any](defaults map[string]any) func(wanted any) string {
 	return func(wanted any) string {
 		return strings.Join(exactlyOf(nil, "", wanted, reflect.TypeFor[T](), defaults), " && ")

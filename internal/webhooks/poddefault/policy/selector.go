@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// selects is a CEL expression that tells whether a selector selects labels, which are
-// given by an expression. The selector must be a valid one.
+// selects returns a CEL expression for whether a valid selector matches the labels of
+// another expression.
 func selects(selector *metav1.LabelSelector, labels string) string {
 	var terms []string
 	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {

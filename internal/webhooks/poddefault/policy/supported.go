@@ -16,8 +16,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// Fields are what a spec may have to be exported, by their names in JSON. Of
-// conflictPolicy and mode it is the values Deny and Enforce.
+// Fields returns the JSON names of the spec fields that can be exported. Of
+// conflictPolicy and mode, only the values Deny and Enforce can.
 func Fields() []string {
 	return []string{
 		"annotations", "args", "automountServiceAccountToken", "command", "conflictPolicy", "desc", "env", "envFrom", "hostAliases",
@@ -26,11 +26,11 @@ func Fields() []string {
 	}
 }
 
-// largestNumber is how far whole numbers get through the API server's conversion of CEL
-// to JSON as numbers.
+// largestNumber is the largest integer that the API server's conversion from CEL to
+// JSON preserves as a number.
 const largestNumber = 1<<53 - 1
 
-// unsupported is everything for which an object cannot be exported.
+// unsupported returns every reason why an object cannot be exported.
 func unsupported(pd *kubeflowv1alpha1.PodDefault) error {
 	var errs []error
 	refuse := func(format string, args ...any) {
@@ -97,7 +97,7 @@ func tooLarge(value any) bool {
 	return false
 }
 
-// strayVolumes returns the volumes that the object mounts and does not bring.
+// strayVolumes returns the volumes that the object mounts but does not contain.
 func strayVolumes(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
 	stray := map[string]bool{}
 	for _, m := range spec.VolumeMounts {
@@ -119,8 +119,8 @@ func strayVolumes(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
 	return slices.Sorted(maps.Keys(stray))
 }
 
-// together is everything for which the objects of a namespace cannot be exported beside
-// each other. They stand in their order.
+// together returns every reason why the objects of a namespace, given in order of
+// application, cannot be exported together.
 func together(objects []*kubeflowv1alpha1.PodDefault) error {
 	var errs []error
 	for i, a := range objects {
@@ -152,8 +152,8 @@ func together(objects []*kubeflowv1alpha1.PodDefault) error {
 	return errors.Join(errs...)
 }
 
-// mentions tells whether a selector depends on the key. One that wants the very label that
-// its own object adds is no different once it is added, but nobody writes that.
+// mentions reports whether a selector depends on the key. A selector for a label that
+// its own object adds would not change once it is added, but is unlikely.
 func mentions(spec *kubeflowv1alpha1.PodDefaultSpec, key string) bool {
 	if _, ok := spec.Selector.MatchLabels[key]; ok {
 		return true
@@ -171,9 +171,9 @@ func takesToken(pd *kubeflowv1alpha1.PodDefault) bool {
 	return token != nil && !*token
 }
 
-// disagreements are the places at which both objects want something else, in whichever
-// order they are asked. Where neither has a conflict policy there is an order: the last
-// service account counts, and the first command.
+// disagreements returns the places where both objects conflict, whatever the order. If
+// neither has a conflict policy there is an order: the last service account and the
+// first command win.
 func disagreements(a, b *kubeflowv1alpha1.PodDefault) []string {
 	places := append(poddefault.Overlap(a, b), poddefault.Overlap(b, a)...)
 	slices.Sort(places)
