@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sallyport is the front door: an application of admission webhooks and
-// controllers, served by one binary, as one process or as two.
+// Package sallyport builds applications of admission webhooks and controllers, served
+// by one binary as one process or as two.
 //
 //	app, err := sallyport.New("crontab-operator",
 //		sallyport.WithWebhooks(
@@ -11,8 +11,8 @@
 //		sallyport.WithController("crontab", crontab.SetupWithManager),
 //	)
 //
-// [App.Command] makes a command of it, with flags; [App.Run] runs it in a program of
-// one's own; [App.Handler] is for those who bring their own server.
+// [App.Command] turns it into a command with flags, [App.Run] runs it inside your own
+// program, and [App.Handler] serves it from your own server.
 package sallyport
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/controllers"
 )
 
-// App is what an application consists of. Make one with [New].
+// App is an application. Create one with [New].
 type App struct {
 	name        string
 	version     string
@@ -45,26 +45,26 @@ type App struct {
 	rules       []rbacv1.PolicyRule
 	components  []component
 	controllers []controller
-	// managerOptions change those of the controllers' manager.
+	// managerOptions modify the options of the controllers' manager.
 	managerOptions []func(*manager.Options)
-	migrated       []string // names of definitions, each with a component
+	migrated       []string // names of CRDs, each with a component
 	kinds          []CachedKind
-	// manage sets up the chosen controllers in a manager. It is set by the options that need
-	// one: called by name, it would have the linker put controller-runtime's managers
-	// into programs of webhooks alone too.
+	// manage sets up the chosen controllers in a manager. The options that need a
+	// manager set it. A direct call would link controller-runtime's manager into
+	// programs without controllers.
 	manage func(_ *Settings, _ *chosen, _ *rest.Config, changed func()) (*controllers.Manager, error)
-	// authentications are the ways to tell who may call, besides the built-in ones.
+	// authentications are the modes of authentication besides the built-in ones.
 	authentications []authentication
-	scheme          *runtime.Scheme // of controllers; nil for that of client-go
+	scheme          *runtime.Scheme // of controllers; nil means client-go's
 
 	problems []error
-	schemes  []*runtime.Scheme // that types were given with
+	schemes  []*runtime.Scheme // of the types
 	derived  []string          // kinds whose converters come from types
 }
 
 type component struct {
 	build    func(Environment) (Component, error)
-	declares bool // what belongs to it, so that it tells no webhooks when it is built
+	declares bool // its component declares its content, so it provides no webhooks when built
 }
 
 type controller struct {
@@ -72,9 +72,9 @@ type controller struct {
 	setup func(manager.Manager) error
 }
 
-// New makes an application. The name is a DNS label, for example "crontab-operator". It names
-// the command and, by default, the application's objects in a cluster. The error lists every
-// problem; where two things collide, it names both.
+// New returns an application. The name is a DNS label, for example "crontab-operator".
+// It names the command and, by default, the application's objects in a cluster. The
+// error reports all problems; a collision names both sides.
 func New(name string, options ...Option) (*App, error) {
 	a := &App{name: name, version: cli.BuildVersion()}
 	for _, problem := range validation.IsDNS1123Label(name) {
@@ -103,7 +103,7 @@ func (a *App) apply(options []Option) {
 	}
 }
 
-// Webhooks are the definitions as they were given or derived from types.
+// Webhooks returns the definitions, given or derived from types.
 func (a *App) Webhooks() []admission.Webhook { return append([]admission.Webhook(nil), a.webhooks...) }
 
 func (a *App) problem(format string, args ...any) {
@@ -119,7 +119,8 @@ func (a *App) checkWebhooks() {
 	a.problems = append(a.problems, collisions(a.webhooks)...)
 }
 
-// checkKinds compares what handlers read with their rules, by the schemes that are known.
+// checkKinds checks that handlers read the kinds that their rules send, as far as
+// schemes are known.
 func (a *App) checkKinds() {
 	schemes := append([]*runtime.Scheme{clientscheme.Scheme}, a.schemes...)
 	if a.scheme != nil {
@@ -130,10 +131,10 @@ func (a *App) checkKinds() {
 	}
 }
 
-// reserved are the paths that the server answers itself.
+// reserved are paths of the server itself.
 var reserved = []string{"/livez", "/readyz", "/metrics"}
 
-// collisions reports names and paths that are used twice.
+// collisions reports duplicate names and paths.
 func collisions(webhooks []admission.Webhook) []error {
 	var errs []error
 	for i, w := range webhooks {

@@ -11,18 +11,19 @@ import (
 	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
-// Authentication tells who may call. It is there until the last review is answered.
+// Authentication authenticates callers. It runs until the last review is answered.
 type Authentication struct {
-	// Authenticate is asked before each call; see [serving.Options].
+	// Authenticate is called before each call; see [serving.Options].
 	Authenticate func(*http.Request) error
-	// Ready returns nil once it can be asked. Call [Environment.Changed] then. May be nil.
+	// Ready returns nil once Authenticate works. Call [Environment.Changed] then. May
+	// be nil.
 	Ready func() error
-	// Run works until the context ends, and then returns nil. May be nil.
+	// Run runs until the context ends, and then returns nil. May be nil.
 	Run func(ctx context.Context) error
 }
 
-// WithAuthentication adds a way to tell who may call, for --authentication. Build is
-// called for a run that chooses it.
+// WithAuthentication adds a mode for --authentication. Build is called when a run uses
+// it.
 func WithAuthentication(name string, build func(Environment) (Authentication, error)) Option {
 	return func(a *App) { a.authentications = append(a.authentications, authentication{name, build}) }
 }
@@ -52,7 +53,7 @@ func (a *App) checkAuthentications() {
 	}
 }
 
-// authenticate makes what the settings choose for a mode; nil if everybody may call.
+// authenticate builds the authentication of a mode. Nil accepts any caller.
 func (a *App) authenticate(s *AuthenticationSettings, mode string, env Environment) (*hosting.Authentication, error) {
 	if mode == AuthenticationClientCA {
 		return s.ClientCA(env.Logger, env.Metrics)

@@ -14,22 +14,22 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cached"
 )
 
-// CachedKind is a kind of objects that handlers read from memory; see [WithCache].
+// CachedKind is a kind of objects that handlers read from a cache; see [WithCache].
 type CachedKind = cached.Kind
 
-// WithCache keeps a copy of all objects of a kind, for handlers to read by [Cache]. The copy is
-// that of the controllers' manager: it is listed and watched once in a process. The application is
-// not ready, and no webhook called, before the copy is there. Its rights (get, list, watch) are
-// printed by the command manifests.
+// WithCache caches all objects of a kind, for handlers to read with [Cache]. It uses
+// the cache of the controllers' manager, so each kind is listed and watched once per
+// process. The application is not ready and calls no webhook until the cache has
+// synced. The command manifests prints the rights that it needs (get, list, watch).
 //
-// Options are [Index], or functions that change what is kept:
+// Options are [Index], or functions that modify the cached content:
 //
 //	sallyport.WithCache(&v1.Book{},
 //		sallyport.Index("isbn", func(b *v1.Book) []string { return []string{b.Spec.ISBN} }),
 //		func(k *sallyport.CachedKind) { k.Transform = cache.TransformStripManagedFields() },
 //	)
 //
-// A copy is always a little behind, see "Reading other objects" in docs/webhooks.md.
+// A cache always lags slightly behind, see "Reading other objects" in docs/webhooks.md.
 func WithCache(object client.Object, options ...func(*CachedKind)) Option {
 	return func(a *App) {
 		a.manage = a.newManager
@@ -41,22 +41,23 @@ func WithCache(object client.Object, options ...func(*CachedKind)) Option {
 	}
 }
 
-// Index has [WithCache] find objects by values: readers list with client.MatchingFields{name: value}
-// those for which values returned that value. Values must not change the object.
+// Index adds an index to [WithCache]. To list the objects for which values returns a
+// value, use client.MatchingFields{name: value}. Values must not change the object.
 func Index[T client.Object](name string, values func(T) []string) func(*CachedKind) {
 	return cached.Index(name, values)
 }
 
-// Cache reads what [WithCache] declares, in a handler with its context. Objects that it returns are
-// the reader's own. A kind or an index that is not declared is an error that says what to add; as
-// every error of a reader, it is a fault when a handler returns it.
+// Cache returns a reader of the kinds of [WithCache], for handlers with their context.
+// Callers own the returned objects. Reading an undeclared kind or index is an error
+// that says what to add. Like every error of a reader, it is a fault when a handler
+// returns it.
 func Cache(ctx context.Context) client.Reader { return cached.From(ctx) }
 
-// CacheReader reads, at each call, from the [Cache] of the context that the call has. It is for
-// handlers that are given a reader when they are made.
+// CacheReader returns a reader that uses the [Cache] of each call's context. It is for
+// handlers that take a reader when they are constructed.
 func CacheReader() client.Reader { return cached.Late{} }
 
-// Caches are the kinds that are cached.
+// Caches returns the cached kinds.
 func (a *App) Caches() []CachedKind { return slices.Clone(a.kinds) }
 
 func (a *App) checkCaches() {
@@ -65,14 +66,14 @@ func (a *App) checkCaches() {
 	}
 }
 
-// rights are those of what the application consists of, besides serving and registration: in the
-// cluster, and in namespaces.
+// rights returns the rights of the application's content, without serving and
+// registration: cluster-wide, and by namespace.
 func (a *App) rights() (rules []rbacv1.PolicyRule, in map[string][]rbacv1.PolicyRule) {
 	rules, in = cached.PolicyRules(a.Scheme(), a.kinds, a.plural)
 	return append(slices.Clone(a.rules), rules...), in
 }
 
-// plural is the resource of a kind: that of its definition, or the one that is guessed.
+// plural returns the resource of a kind, from its CRD or guessed.
 func (a *App) plural(gvk schema.GroupVersionKind) string {
 	for _, crd := range a.crds {
 		if crd.Spec.Group == gvk.Group && crd.Spec.Names.Kind == gvk.Kind {

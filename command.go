@@ -19,14 +19,14 @@ import (
 	"github.com/sallyport-io/sallyport/internal/roundtrip"
 )
 
-// Command returns a command that runs the application until SIGTERM or an interrupt;
-// from then on it goes on answering while its endpoint is taken out of service, and
-// a second signal ends it at once. It has the flags of what is registered and no
-// others: those of webhooks, those of controllers and, where there are both,
-// --webhooks and --controllers, so that the same binary serves as one process or
-// as two. Its command manifests prints what to install, uninstall removes what the application has
-// registered, and config checks flags. It is for os.Exit(cli.Run(app.Command())) with
-// k8s.io/component-base/cli, or for a command of one's own.
+// Command returns a command that runs the application until SIGTERM or an interrupt. It
+// then keeps answering while its endpoint is removed; a second signal ends it
+// immediately. It only has flags for what is registered: for webhooks, for controllers
+// and, with both, --webhooks and --controllers, so that one binary serves as one
+// process or as two. Its command manifests prints what to install, uninstall removes
+// what the application registered, and config checks flags. Pass it to
+// os.Exit(cli.Run(app.Command())) from k8s.io/component-base/cli, or add it to your own
+// command.
 func (a *App) Command() *cobra.Command {
 	s := a.DefaultSettings()
 	var log logging.Settings
@@ -93,8 +93,8 @@ func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 	}
 }
 
-// RunUntilSignal is [App.Run] until SIGTERM or an interrupt. From the first signal on
-// the next one has its usual effect, and so ends the process whatever it is doing.
+// RunUntilSignal is [App.Run] until SIGTERM or an interrupt. After the first signal,
+// the next one has its default effect and ends the process immediately.
 func (a *App) RunUntilSignal(ctx context.Context, s Settings) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

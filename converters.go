@@ -11,21 +11,21 @@ import (
 	"github.com/sallyport-io/sallyport/internal/wire"
 )
 
-// WithConverters adds the conversion of CustomResourceDefinitions, one converter for
-// each kind. They are served at /convert, [wire.ConversionPath], as soon as there is a
-// certificate: before components are ready and before the controllers' caches, which
-// may have to read objects that these convert.
+// WithConverters adds conversion of CustomResourceDefinitions, one converter per kind.
+// It is served at /convert, [wire.ConversionPath], as soon as there is a certificate:
+// before components are ready and before the controllers' caches, which may depend on
+// converted objects.
 func WithConverters(converters ...conversion.Converter) Option {
 	return func(a *App) { a.converters = append(a.converters, converters...) }
 }
 
-// Converters are those that were given or derived from types.
+// Converters returns the converters, given or derived from types.
 func (a *App) Converters() []conversion.Converter {
 	return append([]conversion.Converter(nil), a.converters...)
 }
 
-// convertersOf returns the converter of an implementation's kind, if it is a hub or can
-// be converted to one and there is none yet. Known tells whether it is either.
+// convertersOf returns the converter of an implementation's kind if it is a hub or a
+// spoke and there is none yet. Known reports whether it is either.
 func (a *App) convertersOf(scheme *runtime.Scheme, implementation any) (known bool, err error) {
 	plural := ""
 	if t, ok := implementation.(Type); ok {
@@ -57,8 +57,8 @@ func (a *App) convertersOf(scheme *runtime.Scheme, implementation any) (known bo
 	return true, nil
 }
 
-// checkConverters sees to it that each kind has one converter, which knows all versions
-// that any scheme of the application has: then every version has a path to every other.
+// checkConverters checks that each kind has one converter that knows all versions in
+// the application's schemes, so that every version converts to every other.
 func (a *App) checkConverters() {
 	schemes := a.schemes
 	if a.scheme != nil {

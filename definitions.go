@@ -10,14 +10,14 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// definitions returns the func that tells which webhooks there are now: all of them,
-// as they were applied, unless a component says by Registered that they change. Own are
-// those of no component, not applied yet.
+// definitions returns a func for the current webhooks: those in applied, except that
+// Registered of a component may change the component's own. Own are webhooks without a
+// component, before they are applied.
 func definitions(s *RegistrationSettings, components []Component, own, applied []admission.Webhook, logger *slog.Logger) func() []admission.Webhook {
 	if !slices.ContainsFunc(components, func(c Component) bool { return c.Registered != nil }) {
 		return func() []admission.Webhook { return applied }
 	}
-	var last atomic.Pointer[[]admission.Webhook] // that could be applied
+	var last atomic.Pointer[[]admission.Webhook] // the last valid definitions
 	last.Store(&[]admission.Webhook{})
 	return func() []admission.Webhook {
 		now := slices.Clone(own)

@@ -11,15 +11,14 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// Handler answers reviews for a server of one's own: at the paths of the webhooks, to
-// POST requests, with the limits, deadlines and metrics that the application's own
-// server would have, but without certificate, manager, or cluster. /livez and /readyz
-// are answered too. What is needed for TLS, draining and the time a client may take
-// is that server's business.
+// Handler serves reviews from your own server: POST requests to the paths of the
+// webhooks, with the limits, deadlines and metrics of the application's server, but
+// without certificate, manager or cluster. It also serves /livez and /readyz. TLS,
+// draining and read timeouts are up to your server.
 //
-// Options are as [serving.DefaultOptions] gives them; their routes, checks and
-// certificate are set here. Components and controllers need [App.Run]: an application
-// that has components or caches cannot be a handler.
+// Start options from [serving.DefaultOptions]. Handler sets routes, checks and
+// certificate. Components and controllers need [App.Run]: an application with
+// components or caches cannot be a handler.
 func (a *App) Handler(options serving.Options) (http.Handler, error) {
 	if len(a.components) > 0 {
 		return nil, errors.New("the application has components, which must run: use Run")

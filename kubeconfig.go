@@ -8,9 +8,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
-// ClientConfig says how to reach the API server: by a kubeconfig file, or as a pod
-// does. $KUBECONFIG is not asked: a server that writes webhook configurations must
-// not choose a cluster by chance.
+// ClientConfig returns the client configuration from a kubeconfig file, or from the
+// pod's service account if path is empty. It ignores $KUBECONFIG: a server that writes
+// webhook configurations must not choose a cluster by accident.
 func ClientConfig(path, userAgent string) (*rest.Config, error) {
 	return hosting.ClientConfig(path, userAgent)
 }

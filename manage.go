@@ -15,13 +15,13 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// newManager is what manage of an [App] is.
+// newManager implements manage of [App].
 func (a *App) newManager(s *Settings, c *chosen, client *rest.Config, changed func()) (*controllers.Manager, error) {
 	options := controllers.Options{
 		Name: a.name, Scheme: a.Scheme(), Logger: s.Logger, Election: s.LeaderElection, Kinds: a.kinds, Changed: changed, Changes: a.managerOptions,
 	}
 	options.Election.Enabled = options.Election.Enabled && len(c.controllers) > 0
-	if !c.serves() { // else the listener of the webhooks shows metrics and probes
+	if !c.serves() { // otherwise the webhook listener serves metrics and probes
 		options.Address = s.Serving.MetricsBindAddress
 	}
 	m, err := controllers.New(client, options)
@@ -36,10 +36,10 @@ func (a *App) newManager(s *Settings, c *chosen, client *rest.Config, changed fu
 	return m, nil
 }
 
-// managedPart is the manager of a run as a part of its host; nil if the run has none. It tells the
-// environment of its cache.
+// managedPart returns the run's manager as a part of its host, or nil if there is none.
+// It sets the environment's cache.
 func (a *App) managedPart(s *Settings, c *chosen, client *rest.Config, env *Environment) (*controllers.Manager, *hosting.Part, error) {
-	env.Cache = Cache(context.Background()) // which says that nothing is cached
+	env.Cache = Cache(context.Background()) // returns an error: nothing is cached
 	if !c.managed() {
 		return nil, nil, nil
 	}
@@ -47,7 +47,7 @@ func (a *App) managedPart(s *Settings, c *chosen, client *rest.Config, env *Envi
 	if err != nil {
 		return nil, nil, err
 	}
-	// What the manager reads may have to be converted here.
+	// Objects that the manager reads may need conversion by this process.
 	part := &hosting.Part{Name: "controllers", Certified: len(c.converters) > 0}
 	if m.Filling != nil {
 		part.Name, part.Ready = "cache", m.Filling.Ready
@@ -64,8 +64,8 @@ func (a *App) managedPart(s *Settings, c *chosen, client *rest.Config, env *Envi
 	return m, part, nil
 }
 
-// reading are routes whose handlers find the cache. Those of converters do not: the cache may
-// wait for them.
+// reading returns routes whose handlers find the cache. Converters get none, because
+// the cache may wait for them.
 func reading(routes []serving.Route, env *Environment) []serving.Route {
 	for i, route := range routes {
 		if route.Ungated || route.Answer == nil {

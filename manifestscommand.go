@@ -15,23 +15,22 @@ import (
 	"github.com/sallyport-io/sallyport/internal/logging"
 )
 
-// WithCRDs says which CustomResourceDefinitions belong to the application, for its
-// command manifests. A converter of one of them must know all its served versions.
+// WithCRDs adds the application's CustomResourceDefinitions, for its command manifests.
+// A converter of one must know all its served versions.
 func WithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) Option {
 	return func(a *App) { a.crds = append(a.crds, crds...) }
 }
 
-// CRDs are the definitions that were given.
+// CRDs returns the definitions of [WithCRDs].
 func (a *App) CRDs() []*apiextensionsv1.CustomResourceDefinition { return slices.Clone(a.crds) }
 
-// WithPolicyRules says what webhooks and controllers may do in the cluster, for the
-// command manifests; what serving and registration need is known.
+// WithPolicyRules adds rights of webhooks and controllers in the cluster, for the
+// command manifests. The rights for serving and registration are known.
 func WithPolicyRules(rules ...rbacv1.PolicyRule) Option {
 	return func(a *App) { a.rules = append(a.rules, rules...) }
 }
 
-// checkCRDs sees to it that every served version of a definition can be converted to
-// every other.
+// checkCRDs checks that all served versions of a definition convert to each other.
 func (a *App) checkCRDs() {
 	for i, crd := range a.crds {
 		if crd == nil {
@@ -55,7 +54,7 @@ func (a *App) checkCRDs() {
 	}
 }
 
-// installation is what the commands about installations know, with settings of their own.
+// installation returns the input of the install commands, with its own settings.
 func (a *App) installation() install.Application {
 	s := a.DefaultSettings()
 	var log logging.Settings
@@ -76,7 +75,7 @@ func (a *App) installation() install.Application {
 			log.AddFlags(cmd)
 		},
 		Validate: func() error {
-			s.Client = &rest.Config{} // which one is not asked here
+			s.Client = &rest.Config{} // no cluster is called
 			return errors.Join(log.Validate(), a.Validate(s))
 		},
 		Registration: &s.Registration, Certificate: &s.Certificate, LeaderElection: &s.LeaderElection,

@@ -16,19 +16,19 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// Option adds to an application; see [New].
+// Option configures an application; see [New].
 type Option func(*App)
 
-// WithWebhooks adds admission webhooks. Mutating ones are called in this order.
+// WithWebhooks adds admission webhooks. Mutating webhooks are called in this order.
 func WithWebhooks(webhooks ...admission.Webhook) Option {
 	return func(a *App) { a.webhooks = append(a.webhooks, webhooks...) }
 }
 
 // WithController adds controllers of controller-runtime. Setup is called before the
-// manager starts; it adds to it what there is to run, and no webhooks: those belong
-// to the application. All controllers share one manager, with its cache and its
-// leader election. Declares are options for what belongs to the controller: its webhooks,
-// converters, caches and rights, which are known without running it.
+// manager starts. It adds runnables to the manager, but no webhooks: those belong to
+// the application. All controllers share one manager with its cache and leader
+// election. Declares are options for what belongs to the controller: webhooks,
+// converters, caches and rights. They are known without running it.
 func WithController(name string, setup func(manager.Manager) error, declares ...Option) Option {
 	return func(a *App) {
 		a.manage = a.newManager
@@ -37,20 +37,20 @@ func WithController(name string, setup func(manager.Manager) error, declares ...
 	}
 }
 
-// WithManagerOptions changes the options of the controllers' manager, for example what its
-// cache holds; several changes are made in their order. Options start as the settings say.
-// Listeners, webhook server and leader election are the application's: a run fails with an error
-// that names what was changed of them.
+// WithManagerOptions modifies the options of the controllers' manager, for example the
+// content of its cache. Several changes run in order, starting from the settings.
+// Listeners, webhook server and leader election belong to the application: a run fails
+// with an error that names changed ones.
 func WithManagerOptions(change func(*manager.Options)) Option {
 	return func(a *App) { a.managerOptions = append(a.managerOptions, change) }
 }
 
-// WithScheme says which types the controllers' manager knows. Without it they are
-// those of the scheme given to [WithTypes], or else client-go's.
+// WithScheme sets the scheme of the controllers' manager. The default is the scheme of
+// [WithTypes], or else client-go's.
 func WithScheme(scheme *runtime.Scheme) Option { return func(a *App) { a.scheme = scheme } }
 
-// Scheme knows the types of the application: the scheme of [WithScheme], or else the first one
-// of [WithTypes], or else client-go's.
+// Scheme returns the application's scheme: that of [WithScheme], the first one of
+// [WithTypes], or client-go's.
 func (a *App) Scheme() *runtime.Scheme {
 	switch {
 	case a.scheme != nil:
@@ -61,16 +61,17 @@ func (a *App) Scheme() *runtime.Scheme {
 	return clientscheme.Scheme
 }
 
-// WithVersion says what the application calls itself in its log and to the API
-// server. Without it it is what Go knows of the build.
+// WithVersion sets the version that the application logs and sends to the API server.
+// The default is Go's build information.
 func WithVersion(version string) Option { return func(a *App) { a.version = version } }
 
-// WithComponent adds something that webhooks stand on, for example a cache that is
-// filled from a registry. Build is called for each run.
+// WithComponent adds something that webhooks depend on, for example a cache filled from
+// a registry. Build is called for each run.
 //
-// Declares are options for what belongs to the component: [WithWebhooks], [WithConverters],
-// [WithCache], [WithPolicyRules]. They are known without running it, to the command manifests
-// too. A component without them may tell its webhooks when it is built.
+// Declares are options for what belongs to the component: [WithWebhooks],
+// [WithConverters], [WithCache], [WithPolicyRules]. They are known without running it,
+// also to the command manifests. A component without them may provide its webhooks when
+// it is built.
 func WithComponent(build func(Environment) (Component, error), declares ...Option) Option {
 	return func(a *App) {
 		a.components = append(a.components, component{build, len(declares) > 0})
@@ -78,56 +79,58 @@ func WithComponent(build func(Environment) (Component, error), declares ...Optio
 	}
 }
 
-// Environment is what a run gives to components.
+// Environment is what a run provides to components.
 type Environment struct {
-	// Client says how to reach the API server.
+	// Client is the client configuration for the API server.
 	Client *rest.Config
 	Logger *slog.Logger
-	// Metrics are shown by /metrics.
+	// Metrics are served at /metrics.
 	Metrics prometheus.Registerer
-	// Changed is for components whose Ready or Registered has changed. It does not wait.
-	// A Ready of which it does not tell is asked again within a second.
+	// Changed notifies the run that a component's Ready or Registered has changed. It
+	// does not block. Without a notification, Ready is polled every second.
 	Changed func()
-	// Leader is for components that do something which only one of several replicas
-	// shall do. Who asks for it while it is built makes the application take part in an
-	// election, see [LeaderElectionSettings]; one that takes part in none always leads.
+	// Leader returns the leader election, for work that only one replica may do. A
+	// component that calls it while it is built makes the application take part in an
+	// election, see [LeaderElectionSettings]. A replica without an election always
+	// leads.
 	Leader func() Leader
-	// Cache reads what [WithCache] declares, once the application is ready.
+	// Cache reads the kinds of [WithCache] once the application is ready.
 	Cache client.Reader
 }
 
-// Leader tells which of several replicas does what only one shall do. All of them
-// serve, whoever leads.
+// Leader is the leader election between replicas. All of them serve, whichever leads.
 type Leader interface {
-	// Leading tells whether this one leads now.
+	// Leading reports whether this replica leads.
 	Leading() bool
-	// Changed returns a channel that is closed when Leading changes next; nil if it
-	// never does.
+	// Changed returns a channel that is closed when Leading changes next; nil means
+	// never.
 	Changed() <-chan struct{}
 }
 
-// Component is something that webhooks stand on. It is there until the last review is
+// Component is something that webhooks depend on. It runs until the last review is
 // answered.
 type Component struct {
-	// Name is what /readyz calls it.
+	// Name identifies the component in /readyz.
 	Name string
-	// Webhooks are those that are not known before it is built, because they follow a file for
-	// example. A component that declares something declares all of its webhooks; see
-	// [WithComponent]. They are answered as long as the application runs.
+	// Webhooks are webhooks that are not known before the component is built, for
+	// example because they depend on a file. A component that declares anything must
+	// declare all of its webhooks; see [WithComponent]. They are served while the
+	// application runs.
 	Webhooks []admission.Webhook
-	// Registered are those of them that the API server is told of, as they are now; nil
-	// means all, always. What it returns may differ in everything but names, paths and
-	// types, and must be valid. See [Environment.Changed]. It must be fast.
+	// Registered returns the current definitions of those webhooks to register. It may
+	// change everything except names, paths and types, and the result must be valid.
+	// See [Environment.Changed]. It must be fast. Nil registers all webhooks,
+	// unchanged.
 	Registered func() []admission.Webhook
-	// Ready returns nil once reviews can be answered, otherwise why not. No review is
-	// answered, and nothing registered, before. Call [Environment.Changed] then. It must
-	// be fast. Nil means at once.
+	// Ready returns nil once the component can serve reviews, and otherwise the reason.
+	// Until then no review is answered and nothing is registered. Call
+	// [Environment.Changed] when it changes. It must be fast. Nil means ready at once.
 	Ready func() error
-	// Detail is what /readyz?verbose says beside the name while it is ready, empty for
-	// nothing. Nil means nothing. It must be fast.
+	// Detail returns what /readyz?verbose shows next to the name of a ready component;
+	// it may be empty. Nil shows nothing. It must be fast.
 	Detail func() string
-	// Run works until the context ends, and then returns nil. An error ends the
-	// application. Nil means that there is nothing to do.
+	// Run runs until the context ends, and then returns nil. An error ends the
+	// application. May be nil.
 	Run func(ctx context.Context) error
 	// Status is logged when the application is ready. May be nil.
 	Status func() slog.Attr

@@ -66,7 +66,7 @@ func (a *App) Run(ctx context.Context, s Settings) error {
 	return host.Run(ctx)
 }
 
-// metricsRegistry takes metrics, and shows those of controller-runtime too.
+// metricsRegistry registers metrics and also gathers those of controller-runtime.
 type metricsRegistry struct {
 	prometheus.Registerer
 	prometheus.Gatherer
@@ -74,14 +74,14 @@ type metricsRegistry struct {
 
 func newMetricsRegistry(controls bool) serving.Registry {
 	own := prometheus.NewRegistry()
-	if controls { // whose metrics have those of the process
+	if controls { // its metrics include those of the process
 		return metricsRegistry{own, prometheus.Gatherers{own, controllermetrics.Registry}}
 	}
 	own.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return own
 }
 
-// host wires what the settings say; they were validated. It starts nothing.
+// host creates the host for validated settings. It starts nothing.
 func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, error) {
 	var clients kubernetes.Interface
 	var err error
@@ -173,7 +173,7 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 	return hosting.New(options)
 }
 
-// parts are the components as their host runs them.
+// parts converts components for the host.
 func parts(components []Component) []hosting.Part {
 	var parts []hosting.Part
 	for _, c := range components {

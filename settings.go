@@ -18,14 +18,14 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// Settings say how an application runs. Start from [App.DefaultSettings]. The flags of
-// [App.Command] are these.
+// Settings configure a run. Start from [App.DefaultSettings]. They correspond to the
+// flags of [App.Command].
 type Settings struct {
-	// Client says how to reach the API server. If it is nil, Kubeconfig does: a file,
-	// or empty for the service account of the pod.
+	// Client is the client configuration. If it is nil, Kubeconfig is the path of a
+	// kubeconfig file, or empty for the pod's service account.
 	Client     *rest.Config
 	Kubeconfig string
-	// Logger is slog.Default() if nil.
+	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 
 	Serving        serving.Options
@@ -34,44 +34,46 @@ type Settings struct {
 	Registration   RegistrationSettings
 	LeaderElection LeaderElectionSettings
 
-	// Webhooks and Controllers say which of them run here: "foo" does, "-foo" does not,
-	// "*" all that are not named. Default "*". Converters and the webhooks of
-	// components are all there or, if nothing is selected, all not.
+	// Webhooks and Controllers select what runs here: "foo" enables it, "-foo" disables
+	// it, and "*" enables everything not named. Default "*". Converters and webhooks of
+	// components are all enabled, or all disabled if nothing is selected.
 	Webhooks, Controllers []string
 }
 
-// The parts of [Settings], and the values of some fields.
+// The parts of [Settings], and values of some fields.
 type (
-	// AuthenticationSettings say who may call admission webhooks.
+	// AuthenticationSettings configure who may call admission webhooks.
 	AuthenticationSettings = hosting.AuthenticationSettings
-	// CertificateSettings say where the serving certificate comes from.
+	// CertificateSettings configure the source of the serving certificate.
 	CertificateSettings = hosting.CertificateSettings
-	// RegistrationSettings say how the API server reaches the webhooks, who tells it, and
-	// when it calls them.
+	// RegistrationSettings configure how the API server reaches the webhooks, which
+	// component registers them, and when they are called.
 	RegistrationSettings = hosting.RegistrationSettings
-	// LeaderElectionSettings say which of several replicas does what only one shall do.
+	// LeaderElectionSettings configure which replica does work that only one may do.
 	LeaderElectionSettings = hosting.LeaderElectionSettings
 )
 
 const (
-	// SourceAuthority issues the serving certificate from an authority that all replicas share.
+	// SourceAuthority issues the serving certificate from an authority that all
+	// replicas share.
 	SourceAuthority = hosting.SourceAuthority
-	// SourceFiles reads the serving certificate from files, which cert-manager renews for example.
+	// SourceFiles reads the serving certificate from files, for example ones that
+	// cert-manager renews.
 	SourceFiles = hosting.SourceFiles
-	// AuthenticationNone lets every client call. [WithAuthentication] adds other modes.
+	// AuthenticationNone accepts any caller. [WithAuthentication] adds other modes.
 	AuthenticationNone = hosting.AuthenticationNone
-	// AuthenticationClientCA lets clients call that have a client certificate of a CA.
+	// AuthenticationClientCA accepts callers with a client certificate of a CA.
 	AuthenticationClientCA = hosting.AuthenticationClientCA
-	// PrivatePathsAuto makes paths private where all replicas can.
+	// PrivatePathsAuto makes paths private once all replicas support it.
 	PrivatePathsAuto = hosting.PrivatePathsAuto
 )
 
-// DefaultCertificateSettings are those of an application of that name.
+// DefaultCertificateSettings returns the defaults for an application with this name.
 func DefaultCertificateSettings(name string) CertificateSettings {
 	return hosting.DefaultCertificateSettings(name)
 }
 
-// DefaultSettings are the settings of an application that was told no others.
+// DefaultSettings returns the default settings.
 func (a *App) DefaultSettings() Settings {
 	return Settings{
 		Serving:     serving.DefaultOptions(),
@@ -87,7 +89,7 @@ func (a *App) DefaultSettings() Settings {
 	}
 }
 
-// Validate reports every problem in the settings at once. It changes nothing.
+// Validate reports all problems in the settings. It changes nothing.
 func (a *App) Validate(s Settings) error {
 	c, err := a.choose(&s)
 	if err != nil {
@@ -97,7 +99,7 @@ func (a *App) Validate(s Settings) error {
 	return err
 }
 
-// chosen are the webhooks and controllers that a run has.
+// chosen holds the webhooks and controllers of a run.
 type chosen struct {
 	webhooks    []admission.Webhook
 	converters  []conversion.Converter
@@ -106,7 +108,7 @@ type chosen struct {
 	kinds       []CachedKind
 }
 
-// managed tells whether the run has a manager.
+// managed reports whether the run has a manager.
 func (c *chosen) managed() bool { return len(c.controllers)+len(c.kinds) > 0 }
 
 func (c *chosen) serves() bool {
@@ -141,14 +143,14 @@ func (a *App) choose(s *Settings) (*chosen, error) {
 	return c, err
 }
 
-// validate reports every problem in the settings that the chosen webhooks and controllers
-// use, and returns how to reach the API server, or nil if nothing needs it.
+// validate reports all problems in the settings that the chosen webhooks and
+// controllers use. It returns the client configuration, or nil if nothing needs one.
 func (a *App) validate(s *Settings, c *chosen) (*rest.Config, error) {
 	var errs []error
 	needsClient := c.managed() || len(c.components) > 0
 	if c.serves() {
 		filesOnly := s.Registration.Mode == registration.ModeNone && s.Registration.NoEndpoint() && s.Certificate.Source == SourceFiles
-		if !filesOnly { // else nobody needs to know the endpoint
+		if !filesOnly { // otherwise the endpoint is not needed
 			errs = append(errs, s.Registration.ValidateEndpoint())
 		}
 		errs = append(errs, s.Registration.ValidateMode(), s.Registration.Validate(), s.Registration.ValidateConversion(),

@@ -16,11 +16,11 @@ import (
 	"github.com/sallyport-io/sallyport/internal/typed"
 )
 
-// WithTypes adds the webhooks of API types: each implementation is an API type that
-// defaults or validates itself, or a defaulter or validator of one, as kubebuilder
+// WithTypes adds the webhooks of API types. Each implementation is an API type that
+// defaults or validates itself, a defaulter or validator of one as kubebuilder
 // scaffolds them, or a [Type] around either. The API types must be in the scheme.
 //
-// Looked for are methods with controller-runtime's signatures, T being the API type
+// WithTypes looks for methods with controller-runtime's signatures. T is the API type
 // (or runtime.Object, for a type that implements them itself) and W any []string:
 //
 //	Default(ctx context.Context, object T) error
@@ -28,20 +28,20 @@ import (
 //	ValidateUpdate(ctx context.Context, old, object T) (W, error)
 //	ValidateDelete(ctx context.Context, object T) (W, error)
 //
-// So are the older ones, with which an API type defaults or validates itself
-// (webhook.Defaulter and webhook.Validator, which controller-runtime had until v0.19):
+// It also finds the older methods of API types that default or validate themselves
+// (webhook.Defaulter and webhook.Validator, in controller-runtime until v0.19):
 //
 //	Default()
 //	ValidateCreate() error                   or (W, error)
 //	ValidateUpdate(old runtime.Object) error or (W, error)
 //	ValidateDelete() error                   or (W, error)
 //
-// Exactly what is there is registered, at the paths that controller-runtime
-// generates: the first for CREATE and UPDATE at /mutate-<group>-<version>-<kind>, the
-// others each for their operation at /validate-<group>-<version>-<kind>. An API type that
-// is a [conversion.Hub] or a [conversion.Convertible] has its kind converted, once and
-// between all versions that the scheme has, at /convert. A type with none of these is an
-// error, and so is a method of one of these names with another signature.
+// It registers exactly the methods that exist, at the paths that controller-runtime
+// generates: Default for CREATE and UPDATE at /mutate-<group>-<version>-<kind>, the
+// others for their operation at /validate-<group>-<version>-<kind>. The kind of a
+// [conversion.Hub] or [conversion.Convertible] is converted at /convert, once and
+// between all versions in the scheme. A type with none of these is an error, and so is
+// a method with one of these names and another signature.
 func WithTypes(scheme *runtime.Scheme, implementations ...any) Option {
 	return func(a *App) {
 		if scheme == nil {
@@ -66,17 +66,17 @@ func WithTypes(scheme *runtime.Scheme, implementations ...any) Option {
 	}
 }
 
-// Type says more about an implementation for [WithTypes].
+// Type configures an implementation for [WithTypes].
 type Type struct {
 	Implementation any
-	// Resource is the plural of the kind, if it is not the one that is guessed
-	// ("crontabs" of CronTab, "policies" of Policy).
+	// Resource is the plural of the kind, if it differs from the guess ("crontabs" for
+	// CronTab, "policies" for Policy).
 	Resource string
-	// Options are for the webhooks of the type.
+	// Options apply to the webhooks of the type.
 	Options []admission.WebhookOption
 }
 
-// webhooksOf finds out what a value implements.
+// webhooksOf returns the webhooks that a value implements.
 func webhooksOf(scheme *runtime.Scheme, implementation any) ([]admission.Webhook, error) {
 	t, ok := implementation.(Type)
 	if !ok {
@@ -118,8 +118,8 @@ func (t Type) options(path string) []admission.WebhookOption {
 	return append([]admission.WebhookOption{admission.AtPath(path)}, t.Options...)
 }
 
-// generatedPath is the path that controller-runtime generates (pkg/builder), where
-// the core group gives two dashes.
+// generatedPath returns the path that controller-runtime generates (pkg/builder). The
+// core group results in two dashes.
 func generatedPath(what string, gvk schema.GroupVersionKind) string {
 	return "/" + what + "-" + strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + strings.ToLower(gvk.Kind)
 }
@@ -132,7 +132,7 @@ func webhookName(what string, gvk schema.GroupVersionKind) string {
 	return what + "." + gvk.Version + "." + strings.ToLower(gvk.Kind) + "." + group
 }
 
-// kindOf is the kind of a type, which must be in the scheme once.
+// kindOf returns the kind of a type, which must be in the scheme exactly once.
 func kindOf(scheme *runtime.Scheme, object runtime.Object) (schema.GroupVersionKind, error) {
 	kinds, unversioned, err := scheme.ObjectKinds(object)
 	switch {

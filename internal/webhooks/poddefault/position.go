@@ -11,16 +11,15 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// A slot is a place in a list of containers as it will be: an element that the pod
-// came with, or one that is added.
+// A slot is a place in the final list of containers: an original or an added element.
 type slot struct {
 	key   string
-	was   int   // index in the pod; -1: it is added
-	added *item // nil: the pod came with it
+	was   int   // index in the pod; -1 if added
+	added *item // nil for the pod's own
 }
 
-// arrange puts the containers that are added where their objects want them. Those of
-// the pod keep their order. It returns nil if all that is added comes last.
+// arrange places added containers where their objects want them. The pod's containers
+// keep their order. It returns nil if all added containers come last.
 func (m *merge) arrange(l *list) []slot {
 	positioned := slices.ContainsFunc(l.added, func(w item) bool { return w.origin.position(w.key) != nil })
 	if !positioned {
@@ -30,7 +29,7 @@ func (m *merge) arrange(l *list) []slot {
 	for i := range l.length() {
 		slots = append(slots, slot{string(l.key(i)), i, nil})
 	}
-	first := 0 // behind those that came first before
+	first := 0 // after those placed first before
 	behind := map[string]int{}
 	for i := range l.added {
 		w := &l.added[i]
@@ -47,7 +46,7 @@ func (m *merge) arrange(l *list) []slot {
 			case p.Place == kubeflowv1alpha1.PlaceBefore:
 				at = beside
 			case p.Place == kubeflowv1alpha1.PlaceAfter:
-				behind[p.Container]++ // those that came behind it before stay there
+				behind[p.Container]++ // after those placed there before
 				at = min(beside+behind[p.Container], len(slots))
 			}
 			if relative && beside >= 0 && at < first {
@@ -59,7 +58,7 @@ func (m *merge) arrange(l *list) []slot {
 	return slots
 }
 
-// position is where the object wants its container; nil if it does not say.
+// position returns where the object wants its container, or nil for no preference.
 func (c *Compiled) position(name string) *kubeflowv1alpha1.ContainerPosition {
 	for i := range c.positions {
 		if c.positions[i].Name == name {
@@ -69,9 +68,8 @@ func (c *Compiled) position(name string) *kubeflowv1alpha1.ContainerPosition {
 	return nil
 }
 
-// insert emits what is added to a list of containers one by one, after all that was
-// edited inside of those that were there, and moves the origins of these edits to
-// where their containers are then.
+// insert emits added containers one by one, after all edits inside existing ones, and
+// moves the origins of those edits to the containers' final places.
 func (e *emitter) insert(l *list, slots []slot) {
 	path := l.path()
 	if l.length() == 0 {

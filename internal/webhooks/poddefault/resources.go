@@ -12,23 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// LimitRangerAnnotation is where the LimitRanger plugin says what it has set, in the
-// form of limitRangerPrefix and
-// "cpu, memory request for container a; cpu limit for init container b"
-// (k8s.io/kubernetes, plugin/pkg/admission/limitranger). It runs before webhooks.
+// LimitRangerAnnotation records what the LimitRanger plugin has set: limitRangerPrefix
+// and, for example, "cpu, memory request for container a; cpu limit for init container
+// b" (k8s.io/kubernetes, plugin/pkg/admission/limitranger). It runs before webhooks.
 const (
 	limitRangerAnnotation = "kubernetes.io/limit-ranger"
 	limitRangerPrefix     = "LimitRanger plugin set: "
 )
 
-// A quantity is one request or limit that a PodDefault has for containers.
+// A quantity is a request or limit that a PodDefault sets for containers.
 type quantity struct {
 	list, name string
 	value      jsontext.Value
 	parsed     resource.Quantity
 }
 
-// compileResources takes limits first: a request is measured by them.
+// compileResources compiles limits first, because requests are compared with them.
 func (c *Compiled) compileResources(wanted *corev1.ResourceRequirements) {
 	if wanted == nil {
 		return
@@ -45,9 +44,8 @@ func (c *Compiled) compileResources(wanted *corev1.ResourceRequirements) {
 	c.containerLists = appendList(c, c.containerLists, claimKind, wanted.Claims, "resources", "claims")
 }
 
-// addResources adds the requests and limits that a container lacks. What a LimitRange
-// filled in counts as lacking: it is there for containers that nobody has a figure
-// for. The first PodDefault wins.
+// addResources adds missing requests and limits. Values from a LimitRange count as
+// missing, because they are only defaults. The first PodDefault wins.
 func (m *merge) addResources(t *container, c *Compiled) {
 	for _, wanted := range c.resources {
 		t.bounds.did(workOfVisit)
@@ -80,8 +78,8 @@ func (m *merge) addResources(t *container, c *Compiled) {
 	}
 }
 
-// warnOfSeveral warns of a resource that is not shared and that several containers of the
-// pod get now. Init containers give theirs back, unless they go on running.
+// warnOfSeveral warns if several containers of the pod now get a resource that cannot
+// be shared. Init containers release theirs, unless they keep running.
 func (m *merge) warnOfSeveral(c *Compiled) {
 	for _, q := range c.resources {
 		if q.list != "limits" || !extended(corev1.ResourceName(q.name)) {
@@ -99,8 +97,8 @@ func (m *merge) warnOfSeveral(c *Compiled) {
 	}
 }
 
-// quantity is the request or limit that the container has, or gets from a PodDefault
-// before.
+// quantity returns the container's request or limit, its own or from an earlier
+// PodDefault.
 func (h *holder) quantity(list, name string) (q resource.Quantity, ok bool) {
 	tokens := []string{"resources", list, name}
 	raw, ok := h.lookup(tokens...)
@@ -114,18 +112,18 @@ func (h *holder) quantity(list, name string) (q resource.Quantity, ok bool) {
 	return q, err == nil
 }
 
-// replacedBy tells whether c is about to replace the figure.
+// replacedBy reports whether c will override the quantity.
 func (m *merge) replacedBy(t *container, c *Compiled, list, name string) bool {
 	m.pod.bounds.did(len(c.resources) / 4)
 	replaces := slices.ContainsFunc(c.resources, func(q quantity) bool { return q.list == list && q.name == name })
 	return replaces && t.value([]string{"resources", list, name}) == nil && m.limitRanged(t, list, name)
 }
 
-// longestAnnotation is how many bytes all annotations of a pod may have together
-// (k8s.io/apimachinery, TotalAnnotationSizeLimitB): a longer one is nobody's.
+// longestAnnotation limits the bytes of all annotations of a pod together
+// (k8s.io/apimachinery, TotalAnnotationSizeLimitB): a longer value cannot be valid.
 const longestAnnotation = 256 << 10
 
-// limitRanged tells whether LimitRanger has set the figure.
+// limitRanged reports whether LimitRanger set the quantity.
 func (m *merge) limitRanged(t *container, list, name string) bool {
 	if m.limitRanges == nil {
 		m.limitRanges = m.readLimitRanges()
@@ -140,7 +138,8 @@ func (m *merge) limitRanged(t *container, list, name string) bool {
 	return m.limitRanges[name+" "+strings.TrimSuffix(list, "s")+" for"+of+t.name]
 }
 
-// readLimitRanges reads what LimitRanger says, as "cpu request for container a".
+// readLimitRanges parses LimitRanger's annotation into, for example, "cpu request for
+// container a".
 func (m *merge) readLimitRanges() map[string]bool {
 	out := map[string]bool{}
 	says, ok := strings.CutPrefix(m.pod.annotations.Get(limitRangerAnnotation), limitRangerPrefix)

@@ -9,32 +9,32 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// rivals are what objects want that override, by what they want it for: who looks for
-// one that is applied later looks at those that want the same thing alone.
+// rivals index what overriding objects set, so that a search for a later object only
+// visits those that set the same thing.
 type rivals struct {
 	items                      map[rivalKey][]rival[item]
-	podValues, containerValues map[string][]rival[*fieldValue] // by the pointer to the field
+	podValues, containerValues map[string][]rival[*fieldValue] // by pointer to the field
 	annotations                map[string][]rival[string]      // values by key
 }
 
 type rivalKey struct{ list, key string }
 
-// A rival is something that the applied object of an index wants.
+// A rival is something set by the applied object with this index.
 type rival[T any] struct {
 	index int
 	wants T
 }
 
-// workOfRival is what it costs to note one, memory included.
+// workOfRival is the cost of recording one rival, including memory.
 const workOfRival = 64
 
-// appliedLater are those of the rivals whose objects are applied after the present one.
+// appliedLater returns the rivals whose objects come after the current one.
 func appliedLater[T any](m *merge, all []rival[T]) []rival[T] {
 	i, _ := slices.BinarySearchFunc(all, m.index+1, func(r rival[T], index int) int { return r.index - index })
 	return all[i:]
 }
 
-// rivals indexes what the applied objects want, when it is first asked for.
+// rivals builds the index on first use.
 func (m *merge) rivals() *rivals {
 	if m.overriding != nil {
 		return m.overriding
@@ -78,7 +78,7 @@ func (m *merge) rivals() *rivals {
 	return out
 }
 
-// The lists that every object has; those of fields have pointers.
+// Lists that every object has. Lists of fields are identified by pointers.
 const (
 	envList            = "env"
 	envFromList        = "envFrom"
@@ -90,7 +90,7 @@ const (
 	containersList     = "containers"
 )
 
-// eachList calls visit for each list of elements that the object has.
+// eachList calls visit for each list of the object.
 func (c *Compiled) eachList(visit func(id string, items []item)) {
 	visit(envList, c.env)
 	visit(envFromList, c.envFrom)

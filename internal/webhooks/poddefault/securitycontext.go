@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Security contexts are merged field by field: every pod has an empty one, so that to
-// set the whole would break those that say something of their own.
+// Security contexts are merged field by field. Every pod has an empty one, and
+// replacing the whole would break pods that set fields themselves.
 
 var (
 	capabilityAddKind  = &listKind{name: "capability", keyName: "name", key: text, differences: never}
@@ -32,9 +32,9 @@ func (c *Compiled) compileSecurity(pod *corev1.PodSecurityContext, container *co
 	}
 }
 
-// withdraws tells whether the element is a capability that the other list of the
-// container has: the one adds what the other drops. That is a conflict which no policy
-// can resolve but to leave what is there.
+// withdraws reports whether the element is a capability that the container's other list
+// contains: one adds what the other drops. Policies can only resolve that conflict by
+// keeping the existing element.
 func (m *merge) withdraws(t *container, f *fieldList, wanted item) (other *item) {
 	opposite := fieldList{tokens: slices.Clone(f.tokens)}
 	switch f.kind {

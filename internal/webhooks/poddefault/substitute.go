@@ -12,26 +12,25 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// Placeholders are ${namespace} and ${pod.labels['key']}. Other text with ${ stays as
-// it is, because shells know it too, and so does one behind a second dollar sign: of
-// $$ Kubernetes itself makes $ in env values and args.
+// Placeholders are ${namespace} and ${pod.labels['key']}. Other text with ${ stays
+// unchanged, because shells use it too. So does a placeholder after a second dollar
+// sign: Kubernetes itself turns $$ into $ in env values and args.
 const (
 	placeholderNamespace = "namespace"
 	placeholderLabel     = "pod.labels['"
 )
 
-// longestPlaceholder is more than the longest placeholder has: the key of a label has a
-// prefix of 253 characters and a name of 63.
+// longestPlaceholder exceeds the longest placeholder: a label key has a prefix of up to
+// 253 characters and a name of up to 63.
 const longestPlaceholder = 400
 
-// A placeholder is a place in a text.
+// A placeholder is an occurrence in a text.
 type placeholder struct {
 	start, end int
-	label      string // empty: the namespace
+	label      string // empty for the namespace
 }
 
-// placeholdersIn finds the placeholders of a text in their order, and those that look
-// like one and are none.
+// placeholdersIn returns the placeholders of a text in order, and malformed ones.
 func placeholdersIn(text string) (found []placeholder, odd []string) {
 	for i := 0; i+1 < len(text); i++ {
 		if text[i] != '$' {
@@ -67,8 +66,8 @@ func placeholdersIn(text string) (found []placeholder, odd []string) {
 	return found, odd
 }
 
-// texts calls visit for each text of a spec in which placeholders count, with where it
-// stands and what to call it.
+// texts calls visit for each text of a spec with substitution, with its path and a name
+// for it.
 func texts(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path, visit func(path *field.Path, text *string)) {
 	env := func(path *field.Path, list []corev1.EnvVar) {
 		for i := range list {
@@ -101,8 +100,8 @@ func texts(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path, visit func(p
 	}
 }
 
-// Substituted is where placeholders are replaced in a spec that stands at path. What
-// stands elsewhere stays as it is.
+// Substituted returns the paths with substitution in a spec at path. Other fields stay
+// unchanged.
 func Substituted(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) map[string]bool {
 	places := map[string]bool{}
 	texts(spec, path, func(path *field.Path, _ *string) { places[path.String()] = true })
@@ -118,9 +117,9 @@ func hasPlaceholders(spec *kubeflowv1alpha1.PodDefaultSpec) bool {
 	return has
 }
 
-// fill is the object with its placeholders replaced by what the pod has. A label that
-// is missing or empty is a conflict: an empty subPath would be the whole volume. So is
-// a value that no label may have; the API server has not checked the pod yet.
+// fill returns the object with placeholders replaced by the pod's values. A missing or
+// empty label is a conflict, because an empty subPath would mean the whole volume. So
+// is an invalid label value, because the API server has not validated the pod yet.
 func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
 	m.pod.bounds.did(c.size)
 	spec := c.template.DeepCopy()
@@ -156,7 +155,7 @@ func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
 	return filled
 }
 
-// placeholders checks the texts of a spec in which placeholders count.
+// placeholders checks the texts with substitution.
 func (c *checker) placeholders(path *field.Path) {
 	check := func(path *field.Path, text string) {
 		found, odd := placeholdersIn(text)

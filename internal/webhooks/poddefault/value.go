@@ -14,30 +14,30 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// A valueRule says what it means that a field has a value already.
+// A valueRule defines what an existing value of a field means.
 type valueRule struct {
-	// unwritten is the policy of objects that name none. Fields that were there before
-	// policies overwrite, or give way, as they always did.
+	// unwritten is the policy for objects without one. Fields older than policies
+	// override or give way, as they always did.
 	unwritten kubeflowv1alpha1.ConflictPolicy
-	// unset tells whether what the pod has counts as nothing, besides null: API
-	// defaults, which cannot be told from what the author wrote. Nil: nothing does.
+	// unset reports whether the pod's value counts as unset, in addition to null: API
+	// defaults, which look the same as explicit values. Nil means no value does.
 	unset func(have jsontext.Value) bool
-	// removes are fields that the API server derived from the old value, and would
-	// refuse beside the new one.
+	// removes lists fields that the API server derived from the old value and would
+	// refuse next to the new one.
 	removes [][]string
-	// command is set where the excluded containers are those of command and args.
+	// command is set for fields that follow the exclusion of command and args.
 	command bool
-	// running is set where only containers that go on running may have the field:
-	// no init containers but native sidecars.
+	// running is set for fields that only long-running containers may have: no init
+	// containers except native sidecars.
 	running bool
 }
 
 var (
-	// plainRule is that of fields which conflict with any other value.
+	// plainRule is for fields that conflict with any other value.
 	plainRule = &valueRule{}
 
-	// serviceAccountRule: the ServiceAccount plugin has set the name "default" where
-	// there was none. The deprecated serviceAccount is left to the API server.
+	// serviceAccountRule: the ServiceAccount plugin has set a missing name to
+	// "default". The deprecated serviceAccount is left to the API server.
 	serviceAccountRule = &valueRule{
 		unwritten: kubeflowv1alpha1.ConflictOverride,
 		unset:     func(have jsontext.Value) bool { return string(have) == `""` || string(have) == `"default"` },
@@ -45,14 +45,14 @@ var (
 	automountRule = &valueRule{unwritten: kubeflowv1alpha1.ConflictOverride}
 	commandRule   = &valueRule{unwritten: kubeflowv1alpha1.ConflictKeepPod, unset: empty, command: true}
 
-	// priorityClassRule: the Priority plugin has computed both numbers by then, and
-	// refuses a pod whose numbers are not those of its class when it runs again.
+	// priorityClassRule: the Priority plugin has already computed both numbers. It
+	// refuses a pod whose numbers do not match its class when it runs again.
 	priorityClassRule = &valueRule{
 		unset:   func(have jsontext.Value) bool { return string(have) == `""` },
 		removes: [][]string{{"priority"}, {"preemptionPolicy"}},
 	}
-	// runtimeClassRule: the RuntimeClass plugin has set the overhead of the pod's class,
-	// and refuses another when it runs again.
+	// runtimeClassRule: the RuntimeClass plugin has set the overhead of the pod's
+	// class, and refuses a different one when it runs again.
 	runtimeClassRule = &valueRule{removes: [][]string{{"overhead"}}}
 	// graceRule: 30 is the API server's default.
 	graceRule = &valueRule{unset: func(have jsontext.Value) bool { return string(have) == "30" }}
@@ -60,7 +60,7 @@ var (
 	lifecycleRule = &valueRule{running: true}
 )
 
-// policy is what a conflict of c over the field means.
+// policy returns c's policy for a conflict over the field.
 func (r *valueRule) policy(c *Compiled) kubeflowv1alpha1.ConflictPolicy {
 	if c.policy == "" {
 		return r.unwritten
@@ -68,8 +68,8 @@ func (r *valueRule) policy(c *Compiled) kubeflowv1alpha1.ConflictPolicy {
 	return c.policy
 }
 
-// fieldsOf makes a value of each member of an encoded object, in the order of their
-// names, but for those that are left out.
+// fieldsOf creates a value for each member of an encoded object, ordered by name,
+// except those to leave out.
 func fieldsOf(values []fieldValue, object jsontext.Value, rule *valueRule, leave []string, tokens ...string) []fieldValue {
 	members := map[string]jsontext.Value{}
 	r := rawjson.NewReader(object)
@@ -82,7 +82,7 @@ func fieldsOf(values []fieldValue, object jsontext.Value, rule *valueRule, leave
 	return values
 }
 
-// setValues merges the values of c into the pod's spec or into a container.
+// setValues merges c's values into the pod's spec or a container.
 func (m *merge) setValues(h *holder, t *container, c *Compiled, values []fieldValue) {
 	for i := range values {
 		f := &values[i]
@@ -95,7 +95,8 @@ func (m *merge) setValues(h *holder, t *container, c *Compiled, values []fieldVa
 	}
 }
 
-// takes tells whether a container may have a field and c gives it to that container.
+// takes reports whether a container may have a field and c applies it to that
+// container.
 func (m *merge) takes(t *container, c *Compiled, rule *valueRule) bool {
 	excluded := m.settings.MeshContainers
 	if rule.command {
@@ -110,7 +111,7 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 		if bytes.Equal(f.value, have) || !b.compares(f.value, have) {
 			return true
 		}
-		// A hook may have got defaults.
+		// The API server may have added defaults to a hook.
 		return len(subset(f.value, have)) == 0 && (f.rule == lifecycleRule || len(subset(have, f.value)) == 0)
 	}
 	place := placeOf(f.name(), t)
@@ -142,7 +143,7 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 	case f.rule.unset != nil && f.rule.unset(have):
 		set.removes = f.rule.removes
 	case f.rule.command && c.policy == "":
-		return // what the author of the pod wrote goes without saying
+		return // the pod's own value needs no conflict
 	case f.rule.unwritten == kubeflowv1alpha1.ConflictOverride && c.policy == "":
 		set.removes = f.rule.removes
 	case (t == nil || !m.isInjected(t.name)) && m.overrider(t, f, satisfied, true) != nil:
@@ -158,9 +159,9 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 	h.set(set)
 }
 
-// overrider is the object, applied after the present one, whose value of the same field
-// takes the place of this one's; nil if there is none. With same it is one that wants
-// nothing else, and will put it in the place of what the pod has.
+// overrider returns a later object that overrides the current one's value of the field,
+// or nil. If same is set, it returns a later object that wants the same value and will
+// override the pod's.
 func (m *merge) overrider(t *container, f *fieldValue, satisfied func(jsontext.Value) bool, same bool) *Compiled {
 	if !m.overwrites {
 		return nil

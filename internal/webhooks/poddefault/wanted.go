@@ -2,12 +2,12 @@
 
 package poddefault
 
-// wantedLists are those of a pod that some object adds to, so that their elements will be
-// asked for.
+// wantedLists are the lists of a pod that some object adds to, whose elements must be
+// read.
 type wantedLists struct {
 	volumes, tolerations, pullSecrets bool
 	env, envFrom, volumeMounts        bool // of containers
-	targeted                          bool // init containers may be meant too
+	targeted                          bool // init containers may be selected too
 }
 
 func wantedBy(objects []*Compiled) (w wantedLists) {
@@ -23,7 +23,7 @@ func wantedBy(objects []*Compiled) (w wantedLists) {
 	return w
 }
 
-// ofInitContainers are those of init containers.
+// ofInitContainers returns the lists for init containers.
 func (w wantedLists) ofInitContainers() wantedLists {
 	if !w.targeted {
 		return wantedLists{}

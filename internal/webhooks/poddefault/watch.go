@@ -21,17 +21,17 @@ import (
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
-// Watcher is a [Source] that follows the PodDefaults and ClusterPodDefaults of a
-// cluster, and the labels of namespaces. It is the one place of a process that does:
-// controllers read from it too. Each object is compiled when it changes, and only what
-// was compiled is held. When the API server is away it goes on with what it knows. See
+// Watcher is a [Source] that watches the PodDefaults and ClusterPodDefaults of a
+// cluster, and the labels of namespaces. It is the only watch of them in a process:
+// controllers read from it too. Each object is compiled when it changes, and only the
+// compiled form is kept. While the API server is down, it serves what it has. See
 // [Watch].
 //
-// A cluster without the definition of ClusterPodDefaults has none of them: it may be
-// installed later.
+// If the CRD of ClusterPodDefaults is missing there are none; it may be installed
+// later.
 type Watcher struct {
-	// PodDefaults, ClusterPodDefaults and Namespaces are for controllers, which are told
-	// of a change after reviews are.
+	// PodDefaults, ClusterPodDefaults and Namespaces are for controllers. They are
+	// notified of a change after reviews see it.
 	PodDefaults, ClusterPodDefaults *store.Store[*Compiled]
 	Namespaces                      *store.Store[*store.Namespace]
 
@@ -42,9 +42,9 @@ type Watcher struct {
 	lists   *lists
 }
 
-// Watch prepares a watcher of all namespaces; [Watcher.Run] starts it, and calls loaded
-// whenever Ready may have become nil. The credentials of the factory must be allowed to
-// list and watch poddefaults.kubeflow.org, clusterpoddefaults.sallyport.io and namespaces.
+// Watch prepares a watcher of all namespaces. [Watcher.Run] starts it and calls loaded
+// whenever Ready may have become nil. The factory's credentials must be allowed to list
+// and watch poddefaults.kubeflow.org, clusterpoddefaults.sallyport.io and namespaces.
 func Watch(cluster *store.Factory, logger *slog.Logger, loaded func()) (*Watcher, error) {
 	podDefaults, err := store.Client(cluster.Config(), kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
 	if err != nil {
@@ -84,7 +84,7 @@ func newWatcher(logger *slog.Logger) *Watcher {
 	return w
 }
 
-// Run follows all of them until the context ends.
+// Run watches until the context ends.
 func (w *Watcher) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	group.Go(func() { w.PodDefaults.Run(ctx) })
@@ -94,7 +94,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready is nil once everything was read.
+// Ready returns nil once everything has been read.
 func (w *Watcher) Ready() error {
 	for _, kind := range []struct {
 		name string
@@ -111,7 +111,7 @@ func (w *Watcher) Ready() error {
 	return nil
 }
 
-// WaitReady returns nil once everything was read, or the error of the context.
+// WaitReady returns nil once everything has been read, or the context's error.
 func (w *Watcher) WaitReady(ctx context.Context) error {
 	for _, synced := range []<-chan struct{}{w.PodDefaults.Synced(), w.ClusterPodDefaults.Synced(), w.Namespaces.Synced()} {
 		select {
@@ -131,12 +131,11 @@ func (w *Watcher) Select(ctx context.Context, namespace string, pod Labels) ([]*
 	return w.index.Select(ctx, namespace, pod)
 }
 
-// All are the PodDefaults of a namespace, or the ClusterPodDefaults if it is empty, in the
-// order in which they are applied.
+// All returns the PodDefaults of a namespace, or the ClusterPodDefaults if it is empty,
+// in order of application.
 func (w *Watcher) All(namespace string) []*Compiled { return w.index.All(namespace) }
 
-// Get returns the object of that name, a ClusterPodDefault if it has no namespace; nil if
-// there is none.
+// Get returns the named object, a ClusterPodDefault if there is no namespace, or nil.
 func (w *Watcher) Get(name types.NamespacedName) *Compiled {
 	if name.Namespace == "" {
 		return w.ClusterPodDefaults.Get(name)
@@ -144,15 +143,15 @@ func (w *Watcher) Get(name types.NamespacedName) *Compiled {
 	return w.PodDefaults.Get(name)
 }
 
-// Len is the number of objects of both kinds that are known.
+// Len returns the number of known objects of both kinds.
 func (w *Watcher) Len() int { return w.index.Len() }
 
-// LastContact is when the API server has sent something the last time; see
+// LastContact returns when the API server last sent something; see
 // [store.Factory.LastContact].
 func (w *Watcher) LastContact() time.Time { return w.cluster.LastContact() }
 
-// Trouble says what may not be read any more, and is nil if all is well. Pods get what was
-// known before.
+// Trouble returns which reads the API server no longer permits, or nil. Pods get what
+// was known before.
 func (w *Watcher) Trouble() error { return w.cluster.Denied() }
 
 func (w *Watcher) changed(changes []store.Change[*Compiled]) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package poddefault adds to pods what the PodDefaults of their namespace say:
-// credentials, volumes, environment, sidecars. It takes the place of Kubeflow's
-// PodDefault webhook, with the same API, path, annotations and messages.
+// Package poddefault applies the PodDefaults of a namespace to its pods: credentials,
+// volumes, environment, sidecars. It replaces Kubeflow's PodDefault webhook, with the
+// same API, path, annotations and messages.
 //
-// Each pod that is created is matched against compiled PodDefaults held in memory;
-// what it lacks is added by edits to the very bytes that arrived. Nothing that is
-// there is rewritten, and a pod that was injected before is not changed again.
+// Each created pod is matched against compiled PodDefaults in memory. What it lacks is
+// added by edits to the original bytes. Existing content is never rewritten, and an
+// injected pod does not change again.
 package poddefault
 
 import (
@@ -23,7 +23,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// The webhooks as the API server knows them.
 const (
 	Name = "poddefault.sallyport.io"
 	Path = "/apply-poddefault"
@@ -32,11 +31,10 @@ const (
 	ExcludedPath = "/apply-poddefault/excluded"
 )
 
-// Source yields the PodDefaults of a namespace, and the ClusterPodDefaults that select
-// it, whose selectors match a pod with the given labels, in the order in which they are
-// applied. An error is a fault of the webhook: the pod is
-// neither admitted nor denied by it. Wrap it with [admission.Unavailable] if
-// another try may succeed.
+// Source returns the PodDefaults of a namespace, and the ClusterPodDefaults that select
+// it, whose selectors match a pod with the given labels, in order of application. An
+// error is a fault of the webhook: it neither admits nor denies the pod. Wrap it with
+// [admission.Unavailable] if a retry may succeed.
 type Source interface {
 	Select(ctx context.Context, namespace string, pod Labels) ([]*Compiled, error)
 }
@@ -55,16 +53,16 @@ type Settings struct {
 	Freshness string `json:"freshness"`
 }
 
-// How fresh PodDefaults are when a pod is created.
+// Values of [Settings].Freshness.
 const (
-	// Cached takes what the watch knows, which lags behind by milliseconds.
+	// Cached uses the watch, which lags by milliseconds.
 	Cached = "Cached"
-	// Consistent asks the API server for each pod whether the watch knows all there
-	// is, so that a PodDefault takes effect at once.
+	// Consistent asks the API server for each pod whether the watch is up to date, so
+	// that PodDefaults take effect immediately.
 	Consistent = "Consistent"
 )
 
-// Freshnesses are the values of [Settings].Freshness.
+// Freshnesses returns the valid values of [Settings].Freshness.
 func Freshnesses() []string { return []string{Cached, Consistent} }
 
 // Validate reports all problems, by the names of the fields in a file.
@@ -89,7 +87,7 @@ func (s Settings) Validate() error {
 	return errs.ToAggregate()
 }
 
-// DefaultSettings are the settings of a webhook that was not told otherwise.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings {
 	return Settings{
 		CommandExcluded: []string{"istio-proxy"},
@@ -98,15 +96,15 @@ func DefaultSettings() Settings {
 	}
 }
 
-// New defines the webhook over a source of PodDefaults. The error reports all problems
+// New defines the webhook for a source of PodDefaults. The error reports all problems
 // in the settings.
 func New(source Source, settings Settings) (admission.Webhook, error) {
 	return define(source, settings, Name, Path, admissionregistrationv1.Fail, false)
 }
 
-// NewExcluded defines the webhook for the pods that exclude themselves, and that [New]
-// leaves alone: not every ClusterPodDefault allows it. To exclude a pod is also the way
-// to create it while no webhook answers, so that this one then lets it pass.
+// NewExcluded defines the webhook for excluded pods, which [New] ignores: not every
+// ClusterPodDefault allows exclusion. Excluding a pod also allows creating it while no
+// webhook answers, so this webhook then lets it pass.
 func NewExcluded(source Source, settings Settings) (admission.Webhook, error) {
 	return define(source, settings, ExcludedName, ExcludedPath, admissionregistrationv1.Ignore, true)
 }
@@ -140,7 +138,7 @@ func define(source Source, settings Settings, name, path string, failurePolicy a
 				APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}, Scope: &namespaced,
 			},
 		}},
-		// What the handler would leave alone anyway need not be sent.
+		// The API server need not send pods that the handler ignores.
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			exclusion,
 			{
@@ -155,7 +153,7 @@ func define(source Source, settings Settings, name, path string, failurePolicy a
 type handler struct {
 	source   Source
 	settings Settings
-	excluded bool // it is for excluded pods alone
+	excluded bool // only for excluded pods
 }
 
 var podResource = metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -198,13 +196,12 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	return nil, err
 }
 
-// maxSkipRounds bounds how often objects with the policy Skip are looked at again
-// because others were skipped.
+// maxSkipRounds limits how often objects with the policy Skip are reconsidered because
+// others were skipped.
 const maxSkipRounds = 16
 
-// decide merges what is chosen. It starts again if some of it is left out: labels of
-// what is not applied select nothing, and nothing conflicts with it. An error that is an
-// [*excess] is a decision.
+// decide merges the chosen objects. It starts again if some are skipped: their labels
+// select nothing, and they conflict with nothing. An [*excess] error is a decision.
 func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namespace string) (*admission.Response, error) {
 	source := h.source
 	if refresher, ok := source.(Refresher); ok && h.settings.Freshness == Consistent {
@@ -256,8 +253,8 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 			continue
 		}
 		if more := m.skips(round >= maxSkipRounds); len(more) > 0 {
-			// As another call would begin that finds them skipped: what was invalid beside
-			// them need not be without them.
+			// Start like another call that finds them skipped: an object that was
+			// invalid with them may be valid without them.
 			skipped, mute = append(skipped, more...), nil
 			silence(skippedObjects(skipped), &mute)
 			if chosen, err = choose(&b, source, namespace, meta.labels, h.excluded, mute); err != nil {

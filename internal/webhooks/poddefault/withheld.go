@@ -13,19 +13,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Containers that PodDefaults bring get nothing from the others unless those ask for it by
-// a containerSelector: so it was before there was one. Where that is most likely not meant,
-// somebody should hear of it.
+// Containers that PodDefaults add get nothing from other PodDefaults unless those
+// select them with a containerSelector, because that was the behaviour before it
+// existed. Where that is most likely unintended, there is a warning.
 
-// proxies are variables that are for every process. Programs read them in either case.
+// proxies are variables for every process. Programs read them in either case.
 var proxies = []string{
 	"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "all_proxy", "http_proxy", "https_proxy", "no_proxy",
 }
 
 var reference = regexp.MustCompile(`\$\(([^()"\\]+)\)`)
 
-// asked are the variables that a container most likely wants, sorted: those by which proxies
-// are found, and those to which it refers.
+// asked returns the variables that a container most likely needs, sorted: those that
+// configure proxies, and those it refers to.
 func asked(container jsontext.Value) []string {
 	names := slices.Clone(proxies)
 	if !refers(container) {
@@ -40,13 +40,13 @@ func asked(container jsontext.Value) []string {
 
 func refers(container jsontext.Value) bool { return bytes.Contains(container, []byte("$(")) }
 
-// hasProxies tells whether the object gives proxies to containers.
+// hasProxies reports whether the object sets proxies in containers.
 func (c *Compiled) hasProxies() bool {
 	return slices.ContainsFunc(c.env, func(w item) bool { return slices.Contains(proxies, w.key) })
 }
 
-// givers are, by the name of a variable, the objects that give it to the pod's own
-// containers, without having said that it is for those alone.
+// givers returns, by variable, the objects that set it in the pod's own containers
+// without an explicit restriction to them.
 func givers(objects []*Compiled) map[string][]*Compiled {
 	out := map[string][]*Compiled{}
 	for _, c := range objects {
@@ -59,10 +59,8 @@ func givers(objects []*Compiled) map[string][]*Compiled {
 	return out
 }
 
-// withheld are the warnings of variables that a container does not get: by the objects
-// which it is not of, in their order.
-//
-// There are none if it is too much work to find out.
+// withheld returns warnings about variables that a container does not get from other
+// objects, in their order. There are none if finding out is too expensive.
 func withheld(b *bounds, givers map[string][]*Compiled, name string, raw jsontext.Value, env *list) (warnings []string) {
 	if b.did(len(raw)); b.spent() {
 		return nil
@@ -99,8 +97,8 @@ func (c *Compiled) brings(container string) bool {
 	return slices.ContainsFunc(c.containers, named) || slices.ContainsFunc(c.initContainers, named)
 }
 
-// Withheld are warnings of variables that one of two objects does not give to the
-// containers that the other brings, though these most likely want them.
+// Withheld returns warnings about variables that one of two objects does not set in the
+// other's containers, although these most likely need them.
 func Withheld(a, b *Compiled) (warnings []string) {
 	if a.problem != nil || b.problem != nil || a.audit || b.audit || a.alternative(b) || exclusive(a, b) {
 		return nil
@@ -119,12 +117,12 @@ func Withheld(a, b *Compiled) (warnings []string) {
 	return warnings
 }
 
-// warnOfWithheld warns of variables that containers lack which PodDefaults bring.
+// warnOfWithheld warns of variables that added containers lack.
 func (m *merge) warnOfWithheld() {
 	if len(m.injected.list) == 0 {
 		return
 	}
-	b := m.pod.bounds.another() // a pod is not denied for it
+	b := m.pod.bounds.another() // exceeding the limits here does not deny the pod
 	proxied := slices.ContainsFunc(m.applied, func(c *Compiled) bool { return c.proxies && c.target == nil })
 	var from map[string][]*Compiled
 	for t := range m.containers() {

@@ -13,24 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// unclaimed are fields of a spec that add nothing to a pod.
+// unclaimed are spec fields that add nothing to a pod.
 var unclaimed = []string{"selector", "desc", "priority", "conflictPolicy", "mode", "exclusiveGroup", "substitute", "allowExclude", "namespaceSelector", "freshness"}
 
-// elementKeys are the names of the members by which an element of a list may be told
-// from others, in the order in which they are looked for.
+// elementKeys are the members that may identify a list element, in order of preference.
 var elementKeys = []string{"mountPath", "devicePath", "name", "ip", "containerPort", "topologyKey", "key"}
 
-// A claim is a place of a pod that a spec speaks about, "env/HTTP_PROXY", and a digest of
-// what it says.
+// A claim is a place of a pod that a spec sets, such as "env/HTTP_PROXY", with a digest
+// of the value.
 type claim struct {
 	place string
 	says  uint64
 }
 
-// claims are those of a spec, which is JSON, in the order of their places. Two objects
-// cannot disagree if they share no place, or say the same at all that they share, so that
-// of many objects only few pairs need be compared. They are made from the JSON, so that a
-// field which is new to the API is a claim too.
+// claims returns the claims of a spec in JSON, ordered by place. Objects cannot
+// conflict if they share no place or agree on all shared places, so only few pairs of
+// many objects need a comparison. Claims come from the JSON, so that new API fields are
+// covered too.
 func claims(spec []byte) []claim {
 	var fields map[string]any
 	if json.Unmarshal(spec, &fields) != nil {
@@ -38,16 +37,16 @@ func claims(spec []byte) []claim {
 	}
 	said := map[string]uint64{}
 	add := func(place string, value any) {
-		text, _ := json.Marshal(value) // it came from JSON
+		text, _ := json.Marshal(value) // decoded from JSON
 		h := fnv.New64a()
 		_, _ = h.Write(text)
-		said[place] += h.Sum64() // of several at one place
+		said[place] += h.Sum64() // sum of several values at one place
 	}
 	for name, value := range fields {
 		if slices.Contains(unclaimed, name) {
 			continue
 		}
-		if name == "sidecars" || name == "initContainers" { // a name stands for one container of the pod
+		if name == "sidecars" || name == "initContainers" { // a name identifies one container of the pod
 			name = "containers"
 		}
 		switch value := value.(type) {
@@ -86,16 +85,16 @@ func elementKey(element any) string {
 	return ""
 }
 
-// A requirement is a label that a selector asks for, and which values it may have.
+// A requirement is a label that a selector requires, with its allowed values.
 type requirement struct {
 	key    string
 	values []string
 }
 
-// mostRequired are the requirements, and the values of one, that are compared at first.
+// mostRequired limits the requirements, and the values of one, in the quick comparison.
 const mostRequired = 16
 
-// required are those of a selector that name values, and few.
+// required returns a selector's requirements with few listed values.
 func required(selector labels.Selector) []requirement {
 	if selector == nil {
 		return nil
@@ -113,8 +112,8 @@ func required(selector labels.Selector) []requirement {
 	return out[:min(len(out), mostRequired)]
 }
 
-// apart tells whether two objects want different values of one label, so that no pod is
-// selected by both. It is what is found out fast; the rest is for those who know more.
+// apart reports whether two objects require different values of one label, so that no
+// pod is selected by both. It is a quick check; the full comparison decides the rest.
 func (o *object) apart(other *object) bool {
 	for i := range o.required {
 		for j := range other.required {

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	namedOthers   = 5    // objects that a message names
-	namedPaths    = 3    // places that it names of each
-	longest       = 1024 // bytes of a message: as many as the API server takes of an event's
+	namedOthers   = 5    // objects named in a message
+	namedPaths    = 3    // places named for each
+	longest       = 1024 // bytes of a message; the API server's limit for events
 	namedProblems = 5
 )
 
-// desired are the conditions that an object is to have.
+// desired returns the conditions that an object should have.
 func (*reconciler) desired(o *node) []metav1.Condition {
 	conditions := []metav1.Condition{accepted(o.object), conflicting(o), uiSelectable(o.object)}
 	for i := range conditions {
@@ -54,7 +54,7 @@ func conflicting(n *node) metav1.Condition {
 	return c
 }
 
-// conflictText is the message about those others with which an object disagrees.
+// conflictText returns the message about conflicting objects.
 func conflictText(n *node, others []*node, places map[*node][]string, more bool) string {
 	if len(others) == 0 {
 		if more {
@@ -76,7 +76,7 @@ func conflictText(n *node, others []*node, places map[*node][]string, more bool)
 	return cut(text)
 }
 
-// listed joins the first of the texts, and tells how many more there are.
+// listed joins the first texts and adds how many more there are.
 func listed(texts []string, most int) string {
 	if more := len(texts) - most; more > 0 {
 		return strings.Join(texts[:most], "; ") + fmt.Sprintf("; and %d more", more)
@@ -84,7 +84,7 @@ func listed(texts []string, most int) string {
 	return strings.Join(texts, "; ")
 }
 
-// cut shortens a message that is too long, at the end of a character.
+// cut shortens a long message at a character boundary.
 func cut(text string) string {
 	const more = "…"
 	if len(text) <= longest {
@@ -93,8 +93,8 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:longest-len(more)], "") + more
 }
 
-// outdated tells whether a status says something else than it should. When a condition
-// has changed is no part of it.
+// outdated reports whether the observed status differs from the desired one, ignoring
+// transition times.
 func outdated(status *kubeflowv1alpha1.PodDefaultStatus, generation int64, conditions []metav1.Condition) bool {
 	if status.ObservedGeneration != generation {
 		return true
@@ -106,8 +106,8 @@ func outdated(status *kubeflowv1alpha1.PodDefaultStatus, generation int64, condi
 	})
 }
 
-// uiSelectable tells whether the forms of Kubeflow's web applications can offer the
-// object.
+// uiSelectable returns the condition for whether the forms of Kubeflow's web
+// applications can offer the object.
 func uiSelectable(o *object) metav1.Condition {
 	c := metav1.Condition{Type: kubeflowv1alpha1.ConditionUISelectable, Status: metav1.ConditionFalse, Reason: "NotByOneLabel"}
 	if o.namespace == "" {

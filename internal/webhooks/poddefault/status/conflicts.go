@@ -12,27 +12,27 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// A node is an object, and what is known of those with which it disagrees.
+// A node is an object with its known conflicts.
 type node struct {
 	*object
-	others []*node // the first ones, in the order of their keys; at most mostKept
-	more   bool    // there are more, or may be
-	text   string  // what the condition says of them
-	waits  bool    // it is to be compared
+	others []*node // the first ones by key; at most mostKept
+	more   bool    // there are, or may be, more
+	text   string  // of the condition
+	waits  bool    // to be compared
 }
 
-// A place is one of the pods of a namespace about which specs speak. ClusterPodDefaults
-// claim it in the namespace without a name.
+// A place is a place of pods in a namespace that specs set. ClusterPodDefaults claim it
+// in the empty namespace.
 type place struct{ namespace, claim string }
 
-// A claimant says something at a place.
+// A claimant sets a value at a place.
 type claimant struct {
 	says uint64
 	node *node
 }
 
-// claim files an object under what it says, and has those compared again that may
-// disagree with it now.
+// claim files an object under its claims and schedules objects that may now conflict
+// with it.
 func (r *reconciler) claim(n *node) {
 	for namespace := range r.meeting(n) {
 		r.lookAgain(n, namespace)
@@ -44,7 +44,7 @@ func (r *reconciler) claim(n *node) {
 	}
 }
 
-// unclaim is the reverse of claim.
+// unclaim reverses claim.
 func (r *reconciler) unclaim(n *node) {
 	for _, c := range n.claims {
 		at := place{n.namespace, c.place}
@@ -66,8 +66,8 @@ func (r *reconciler) unclaim(n *node) {
 	}
 }
 
-// lookAgain has the objects of a namespace compared again that know of this one, or may
-// have to.
+// lookAgain schedules the objects of a namespace that list this one as a conflict, or
+// may have to.
 func (r *reconciler) lookAgain(n *node, namespace string) {
 	for _, c := range n.claims {
 		for _, other := range r.claimed[place{namespace, c.place}] {
@@ -80,8 +80,8 @@ func (r *reconciler) lookAgain(n *node, namespace string) {
 
 func compareClaimants(c claimant, n *node) int { return compareKeys(c.node.key, n.key) }
 
-// mayName tells whether another object is among those that are kept, or could be, and this
-// one is not going to be compared anyway.
+// mayName reports whether the other object is, or could be, among the kept conflicts,
+// and this one is not scheduled anyway.
 func (n *node) mayName(other *node) bool {
 	return !n.waits && (len(n.others) < mostKept || compareKeys(other.key, n.others[mostKept-1].key) <= 0)
 }
@@ -104,8 +104,8 @@ func (r *reconciler) meeting(n *node) iter.Seq[string] {
 	}
 }
 
-// setNamespace notes the labels of a namespace, nil if it is gone. Which
-// ClusterPodDefaults are for it may change.
+// setNamespace records the labels of a namespace, nil if it is gone. They decide which
+// ClusterPodDefaults apply.
 func (r *reconciler) setNamespace(name string, now labels.Set) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,8 +131,8 @@ func (r *reconciler) compareLater(n *node) {
 	}
 }
 
-// compareAll takes in what has changed and compares it with the rest, one object at a time.
-// It works a quarter of the time: statuses can wait, reviews cannot.
+// compareAll processes changes and compares the changed objects, one at a time. It uses
+// a quarter of the time: statuses can wait, reviews cannot.
 func (r *reconciler) compareAll(ctx context.Context) {
 	for {
 		select {
@@ -176,15 +176,15 @@ func (r *reconciler) compareNext() bool {
 }
 
 const (
-	// mostKept is how many of those with which an object disagrees are known: a message
-	// names few of them. It is as many as are looked for, too.
+	// mostKept limits the known conflicts of an object: a message names few. The search
+	// stops there too.
 	mostKept = 50
-	// mostCompared is with how many objects one is compared in full, at most.
+	// mostCompared limits the full comparisons for one object.
 	mostCompared = 500
 )
 
-// compare finds out with which others an object disagrees, and plans to write its status.
-// What the others know of it, their own comparison finds out; see [reconciler.claim].
+// compare finds an object's conflicts and schedules its status. The others' own
+// comparisons update their conflicts; see [reconciler.claim].
 func (r *reconciler) compare(n *node) {
 	found, more := r.disagreements(n)
 	others := slices.SortedFunc(maps.Keys(found), func(a, b *node) int { return compareKeys(a.key, b.key) })
@@ -195,7 +195,7 @@ func (r *reconciler) compare(n *node) {
 	r.plan(n.key)
 }
 
-// disagrees notes the result of a comparison.
+// disagrees records the result of a comparison.
 func (r *reconciler) disagrees(n *node, others []*node, more bool, text string) {
 	if len(n.others) > 0 {
 		r.conflicting--
@@ -206,17 +206,17 @@ func (r *reconciler) disagrees(n *node, others []*node, more bool, text string) 
 	n.others, n.more, n.text = others, more, text
 }
 
-// disagreements are the first of the others with which an object disagrees, with the
-// places, and whether there are, or may be, more. Those first at any place are the first
-// of all.
+// disagreements returns the first conflicting objects with their places, and whether
+// there are, or may be, more. It visits each place in key order, so these are the first
+// overall.
 func (r *reconciler) disagreements(n *node) (found map[*node][]string, more bool) {
 	found = map[*node][]string{}
-	seen := map[*node]bool{} // whether they disagree
+	seen := map[*node]bool{} // whether they conflict
 	for namespace := range r.meeting(n) {
 		for _, c := range n.claims {
 			here := 0
 			for _, other := range r.claimed[place{namespace, c.place}] {
-				if c.says == other.says || n.apart(other.node.object) { // it says the same as itself
+				if c.says == other.says || n.apart(other.node.object) { // both want the same, or no pod gets both
 					continue
 				}
 				disagree, known := seen[other.node]
@@ -245,7 +245,7 @@ func (r *reconciler) disagreements(n *node) (found map[*node][]string, more bool
 	return found, more
 }
 
-// meet tells whether there is a namespace for whose pods both objects are.
+// meet reports whether both objects apply in some namespace.
 func (r *reconciler) meet(a, b *object) bool {
 	switch {
 	case a.namespace != "" && b.namespace != "":

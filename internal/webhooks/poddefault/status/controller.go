@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status writes into PodDefaults and ClusterPodDefaults what became of them:
-// whether they can work, with which others they disagree, and whether forms can offer
-// them. One replica does it, and none has to: no review waits for a status.
+// Package status writes the status of PodDefaults and ClusterPodDefaults: whether they
+// are valid, which others they conflict with, and whether forms can offer them. Only
+// the leader writes, and no review waits for a status.
 //
-// A status is written when it says something else than it should, and seldom: after a
-// moment of quiet, and again for the same generation only after ever longer times. Each
-// write changes the resourceVersion that pods carry as a mark.
+// Writes are rare: only if the status differs, after a quiet moment, and with growing
+// delays for the same generation. Each write changes the resourceVersion that pods
+// carry as a mark.
 package status
 
 import (
@@ -29,20 +29,20 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// Name is how the controller is called where controllers are chosen.
+// Name identifies the controller in configuration.
 const Name = "poddefault-status"
 
-// Options are what a controller needs beside a client.
+// Options configure a controller.
 type Options struct {
-	// Watcher knows the objects. It must run.
+	// Watcher provides the objects. It must run.
 	Watcher *poddefault.Watcher
-	// Leader tells which of several replicas runs the controller.
+	// Leader decides which replica runs the controller.
 	Leader  store.Leader
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
 }
 
-// Controller keeps statuses true while it leads. See [New].
+// Controller reconciles statuses while it leads. See [New].
 type Controller struct {
 	watcher                         *poddefault.Watcher
 	leader                          store.Leader
@@ -51,21 +51,21 @@ type Controller struct {
 	events                          kubernetes.Interface
 	metrics                         *metrics
 	pace                            pace
-	// overlap returns the places on which two objects disagree if both may select one pod.
+	// overlap returns the places where two objects conflict if both select a pod.
 	overlap func(a, b *poddefault.Compiled) []string
 }
 
-// pace says how often statuses are written.
+// pace limits how often statuses are written.
 type pace struct {
-	// quiet is how long a change waits for others; patience is how long it does so at most
-	// while there are always more.
+	// quiet is how long a change waits for others. Patience limits that wait if changes
+	// keep coming.
 	quiet, patience time.Duration
-	// again is how long the second write for a generation waits after the first; each
-	// further one waits four times as long, at most longest.
+	// again is the delay between the first and second write for a generation. It
+	// quadruples with each further write, up to longest.
 	again, longest time.Duration
-	// compare is how long objects are compared before others get three times as long.
+	// compare is how long comparisons run before they pause for three times as long.
 	compare time.Duration
-	// writers are how many writes are under way at once.
+	// writers limits concurrent writes.
 	writers int
 }
 
@@ -74,8 +74,8 @@ var defaultPace = pace{
 	compare: 10 * time.Millisecond, writers: 4,
 }
 
-// New prepares a controller; [Controller.Run] runs it. The credentials in config must have
-// the rights of [PolicyRules].
+// New prepares a controller. [Controller.Run] runs it. The credentials in config must
+// have the rights of [PolicyRules].
 func New(config *rest.Config, options Options) (*Controller, error) {
 	if options.Watcher == nil || options.Leader == nil || options.Logger == nil || options.Metrics == nil {
 		return nil, errors.New("status: a watcher, a leader, a logger and metrics are needed")
@@ -98,22 +98,22 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 	return c, err
 }
 
-// Run runs until the context ends. While another replica leads it does nothing, and
-// holds nothing. It returns no error: statuses are not worth an outage.
+// Run runs until the context ends. While another replica leads it does nothing and uses
+// no memory. It never returns an error: statuses are not worth an outage.
 func (c *Controller) Run(ctx context.Context) error {
 	store.WhileLeading(ctx, c.leader, c.lead)
 	return nil
 }
 
-// lead keeps statuses true until the context ends. Before all objects were read nothing is
-// written: some of the objects have some of the conflicts.
+// lead reconciles statuses until the context ends. It writes nothing before all objects
+// are read, because a subset has only some of the conflicts.
 func (c *Controller) lead(ctx context.Context) {
 	if c.watcher.WaitReady(ctx) != nil {
 		return
 	}
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.events.EventsV1()})
 	defer broadcaster.Shutdown()
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil { // its sink is there
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil { // it has a sink
 		c.log.Warn("there will be no events", "error", err)
 	}
 	r := newReconciler(c)

@@ -10,10 +10,10 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// Events are for people, who read statuses if there are more than these at once.
+// Limits for events. Statuses have the rest.
 const eventsPerSecond, eventsBurst = 5, 100
 
-// tell records events about what has changed, for those who look at the object.
+// tell records events about changes of an object's status.
 func (r *reconciler) tell(o *object, next *kubeflowv1alpha1.PodDefaultStatus) {
 	was := func(name string) metav1.ConditionStatus {
 		if c := meta.FindStatusCondition(o.status.Conditions, name); c != nil {

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// metrics are those of the replica that leads; of others the gauges are 0.
+// metrics describe the leading replica. On other replicas the gauges are 0.
 type metrics struct {
 	writes      *prometheus.CounterVec
 	conflicting prometheus.Gauge
@@ -38,7 +38,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 
 func (m *metrics) reset() { m.conflicting.Set(0) }
 
-// result is how a write ended, in the metric.
+// result returns the metric label for the result of a write.
 func result(err error) string {
 	switch {
 	case err == nil:

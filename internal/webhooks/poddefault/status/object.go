@@ -27,7 +27,7 @@ func (k key) namespacedName() types.NamespacedName {
 	return types.NamespacedName{Namespace: k.namespace, Name: k.name}
 }
 
-// String is how messages name the object.
+// String names the object in messages.
 func (k key) String() string {
 	if k.namespace == "" {
 		return "ClusterPodDefault " + k.name
@@ -42,15 +42,15 @@ func compareKeys(a, b key) int {
 	return strings.Compare(a.name, b.name)
 }
 
-// object is one of the webhook's, with what follows from its spec.
+// object is an object of the webhook, with data derived from its spec.
 type object struct {
 	key
 	*poddefault.Compiled
-	// As they are in the cluster, or will be once the watch tells what was written.
+	// The observed values, or those just written until the watch delivers them.
 	status          *kubeflowv1alpha1.PodDefaultStatus
 	resourceVersion string
 
-	claims   []claim // in the order of their places
+	claims   []claim // ordered by place
 	required []requirement
 	warnings []string
 }
@@ -64,28 +64,28 @@ func newObject(c *poddefault.Compiled) *object {
 	return o.with(c)
 }
 
-// with is the object in a state whose spec is the same.
+// with returns the object in a state with the same spec.
 func (o *object) with(c *poddefault.Compiled) *object {
 	next := *o
 	next.Compiled, next.status, next.resourceVersion = c, c.Status(), c.Identity().ResourceVersion
 	return &next
 }
 
-// sameSpec tells whether nothing has changed that conditions are about.
+// sameSpec reports whether nothing relevant to conditions changed.
 func (o *object) sameSpec(c *poddefault.Compiled) bool {
 	return o.Version() == c.Version() && bytes.Equal(o.Spec(), c.Spec())
 }
 
-// String is that of the key, and of what was compiled.
+// String resolves the ambiguity between the embedded fields.
 func (o *object) String() string { return o.key.String() }
 
-// selects tells whether a ClusterPodDefault is for a namespace with these labels; nil if
-// it is not known.
+// selects reports whether a ClusterPodDefault applies in a namespace with these labels;
+// nil labels are unknown.
 func (o *object) selects(namespace labels.Set) bool {
 	return namespace != nil && (o.NamespaceSelector() == nil || o.NamespaceSelector().Matches(namespace))
 }
 
-// reference is what an event is about.
+// reference returns the reference for events.
 func (o *object) reference() *corev1.ObjectReference {
 	is := o.Identity()
 	ref := &corev1.ObjectReference{

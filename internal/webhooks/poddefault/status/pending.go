@@ -4,8 +4,8 @@ package status
 
 import "sync"
 
-// pending are the objects and namespaces that have changed and were not looked at since.
-// To add to them takes no time: the watch that answers reviews does it.
+// pending holds changed objects and namespaces that still need processing. Adding is
+// fast, because the watch that serves reviews does it.
 type pending struct {
 	wake chan struct{}
 

@@ -22,7 +22,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// reconciler is what a replica knows while it leads.
+// reconciler is the state of a replica while it leads.
 type reconciler struct {
 	*Controller
 	recorder events.EventRecorder
@@ -32,18 +32,18 @@ type reconciler struct {
 
 	mu          sync.Mutex
 	objects     map[key]*node
-	claimed     map[place][]claimant // who says something at a place, in the order of their keys
+	claimed     map[place][]claimant // claimants by place, ordered by key
 	namespaces  map[string]labels.Set
-	conflicting int              // objects that disagree with others
-	changed     map[key]struct{} // to be compared
+	conflicting int              // number of objects with conflicts
+	changed     map[key]struct{} // to compare
 	plans       map[key]*plan
-	told        *rate.Limiter // of events
+	told        *rate.Limiter // for events
 }
 
-// A plan is when a status was written, and whether it is to be.
+// A plan records when a status was written, and whether it is due.
 type plan struct {
-	since      time.Time // when it became wrong; zero if it is right
-	generation int64     // that the writes are about
+	since      time.Time // when it became outdated; zero if it is up to date
+	generation int64     // of the recorded writes
 	writes     int
 	last       time.Time
 }
@@ -60,7 +60,7 @@ func newReconciler(c *Controller) *reconciler {
 	return r
 }
 
-// follow has the reconciler told of what changes, until stop is called.
+// follow subscribes the reconciler to changes until stop is called.
 func (r *reconciler) follow(w *poddefault.Watcher) (stop func()) {
 	objects := store.Handler[*poddefault.Compiled]{Changed: func(changes []store.Change[*poddefault.Compiled]) {
 		for _, c := range changes {
@@ -88,7 +88,7 @@ func (r *reconciler) follow(w *poddefault.Watcher) (stop func()) {
 	}
 }
 
-// observe takes in what the next of those is that have changed; false if none has.
+// observe processes the next change. It returns false if there is none.
 func (r *reconciler) observe() bool {
 	if name, ok := r.pending.nextNamespace(); ok {
 		var now labels.Set
@@ -110,7 +110,7 @@ func (r *reconciler) observe() bool {
 	return true
 }
 
-// set adds an object, or replaces the one of the same name.
+// set adds or replaces an object.
 func (r *reconciler) set(c *poddefault.Compiled) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +149,7 @@ func (r *reconciler) remove(k key) {
 	delete(r.changed, k)
 }
 
-// plan has a status looked at in a while.
+// plan schedules a check of a status.
 func (r *reconciler) plan(k key) {
 	if r.objects[k] == nil {
 		return
@@ -165,7 +165,7 @@ func (r *reconciler) plan(k key) {
 	}
 }
 
-// due is how long a status has to wait.
+// due returns how long a status must wait.
 func (r *reconciler) due(p *plan, generation int64) time.Duration {
 	now := r.now()
 	if (len(r.changed) > 0 || r.pending.any()) && now.Sub(p.since) < r.pace.patience {
@@ -184,7 +184,7 @@ func (r *reconciler) due(p *plan, generation int64) time.Duration {
 	return interval - now.Sub(p.last)
 }
 
-// reconcile writes the status of an object if it says something else than it should.
+// reconcile writes the status of an object if it differs from the desired state.
 func (r *reconciler) reconcile(ctx context.Context, k key) (again time.Duration, err error) {
 	o, next, wait := r.next(k)
 	if next == nil {
@@ -196,7 +196,7 @@ func (r *reconciler) reconcile(ctx context.Context, k key) (again time.Duration,
 	switch {
 	case err == nil:
 		r.tell(o, next)
-	case apierrors.IsNotFound(err): // the watch will tell
+	case apierrors.IsNotFound(err): // the watch will deliver the deletion
 		return 0, nil
 	case ctx.Err() == nil && !apierrors.IsConflict(err):
 		r.log.Warn("cannot write a status, will try again", "object", k.String(), "error", err)
@@ -204,8 +204,8 @@ func (r *reconciler) reconcile(ctx context.Context, k key) (again time.Duration,
 	return 0, err
 }
 
-// next is the status that an object is to get now. If it is nil, wait says when to ask
-// again; zero means not until the object changes.
+// next returns the status to write now. If it is nil, wait is the delay until the next
+// check; zero means until the object changes.
 func (r *reconciler) next(k key) (o *object, next *kubeflowv1alpha1.PodDefaultStatus, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -229,13 +229,14 @@ func (r *reconciler) next(k key) (o *object, next *kubeflowv1alpha1.PodDefaultSt
 	return n.object, next, 0
 }
 
-// written notes what became of a write. Until the watch tells, what was written counts.
+// written records the result of a write. Until the watch delivers it, the written
+// status counts as observed.
 func (r *reconciler) written(o *object, next *kubeflowv1alpha1.PodDefaultStatus, version string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.plans[o.key]
 	switch {
-	case p == nil: // it was deleted
+	case p == nil: // deleted
 	case err == nil:
 		p.writes++
 		p.last = r.now()
@@ -249,8 +250,8 @@ func (r *reconciler) written(o *object, next *kubeflowv1alpha1.PodDefaultStatus,
 	}
 }
 
-// patchStatus writes a status, unless the object has changed meanwhile: what is said of
-// it would not be about what it is. It returns the resourceVersion after that.
+// patchStatus writes a status unless the object changed in between, because the status
+// would then describe an old spec. It returns the new resourceVersion.
 func (c *Controller) patchStatus(ctx context.Context, o *object, status *kubeflowv1alpha1.PodDefaultStatus) (string, error) {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": o.resourceVersion, "uid": o.Identity().UID},

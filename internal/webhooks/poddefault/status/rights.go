@@ -9,8 +9,8 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
 
-// PolicyRules are the rights that the controller needs beside those of the webhook, from
-// which it reads. Events are beside their objects, in any namespace.
+// PolicyRules are the rights that the controller needs in addition to the webhook's.
+// Events are in the namespaces of their objects.
 func PolicyRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource + "/status"}, Verbs: []string{"patch"}},
