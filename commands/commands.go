@@ -12,11 +12,15 @@ package commands
 
 import (
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/authority"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/commands"
+	"github.com/sallyport-io/sallyport/internal/doctor"
+	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
 )
 
@@ -24,10 +28,13 @@ import (
 //
 //   - review, which runs its webhooks on the objects of files and shows what becomes of them;
 //     it fails if one is denied, and handlers that read from a cluster fail.
+//   - doctor, which checks an installation from outside and says what to do; it fails if something has
+//     to be fixed. An application that has no command manifests, as it serves nothing, gets none.
 //   - lint, which reports problems of webhook configurations in files, such as those that the
 //     command manifests prints, or in a cluster; it fails if there are findings.
 func AddTo(cmd *cobra.Command, app *sallyport.App) {
 	name, webhooks := cmd.Name(), app.Webhooks()
+	flags := cluster.Flags{UserAgent: name + "/" + cmd.Version}
 	cmd.AddCommand(
 		commands.Review(commands.Reviewer{
 			Name: name, Names: commands.WebhookNames(webhooks),
@@ -35,6 +42,16 @@ func AddTo(cmd *cobra.Command, app *sallyport.App) {
 				run.Webhooks = func(review.Sources) ([]admission.Webhook, error) { return webhooks, nil }
 			},
 		}),
-		commands.Lint(commands.Linter{Name: name, Flags: cluster.Flags{UserAgent: name + "/" + cmd.Version}, Webhooks: webhooks}),
+		commands.Lint(commands.Linter{Name: name, Flags: flags, Webhooks: webhooks}),
 	)
+	if of := app.Command(); hasManifests(of) {
+		settings := app.DefaultSettings()
+		cmd.AddCommand(commands.Doctor(
+			authority.Flags{Flags: flags, Server: settings.Registration, Certificates: settings.Certificate},
+			doctor.Options{
+				Program: name, Serve: name, Discloses: "what they change", ServiceAccount: of.Name(), Leases: install.Leases(of.Name()),
+				Rights: func(of *doctor.Installation) ([]runtime.Object, error) { return rights(app.Command(), of) },
+			},
+		))
+	}
 }

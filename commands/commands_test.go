@@ -102,3 +102,15 @@ func TestLintReadsWhatManifestsPrints(t *testing.T) {
 		t.Errorf("no finding about side effects that the API server refuses: %v\n%s", err, out)
 	}
 }
+
+func TestDoctorReportsEveryProblemInItsFlags(t *testing.T) {
+	_, _, err := run(t, "", "doctor", "-o", "yaml", "--service", "x", "--metrics-port", "0", "--configuration-name", "A b", "--window", "2h")
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{`--output "yaml"`, `--service: "x"`, "--metrics-port 0", `--configuration-name "A b"`, "--window 2h"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("nothing of %q in %v", want, err)
+		}
+	}
+}

@@ -118,6 +118,7 @@ func TestOperatorOnARealAPIServer(t *testing.T) {
 	if err := cluster.Get(ctx, client.ObjectKeyFromObject(object), beta); err != nil || beta.Spec.Schedule.Hour != "3" {
 		t.Errorf("as v1beta1 it is %+v, %v", beta.Spec, err)
 	}
+	doctorKnowsTheNames(t, config)
 	if err := cluster.Delete(ctx, object); err != nil {
 		t.Errorf("the definition does not go with objects of it: %v", err)
 	}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/sallyport-io/sallyport/commands"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
@@ -31,10 +32,12 @@ const installedNamespace = "crontab-system"
 // installedService is the operator's, in the form of --service.
 func installedService(port int) string { return fmt.Sprintf("%s/crontab:%d", installedNamespace, port) }
 
-// run runs the operator's command, and returns what it prints.
+// run runs the operator's command with those of package commands, and returns what it prints.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	command := operator(t).Command()
+	app := operator(t)
+	command := app.Command()
+	commands.AddTo(command, app)
 	var out, errors bytes.Buffer
 	command.SetOut(&out)
 	command.SetErr(&errors)

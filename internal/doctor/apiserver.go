@@ -11,6 +11,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/sallyport-io/sallyport/internal/authority"
 )
 
 // oldestSupported is the oldest release of Kubernetes that is tested with.
@@ -55,10 +57,10 @@ func (d *doctor) checkAPIServer() error {
 	}
 	version, err := utilversion.ParseGeneric(info.GitVersion)
 	if err == nil && version.LessThan(utilversion.MustParseGeneric(oldestSupported)) {
-		d.fix(check, "Sallyport is tested with Kubernetes 1.34 to 1.37", "it is Kubernetes %s", info.GitVersion)
+		d.Fix(check, "Sallyport is tested with Kubernetes 1.34 to 1.37", "it is Kubernetes %s", info.GitVersion)
 		return nil
 	}
-	d.ok(check, "Kubernetes %s answers", info.GitVersion)
+	d.OK(check, "Kubernetes %s answers", info.GitVersion)
 	return nil
 }
 
@@ -72,48 +74,61 @@ func (d *doctor) checkClock() {
 	defer d.clock.mu.Unlock()
 	switch {
 	case !d.clock.seen:
-		d.skip(check, "the API server does not say what time it is")
+		d.Skip(check, "the API server does not say what time it is")
 	case d.clock.skew.Abs() > tolerance:
-		d.fix(check, "synchronise clocks: certificates and leases are judged by them", "the clock of the API server differs from the one here by %s", d.clock.skew.Round(time.Second))
+		d.Fix(check, "synchronise clocks: certificates and leases are judged by them", "the clock of the API server differs from the one here by %s", d.clock.skew.Round(time.Second))
 	default:
-		d.ok(check, "the API server's and the one here agree")
+		d.OK(check, "the API server's and the one here agree")
 	}
 }
 
 // longestLease is longer than any replica is told to wait for a leader that is silent.
 const longestLease = 10 * time.Minute
 
-// checkLeader looks at the lease by which replicas elect the one that writes. Its times
-// are by the clock of the one that holds it.
+// checkLeader checks the lease by which replicas elect the one that writes, and the other leases of
+// the server, by which they elect the one that runs controllers.
 func (d *doctor) checkLeader(ctx context.Context) {
 	const check = "leader"
 	of, ok := d.authority()
 	if !ok {
-		d.skip(check, "a server without a Secret for its authority elects none")
+		d.Skip(check, "a server without a Secret for its authority elects none")
 		return
 	}
+	if !d.checkLease(ctx, of, "leads", "nothing is written or rotated") {
+		d.Skip(check, "there is no lease %s/%s: leader election is off, or no server has started yet", of.Namespace, of.Name)
+	}
+	for _, name := range d.Leases {
+		of.Name = name
+		d.checkLease(ctx, of, "holds the lease "+name, "its controllers do not run")
+	}
+}
+
+// checkLease reports who holds a lease. Leads says what the holder does, idle what is not done
+// without one. The result is false if there is no lease. Its times are by the clock of the holder.
+func (d *doctor) checkLease(ctx context.Context, of authority.Authority, leads, idle string) (found bool) {
+	const check = "leader"
 	name := of.Namespace + "/" + of.Name
 	lease, err := of.Lease(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
-		d.skip(check, "there is no lease %s: leader election is off, or no server has started yet", name)
-		return
+		return false
 	case err != nil:
-		d.unread(check, "get Lease "+name, err)
-		return
+		d.Unread(check, "get Lease "+name, err)
+		return true
 	}
 	silent := time.Now().Add(d.clock.skew).Sub(lease.Renewed)
 	switch {
 	case lease.Holder == "":
-		d.fix(check, "see the logs of the replicas: one of them should take it", "nobody holds the lease %s: nothing is written or rotated", name)
+		d.Fix(check, "see the logs of the replicas: one of them should take it", "nobody holds the lease %s: %s", name, idle)
 	case lease.Duration > longestLease:
-		d.fix(check, "delete the lease, and see who may write leases in "+of.Namespace, "%s has taken the lease %s for %.0f s: nothing is written or rotated until it has been silent for a while",
-			lease.Holder, name, lease.Duration.Seconds())
+		d.Fix(check, "delete the lease, and see who may write leases in "+of.Namespace, "%s has taken the lease %s for %.0f s: %s until it has been silent for a while",
+			lease.Holder, name, lease.Duration.Seconds(), idle)
 	case silent > lease.Duration:
-		d.fix(check, "see whether it runs, and whether it reaches the API server; the others take over if they can", "%s leads, and has been silent for %s", lease.Holder, silent.Round(time.Second))
+		d.Fix(check, "see whether it runs, and whether it reaches the API server; the others take over if they can", "%s %s, and has been silent for %s", lease.Holder, leads, silent.Round(time.Second))
 	case silent < -tolerance:
-		d.fix(check, "synchronise clocks", "the clock of %s, which leads, is ahead by %s", lease.Holder, (-silent).Round(time.Second))
+		d.Fix(check, "synchronise clocks", "the clock of %s, which %s, is ahead by %s", lease.Holder, leads, (-silent).Round(time.Second))
 	default:
-		d.ok(check, "%s leads", lease.Holder)
+		d.OK(check, "%s %s", lease.Holder, leads)
 	}
+	return true
 }

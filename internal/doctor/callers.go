@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/privatepath"
 )
 
-// checkCallers checks whether any caller may ask the webhooks, and so read
-// what PodDefaults hold: it sends an empty body, without credentials.
+// checkCallers checks whether any caller may ask the webhooks, and so read what their answers
+// disclose: it sends an empty body, without credentials.
 func (d *doctor) checkCallers(ctx context.Context) {
 	const check = "callers"
 	var open *cluster.Webhook
@@ -34,10 +34,10 @@ func (d *doctor) checkCallers(ctx context.Context) {
 	}
 	switch {
 	case len(d.webhooks) == 0:
-		d.skip(check, "no webhook is registered")
+		d.Skip(check, "no webhook is registered")
 		return
 	case open == nil:
-		d.ok(check, "who cannot read the webhook configurations does not know the paths")
+		d.OK(check, "who cannot read the webhook configurations does not know the paths")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, inspect.DialTimeout)
@@ -45,18 +45,18 @@ func (d *doctor) checkCallers(ctx context.Context) {
 	status, err := d.askAnonymously(ctx, open.ClientConfig, path)
 	switch {
 	case err != nil && apierrors.IsForbidden(err):
-		d.skip(check, "no permission to create services/proxy in %s", open.ClientConfig.Service.Namespace)
+		d.Skip(check, "no permission to create services/proxy in %s", open.ClientConfig.Service.Namespace)
 	case err != nil:
-		d.skip(check, "whether callers must show who they are is not seen from here: %v", err)
+		d.Skip(check, "whether callers must show who they are is not seen from here: %v", err)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		d.ok(check, "callers must show who they are")
+		d.OK(check, "callers must show who they are")
 	case status >= http.StatusInternalServerError || status == http.StatusTooManyRequests:
-		d.skip(check, "the server is not ready to say who may call")
+		d.Skip(check, "the server is not ready to say who may call")
 	case open.ClientConfig.URL != nil && loopbackHost(d.url().Hostname()):
-		d.ok(check, "callers need not show who they are; only what runs on the host of the API server reaches them")
+		d.OK(check, "callers need not show who they are; only what runs on the host of the API server reaches them")
 	default:
-		d.fix(check, "choose a fence: see who may call in docs/security.md; serve --private-paths=true needs nothing else, once every replica is of this version",
-			"whoever reaches the port may call %s, and reads in the answers what PodDefaults hold", open.Name)
+		d.Fix(check, "choose a fence: see who may call in docs/security.md; "+d.Serve+" --private-paths=true needs nothing else, once every replica is of this version",
+			"whoever reaches the port may call %s, and reads in the answers %s", open.Name, d.Discloses)
 	}
 }
 

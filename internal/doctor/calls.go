@@ -124,5 +124,5 @@ func (d *doctor) checkCalls(ctx context.Context) {
 		d.Checks = append(d.Checks, judgeCalls(before, after, webhooks)...)
 		return
 	}
-	d.unread(check, "get /metrics of the API server", err)
+	d.Unread(check, "get /metrics of the API server", err)
 }

@@ -34,7 +34,7 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 	})
 	reader, err := inspect.ReadCluster(ctx, d.Cluster, kinds)
 	if err != nil {
-		d.unread(check, "list webhook configurations", err)
+		d.Unread(check, "list webhook configurations", err)
 		return
 	}
 	own := slices.DeleteFunc(reader.All, func(o lint.Object) bool {
@@ -42,15 +42,15 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 	})
 	inventory, err := lint.ReadCluster(own, reader.Missing)
 	if err != nil {
-		d.unread(check, "read webhook configurations", err)
+		d.Unread(check, "read webhook configurations", err)
 		return
 	}
 	for _, unread := range inventory.Unread() {
-		d.skip(check, "%s", unread.Reason)
+		d.Skip(check, "%s", unread.Reason)
 	}
 	endpoints := inventory.Endpoints()
 	if len(endpoints) == 0 {
-		d.skip(check, "nobody is registered")
+		d.Skip(check, "nobody is registered")
 		return
 	}
 	leaves := map[string][]*x509.Certificate{}
@@ -62,7 +62,7 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 				leaves[endpoint], err = inspect.Certificate(ctx, endpoint, conn)
 			}
 			if err != nil {
-				d.fix(check, "correct --dial, or start the server", "no certificate at %s: %v", d.Dial, err)
+				d.Fix(check, "correct --dial, or start the server", "no certificate at %s: %v", d.Dial, err)
 				return
 			}
 		}
@@ -76,7 +76,7 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 		if f.Webhook != "" {
 			text = f.Webhook + ": " + f.Message
 		}
-		d.fix(check, "a server that registers itself puts this right by itself: see its log; otherwise "+f.Fix, "%s", text)
+		d.Fix(check, "a server that registers itself puts this right by itself: see its log; otherwise "+f.Fix, "%s", text)
 	}
 	if len(leaves) < len(endpoints) {
 		d.hidden(check, hidden)
@@ -87,7 +87,7 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 				last = chain[0].NotAfter
 			}
 		}
-		d.ok(check, "every caBundle verifies the serving certificate, which is valid until %s", last.UTC().Format(time.RFC3339))
+		d.OK(check, "every caBundle verifies the serving certificate, which is valid until %s", last.UTC().Format(time.RFC3339))
 	}
 }
 
@@ -127,10 +127,10 @@ func (d *doctor) forwardAll(ctx context.Context, endpoints []string, leaves map[
 func (d *doctor) hidden(check string, err error) {
 	const remedy = "run doctor in the cluster, or name a forwarded port by --dial"
 	if err == nil {
-		d.skip(check, "the server does not show its certificate to here: %s", remedy)
+		d.Skip(check, "the server does not show its certificate to here: %s", remedy)
 		return
 	}
-	d.skip(check, "the certificate is not seen from here: %v; %s", err, remedy)
+	d.Skip(check, "the certificate is not seen from here: %v; %s", err, remedy)
 }
 
 // authority is where the server keeps it; ok is false if that is unknown, or in no Secret.
@@ -148,39 +148,39 @@ func (d *doctor) checkAuthority(ctx context.Context) {
 	const check = "authority"
 	of, ok := d.authority()
 	if !ok {
-		d.skip(check, "the server keeps it in memory, or --authority-secret says where it is")
+		d.Skip(check, "the server keeps it in memory, or --authority-secret says where it is")
 		return
 	}
 	secret, err := d.Client.CoreV1().Secrets(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		d.skip(check, "there is no Secret %s/%s: the certificate is from files, or no server has started yet", of.Namespace, of.Name)
+		d.Skip(check, "there is no Secret %s/%s: the certificate is from files, or no server has started yet", of.Namespace, of.Name)
 		return
 	case err != nil:
-		d.unread(check, "get Secret "+of.Namespace+"/"+of.Name, err)
+		d.Unread(check, "get Secret "+of.Namespace+"/"+of.Name, err)
 		return
 	}
 	status, err := certificate.ReadStatus(secret)
 	if err != nil {
-		d.fix(check, "restore the Secret, or delete it while no server runs", "Secret %s/%s holds no authority: %v", of.Namespace, of.Name, err)
+		d.Fix(check, "restore the Secret, or delete it while no server runs", "Secret %s/%s holds no authority: %v", of.Namespace, of.Name, err)
 		return
 	}
 	lacking := 0
 	for _, w := range d.webhooks {
 		if !certificate.Holds(w.ClientConfig.CABundle, status.Signer) {
 			lacking++
-			d.fix(check, "a server that registers itself puts this right: see its log; otherwise write the authority of the Secret into the caBundle",
+			d.Fix(check, "a server that registers itself puts this right: see its log; otherwise write the authority of the Secret into the caBundle",
 				"the caBundle of %s %s does not hold the authority that signs", w.Kind, w.Name)
 		}
 	}
 	switch {
 	case lacking > 0:
 	case status.Phase != certificate.PhaseSteady:
-		d.ok(check, "a rotation is %s; 'sallyport certificates status' tells what it waits for", status.Phase)
+		d.OK(check, "a rotation is %s; 'sallyport certificates status' tells what it waits for", status.Phase)
 	case time.Until(status.Signer.NotAfter) < 30*24*time.Hour:
-		d.fix(check, "sallyport certificates rotate", "the authority ends on %s, and no rotation is on its way", status.Signer.NotAfter.UTC().Format(time.DateOnly))
+		d.Fix(check, "sallyport certificates rotate", "the authority ends on %s, and no rotation is on its way", status.Signer.NotAfter.UTC().Format(time.DateOnly))
 	default:
-		d.ok(check, "every caBundle holds it, and it is valid until %s", status.Signer.NotAfter.UTC().Format(time.DateOnly))
+		d.OK(check, "every caBundle holds it, and it is valid until %s", status.Signer.NotAfter.UTC().Format(time.DateOnly))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/callmetrics"
@@ -46,6 +47,18 @@ type Diagnosis struct {
 
 // Options say which installation is checked, and how its servers are reached.
 type Options struct {
+	// Program is the name of the command, Serve what runs a server: the program or one of its
+	// commands.
+	Program, Serve string
+	// Discloses says what answers of the webhooks tell a caller.
+	Discloses string
+	// Rights returns the objects that 'manifests --part rbac' prints for the installation.
+	Rights func(*Installation) ([]runtime.Object, error)
+	// Leases are the names of leases of the server beside the one of its authority. It need not
+	// have them.
+	Leases []string
+	// Also checks what only this server has, after the webhook configurations; nil for nothing.
+	Also func(context.Context, *Installation, *Report)
 	// Registration and Certificate are the server's settings as far as they are known. An
 	// empty Service is found in the webhook configurations named by Registration.Name.
 	Registration hosting.RegistrationSettings
@@ -64,6 +77,20 @@ type Options struct {
 	Static []string
 	// Window is how long to watch whether calls still fail, if some have failed.
 	Window time.Duration
+}
+
+// An Installation is what doctor knows about a server.
+type Installation struct {
+	Cluster *cluster.Cluster
+	// Registration and Certificate are those of [Options], with the Service or, without one, the
+	// URL that the webhook configurations name. Both are empty if they are unknown.
+	Registration hosting.RegistrationSettings
+	Certificate  hosting.CertificateSettings
+	// ServiceAccount is the name of the server's service account, without its namespace.
+	ServiceAccount string
+	// Webhooks are the registered ones; WebhooksErr says why they could not be read.
+	Webhooks    []cluster.Webhook
+	WebhooksErr error
 }
 
 // A Report has the outcomes of all checks, in their order.
@@ -110,7 +137,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) (*Report, error) {
 	}
 	d.calls, d.callsErr = d.readCalls(ctx)
 	for _, check := range []func(context.Context){
-		d.checkConfigurations, d.checkGuard, d.checkService, d.checkReachability, d.checkCertificate, d.checkAuthority, d.checkReplicas, d.checkLeader,
+		d.checkConfigurations, d.checkAlso, d.checkService, d.checkReachability, d.checkCertificate, d.checkAuthority, d.checkReplicas, d.checkLeader,
 		d.checkRights, d.checkCallers, d.checkCalls, d.checkLatency, d.checkStatic,
 	} {
 		if err := ctx.Err(); err != nil {
@@ -135,25 +162,29 @@ type doctor struct {
 	callsErr    error
 }
 
-func (d *doctor) ok(check, format string, args ...any) {
-	d.Checks = append(d.Checks, Diagnosis{Check: check, Status: OK, Text: fmt.Sprintf(format, args...)})
+// OK reports that nothing is wrong.
+func (r *Report) OK(check, format string, args ...any) {
+	r.Checks = append(r.Checks, Diagnosis{Check: check, Status: OK, Text: fmt.Sprintf(format, args...)})
 }
 
-func (d *doctor) skip(check, format string, args ...any) {
-	d.Checks = append(d.Checks, Diagnosis{Check: check, Status: Skipped, Text: fmt.Sprintf(format, args...)})
+// Skip reports why something could not be checked.
+func (r *Report) Skip(check, format string, args ...any) {
+	r.Checks = append(r.Checks, Diagnosis{Check: check, Status: Skipped, Text: fmt.Sprintf(format, args...)})
 }
 
-func (d *doctor) fix(check, remedy, format string, args ...any) {
-	d.Checks = append(d.Checks, Diagnosis{Check: check, Status: Fix, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+// Fix reports what is wrong. The remedy says what to do.
+func (r *Report) Fix(check, remedy, format string, args ...any) {
+	r.Checks = append(r.Checks, Diagnosis{Check: check, Status: Fix, Text: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// unread reports why something could not be checked: rights, or an error.
-func (d *doctor) unread(check, what string, err error) {
+// Unread reports that a request for a check failed: it skips the check if the user lacks the
+// rights. What names the request, such as "get services".
+func (r *Report) Unread(check, what string, err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-		d.skip(check, "no permission to %s", what)
+		r.Skip(check, "no permission to %s", what)
 		return
 	}
-	d.fix(check, "see whether the API server is well, and try again", "%s: %v", what, err)
+	r.Fix(check, "see whether the API server is well, and try again", "%s: %v", what, err)
 }
 
 // checkConfigurations finds the webhooks of the server.
@@ -161,15 +192,15 @@ func (d *doctor) checkConfigurations(ctx context.Context) {
 	const check = "configurations"
 	name := d.Registration.Name
 	if d.webhooks, d.webhooksErr = d.Webhooks(ctx, name); d.webhooksErr != nil {
-		d.unread(check, "get mutatingwebhookconfigurations and validatingwebhookconfigurations", d.webhooksErr)
+		d.Unread(check, "get mutatingwebhookconfigurations and validatingwebhookconfigurations", d.webhooksErr)
 		return
 	}
 	if len(d.webhooks) == 0 {
 		if len(d.Static) > 0 {
-			d.skip(check, "no webhook configuration %s in the API; see static-manifests", name)
+			d.Skip(check, "no webhook configuration %s in the API; see static-manifests", name)
 			return
 		}
-		d.fix(check, "see the log of the server: it registers its webhooks when it is ready; or name the configurations by --configuration-name",
+		d.Fix(check, "see the log of the server: it registers its webhooks when it is ready; or name the configurations by --configuration-name",
 			"there is no webhook configuration %s with a webhook", name)
 		return
 	}
@@ -177,7 +208,27 @@ func (d *doctor) checkConfigurations(ctx context.Context) {
 	for i, w := range d.webhooks {
 		names[i] = w.Name
 	}
-	d.ok(check, "%s registers %s", name, strings.Join(names, ", "))
+	d.OK(check, "%s registers %s", name, strings.Join(names, ", "))
+}
+
+// checkAlso runs the check of the options.
+func (d *doctor) checkAlso(ctx context.Context) {
+	if d.Also != nil {
+		d.Also(ctx, d.installation(), &d.Report)
+	}
+}
+
+func (d *doctor) installation() *Installation {
+	of := &Installation{
+		Cluster: d.Cluster, Registration: d.Registration, Certificate: d.Certificate, Webhooks: d.webhooks, WebhooksErr: d.webhooksErr,
+		ServiceAccount: d.ServiceAccount[strings.Index(d.ServiceAccount, "/")+1:],
+	}
+	if s := d.service(); s != nil && of.Registration.Service == "" {
+		of.Registration.Service = s.Namespace + "/" + s.Name
+	} else if u := d.url(); u != nil && s == nil {
+		of.Registration.URL = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+	}
+	return of
 }
 
 // service is the one of the options or, without one, of the configurations; nil if the

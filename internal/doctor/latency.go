@@ -41,12 +41,12 @@ func (d *doctor) checkLatency(ctx context.Context) {
 	}
 	usages, err := callmetrics.Usages(nil, d.calls)
 	if err != nil {
-		d.unread(check, "get /metrics of the API server", err)
+		d.Unread(check, "get /metrics of the API server", err)
 		return
 	}
 	entries, err := d.entries(ctx)
 	if err != nil {
-		d.unread(check, "list mutatingwebhookconfigurations and validatingwebhookconfigurations", err)
+		d.Unread(check, "list mutatingwebhookconfigurations and validatingwebhookconfigurations", err)
 		return
 	}
 	d.Checks = append(d.Checks, judgeLatency(usages, entries)...)

@@ -39,17 +39,17 @@ func (d *doctor) checkReplicas(ctx context.Context) {
 	} {
 		for _, r := range replicas {
 			if r.metrics[problem.metric] > 0 {
-				d.fix(check, problem.remedy, "%s %s", r.name, problem.text)
+				d.Fix(check, problem.remedy, "%s %s", r.name, problem.text)
 			}
 		}
 	}
 	for _, r := range replicas {
 		if registered, ok := r.metrics["sallyport_registration_registered"]; ok && registered == 0 {
-			d.fix(check, "see its log, and the events RegistrationConflict: another server of this name, or somebody, writes them too, or it may not write",
+			d.Fix(check, "see its log, and the events RegistrationConflict: another server of this name, or somebody, writes them too, or it may not write",
 				"%s wants the webhook configurations to be different", r.name)
 		}
 		if good, ok := r.metrics["sallyport_config_last_reload_successful"]; ok && good == 0 {
-			d.fix(check, "correct the file: sallyport config check names the problems", "%s goes on with an earlier configuration: the file is not good", r.name)
+			d.Fix(check, "correct the file: sallyport config check names the problems", "%s goes on with an earlier configuration: the file is not good", r.name)
 		}
 	}
 	for _, agreed := range []struct{ metric, what, remedy string }{
@@ -59,7 +59,7 @@ func (d *doctor) checkReplicas(ctx context.Context) {
 	} {
 		for _, r := range replicas[min(1, len(replicas)):] {
 			if r.metrics[agreed.metric] != replicas[0].metrics[agreed.metric] {
-				d.fix(check, agreed.remedy, "%s and %s do not agree on %s", replicas[0].name, r.name, agreed.what)
+				d.Fix(check, agreed.remedy, "%s and %s do not agree on %s", replicas[0].name, r.name, agreed.what)
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func (d *doctor) checkReplicas(ctx context.Context) {
 		for i, r := range replicas {
 			names[i] = r.name
 		}
-		d.ok(check, "%s agree, and report no problem", strings.Join(names, ", "))
+		d.OK(check, "%s agree, and report no problem", strings.Join(names, ", "))
 	}
 }
 
@@ -95,12 +95,12 @@ func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 	}
 	s := d.service()
 	if s == nil {
-		d.skip(check, "a server that is reached by a URL is asked only if --replica names its metrics")
+		d.Skip(check, "a server that is reached by a URL is asked only if --replica names its metrics")
 		return nil, false
 	}
 	ready, _, err := d.endpointsOf(ctx, s.Namespace, s.Name)
 	if err != nil {
-		d.unread(check, "list endpointslices in "+s.Namespace, err)
+		d.Unread(check, "list endpointslices in "+s.Namespace, err)
 		return nil, false
 	}
 	for _, e := range ready {
@@ -109,7 +109,7 @@ func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 		}
 		body, err := d.metricsOf(ctx, s.Namespace, e.TargetRef.Name)
 		if apierrors.IsForbidden(err) {
-			d.skip(check, "no permission to get pods/proxy in %s", s.Namespace)
+			d.Skip(check, "no permission to get pods/proxy in %s", s.Namespace)
 			return nil, false
 		}
 		if err != nil && needsToken(0, body) {
@@ -121,7 +121,7 @@ func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 		}
 	}
 	if len(out) == 0 {
-		d.skip(check, "no ready endpoint of Service %s/%s is a pod", s.Namespace, s.Name)
+		d.Skip(check, "no ready endpoint of Service %s/%s is a pod", s.Namespace, s.Name)
 		return nil, false
 	}
 	return out, true
@@ -134,7 +134,7 @@ func needsToken(status int, body []byte) bool {
 }
 
 func (d *doctor) tokenNeeded(check, name string) {
-	d.skip(check, "%s shows its metrics to those only whom the API server allows, and doctor shows no token: see whoever scrapes them", name)
+	d.Skip(check, "%s shows its metrics to those only whom the API server allows, and doctor shows no token: see whoever scrapes them", name)
 }
 
 // metricsOf asks a pod on the way of the API server, or, where a NetworkPolicy keeps that
@@ -167,7 +167,7 @@ func (d *doctor) read(check, name string, body []byte, err error, to *[]replica)
 		metrics, err = readMetrics(body)
 	}
 	if err != nil {
-		d.fix(check, "see whether it runs, and whether --metrics-port or --replica is right", "%s does not tell its metrics: %v", name, err)
+		d.Fix(check, "see whether it runs, and whether --metrics-port or --replica is right", "%s does not tell its metrics: %v", name, err)
 		return false
 	}
 	*to = append(*to, replica{name, metrics})

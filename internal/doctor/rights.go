@@ -11,11 +11,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/cluster"
-	"github.com/sallyport-io/sallyport/internal/install/deployment"
-	"github.com/sallyport-io/sallyport/internal/server"
 )
 
 // checkRights asks for each right that manifests prints whether the server has it.
@@ -26,19 +21,20 @@ func (d *doctor) checkRights(ctx context.Context) {
 		account = namespace
 		s := d.service()
 		if s == nil {
-			d.skip(check, "a server that is reached by a URL is known by --service-account NAMESPACE/NAME only")
+			d.Skip(check, "a server that is reached by a URL is known by --service-account NAMESPACE/NAME only")
 			return
 		}
 		namespace = s.Namespace
 	}
 	who := "system:serviceaccount:" + namespace + ":" + account
-	expected := d.expected()
-	if s := d.service(); s != nil && expected.Registration.Service == "" {
-		expected.Registration.Service = s.Namespace + "/" + s.Name
+	expected, err := d.Rights(d.installation())
+	if err != nil {
+		d.Fix(check, "correct the flags of doctor", "it is not known which rights %s needs: %v", who, err)
+		return
 	}
 	var lacking []string
 	asked := 0
-	for _, object := range deployment.Rights(expected, account).Objects() {
+	for _, object := range expected {
 		var rules []rbacv1.PolicyRule
 		in := ""
 		switch role := object.(type) {
@@ -52,7 +48,7 @@ func (d *doctor) checkRights(ctx context.Context) {
 				Spec: authorizationv1.SubjectAccessReviewSpec{User: who, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}, ResourceAttributes: &attributes},
 			}, metav1.CreateOptions{})
 			if err != nil {
-				d.unread(check, "create subjectaccessreviews", err)
+				d.Unread(check, "create subjectaccessreviews", err)
 				return
 			}
 			asked++
@@ -63,32 +59,10 @@ func (d *doctor) checkRights(ctx context.Context) {
 	}
 	if len(lacking) > 0 {
 		slices.Sort(lacking)
-		d.fix(check, "apply what 'sallyport manifests --part rbac' prints, with the flags of the server", "%s cannot %s", who, strings.Join(slices.Compact(lacking), ", "))
+		d.Fix(check, "apply what '"+d.Program+" manifests --part rbac' prints, with the flags of the server", "%s cannot %s", who, strings.Join(slices.Compact(lacking), ", "))
 		return
 	}
-	d.ok(check, "%s has the %d rights that it needs", who, asked)
-}
-
-// expected is the configuration that the server seems to have: with the ready-made webhooks
-// that are registered, or those by default if none is.
-func (d *doctor) expected() *server.Config {
-	config := server.Default()
-	config.Registration.Service, config.Registration.Name = d.Registration.Service, d.Registration.Name
-	config.Certificate.AuthoritySecret = d.Certificate.Secret
-	config.Controllers = nil // their rights are not known to be needed
-	var registered []string
-	for _, b := range server.Builtins() {
-		webhooks, err := b.Default()
-		if err == nil && slices.ContainsFunc(webhooks, func(w admission.Webhook) bool {
-			return slices.ContainsFunc(d.webhooks, func(r cluster.Webhook) bool { return r.Name == w.Name })
-		}) {
-			registered = append(registered, b.Name)
-		}
-	}
-	if len(registered) > 0 {
-		_ = config.Select(registered...) // they are known
-	}
-	return config
+	d.OK(check, "%s has the %d rights that it needs", who, asked)
 }
 
 // attributesOf spells rules out, one right each.

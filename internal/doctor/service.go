@@ -43,9 +43,9 @@ func (d *doctor) checkService(ctx context.Context) {
 	s := d.service()
 	if s == nil {
 		if d.url() != nil {
-			d.ok(check, "the server is reached by a URL, %s; none is needed", d.url().Host)
+			d.OK(check, "the server is reached by a URL, %s; none is needed", d.url().Host)
 		} else {
-			d.skip(check, "it is not known which Service: name it by --service")
+			d.Skip(check, "it is not known which Service: name it by --service")
 		}
 		return
 	}
@@ -53,10 +53,10 @@ func (d *doctor) checkService(ctx context.Context) {
 	live, err := d.Client.CoreV1().Services(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		d.fix(check, "create it, or correct --service of the server", "there is no Service %s", title)
+		d.Fix(check, "create it, or correct --service of the server", "there is no Service %s", title)
 		return
 	case err != nil:
-		d.unread(check, "get services in "+s.Namespace, err)
+		d.Unread(check, "get services in "+s.Namespace, err)
 		return
 	}
 	port := int32(443)
@@ -68,20 +68,20 @@ func (d *doctor) checkService(ctx context.Context) {
 		has = has || p.Port == port
 	}
 	if !has {
-		d.fix(check, "add the port, or correct --service of the server", "Service %s has no port %d", title, port)
+		d.Fix(check, "add the port, or correct --service of the server", "Service %s has no port %d", title, port)
 		return
 	}
 	ready, other, err := d.endpointsOf(ctx, s.Namespace, s.Name)
 	switch {
 	case err != nil:
-		d.unread(check, "list endpointslices in "+s.Namespace, err)
+		d.Unread(check, "list endpointslices in "+s.Namespace, err)
 	case len(ready) == 0:
-		d.fix(check, "see why its pods are not ready: kubectl --namespace "+s.Namespace+" get pods; and whether the Service selects them",
+		d.Fix(check, "see why its pods are not ready: kubectl --namespace "+s.Namespace+" get pods; and whether the Service selects them",
 			"no endpoint of Service %s is ready, of %d", title, len(other))
 	case len(ready) == 1:
-		d.fix(check, "run two replicas or more, on different nodes", "one endpoint of Service %s is ready: a restart of it is an outage", title)
+		d.Fix(check, "run two replicas or more, on different nodes", "one endpoint of Service %s is ready: a restart of it is an outage", title)
 	default:
-		d.ok(check, "%d of %d endpoints of %s are ready", len(ready), len(ready)+len(other), title)
+		d.OK(check, "%d of %d endpoints of %s are ready", len(ready), len(ready)+len(other), title)
 	}
 }
 
@@ -97,20 +97,20 @@ func (d *doctor) checkReachability(ctx context.Context) {
 		body, err := d.Client.CoreV1().Services(s.Namespace).ProxyGet("https", s.Name, port, "/readyz", map[string]string{"verbose": ""}).DoRaw(ctx)
 		switch {
 		case err == nil:
-			d.ok(check, "the API server reaches it through Service %s/%s, and it is ready", s.Namespace, s.Name)
+			d.OK(check, "the API server reaches it through Service %s/%s, and it is ready", s.Namespace, s.Name)
 		case apierrors.IsForbidden(err):
-			d.skip(check, "no permission to get services/proxy in %s", s.Namespace)
+			d.Skip(check, "no permission to get services/proxy in %s", s.Namespace)
 		case bytes.Contains(body, []byte("[-]")):
-			d.fix(check, "it becomes ready when that is settled; see its log", "it is not ready: %s", failedChecks(body))
+			d.Fix(check, "it becomes ready when that is settled; see its log", "it is not ready: %s", failedChecks(body))
 		default:
-			d.fix(check, "look for a NetworkPolicy, a firewall between control plane and nodes, and a Service that selects other pods",
+			d.Fix(check, "look for a NetworkPolicy, a firewall between control plane and nodes, and a Service that selects other pods",
 				"the API server does not reach it through Service %s/%s: %v", s.Namespace, s.Name, err)
 		}
 		return
 	}
 	u := d.url()
 	if u == nil {
-		d.skip(check, "it is not known where the server is")
+		d.Skip(check, "it is not known where the server is")
 		return
 	}
 	// checkCertificate verifies its certificate.
@@ -120,13 +120,13 @@ func (d *doctor) checkReachability(ctx context.Context) {
 	status, body, err := get(ctx, client, "https://"+u.Host+"/readyz?verbose")
 	switch {
 	case err != nil && loopbackHost(u.Hostname()):
-		d.fix(check, "run doctor on the host of the API server; if it is this one, start the server", "nobody answers at %s", u.Host)
+		d.Fix(check, "run doctor on the host of the API server; if it is this one, start the server", "nobody answers at %s", u.Host)
 	case err != nil:
-		d.fix(check, "start the server, or open the way to it", "nobody answers at %s", u.Host)
+		d.Fix(check, "start the server, or open the way to it", "nobody answers at %s", u.Host)
 	case status != http.StatusOK:
-		d.fix(check, "it becomes ready when that is settled; see its log", "it is not ready: %s", failedChecks(body))
+		d.Fix(check, "it becomes ready when that is settled; see its log", "it is not ready: %s", failedChecks(body))
 	default:
-		d.ok(check, "it answers at %s from here, and is ready", u.Host)
+		d.OK(check, "it answers at %s from here, and is ready", u.Host)
 	}
 }
 

@@ -18,20 +18,20 @@ import (
 func (d *doctor) checkStatic(ctx context.Context) {
 	const check = "static-manifests"
 	if len(d.Static) == 0 {
-		d.skip(check, "none are named by --static-manifests-dir")
+		d.Skip(check, "none are named by --static-manifests-dir")
 		return
 	}
 	report, err := inspect.LintFiles(nil, d.Static, nil, lint.Options{})
 	if err != nil {
 		for _, e := range manifest.SplitErrors(err) {
-			d.fix(check, "kube-apiserver goes on with the last good set of files: correct it", "%v", e)
+			d.Fix(check, "kube-apiserver goes on with the last good set of files: correct it", "%v", e)
 		}
 		return
 	}
 	before := len(d.Checks)
 	for _, f := range report.Findings {
 		if f.Severity == lint.Error {
-			d.fix(check, f.Fix, "%s:%d: %s", f.File, f.Line, f.Message)
+			d.Fix(check, f.Fix, "%s:%d: %s", f.File, f.Line, f.Message)
 		}
 	}
 	// The metric is there only if the API server reads such files.
@@ -42,6 +42,6 @@ func (d *doctor) checkStatic(ctx context.Context) {
 		if !reads && err == nil {
 			text += "; whether the API server reads them is not seen: it has not had to read them again"
 		}
-		d.ok(check, "%s", text)
+		d.OK(check, "%s", text)
 	}
 }

@@ -59,9 +59,15 @@ type uninstallOptions struct {
 func UninstallOf(a Application) *cobra.Command {
 	chosen := Chosen{Converters: a.Converters}
 	return UninstallCommand(Uninstaller{
-		Name: a.Name, CRDs: chosen.converted(), Leases: []string{a.Name, hosting.ComponentsLease(a.Name)},
+		Name: a.Name, CRDs: chosen.converted(), Leases: Leases(a.Name),
 		Flags: authority.Flags{Flags: cluster.Flags{UserAgent: a.Name + "/" + a.Version}, Server: *a.Registration, Certificates: *a.Certificate},
 	})
+}
+
+// Leases are the names of the leases that an application may have beside the one of its authority:
+// of its controllers and of its components.
+func Leases(application string) []string {
+	return []string{application, hosting.ComponentsLease(application)}
 }
 
 // UninstallCommand is the command uninstall of a server.
