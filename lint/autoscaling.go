@@ -6,11 +6,11 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 )
 
-// scaler is what sets the number of pods of a workload.
+// scaler scales the pods of a workload.
 type scaler = typed[autoscalingv2.HorizontalPodAutoscaler]
 
-// scale tells workloads of what scales them. Which pods there are is then not what the
-// workload says, or said when it was read.
+// scale links workloads to their scalers. The number of pods then differs from the
+// workload's own replicas.
 func (in *Inventory) scale() {
 	for _, s := range in.scalers {
 		target := s.value.Spec.ScaleTargetRef
@@ -22,8 +22,8 @@ func (in *Inventory) scale() {
 	}
 }
 
-// fewest is the least number of pods that there may be, and what says so, with the JSON
-// pointer to it.
+// fewest returns the minimum number of pods, and the object that sets it with the JSON
+// pointer to the field.
 func (w *workload) fewest() (int32, *Object, string) {
 	if w.scaler != nil {
 		return number(w.scaler.value.Spec.MinReplicas), w.scaler.Object, "/spec/minReplicas"

@@ -21,7 +21,7 @@ func caBundle() Rule {
 			for _, w := range c.webhooks {
 				config := w.ClientConfig
 				if blank(config.CABundle) {
-					// With a URL the API server may trust what its system trusts.
+					// For a URL, the API server may trust its system's CAs.
 					if config.Service != nil && !injected(w.config.Object) {
 						c.webhook(w, Error, "clientConfig", "caBundle is empty and no injector annotation is present")
 					}
@@ -53,8 +53,8 @@ func caBundle() Rule {
 	}
 }
 
-// leaf is the certificate that the server shows, or the one in the Secret that its
-// pods mount; nil if neither was read.
+// leaf returns the server's certificate chain, as served or from the Secret that its
+// pods mount, or nil if neither was read.
 func (c *checker) leaf(key string, service *admissionregistrationv1.ServiceReference) []*x509.Certificate {
 	if chain, ok := c.options.Leaves[key]; ok {
 		return chain
@@ -83,8 +83,8 @@ func (c *checker) leaf(key string, service *admissionregistrationv1.ServiceRefer
 	return nil
 }
 
-// endpoint is the key of a server, "host:port", and the name that the API server wants
-// in its certificate.
+// endpoint returns the key of a server, "host:port", and the name that the API server
+// requires in its certificate.
 func endpoint(config admissionregistrationv1.WebhookClientConfig) (key, name string) {
 	if s := config.Service; s != nil {
 		port := int32(443)
@@ -108,8 +108,8 @@ func endpoint(config admissionregistrationv1.WebhookClientConfig) (key, name str
 	return u.Hostname() + ":" + port, u.Hostname()
 }
 
-// Endpoints are the servers of all webhooks and conversions: "host:port", where the
-// host of a Service is <name>.<namespace>.svc. They are keys of [Options.Leaves].
+// Endpoints returns the servers of all webhooks and conversions as "host:port", where
+// the host of a Service is <name>.<namespace>.svc. They are keys of [Options.Leaves].
 func (in *Inventory) Endpoints() []string {
 	var out []string
 	seen := map[string]bool{}

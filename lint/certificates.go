@@ -12,30 +12,30 @@ import (
 	"time"
 )
 
-// injectors are annotations by which somebody else writes the CA bundle.
+// injectors are annotations of controllers that write the CA bundle.
 var injectors = []string{
 	"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca",
 	"service.beta.openshift.io/inject-cabundle",
 }
 
-// injected tells whether somebody else writes the CA bundle of an object: a server of
-// Sallyport, in its own objects, or an injector that an annotation asks for.
+// injected reports whether a controller writes the CA bundle of an object: a Sallyport
+// server in its own objects, or an injector requested by annotation.
 func injected(o *Object) bool {
 	return o.Labels["app.kubernetes.io/managed-by"] == "sallyport" ||
 		slices.ContainsFunc(injectors, func(key string) bool { return o.Annotations[key] != "" })
 }
 
-// problem is what is wrong with a bundle, and how bad that is.
+// problem is a problem of a bundle with its severity.
 type problem struct {
 	severity Severity
 	text     string
 }
 
-// soon is how long before its end a CA is worth a warning.
+// soon is the remaining lifetime below which a CA causes a warning.
 const soon = 30 * 24 * time.Hour
 
-// bundleProblems looks at a CA bundle. A bundle of several CAs is right while one is
-// replaced, so one that is over counts only if no other is left.
+// bundleProblems checks a CA bundle. Several CAs are normal during a rotation, so an
+// expired CA only counts if no other is left.
 func bundleProblems(bundle []byte, now time.Time) []problem {
 	certificates, err := parseBundle(bundle)
 	if err != nil {
@@ -78,8 +78,8 @@ func parseBundle(bundle []byte) ([]*x509.Certificate, error) {
 	return out, nil
 }
 
-// leafProblems compares a serving certificate with what the API server asks of it:
-// the name, the time, and a chain to the bundle.
+// leafProblems checks a serving certificate like the API server: name, validity and
+// chain to the bundle.
 func leafProblems(chain []*x509.Certificate, bundle []byte, name string, now time.Time) []problem {
 	leaf := chain[0]
 	var out []problem
@@ -94,7 +94,7 @@ func leafProblems(chain []*x509.Certificate, bundle []byte, name string, now tim
 	}
 	certificates, err := parseBundle(bundle)
 	if err != nil || len(out) > 0 {
-		return out // another rule says so, or it explains what follows
+		return out // another rule reports it, or it explains the rest
 	}
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	for _, c := range certificates {
@@ -109,8 +109,7 @@ func leafProblems(chain []*x509.Certificate, bundle []byte, name string, now tim
 	return out
 }
 
-// servingCertificate is the chain in a Secret of type kubernetes.io/tls; nil if there
-// is none.
+// servingCertificate returns the chain in a Secret of type kubernetes.io/tls, or nil.
 func servingCertificate(data map[string][]byte) []*x509.Certificate {
 	chain, err := parseBundle(data["tls.crt"])
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
-// Phase is a part of admission. The API server goes through them in the order of
-// [Phases] (kube-apiserver's recommended order of plugins).
+// Phase is a phase of admission. [Phases] has their order (kube-apiserver's recommended
+// order of plugins).
 type Phase string
 
-// The phases of policies and webhooks.
+// Phases of policies and webhooks.
 const (
 	MutatingPolicies   Phase = "mutating policies"
 	MutatingWebhooks   Phase = "mutating webhooks"
@@ -34,53 +34,52 @@ const (
 	ValidatingWebhooks Phase = "validating webhooks"
 )
 
-// Phases are all of them in their order.
+// Phases returns all phases in order.
 func Phases() []Phase {
 	return []Phase{MutatingPolicies, MutatingWebhooks, ValidatingPolicies, ValidatingWebhooks}
 }
 
-// Answer says whether something sees a request.
+// Answer says whether a policy or webhook sees a request.
 type Answer string
 
-// The answers.
 const (
 	In  Answer = "in"
 	Out Answer = "out"
-	// Maybe means that it depends on what is not known here.
+	// Maybe means that it depends on unknown data.
 	Maybe Answer = "maybe"
-	// Refused means that the request is refused without asking: a match condition
+	// Refused means that the request is refused without a call: a match condition
 	// cannot be evaluated, and the failure policy is Fail.
 	Refused Answer = "refused"
 )
 
-// Link is a policy or a webhook, and whether it sees the request.
+// Link is a policy or webhook, and whether it sees the request.
 type Link struct {
 	Phase Phase `json:"phase"`
 	// Name is "configuration/webhook", or "policy/binding".
 	Name   string `json:"name"`
 	Answer Answer `json:"answer"`
-	// Why says what lets the request in or keeps it out.
+	// Why says what includes or excludes the request.
 	Why string `json:"why"`
-	// Sent is the version that is sent, if it is not that of the request.
+	// Sent is the version sent to the webhook, if it differs from that of the request.
 	Sent          string `json:"sent,omitempty"`
 	FailurePolicy string `json:"failurePolicy"`
-	// TimeoutSeconds is for webhooks.
+	// TimeoutSeconds is set for webhooks.
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
-	// Reinvoked is set if it is called once more after others have changed something.
+	// Reinvoked is set if it is called again after later changes.
 	Reinvoked bool `json:"reinvoked,omitempty"`
 	// Server is "host:port" of a webhook.
 	Server string `json:"server,omitempty"`
-	// Actions are those of a validating policy's binding.
+	// Actions are the actions of a validating policy's binding.
 	Actions []string `json:"actions,omitempty"`
-	// Static is set for what kube-apiserver reads from a file.
+	// Static is set for objects that kube-apiserver reads from a file.
 	Static bool `json:"static,omitempty"`
 }
 
-// Chain is what the API server asks about a request, and what it does not: policies and
-// webhooks in the order in which it comes to them. Mutating webhooks are sorted by the
-// name of their configuration, then by their position in it; those of static manifests
-// come first. Each is judged by the request as it came: what is changed on the way may
-// let it in or out of what follows.
+// Chain returns the policies and webhooks for a request in the order in which the API
+// server considers them, including those it skips. Mutating webhooks are sorted by the
+// name of their configuration, then by position; those of static manifests come first.
+// Each is evaluated against the original request, although earlier changes may include
+// or exclude later ones.
 func (in *Inventory) Chain(ctx context.Context, r Request) []Link {
 	c := &chain{Inventory: in, request: r, attributes: r.attributes(), conditions: &conditions{reached: map[reachKey]bool{}}}
 	var out []Link
@@ -102,7 +101,7 @@ type chain struct {
 	conditions *conditions
 }
 
-// step is what one test says.
+// step is the result of one test.
 type step struct {
 	answer Answer
 	why    string
@@ -164,7 +163,7 @@ func (c *chain) webhook(ctx context.Context, phase Phase, w *webhook) Link {
 	return link
 }
 
-// conclude is the answer of the first step that keeps the request out, or of all.
+// conclude returns the answer of the first step that excludes the request, or of all.
 func conclude(steps []step) (Answer, string) {
 	for _, decisive := range []Answer{Out, Refused} {
 		if i := slices.IndexFunc(steps, func(s step) bool { return s.answer == decisive }); i >= 0 {
@@ -183,7 +182,7 @@ func conclude(steps []step) (Answer, string) {
 	return answer, strings.Join(why, "; ")
 }
 
-// rules tells which rule is for the request, in which version.
+// rules finds the rule that matches the request, and the version.
 func (c *chain) rules(list []admissionregistrationv1.NamedRuleWithOperations, equivalent bool) (bool, admissionregistrationv1.RuleWithOperations, schema.GroupVersionResource) {
 	var rules []admissionregistrationv1.RuleWithOperations
 	for _, named := range list {
@@ -232,7 +231,7 @@ func (c *chain) namespaceSelector(s *metav1.LabelSelector) step {
 	if known {
 		return asked(s, set, "namespaceSelector", "namespace "+r.Namespace)
 	}
-	// Of a namespace that was not read, only the name is known.
+	// For a namespace that was not read, only the name is known.
 	unknown := false
 	for _, term := range selectors.Terms(s) {
 		if term.Key != corev1.LabelMetadataName {
@@ -250,7 +249,7 @@ func (c *chain) namespaceSelector(s *metav1.LabelSelector) step {
 	return step{In, "namespaceSelector matches namespace " + r.Namespace}
 }
 
-// labelsOfNamespace always has the label that the API server adds.
+// labelsOfNamespace always includes the label that the API server adds.
 func (c *chain) labelsOfNamespace(name string) (set map[string]string, known bool) {
 	set = map[string]string{corev1.LabelMetadataName: name}
 	if c.request.NamespaceLabels != nil {
@@ -328,7 +327,7 @@ func (c *chain) matchConditions(ctx context.Context, list []admissionregistratio
 	return out
 }
 
-// unknown says what an expression reads that is not known; empty if all is.
+// unknown names unknown data that an expression reads, or returns "".
 func (c *chain) unknown(expression string, params bool) string {
 	r := c.request
 	withoutOld := strings.ReplaceAll(expression, "oldObject", "")
@@ -392,8 +391,8 @@ func (c *chain) policies(ctx context.Context, phase Phase) []Link {
 	return out
 }
 
-// matchResources asks the constraints of a policy or binding. Without rules they are
-// for everything.
+// matchResources evaluates the constraints of a policy or binding. Without rules they
+// match everything.
 func (c *chain) matchResources(m *admissionregistrationv1.MatchResources, field string) ([]step, schema.GroupVersionResource) {
 	if m == nil {
 		return nil, c.request.Resource

@@ -41,11 +41,11 @@ func clientConfig() Rule {
 	}
 }
 
-// A clientProblem is a problem and what to do about it.
+// A clientProblem is a problem with its fix.
 type clientProblem struct{ text, fix string }
 
-// urlProblems are the problems that the API server finds in a URL. It is not repeated:
-// it may have a password in it.
+// urlProblems returns the problems that the API server finds in a URL. They do not
+// repeat the URL, which may contain a password.
 func urlProblems(text string) []clientProblem {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -73,8 +73,8 @@ func urlProblems(text string) []clientProblem {
 	return out
 }
 
-// serviceProblems are the problems that the API server finds in a reference to a Service,
-// whether or not that exists.
+// serviceProblems returns the problems that the API server finds in a Service
+// reference, whether or not the Service exists.
 func serviceProblems(s *admissionregistrationv1.ServiceReference) []clientProblem {
 	var out []clientProblem
 	if s.Namespace == "" || s.Name == "" {

@@ -21,15 +21,15 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// conditions compiles and evaluates match conditions with the API server's own
-// packages. An expression is compiled once.
+// conditions compiles and evaluates match conditions with the API server's packages.
+// Each expression is compiled once.
 type conditions struct {
 	compiled map[compiledKey]cel.CompilationResult
 	reached  map[reachKey]bool
 }
 
-// compiler is the API server's, of which one is enough: it holds no state, and takes
-// tens of milliseconds to make.
+// compiler is the API server's. It is stateless, and creating it takes tens of
+// milliseconds, so one is shared.
 var compiler = sync.OnceValue(func() cel.Compiler {
 	return cel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
@@ -54,7 +54,7 @@ func (c *conditions) compile(m admissionregistrationv1.MatchCondition, params bo
 	return result
 }
 
-// compileError is why an expression does not compile; empty if it does.
+// compileError returns why an expression does not compile, or "".
 func (c *conditions) compileError(m admissionregistrationv1.MatchCondition) string {
 	if result := c.compile(m, false); result.Error != nil {
 		line := firstLine(strings.TrimPrefix(result.Error.Detail, "compilation failed: "))
@@ -63,16 +63,16 @@ func (c *conditions) compileError(m admissionregistrationv1.MatchCondition) stri
 	return ""
 }
 
-// verdict is what a condition says about a request.
+// verdict is the result of a condition for a request.
 type verdict struct {
 	matches bool
-	err     error // it cannot be told, or the evaluation fails
+	err     error // unknown, or the evaluation failed
 }
 
-// errUnknown means that the answer depends on what is not known here.
+// errUnknown means that the result depends on unknown data.
 var errUnknown = errors.New("it depends on rights that are not looked at here")
 
-// evaluate asks one condition about a request.
+// evaluate evaluates one condition for a request.
 func (c *conditions) evaluate(ctx context.Context, m admissionregistrationv1.MatchCondition, r Request, params bool) verdict {
 	result := c.compile(m, params)
 	if result.Error != nil {
@@ -98,12 +98,12 @@ func (c *conditions) evaluate(ctx context.Context, m admissionregistrationv1.Mat
 	case evaluations[0].Error != nil:
 		return verdict{err: evaluations[0].Error}
 	}
-	matches, _ := evaluations[0].EvalResult.Value().(bool) // it compiled, so it is one
+	matches, _ := evaluations[0].EvalResult.Value().(bool) // a compiled condition is boolean
 	return verdict{matches: matches}
 }
 
-// all asks all conditions, as the API server does: one that is false decides, whatever
-// becomes of the others. The name is that of the condition that decided.
+// all evaluates all conditions like the API server: one false condition decides,
+// whatever happens to the others. The name is that of the deciding condition.
 func (c *conditions) all(ctx context.Context, list []admissionregistrationv1.MatchCondition, r Request, params bool) (verdict, string) {
 	out, name := verdict{matches: true}, ""
 	for _, m := range list {
@@ -122,28 +122,27 @@ func (c *conditions) all(ctx context.Context, list []admissionregistrationv1.Mat
 // Request is a request to the API server.
 type Request struct {
 	Operation admissionregistrationv1.OperationType
-	// Resource and Subresource are those of the request, Kind is that of Object.
+	// Resource and Subresource belong to the request, Kind to Object.
 	Resource    schema.GroupVersionResource
 	Subresource string
 	Kind        schema.GroupVersionKind
-	// Namespace is empty for what is cluster-scoped; for a Namespace it is its name.
+	// Namespace is empty for cluster-scoped objects. For a Namespace it is its name.
 	Namespace, Name string
-	// Object and OldObject are as the operation has them; nil if it has none, or if
-	// they are not known.
+	// Object and OldObject depend on the operation; nil if absent or unknown.
 	Object, OldObject map[string]any
-	// User and Groups are who asks.
+	// User and Groups identify the user.
 	User   string
 	Groups []string
-	// NamespaceLabels are those of the namespace; nil if they are not known.
+	// NamespaceLabels are the labels of the namespace; nil if unknown.
 	NamespaceLabels map[string]string
-	// Equivalents are the same resource in other versions, and groups.
+	// Equivalents are the same resource in other versions or groups.
 	Equivalents []schema.GroupVersionResource
-	// KubernetesMinor is the N of the cluster's Kubernetes 1.N; 0 if it is not known, which
-	// stands for the newest.
+	// KubernetesMinor is the minor version N of Kubernetes 1.N; 0 means unknown and
+	// counts as the newest.
 	KubernetesMinor int
 }
 
-// attributes are the request in the API server's own form.
+// attributes converts the request to the API server's type.
 func (r Request) attributes() admission.Attributes {
 	asObject := func(value map[string]any) runtime.Object {
 		if value == nil {
@@ -155,8 +154,7 @@ func (r Request) attributes() admission.Attributes {
 		admission.Operation(r.Operation), nil, true, &user.DefaultInfo{Name: r.User, Groups: r.Groups})
 }
 
-// bare is the request to write an object of which nothing but name and namespace is
-// known.
+// bare returns a request to write an object of which only name and namespace are known.
 func bare(group, version, resource, kind, namespace string) Request {
 	object := map[string]any{"apiVersion": schema.GroupVersion{Group: group, Version: version}.String(), "kind": kind, "metadata": map[string]any{"name": "x"}}
 	if namespace != "" {

@@ -16,7 +16,8 @@ type configuration struct {
 	webhooks []*webhook
 }
 
-// webhook is an entry of a configuration. A validating one has no reinvocation policy.
+// webhook is an entry of a configuration. Validating entries have no reinvocation
+// policy.
 type webhook struct {
 	admissionregistrationv1.MutatingWebhook
 	config *configuration
@@ -53,7 +54,7 @@ func (in *Inventory) addValidating(o *Object) error {
 	return nil
 }
 
-// pointer leads to a field of the entry.
+// pointer returns the JSON pointer to a field of the entry.
 func (w *webhook) pointer(field string) string {
 	if field == "" {
 		return fmt.Sprintf("/webhooks/%d", w.index)
@@ -61,15 +62,15 @@ func (w *webhook) pointer(field string) string {
 	return fmt.Sprintf("/webhooks/%d/%s", w.index, field)
 }
 
-// title is "configuration/webhook", for messages about another one.
+// title returns "configuration/webhook", for messages about other webhooks.
 func (w *webhook) title() string { return w.config.Name + "/" + w.Name }
 
-// failsClosed is the API's default if nothing is said.
+// failsClosed applies the API's default.
 func (w *webhook) failsClosed() bool {
 	return w.FailurePolicy == nil || *w.FailurePolicy == admissionregistrationv1.Fail
 }
 
-// seconds is how long the API server waits.
+// seconds returns the API server's timeout.
 func (w *webhook) seconds() int32 {
 	if w.TimeoutSeconds == nil {
 		return 10 // the API's default
@@ -77,13 +78,13 @@ func (w *webhook) seconds() int32 {
 	return *w.TimeoutSeconds
 }
 
-// exact tells whether requests through other versions of a resource bypass the
+// exact reports whether requests through other versions of a resource bypass the
 // webhook.
 func (w *webhook) exact() bool {
 	return w.MatchPolicy != nil && *w.MatchPolicy == admissionregistrationv1.Exact
 }
 
-// namespace is that of the server's Service; empty if it is not known.
+// namespace returns the namespace of the server's Service, or "" if unknown.
 func (w *webhook) namespace() string {
 	if s := w.ClientConfig.Service; s != nil {
 		return s.Namespace
@@ -91,7 +92,7 @@ func (w *webhook) namespace() string {
 	return ""
 }
 
-// serviceOf is the Service with that name, if it was read.
+// serviceOf returns the named Service, or nil if it was not read.
 func (in *Inventory) serviceOf(namespace, name string) *typed[corev1.Service] {
 	return in.servicesByName[namespace+"/"+name]
 }

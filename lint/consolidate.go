@@ -30,8 +30,8 @@ func consolidate() Rule {
 	}
 }
 
-// callKey is equal for webhooks that are called for the same objects, at the same
-// server.
+// callKey is equal for webhooks of the same server that are called for the same
+// objects.
 func (w *webhook) callKey() string {
 	server, _ := endpoint(w.ClientConfig)
 	return fmt.Sprint(server, " ", w.rulesKey(), w.NamespaceSelector.String(), w.ObjectSelector.String())

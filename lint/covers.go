@@ -9,13 +9,13 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// has tells whether a list names a value, or all.
+// has reports whether a list contains a value or "*".
 func has(list []string, value string) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, value)
 }
 
-// ruleCovers tells whether a rule is for a resource, with its sub-resource after a
-// slash, in any version.
+// ruleCovers reports whether a rule matches a resource, optionally with a subresource
+// after a slash, in any version.
 func ruleCovers(rule admissionregistrationv1.RuleWithOperations, group, resource string) bool {
 	if !has(rule.APIGroups, group) {
 		return false
@@ -27,13 +27,13 @@ func ruleCovers(rule admissionregistrationv1.RuleWithOperations, group, resource
 	})
 }
 
-// ruleFor tells whether a rule is for one of the operations; none stands for any.
+// ruleFor reports whether a rule matches one of the operations; none means any.
 func ruleFor(rule admissionregistrationv1.RuleWithOperations, operations ...admissionregistrationv1.OperationType) bool {
 	return len(operations) == 0 || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll) ||
 		slices.ContainsFunc(operations, func(o admissionregistrationv1.OperationType) bool { return slices.Contains(rule.Operations, o) })
 }
 
-// covers tells whether a rule of the webhook is for the resource and one of the
+// covers reports whether a rule of the webhook matches the resource and one of the
 // operations.
 func (w *webhook) covers(group, resource string, operations ...admissionregistrationv1.OperationType) bool {
 	return slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
@@ -41,13 +41,12 @@ func (w *webhook) covers(group, resource string, operations ...admissionregistra
 	})
 }
 
-// wildcard tells whether a rule is for all groups, or for all resources of one.
+// wildcard reports whether a rule matches all groups, or all resources of a group.
 func wildcard(rule admissionregistrationv1.RuleWithOperations) bool {
 	return slices.Contains(rule.APIGroups, "*") || slices.ContainsFunc(rule.Resources, func(r string) bool { return strings.HasPrefix(r, "*") })
 }
 
-// isClusterScoped is right for the resources of Kubernetes itself that rules here ask
-// about.
+// isClusterScoped covers the built-in resources that rules here ask about.
 func isClusterScoped(group, resource string) bool {
 	base, _, _ := strings.Cut(resource, "/")
 	return slices.Contains(clusterScoped[group], base)
@@ -70,7 +69,7 @@ var clusterScoped = map[string][]string{
 	"resource.k8s.io":              {"deviceclasses", "resourceslices"},
 }
 
-// namespacedResources are those of Kubernetes' own groups that are in namespaces.
+// namespacedResources are the namespaced built-in resources.
 var namespacedResources = map[string][]string{
 	"": {"pods", "services", "configmaps", "secrets", "serviceaccounts", "endpoints", "events", "limitranges", "resourcequotas",
 		"persistentvolumeclaims", "podtemplates", "replicationcontrollers", "bindings"},
@@ -85,7 +84,7 @@ var namespacedResources = map[string][]string{
 	"rbac.authorization.k8s.io": {"roles", "rolebindings"},
 }
 
-// resourceName is "group/resource" for people.
+// resourceName returns "group/resource" for messages.
 func resourceName(group, resource string) string {
 	if group == "" {
 		return resource
@@ -93,7 +92,7 @@ func resourceName(group, resource string) string {
 	return resource + "." + group
 }
 
-// ruleText is a rule in few words, for messages.
+// ruleText summarizes a rule for messages.
 func ruleText(rule admissionregistrationv1.RuleWithOperations) string {
 	group := strings.Join(rule.APIGroups, ",")
 	if group == "" {
@@ -102,5 +101,5 @@ func ruleText(rule admissionregistrationv1.RuleWithOperations) string {
 	return group + "/" + strings.Join(rule.APIVersions, ",") + " " + strings.Join(rule.Resources, ",")
 }
 
-// ClusterScoped tells whether a resource of Kubernetes itself is in no namespace.
+// ClusterScoped reports whether a built-in resource is cluster-scoped.
 func ClusterScoped(group, resource string) bool { return isClusterScoped(group, resource) }

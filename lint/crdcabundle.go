@@ -12,7 +12,7 @@ func crdCABundle() Rule {
 			for _, d := range c.converting() {
 				client := conversionClient(d)
 				if client == nil {
-					continue // crd-client-config says so
+					continue // reported by crd-client-config
 				}
 				if blank(client.CABundle) {
 					if client.Service != nil && !injected(d.Object) {

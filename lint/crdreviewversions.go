@@ -33,7 +33,7 @@ func crdReviewVersions() Rule {
 
 const conversionPath = "/spec/conversion/webhook"
 
-// converting are the definitions whose objects a webhook converts.
+// converting returns the definitions with a conversion webhook.
 func (in *Inventory) converting() []*typed[apiextensionsv1.CustomResourceDefinition] {
 	var out []*typed[apiextensionsv1.CustomResourceDefinition]
 	for _, d := range in.definitions {
@@ -44,7 +44,7 @@ func (in *Inventory) converting() []*typed[apiextensionsv1.CustomResourceDefinit
 	return out
 }
 
-// conversionClient says how the conversion webhook is reached; nil if there is none.
+// conversionClient returns the client configuration of the conversion webhook, or nil.
 func conversionClient(d *typed[apiextensionsv1.CustomResourceDefinition]) *admissionregistrationv1.WebhookClientConfig {
 	conversion := d.value.Spec.Conversion
 	if conversion == nil || conversion.Strategy != apiextensionsv1.WebhookConverter || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil {

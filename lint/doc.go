@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint finds what is wrong with webhook configurations, and with what stands
-// behind them: conversion stanzas of CustomResourceDefinitions, Services, workloads,
-// certificates and rights.
+// Package lint finds problems of webhook configurations and what they depend on:
+// conversion stanzas of CustomResourceDefinitions, Services, workloads, certificates
+// and rights.
 //
-// It reads objects, from files or from a cluster, and calls nobody. Each rule is in a
-// file of its own; [Rules] lists them in the order of the catalogue. A rule that lacks
-// something it would have to see says so in [Report.Skipped]; no rule takes what it
-// does not see for good.
+// It reads objects from files or a cluster and makes no calls itself. Each rule is in
+// its own file; [Rules] lists them in catalogue order. A rule that lacks data reports
+// that in [Report.Skipped]. No rule treats missing data as good.
 //
-// Experimental: its identifiers may change in any minor release, see docs/compatibility.md.
+// Experimental: its identifiers may change in any minor release, see
+// docs/compatibility.md.
 package lint

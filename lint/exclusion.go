@@ -14,17 +14,17 @@ import (
 	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
-// narrowed tells whether anything but the rules says what the webhook is for.
+// narrowed reports whether anything besides the rules narrows the webhook.
 func (w *webhook) narrowed() bool {
 	return len(selectors.Terms(w.NamespaceSelector)) > 0 || len(selectors.Terms(w.ObjectSelector)) > 0 || len(w.MatchConditions) > 0
 }
 
-// systemNamespaces must work without any webhook.
+// systemNamespaces returns the namespaces that must work without webhooks.
 func systemNamespaces() []string {
 	return []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespacePublic}
 }
 
-// kindOf is the kind of resources of Kubernetes that rules here ask about.
+// kindOf returns the kind of the built-in resources that rules here ask about.
 func kindOf(resource string) string {
 	base, _, _ := strings.Cut(resource, "/")
 	switch base {
@@ -43,9 +43,9 @@ func kindOf(resource string) string {
 	return strings.ToUpper(singular[:1]) + singular[1:]
 }
 
-// reaches tells whether the webhook may be asked about a resource in a namespace; the
-// namespace of what is cluster-scoped is empty. What selectors leave out is left out;
-// conditions are asked about an object of which nothing else is known.
+// reaches reports whether the webhook may be called for a resource in a namespace, ""
+// for cluster-scoped resources. It applies selectors, and match conditions to an
+// otherwise unknown object.
 func (c *checker) reaches(w *webhook, group, resource, namespace string) bool {
 	if selectors.OptsIn(w.ObjectSelector) || namespace != "" && c.excludesNamespace(w.NamespaceSelector, namespace) {
 		return false
@@ -53,7 +53,7 @@ func (c *checker) reaches(w *webhook, group, resource, namespace string) bool {
 	if len(w.MatchConditions) == 0 {
 		return true
 	}
-	// Most conditions are not about the namespace: they are asked once for all.
+	// Most conditions do not depend on the namespace and are evaluated once.
 	key := reachKey{w, group, resource, ""}
 	if slices.ContainsFunc(w.MatchConditions, func(m admissionregistrationv1.MatchCondition) bool {
 		return strings.Contains(m.Expression, "namespace")
@@ -73,8 +73,8 @@ type reachKey struct {
 	group, resource, namespace string
 }
 
-// ownPodsExcluded tells whether the webhook leaves the pods of its own server alone,
-// as far as is known of them.
+// ownPodsExcluded reports whether the webhook excludes the pods of its own server, as
+// far as they are known.
 func (c *checker) ownPodsExcluded(w *webhook, service *admissionregistrationv1.ServiceReference) bool {
 	if c.excludesNamespace(w.NamespaceSelector, service.Namespace) {
 		return true
@@ -83,7 +83,7 @@ func (c *checker) ownPodsExcluded(w *webhook, service *admissionregistrationv1.S
 	if s := c.serviceOf(service.Namespace, service.Name); s != nil {
 		own = c.behind(s)
 	}
-	if len(own) == 0 { // what is said about labels or names is taken on trust
+	if len(own) == 0 { // conditions on labels or names are trusted
 		return len(selectors.Terms(w.ObjectSelector)) > 0 ||
 			slices.ContainsFunc(w.MatchConditions, func(m admissionregistrationv1.MatchCondition) bool {
 				return strings.Contains(m.Expression, "labels") || strings.Contains(m.Expression, "serviceAccountName") || strings.Contains(m.Expression, service.Namespace)
@@ -94,11 +94,11 @@ func (c *checker) ownPodsExcluded(w *webhook, service *admissionregistrationv1.S
 	})
 }
 
-// podOf is the request to create a pod of a workload.
+// podOf returns the request to create a pod of a workload.
 func podOf(w *workload, namespace string) Request {
 	r := bare("", "v1", "pods", "Pod", namespace)
 	raw, err := json.Marshal(w.template)
-	if err != nil { // it was read as JSON
+	if err != nil { // it was decoded from JSON
 		return r
 	}
 	var object map[string]any

@@ -9,8 +9,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// exclusive tells whether no request can be for both webhooks, as far as their
-// selectors or a pair of opposite match conditions show that.
+// exclusive reports whether selectors or a pair of opposite match conditions prove that
+// no request matches both webhooks.
 func exclusive(a, b *webhook) bool {
 	return disjoint(a.NamespaceSelector, b.NamespaceSelector) || disjoint(a.ObjectSelector, b.ObjectSelector) ||
 		slices.ContainsFunc(a.MatchConditions, func(x admissionregistrationv1.MatchCondition) bool {
@@ -20,8 +20,8 @@ func exclusive(a, b *webhook) bool {
 		})
 }
 
-// opposite tells whether b is the negation of a, written out: a is !(b), or has terms
-// with || between them whose negations b has with && between them.
+// opposite reports whether b is the written-out negation of a: a is !(b), or a joins
+// terms with || whose negations b joins with &&.
 func opposite(a, b string) bool {
 	if negated(a) == plainTerm(b) {
 		return true
@@ -39,7 +39,7 @@ func opposite(a, b string) bool {
 	return slices.Equal(terms, others)
 }
 
-// negated is the negation of one term.
+// negated returns the negation of one term.
 func negated(term string) string {
 	term = plainTerm(term)
 	if rest, ok := strings.CutPrefix(term, "!"); ok && len(splitTerms(rest, "||")) == 1 && len(splitTerms(rest, "&&")) == 1 {
@@ -53,7 +53,7 @@ func negated(term string) string {
 	return "!" + term
 }
 
-// plainTerm is a term without white space and parentheses around it.
+// plainTerm strips white space and parentheses around a term.
 func plainTerm(term string) string {
 	term = strings.Join(strings.Fields(term), " ")
 	for strings.HasPrefix(term, "(") && closing(term) == len(term)-1 {
@@ -62,8 +62,7 @@ func plainTerm(term string) string {
 	return term
 }
 
-// closing is the index of what closes the bracket that the text begins with; -1 if
-// nothing does.
+// closing returns the index of the bracket that closes the first one, or -1.
 func closing(text string) int {
 	depth := 0
 	for i := range outsideQuotes(text) {
@@ -79,7 +78,7 @@ func closing(text string) int {
 	return -1
 }
 
-// splitTerms splits at an operator of two characters that stands in no brackets.
+// splitTerms splits at a two-character operator outside brackets.
 func splitTerms(text, operator string) []string {
 	var out []string
 	depth, begin := 0, 0
@@ -98,7 +97,7 @@ func splitTerms(text, operator string) []string {
 	return append(out, text[begin:])
 }
 
-// outsideQuotes goes through the bytes of a CEL expression that are in no string.
+// outsideQuotes yields the indexes of a CEL expression's bytes outside strings.
 func outsideQuotes(text string) func(func(int) bool) {
 	return func(yield func(int) bool) {
 		quote := byte(0)

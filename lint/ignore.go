@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// IgnoreAnnotation names, on an object, findings about it that do not count. Each line
-// is "RULE: reason", or "RULE WEBHOOK: reason" for one entry of a configuration; several
-// rules have commas between them.
+// IgnoreAnnotation on an object names findings about it to ignore. Each line is "RULE:
+// reason", or "RULE WEBHOOK: reason" for one entry of a configuration. Commas separate
+// several rules.
 const IgnoreAnnotation = "lint.sallyport.io/ignore"
 
-// Ignore says that findings of a rule do not count.
+// Ignore ignores findings of a rule.
 type Ignore struct {
 	Rule string
-	// Object is a title as findings have it, and Webhook the name of an entry; empty
-	// for all.
+	// Object is a title as in findings, and Webhook the name of an entry; empty for
+	// all.
 	Object, Webhook string
 	// Reason is never empty.
 	Reason string
 }
 
-// ParseIgnore reads "RULE=reason" or "RULE@Kind/name=reason".
+// ParseIgnore parses "RULE=reason" or "RULE@Kind/name=reason".
 func ParseIgnore(text string) (Ignore, error) {
 	where, reason, ok := strings.Cut(text, "=")
 	rule, object, _ := strings.Cut(where, "@")
@@ -42,7 +42,7 @@ func (i Ignore) validate() error {
 	return nil
 }
 
-// parseAnnotation reads an annotation. Lines that it can read count even if others are invalid.
+// parseAnnotation parses an annotation. Valid lines count even if others are invalid.
 func parseAnnotation(text string) ([]Ignore, error) {
 	var out []Ignore
 	var errs []error
@@ -77,8 +77,7 @@ func parseAnnotation(text string) ([]Ignore, error) {
 	return out, errors.Join(errs...)
 }
 
-// ignored is the reason why a finding about an object does not count; empty if it
-// does.
+// ignored returns why a finding about an object is ignored, or "".
 func (c *checker) ignored(o *Object, webhook string) string {
 	applies := func(i Ignore) bool {
 		return i.Rule == c.rule.ID && (i.Object == "" || i.Object == o.title()) && (i.Webhook == "" || i.Webhook == webhook)

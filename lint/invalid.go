@@ -29,11 +29,11 @@ func invalid() Rule {
 	}
 }
 
-// ofOtherRules are fields that rules of their own are about, and those of which a
-// configuration says nothing.
+// ofOtherRules are fields with rules of their own, and fields that a configuration does
+// not have.
 var ofOtherRules = []string{"name", "path", "handler", "timeoutSeconds", "sideEffects", "reviewVersions", "backstop"}
 
-// fieldErrors are what the API server rejects in the fields of an entry.
+// fieldErrors returns the errors of the API server for the fields of an entry.
 func (w *webhook) fieldErrors() []*admission.FieldError {
 	definition := admission.Webhook{
 		Name: w.Name, Type: admission.TypeValidating, Rules: w.Rules,
@@ -55,7 +55,7 @@ func (w *webhook) fieldErrors() []*admission.FieldError {
 			add(err)
 		}
 	}
-	// What is given and empty is no default.
+	// An explicitly empty value is not a default.
 	for field, empty := range map[string]bool{
 		"failurePolicy":      w.FailurePolicy != nil && *w.FailurePolicy == "",
 		"matchPolicy":        w.MatchPolicy != nil && *w.MatchPolicy == "",

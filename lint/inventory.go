@@ -23,20 +23,20 @@ import (
 	kubejson "sigs.k8s.io/json"
 )
 
-// Object is one object as it was read.
+// Object is an object that was read.
 type Object struct {
 	APIVersion, Kind, Namespace, Name string
 	Labels, Annotations               map[string]string
 	// Raw is the object as JSON.
 	Raw []byte
-	// At is the file, and the line in it, where the value that a JSON pointer leads to
-	// stands. It is nil for an object of a cluster.
+	// At returns the file and line of the value at a JSON pointer. It is nil for
+	// objects of a cluster.
 	At func(pointer string) (file string, line int)
-	// Static is set for an object in a directory of static admission manifests
+	// Static is set for objects in a directory of static admission manifests
 	// (KEP-5793).
 	Static bool
 
-	problems []error // fields that are not known, or stand there twice
+	problems []error // unknown or duplicate fields
 }
 
 // title names the object: "Kind/namespace/name".
@@ -58,25 +58,25 @@ func (o *Object) at(pointer string) (string, int) {
 	return o.At(pointer)
 }
 
-// staticSuffix is what names of static configurations end in.
+// staticSuffix is the suffix of names of static configurations.
 const staticSuffix = ".static.k8s.io"
 
-// static tells whether kube-apiserver reads the object from a file. The suffix is for
-// nothing else, so that a manifest on its way to the directory is recognised too.
+// static reports whether kube-apiserver reads the object from a file. The suffix has no
+// other use, so a manifest outside the directory is recognized too.
 func (o *Object) static() bool {
 	return o.Static || o.At != nil && strings.HasSuffix(o.Name, staticSuffix)
 }
 
-// Inventory is all that was read, by kind.
+// Inventory holds all objects by kind.
 type Inventory struct {
-	// Cluster is set if the objects are those of a cluster.
+	// cluster is set if the objects come from a cluster.
 	cluster bool
 	// complete has the kinds of which all objects were read.
 	complete map[string]bool
 	checked  map[string]int
 	unread   []Skipped
 
-	misspelt       []*Object // with fields that are not known
+	misspelt       []*Object // with unknown fields
 	configurations []*configuration
 	webhooks       []*webhook // of all configurations
 	policies       []*policy
@@ -96,19 +96,19 @@ type Inventory struct {
 	servicesByName   map[string]*typed[corev1.Service]
 	namespacesByName map[string]*typed[corev1.Namespace]
 
-	// What is found out once.
+	// Caches.
 	workloadsByNamespace map[string][]*workload
 	behindService        map[*typed[corev1.Service]][]*workload
 	allBackends          []*backend
 }
 
-// typed is an object with its value.
+// typed is an object with its decoded value.
 type typed[T any] struct {
 	*Object
 	value T
 }
 
-// Kinds returns the kinds that rules look at, with the one version of each that is read.
+// Kinds returns the kinds that rules use, each with the one version that is read.
 func Kinds() []schema.GroupVersionKind {
 	out := make([]schema.GroupVersionKind, 0, len(kinds))
 	for _, k := range kinds {
@@ -159,8 +159,8 @@ func adder[T any](list func(*Inventory) *[]*typed[T]) func(*Inventory, *Object) 
 	}
 }
 
-// read decodes an object as the API server does: names are case-sensitive, unknown
-// ones are passed over, and noted.
+// read decodes an object like the API server: names are case-sensitive, unknown ones
+// are ignored and recorded.
 func read[T any](o *Object) (*typed[T], error) {
 	t := &typed[T]{Object: o}
 	problems, err := kubejson.UnmarshalStrict(o.Raw, &t.value)
@@ -171,7 +171,7 @@ func read[T any](o *Object) (*typed[T], error) {
 	return t, nil
 }
 
-// errorf says which object cannot be read. Values are not repeated.
+// errorf names the object that cannot be read, without its values.
 func (o *Object) errorf(err error) error {
 	var wrong *json.UnmarshalTypeError
 	text := err.Error()
@@ -188,13 +188,12 @@ func (o *Object) errorf(err error) error {
 	return errors.New(text)
 }
 
-// ReadFiles takes stock of objects that are not all there are: what is not among them
-// may well exist. The error names each object that cannot be read; the inventory has
-// the others.
+// ReadFiles reads an incomplete set of objects: others may exist. The error names each
+// unreadable object; the inventory has the others.
 func ReadFiles(objects []Object) (*Inventory, error) { return readAll(objects, false, nil) }
 
-// ReadCluster takes stock of a cluster. Missing has, for each kind that could not be
-// listed, the reason.
+// ReadCluster reads the objects of a cluster. Missing has the reason for each kind that
+// could not be listed.
 func ReadCluster(objects []Object, missing map[schema.GroupVersionKind]string) (*Inventory, error) {
 	return readAll(objects, true, missing)
 }
@@ -260,5 +259,5 @@ func (in *Inventory) index() {
 	}
 }
 
-// Unread is what could not be read, and why.
+// Unread returns what could not be read, with reasons.
 func (in *Inventory) Unread() []Skipped { return in.unread }

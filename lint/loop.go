@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// components are what pods need to start, by their usual namespaces. Those in
-// kube-system are wedge-system's business.
+// components are what pods need to start, with their usual namespaces. wedge-system
+// covers those in kube-system.
 var components = []struct{ namespace, name string }{
 	{"calico-system", "CNI"}, {"tigera-operator", "CNI"}, {"kube-flannel", "CNI"}, {"cilium", "CNI"}, {"weave", "CNI"}, {"openshift-multus", "CNI"}, {"openshift-ovn-kubernetes", "CNI"},
 	{"openshift-dns", "DNS"}, {"coredns", "DNS"}, {"rook-ceph", "CSI"}, {"longhorn-system", "CSI"}, {"openebs", "CSI"},
@@ -29,7 +29,7 @@ func loop() Rule {
 					closed = append(closed, w)
 				}
 			}
-			// Asked once for each webhook and namespace: there are few namespaces.
+			// Evaluated once per webhook and namespace: there are few namespaces.
 			reaches := make([]map[string]bool, len(closed))
 			for i, w := range closed {
 				reaches[i] = map[string]bool{}
@@ -61,7 +61,7 @@ func loop() Rule {
 	}
 }
 
-// needs reports components that the webhook's own server needs, and whose pods it
+// needs reports components that the webhook's server needs and whose pods the webhook
 // matches.
 func (c *checker) needs(w *webhook) {
 	for _, component := range components {

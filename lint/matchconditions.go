@@ -55,7 +55,7 @@ func (c *checker) lookAtConditions(w *webhook) {
 
 var readsObject = regexp.MustCompile(`\bobject\b`)
 
-// lookAtDelete asks the conditions about a deletion, where object is null.
+// lookAtDelete evaluates the conditions for a deletion, where object is null.
 func (c *checker) lookAtDelete(w *webhook) {
 	if !slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
 		return ruleFor(r, admissionregistrationv1.Delete)
@@ -74,7 +74,7 @@ func (c *checker) lookAtDelete(w *webhook) {
 	}
 }
 
-// frequent is a resource that the webhook is for and that is written all the time.
+// frequent returns a frequently written resource that the webhook matches, or "".
 func (w *webhook) frequent() string {
 	for _, r := range []struct{ group, resource string }{{"coordination.k8s.io", "leases"}, {"", "events"}, {"events.k8s.io", "events"}, {"", "pods"}, {"discovery.k8s.io", "endpointslices"}, {"", "pods/status"}} {
 		if w.covers(r.group, r.resource) {
@@ -86,8 +86,8 @@ func (w *webhook) frequent() string {
 
 var macro = regexp.MustCompile(`\.(all|exists|exists_one|map|filter)\(`)
 
-// nestedLoops tells whether a macro of CEL that goes through a list stands inside of
-// another one.
+// nestedLoops reports whether a CEL macro that iterates over a list is inside another
+// one.
 func nestedLoops(expression string) bool {
 	for _, at := range macro.FindAllStringIndex(expression, -1) {
 		depth := 1

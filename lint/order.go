@@ -4,7 +4,7 @@ package lint
 
 import "regexp"
 
-// sorting are names that look chosen for their place in the alphabet.
+// sorting matches names that seem chosen for their alphabetical order.
 var sorting = regexp.MustCompile(`^(0+|a{2,}|z{2,}|_|[0-9]+)[-.]|^(aaa|zzz|000)`)
 
 func order() Rule {

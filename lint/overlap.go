@@ -33,7 +33,7 @@ func overlap() Rule {
 	}
 }
 
-// rulesKey is equal for equal rules, whatever their order.
+// rulesKey is equal for equal rules in any order.
 func (w *webhook) rulesKey() string {
 	var keys []string
 	for _, rule := range w.Rules {
@@ -56,8 +56,7 @@ func (w *webhook) rulesKey() string {
 	return string(key)
 }
 
-// disjoint tells whether nothing can match both selectors, as far as two terms show
-// that.
+// disjoint reports whether two requirements prove that nothing matches both selectors.
 func disjoint(a, b *metav1.LabelSelector) bool {
 	for _, x := range selectors.Terms(a) {
 		for _, y := range selectors.Terms(b) {

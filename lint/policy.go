@@ -17,7 +17,7 @@ type policy struct {
 	reinvocation  admissionregistrationv1.ReinvocationPolicyType
 }
 
-// policyBinding says where a policy applies.
+// policyBinding defines where a policy applies.
 type policyBinding struct {
 	*Object
 	mutating bool

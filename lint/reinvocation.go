@@ -23,7 +23,7 @@ func reinvocation() Rule {
 	}
 }
 
-// another is another mutating webhook for a resource of this one.
+// another returns another mutating webhook for a resource of this one, or nil.
 func (c *checker) another(w *webhook) *webhook {
 	for _, other := range c.webhooks {
 		if other == w || !other.config.mutating {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Finding is what a rule has to say about an object.
+// Finding is a finding of a rule about an object.
 type Finding struct {
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
-	// File and Line say where; empty for an object of a cluster.
+	// File and Line locate the finding; empty for objects of a cluster.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 	// Object is "Kind/name" or "Kind/namespace/name".
@@ -21,31 +21,31 @@ type Finding struct {
 	Webhook string `json:"webhook,omitempty"`
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitempty"`
-	// Ignored is the reason why the finding does not count.
+	// Ignored is the reason why the finding is ignored.
 	Ignored string `json:"ignored,omitempty"`
 }
 
-// Skipped says what a rule could not look at.
+// Skipped says what a rule could not check.
 type Skipped struct {
 	Rule string `json:"rule"`
 	// Reason says what was missing.
 	Reason string `json:"reason"`
-	// Objects it was missing for; empty if for all.
+	// Objects are the affected objects; empty means all.
 	Objects []string `json:"objects,omitempty"`
 }
 
-// Report is what all rules have to say.
+// Report is the result of all rules.
 type Report struct {
-	// Findings that count, ordered by file, line, object, webhook and rule.
+	// Findings are ordered by file, line, object, webhook and rule.
 	Findings []Finding `json:"findings"`
-	// Ignored are findings that do not count, with the reason.
+	// Ignored are ignored findings, with the reason.
 	Ignored []Finding `json:"ignored,omitempty"`
 	Skipped []Skipped `json:"skipped,omitempty"`
-	// Checked is how many objects of each kind there were to look at.
+	// Checked is the number of objects per kind.
 	Checked map[string]int `json:"checked"`
 }
 
-// sort orders the report, and folds what is said twice.
+// sort orders the report and merges duplicates.
 func (r *Report) sort() {
 	order := func(a, b Finding) int {
 		return cmp.Or(

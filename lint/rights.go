@@ -23,7 +23,7 @@ type roleBinding struct {
 }
 
 func (in *Inventory) addRole(o *Object) error {
-	t, err := read[rbacv1.ClusterRole](o) // of a Role, it reads all that matters
+	t, err := read[rbacv1.ClusterRole](o) // decodes everything relevant of a Role too
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,8 @@ func (in *Inventory) addRoleBinding(o *Object) error {
 	return nil
 }
 
-// subjects names who has a ClusterRole everywhere, for people; sorted.
+// subjects returns the subjects with a ClusterRole in all namespaces, sorted, for
+// messages.
 func (in *Inventory) subjects(r *role) []string {
 	var out []string
 	for _, b := range in.roleBindings {
@@ -59,12 +60,12 @@ func (in *Inventory) subjects(r *role) []string {
 	return slices.Compact(out)
 }
 
-// systemRole tells whether a role is one of Kubernetes' own, which have to be so.
+// systemRole reports whether a role is built in and needs its rights.
 func systemRole(name string) bool {
 	return name == "cluster-admin" || strings.HasPrefix(name, "system:")
 }
 
-// verbsOn are those of the verbs that a rule allows on all objects of a resource.
+// verbsOn returns which of the verbs a rule allows on all objects of a resource.
 func verbsOn(rule rbacv1.PolicyRule, group, resource string, verbs ...string) []string {
 	if len(rule.ResourceNames) > 0 || !has(rule.APIGroups, group) || !has(rule.Resources, resource) {
 		return nil

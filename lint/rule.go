@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Rule is one thing to look for.
+// Rule is one check.
 type Rule struct {
-	// ID is what flags and annotations name, for example "wedge-self".
+	// ID identifies the rule in flags and annotations, for example "wedge-self".
 	ID string
-	// Group is the heading under which the rule stands in the reference.
+	// Group is the rule's heading in the reference.
 	Group string
-	// Severities are the severities of its findings, the worst first.
+	// Severities are the possible severities of its findings, most severe first.
 	Severities []Severity
-	// What is checked, why it matters, and what to do about a finding.
+	// What is checked, why it matters, and how to fix a finding.
 	What, Why, Fix string
-	// Source says where the rule comes from.
+	// Source is the origin of the rule.
 	Source string
 
 	check func(*checker)
@@ -45,7 +45,7 @@ const (
 	groupWorkload = "Workload"
 )
 
-// Rules are all rules in the order of the catalogue.
+// Rules returns all rules in catalogue order.
 func Rules() []Rule {
 	return []Rule{
 		unknownField(),
@@ -64,7 +64,7 @@ func Rules() []Rule {
 	}
 }
 
-// FindRule is the rule with that ID.
+// FindRule returns the rule with an ID.
 func FindRule(id string) (Rule, bool) {
 	rules := Rules()
 	i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })
@@ -74,7 +74,7 @@ func FindRule(id string) (Rule, bool) {
 	return rules[i], true
 }
 
-// Explain is all that is to say about a rule, for a terminal.
+// Explain describes a rule, for a terminal.
 func (r Rule) Explain() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s (%s)\n\n", r.ID, r.levels())
@@ -82,7 +82,7 @@ func (r Rule) Explain() string {
 	return out.String()
 }
 
-// levels names the severities: "error, warning".
+// levels returns the severities: "error, warning".
 func (r Rule) levels() string {
 	names := make([]string, len(r.Severities))
 	for i, s := range r.Severities {

@@ -12,26 +12,25 @@ import (
 	"time"
 )
 
-// Options say how rules are run. The zero value runs all of them, now.
+// Options configure a run. The zero value runs all rules with the current time.
 type Options struct {
-	// Now is the time that certificates are judged at; the present one if zero.
+	// Now is the time for checking certificates; the current time if zero.
 	Now time.Time
 	// Rules are IDs of the rules to run; empty for all.
 	Rules []string
-	// Ignore are findings that do not count, in addition to those that annotations of
-	// the objects name.
+	// Ignore are findings to ignore, in addition to annotations of the objects.
 	Ignore []Ignore
-	// Paths are those by which the servers of known webhooks are called, by the webhook's name.
-	// Paths of other webhooks are not judged.
+	// Paths are the valid paths of known webhooks by name. Other webhooks' paths are
+	// not checked.
 	Paths map[string][]string
-	// Resources are what webhooks can be for; nil if that is not known.
+	// Resources are the resources of the API server; nil if unknown.
 	Resources *Resources
-	// Leaves are the certificates that servers show, with their chain, by the key that
-	// [Inventory.Endpoints] has. A server that is not among them was not asked.
+	// Leaves are the certificate chains that servers present, by the keys of
+	// [Inventory.Endpoints]. Missing servers were not contacted.
 	Leaves map[string][]*x509.Certificate
 }
 
-// Run looks at the inventory with every rule.
+// Run checks the inventory with all selected rules.
 func Run(in *Inventory, options Options) *Report {
 	if options.Now.IsZero() {
 		options.Now = time.Now()
@@ -50,18 +49,18 @@ func Run(in *Inventory, options Options) *Report {
 	return report
 }
 
-// checker is what one rule works with.
+// checker is the environment of one rule.
 type checker struct {
 	*Inventory
 	options    Options
 	rule       *Rule
 	report     *Report
 	conditions *conditions
-	fix        string            // of the findings, in place of the rule's; see [checker.fixing]
+	fix        string            // overrides the rule's fix; see [checker.fixing]
 	skipped    map[[2]string]int // index in report.Skipped by rule and reason
 }
 
-// object reports a finding about what stands at the pointer in an object.
+// object reports a finding about the value at a pointer in an object.
 func (c *checker) object(o *Object, severity Severity, pointer, format string, args ...any) {
 	c.find(o, "", severity, pointer, format, args...)
 }
@@ -71,7 +70,7 @@ func (c *checker) webhook(w *webhook, severity Severity, field, format string, a
 	c.find(w.config.Object, w.Name, severity, w.pointer(field), format, args...)
 }
 
-// fixing is the checker for findings with another remedy than that of the rule.
+// fixing returns a checker for findings with a different fix than the rule's.
 func (c *checker) fixing(fix string) *checker {
 	other := *c
 	other.fix = fix
@@ -91,7 +90,7 @@ func (c *checker) find(o *Object, webhook string, severity Severity, pointer, fo
 	c.report.Findings = append(c.report.Findings, f)
 }
 
-// skip says that the rule could not look at something, and why.
+// skip reports something that the rule could not check, and why.
 func (c *checker) skip(about, format string, args ...any) {
 	key := [2]string{c.rule.ID, fmt.Sprintf(format, args...)}
 	i, ok := c.skipped[key]
@@ -105,7 +104,7 @@ func (c *checker) skip(about, format string, args ...any) {
 	}
 }
 
-// outOfSight says why an object of a kind is not there to look at.
+// outOfSight returns why objects of a kind are missing.
 func (c *checker) outOfSight(kind string) string {
 	if c.cluster {
 		return kind + "s could not be listed"
@@ -113,8 +112,7 @@ func (c *checker) outOfSight(kind string) string {
 	return "no such " + kind + " among the files"
 }
 
-// backendsOr are the servers that can be seen. For webhooks whose server cannot, it
-// says so.
+// backendsOr returns the known servers, and reports webhooks without one as skipped.
 func (c *checker) backendsOr() []*backend {
 	for _, w := range c.webhooks {
 		if s := w.ClientConfig.Service; s != nil {
@@ -126,10 +124,10 @@ func (c *checker) backendsOr() []*backend {
 	return c.backends()
 }
 
-// seen says so if a Service, or what is behind it, was not read.
+// seen reports a skip if a Service, or its backend, was not read.
 func (c *checker) seen(about, namespace, name string) {
 	switch s := c.serviceOf(namespace, name); {
-	case s == nil && c.complete["Service"]: // service-exists says so
+	case s == nil && c.complete["Service"]: // reported by service-exists
 	case s == nil:
 		c.skip(about, "%s", c.outOfSight("Service"))
 	case len(s.value.Spec.Selector) == 0:
@@ -143,12 +141,12 @@ func (c *checker) seen(about, namespace, name string) {
 	}
 }
 
-// evaluate asks the conditions of a webhook about a request.
+// evaluate evaluates a webhook's conditions for a request.
 func (c *checker) evaluate(w *webhook, r Request) (verdict, string) {
 	return c.conditions.all(context.Background(), w.MatchConditions, r, false)
 }
 
-// conditionsExclude tells whether the match conditions of a webhook are false for a
+// conditionsExclude reports whether a webhook's match conditions are false for a
 // request.
 func (c *checker) conditionsExclude(w *webhook, r Request) bool {
 	if len(w.MatchConditions) == 0 {

@@ -30,8 +30,8 @@ func scope() Rule {
 	}
 }
 
-// scopeOf is the one scope of all resources of a rule; empty if it is not known or
-// there are two.
+// scopeOf returns the common scope of all resources of a rule, or "" if it is unknown
+// or mixed.
 func (c *checker) scopeOf(rule admissionregistrationv1.RuleWithOperations) admissionregistrationv1.ScopeType {
 	out := admissionregistrationv1.ScopeType("")
 	for _, group := range rule.APIGroups {
@@ -56,7 +56,7 @@ func (c *checker) scopeOfResource(group, resource string) admissionregistrationv
 	}
 	for _, d := range c.definitions {
 		if d.value.Spec.Group == group && d.value.Spec.Names.Plural == base {
-			return admissionregistrationv1.ScopeType(d.value.Spec.Scope) // the words are the same
+			return admissionregistrationv1.ScopeType(d.value.Spec.Scope) // both use the same words
 		}
 	}
 	return ""

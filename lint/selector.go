@@ -12,15 +12,15 @@ import (
 	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
-// optsOut tells whether what has some label is left out.
+// optsOut reports whether some label excludes an object.
 func optsOut(s *metav1.LabelSelector) bool {
 	return slices.ContainsFunc(selectors.Terms(s), func(t metav1.LabelSelectorRequirement) bool {
 		return t.Operator == metav1.LabelSelectorOpNotIn || t.Operator == metav1.LabelSelectorOpDoesNotExist
 	})
 }
 
-// selects tells whether the selector matches the labels; a nil one matches all. One
-// that is not valid selects nothing.
+// selects reports whether the selector matches the labels. Nil matches all; an invalid
+// selector matches nothing.
 func selects(s *metav1.LabelSelector, set map[string]string) bool {
 	if s == nil {
 		return true
@@ -29,13 +29,13 @@ func selects(s *metav1.LabelSelector, set map[string]string) bool {
 	return err == nil && compiled.Matches(labels.Set(set))
 }
 
-// excludesNamespace tells whether a selector of namespaces leaves out the one with that
-// name. If the namespace was read, its labels decide. If not, it is judged by the
-// terms: one about the name decides, and one that asks for another label leaves the
-// namespace out, as nobody gives labels to namespaces of the system.
+// excludesNamespace reports whether a namespace selector excludes a namespace. If the
+// namespace was read, its labels decide. Otherwise the requirements do: one about the
+// name decides, and one for another label excludes the namespace, because system
+// namespaces usually have no other labels.
 func (in *Inventory) excludesNamespace(s *metav1.LabelSelector, name string) bool {
 	if namespace, ok := in.namespacesByName[name]; ok && len(namespace.value.Labels) > 0 {
-		set := map[string]string{corev1.LabelMetadataName: name} // which the API server adds
+		set := map[string]string{corev1.LabelMetadataName: name} // added by the API server
 		for key, value := range namespace.value.Labels {
 			set[key] = value
 		}

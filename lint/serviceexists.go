@@ -38,7 +38,7 @@ func serviceExists() Rule {
 	}
 }
 
-// reach reports what keeps calls from arriving.
+// reach reports why calls cannot arrive.
 func (c *checker) reach(about, namespace, name string, port *int32, report func(format string, args ...any)) {
 	s := c.serviceOf(namespace, name)
 	if s == nil {
@@ -72,7 +72,7 @@ func (c *checker) reach(about, namespace, name string, port *int32, report func(
 	}
 }
 
-// endpoints is how many endpoints of a Service are ready.
+// endpoints returns the number of ready endpoints of a Service.
 func (in *Inventory) endpoints(namespace, name string) int {
 	n := 0
 	for _, slice := range in.endpointSlices {
@@ -88,7 +88,7 @@ func (in *Inventory) endpoints(namespace, name string) int {
 	return n
 }
 
-// served tells whether a path is one of those, with or without the segment that makes it private.
+// served reports whether a path is one of paths, with or without its private segment.
 func served(paths []string, path string) bool {
 	public, _ := privatepath.Public(path)
 	return slices.Contains(paths, path) || slices.Contains(paths, public)

@@ -4,10 +4,9 @@ package lint
 
 import "slices"
 
-// Severity says how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
-// The severities.
 const (
 	// Error: the API server refuses the object, or it breaks or can wedge a cluster.
 	Error Severity = "error"
@@ -17,10 +16,10 @@ const (
 	Info Severity = "info"
 )
 
-// Severities are all of them, the worst first.
+// Severities returns all severities, most severe first.
 func Severities() []Severity { return []Severity{Error, Warning, Info} }
 
-// AtLeast tells whether s is as bad as other, or worse.
+// AtLeast reports whether s is at least as severe as other.
 func (s Severity) AtLeast(other Severity) bool {
 	return slices.Index(Severities(), s) <= slices.Index(Severities(), other)
 }

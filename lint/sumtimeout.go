@@ -12,7 +12,7 @@ import (
 
 func sumTimeout() Rule {
 	const warnFrom, limit = 30, 34
-	const compared = 50 // so many webhooks are too many, whoever excludes whom
+	const compared = 50 // beyond it, webhooks are too many even if some exclude others
 	return Rule{
 		ID: "sum-timeout", Group: groupTime, Severities: []Severity{Warning}, Source: "kubernetes/kubernetes#128162",
 		What: "The timeouts of all mutating webhooks that can match one request, plus the longest of the validating ones, add up to less than 30 s. Webhooks that exclude each other by selectors or opposite conditions count once.",
@@ -50,7 +50,7 @@ func sumTimeout() Rule {
 	}
 }
 
-// together adds up timeouts; of webhooks that exclude each other, the longer one counts.
+// together sums timeouts. Of webhooks that exclude each other, the longest counts.
 func together(webhooks []*webhook) int32 {
 	var counted []*webhook
 next:
@@ -78,8 +78,9 @@ type aRequest struct {
 	operation       admissionregistrationv1.OperationType
 }
 
-// requests are what the rules of mutating webhooks name, each once, in their
-// order. A wildcard is a name like another: what it covers beside others, these name.
+// requests returns the requests named by rules of mutating webhooks, without
+// duplicates, in order. A wildcard counts as a name: the other rules name what it
+// shares with them.
 func (in *Inventory) requests() []aRequest {
 	all := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete, admissionregistrationv1.Connect}
 	seen := map[aRequest]bool{}

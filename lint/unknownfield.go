@@ -15,7 +15,7 @@ func unknownField() Rule {
 		Fix:  "Correct the name, including its case ('kubectl explain' lists all fields), or remove the field.",
 		check: func(c *checker) {
 			if c.cluster {
-				return // what an API server stores has passed it, and may be newer than what is known here
+				return // stored objects passed the API server, which may be newer
 			}
 			for _, o := range c.misspelt {
 				for _, problem := range o.problems {
@@ -31,5 +31,5 @@ func unknownField() Rule {
 	}
 }
 
-// quoted is the path of a field in an error of sigs.k8s.io/json.
+// quoted matches the field path in errors of sigs.k8s.io/json.
 var quoted = regexp.MustCompile(`"([^"]*)"`)

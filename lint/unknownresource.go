@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Resources are what an API server serves.
+// Resources are the resources of an API server.
 type Resources struct {
-	// ByGroup has their plural names by group, "" for the core group, with sub-resources
-	// ("pods/binding") if any of the group are known. A group without names is one of which
-	// nothing is known.
+	// ByGroup has plural names by group, "" for the core group. Subresources
+	// ("pods/binding") are included if any of the group are known. A group without
+	// names is unknown.
 	ByGroup map[string][]string
 	// Complete is set if there are no other groups.
 	Complete bool
@@ -46,19 +46,19 @@ func unknownResource() Rule {
 	}
 }
 
-// with are also those of the definitions that were read.
+// with adds the resources of definitions that were read.
 func (r *Resources) with(in *Inventory) *Resources {
 	out := &Resources{ByGroup: map[string][]string{}, Complete: r.Complete}
 	for group, names := range r.ByGroup {
 		out.ByGroup[group] = slices.Clone(names)
 	}
 	if r.Complete {
-		return out // they are among them
+		return out // already included
 	}
 	for _, d := range in.definitions {
 		group, names := d.value.Spec.Group, d.value.Spec.Names
 		if _, partly := out.ByGroup[group]; !partly {
-			out.ByGroup[group] = nil // others of the group may be in other files
+			out.ByGroup[group] = nil // other files may have others of the group
 		}
 		if len(out.ByGroup[group]) > 0 {
 			out.ByGroup[group] = append(out.ByGroup[group], names.Plural)
@@ -67,15 +67,15 @@ func (r *Resources) with(in *Inventory) *Resources {
 	return out
 }
 
-// has tells whether there is such a group, or may be. One that is not installed is no
-// problem: a configuration may be for clusters with and without it.
+// has reports whether the group exists or may exist. A missing group is no problem: a
+// configuration may be for clusters with and without it.
 func (r *Resources) has(group string) bool {
 	_, there := r.ByGroup[group]
 	return there || !r.Complete || group == "*"
 }
 
-// lacks says what is wrong with a resource of a rule; empty if nothing, or if it cannot
-// be known.
+// lacks returns what is wrong with a resource of a rule, or "" if nothing is or it is
+// unknown.
 func (r *Resources) lacks(group, resource string) string {
 	base, sub, _ := strings.Cut(resource, "/")
 	if base == "*" || base == "" {
@@ -116,7 +116,7 @@ func hasSubresources(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "/") })
 }
 
-// similar is the resource that was meant, maybe: another number or other capitals, or
+// similar suggests the intended resource: singular or plural, other capitals, or
 // another group.
 func (r *Resources) similar(group, resource string) string {
 	lower := strings.ToLower(resource)

@@ -8,13 +8,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
-// virtual are resources that are answered and never stored.
+// virtual are resources that are never stored.
 var virtual = map[string][]string{
 	"authentication.k8s.io": {"tokenreviews", "selfsubjectreviews"},
 	"authorization.k8s.io":  {"subjectaccessreviews", "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"},
 }
 
-// virtualSince is the N of Kubernetes 1.N that no longer sends them to webhooks.
+// virtualSince is the N of Kubernetes 1.N, from which webhooks no longer receive them.
 const virtualSince = 37
 
 func virtualResources() Rule {

@@ -11,7 +11,7 @@ import (
 
 const registrationGroup = "admissionregistration.k8s.io"
 
-// registrationResources are never sent to webhooks that are registered by the API.
+// registrationResources are never sent to webhooks registered through the API.
 func registrationResources() []string {
 	return slices.DeleteFunc(slices.Clone(clusterScoped[registrationGroup]), func(r string) bool { return r == "" })
 }
@@ -37,8 +37,8 @@ func wedgeConfig() Rule {
 	}
 }
 
-// namedIn are those of the resources of a group that a rule names, or covers by a
-// wildcard for resources of that group alone.
+// namedIn returns the group's resources that a rule names, or covers by a wildcard for
+// that group only.
 func namedIn(rule admissionregistrationv1.RuleWithOperations, group string, resources []string) []string {
 	if !slices.Contains(rule.APIGroups, group) {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/selectors"
 )
 
-// healing are resources by which nodes join and a cluster heals.
+// healing are the resources that nodes need to join and clusters need to recover.
 var healing = []struct{ group, resource string }{
 	{"", "nodes"}, {"", "nodes/status"}, {"coordination.k8s.io", "leases"},
 	{"certificates.k8s.io", "certificatesigningrequests"}, {"certificates.k8s.io", "certificatesigningrequests/approval"},
@@ -34,8 +34,8 @@ func wedgeNode() Rule {
 					if !w.covers(r.group, r.resource) {
 						continue
 					}
-					// Match conditions of what is cluster-scoped are about users or objects that
-					// are not known here: they are taken on trust.
+					// Match conditions for cluster-scoped objects depend on unknown
+					// users or objects, and are trusted.
 					if isClusterScoped(r.group, r.resource) && len(w.MatchConditions) > 0 {
 						continue
 					}

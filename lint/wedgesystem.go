@@ -30,8 +30,8 @@ func wedgeSystem() Rule {
 	}
 }
 
-// namespaced are resources of Kubernetes' own, in namespaces, that the webhook is for:
-// one of each rule. The namespaces of the system hold few others.
+// namespaced returns namespaced built-in resources that the webhook matches, one per
+// rule. System namespaces contain few others.
 func (w *webhook) namespaced() []aRequest {
 	var out []aRequest
 rules:

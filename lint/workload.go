@@ -15,16 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// workload is what makes pods.
+// workload is an object that creates pods.
 type workload struct {
 	*Object
-	replicas int32 // 1 if not said
+	replicas int32 // 1 by default
 	scaler   *scaler
-	every    bool // one pod on each node
+	every    bool // one pod per node
 	strategy *appsv1.RollingUpdateDeployment
 	recreate bool
 	template corev1.PodTemplateSpec
-	path     string // JSON pointer to the pod's spec
+	path     string // JSON pointer to the pod spec
 }
 
 func (in *Inventory) addDeployment(o *Object) error {
@@ -66,7 +66,7 @@ func number(n *int32) int32 {
 	return *n
 }
 
-// namespace is default if the file does not say.
+// namespace defaults to default.
 func (w *workload) namespace() string {
 	if w.Namespace == "" {
 		return metav1.NamespaceDefault
@@ -74,7 +74,7 @@ func (w *workload) namespace() string {
 	return w.Namespace
 }
 
-// behind are the workloads whose pods a Service selects.
+// behind returns the workloads whose pods a Service selects.
 func (in *Inventory) behind(s *typed[corev1.Service]) []*workload {
 	if len(s.value.Spec.Selector) == 0 {
 		return nil
@@ -93,16 +93,16 @@ func (in *Inventory) behind(s *typed[corev1.Service]) []*workload {
 	return out
 }
 
-// backend is the server of webhooks: a Service, a port of it, and a workload.
+// backend is a webhook server: a Service, one of its ports, and a workload.
 type backend struct {
 	service  *typed[corev1.Service]
 	workload *workload
 	port     int32      // of the Service
-	webhooks []*webhook // that it serves; none for a server that registers itself later
-	converts []string   // names of the CRDs whose objects it converts
+	webhooks []*webhook // served webhooks; none for a server that registers itself later
+	converts []string   // names of the CRDs that it converts
 }
 
-// seconds is the longest that a caller waits.
+// seconds returns the longest timeout of a caller.
 func (b *backend) seconds() int32 {
 	longest := int32(0)
 	for _, w := range b.webhooks {
@@ -129,8 +129,8 @@ func (b *backend) seconds() int32 {
 	return 10 // the API's default
 }
 
-// backends are the servers of all webhooks and conversions, and of Sallyport itself,
-// which registers its webhooks when it runs.
+// backends returns the servers of all webhooks and conversions, and Sallyport servers,
+// which register their webhooks at run time.
 func (in *Inventory) backends() []*backend {
 	if in.allBackends == nil {
 		in.allBackends = in.findBackends()
@@ -196,7 +196,7 @@ func (in *Inventory) findBackends() []*backend {
 	return out
 }
 
-// sallyportService is the Service that a server of Sallyport was given.
+// sallyportService returns the configured Service of a Sallyport server.
 func sallyportService(w *workload) (string, bool) {
 	for _, c := range w.template.Spec.Containers {
 		if service, ok := argument(c, "service"); ok && serves(c) {
@@ -206,14 +206,14 @@ func sallyportService(w *workload) (string, bool) {
 	return "", false
 }
 
-// serves tells whether a container runs sallyport serve.
+// serves reports whether a container runs sallyport serve.
 func serves(c corev1.Container) bool {
 	return len(c.Args) > 0 && c.Args[0] == "serve" && slices.ContainsFunc(c.Args, func(a string) bool {
 		return strings.HasPrefix(a, "--service") || strings.HasPrefix(a, "--url")
 	})
 }
 
-// argument is the value that a container's arguments give a flag.
+// argument returns the value of a flag in a container's arguments.
 func argument(c corev1.Container, name string) (string, bool) {
 	for i, arg := range c.Args {
 		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
@@ -226,8 +226,8 @@ func argument(c corev1.Container, name string) (string, bool) {
 	return "", false
 }
 
-// targetPort is the container and its port that a port of the Service leads to. The
-// container is nil if none declares it.
+// targetPort returns the container and port behind a port of the Service. The container
+// is nil if none declares the port.
 func (b *backend) targetPort() (*corev1.Container, int32) {
 	ports := b.service.value.Spec.Ports
 	i := slices.IndexFunc(ports, func(p corev1.ServicePort) bool { return p.Port == b.port })
@@ -247,7 +247,7 @@ func (b *backend) targetPort() (*corev1.Container, int32) {
 		}
 	}
 	if target.Type == intstr.Int {
-		if len(containers) == 1 && len(containers[0].Ports) == 0 { // a port need not be declared to be listened on
+		if len(containers) == 1 && len(containers[0].Ports) == 0 { // a container may listen on undeclared ports
 			return &containers[0], target.IntVal
 		}
 		return nil, target.IntVal
@@ -255,8 +255,8 @@ func (b *backend) targetPort() (*corev1.Container, int32) {
 	return nil, 0
 }
 
-// drain is how long the server answers on after it was told to end, and whether
-// anything says so.
+// drain returns how long the server keeps answering after SIGTERM, and whether that is
+// known.
 func (b *backend) drain() (time.Duration, bool) {
 	container, _ := b.targetPort()
 	if container == nil {
@@ -294,12 +294,12 @@ func (b *backend) drain() (time.Duration, bool) {
 			}
 		}
 	}
-	return 0, true // something is done, nobody can say for how long
+	return 0, true // something runs, for an unknown time
 }
 
-// drainAnnotation says, on a pod template, for how long a server without a preStop hook goes on
+// drainAnnotation on a pod template says how long a server without a preStop hook keeps
 // answering after SIGTERM, as a Go duration.
 const drainAnnotation = "lint.sallyport.io/drain"
 
-// title is "Deployment namespace/name".
+// name returns "Deployment namespace/name".
 func (w *workload) name() string { return w.Kind + " " + w.namespace() + "/" + w.Name }

@@ -5,7 +5,7 @@ package lint
 import "time"
 
 func workloadDrain() Rule {
-	const propagation = 5 * time.Second // until every API server knows that an endpoint is gone
+	const propagation = 5 * time.Second // until every API server has observed that an endpoint is gone
 	return Rule{
 		ID: "workload-drain", Group: groupWorkload, Severities: []Severity{Warning}, Source: "kubernetes/kubernetes#127335",
 		What: "With a preStop hook or by itself, the server keeps answering for at least 5 s after it is told to stop, and terminationGracePeriodSeconds is longer than that plus the longest timeout of a webhook.",

@@ -50,7 +50,7 @@ func workloadNetworkPolicy() Rule {
 	}
 }
 
-// isolatesIngress is the API's default if no type is said.
+// isolatesIngress applies the API's default policy types.
 func isolatesIngress(spec networkingv1.NetworkPolicySpec) bool {
 	return len(spec.PolicyTypes) == 0 || slices.Contains(spec.PolicyTypes, networkingv1.PolicyTypeIngress)
 }

@@ -28,7 +28,7 @@ func workloadNodeGate() Rule {
 	}
 }
 
-// onlyOS tells whether a node selector is about what every node of a kind has.
+// onlyOS reports whether a node selector only contains labels of all nodes of a kind.
 func onlyOS(selector map[string]string) bool {
 	for key := range selector {
 		if key != "kubernetes.io/os" && key != "kubernetes.io/arch" {

@@ -10,7 +10,7 @@ func workloadPDB() Rule {
 		Fix:  "Add a PodDisruptionBudget with minAvailable: 1.",
 		check: func(c *checker) {
 			for _, w := range c.servers() {
-				if w.every { // evictions pass over DaemonSets
+				if w.every { // evictions skip DaemonSets
 					continue
 				}
 				covered := false
@@ -20,7 +20,7 @@ func workloadPDB() Rule {
 				if covered {
 					continue
 				}
-				// Among files that have the workload, the budget would be there too.
+				// Files with the workload would include the budget.
 				if c.cluster && !c.complete["PodDisruptionBudget"] {
 					c.skip(w.title(), "%s", c.outOfSight("PodDisruptionBudget"))
 					continue

@@ -4,7 +4,7 @@ package lint
 
 import "slices"
 
-// hostPorts are the ports that a node uses itself.
+// hostPorts are ports that nodes use themselves.
 var hostPorts = []int32{10250, 10255, 10256, 10249, 10248, 2379, 2380, 6443, 10257, 10259}
 
 func workloadPort() Rule {

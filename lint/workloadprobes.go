@@ -28,7 +28,7 @@ func workloadProbes() Rule {
 	}
 }
 
-// oncePerContainer are servers whose container is known, each container once.
+// oncePerContainer returns the servers with a known container, one per container.
 func (c *checker) oncePerContainer() []*backend {
 	var out []*backend
 	seen := map[*corev1.Container]bool{}

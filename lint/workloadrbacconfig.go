@@ -37,7 +37,7 @@ func workloadRBACConfig() Rule {
 	}
 }
 
-// right reports what a rule of a role allows, and to whom.
+// right reports the rights of a role's rule, and their subjects.
 func (c *checker) right(r *role, i int, verbs []string, resource, format string) {
 	subjects := c.subjects(r)
 	who := strings.Join(subjects, ", ")

@@ -25,7 +25,8 @@ func workloadRBACInjector() Rule {
 						{"apiextensions.k8s.io", "customresourcedefinitions"},
 					} {
 						verbs := verbsOn(rule, target.group, target.resource, "update", "patch")
-						// Whoever can create or delete them as well is no injector: workload-rbac-config reports it.
+						// A role that can also create or delete them is not an
+						// injector: workload-rbac-config reports it.
 						if len(verbs) == 0 || slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Verbs, "create") || slices.Contains(rule.Verbs, "delete") {
 							continue
 						}

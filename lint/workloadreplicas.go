@@ -23,8 +23,8 @@ func workloadReplicas() Rule {
 	}
 }
 
-// servers are the workloads of all servers, each once. For webhooks whose server
-// cannot be seen, it says so.
+// servers returns the workloads of all servers without duplicates, and reports webhooks
+// with an unknown server as skipped.
 func (c *checker) servers() []*workload {
 	var out []*workload
 	seen := map[*workload]bool{}

@@ -26,7 +26,7 @@ func workloadSecurity() Rule {
 	}
 }
 
-// lacks are settings that a container does not have, nor inherits from its pod.
+// lacks returns settings that a container neither has nor inherits from its pod.
 func lacks(spec corev1.PodSpec, container *corev1.Container) []string {
 	pod, own := spec.SecurityContext, container.SecurityContext
 	if pod == nil {

@@ -15,7 +15,7 @@ func workloadSelector() Rule {
 				if container != nil {
 					continue
 				}
-				// Somebody else behind the same Service does listen.
+				// Another workload behind the Service may listen on the port.
 				for _, other := range backends {
 					if serving, n := other.targetPort(); other.service == b.service && other.port == b.port && serving != nil {
 						if port == 0 {

@@ -18,7 +18,7 @@ func workloadSpread() Rule {
 	}
 }
 
-// spread tells whether anything keeps replicas apart.
+// spread reports whether anything keeps replicas apart.
 func (w *workload) spread() bool {
 	spec := w.template.Spec
 	return len(spec.TopologySpreadConstraints) > 0 || spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil

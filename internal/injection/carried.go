@@ -11,11 +11,11 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// carry adds what the annotations of a pod that was admitted say of objects that are not
-// for it now: they are gone, or do not match any more. whyNot are the reasons of the latter,
-// by their titles.
+// carry adds what the annotations of an admitted pod say about objects that no longer
+// apply: they are gone or do not match any more. WhyNot has the reasons for the latter
+// by title.
 func (e *Explanation) carry(known *Defaults, stored *manifest.Object, whyNot map[string]string) {
-	told := map[string]bool{} // annotations
+	told := map[string]bool{} // annotations already covered
 	for _, d := range known.all {
 		name := d.compiled.String()
 		told[d.mark()] = true

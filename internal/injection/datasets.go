@@ -16,29 +16,29 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 )
 
-// A placement is which nodes a pod requires or prefers for the sake of its datasets.
+// A placement lists the nodes that a pod requires or prefers because of its datasets.
 type placement struct {
-	// Problem says why nothing is known: a pod that is there would be refused now.
+	// Problem says why nothing is known: an existing pod would be refused now.
 	Problem string       `json:"problem,omitempty"`
 	Wants   []wantedNode `json:"wants,omitempty"`
-	// Node is where the pod is.
+	// Node is the pod's node.
 	Node string `json:"node,omitempty"`
-	// Nodes are those of the cluster, the best first.
+	// Nodes are the nodes of the cluster, best first.
 	Nodes []review.NodeRank `json:"nodes,omitempty"`
 }
 
-// A wantedNode says what nodes are wanted, and who wants them.
+// A wantedNode says which nodes are wanted, and by what.
 type wantedNode struct {
 	Plugin  string `json:"plugin"`
 	Dataset string `json:"dataset,omitempty"`
-	// Weight is 0 for what is required.
+	// Weight is 0 for requirements.
 	Weight int    `json:"weight"`
 	Why    string `json:"why"`
 	Labels string `json:"labels,omitempty"`
-	source string // for people
+	source string // for messages
 }
 
-// datasetExplainer asks a cluster why pods go to their nodes.
+// datasetExplainer explains with data of a cluster why pods go to their nodes.
 type datasetExplainer struct {
 	cluster  *cluster.Cluster
 	settings dataset.Settings
@@ -57,12 +57,12 @@ func newDatasetExplainer(c *cluster.Cluster, settings dataset.Settings, notes io
 	return &datasetExplainer{cluster: c, settings: settings, source: reader, notes: notes}, nil
 }
 
-// explain says it of a pod: as it was admitted, or as it would be but for its datasets. It
-// is nil for a pod that asks for nothing. The error is [dataset.IsRefusal] for a pod that
-// would be refused.
+// explain explains an admitted pod, or a new one before datasets change it. It returns
+// nil for a pod without datasets. The error is [dataset.IsRefusal] if the pod would be
+// refused.
 func (x *datasetExplainer) explain(ctx context.Context, namespace string, pod []byte) (*placement, error) {
 	settings := x.settings
-	if settings.NamespaceLabel { // counts for all pods of namespaces that ask
+	if settings.NamespaceLabel { // applies to all pods of namespaces with the label
 		labels, err := x.cluster.NamespaceLabels(ctx, namespace)
 		switch {
 		case apierrors.IsForbidden(err):
@@ -102,7 +102,7 @@ func (x *datasetExplainer) explain(ctx context.Context, namespace string, pod []
 	return p, nil
 }
 
-// mostNodes is how many nodes are printed for people, and the one where the pod is.
+// mostNodes limits the printed nodes, not counting the pod's own.
 const mostNodes = 10
 
 func (p *placement) print(line func(format string, args ...any)) {

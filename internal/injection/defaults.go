@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package injection tells what the PodDefaults of a cluster do to pods: what they would
-// change, which are for a pod and why, and what was missed.
+// Package injection explains what the PodDefaults of a cluster do to pods: what they
+// would change, which apply to a pod and why, and which pods were missed.
 package injection
 
 import (
@@ -27,8 +27,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// A Default is a PodDefault or ClusterPodDefault of a cluster, or one that is
-// asked about as if it were.
+// A Default is a PodDefault or ClusterPodDefault of a cluster, or a proposed one.
 type Default struct {
 	metav1.ObjectMeta
 	compiled *poddefault.Compiled
@@ -38,8 +37,8 @@ type Default struct {
 	allowExclude bool
 }
 
-// New makes one of an object. What this program does not know of it is left
-// out: the server may be newer.
+// New returns the Default of an object. It ignores unknown fields, because the server
+// may be newer.
 func New(o *manifest.Object) (*Default, error) {
 	switch o.GVK() {
 	case kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind):
@@ -68,7 +67,7 @@ func New(o *manifest.Object) (*Default, error) {
 	return nil, fmt.Errorf("%s: %s is neither a PodDefault nor a ClusterPodDefault", o.At(), o.Title())
 }
 
-// mark is the annotation of pods that it was applied to.
+// mark returns the annotation of pods that it was applied to.
 func (d *Default) mark() string {
 	if d.namespaces != nil {
 		return poddefault.ClusterMark(d.Name)
@@ -76,20 +75,20 @@ func (d *Default) mark() string {
 	return poddefault.Mark(d.Name)
 }
 
-// Defaults are those that count in a namespace.
+// Defaults are the PodDefaults and ClusterPodDefaults for a namespace.
 type Defaults struct {
 	namespace string
 	labels    labels.Set // of the namespace
 	all       []*Default
-	// clusterHidden is set if ClusterPodDefaults may not be read.
+	// clusterHidden is set if the user may not read ClusterPodDefaults.
 	clusterHidden bool
 }
 
-// ErrNoPodDefaults is the error of a cluster that does not know the kind.
+// ErrNoPodDefaults is returned for a cluster without the kind.
 var ErrNoPodDefaults = errors.New("the cluster has no PodDefaults: install their CustomResourceDefinition, see 'sallyport manifests --part crd'")
 
-// Read reads those of a namespace. A ClusterPodDefault may be hidden from the user,
-// as may the labels of the namespace: that is said on notes.
+// Read reads the Defaults of a namespace. If the user may not read ClusterPodDefaults
+// or the labels of the namespace, it says so on notes.
 func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) (*Defaults, error) {
 	out := &Defaults{namespace: namespace, labels: labels.Set{corev1.LabelMetadataName: namespace}}
 	path := func(group, version, resource string) string { return "/apis/" + group + "/" + version + "/" + resource }
@@ -134,7 +133,7 @@ func readNamespaceLabels(ctx context.Context, c *cluster.Cluster, into *Defaults
 	return nil
 }
 
-// sort puts them into the order in which they are applied.
+// sort sorts them in order of application.
 func (k *Defaults) sort() {
 	slices.SortStableFunc(k.all, func(a, b *Default) int {
 		kind := func(d *Default) int {
@@ -147,7 +146,7 @@ func (k *Defaults) sort() {
 	})
 }
 
-// with returns those, and d instead of the one of its name.
+// with returns the Defaults with d added or replaced.
 func (k *Defaults) with(d *Default) *Defaults {
 	out := k.without(d)
 	out.all = append(out.all, d)
@@ -155,7 +154,7 @@ func (k *Defaults) with(d *Default) *Defaults {
 	return out
 }
 
-// without returns those but for the one that is called like d.
+// without returns the Defaults without the one named like d.
 func (k *Defaults) without(d *Default) *Defaults {
 	out := &Defaults{namespace: k.namespace, labels: k.labels}
 	for _, other := range k.all {
@@ -170,7 +169,7 @@ func same(a, b *Default) bool {
 	return a.Name == b.Name && a.Namespace == b.Namespace && (a.namespaces == nil) == (b.namespaces == nil)
 }
 
-// source is what the webhook selects from.
+// source returns the webhook's source.
 func (k *Defaults) source() poddefault.Source {
 	index := poddefault.NewIndex()
 	index.SetNamespace(k.namespace, k.labels)
@@ -180,8 +179,7 @@ func (k *Defaults) source() poddefault.Source {
 	return index
 }
 
-// mismatch says which requirement of a selector labels do not meet; empty if they meet
-// all.
+// mismatch returns the requirement of a selector that labels do not meet, or "".
 func mismatch(selector labels.Selector, set labels.Set, whose string) string {
 	requirements, selectable := selector.Requirements()
 	if !selectable {
@@ -221,7 +219,7 @@ func mismatch(selector labels.Selector, set labels.Set, whose string) string {
 	return strings.Join(out, "; ")
 }
 
-// shortened is a list of values that may be very long.
+// shortened shortens a long list of values.
 func shortened(values string) string {
 	const most = 100
 	if len(values) <= most {

@@ -23,7 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
-// An Explanation is what explain prints.
+// An Explanation is the output of explain.
 type Explanation struct {
 	Object    string `json:"object"`
 	Namespace string `json:"namespace"`
@@ -32,8 +32,8 @@ type Explanation struct {
 	Note        string        `json:"note,omitempty"`
 	Matching    []explained   `json:"matching"`
 	NotMatching []notMatching `json:"notMatching"`
-	// Carried is what was decided when the pod was admitted by objects that are not for it
-	// now.
+	// Carried lists decisions made when the pod was admitted, by objects that no longer
+	// apply.
 	Carried  []explained `json:"carried,omitempty"`
 	Datasets *placement  `json:"datasets,omitempty"`
 	// Denied is the message of the denial.
@@ -41,10 +41,10 @@ type Explanation struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// explained is an object that is for the pod.
+// explained is an object that applies to the pod.
 type explained struct {
 	Name string `json:"name"`
-	// Applied tells whether it was, or would be.
+	// Applied reports whether it was, or would be, applied.
 	Applied bool     `json:"applied"`
 	Detail  string   `json:"detail,omitempty"`
 	Adds    []string `json:"adds,omitempty"`
@@ -55,9 +55,9 @@ type notMatching struct {
 	Reason string `json:"reason"`
 }
 
-// Explain says of the pods that objects make which PodDefaults are for them and which nodes
-// their datasets want, and tells whether one would be denied. Datasets are asked for as these
-// settings say.
+// Explain explains which PodDefaults apply to the pods of objects and which nodes their
+// datasets want, and reports whether one would be denied. Settings are those of the
+// dataset webhook.
 func (t *Trial) Explain(ctx context.Context, objects []*manifest.Object, settings dataset.Settings, tell func(*Explanation) error) (denied bool, err error) {
 	x := explainer{Trial: t}
 	if x.datasets, err = newDatasetExplainer(t.Cluster, settings, t.Notes); err != nil {
@@ -91,7 +91,7 @@ func (t *Trial) Explain(ctx context.Context, objects []*manifest.Object, setting
 type explainer struct {
 	*Trial
 	datasets      *datasetExplainer
-	noPodDefaults bool // the cluster does not know the kind
+	noPodDefaults bool // the cluster does not have the kind
 }
 
 func (x *explainer) explain(ctx context.Context, given *manifest.Object) (*Explanation, error) {
@@ -105,7 +105,7 @@ func (x *explainer) explain(ctx context.Context, given *manifest.Object) (*Expla
 	}
 	e := &Explanation{Object: given.Title(), Namespace: namespace}
 	pod := given
-	var stored *manifest.Object // as it was admitted
+	var stored *manifest.Object // as admitted
 	if given.UID != "" {
 		stored = given
 		if pod, e.Basis, err = original(ctx, x.Cluster, given, known); err != nil {
@@ -125,12 +125,12 @@ func (x *explainer) explain(ctx context.Context, given *manifest.Object) (*Expla
 		return nil, fmt.Errorf("%s: %s: datasets: %w", given.At(), given.Title(), err)
 	}
 	if x.noPodDefaults && e.Datasets == nil && e.Denied == "" && len(e.Carried) == 0 {
-		return nil, ErrNoPodDefaults // there is nothing to explain
+		return nil, ErrNoPodDefaults // nothing to explain
 	}
 	return e, nil
 }
 
-// place adds what the pod's datasets want.
+// place adds the nodes that the pod's datasets want.
 func (x *explainer) place(ctx context.Context, e *Explanation, stored *manifest.Object, out *review.Outcome) error {
 	pod := out.After
 	if stored != nil {
@@ -151,13 +151,13 @@ func (x *explainer) place(ctx context.Context, e *Explanation, stored *manifest.
 	return nil
 }
 
-// match sorts out who is for the pod. A label that one adds may select another one.
+// match finds the objects for the pod. A label added by one may select another.
 func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *review.Outcome) {
 	set := labels.Set(maps.Clone(pod.Labels))
 	if set == nil {
 		set = labels.Set{}
 	}
-	by := map[string]string{} // who adds a label
+	by := map[string]string{} // which object adds a label
 	reasons := make([]string, len(known.all))
 	for again := true; again; {
 		again = false
@@ -204,7 +204,7 @@ func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *
 	}
 }
 
-// notFor says why a pod with these labels is not selected; empty if it is.
+// notFor returns why a pod with these labels is not selected, or "".
 func (d *Default) notFor(known *Defaults, set labels.Set) string {
 	if d.namespaces != nil {
 		if why := mismatch(d.namespaces, known.labels, "the namespace"); why != "" {
@@ -218,7 +218,7 @@ func (d *Default) notFor(known *Defaults, set labels.Set) string {
 	return mismatch(selector, set, "the pod")
 }
 
-// selectedBy names those whose labels select it, if the pod's own do not.
+// selectedBy names the objects whose labels select it, if the pod's own do not.
 func (d *Default) selectedBy(pod *manifest.Object, by map[string]string) string {
 	selector, err := metav1.LabelSelectorAsSelector(&d.spec.Selector)
 	if err != nil || selector.Matches(labels.Set(pod.Labels)) {
@@ -234,13 +234,13 @@ func (d *Default) selectedBy(pod *manifest.Object, by map[string]string) string 
 	return strings.Join(via, "; ")
 }
 
-// wasDecided tells whether a pod that was admitted says anything of it.
+// wasDecided reports whether an admitted pod records a decision about it.
 func (d *Default) wasDecided(stored *manifest.Object) bool {
 	_, applied := stored.Annotations[d.mark()]
 	return applied || decidedOn(stored.Annotations, d)
 }
 
-// wasApplied tells of a pod that was admitted.
+// wasApplied explains the decision on an admitted pod.
 func (d *Default) wasApplied(stored *manifest.Object) (applied bool, detail string) {
 	version, applied := stored.Annotations[d.mark()]
 	decided := decidedOn(stored.Annotations, d)
@@ -263,7 +263,7 @@ func (d *Default) wasApplied(stored *manifest.Object) (applied bool, detail stri
 	return false, "the webhook was not asked, or the object was another one then: see the namespace selector and the failure policy of its configuration"
 }
 
-// whyNot tells of a pod that is not there yet.
+// whyNot explains the decision on a new pod.
 func (d *Default) whyNot(pod *manifest.Object, after map[string]string, denied bool) string {
 	switch {
 	case pod.Annotations[poddefault.ExcludeAnnotation] == "true" && d.allowExclude:
@@ -280,7 +280,7 @@ func (d *Default) whyNot(pod *manifest.Object, after map[string]string, denied b
 	return "it would not be applied"
 }
 
-// decidedOn tells whether the annotation for that lists the object.
+// decidedOn reports whether the decisions annotation lists the object.
 func decidedOn(annotations map[string]string, d *Default) bool {
 	name := d.Name
 	if d.namespaces != nil {
@@ -301,7 +301,7 @@ func annotationsOf(pod []byte) map[string]string {
 	return body.Metadata.Annotations
 }
 
-// addedBy are the places that each object changes, but for its mark.
+// addedBy returns the places that each object changes, without its mark.
 func addedBy(out *review.Outcome) map[string][]string {
 	added := map[string][]string{}
 	for _, origin := range out.Origins() {

@@ -12,7 +12,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
-// PrintJSON prints it for programs.
+// PrintJSON prints the explanation as JSON.
 func (e *Explanation) PrintJSON(out io.Writer) error {
 	raw, err := json.Marshal(e, json.Deterministic(true))
 	if err != nil {
@@ -26,7 +26,7 @@ func (e *Explanation) PrintJSON(out io.Writer) error {
 	return err
 }
 
-// PrintText prints it for people.
+// PrintText prints the explanation as text.
 func (e *Explanation) PrintText(out io.Writer) error {
 	var text strings.Builder
 	line := func(format string, args ...any) {

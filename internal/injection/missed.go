@@ -28,16 +28,16 @@ import (
 	"github.com/sallyport-io/sallyport/lint"
 )
 
-// A MissedPod passed injection although PodDefaults are for it.
+// A MissedPod passed injection although PodDefaults apply to it.
 type MissedPod struct {
 	Namespace   string   `json:"namespace"`
 	Name        string   `json:"name"`
 	PodDefaults []string `json:"podDefaults"`
 }
 
-// FindMissed lists the pods of a namespace, or of all if it is empty, that passed injection. It
-// leaves out, and counts on notes, those that are older than the last change of what would
-// inject now.
+// FindMissed lists the pods of a namespace, or of all if it is empty, that passed
+// injection. Pods older than the last change of the objects that would now inject are
+// left out, and counted on notes.
 func FindMissed(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) ([]MissedPod, error) {
 	pods, err := c.List(ctx, workload.Kinds()[0].Path(namespace))
 	if err != nil {
@@ -81,7 +81,7 @@ func FindMissed(ctx context.Context, c *cluster.Cluster, namespace string, notes
 	return found, nil
 }
 
-// PrintMissed prints a table for people; nothing if there are none.
+// PrintMissed prints a table, or nothing without missed pods.
 func PrintMissed(out io.Writer, found []MissedPod) error {
 	if len(found) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func PrintMissed(out io.Writer, found []MissedPod) error {
 	return w.Flush()
 }
 
-// asked tells which pods the API server asks the webhook of PodDefaults about.
+// asked reports which pods the API server sends to the PodDefault webhook.
 type asked struct {
 	admission  *inspect.Admission
 	registered bool
@@ -111,7 +111,7 @@ func newAsked(ctx context.Context, c *cluster.Cluster) (*asked, error) {
 	return a, err
 }
 
-// links are the entries of the webhook in the chain: usually one.
+// links returns the webhook's entries in the chain, usually one.
 func (a *asked) links(ctx context.Context, r lint.Request) ([]lint.Link, error) {
 	links, err := a.admission.Links(ctx, r)
 	return slices.DeleteFunc(links, func(link lint.Link) bool { return !strings.HasSuffix(link.Name, "/"+poddefault.Name) }), err
@@ -132,9 +132,9 @@ func (a *asked) about(ctx context.Context, pod *manifest.Object) (bool, error) {
 	return slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != lint.Out }), err
 }
 
-// missed returns the names, as in the annotation for decisions, of what is for a pod that the
-// webhook has not decided on. Nothing was added to such a pod: its labels are its own. Changed
-// is set if something is for it that has changed since the pod was created.
+// missed returns the names, as in the decisions annotation, of the objects for a pod
+// that the webhook has not considered. Nothing was added to such a pod, so all labels
+// are its own. Changed is set if any object for it changed after the pod's creation.
 func (k *Defaults) missed(pod *manifest.Object) (missed []string, changed bool) {
 	_, mirror := pod.Annotations[poddefault.MirrorAnnotation]
 	if _, decided := pod.Annotations[poddefault.DecisionsAnnotation]; decided || mirror {
@@ -155,7 +155,7 @@ func (k *Defaults) missed(pod *manifest.Object) (missed []string, changed bool) 
 	return missed, changed
 }
 
-// changedAt is when somebody wrote the object the last time; its status does not count.
+// changedAt returns when the object was last written, ignoring its status.
 func (d *Default) changedAt() time.Time {
 	at := d.CreationTimestamp.Time
 	for _, m := range d.ManagedFields {

@@ -18,11 +18,11 @@ import (
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
-// original is what a pod that runs was made from, as far as that is known: the template
-// of what made it, with its own labels, or what was applied with kubectl, or else its
-// containers with nothing but their images.
+// original returns what a running pod was made from, as far as known: the owner's
+// template with its labels, the object last applied with kubectl, or otherwise its
+// containers with only their images.
 func original(ctx context.Context, c *cluster.Cluster, stored *manifest.Object, known *Defaults) (pod *manifest.Object, basis string, err error) {
-	var added map[string]string // labels, of which some are stand-ins
+	var added map[string]string // labels, some with stand-in values
 	owner, err := c.Owner(ctx, stored)
 	if err != nil {
 		return nil, "", err
@@ -59,7 +59,7 @@ func original(ctx context.Context, c *cluster.Cluster, stored *manifest.Object, 
 	return pod, basis, err
 }
 
-// adds tells whether one of those that were applied to the pod has brought a label.
+// adds reports whether an object applied to the pod has added a label.
 func (k *Defaults) adds(stored *manifest.Object, key string) bool {
 	return slices.ContainsFunc(k.all, func(d *Default) bool {
 		_, adds := d.spec.Labels[key]
@@ -68,7 +68,7 @@ func (k *Defaults) adds(stored *manifest.Object, key string) bool {
 	})
 }
 
-// withMetadata is a pod with the name of another one, and these labels and annotations.
+// withMetadata returns a pod with another one's name, and these labels and annotations.
 func withMetadata(pod, named *manifest.Object, labels, annotations map[string]string) (*manifest.Object, error) {
 	return pod.EditMetadata(func(meta map[string]any) {
 		clear(meta)
@@ -82,8 +82,8 @@ func withMetadata(pod, named *manifest.Object, labels, annotations map[string]st
 	})
 }
 
-// skeleton is a pod with the names and images of its containers, but for those that
-// PodDefaults have brought.
+// skeleton returns a pod with the names and images of its containers, except those that
+// PodDefaults have added.
 func skeleton(stored *manifest.Object, known *Defaults) (*manifest.Object, error) {
 	var body struct {
 		Spec struct {
@@ -124,8 +124,7 @@ func skeleton(stored *manifest.Object, known *Defaults) (*manifest.Object, error
 	return withMetadata(stored.Part("", raw, stored.TypeMeta, metav1.ObjectMeta{}), stored, own, annotations)
 }
 
-// brings tells whether one of those that were applied to the pod has brought a
-// container.
+// brings reports whether an object applied to the pod has added a container.
 func (k *Defaults) brings(stored *manifest.Object, name string) bool {
 	return slices.ContainsFunc(k.all, func(d *Default) bool {
 		_, applied := stored.Annotations[d.mark()]

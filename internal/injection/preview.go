@@ -21,14 +21,14 @@ import (
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
-// Kinds are what can be previewed by name.
+// Kinds returns the kinds that can be previewed by name.
 func Kinds() []Kind { return kinds }
 
-// A Kind is that of PodDefaults or of ClusterPodDefaults.
+// A Kind is that of PodDefaults or ClusterPodDefaults.
 type Kind struct {
-	// Words mean it; the first is for people.
+	// Words name the kind in arguments; the first is for messages.
 	Words []string
-	// Path is that of the collection.
+	// Path is the path of the collection.
 	Path func(namespace string) string
 }
 
@@ -44,20 +44,20 @@ var kinds = []Kind{
 	}},
 }
 
-// A Preview compares the pods that workloads make now with those that they would make.
+// A Preview compares the pods of workloads before and after a change.
 type Preview struct {
 	*Trial
 	Out   io.Writer
 	Color bool
-	// Names prints which workloads would change, and not how.
+	// Names prints only which workloads would change.
 	Names bool
-	// Everywhere looks at a ClusterPodDefault in all namespaces that it is for, instead of
-	// in that of the cluster alone.
+	// Everywhere previews a ClusterPodDefault in all namespaces that it selects, not
+	// only in the cluster's namespace.
 	Everywhere bool
 }
 
-// Files previews objects of files as if they were in the cluster. It tells whether a pod
-// would be denied that is not now, or one of the objects itself.
+// Files previews objects of files as if they were in the cluster. It reports whether a
+// pod would newly be denied, or one of the objects itself.
 func (p Preview) Files(ctx context.Context, objects []*manifest.Object) (denied bool, err error) {
 	given, err := p.prepare(ctx, objects)
 	if err != nil {
@@ -79,8 +79,8 @@ func (p Preview) Files(ctx context.Context, objects []*manifest.Object) (denied 
 	return p.run(ctx, given, func(now *Defaults, d *Default) (before, after *Defaults) { return now, now.with(d) })
 }
 
-// Named previews an object of the cluster: what it does, or, with remove, what would change
-// if it were deleted.
+// Named previews an object of the cluster: its effect or, with remove, the effect of
+// deleting it.
 func (p Preview) Named(ctx context.Context, args []string, remove bool) (denied bool, err error) {
 	object, err := defaultNamed(ctx, p.Cluster, args)
 	if err != nil {
@@ -98,7 +98,7 @@ func (p Preview) Named(ctx context.Context, args []string, remove bool) (denied 
 	})
 }
 
-// prepare gives objects a namespace and a version where they have none.
+// prepare sets missing namespaces and versions.
 func (p Preview) prepare(ctx context.Context, objects []*manifest.Object) ([]*Default, error) {
 	var out []*Default
 	for i, object := range objects {
@@ -136,13 +136,13 @@ func defaultNamed(ctx context.Context, c *cluster.Cluster, args []string) (*mani
 	return nil, fmt.Errorf("type %q: choose poddefault or clusterpoddefault", word)
 }
 
-// inNamespace is an object of that namespace.
+// inNamespace returns the object with a namespace.
 func inNamespace(o *manifest.Object, namespace string) (*manifest.Object, error) {
 	return o.EditMetadata(func(meta map[string]any) { meta["namespace"] = namespace })
 }
 
-// asVersion is an object with the resourceVersion of the one of its name in the cluster:
-// that is no difference worth showing.
+// asVersion gives an object the resourceVersion of the existing one, because that
+// difference is irrelevant.
 func asVersion(ctx context.Context, c *cluster.Cluster, o *manifest.Object) (*manifest.Object, error) {
 	version := newVersion
 	for _, kind := range kinds {
@@ -160,7 +160,7 @@ func asVersion(ctx context.Context, c *cluster.Cluster, o *manifest.Object) (*ma
 	return o.EditMetadata(func(meta map[string]any) { meta["resourceVersion"] = version })
 }
 
-// run shows what the objects do, one namespace after the other.
+// run shows the effect of the objects, one namespace after the other.
 func (p Preview) run(ctx context.Context, given []*Default, compare func(now *Defaults, d *Default) (before, after *Defaults)) (denied bool, err error) {
 	namespaces, err := p.namespaces(ctx, given)
 	if err != nil {
@@ -175,8 +175,8 @@ func (p Preview) run(ctx context.Context, given []*Default, compare func(now *De
 	return printer.summary()
 }
 
-// namespaces are those that the given objects can be for. A ClusterPodDefault is looked
-// at in the namespace of --namespace, or everywhere.
+// namespaces returns the namespaces where the given objects may apply. A
+// ClusterPodDefault is previewed in the namespace of --namespace, or everywhere.
 func (p Preview) namespaces(ctx context.Context, given []*Default) ([]string, error) {
 	set := map[string]bool{}
 	for _, d := range given {
@@ -264,7 +264,7 @@ func (p *previewPrinter) print(workload *manifest.Object, was, is *review.Outcom
 	case is.Denied != nil && was.Denied == nil:
 		p.denied++
 		text = fmt.Sprintf("%s: would be denied: %s\n", title, manifest.Printable(is.Denied.Message))
-	case is.Denied != nil: // and was
+	case is.Denied != nil: // denied before too
 		if is.Denied.Message != was.Denied.Message {
 			text = fmt.Sprintf("%s: is denied, for another reason then: %s\n", title, manifest.Printable(is.Denied.Message))
 		}
@@ -292,7 +292,7 @@ func (p *previewPrinter) print(workload *manifest.Object, was, is *review.Outcom
 	return err
 }
 
-// summary ends the output, and says how it went.
+// summary ends the output and returns the result.
 func (p *previewPrinter) summary() (denied bool, err error) {
 	_, err = fmt.Fprintf(p.out, "%d of %d workloads would change, %d would be denied, %d would be denied no more\n", p.changed, p.looked, p.denied, p.spared)
 	switch {

@@ -24,19 +24,19 @@ import (
 // A Trial tries PodDefaults of a cluster on pods.
 type Trial struct {
 	Cluster *cluster.Cluster
-	// Webhooks defines those of PodDefaults, over a source.
+	// Webhooks defines the PodDefault webhooks for a source.
 	Webhooks func(poddefault.Source) ([]admission.Webhook, error)
 	Checker  *fieldcheck.Checker
-	// Notes gets what is said beside the output.
+	// Notes receives remarks that are not part of the output.
 	Notes io.Writer
 
 	known map[string]*Defaults // by namespace
 }
 
-// user asks where nobody is named. PodDefaults do not look at that.
+// user is the default user. PodDefaults ignore it.
 var user = authenticationv1.UserInfo{Username: "sallyport-review"}
 
-// defaults reads those of a namespace, once.
+// defaults reads the Defaults of a namespace, once.
 func (t *Trial) defaults(ctx context.Context, namespace string) (*Defaults, error) {
 	known := t.known[namespace]
 	if known == nil {
@@ -56,7 +56,7 @@ func (t *Trial) keep(namespace string, known *Defaults) {
 	t.known[namespace] = known
 }
 
-// try sends a new object through the webhooks, where there are these.
+// try sends a new object through the webhooks, if there are any.
 func (t *Trial) try(ctx context.Context, object *manifest.Object, known *Defaults) (*review.Outcome, error) {
 	webhooks, err := t.Webhooks(known.source())
 	if err != nil {
@@ -65,8 +65,8 @@ func (t *Trial) try(ctx context.Context, object *manifest.Object, known *Default
 	return review.Decide(ctx, review.Asker{Operation: admissionv1.Create, Namespace: known.namespace, User: user}.Ask(object, nil), webhooks)
 }
 
-// ReadFiles reads objects of files, checked; of an AdmissionReview it is the object in it.
-// The use of it is for people: "look at".
+// ReadFiles reads and checks objects of files, or the object in an AdmissionReview. Use
+// is a verb for messages: "look at".
 func ReadFiles(ctx context.Context, paths []string, stdin io.Reader, checker *fieldcheck.Checker, use string) ([]*manifest.Object, error) {
 	objects, err := manifest.Read(paths, stdin)
 	if err == nil && len(objects) == 0 {
@@ -83,13 +83,13 @@ func ReadFiles(ctx context.Context, paths []string, stdin io.Reader, checker *fi
 			continue
 		}
 		if objects[i] = q.Object; q.Request.Operation == admissionv1.Create {
-			q.Object.UID = "" // the API server gives one before it stores the object
+			q.Object.UID = "" // the API server assigns one before it stores the object
 		}
 	}
 	return objects, errors.Join(errs...)
 }
 
-// Diff prints what PodDefaults would change in the pods that objects make, and tells whether
+// Diff prints what PodDefaults would change in the pods of objects, and reports whether
 // one would be denied.
 func (t *Trial) Diff(ctx context.Context, objects []*manifest.Object, printer *review.Printer) (denied bool, err error) {
 	for _, object := range objects {

@@ -142,16 +142,16 @@ func (s *corrected) Select(_ context.Context, namespace string, pod Labels) ([]*
 	return selected, nil
 }
 
-// A version is what tells two states of an object's spec apart. The generation does,
-// while the resourceVersion changes with the status too.
+// A version identifies a state of an object's spec by its generation. The
+// resourceVersion also changes with the status.
 type version struct {
 	uid        types.UID
 	generation int64
 	object     *Compiled // nil in a list
 }
 
-// versions are those of all objects of a namespace, by name; of the namespace without
-// a name those of the ClusterPodDefaults.
+// versions returns the versions of all objects of a namespace by name, or of the
+// ClusterPodDefaults for the empty namespace.
 func (x *Index) versions(namespace string) map[string]version {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -180,8 +180,8 @@ func newLists(w *Watcher, client metadataclient.Interface, podDefaults, cluster 
 	return &lists{catchUp: w.catchUp, metadata: client, podDefaults: podDefaults, cluster: cluster, namespaces: map[string]*shared{}}
 }
 
-// of is where the calls for a namespace meet. It is kept as long as somebody waits
-// there.
+// of returns the shared request for a namespace, which exists while any call waits on
+// it.
 func (l *lists) of(namespace string) *shared {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,10 +203,10 @@ func (l *lists) forget(namespace string, s *shared) {
 	}
 }
 
-// pageSize is how many objects a list request asks for at once.
+// pageSize is the limit of a list request.
 const pageSize = 5000
 
-// list asks for the newest state: no resourceVersion.
+// list reads the latest state, without a resourceVersion.
 func (l *lists) list(ctx context.Context, namespace string) (map[string]version, error) {
 	out := map[string]version{}
 	client := l.metadata.Resource(kubeflowv1alpha1.Resource(kubeflowv1alpha1.PodDefaultResource)).Namespace(namespace)
@@ -216,7 +216,7 @@ func (l *lists) list(ctx context.Context, namespace string) (map[string]version,
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		page, err := client.List(ctx, options)
-		if namespace == "" && apierrors.IsNotFound(err) { // the kind is not installed
+		if namespace == "" && apierrors.IsNotFound(err) { // the CRD is not installed
 			return out, nil
 		}
 		if err != nil {
@@ -232,8 +232,8 @@ func (l *lists) list(ctx context.Context, namespace string) (map[string]version,
 	}
 }
 
-// read reads one object, by a list, so that the right to list is all that is needed.
-// It returns nil if the object is no more.
+// read reads one object with a list request, so that the list right is sufficient. It
+// returns nil if the object is gone.
 func (l *lists) read(ctx context.Context, namespace, name string) (*Compiled, error) {
 	selector := "metadata.name=" + name
 	if namespace == "" {
@@ -252,7 +252,8 @@ func (l *lists) read(ctx context.Context, namespace, name string) (*Compiled, er
 	return Compile(&list.Items[0]), nil
 }
 
-// shared is one list request at a time, and the calls that wait for the next one.
+// shared is the one running list request of a namespace, with the calls waiting for the
+// next.
 type shared struct {
 	catchUp func(context.Context) ([]correction, error)
 	idle    func() // called when a call leaves
@@ -260,18 +261,18 @@ type shared struct {
 
 	mu      sync.Mutex
 	running bool
-	next    *round // begins when the running one ends; nil if nobody waits for it
+	next    *round // begins when the running one ends; nil if no call waits
 }
 
-// A round is one list request, and the reads that it leads to.
+// A round is one list request and the reads that follow from it.
 type round struct {
-	ctx         context.Context // that of a call which waits for it
+	ctx         context.Context // of one of the waiting calls
 	done        chan struct{}
 	corrections []correction
 	err         error
 }
 
-// wait returns what a list request that began after the call had to say.
+// wait returns the result of a list request that began after the call.
 func (s *shared) wait(ctx context.Context) ([]correction, error) {
 	defer s.idle()
 	for {
@@ -279,7 +280,7 @@ func (s *shared) wait(ctx context.Context) ([]correction, error) {
 		if s.next == nil {
 			s.next = &round{ctx: ctx, done: make(chan struct{})}
 		} else if later(ctx, s.next.ctx) {
-			s.next.ctx = ctx // who has the most time makes the request
+			s.next.ctx = ctx // the call with the most time makes the request
 		}
 		mine := s.next
 		if !s.running {
@@ -292,7 +293,8 @@ func (s *shared) wait(ctx context.Context) ([]correction, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		// Its maker may have gone away in the meantime, which is no reason to fail.
+		// The call that made the request may have been canceled, which must not fail
+		// this one.
 		if mine.err != nil && mine.ctx.Err() != nil && ctx.Err() == nil {
 			continue
 		}
@@ -300,7 +302,7 @@ func (s *shared) wait(ctx context.Context) ([]correction, error) {
 	}
 }
 
-// run makes one round after the other while there is somebody who waits.
+// run makes rounds as long as calls wait.
 func (s *shared) run() {
 	for {
 		s.mu.Lock()
@@ -317,7 +319,7 @@ func (s *shared) run() {
 	}
 }
 
-// later tells whether a has more time than b.
+// later reports whether a's deadline is after b's.
 func later(a, b context.Context) bool {
 	x, limited := a.Deadline()
 	y, other := b.Deadline()
