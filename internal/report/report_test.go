@@ -3,6 +3,7 @@
 package report
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"net/url"
 	"strings"
@@ -69,16 +70,30 @@ func TestJUnitCountsWhatFailed(t *testing.T) {
 	}
 }
 
-func TestSARIFFollowsItsSchemaAndNamesEveryPlace(t *testing.T) {
-	text := write(t, sample(), SARIF)
+// validSARIF reads a report by a library that has the schema. What the report leaves out, and
+// the library would write as empty, is filled in as the schema's defaults are.
+func validSARIF(t *testing.T, text string) *sarif.Report {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&sarif.Report{}); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
 	report, err := sarif.FromString(text)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for _, run := range report.Runs {
+		run.Language, run.Tool.Driver.Language, run.NewlineSequences = "en-US", "en-US", []string{"\n"}
 	}
 	if err := report.Validate(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	run := report.Runs[0]
+	return report
+}
+
+func TestSARIFFollowsItsSchemaAndNamesEveryPlace(t *testing.T) {
+	run := validSARIF(t, write(t, sample(), SARIF)).Runs[0]
 	if got := *run.Tool.Driver.Rules[0].HelpURI; !strings.HasSuffix(got, "/docs/testing.md") {
 		t.Errorf("help at %s", got)
 	}
@@ -101,12 +116,9 @@ func TestSARIFFollowsItsSchemaAndNamesEveryPlace(t *testing.T) {
 }
 
 func TestSARIFOfNothingHasAnEmptyListOfResults(t *testing.T) {
-	report, err := sarif.FromString(write(t, &Report{Tool: "sallyport lint", Version: "v1"}, SARIF))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := report.Validate(); err != nil {
-		t.Error(err)
+	text := write(t, &Report{Tool: "sallyport lint", Version: "v1"}, SARIF)
+	if validSARIF(t, text); !strings.Contains(text, `"results": []`) {
+		t.Errorf("GitHub wants results:\n%s", text)
 	}
 }
 

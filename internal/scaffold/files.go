@@ -3,7 +3,6 @@
 package scaffold
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 )
 
 // File is one to be written.
@@ -49,6 +47,15 @@ func (v view) Namespaced() bool { return v.Scope == ScopeNamespaced }
 // OddPlural tells whether the plural is not the one that converters guess.
 func (v view) OddPlural() bool { return v.Plural != v.guessedPlural() }
 
+// values are what templates name.
+func (v view) values() map[string]any {
+	return map[string]any{
+		"Module": v.Module, "Name": v.Name, "Group": v.Group, "Kind": v.Kind, "Plural": v.Plural, "Versions": v.Versions,
+		"Sallyport": v.Sallyport, "Replace": v.Replace, "Version": v.Version, "Hub": v.Hub(), "Spokes": v.Spokes(), "ByName": v.ByName(),
+		"IsHub": v.IsHub(), "Lower": v.Lower(), "Namespaced": v.Namespaced(), "OddPlural": v.OddPlural(),
+	}
+}
+
 // renamed are the files whose names templates cannot have, or depend on the project.
 func (v view) renamed(name string) string {
 	switch name {
@@ -67,9 +74,12 @@ func (p *Project) Files() ([]File, error) {
 	if err := p.Complete(); err != nil {
 		return nil, err
 	}
-	parsed := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
-		"title": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
-	})
+	functions := map[string]templateFunction{
+		"title": func(args []any) (any, error) {
+			s := args[0].(string)
+			return strings.ToUpper(s[:1]) + s[1:], nil
+		},
+	}
 	var files []File
 	err := fs.WalkDir(templates, "templates", func(at string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -79,7 +89,7 @@ func (p *Project) Files() ([]File, error) {
 		if err != nil {
 			return err
 		}
-		one, err := parsed.New(at).Parse(string(text))
+		one, err := parseTemplate(at, string(text), functions)
 		if err != nil {
 			return err
 		}
@@ -92,7 +102,7 @@ func (p *Project) Files() ([]File, error) {
 			versions = p.Versions
 		}
 		for _, version := range versions {
-			file, err := render(one, name, view{p, version})
+			file, err := render(one, at, name, view{p, version})
 			if err != nil {
 				return err
 			}
@@ -104,12 +114,12 @@ func (p *Project) Files() ([]File, error) {
 	return files, err
 }
 
-func render(t *template.Template, name string, v view) (File, error) {
-	var out bytes.Buffer
-	if err := t.Execute(&out, v); err != nil {
-		return File{}, err
+func render(t *templateSet, at, name string, v view) (File, error) {
+	text, err := t.execute(at, v.values())
+	if err != nil {
+		return File{}, fmt.Errorf("%s: %w", at, err)
 	}
-	file := File{Path: v.renamed(name), Content: out.Bytes()}
+	file := File{Path: v.renamed(name), Content: []byte(text)}
 	if path.Ext(name) != ".go" {
 		return file, nil
 	}

@@ -3,7 +3,6 @@
 package scaffold
 
 import (
-	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 	"unicode"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -59,16 +57,18 @@ func Definitions(project string) ([]File, error) {
 
 // define writes the Go file.
 func define(found []marker) ([]byte, error) {
-	functions := template.FuncMap{"scope": func(s *admissionregistrationv1.ScopeType) string { return string(*s) }}
-	parsed, err := template.New("definitions.go").Funcs(functions).Parse(definitions)
+	const name = "definitions.go"
+	parsed, err := parseTemplate(name, definitions, map[string]templateFunction{
+		"scope": func(args []any) (any, error) { return string(*args[0].(*admissionregistrationv1.ScopeType)), nil },
+	})
 	if err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	if err := parsed.Execute(&out, found); err != nil {
+	text, err := parsed.execute(name, found)
+	if err != nil {
 		return nil, err
 	}
-	return format.Source(out.Bytes())
+	return format.Source([]byte(text))
 }
 
 // markersOf are the markers of a project in the order in which controller-gen has webhooks: by
