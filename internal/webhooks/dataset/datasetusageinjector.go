@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// datasetUsageInjector notes the names of the pod's Datasets in an annotation, beside
-// those that stand there. What sidecars mount themselves is not the pod's.
+// datasetUsageInjector adds the names of the pod's Datasets to an annotation. Datasets
+// that only sidecars mount do not count.
 func datasetUsageInjector(_ context.Context, d *draft) (stop bool, err error) {
 	if len(d.mounted) == 0 {
 		return false, nil

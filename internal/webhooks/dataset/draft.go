@@ -17,22 +17,22 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// A draft is a pod while plugins change it: what it came with, the Datasets that it
-// mounts, and what was added so far. Nothing is sent before all plugins are done.
+// A draft is a pod while plugins change it: its original content, the Datasets that it
+// mounts, and the changes so far. The patch is made after all plugins.
 type draft struct {
 	pod       *pod
 	namespace string
 	uid       string // of the request
 	source    Source
 	settings  *Settings
-	// mounted are sorted by claim.
+	// mounted is sorted by claim.
 	mounted []*Mounted
-	// resolve finds more Datasets, of claims that plugins have added.
+	// resolve resolves claims that plugins have added.
 	resolve func(claims []string) ([]*Mounted, error)
 
 	affinity *affinity
 	warnings []string
-	// changes counts what plugins have changed.
+	// changes counts the plugins' changes.
 	changes int
 
 	labels, annotations []change
@@ -40,32 +40,32 @@ type draft struct {
 	containers, init    []draftContainer
 }
 
-// A change is a label or annotation that is set.
+// A change sets a label or annotation.
 type change struct{ key, value, why string }
 
-// A draftVolume is one that the pod came with, or a new one.
+// A draftVolume is an original or new volume.
 type draftVolume struct {
 	volume
-	// made is what stands there instead, or is new; nil for one that stays.
+	// made is the replacement or new volume, nil if the original stays.
 	made *corev1.Volume
 	why  string
 }
 
-// A draftContainer is one that the pod came with, or a new one.
+// A draftContainer is an original or new container.
 type draftContainer struct {
 	*container // nil for a new one
-	// index is where it stood.
+	// index is the original index.
 	index int
 	made  *corev1.Container
 	why   string
-	// What is added to one that the pod came with.
+	// Additions to an original container.
 	propagate []propagation
 	mounts    []corev1.VolumeMount
 	postStart *corev1.LifecycleHandler
 	whyMore   string
 }
 
-// A propagation is set of one of the mounts.
+// A propagation sets mountPropagation of a mount.
 type propagation struct {
 	mount  int
 	of     *Mounted
@@ -97,7 +97,7 @@ func (c *draftContainer) containerName() string {
 	return c.name
 }
 
-// dataset is the one behind a claim; nil if there is none.
+// dataset returns the Dataset of a claim, or nil.
 func (d *draft) dataset(claim string) *Mounted {
 	for _, m := range d.mounted {
 		if m.Claim == claim {
@@ -130,7 +130,7 @@ func (d *draft) label(key, value, why string) {
 	}
 }
 
-// require and prefer count what has changed.
+// require and prefer count changes.
 func (d *draft) require(wanted alternatives, reason Reason) error {
 	before := len(d.affinity.reasons)
 	reason.wanted = wanted
@@ -152,7 +152,7 @@ func (d *draft) warnf(format string, args ...any) {
 	d.warnings = append(d.warnings, fmt.Sprintf(format, args...))
 }
 
-// An emitter makes a patch of a draft, and notes where each change comes from.
+// An emitter makes the patch of a draft and records the origin of each change.
 type emitter struct {
 	patch   jsonpatch.Patch
 	explain bool
@@ -172,7 +172,7 @@ func (e *emitter) append(b *jsonpatch.Builder) {
 	}
 }
 
-// emit makes the patch. The error says that a list or map of the pod is none.
+// emit makes the patch. The error means that a list or map of the pod is malformed.
 func (d *draft) emit(explain bool) (jsonpatch.Patch, []admission.Origin, error) {
 	e := emitter{explain: explain, patch: make(jsonpatch.Patch, 0, 8)}
 	e.entries("labels", d.pod.rawLabels, d.labels, d.pod.there)
@@ -204,7 +204,7 @@ func (e *emitter) entries(field string, raw jsontext.Value, changes []change, me
 	b := jsonpatch.NewBuilderAt("/metadata/"+field, raw)
 	for _, c := range changes {
 		if raw.Kind() == '{' {
-			// Add replaces what is there (RFC 6902, section 4.1).
+			// Add overwrites existing members (RFC 6902, section 4.1).
 			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: jsonpatch.Pointer("metadata", field, c.key), Value: rawjson.AppendString(nil, c.value)})
 		} else {
 			b.Set(rawjson.AppendString(nil, c.value), c.key)
@@ -218,7 +218,7 @@ func (e *emitter) entries(field string, raw jsontext.Value, changes []change, me
 	}
 }
 
-// encode writes what a plugin has made, in the order of the API type's fields.
+// encode encodes a plugin's value in the field order of the API type.
 func (e *emitter) encode(value any) jsontext.Value {
 	raw, err := json.Marshal(value)
 	if err != nil && e.err == nil {
@@ -247,8 +247,8 @@ func (e *emitter) volumes(d *draft) {
 	}
 }
 
-// containers emits a list from its beginning to its end: what stands before the one that
-// is being written is final.
+// containers emits a list from front to back: everything before the current container
+// is final.
 func (e *emitter) containers(field string, list []draftContainer) {
 	came := slices.ContainsFunc(list, func(c draftContainer) bool { return c.made == nil })
 	for i := range list {

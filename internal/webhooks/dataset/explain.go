@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Explain says why a pod requires or prefers nodes, as far as it is this webhook's doing:
-// what it would add to the pod, given as JSON, and what of that the pod has already, as
-// one that was admitted has. A pod that asks for nothing has no reasons.
+// Explain returns this webhook's reasons why a pod requires or prefers nodes: what it
+// would add to the pod, given as JSON, and what an admitted pod already has. A pod
+// without Datasets has no reasons.
 //
-// With [Reason.Meets] of each, the labels of a node tell why it is, or is not, where the
-// pod went. The error is that of a pod that would be refused, or of the source.
+// [Reason.Meets] compares a reason with the labels of a node. The error is that of a
+// pod that would be refused, or of the source.
 func Explain(ctx context.Context, source Source, settings Settings, namespace string, pod []byte) ([]Reason, error) {
 	webhooks, err := New(source, settings, nil)
 	if err != nil {
@@ -25,7 +25,7 @@ func Explain(ctx context.Context, source Source, settings Settings, namespace st
 	if !ok {
 		return nil, errNoPod
 	}
-	h := webhooks[0].Handler.(*handler) // which knows all modes
+	h := webhooks[0].Handler.(*handler) // covers all modes
 	mode := h.mode(&meta)
 	if mode == nil || settings.Disabled || meta.labels.get(InjectionLabel) == "false" {
 		return nil, nil
@@ -51,6 +51,6 @@ func Explain(ctx context.Context, source Source, settings Settings, namespace st
 
 var errNoPod = errors.New("it is no pod")
 
-// IsRefusal tells whether an error of [Explain] is a decision about the pod, with a message
-// for its author, and no fault.
+// IsRefusal reports whether an error of [Explain] is a decision about the pod, with a
+// message for its author, instead of a fault.
 func IsRefusal(err error) bool { return asRefusal(err) != nil }

@@ -22,7 +22,7 @@ const (
 )
 
 // filePrefetcher adds a container that reads files of Datasets in advance, if an
-// annotation asks for it.
+// annotation requests it.
 func filePrefetcher(_ context.Context, d *draft) (stop bool, err error) {
 	if inject, _ := d.annotation(prefetcherInject); inject != "true" {
 		return false, nil
@@ -88,7 +88,7 @@ func filePrefetcher(_ context.Context, d *draft) (stop bool, err error) {
 	return false, nil
 }
 
-// extraEnvs reads "K=V K=V". The error, a [refusal], names no value.
+// extraEnvs parses "K=V K=V". The error, a [refusal], contains no value.
 func extraEnvs(list string) ([]corev1.EnvVar, error) {
 	var out []corev1.EnvVar
 	for i, one := range strings.Fields(list) {
@@ -102,8 +102,8 @@ func extraEnvs(list string) ([]corev1.EnvVar, error) {
 	return out, nil
 }
 
-// prefetched finds the volumes and paths of a list of files. Entries that are no files of
-// a Dataset of the pod are passed over.
+// prefetched returns the volumes and paths of a list of files. It ignores entries that
+// are not files of the pod's Datasets.
 func (d *draft) prefetched(list string) (mounts []corev1.VolumeMount, globs []string) {
 	if list == allFiles {
 		var all []string
@@ -130,7 +130,7 @@ func (d *draft) prefetched(list string) (mounts []corev1.VolumeMount, globs []st
 				continue
 			}
 			at := "/data/" + v.name
-			// Cleaned as an absolute path, it does not lead out of the volume.
+			// Cleaned as an absolute path, it cannot leave the volume.
 			if glob := path.Join(at, path.Clean("/"+glob)); !slices.Contains(globs, glob) {
 				globs = append(globs, glob)
 			}
@@ -143,7 +143,7 @@ func (d *draft) prefetched(list string) (mounts []corev1.VolumeMount, globs []st
 	return mounts, globs
 }
 
-// mount adds a mount to a container, unless something is mounted there.
+// mount adds a mount to a container, unless the path already has one.
 func (d *draft) mount(c *draftContainer, mount corev1.VolumeMount, why string) {
 	if c.made != nil {
 		if !slices.ContainsFunc(c.made.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == mount.MountPath }) {
@@ -165,7 +165,7 @@ func (d *draft) mount(c *draftContainer, mount corev1.VolumeMount, why string) {
 	d.changes++
 }
 
-// addVolume adds a volume, unless there is one of its name.
+// addVolume adds a volume, unless the name exists.
 func (d *draft) addVolume(made *corev1.Volume, why string) {
 	for i := range d.volumes {
 		if d.volumes[i].name == made.Name {

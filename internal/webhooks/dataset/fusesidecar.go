@@ -15,20 +15,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxRounds bounds how often sidecars may need sidecars themselves.
+// maxRounds limits how often sidecars may need sidecars themselves.
 const maxRounds = 8
 
-// Names of volumes of a fuse's DaemonSet by which Fluid's controllers tell what they are
-// for; what follows them is free.
+// Volume names in a fuse's DaemonSet by which Fluid's controllers recognize a volume's
+// purpose. Any suffix may follow.
 var (
 	cacheVolumes  = []string{"datavolume-", "volume-localtime", "cache-dir", "mem", "ssd", "hdd"}
 	mountVolumes  = []string{"alluxio-fuse-mount", "jindofs-fuse-mount", "juicefs-fuse-mount", "thin-fuse-mount", "efc-fuse-mount", "efc-sock"}
 	deviceVolumes = []string{"alluxio-fuse-device", "jindofs-fuse-device", "thin-fuse-device"}
 )
 
-// fuseSidecar mounts Datasets where there are no nodes of one's own: each claim of a
-// Dataset becomes a folder of the host into which a container of the pod mounts it. A
-// sidecar may mount claims of Datasets itself; it gets sidecars too.
+// fuseSidecar mounts Datasets on serverless nodes: each claim of a Dataset becomes a
+// host path, on which a container of the pod mounts the Dataset. Sidecars that mount
+// claims of Datasets get sidecars too.
 func fuseSidecar(ctx context.Context, d *draft) (stop bool, err error) {
 	if len(d.mounted) == 0 {
 		return false, nil
@@ -102,7 +102,7 @@ func knownPlatform(name string) (string, error) {
 	return "", refusef("the serverless platform of the pod is not known: choose %s or %s", platformDefault, platformUnprivileged)
 }
 
-// moreDatasets returns the datasets that sidecars mount and the pod did not.
+// moreDatasets returns the Datasets that only sidecars mount.
 func (d *draft) moreDatasets() ([]*Mounted, error) {
 	var claims []string
 	for i := range d.volumes {
@@ -116,28 +116,28 @@ func (d *draft) moreDatasets() ([]*Mounted, error) {
 		return nil, nil
 	}
 	more, err := d.resolve(claims)
-	// What a Dataset is made of may be labelled as its own: it is no Dataset below it.
+	// Sources of a Dataset may carry its own label. They are not Datasets below it.
 	return slices.DeleteFunc(more, func(m *Mounted) bool {
 		return slices.ContainsFunc(d.mounted, func(other *Mounted) bool { return other.Name == m.Name })
 	}), err
 }
 
-// A template is what a sidecar is made of.
+// A template is the source of a sidecar.
 type template struct {
 	mounted   *Mounted
 	container corev1.Container
 	volumes   []corev1.Volume
-	// hostPath is where the fuse mounts on the host, kind what the mount is of there, and
-	// subPath the folder below it that is the Dataset's.
+	// hostPath is the fuse's mount point on the host, kind the file system type of the
+	// mount, and subPath the Dataset's folder below it.
 	hostPath, kind, subPath string
-	// mountPath is where the container has the folder that it mounts in.
+	// mountPath is where the container mounts hostPath.
 	mountPath string
 }
 
-// template reads the fuse's DaemonSet and the attributes of the volume that Fluid has made
-// for the Dataset. A claim that is labelled as the Dataset's may be bound to another: it is
-// what the Dataset is of. They are read at the time: there are few such pods, and many
-// DaemonSets and volumes.
+// template reads the fuse's DaemonSet and the attributes of the volume that Fluid
+// created for the Dataset. A claim labelled as the Dataset's may be bound to another
+// volume, so the volume's owner is checked. Both are read on demand: such pods are few,
+// DaemonSets and volumes many.
 func (d *draft) template(ctx context.Context, m *Mounted) (*template, error) {
 	t := &template{mounted: m}
 	volumeName := m.Namespace + "-" + m.Name
@@ -145,7 +145,7 @@ func (d *draft) template(ctx context.Context, m *Mounted) (*template, error) {
 	if err := d.read(ctx, m, Ref{VolumeKind, "", volumeName}, &volume); err != nil {
 		return nil, err
 	}
-	// Namespace and name in one do not tell a/b-c from a-b/c.
+	// A combined namespace and name could not distinguish a/b-c from a-b/c.
 	if claim := volume.Spec.ClaimRef; claim != nil && (claim.Namespace != m.Namespace || claim.Name != m.Name) {
 		return nil, refusef("dataset %s: its volume %s is bound to the claim of another dataset: rename one of them", m.Title(), volumeName)
 	}
@@ -208,7 +208,7 @@ func (d *draft) inject(t *template, platform string) error {
 	}
 	hostPath := t.hostPath
 	if mode, _ := d.annotation(hostPathAnnotation); mode == "random-suffix" {
-		// As good as random, and the same for the same request.
+		// Practically random, but the same for the same request.
 		unique := d.uniqueFolder(m.Claim)
 		hostPath = path.Join(path.Dir(hostPath), unique, path.Base(hostPath))
 		for i := range t.volumes {
@@ -260,9 +260,9 @@ func (d *draft) inject(t *template, platform string) error {
 	return nil
 }
 
-// prepend puts a sidecar before all containers of a list, and says of whom it is.
+// prepend inserts a sidecar at the front of a list and records its Dataset.
 func (d *draft) prepend(list *[]draftContainer, m *Mounted, made corev1.Container, why string) error {
-	made.VolumeMounts = slices.Clone(made.VolumeMounts) // it may be in the other list too
+	made.VolumeMounts = slices.Clone(made.VolumeMounts) // the other list may share it
 	*list = slices.Insert(*list, 0, draftContainer{made: &made, why: why + "mounts it"})
 	d.changes++
 	if len(m.Name) > maxLabelName {
@@ -274,8 +274,8 @@ func (d *draft) prepend(list *[]draftContainer, m *Mounted, made corev1.Containe
 	return nil
 }
 
-// mountFolder puts a folder of the host in the place of the Dataset's claim, and tells
-// which containers use it.
+// mountFolder replaces the Dataset's claim with a host path, and reports which
+// containers use it.
 func (d *draft) mountFolder(m *Mounted, folder, why string) (used, usedByInit bool) {
 	for i := range d.volumes {
 		v := &d.volumes[i]
@@ -298,7 +298,7 @@ func (d *draft) mountFolder(m *Mounted, folder, why string) (used, usedByInit bo
 	return used, usedByInit
 }
 
-// nextSidecar is the number of the next sidecar.
+// nextSidecar returns the number of the next sidecar.
 func (d *draft) nextSidecar() int {
 	next := 0
 	for _, list := range [][]draftContainer{d.containers, d.init} {
@@ -314,7 +314,7 @@ func (d *draft) nextSidecar() int {
 	return next
 }
 
-// freeName is the name, with a number if there is a volume of that name.
+// freeName returns the name, with a number if a volume already has it.
 func (d *draft) freeName(name string) string {
 	free := name
 	for n := 1; slices.ContainsFunc(d.volumes, func(v draftVolume) bool { return v.name == free }); n++ {
@@ -327,13 +327,13 @@ func hasPrefix(name string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// drop takes volumes away whose names begin so, with their mounts and devices.
+// drop removes volumes with these name prefixes, and their mounts and devices.
 func (t *template) drop(prefixes []string) {
 	t.volumes = slices.DeleteFunc(t.volumes, func(v corev1.Volume) bool { return hasPrefix(v.Name, prefixes) })
 	t.container.VolumeMounts = slices.DeleteFunc(t.container.VolumeMounts, func(m corev1.VolumeMount) bool { return hasPrefix(m.Name, prefixes) })
 }
 
-// unprivileged takes away what only a privileged container may have.
+// unprivileged removes what only privileged containers may have.
 func (t *template) unprivileged() {
 	security := t.container.SecurityContext
 	if security == nil {

@@ -23,7 +23,7 @@ type handler struct {
 	source   Source
 	settings Settings
 	profile  *Profile // nil if it is in a ConfigMap
-	// all is for pods that do not ask, and no others: their namespace does.
+	// all is for pods without opt-in only, because their namespace has one.
 	all     bool
 	observe Observer
 }
@@ -36,7 +36,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 		return admission.BadRequest("the request is for %s; this webhook is for pods of version v1: correct the rules of its configuration",
 			req.Resource.String()), nil
 	}
-	// A pod that is there keeps its place: many of its fields cannot be changed.
+	// An existing pod stays on its node, and many of its fields are immutable.
 	if req.Operation != admissionv1.Create || req.SubResource != "" || h.settings.Disabled {
 		return admission.Allowed(), nil
 	}
@@ -50,7 +50,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if meta.labels.get(InjectionLabel) == "false" || meta.labels.is(DoneLabel) {
 		return admission.Allowed(), nil
 	}
-	// Before Kubernetes 1.24 nobody had checked what the pod says.
+	// Before Kubernetes 1.24 the API server did not check the pod's namespace first.
 	if meta.namespace != "" && meta.namespace != req.Namespace {
 		return admission.Denied("the pod's metadata.namespace is another than the request's: leave it out"), nil
 	}
@@ -79,13 +79,13 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	return h.response(ctx, d)
 }
 
-// A mode is what of a profile is for a pod.
+// A mode selects the chains of a profile for a pod.
 type mode func(*Profile) *chains
 
 func serverful(p *Profile) *chains  { return &p.serverful }
 func serverless(p *Profile) *chains { return &p.serverless }
 
-// mode is the one that a pod asks for; nil if it asks for none.
+// mode returns the mode that a pod requests, or nil.
 func (h *handler) mode(meta *podMetadata) mode {
 	asks, sidecars := false, false
 	for i := range optInLabels {
@@ -95,17 +95,17 @@ func (h *handler) mode(meta *podMetadata) mode {
 	}
 	switch {
 	case h.all && asks:
-		return nil // another webhook is asked
+		return nil // another webhook handles it
 	case sidecars:
 		return serverless
-	// A pod that does not ask is sent where its namespace does.
+	// A pod without opt-in is sent because its namespace has one.
 	case asks, h.all, h.settings.NamespaceLabel:
 		return serverful
 	}
 	return nil
 }
 
-// profileNow is the profile that counts.
+// profileNow returns the current profile.
 func (h *handler) profileNow(ctx context.Context) (*Profile, error) {
 	if h.profile != nil {
 		return h.profile, nil
@@ -123,7 +123,7 @@ func (h *handler) profileNow(ctx context.Context) (*Profile, error) {
 	return object.Profile, nil
 }
 
-// draft makes a draft of the pod, with the Datasets that it mounts.
+// draft makes a draft of the pod with the Datasets that it mounts.
 func (h *handler) draft(ctx context.Context, p *pod, req *admissionv1.AdmissionRequest) (*draft, error) {
 	precheck := p.annotations.get(SkipPrecheckAnnotation) != "true"
 	d := newDraft(p)
@@ -138,7 +138,7 @@ func (h *handler) draft(ctx context.Context, p *pod, req *admissionv1.AdmissionR
 	return d, err
 }
 
-// run asks the plugins. After an error the draft must not be used.
+// run calls the plugins. After an error the draft must not be used.
 func (h *handler) run(ctx context.Context, d *draft, chains *chains) error {
 	var c chain.Chain[*draft]
 	if len(d.mounted) > 0 {
@@ -162,7 +162,7 @@ func (h *handler) run(ctx context.Context, d *draft, chains *chains) error {
 	})
 }
 
-// answer tells a decision from a fault.
+// answer distinguishes decisions from faults.
 func (h *handler) answer(p *pod, err error) (*admission.Response, error) {
 	r := asRefusal(err)
 	if r == nil {
@@ -197,7 +197,7 @@ func (h *handler) response(ctx context.Context, d *draft) (*admission.Response, 
 	return resp, nil
 }
 
-// audit names the Datasets of the pod, and the terms that were added to its node
+// audit returns annotations with the pod's Datasets and the terms added to its node
 // affinity.
 func (d *draft) audit() map[string]string {
 	out := map[string]string{}
@@ -222,7 +222,8 @@ func (d *draft) audit() map[string]string {
 	return out
 }
 
-// uniqueFolder is a path that no other pod has: of the request and the claim.
+// uniqueFolder returns a path that no other pod has, based on the request and the
+// claim.
 func (d *draft) uniqueFolder(claim string) string {
 	sum := sha256.Sum256([]byte(d.namespace + "\x00" + d.uid + "\x00" + claim))
 	name := d.pod.name

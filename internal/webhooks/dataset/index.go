@@ -9,29 +9,30 @@ import (
 	"sync"
 )
 
-// ErrNotInstalled is what [Source] says of a kind without CustomResourceDefinition.
+// ErrNotInstalled is the error of a [Source] for a kind without
+// CustomResourceDefinition.
 var ErrNotInstalled = errors.New("its CustomResourceDefinition is not installed")
 
-// Source knows claims, Datasets, runtimes, the ConfigMap with the profile and, for
-// sidecars, DaemonSets and PersistentVolumes. Find returns nil if there is no such object, and [ErrNotInstalled]
-// if there cannot be one. What it returns must not be changed. Fresh asks for the
-// object as it is now, and not as it was a moment ago.
+// Source provides claims, Datasets, runtimes, the ConfigMap with the profile and, for
+// sidecars, DaemonSets and PersistentVolumes. Find returns nil if the object does not
+// exist, and [ErrNotInstalled] if its kind does not. Results must not be changed. Fresh
+// requests the current object instead of a cached one.
 //
-// Any other error is a fault of the webhook. Wrap it with [admission.Unavailable] if
-// another try may succeed.
+// Any other error is a fault of the webhook. Wrap it with [admission.Unavailable] if a
+// retry may succeed.
 type Source interface {
 	Find(ctx context.Context, ref Ref, fresh bool) (*Object, error)
 }
 
-// Index holds objects in memory. It is safe for concurrent use and answers [Source],
-// from files for example.
+// Index holds objects in memory, for example from files. It is safe for concurrent use
+// and implements [Source].
 type Index struct {
 	mu      sync.RWMutex
 	objects map[Ref]*Object
 	counts  map[Kind]int
 }
 
-// NewIndex is an empty index.
+// NewIndex returns an empty index.
 func NewIndex() *Index { return &Index{objects: map[Ref]*Object{}, counts: map[Kind]int{}} }
 
 // Find implements [Source].
@@ -41,7 +42,7 @@ func (x *Index) Find(_ context.Context, ref Ref, _ bool) (*Object, error) {
 	return x.objects[ref], nil
 }
 
-// Set adds an object, or replaces it.
+// Set adds or replaces an object.
 func (x *Index) Set(ref Ref, object *Object) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -56,7 +57,7 @@ func (x *Index) set(ref Ref, object *Object) {
 	x.objects[ref] = object
 }
 
-// Delete removes an object, if it is there.
+// Delete removes an object, if it exists.
 func (x *Index) Delete(ref Ref) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -66,7 +67,7 @@ func (x *Index) Delete(ref Ref) {
 	}
 }
 
-// Replace makes the index hold these objects of a kind and no others.
+// Replace replaces all objects of a kind.
 func (x *Index) Replace(kind Kind, all map[Ref]*Object) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -81,14 +82,14 @@ func (x *Index) Replace(kind Kind, all map[Ref]*Object) {
 	}
 }
 
-// Count is the number of objects of a kind.
+// Count returns the number of objects of a kind.
 func (x *Index) Count(kind Kind) int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.counts[kind]
 }
 
-// datasetNamespaces are those with a Dataset, sorted.
+// datasetNamespaces returns the namespaces with a Dataset, sorted.
 func (x *Index) datasetNamespaces() []string {
 	seen := map[string]bool{}
 	x.mu.RLock()

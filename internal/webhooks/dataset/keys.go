@@ -2,8 +2,8 @@
 
 package dataset
 
-// optInLabels are those by which a pod asks for the webhook, if they are "true": the one
-// list that the selectors of the definitions and the handler go by.
+// optInLabels are the labels, with value "true", that opt a pod in. The definitions'
+// selectors and the handler share this list.
 var optInLabels = []optIn{
 	{label: ServerfulLabel},
 	{label: ServerlessLabel, serverless: true},
@@ -17,36 +17,37 @@ type optIn struct {
 
 // Labels of pods and namespaces.
 const (
-	// ServerfulLabel asks for scheduling by datasets.
+	// ServerfulLabel requests scheduling by Datasets.
 	ServerfulLabel = "fuse.serverful.fluid.io/inject"
-	// ServerlessLabel asks for sidecars that mount datasets; it counts before ServerfulLabel.
+	// ServerlessLabel requests sidecars that mount Datasets. It takes precedence over
+	// ServerfulLabel.
 	ServerlessLabel = "serverless.fluid.io/inject"
-	// SidecarLabel is what ServerlessLabel was called before.
+	// SidecarLabel is the former name of ServerlessLabel.
 	SidecarLabel = "fuse.sidecar.fluid.io/inject"
-	// InjectionLabel is of namespaces in the older mode; "false" on a pod is an opt-out in
-	// every mode.
+	// InjectionLabel on a namespace enables the older mode. "false" on a pod is an
+	// opt-out in every mode.
 	InjectionLabel = "fluid.io/enable-injection"
-	// UnprivilegedLabel asks for sidecars without privileges, and is a serverless opt-in
+	// UnprivilegedLabel requests sidecars without privileges. It is a serverless opt-in
 	// only together with ServerlessLabel.
 	UnprivilegedLabel = "unprivileged.sidecar.fluid.io/inject"
-	// DoneLabel says that sidecars were added.
+	// DoneLabel records that sidecars were added.
 	DoneLabel = "done.sidecar.fluid.io/inject"
-	// managedByLabel is on what Fluid made of others' objects; on a claim its value is the
-	// name of the Dataset.
+	// managedByLabel is on objects created by Fluid. On a claim its value is the name
+	// of the Dataset.
 	managedByLabel = "fluid.io/managed-by"
-	// wrappedByLabel is what managedByLabel was called before, on claims.
+	// wrappedByLabel is the former name of managedByLabel on claims.
 	wrappedByLabel = "fluid.io/wrapped-by"
-	// cachePrefix begins the label of claims and volumes of a Dataset, and of nodes that
-	// hold some of its cache.
+	// cachePrefix is the prefix of the label of a Dataset's claims and volumes, and of
+	// nodes with some of its cache.
 	cachePrefix = "fluid.io/s-"
-	// fusePrefix begins the label of nodes where a pod mounts the Dataset.
+	// fusePrefix is the prefix of the label of nodes where a pod mounts the Dataset.
 	fusePrefix = "fluid.io/f-"
-	// datasetNumLabel is on nodes that hold some cache: of how many Datasets.
+	// datasetNumLabel on a node with cache is the number of cached Datasets.
 	datasetNumLabel = "fluid.io/dataset-num"
 )
 
 // Names of localities in the arguments of NodeAffinityWithCache that stand for a label
-// of each Dataset.
+// per Dataset.
 const (
 	nodeLocality = "fluid.io/node"
 	fuseLocality = "fluid.io/fuse"

@@ -12,13 +12,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// lean is an object of Fluid's API of which nothing is read but what the webhook needs.
-// It never exists as a whole in memory, be it one of thousands in a list.
+// lean decodes only what the webhook needs of a Fluid object. The whole object never
+// exists in memory, not even as one of thousands in a list.
 type lean struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
 	ref    Ref
-	object *Object // nil if it is none: a bookmark has no more than a resource version
+	object *Object // nil for a bookmark, which only has a resource version
 }
 
 // leanList is a list of them.
@@ -68,7 +68,7 @@ func (l *lean) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// DeepCopyObject implements [runtime.Object]. What was read is never changed.
+// DeepCopyObject implements [runtime.Object]. The content is immutable.
 func (l *lean) DeepCopyObject() runtime.Object {
 	out := *l
 	out.ObjectMeta = *l.ObjectMeta.DeepCopy()
@@ -84,7 +84,7 @@ func (l *leanList) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// addLean has a scheme know Fluid's kinds as lean ones.
+// addLean registers Fluid's kinds as lean ones.
 func addLean(scheme *runtime.Scheme) error {
 	version := schema.GroupVersion{Group: Group, Version: Version}
 	for _, kind := range append([]runtimeKind{datasetResource}, sortedRuntimeKinds()...) {
@@ -106,7 +106,7 @@ func sortedRuntimeKinds() []runtimeKind {
 	return out
 }
 
-// Resources are those of Fluid's API that the webhook reads, by their plural names.
+// Resources returns the plural names of the Fluid resources that the webhook reads.
 func Resources() []string {
 	out := []string{datasetResource.resource}
 	for _, kind := range sortedRuntimeKinds() {

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mountPropagationInjector lets containers see what the fuse mounts anew after it has
-// failed: HostToContainer for mounts of Datasets that say nothing themselves. Init
-// containers are through before that, and are left alone.
+// mountPropagationInjector makes containers see what the fuse remounts after a failure:
+// it sets HostToContainer on mounts of Datasets that set nothing themselves. Init
+// containers have finished by then and are left alone.
 func mountPropagationInjector(_ context.Context, d *draft) (stop bool, err error) {
 	for i := range d.containers {
 		d.propagate(&d.containers[i], d.mounted, false, mountPropagationInjectorName)
@@ -19,8 +19,8 @@ func mountPropagationInjector(_ context.Context, d *draft) (stop bool, err error
 	return false, nil
 }
 
-// propagate sets the propagation of a container's mounts of Datasets, and tells whether
-// it has any. Force is for those that say None, too.
+// propagate sets the propagation of a container's mounts of Datasets, and reports
+// whether it has any. Force also overrides None.
 func (d *draft) propagate(c *draftContainer, of []*Mounted, force bool, plugin string) (mounts bool) {
 	if c.made != nil {
 		for j := range c.made.VolumeMounts {
@@ -51,7 +51,7 @@ func (d *draft) propagate(c *draftContainer, of []*Mounted, force bool, plugin s
 	return mounts
 }
 
-// behind is the Dataset behind a volume, if it is one of these; otherwise nil.
+// behind returns the Dataset of a volume if it is among the given ones, or nil.
 func (d *draft) behind(volume string, of []*Mounted) *Mounted {
 	for i := range d.volumes {
 		v := &d.volumes[i]

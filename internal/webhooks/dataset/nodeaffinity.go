@@ -12,8 +12,8 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// maxTerms bounds the terms of a pod's required node affinity: what is asked for by
-// several who have alternatives each is their product.
+// maxTerms limits the terms of a pod's required node affinity: alternatives from
+// several Datasets multiply.
 const maxTerms = 256
 
 const (
@@ -24,17 +24,17 @@ const (
 
 // affinity is the node affinity of a pod while plugins add to it.
 type affinity struct {
-	raw      jsontext.Value // of spec.affinity, nil if nothing stands there
-	given    bool           // the pod says something about nodes
-	selector []requirement  // what spec.nodeSelector asks for
+	raw      jsontext.Value // of spec.affinity, nil if absent
+	given    bool           // the pod sets something about nodes
+	selector []requirement  // from spec.nodeSelector
 
-	came     []term // that the pod came with
+	came     []term // the original terms
 	required []term
-	// rewritten is set once a term has become several.
+	// rewritten is set once a term has been multiplied.
 	rewritten bool
-	// reasons are why the requirements were added, in their order.
+	// reasons are the reasons of added requirements, in order.
 	reasons []Reason
-	// all are the reasons of what is wanted, also of what was there, if explain is set.
+	// all also has the reasons of requirements that already existed, if explain is set.
 	explain bool
 	all     []Reason
 
@@ -83,9 +83,9 @@ func readAffinity(p *pod) *affinity {
 	return a
 }
 
-// require makes nodes meet one of the alternatives, beside what the pod asks for. A term
-// that asks for one of them already stays as it is, and so does an empty one: it is met
-// by no node, and would be met by some. The error is a [refusal].
+// require makes nodes meet one of the alternatives in addition to the pod's own terms.
+// A term that already requires one stays unchanged. So does an empty term, which
+// matches no node and would otherwise match some. The error is a [refusal].
 func (a *affinity) require(wanted alternatives, reason Reason) error {
 	if a.explain {
 		a.all = append(a.all, reason)
@@ -134,7 +134,7 @@ func hasOne(t *term, wanted alternatives) bool {
 	return false
 }
 
-// check refuses what no node can meet.
+// check refuses terms that no node can meet.
 func (a *affinity) check(reason Reason) error {
 	about := ""
 	for i := range a.required {
@@ -154,9 +154,9 @@ func (a *affinity) check(reason Reason) error {
 		"mount datasets that are in the same place, or take one of the requirements back", about, reason.Source())
 }
 
-// prefer adds preferred terms that are not there yet. Two that are the same count twice,
-// as they do for the scheduler: of what is wanted so many are there already as the pod
-// came with. The weight of one that is there does not count: it is its author's choice.
+// prefer adds preferred terms that do not exist yet. Duplicates count twice, as for the
+// scheduler: as many wanted terms already exist as the pod came with. Existing terms
+// keep their weight, which their author chose.
 func (a *affinity) prefer(wanted []preferred) {
 	if a.explain {
 		for i := range wanted {
@@ -182,9 +182,9 @@ next:
 	}
 }
 
-// speaksOf returns a key, of those that have a name, about which the pod's author says
-// something: in a node selector or node affinity, save for what is just what would be
-// added. It is empty if there is none.
+// speaksOf returns a key accepted by names that the pod's author uses in a node
+// selector or node affinity, except in exactly the requirements that would be added, or
+// "".
 func (a *affinity) speaksOf(names func(key string) bool, own []requirement) string {
 	foreign := func(list []requirement) string {
 		for i := range list {
@@ -219,7 +219,7 @@ func (a *affinity) speaksOf(names func(key string) bool, own []requirement) stri
 	return ""
 }
 
-// emit adds the operations, and tells the reasons by their paths, unless told is nil.
+// emit adds the operations, and reports the reasons by path, unless told is nil.
 func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Reason)) (jsonpatch.Patch, error) {
 	if len(a.reasons) == 0 && len(a.preferred) == 0 {
 		return patch, nil
@@ -308,7 +308,7 @@ func (a *affinity) emitWhole(patch jsonpatch.Patch, told func(path string, reaso
 	return append(patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: affinityPath, Value: append(out, '}', '}')})
 }
 
-// appendJSON writes a preferred term, its fields in the order of the API type.
+// appendJSON encodes a preferred term in the field order of the API type.
 func (p *preferred) appendJSON(out []byte) []byte {
 	out = strconv.AppendInt(append(out, `{"weight":`...), int64(p.weight), 10)
 	out = append(out, `,"preference":{"matchExpressions":[`...)
@@ -327,7 +327,7 @@ func (a *affinity) say(told func(string, Reason), path string, reason Reason) {
 	}
 }
 
-// tell says why requirements were added: those who asked for one of them.
+// tell reports the reasons of added requirements.
 func (a *affinity) tell(told func(string, Reason), path string, added []requirement) {
 	if told == nil {
 		return

@@ -16,9 +16,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/internal/chain"
 )
 
-// tieredLocality are the arguments of NodeAffinityWithCache: which localities draw a pod
-// to the cache of its Datasets, and how much. A name is fluid.io/node, fluid.io/fuse, or
-// the key of a node's label that the workers' own affinity speaks of.
+// tieredLocality are the arguments of NodeAffinityWithCache: which localities attract a
+// pod to the cache of its Datasets, and with which weight. A name is fluid.io/node,
+// fluid.io/fuse, or the key of a node label in the workers' own affinity.
 type tieredLocality struct {
 	Preferred []locality `json:"preferred"`
 	Required  []string   `json:"required"`
@@ -58,7 +58,7 @@ func localityName(at, name string) error {
 	return nil
 }
 
-// weight is that of a locality, 0 if it is not preferred.
+// weight returns the weight of a locality, 0 if it is not preferred.
 func (t *tieredLocality) weight(name string) int {
 	for _, l := range t.Preferred {
 		if l.Name == name {
@@ -72,8 +72,8 @@ func (t *tieredLocality) has(name string) bool {
 	return t.weight(name) > 0 || slices.Contains(t.Required, name)
 }
 
-// nodeAffinityWithCache draws pods to where the cache of their Datasets is: preferred,
-// or required of Datasets that a label of the pod names.
+// nodeAffinityWithCache attracts pods to the cache of their Datasets: as a preference,
+// or as a requirement for Datasets named by a label of the pod.
 type nodeAffinityWithCache struct{ tiers tieredLocality }
 
 func newNodeAffinityWithCache(args string) (chain.Plugin[*draft], error) {
@@ -97,10 +97,10 @@ func (p *nodeAffinityWithCache) Mutate(_ context.Context, d *draft) (stop bool, 
 			return false, err
 		}
 		if d.affinity.given {
-			own = append(append(own, tiers[i].own...), m.Runtime.FuseSelector...) // which another plugin requires
+			own = append(append(own, tiers[i].own...), m.Runtime.FuseSelector...) // required by another plugin
 		}
 	}
-	// Who says where to run knows better.
+	// The pod's author has chosen nodes explicitly.
 	if d.affinity.given && d.affinity.speaksOf(p.tiers.has, own) != "" {
 		return false, nil
 	}
@@ -134,11 +134,11 @@ func (p *nodeAffinityWithCache) Mutate(_ context.Context, d *draft) (stop bool, 
 	return false, nil
 }
 
-// What stands around the name of a claim in a label that requires its Dataset.
+// The parts around a claim's name in a label that requires its Dataset.
 var schedPrefix, schedSuffix = []byte("fluid.io/dataset."), []byte(".sched")
 
-// requiredClaims are the claims that labels of the pod require the cache of. A label that
-// names none of them has a warning.
+// requiredClaims returns the claims whose cache the pod's labels require. A label
+// without a matching claim causes a warning.
 func (d *draft) requiredClaims() []string {
 	var claims []string
 	for _, l := range d.pod.labels {
@@ -161,18 +161,18 @@ func (d *draft) requiredClaims() []string {
 	return claims
 }
 
-// A tier is what the localities come down to for one Dataset.
+// A tier is what the localities mean for one Dataset.
 type tier struct {
-	// all are the alternatives of which a node must meet one; each has all localities.
+	// all are alternatives with all localities each. A node must meet one.
 	all alternatives
-	// any are the same by the older semantics: a term for each locality.
+	// any are the alternatives by the older semantics: one term per locality.
 	any       alternatives
 	preferred []preferred
-	// own are all requirements that may be added, to know them again.
+	// own are all requirements that may be added, to recognize them.
 	own []requirement
 }
 
-// tier works out the localities of a Dataset, the built-in ones first.
+// tier computes the localities of a Dataset, the built-in ones first.
 func (p *nodeAffinityWithCache) tier(m *Mounted, required bool) (tier, error) {
 	t := tier{preferred: make([]preferred, 0, 4)}
 	prefer := func(weight int, one []requirement, why, key string) {
@@ -225,7 +225,7 @@ func (p *nodeAffinityWithCache) tier(m *Mounted, required bool) (tier, error) {
 			}
 		}
 		if required {
-			// A branch that says nothing about the localities lets the workers be anywhere.
+			// A branch without localities allows workers anywhere.
 			everywhere = everywhere || len(list) == 0
 			places = places.or(list)
 		}
@@ -236,7 +236,7 @@ func (p *nodeAffinityWithCache) tier(m *Mounted, required bool) (tier, error) {
 	return t, nil
 }
 
-// hasOwn tells whether the requirement was found before.
+// hasOwn reports whether the requirement is already in own.
 func (t *tier) hasOwn(r *requirement) bool {
 	for i := range t.own {
 		if t.own[i].same(r) {

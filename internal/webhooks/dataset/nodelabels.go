@@ -4,13 +4,12 @@ package dataset
 
 import "fmt"
 
-// maxLabelName is where Fluid stops to write the names of a Dataset into a label: a
-// label's name has at most 63 characters, and Fluid counts the prefix before the slash
-// with it.
+// maxLabelName is the length above which Fluid omits a Dataset's names from a label. A
+// label name has at most 63 characters, and Fluid includes the prefix before the slash.
 const maxLabelName = 63
 
-// labelOf is the label of a Dataset's nodes, by its prefix: with namespace and name, or
-// with the UID if that would be too long. The error says that the UID is not known.
+// labelOf returns the label of a Dataset's nodes for a prefix: with namespace and name,
+// or with the UID if that would be too long. The error means that the UID is unknown.
 func labelOf(prefix, namespace, name, uid string) (string, error) {
 	if label := prefix + namespace + "-" + name; len(label) < maxLabelName {
 		return label, nil

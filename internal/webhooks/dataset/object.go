@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// Group and Version are of Fluid's API.
+// Group and Version of Fluid's API.
 const (
 	Group   = "data.fluid.io"
 	Version = "v1alpha1"
@@ -23,9 +23,8 @@ const (
 // Kind is a kind of object that the webhook reads.
 type Kind string
 
-// What the webhook reads beside the seven kinds of runtimes. DaemonSets and
-// PersistentVolumes are read for sidecars only, at the time they are made, and of
-// ConfigMaps only the one with the profile.
+// Kinds besides the seven runtimes. DaemonSets and PersistentVolumes are read on
+// demand, for sidecars only. Of ConfigMaps, only the one with the profile is read.
 const (
 	ClaimKind     Kind = "PersistentVolumeClaim"
 	DatasetKind   Kind = "Dataset"
@@ -34,18 +33,18 @@ const (
 	ProfileKind   Kind = "ConfigMap"
 )
 
-// runtimeKind is one of the runtimes.
+// runtimeKind is a kind of runtime.
 type runtimeKind struct {
 	kind     Kind
 	resource string
-	// selector is the field of spec that has the fuse's nodeSelector; empty if the fuse
-	// has none.
+	// selector is the spec field with the fuse's nodeSelector, or "" if the fuse has
+	// none.
 	selector string
-	// fuse is what follows the runtime's name in that of the fuse's DaemonSet.
+	// fuse is the suffix that makes a runtime's name the name of the fuse's DaemonSet.
 	fuse string
 }
 
-// runtimeKinds are by the type in a Dataset's status.
+// runtimeKinds maps the type in a Dataset's status.
 var runtimeKinds = map[string]runtimeKind{
 	"alluxio":  {"AlluxioRuntime", "alluxioruntimes", "fuse", "-fuse"},
 	"jindo":    {"JindoRuntime", "jindoruntimes", "fuse", "-jindofs-fuse"},
@@ -56,7 +55,7 @@ var runtimeKinds = map[string]runtimeKind{
 	"cache":    {"CacheRuntime", "cacheruntimes", "client", "-client"},
 }
 
-// RuntimeTypes are the types of runtimes, sorted.
+// RuntimeTypes returns the types of runtimes, sorted.
 func RuntimeTypes() []string {
 	var types []string
 	for name := range runtimeKinds {
@@ -66,7 +65,7 @@ func RuntimeTypes() []string {
 	return types
 }
 
-// typeOf is the type of runtimes of a kind, empty if there is none.
+// typeOf returns the runtime type of a kind, or "".
 func typeOf(kind Kind) string {
 	for name, k := range runtimeKinds {
 		if k.kind == kind {
@@ -89,52 +88,52 @@ func (r Ref) String() string {
 	return string(r.Kind) + " " + r.Namespace + "/" + r.Name
 }
 
-// Object is what the webhook needs of an object: one of the fields, by its kind.
+// Object is the needed part of an object: one field is set, depending on the kind.
 type Object struct {
 	Claim   *Claim
 	Dataset *Dataset
 	Runtime *Runtime
-	// Raw is the whole of a DaemonSet or PersistentVolume.
+	// Raw is a complete DaemonSet or PersistentVolume.
 	Raw jsontext.Value
-	// Profile is that of a ConfigMap; nil if there is none in it, for a reason.
+	// Profile is the profile of a ConfigMap; nil if it has none, for a reason.
 	Profile *Profile
 	problem error
 }
 
-// prepare works out what follows from the name of an object. Before, it is in nobody
-// else's hands.
+// prepare computes what depends on the object's name. Call it before sharing the
+// object.
 func (o *Object) prepare(ref Ref) {
 	if o.Dataset != nil && o.Dataset.title != ref.Namespace+"/"+ref.Name {
 		o.Dataset.prepare(ref.Namespace, ref.Name)
 	}
 }
 
-// Claim is what counts of a PersistentVolumeClaim.
+// Claim is the needed part of a PersistentVolumeClaim.
 type Claim struct {
-	// Dataset is the name of the Dataset that it is of, empty if it is of none.
+	// Dataset is the name of its Dataset, or "".
 	Dataset string
 }
 
-// Dataset is what counts of a Dataset.
+// Dataset is the needed part of a Dataset.
 type Dataset struct {
 	UID, Phase string
-	// NotReady is the message of the condition that says why it is not ready.
+	// NotReady is the message of the condition that explains why it is not ready.
 	NotReady string
-	// RuntimeType is of the runtime that it is bound to.
+	// RuntimeType is the type of its bound runtime.
 	RuntimeType string
 
 	title string // "namespace/name"
-	// cache and fuse are what nodes that hold its cache, and that mount it, meet.
+	// cache and fuse are met by nodes that hold its cache, and that mount it.
 	cache, fuse label
 }
 
-// A label is one of a Dataset's nodes.
+// A label is a label of a Dataset's nodes.
 type label struct {
-	requirement []requirement // one
+	requirement []requirement // a single one
 	problem     error         // why there is none
 }
 
-// prepare works out what follows from the name, so that no review has to.
+// prepare computes what depends on the name, so that reviews need not.
 func (d *Dataset) prepare(namespace, name string) {
 	d.title = namespace + "/" + name
 	for prefix, into := range map[string]*label{cachePrefix: &d.cache, fusePrefix: &d.fuse} {
@@ -148,17 +147,17 @@ func (d *Dataset) prepare(namespace, name string) {
 
 func (d *Dataset) bound() bool { return d.Phase != "" && d.Phase != "NotBound" }
 
-// Runtime is what counts of a runtime of any kind.
+// Runtime is the needed part of a runtime of any kind.
 type Runtime struct {
 	// FuseSelector is the node selector of its fuse, sorted by key.
 	FuseSelector []requirement
-	// Affinity are the terms of its workers' required node affinity.
+	// Affinity has the terms of its workers' required node affinity.
 	Affinity []term
-	// Scrape is set if metrics of sidecars are to be scraped.
+	// Scrape is set if the metrics of sidecars should be scraped.
 	Scrape bool
 }
 
-// ParseClaim is what counts of a claim of this name with these labels.
+// ParseClaim returns the claim with this name and these labels.
 func ParseClaim(name string, labels map[string]string) *Claim {
 	c := &Claim{}
 	of := cmp.Or(labels[managedByLabel], labels[wrappedByLabel])
@@ -175,11 +174,11 @@ func ParseClaim(name string, labels map[string]string) *Claim {
 
 var errNoObject = errors.New("it is no JSON object, or has no metadata.name")
 
-// maxMessage bounds what is shown of a message that a controller has written.
+// maxMessage limits what is shown of a controller's message.
 const maxMessage = 512
 
-// Parse reads an object as the API server has it. What has another form than expected
-// counts as absent: what an API allows besides is not the webhook's to judge.
+// Parse decodes an object from the API server. Fields of an unexpected type count as
+// absent: validating the API is not the webhook's task.
 func Parse(kind Kind, raw []byte) (Ref, *Object, error) {
 	ref := Ref{Kind: kind}
 	labels := map[string]string{}

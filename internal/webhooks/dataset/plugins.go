@@ -11,7 +11,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/internal/chain"
 )
 
-// Names of plugins, as profiles have them.
+// Names of plugins in profiles.
 const (
 	requireNodeWithFuseName      = "RequireNodeWithFuse"
 	nodeAffinityWithCacheName    = "NodeAffinityWithCache"
@@ -22,7 +22,7 @@ const (
 	fuseSidecarName              = "FuseSidecar"
 )
 
-// plugins are all there are.
+// plugins returns all plugins.
 func plugins() chain.Registry[*draft] {
 	return chain.Registry[*draft]{
 		requireNodeWithFuseName:      withoutArgs(requireNodeWithFuse),
@@ -35,10 +35,10 @@ func plugins() chain.Registry[*draft] {
 	}
 }
 
-// PluginNames are those of all plugins, sorted.
+// PluginNames returns the names of all plugins, sorted.
 func PluginNames() []string { return plugins().Names() }
 
-// withoutArgs is a plugin that takes no arguments.
+// withoutArgs returns a plugin without arguments.
 func withoutArgs(mutate chain.Func[*draft]) chain.Factory[*draft] {
 	return func(args string) (chain.Plugin[*draft], error) {
 		var none any

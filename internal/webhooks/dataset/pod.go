@@ -10,7 +10,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// entries are labels or annotations as the pod's bytes hold them.
+// entries are labels or annotations, held in the pod's original bytes.
 type entries []entry
 
 type entry struct{ key, value []byte }
@@ -29,7 +29,7 @@ func (e entries) get(key string) string {
 	return value
 }
 
-// is tells whether the entry is there and "true".
+// is reports whether the entry exists with the value "true".
 func (e entries) is(key string) bool {
 	for _, entry := range e {
 		if string(entry.key) == key {
@@ -39,18 +39,18 @@ func (e entries) is(key string) bool {
 	return false
 }
 
-// podMetadata is what decides whether a pod is looked at any further.
+// podMetadata decides whether to read the rest of a pod.
 type podMetadata struct {
 	there                     bool
-	name                      string // or generateName, which then ends in a dash
+	name                      string // or generateName with its trailing dash
 	namespace                 string
 	labels, annotations       entries
-	rawLabels, rawAnnotations jsontext.Value // nil if nothing stands there
+	rawLabels, rawAnnotations jsontext.Value // nil if absent
 
-	spec int // where the spec begins in the bytes, 0 if that is not known yet
+	spec int // offset of the spec, 0 if unknown
 }
 
-// asks tells whether the pod has one of the labels that ask for the webhook.
+// asks reports whether the pod has an opt-in label.
 func (m *podMetadata) asks() bool {
 	for i := range optInLabels {
 		if m.labels.is(optInLabels[i].label) {
@@ -60,10 +60,10 @@ func (m *podMetadata) asks() bool {
 	return false
 }
 
-// readMetadata reads the pod's metadata, and no spec behind it. Of a pod that does not ask
-// it reads no further than its labels, unless all is set: what is behind them, the managed
-// fields above all, is most of it. It returns false if the bytes are no object, or hold
-// metadata that are none.
+// readMetadata reads the pod's metadata, and no spec that follows it. Unless all is
+// set, it stops after the labels of a pod without opt-in: the rest, above all the
+// managed fields, is most of it. It returns false if the pod or its metadata is
+// malformed.
 func readMetadata(raw []byte, all bool) (meta podMetadata, ok bool) {
 	r := rawjson.NewReader(raw)
 	var generateName []byte
@@ -121,22 +121,22 @@ func readEntries(r *rawjson.Reader) (raw jsontext.Value, e entries) {
 	return r.Since(start), e
 }
 
-// pod is what the plugins know of a pod.
+// pod is what the plugins need of a pod.
 type pod struct {
 	podMetadata
 	volumes          []volume
 	containers, init []container
 	nodeSelector     entries
-	affinity         jsontext.Value // nil if nothing stands there
+	affinity         jsontext.Value // nil if absent
 	hasVolumes       bool           // spec.volumes is a list
 }
 
-// A volume is one that the pod came with.
+// A volume is an original volume.
 type volume struct {
 	name, claim string
 }
 
-// A container is one that the pod came with.
+// A container is an original container.
 type container struct {
 	name      string
 	mounts    []mount
@@ -146,15 +146,15 @@ type container struct {
 // A mount is one of a container's volumeMounts.
 type mount struct {
 	volume, path string
-	// propagation is the mountPropagation, empty if nothing or null stands there.
+	// propagation is the mountPropagation, or "" if it is absent or null.
 	propagation string
-	// recursive is set if the mount is read-only in all that is mounted below it, and
-	// takes no propagation (k8s.io/api/core/v1, VolumeMount).
+	// recursive is set if the mount is recursively read-only, which excludes
+	// propagation (k8s.io/api/core/v1, VolumeMount).
 	recursive bool
 }
 
-// readPod reads the spec of a pod in one pass. It returns false if there is none, or a
-// volume or container is no object.
+// readPod reads the spec of a pod in one pass. It returns false if it is missing, or a
+// volume or container is malformed.
 func readPod(raw []byte, meta podMetadata) (*pod, bool) {
 	p := &pod{podMetadata: meta}
 	if meta.spec == 0 {
@@ -230,7 +230,8 @@ func readContainers(r *rawjson.Reader, valid *bool) []container {
 	return out
 }
 
-// claims are the names of the claims in a pod's volumes, sorted, each once.
+// claims returns the names of the claims in a pod's volumes, sorted, without
+// duplicates.
 func (p *pod) claims() []string {
 	var out []string
 	for _, v := range p.volumes {

@@ -4,8 +4,8 @@ package dataset
 
 import "context"
 
-// preferNodesWithoutCache keeps pods without Datasets away from nodes that hold some
-// cache, as far as there are others. It ends the chain.
+// preferNodesWithoutCache keeps pods without Datasets away from nodes with cache, if
+// possible. It ends the chain.
 func preferNodesWithoutCache(_ context.Context, d *draft) (stop bool, err error) {
 	if len(d.mounted) > 0 {
 		return true, nil

@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	// prepareAgain is how long a ConfigMap is trusted to be there.
+	// prepareAgain is how long a ConfigMap is assumed to exist.
 	prepareAgain = 10 * time.Minute
-	// prepareRetry is when it is tried again after an error.
+	// prepareRetry is the delay after an error.
 	prepareRetry = 10 * time.Second
 )
 
-// Want says what the settings are. A profile that is in a ConfigMap is followed from now
-// on.
+// Want applies settings. From now on it watches the ConfigMap that they name, if any.
 func (w *Watcher) Want(settings Settings) {
 	profile, err := settings.profile()
 	w.sidecars.Store(err == nil && profile != nil && profile.sidecars() && !settings.Disabled)
@@ -29,7 +28,7 @@ func (w *Watcher) Want(settings Settings) {
 	tell(w.changed)
 }
 
-// wantsSidecars tells whether pods get sidecars.
+// wantsSidecars reports whether pods get sidecars.
 func (w *Watcher) wantsSidecars() bool {
 	if w.sidecars.Load() {
 		return true
@@ -44,7 +43,7 @@ func (w *Watcher) wantsSidecars() bool {
 	return false
 }
 
-// tell wakes up who waits, unless that is done already.
+// tell wakes the waiter, unless it is already woken.
 func tell(changed chan<- struct{}) {
 	select {
 	case changed <- struct{}{}:
@@ -52,10 +51,10 @@ func tell(changed chan<- struct{}) {
 	}
 }
 
-// prepare creates the ConfigMap with the scripts that sidecars run in each namespace with a
-// Dataset, if pods get any, until the context ends: here, ahead of time, because a handler
-// writes nothing. Every replica does: the ConfigMap is the same, and one that is there
-// already is as good.
+// prepare creates the ConfigMap with the scripts of sidecars in each namespace with a
+// Dataset, if pods get sidecars, until the context ends. It does so ahead of time,
+// because handlers must not write. Every replica does: the ConfigMap is identical, and
+// an existing one is fine.
 func (w *Watcher) prepare(ctx context.Context) {
 	prepared := map[string]time.Time{}
 	timer := time.NewTimer(prepareAgain)
@@ -75,7 +74,7 @@ func (w *Watcher) prepare(ctx context.Context) {
 	}
 }
 
-// prepareAll sees to all namespaces, and tells when to come back.
+// prepareAll covers all namespaces and returns when to run again.
 func (w *Watcher) prepareAll(ctx context.Context, prepared map[string]time.Time) time.Duration {
 	next := prepareAgain
 	namespaces := w.index.datasetNamespaces()

@@ -13,13 +13,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/internal/chain"
 )
 
-// profileKey is where a ConfigMap has a profile.
+// profileKey is the ConfigMap key of a profile.
 const profileKey = "pluginsProfile"
 
-// maxProfile bounds a profile, in bytes; a ConfigMap holds no more either.
+// maxProfile limits a profile, in bytes. A ConfigMap has the same limit.
 const maxProfile = 1 << 20
 
-// DefaultProfile is the profile that Fluid comes with.
+// DefaultProfile is Fluid's default profile.
 const DefaultProfile = `plugins:
   serverful:
     withDataset:
@@ -50,13 +50,13 @@ pluginConfig:
     - fluid.io/node
 `
 
-// Profile is what Fluid's file of plugins says: which there are, in which order, and
-// with which arguments.
+// Profile is Fluid's plugin configuration: the plugins, their order and their
+// arguments.
 type Profile struct {
 	serverful, serverless chains
 }
 
-// chains are those of one mode.
+// chains are the chains of one mode.
 type chains struct{ with, without chain.Chain[*draft] }
 
 // profileFile has the fields of the file.
@@ -78,9 +78,8 @@ type profileArgs struct {
 	Args string `json:"args"`
 }
 
-// ParseProfile reads a profile strictly: a field or plugin that is not known, one that
-// is configured twice, and wrong arguments are errors. The error has every
-// one.
+// ParseProfile parses a profile strictly. Unknown fields and plugins, plugins
+// configured twice and invalid arguments are errors, which are all reported.
 func ParseProfile(text string) (*Profile, error) {
 	if len(text) > maxProfile {
 		return nil, fmt.Errorf("it has more than %d bytes", maxProfile)
@@ -105,7 +104,7 @@ func ParseProfile(text string) (*Profile, error) {
 			errs = append(errs, fmt.Errorf("%s.name: %s is configured twice", at, config.Name))
 			continue
 		}
-		// Also of one that stands in no list: it may tomorrow.
+		// Also for plugins in no list, which may be enabled tomorrow.
 		if _, err := registry[config.Name](config.Args); err != nil {
 			errs = append(errs, fmt.Errorf("%s.args: %s: %w", at, config.Name, err))
 			continue
@@ -135,7 +134,7 @@ func ParseProfile(text string) (*Profile, error) {
 	return p, nil
 }
 
-// sidecars tells whether sidecars are added by any of the chains.
+// sidecars reports whether any chain adds sidecars.
 func (p *Profile) sidecars() bool {
 	for _, c := range []chain.Chain[*draft]{p.serverful.with, p.serverful.without, p.serverless.with, p.serverless.without} {
 		if slices.ContainsFunc(c, func(l chain.Link[*draft]) bool { return l.Name == fuseSidecarName }) {
@@ -145,7 +144,7 @@ func (p *Profile) sidecars() bool {
 	return false
 }
 
-// describe puts what YAML's reader says on one line.
+// describe puts errors of the YAML decoder on one line.
 func describe(err error) error {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	for _, prefix := range []string{"error unmarshaling JSON: ", "while decoding JSON: ", "json: "} {

@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
-// profileStore has the profile of a ConfigMap that is followed. One that cannot be read, or
-// is not there any more, changes nothing if there was a good one before.
+// profileStore holds the profile of a watched ConfigMap. If it becomes invalid or is
+// deleted, the last valid profile stays.
 type profileStore struct {
 	ref       Ref
 	logger    *slog.Logger
@@ -30,7 +30,7 @@ type profileStore struct {
 	problem   atomic.Pointer[string] // why there is none yet
 }
 
-// followProfile follows a ConfigMap, if it is not followed already.
+// followProfile watches a ConfigMap, unless it is already watched.
 func (w *Watcher) followProfile(ref Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,7 +44,7 @@ func (w *Watcher) followProfile(ref Ref) {
 	tell(w.wanted)
 }
 
-// followProfiles runs what is wanted until the context ends.
+// followProfiles runs the requested watches until the context ends.
 func (w *Watcher) followProfiles(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -66,7 +66,8 @@ func (w *Watcher) followProfiles(ctx context.Context) {
 	}
 }
 
-// ReadyFor is nil once a profile was read, if the settings say that it is in a ConfigMap.
+// ReadyFor returns nil if the settings name no ConfigMap, or once its profile has been
+// read.
 func (w *Watcher) ReadyFor(settings Settings) error {
 	ref := settings.profileRef()
 	if ref.Name == "" || settings.Disabled {
@@ -76,7 +77,7 @@ func (w *Watcher) ReadyFor(settings Settings) error {
 	return err
 }
 
-// profile is that of a ConfigMap which is followed.
+// profile returns the profile of a watched ConfigMap.
 func (w *Watcher) profile(ref Ref) (*Object, error) {
 	w.mu.Lock()
 	p := w.profiles[ref]
@@ -93,7 +94,7 @@ func (w *Watcher) profile(ref Ref) (*Object, error) {
 	return nil, admission.Unavailable(fmt.Errorf("%s with the profile of plugins: %s", ref, problem), time.Second)
 }
 
-// set takes the profile out of a ConfigMap; nil is one that is not there.
+// set reads the profile of a ConfigMap; nil means that it is missing.
 func (p *profileStore) set(o *corev1.ConfigMap) {
 	err := errors.New("it is not there: create it, or name another in pluginsProfileConfigMap")
 	var profile *Profile

@@ -17,13 +17,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
-// Reader is a [Source] that asks the API server for each object, each time: for a look at
-// few pods. See [NewReader].
+// Reader is a [Source] that reads each object from the API server each time, for
+// inspecting few pods. See [NewReader].
 type Reader struct{ core, apps, fluid *rest.RESTClient }
 
-// NewReader makes a reader. The credentials in config must be allowed to get what is asked
-// for: claims, Datasets and runtimes, the ConfigMap with the profile if settings name one,
-// and for sidecars DaemonSets and PersistentVolumes.
+// NewReader returns a reader. The credentials in config must be allowed to get what is
+// read: claims, Datasets and runtimes, the ConfigMap of the settings, if any, and for
+// sidecars DaemonSets and PersistentVolumes.
 func NewReader(config *rest.Config) (*Reader, error) {
 	r := &Reader{}
 	for _, c := range []struct {
@@ -44,7 +44,7 @@ func NewReader(config *rest.Config) (*Reader, error) {
 
 // Find implements [Source].
 func (r *Reader) Find(ctx context.Context, ref Ref, _ bool) (*Object, error) {
-	// A claim is what the author of a pod has written, and nobody has checked it yet.
+	// Claim names come from the pod's author and have not been validated yet.
 	if len(content.IsPathSegmentName(ref.Name)) > 0 {
 		return nil, nil
 	}
@@ -69,10 +69,10 @@ func (r *Reader) Find(ctx context.Context, ref Ref, _ bool) (*Object, error) {
 	}
 	result := get.Do(ctx)
 	raw, _ := result.Raw()
-	err := result.Error() // which looks for a Status in the answer
+	err := result.Error() // looks for a Status in the answer
 	switch {
 	case apierrors.IsNotFound(err):
-		// Where there is no such API, the answer is no Status of the API.
+		// Without such an API, the answer is not a Status of the API.
 		if apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 			return nil, ErrNotInstalled
 		}

@@ -9,20 +9,20 @@ import (
 
 // Reason is why a pod's node affinity has a term.
 type Reason struct {
-	// Plugin is the one that wants it.
+	// Plugin is the plugin that wants it.
 	Plugin string
-	// Dataset is for whose sake, "namespace/name"; empty if it is for that of all others.
+	// Dataset is the "namespace/name" of the Dataset, or "" if it is for all others.
 	Dataset string
-	// Weight is 0 for what is required.
+	// Weight is 0 for requirements.
 	Weight int
-	// Why says in words what nodes are wanted. If it is about a label, Key is that label.
+	// Why describes the wanted nodes. Key is the label that it mentions, if any.
 	Why, Key string
 
 	wanted alternatives
 	one    []requirement // if there are no alternatives
 }
 
-// lists are the alternatives.
+// lists returns the alternatives.
 func (r *Reason) lists() alternatives {
 	if r.one != nil {
 		return alternatives{r.one}
@@ -30,7 +30,7 @@ func (r *Reason) lists() alternatives {
 	return r.wanted
 }
 
-// Source is the reason in one line, for people.
+// Source returns the reason in one line, for messages.
 func (r Reason) Source() string {
 	var out strings.Builder
 	if r.Dataset != "" {
@@ -46,7 +46,7 @@ func (r Reason) Source() string {
 	return out.String()
 }
 
-// Term names the labels that the reason is about: "fluid.io/s-team-a-imagenet".
+// Term names the labels of the reason: "fluid.io/s-team-a-imagenet".
 func (r Reason) Term() string {
 	wanted := r.lists()
 	if len(wanted) == 1 {
@@ -59,7 +59,7 @@ func (r Reason) Term() string {
 	return strings.Join(lists, " or ")
 }
 
-// Meets tells whether a node with the labels is one that the reason is for.
+// Meets reports whether a node with these labels meets the reason.
 func (r Reason) Meets(node map[string]string) bool {
 	for _, list := range r.lists() {
 		t := term{expressions: list}

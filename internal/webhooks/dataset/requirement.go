@@ -23,11 +23,11 @@ const (
 type requirement struct {
 	key, operator string
 	values        []string
-	// raw are its bytes: those that stand somewhere already, or those to be written.
+	// raw are its bytes, original or to be written.
 	raw jsontext.Value
 }
 
-// newRequirement writes the fields in the order of the API type.
+// newRequirement encodes the fields in the order of the API type.
 func newRequirement(key, operator string, values ...string) requirement {
 	raw := append([]byte(`{"key":`), rawjson.AppendString(nil, key)...)
 	raw = append(raw, `,"operator":`...)
@@ -46,7 +46,7 @@ func newRequirement(key, operator string, values ...string) requirement {
 	return requirement{key: key, operator: operator, values: values, raw: append(raw, '}')}
 }
 
-// same tells whether both ask for the same; the order of values does not count.
+// same reports whether both require the same, ignoring the order of values.
 func (r *requirement) same(other *requirement) bool {
 	if r.key != other.key || r.operator != other.operator || len(r.values) != len(other.values) {
 		return false
@@ -60,7 +60,7 @@ func (r *requirement) same(other *requirement) bool {
 	return slices.Equal(a, b)
 }
 
-// contradicts tells whether no node can meet both.
+// contradicts reports whether no node can meet both.
 func (r *requirement) contradicts(other *requirement) bool {
 	if r.key != other.key {
 		return false
@@ -80,8 +80,8 @@ func (r *requirement) contradicts(other *requirement) bool {
 	return false
 }
 
-// meets tells whether a node with the labels meets the requirement; Gt and Lt are not
-// known here, and met by nothing.
+// meets reports whether a node with these labels meets the requirement. Gt and Lt are
+// not supported and never met.
 func (r *requirement) meets(labels map[string]string) bool {
 	value, there := labels[r.key]
 	switch r.operator {
@@ -97,7 +97,7 @@ func (r *requirement) meets(labels map[string]string) bool {
 	return false
 }
 
-// String is for people, and names no values but "true".
+// String is for messages. It contains no values except "true".
 func (r *requirement) String() string {
 	if r.operator == opIn && len(r.values) == 1 && r.values[0] == "true" {
 		return r.key
@@ -105,22 +105,22 @@ func (r *requirement) String() string {
 	return r.key + " " + r.operator
 }
 
-// A term is a list of requirements that a node must meet all of; an empty one is met by
-// no node.
+// A term is a list of requirements that a node must all meet. No node meets an empty
+// term.
 type term struct {
 	expressions []requirement
 	fields      []requirement
-	// raw are its bytes as they came; nil for one that is new.
+	// raw are the original bytes; nil for a new term.
 	raw jsontext.Value
-	// index is where it stood.
+	// index is the original index.
 	index int
-	// added are the requirements that were added to what stood there.
+	// added are the requirements added to the original ones.
 	added []requirement
 }
 
 func (t *term) empty() bool { return len(t.expressions) == 0 && len(t.fields) == 0 }
 
-// has tells whether the term has the requirement.
+// has reports whether the term has the requirement.
 func (t *term) has(wanted *requirement) bool {
 	return slices.ContainsFunc(t.expressions, func(r requirement) bool { return r.same(wanted) })
 }
@@ -134,7 +134,7 @@ func (t *term) hasAll(wanted []requirement) bool {
 	return true
 }
 
-// with returns the term with the requirements that it lacks.
+// with returns the term with missing requirements added.
 func (t *term) with(wanted []requirement) term {
 	out := term{expressions: slices.Clip(t.expressions), fields: t.fields, raw: t.raw, index: t.index, added: slices.Clip(t.added)}
 	for i := range wanted {
@@ -146,8 +146,8 @@ func (t *term) with(wanted []requirement) term {
 	return out
 }
 
-// contradiction is the key about which the term contradicts itself or the node selector;
-// empty if it does not.
+// contradiction returns a key on which the term contradicts itself or the node
+// selector, or "".
 func (t *term) contradiction(selector []requirement) string {
 	for i := range t.expressions {
 		for _, others := range [][]requirement{t.expressions[i+1:], selector} {
@@ -161,7 +161,7 @@ func (t *term) contradiction(selector []requirement) string {
 	return ""
 }
 
-// meets tells whether a node with the labels meets the term; fields are not looked at.
+// meets reports whether a node with these labels meets the term. It ignores fields.
 func (t *term) meets(labels map[string]string) bool {
 	for i := range t.expressions {
 		if !t.expressions[i].meets(labels) {
@@ -171,7 +171,7 @@ func (t *term) meets(labels map[string]string) bool {
 	return !t.empty()
 }
 
-// encode writes a term: what there was keeps its bytes.
+// encode encodes a term. Original content keeps its bytes.
 func (t *term) encode() jsontext.Value {
 	out := []byte(`{"matchExpressions":[`)
 	for i, r := range t.expressions {
@@ -191,7 +191,7 @@ func (t *term) encode() jsontext.Value {
 		}
 		out = append(out, ']')
 	}
-	// Members that this build does not know.
+	// Unknown members.
 	r := rawjson.NewReader(t.raw)
 	r.Object(func(field []byte) {
 		if name := string(field); name != "matchExpressions" && name != "matchFields" {
@@ -201,7 +201,7 @@ func (t *term) encode() jsontext.Value {
 	return append(out, '}')
 }
 
-// parseTerms reads a list of node selector terms.
+// parseTerms parses a list of node selector terms.
 func parseTerms(raw jsontext.Value) []term {
 	var terms []term
 	r := rawjson.NewReader(raw)
@@ -247,10 +247,10 @@ func parseRequirements(r *rawjson.Reader) []requirement {
 	return out
 }
 
-// alternatives are lists of requirements of which a node must meet one.
+// alternatives are lists of requirements. A node must meet one list.
 type alternatives [][]requirement
 
-// and returns what meets one of each. Duplicates go.
+// and returns the alternatives that meet one of each, without duplicates.
 func (a alternatives) and(b alternatives) alternatives {
 	switch {
 	case len(a) == 0:
@@ -270,7 +270,7 @@ func (a alternatives) and(b alternatives) alternatives {
 	return out
 }
 
-// or adds a list unless it is there.
+// or adds a list unless it exists.
 func (a alternatives) or(list []requirement) alternatives {
 	t := term{expressions: list}
 	for _, other := range a {
@@ -281,7 +281,7 @@ func (a alternatives) or(list []requirement) alternatives {
 	return append(a, list)
 }
 
-// keys names what a list asks for, for people.
+// keys names the keys of a list, for messages.
 func keys(list []requirement) string {
 	if len(list) == 1 {
 		return list[0].String()

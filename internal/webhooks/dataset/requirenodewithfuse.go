@@ -4,9 +4,9 @@ package dataset
 
 import "context"
 
-// requireNodeWithFuse requires nodes on which the fuse of each Dataset may run: those
-// that its node selector selects. A node must be fit for all Datasets of the pod; by
-// the older semantics for one of them.
+// requireNodeWithFuse requires nodes where the fuse of each Dataset may run, according
+// to its node selector. A node must suit all Datasets of the pod, or one of them by the
+// older semantics.
 func requireNodeWithFuse(_ context.Context, d *draft) (stop bool, err error) {
 	var any alternatives
 	var last Reason

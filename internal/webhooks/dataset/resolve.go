@@ -9,31 +9,31 @@ import (
 	"strings"
 )
 
-// Mounted is a Dataset that a pod mounts, by one of its claims.
+// Mounted is a Dataset that a pod mounts through a claim.
 type Mounted struct {
 	Claim           string
 	Namespace, Name string
-	// Type is the runtime's.
+	// Type is the type of the runtime.
 	Type    string
 	Runtime *Runtime
 	dataset *Dataset
-	// nested is set if it is mounted by a sidecar of another Dataset, and not by the pod.
+	// nested is set if only a sidecar of another Dataset mounts it.
 	nested bool
 }
 
-// Title names the Dataset, for people.
+// Title names the Dataset in messages.
 func (m *Mounted) Title() string { return m.dataset.title }
 
-// refusal is an error that is a decision about the pod, with a message for its author.
+// refusal is an error that decides about the pod, with a message for its author.
 type refusal struct{ message string }
 
 func (r *refusal) Error() string { return r.message }
 
 func refusef(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// resolve finds the Datasets behind claims, which are sorted and each there once. If what
-// was read a moment ago refuses, all is read again from the API server itself, once. The
-// error is a [refusal], or a fault.
+// resolve finds the Datasets of claims, which are sorted and unique. If cached objects
+// would cause a refusal, it reads them again from the API server, once. The error is a
+// [refusal], or a fault.
 func resolve(ctx context.Context, source Source, namespace string, claims []string, precheck bool) ([]*Mounted, error) {
 	mounted, err := resolveOnce(ctx, source, namespace, claims, precheck, false)
 	if r := (*refusal)(nil); errors.As(err, &r) {
@@ -79,7 +79,7 @@ func resolveDataset(ctx context.Context, source Source, namespace, name string, 
 		return nil, fmt.Errorf("dataset %s/%s: %w", namespace, name, err)
 	}
 	d := object.Dataset
-	if d.title == "" { // of a source of somebody else
+	if d.title == "" { // from another implementation of Source
 		copied := *d
 		d = &copied
 		d.prepare(namespace, name)

@@ -14,9 +14,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// Scripts that containers run to wait for mounts. They are in a ConfigMap in each
-// namespace with a Dataset, whose name has a hash of their content: one that is there is
-// the right one, and pods of an earlier version keep theirs.
+// Scripts with which containers wait for mounts. They are in a ConfigMap in each
+// namespace with a Dataset. Its name contains a hash of their content: an existing one
+// is always right, and older pods keep theirs.
 const (
 	scriptsVolume   = "check-fluid-mount-ready"
 	appScript       = "check-fluid-mount-ready.sh"
@@ -24,9 +24,10 @@ const (
 	scriptsTriesMax = "30"
 )
 
-// mountedText is a shell function that tells whether a fuse, or a file system of a kind, is
-// mounted at a folder, or below it. A line of mountinfo has the folder fifth, and the type
-// behind a dash (proc_pid_mountinfo(5)): a name in a path proves nothing.
+// mountedText is a shell function that reports whether a fuse, or a file system of a
+// type, is mounted at or below a folder. In a line of mountinfo, the folder is the
+// fifth field, and the type follows a dash (proc_pid_mountinfo(5)). A name in a path
+// would prove nothing.
 const mountedText = `mounted() { # FOLDER KIND [below]
   while read -r _ _ _ _ place rest; do
     case "$place" in
@@ -42,8 +43,8 @@ const mountedText = `mounted() { # FOLDER KIND [below]
 }
 `
 
-// appScriptText waits until at each of the paths of its first argument, separated by
-// colons, something is mounted that is of the kind that its second argument has there.
+// appScriptText waits until each of the colon-separated paths in its first argument has
+// a mount of the type that its second argument lists for it.
 const appScriptText = `#!/bin/sh
 # Waits until the folders "a:b:c" are mounted, of the kinds "x:y:z".
 ` + mountedText + `folders="$1:"
@@ -65,8 +66,8 @@ while [ -n "$folders" ]; do
 done
 `
 
-// fuseScriptText waits until something of the kind of its second argument is mounted at
-// or below the path of its first, and the folder of its third is in there.
+// fuseScriptText waits until a file system of the type in its second argument is
+// mounted at or below the path in its first, and contains the folder in its third.
 const fuseScriptText = `#!/bin/sh
 # Waits until something of the kind "$2" is mounted at or below the folder "$1", with "$3" in it.
 ` + mountedText + `found() { # FOLDER NAME
@@ -86,13 +87,13 @@ until mounted "$1" "$2" below && found "$1" "$3"; do
 done
 `
 
-// ScriptsName is the name of the ConfigMap.
+// ScriptsName returns the name of the ConfigMap.
 func ScriptsName() string {
 	sum := sha256.Sum256([]byte(appScriptText + "\x00" + fuseScriptText))
 	return scriptsVolume + "-" + hex.EncodeToString(sum[:5])
 }
 
-// scripts is the ConfigMap for a namespace.
+// scripts returns the ConfigMap for a namespace.
 func scripts(namespace string) *corev1.ConfigMap {
 	immutable := true
 	return &corev1.ConfigMap{
@@ -129,8 +130,8 @@ func (t *template) checkMount() {
 	t.container.Lifecycle.PostStart = &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "/" + fuseScript, t.mountPath, t.kind, t.subPath}}}
 }
 
-// mountChecks gives containers that mount one of the Datasets the script that waits for
-// it, and has those run it that a label of the pod asks for.
+// mountChecks gives the script to containers that mount one of the Datasets, and runs
+// it in those that a label of the pod selects.
 func (d *draft) mountChecks(templates []*template) {
 	const why = fuseSidecarName + ": waits until datasets are mounted"
 	onlyVineyard := len(templates) == 1 && templates[0].mounted.Type == "vineyard"
@@ -181,11 +182,11 @@ func (d *draft) mountChecks(templates []*template) {
 	}
 }
 
-// hasPostStart tells whether a container's lifecycle has a postStart.
+// hasPostStart reports whether a container's lifecycle has a postStart.
 func hasPostStart(lifecycle jsontext.Value) bool {
 	found, _ := rawjson.Lookup(lifecycle, "postStart")
 	return len(found) > 0 && found.Kind() != 'n'
 }
 
-// mountinfoEscapes are how the kernel writes paths there (proc_pid_mountinfo(5)).
+// mountinfoEscapes are the kernel's escapes in mountinfo paths (proc_pid_mountinfo(5)).
 var mountinfoEscapes = strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`)

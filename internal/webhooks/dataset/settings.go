@@ -17,19 +17,16 @@ import (
 // RequiredSemantics defines how the required nodes of several Datasets are combined.
 type RequiredSemantics string
 
-// The two meanings.
 const (
-	// RequireAll is for nodes that all Datasets of a pod are content with.
+	// RequireAll requires nodes that suit all Datasets of a pod.
 	RequireAll RequiredSemantics = "and"
-	// RequireAny is for nodes that one of them is content with, as Fluid's own webhook has
-	// it.
+	// RequireAny requires nodes that suit one of them, like Fluid's own webhook.
 	RequireAny RequiredSemantics = "or"
 )
 
 // SidecarMode selects the type of container for sidecars.
 type SidecarMode string
 
-// The two kinds.
 const (
 	PlainSidecar  SidecarMode = "sidecar"
 	NativeSidecar SidecarMode = "native-sidecar"
@@ -60,13 +57,13 @@ type Settings struct {
 	PlatformLabel string `json:"platformLabel,omitempty"`
 }
 
-// DefaultSettings are the settings of a webhook that was not told otherwise.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings {
 	return Settings{RequiredSemantics: RequireAll, SidecarMode: PlainSidecar}
 }
 
-// FromEnvironment takes over what the variables say that Fluid's own webhook knows; they
-// are looked up by getenv. A value that is wrong is found by [Settings.Validate].
+// FromEnvironment applies the environment variables of Fluid's own webhook, looked up
+// with getenv. [Settings.Validate] reports invalid values.
 func (s *Settings) FromEnvironment(getenv func(string) string) {
 	if disabled, err := strconv.ParseBool(getenv("DISABLE_INJECTION")); err == nil && disabled {
 		s.Disabled = true
@@ -86,8 +83,8 @@ func (s *Settings) FromEnvironment(getenv func(string) string) {
 	}
 }
 
-// Validate reports all problems, by the names of the fields in a file. What a
-// ConfigMap holds is seen when it is read.
+// Validate reports all problems, by the names of the fields in a file. A profile in a
+// ConfigMap is checked when it is read.
 func (s Settings) Validate() error {
 	var errs field.ErrorList
 	at := func(name string) *field.Path { return field.NewPath(name) }
@@ -119,7 +116,7 @@ func (s Settings) Validate() error {
 	return errs.ToAggregate()
 }
 
-// profileErrors are those of a profile, each as one of the field that it stands in.
+// profileErrors assigns each error of a profile to the field that contains the profile.
 func profileErrors(at *field.Path, err error) field.ErrorList {
 	if err == nil {
 		return nil
@@ -135,7 +132,7 @@ func profileErrors(at *field.Path, err error) field.ErrorList {
 	return errs
 }
 
-// prefixed puts the name of a field before each of the errors that were joined to one.
+// prefixed prefixes each of the joined errors with the name of a field.
 func prefixed(field string, err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -148,13 +145,13 @@ func prefixed(field string, err error) error {
 	return errors.Join(errs...)
 }
 
-// profileRef names the ConfigMap with the profile; empty if it is in none.
+// profileRef names the ConfigMap with the profile, or is empty.
 func (s Settings) profileRef() Ref {
 	namespace, name, _ := strings.Cut(s.PluginsProfileConfigMap, "/")
 	return Ref{ProfileKind, namespace, name}
 }
 
-// profile is the one of the settings; nil if it is in a ConfigMap.
+// profile returns the profile of the settings, or nil if it is in a ConfigMap.
 func (s Settings) profile() (*Profile, error) {
 	if s.PluginsProfileConfigMap != "" {
 		return nil, nil
@@ -162,15 +159,15 @@ func (s Settings) profile() (*Profile, error) {
 	return ParseProfile(cmp.Or(s.PluginsProfile, DefaultProfile))
 }
 
-// Sidecars tells whether pods may get sidecars: by the profile, or by one that is not
-// known here.
+// Sidecars reports whether pods may get sidecars: because of the profile, or because
+// the profile is in a ConfigMap.
 func (s Settings) Sidecars() bool {
 	profile, err := s.profile()
 	return !s.Disabled && (err != nil || profile == nil || profile.sidecars())
 }
 
-// PolicyRules are the rights that a [Watcher] needs for the settings: in the cluster, and
-// by namespace.
+// PolicyRules returns the rights that a [Watcher] needs for the settings: cluster-wide,
+// and by namespace.
 func (s Settings) PolicyRules() (rules []rbacv1.PolicyRule, in map[string][]rbacv1.PolicyRule) {
 	if s.Sidecars() {
 		rules = []rbacv1.PolicyRule{

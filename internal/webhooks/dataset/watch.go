@@ -26,29 +26,29 @@ import (
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
-// absentInterval is how often it is tried whether a kind without definition has got one.
+// absentInterval is how often to check whether a missing CRD has been installed.
 const absentInterval = 5 * time.Second
 
-// Watcher is a [Source] that follows claims, Datasets and runtimes of a cluster, and
-// keeps of each no more than is needed. A kind whose CustomResourceDefinition is not
-// installed is followed as soon as it is. What is asked for afresh, DaemonSets and
-// PersistentVolumes, is read from the API server at the time. See [Watch].
+// Watcher is a [Source] that watches claims, Datasets and runtimes of a cluster and
+// keeps only what is needed of each. A kind is watched as soon as its
+// CustomResourceDefinition is installed. Fresh reads, DaemonSets and PersistentVolumes
+// go to the API server. See [Watch].
 type Watcher struct {
 	reader   *Reader
 	index    *Index
 	follows  map[Kind]*follow
 	logger   *slog.Logger
-	changed  chan struct{} // Datasets have changed, or what is wanted
-	sidecars atomic.Bool   // are wanted by a profile of the settings
+	changed  chan struct{} // Datasets or settings have changed
+	sidecars atomic.Bool   // wanted by a profile of the settings
 	loaded   func()
 
 	core     *rest.RESTClient // for typed objects
 	mu       sync.Mutex
 	profiles map[Ref]*profileStore
-	wanted   chan struct{} // another profile is
+	wanted   chan struct{} // another profile is wanted
 }
 
-// follow follows one kind.
+// follow watches one kind.
 type follow struct {
 	kind      Kind
 	index     *Index
@@ -58,14 +58,14 @@ type follow struct {
 	logger    *slog.Logger
 	interval  time.Duration
 	absent    atomic.Bool
-	// ready is set once what there was has been read, or there was no definition. It stays:
-	// for what is behind, there is a read afresh.
+	// ready is set once existing objects have been read, or the kind has no definition.
+	// It stays set: fresh reads cover a stale watch.
 	ready atomic.Bool
 }
 
-// Watch prepares a watcher of all namespaces; [Watcher.Run] starts it. The credentials in
-// config must be allowed to get, list and watch claims, Datasets and runtimes, and what
-// [Settings.PolicyRules] says.
+// Watch prepares a watcher of all namespaces. [Watcher.Run] starts it. The credentials
+// in config must be allowed to get, list and watch claims, Datasets and runtimes, and
+// need the rights of [Settings.PolicyRules].
 func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 	config = rest.CopyConfig(config)
 	config.RateLimiter, config.QPS, config.Burst = nil, 100, 200
@@ -122,7 +122,7 @@ func (w *Watcher) follow(kind Kind, expected runtime.Object, source *cache.ListW
 	w.follows[kind] = f
 }
 
-// patient waits, where a kind has no definition, until it has one.
+// patient waits until the kind has a definition.
 func (f *follow) patient(source *cache.ListWatch) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -134,8 +134,8 @@ func (f *follow) patient(source *cache.ListWatch) *cache.ListWatch {
 	}
 }
 
-// patiently returns nothing, and no error that somebody would log, if the context ends
-// before there is a definition.
+// patiently returns nothing, without an error to log, if the context ends before there
+// is a definition.
 func patiently[T any](ctx context.Context, f *follow, nothing T, try func() (T, error)) (T, error) {
 	for {
 		out, err := try()
@@ -161,7 +161,7 @@ func patiently[T any](ctx context.Context, f *follow, nothing T, try func() (T, 
 	}
 }
 
-// Run follows all kinds until the context ends.
+// Run watches all kinds until the context ends.
 func (w *Watcher) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, f := range w.follows {
@@ -173,11 +173,11 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// WhenLoaded has loaded called whenever Ready or ReadyFor may have become nil. It is for
-// before Run.
+// WhenLoaded sets loaded to be called whenever Ready or ReadyFor may have become nil.
+// Call it before Run.
 func (w *Watcher) WhenLoaded(loaded func()) { w.loaded = loaded }
 
-// Ready is nil once all that there is was read.
+// Ready returns nil once everything has been read.
 func (w *Watcher) Ready() error {
 	for _, f := range w.follows {
 		if !f.ready.Load() {
@@ -197,7 +197,7 @@ func (w *Watcher) notReady() error {
 	return fmt.Errorf("not all of %s are read yet (may this server list them?)", strings.Join(missing, ", "))
 }
 
-// Len is the number of Datasets known.
+// Len returns the number of known Datasets.
 func (w *Watcher) Len() int { return w.index.Count(DatasetKind) }
 
 // Find implements [Source].
@@ -218,7 +218,7 @@ func (w *Watcher) Find(ctx context.Context, ref Ref, fresh bool) (*Object, error
 	return w.index.Find(ctx, ref, false)
 }
 
-// objectOf is what is kept of an object that was listed or watched.
+// objectOf returns the cached part of a listed or watched object.
 func objectOf(obj any) (Ref, *Object, error) {
 	switch o := obj.(type) {
 	case *metav1.PartialObjectMetadata:
@@ -277,8 +277,8 @@ func (f *follow) Replace(objects []any, _ string) error {
 // Resync implements [cache.ReflectorStore].
 func (f *follow) Resync() error { return nil }
 
-// Transformer implements [cache.TransformingStore]: of a claim's metadata the labels that
-// count are kept, from the moment that it is read.
+// Transformer implements [cache.TransformingStore]: it drops everything from a claim's
+// metadata except the relevant labels, as soon as it is read.
 func (f *follow) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if o, ok := obj.(*metav1.PartialObjectMetadata); ok {
@@ -303,7 +303,7 @@ func countingLabels(labels map[string]string) map[string]string {
 	return out
 }
 
-// initialEvents keeps what ends the first part of a watch.
+// initialEvents keeps the annotation that ends the initial events of a watch.
 func initialEvents(annotations map[string]string) map[string]string {
 	if value, ok := annotations[metav1.InitialEventsAnnotationKey]; ok {
 		return map[string]string{metav1.InitialEventsAnnotationKey: value}

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dataset makes pods that mount a Dataset of Fluid land where its data is
-// cached. It takes the place of Fluid's own pod webhook, with the same path, labels,
-// annotations, plugins and messages, and the file that configures them.
+// Package dataset schedules pods that mount a Fluid Dataset onto nodes where its data
+// is cached. It replaces Fluid's own pod webhook, with the same path, labels,
+// annotations, plugins, messages and configuration file.
 //
-// The claims of a pod lead to Datasets and these to their runtimes, which are known from
-// watches. Plugins then change a draft of the pod, in an order that a profile says, and
-// what they have changed becomes edits to the very bytes that arrived: all of it, or
-// none.
+// The claims of a pod lead to Datasets and their runtimes, which are known from
+// watches. Plugins then change a draft of the pod in the order of a profile. The
+// changes become edits to the original bytes, all or none.
 package dataset
 
 import (
@@ -20,8 +19,8 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// The webhooks as the API server knows them: one for pods that ask, and one for the older
-// mode. Path is that of Fluid's webhook.
+// There is one webhook for pods with opt-in, and one for the older mode. Path is that
+// of Fluid's webhook.
 const (
 	Name          = "dataset.sallyport.io"
 	Path          = "/mutate-fluid-io-v1alpha1-schedulepod"
@@ -29,11 +28,11 @@ const (
 	NamespacePath = Path + "/namespace"
 )
 
-// Observer is told of each plugin that was asked about a pod, and what came out: one of
-// the outcomes below. It is called from many goroutines at once.
+// Observer is notified of each plugin called for a pod and its outcome, one of those
+// below. It is called concurrently.
 type Observer func(plugin, outcome string)
 
-// What becomes of a pod in a plugin.
+// Outcomes of a plugin for a pod.
 const (
 	OutcomeChanged   = "changed"
 	OutcomeUnchanged = "unchanged"
@@ -41,13 +40,13 @@ const (
 	OutcomeError     = "error"
 )
 
-// Outcomes are all there are.
+// Outcomes returns all outcomes.
 func Outcomes() []string {
 	return []string{OutcomeChanged, OutcomeUnchanged, OutcomeRefused, OutcomeError}
 }
 
-// New defines the webhooks over a source. Observe may be nil. The error reports all problems
-// in the settings.
+// New defines the webhooks for a source. Observe may be nil. The error reports all
+// problems in the settings.
 func New(source Source, settings Settings, observe Observer) ([]admission.Webhook, error) {
 	err := settings.Validate()
 	if source == nil {
@@ -70,7 +69,7 @@ func New(source Source, settings Settings, observe Observer) ([]admission.Webhoo
 			Name: name,
 			Path: path,
 			Type: admission.TypeMutating,
-			// Where a pod may run cannot be changed later.
+			// Scheduling constraints cannot be changed later.
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 				Rule: admissionregistrationv1.Rule{
@@ -80,8 +79,8 @@ func New(source Source, settings Settings, observe Observer) ([]admission.Webhoo
 			Handler: &h,
 		}
 	}
-	// A selector cannot say "one of these labels", and a webhook for each would add up
-	// their timeouts.
+	// A selector cannot express "one of these labels", and one webhook per label would
+	// add up their timeouts.
 	asked := define(Name, Path, handler{})
 	asked.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "asks", Expression: hasOneOf()}}
 	webhooks := []admission.Webhook{asked}
@@ -99,7 +98,7 @@ func New(source Source, settings Settings, observe Observer) ([]admission.Webhoo
 	return webhooks, nil
 }
 
-// hasOneOf is a CEL expression: the object has one of the labels that ask, "true".
+// hasOneOf is a CEL expression: the object has an opt-in label with the value "true".
 func hasOneOf() string {
 	var labels []string
 	for _, in := range optInLabels {

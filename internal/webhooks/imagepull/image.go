@@ -12,14 +12,14 @@ const (
 	officialImages  = "library"
 )
 
-// image is a reference as container runtimes read it:
+// image is a reference as container runtimes parse it:
 // [registry/]repository[:tag][@digest].
 type image struct {
-	place       string // registry and repository, both there
+	place       string // registry and repository, never empty
 	tag, digest string
 }
 
-// parseImage never fails: what is no reference gives a place that no list has.
+// parseImage never fails: an invalid reference gives a place that is on no list.
 func parseImage(reference string) image {
 	var out image
 	rest, digest, _ := strings.Cut(reference, "@")
@@ -31,8 +31,8 @@ func parseImage(reference string) image {
 	return out
 }
 
-// canonicalPlace writes out the registry that a name without one is of. What stands
-// before the first slash is a registry if it holds a dot or colon, or is localhost.
+// canonicalPlace adds the default registry to a name without one. The part before the
+// first slash is a registry if it contains a dot or colon, or is localhost.
 func canonicalPlace(name string) string {
 	registry, repository, cut := strings.Cut(name, "/")
 	switch {
@@ -51,17 +51,16 @@ func canonicalPlace(name string) string {
 	return registry + "/" + repository
 }
 
-// latest tells whether the registry may answer with another image tomorrow, by
-// nothing but the passing of time: the tag latest, which is also that of a reference
-// without one.
+// latest reports whether the registry may return a different image over time: for the
+// tag latest, which is also the default tag.
 func (i image) latest() bool {
 	return i.digest == "" && (i.tag == "" || i.tag == "latest")
 }
 
-// places are registries and beginnings of repositories.
+// places are registries and repository prefixes.
 type places []string
 
-// has tells whether a canonical place is one of them, or below one.
+// has reports whether a canonical place equals or is below one of them.
 func (p places) has(place string) bool {
 	for _, entry := range p {
 		if rest, ok := strings.CutPrefix(place, entry); ok && (rest == "" || rest[0] == '/') {
@@ -71,8 +70,8 @@ func (p places) has(place string) bool {
 	return false
 }
 
-// parsePlace reads an entry of a list of places: a registry, alone or with whole
-// components of a repository, without tag and digest.
+// parsePlace parses an entry of a list: a registry, optionally with whole components of
+// a repository, without tag and digest.
 func parsePlace(entry string) (string, error) {
 	registry, repository, cut := strings.Cut(entry, "/")
 	host, port, hasPort := strings.Cut(registry, ":")
@@ -102,7 +101,7 @@ func parsePlace(entry string) (string, error) {
 	return registry, nil
 }
 
-// parsePlaces reads entries that were validated.
+// parsePlaces parses validated entries.
 func parsePlaces(entries []string) places {
 	out := make(places, 0, len(entries))
 	for _, entry := range entries {

@@ -12,9 +12,9 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// mutator sets the pull policy of images that a pod begins to use: of all when it is
-// created, of ephemeral containers when they are added. That of a container that
-// exists cannot be changed, by the API server's own rules; see validator.
+// mutator sets the pull policy of images that a pod begins to use: all images on
+// creation, and those of added ephemeral containers. The API server forbids changing it
+// for an existing container; see validator.
 type mutator struct{ policy *policy }
 
 var always = jsontext.Value(`"Always"`)

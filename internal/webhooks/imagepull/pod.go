@@ -9,24 +9,23 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// MirrorAnnotation marks a pod that the kubelet shows for a static pod. What it runs
-// is in a file on the node, and runs whatever becomes of the mirror: it is left alone.
+// MirrorAnnotation marks the mirror pod of a static pod. The kubelet runs the static
+// pod from a file, whatever happens to the mirror, so it is left alone.
 const MirrorAnnotation = "kubernetes.io/config.mirror"
 
-// A use is one place of a pod where an image is named. Its strings are part of the
-// pod's bytes.
+// A use is a place of a pod that names an image. Its strings alias the pod's bytes.
 type use struct {
 	list      string // containers, initContainers, ephemeralContainers, volumes
 	index     int
 	name      []byte // of the container or volume
 	image     []byte
-	policy    []byte // imagePullPolicy; pullPolicy of a volume
-	hasPolicy bool   // something stands there, be it null
+	policy    []byte // imagePullPolicy, or pullPolicy of a volume
+	hasPolicy bool   // the field is present, even if null
 }
 
 const volumes = "volumes"
 
-// path is the pointer to the pull policy.
+// path returns the pointer to the pull policy.
 func (u *use) path() string {
 	path := "/spec/" + u.list + "/" + strconv.Itoa(u.index)
 	if u.list == volumes {
@@ -35,14 +34,15 @@ func (u *use) path() string {
 	return path + "/imagePullPolicy"
 }
 
-// field is the place for people, "spec.containers[0] (app)"; a name is no secret.
+// field names the place in messages, "spec.containers[0] (app)". Container names are
+// not secret.
 func (u *use) field() string {
 	return "spec." + u.list + "[" + strconv.Itoa(u.index) + "] (" + string(u.name) + ")"
 }
 
 func (u *use) pulledAlways() bool { return string(u.policy) == "Always" }
 
-// same tells whether another pod has the image in the same container.
+// same reports whether another pod has the image in the same container.
 func (u *use) same(others []use) bool {
 	for i := range others {
 		o := &others[i]
@@ -53,9 +53,8 @@ func (u *use) same(others []use) bool {
 	return false
 }
 
-// readPod calls found for each use of an image, in one pass. It tells whether the
-// pod is a mirror; ok is false if the bytes are no object or hold a container or
-// volume that is none.
+// readPod calls found for each use of an image, in one pass. It reports whether the pod
+// is a mirror pod. Ok is false if the pod, a container or a volume is malformed.
 func readPod(raw []byte, found func(use)) (mirror, ok bool) {
 	r := rawjson.NewReader(raw)
 	valid := true

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// policy is what the settings come down to.
+// policy is the compiled settings.
 type policy struct {
 	settings Settings
 	allowed  places
@@ -23,7 +23,7 @@ func (p *policy) exemptNamespace(namespace string) bool {
 	return slices.Contains(p.settings.ExemptNamespaces, namespace)
 }
 
-// mustPull tells whether the pull policy has to be Always and is not.
+// mustPull reports whether the pull policy must be Always and is not.
 func (p *policy) mustPull(u *use) bool {
 	if !p.settings.AlwaysPull || u.pulledAlways() {
 		return false
@@ -35,9 +35,8 @@ func (p *policy) mustPull(u *use) bool {
 	return !p.exempt.has(parsed.place) && (!p.settings.ExemptDigests || parsed.digest == "")
 }
 
-// violations tells what is wrong with the use of an image, with the remedy, and
-// never which image it is: a reference may hold what is nobody's business. An image
-// that is not named is the API server's to refuse.
+// violations returns the violations of an image use, with the remedy. It never contains
+// the reference, which may be confidential. A missing image is left to the API server.
 func (p *policy) violations(u *use, running bool) []string {
 	var out []string
 	if p.mustPull(u) {

@@ -34,7 +34,7 @@ type Settings struct {
 	ExemptDigests bool `json:"exemptDigests,omitempty"`
 }
 
-// DefaultSettings are the settings of a webhook that was not told otherwise.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings { return Settings{AlwaysPull: true} }
 
 // Validate reports all problems, by the names of the fields in a file.

@@ -13,13 +13,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// validator refuses pods that begin to use an image against the settings: on
-// creation, when a container gets another image, when ephemeral containers are added.
-// What a pod runs already is not asked about, so that a pod that is older than the
-// settings can still be labelled and deleted.
+// validator refuses pods that begin to use an image against the settings: on creation,
+// when a container's image changes, and when ephemeral containers are added. Images
+// already in use are not checked, so that pods older than the settings can still be
+// labelled and deleted.
 type validator struct{ policy *policy }
 
-// told is how many violations a message has at most.
+// told limits the violations in a message.
 const told = 8
 
 // Handle implements [admission.Handler].
@@ -53,7 +53,7 @@ func (v *validator) Handle(_ context.Context, req *admissionv1.AdmissionRequest)
 	return admission.Denied(fmt.Sprintf("pod %s: %s%s", title(req), strings.Join(violations, "; "), more)), nil
 }
 
-// title names the pod for people, as far as it has a name yet.
+// title names the pod in messages, as far as it has a name yet.
 func title(req *admissionv1.AdmissionRequest) string {
 	name := req.Name
 	for _, field := range []string{"name", "generateName"} {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagepull says how pods may get their images: always from the registry, as
-// the AlwaysPullImages admission plugin has it, from some registries only, and by a
-// version. A mutating webhook sets the pull policy; a validating one refuses what is
-// against the settings in the end, whoever brought it in.
+// Package imagepull controls how pods get their images: always from the registry, like
+// the AlwaysPullImages admission plugin, only from some registries, and not by the tag
+// latest. A mutating webhook sets the pull policy. A validating webhook refuses
+// violations in the final pod, whatever caused them.
 //
-// It looks at images that a pod begins to use: of containers, init containers,
+// Both look at images that a pod begins to use: of containers, init containers,
 // ephemeral containers and image volumes.
 package imagepull
 
@@ -18,7 +18,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// The webhooks as the API server knows them.
 const (
 	MutatingName   = "imagepull.sallyport.io"
 	MutatingPath   = "/mutate-imagepull"
@@ -28,8 +27,8 @@ const (
 
 const ephemeralContainers = "ephemeralcontainers"
 
-// New defines the webhooks: the mutating one only if it has something to set. The
-// error reports all problems of the settings.
+// New defines the webhooks, the mutating one only if it has something to set. The error
+// reports all problems in the settings.
 func New(settings Settings) ([]admission.Webhook, error) {
 	if err := settings.Validate(); err != nil {
 		return nil, err
@@ -61,7 +60,7 @@ func New(settings Settings) ([]admission.Webhook, error) {
 			Name: MutatingName,
 			Path: MutatingPath,
 			Type: admission.TypeMutating,
-			// The pull policy of a container that exists cannot be changed.
+			// The pull policy of an existing container is immutable.
 			Rules:             []admissionregistrationv1.RuleWithOperations{rule("pods", create), rule("pods/"+ephemeralContainers, update)},
 			NamespaceSelector: selector,
 			MatchConditions:   conditions,
@@ -81,8 +80,8 @@ func New(settings Settings) ([]admission.Webhook, error) {
 
 var podResource = metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// concerned answers requests that need no look at the pod; nil for the others. No
-// sub-resource but ephemeralcontainers can bring in an image.
+// concerned answers requests without reading the pod, or returns nil. Of the
+// subresources, only ephemeralcontainers can add an image.
 func concerned(p *policy, req *admissionv1.AdmissionRequest) *admission.Response {
 	switch {
 	case req.Resource != podResource:

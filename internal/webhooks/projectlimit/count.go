@@ -10,8 +10,8 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// counter admits a project if its requester has fewer than the limit, and sees to it
-// that nobody changes whose a namespace is. Exempt accounts may do both.
+// counter admits a project if its requester has fewer than the limit, and prevents
+// changes of a namespace's requester. Exempt accounts may do both.
 type counter struct {
 	settings Settings
 	source   Source
@@ -54,7 +54,7 @@ func (c *counter) create(ctx context.Context, req *admissionv1.AdmissionRequest)
 		CountTerminating: c.settings.CountTerminating,
 		DryRun:           req.DryRun != nil && *req.DryRun,
 	}
-	if claim.Project == "" { // it gets one later, and is not recognised when it comes
+	if claim.Project == "" { // generateName: its reservation could not be matched to the namespace
 		claim.Project = "uid/" + string(req.UID)
 	}
 	have, granted, err := c.source.Claim(ctx, claim)

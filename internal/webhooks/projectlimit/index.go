@@ -10,46 +10,44 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// reservationTime is how long a project that was admitted counts although nobody has
-// seen it: long enough for the API server to store it and the watch to tell, short
-// enough for one that was refused by somebody else afterwards.
+// reservationTime is how long an admitted project counts before it is observed: long
+// enough for the API server to store it and the watch to deliver it, short enough if
+// another webhook refuses it afterwards.
 const reservationTime = 30 * time.Second
 
-// Project is a namespace, as far as it counts.
+// Project is the relevant part of a namespace.
 type Project struct {
 	Name        string
 	UID         types.UID
-	Requester   string // empty if it is nobody's
+	Requester   string // empty if it has none
 	Terminating bool
 }
 
-// Claim is somebody's wish for one more project.
+// Claim is a request for one more project.
 type Claim struct {
 	Requester, Project string
 	Limit              int
 	// CountTerminating is as in [Settings].
 	CountTerminating bool
-	// DryRun claims nothing: it only asks.
+	// DryRun makes no reservation.
 	DryRun bool
 }
 
-// Source knows the projects there are, and those that were just admitted. Claim
-// tells how many the requester has without this one, and whether it may have it; if
-// so, it counts from now on. The same claim again is the same project. An error is a
-// fault of the webhook. Wrap it with [admission.Unavailable] if another try may
-// succeed.
+// Source counts existing projects and recently admitted ones. Claim returns how many
+// the requester has without this one, and whether it may have it. If so, it counts from
+// now on. Repeating a claim does not count twice. An error is a fault of the webhook.
+// Wrap it with [admission.Unavailable] if a retry may succeed.
 type Source interface {
 	Claim(ctx context.Context, claim Claim) (have int, granted bool, err error)
 }
 
-// Index holds the projects of each requester, and the reservations: what was granted
-// and not seen yet. Claims are decided one after the other, so that no number of them
-// at once gets more than the limit. It is safe for concurrent use and answers
-// [Source].
+// Index holds the projects of each requester, and reservations for granted projects
+// that have not been observed. Claims are serialized, so concurrent ones cannot exceed
+// the limit. It is safe for concurrent use and implements [Source].
 //
-// Each replica has an index of its own. Replicas that have not seen each other's
-// grants yet may each grant up to the limit: n replicas together at most n times the
-// limit, less what all of them have seen.
+// Each replica has its own index. Replicas that have not observed each other's grants
+// may each grant up to the limit: n replicas together at most n times the limit, less
+// what all of them have observed.
 type Index struct {
 	now func() time.Time
 
@@ -60,15 +58,15 @@ type Index struct {
 	swept    time.Time
 }
 
-// reservation is a grant for a project that was not seen yet.
+// reservation is a grant for a project that has not been observed.
 type reservation struct {
-	// before is the UID of the namespace of that name that was there then, and had to
-	// go first; empty if there was none.
+	// before is the UID of the existing namespace of that name, which must be deleted
+	// first, or "".
 	before types.UID
 	ends   time.Time
 }
 
-// NewIndex is an empty index.
+// NewIndex returns an empty index.
 func NewIndex() *Index { return newIndex(time.Now) }
 
 func newIndex(now func() time.Time) *Index {
@@ -105,13 +103,13 @@ func (x *Index) Claim(_ context.Context, claim Claim) (have int, granted bool, e
 	return have, true, nil
 }
 
-// counted tells whether a reserved project counts already as one that is there: the
-// one of that name which has to go first.
+// counted reports whether a reserved project is already counted as an existing one: the
+// namespace of that name that must be deleted first.
 func (x *Index) counted(name string, claim Claim) bool {
 	return x.owned[claim.Requester][name] && (claim.CountTerminating || !x.projects[name].Terminating)
 }
 
-// sweep drops what has ended, now and then.
+// sweep occasionally drops expired reservations.
 func (x *Index) sweep(now time.Time) {
 	if now.Sub(x.swept) < reservationTime {
 		return
@@ -133,8 +131,7 @@ func (x *Index) release(requester, name string) {
 	}
 }
 
-// Set adds a project, or replaces the one of that name. It fulfils reservations of
-// that name.
+// Set adds or replaces a project. It fulfils reservations of that name.
 func (x *Index) Set(p Project) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -150,8 +147,8 @@ func (x *Index) Set(p Project) {
 	x.owned[p.Requester][p.Name] = true
 }
 
-// Delete removes a project, if it is there. A reservation that was made while it was
-// there stays: it is for the next one of that name.
+// Delete removes a project, if it exists. A reservation made while it existed stays: it
+// is for its successor.
 func (x *Index) Delete(name string, uid types.UID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -159,8 +156,8 @@ func (x *Index) Delete(name string, uid types.UID) {
 	x.forget(name)
 }
 
-// seen ends the reservations that the namespace with this UID has fulfilled, or has
-// made impossible because it is another's.
+// seen ends the reservations that the namespace with this UID fulfils, or makes
+// impossible because another requester has it.
 func (x *Index) seen(name string, uid types.UID) {
 	for requester, list := range x.reserved {
 		if r, ok := list[name]; ok && r.before != uid {
@@ -178,7 +175,7 @@ func (x *Index) forget(name string) {
 	}
 }
 
-// Len is the number of projects that are somebody's.
+// Len returns the number of projects with a requester.
 func (x *Index) Len() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()

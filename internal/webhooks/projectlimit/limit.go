@@ -8,13 +8,13 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
-// exempt tells whether a user has no limit, and says freely whose a namespace is.
+// exempt reports whether a user has no limit and may choose a namespace's requester.
 func (s *Settings) exempt(user *authenticationv1.UserInfo) bool {
 	return slices.Contains(s.ExemptUsers, user.Username) ||
 		slices.ContainsFunc(user.Groups, func(group string) bool { return slices.Contains(s.ExemptGroups, group) })
 }
 
-// limit is how many projects a user may have.
+// limit returns how many projects a user may have.
 func (s *Settings) limit(user *authenticationv1.UserInfo) int {
 	highest := -1
 	for _, l := range s.Limits {

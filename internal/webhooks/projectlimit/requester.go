@@ -4,16 +4,17 @@ package projectlimit
 
 import "github.com/sallyport-io/sallyport/internal/rawjson"
 
-// The annotations that say who has asked for a namespace.
+// Annotations that name the requester of a namespace.
 const (
-	// Annotation is stamped here.
+	// Annotation is set by this webhook.
 	Annotation = "sallyport.io/requester"
-	// OpenShiftAnnotation is OpenShift's own, written by its API server when it makes a
-	// project of a ProjectRequest. It counts before the other one, and is never stamped.
+	// OpenShiftAnnotation is set by OpenShift's API server when it turns a
+	// ProjectRequest into a project. It takes precedence, and this webhook never sets
+	// it.
 	OpenShiftAnnotation = "openshift.io/requester"
 )
 
-// Requester is whose a namespace with these annotations is; empty if nobody says.
+// Requester returns the requester of a namespace with these annotations, or "".
 func Requester(annotations map[string]string) string {
 	if requester := annotations[OpenShiftAnnotation]; requester != "" {
 		return requester
@@ -21,7 +22,7 @@ func Requester(annotations map[string]string) string {
 	return annotations[Annotation]
 }
 
-// header is what is read of a namespace or a project request.
+// header is the relevant part of a namespace or project request.
 type header struct {
 	name, generateName string
 	stamp, openShift   string
@@ -35,7 +36,7 @@ func (h *header) requester() string {
 	return h.stamp
 }
 
-// title names it for people, as far as it has a name yet.
+// title names it in messages, as far as it has a name yet.
 func (h *header) title() string {
 	switch {
 	case h.name != "":
@@ -46,8 +47,8 @@ func (h *header) title() string {
 	return "(without a name)"
 }
 
-// readHeader reads the metadata. It returns false if the bytes are no object, or
-// hold metadata or annotations that are none.
+// readHeader reads the metadata. It returns false if the object, its metadata or
+// annotations are malformed.
 func readHeader(raw []byte) (h header, ok bool) {
 	r := rawjson.NewReader(raw)
 	valid := true

@@ -34,7 +34,7 @@ type Limit struct {
 	Limit int    `json:"limit"`
 }
 
-// DefaultSettings are the settings of a webhook that was not told otherwise.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings {
 	return Settings{
 		Limit:        10,

@@ -13,9 +13,9 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// stamper writes into a new namespace who has asked for it, whatever its author has
-// written there. Not if OpenShift says so itself, and not for exempt accounts, which
-// create namespaces in somebody's stead.
+// stamper sets the requester of a new namespace, whatever its author has set.
+// Exceptions are namespaces that OpenShift annotates, and exempt accounts, which create
+// namespaces for others.
 type stamper struct{ settings Settings }
 
 // Handle implements [admission.Handler].

@@ -13,16 +13,15 @@ import (
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
-// Watcher is a [Source] that follows the namespaces of a cluster. It holds of each
-// what [Project] has. When the API server is away it goes on with what it knows. See
-// [Watch].
+// Watcher is a [Source] that watches the namespaces of a cluster and keeps a [Project]
+// for each. While the API server is down, it uses what it has. See [Watch].
 type Watcher struct {
 	index      *Index
 	namespaces *store.Store[*store.Namespace]
 }
 
-// Watch prepares a watcher; [Watcher.Run] starts it, and calls loaded when Ready has
-// become nil. The credentials of the factory must be allowed to list and watch namespaces.
+// Watch prepares a watcher. [Watcher.Run] starts it and calls loaded when Ready has
+// become nil. The factory's credentials must be allowed to list and watch namespaces.
 func Watch(cluster *store.Factory, loaded func()) (*Watcher, error) {
 	namespaces, err := cluster.Namespaces(OpenShiftAnnotation, Annotation)
 	if err != nil {
@@ -33,13 +32,13 @@ func Watch(cluster *store.Factory, loaded func()) (*Watcher, error) {
 	return w, nil
 }
 
-// Run follows the namespaces until the context ends.
+// Run watches until the context ends.
 func (w *Watcher) Run(ctx context.Context) error {
 	w.namespaces.Run(ctx)
 	return nil
 }
 
-// Ready is nil once all namespaces were read.
+// Ready returns nil once all namespaces have been read.
 func (w *Watcher) Ready() error {
 	if !w.namespaces.HasSynced() {
 		return errors.New("namespaces are not read yet (may this server list them?)")
@@ -55,7 +54,7 @@ func (w *Watcher) Claim(ctx context.Context, claim Claim) (have int, granted boo
 	return w.index.Claim(ctx, claim)
 }
 
-// Len is the number of projects that are somebody's.
+// Len returns the number of projects with a requester.
 func (w *Watcher) Len() int { return w.index.Len() }
 
 func (w *Watcher) changed(changes []store.Change[*store.Namespace]) {
@@ -68,7 +67,7 @@ func (w *Watcher) changed(changes []store.Change[*store.Namespace]) {
 	}
 }
 
-// ProjectOf is what counts of a namespace.
+// ProjectOf returns the relevant part of a namespace.
 func ProjectOf(namespace metav1.Object) Project {
 	return Project{
 		Name:        namespace.GetName(),

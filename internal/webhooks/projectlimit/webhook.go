@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package projectlimit gives each requester at most so many projects: OpenShift's
-// project requests, and plain namespaces. A mutating webhook stamps new namespaces
-// with who asks for them; a validating one counts, and protects the stamp.
+// Package projectlimit limits the projects of each requester: OpenShift's project
+// requests, and plain namespaces. A mutating webhook sets the requester of new
+// namespaces. A validating webhook counts them and protects the annotation.
 package projectlimit
 
 import (
@@ -18,7 +18,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// The webhooks as the API server knows them.
 const (
 	StampName = "requester.projectlimit.sallyport.io"
 	StampPath = "/mutate-projectlimit"
@@ -31,7 +30,7 @@ var (
 	projectRequestResource = metav1.GroupVersionResource{Group: "project.openshift.io", Version: "v1", Resource: "projectrequests"}
 )
 
-// New defines the webhooks over a source of projects. The error reports all problems of
+// New defines the webhooks for a source of projects. The error reports all problems in
 // the settings.
 func New(source Source, settings Settings) ([]admission.Webhook, error) {
 	err := settings.Validate()
@@ -71,7 +70,7 @@ func New(source Source, settings Settings) ([]admission.Webhook, error) {
 			Type: admission.TypeValidating,
 			Rules: []admissionregistrationv1.RuleWithOperations{
 				rule(namespaceResource, create), rule(projectRequestResource, create),
-				// Annotations can be changed by way of sub-resources too.
+				// Subresources can change annotations too.
 				rule(namespaceResource, update, "status", "finalize"),
 			},
 			MatchConditions: append(notExempt[:len(notExempt):len(notExempt)], admissionregistrationv1.MatchCondition{
@@ -79,21 +78,21 @@ func New(source Source, settings Settings) ([]admission.Webhook, error) {
 				Expression: "request.operation == 'CREATE' || " + annotation("object", Annotation) + " != " + annotation("oldObject", Annotation) +
 					" || " + annotation("object", OpenShiftAnnotation) + " != " + annotation("oldObject", OpenShiftAnnotation),
 			}),
-			// A claim is kept in memory, but not on dry run.
+			// A claim makes a reservation in memory, except on dry run.
 			SideEffects: admissionregistrationv1.SideEffectClassNoneOnDryRun,
 			Handler:     &counter{settings, source},
 		},
 	}, nil
 }
 
-// annotation is the CEL expression of an annotation, the empty text if it is absent.
+// annotation returns a CEL expression for an annotation, "" if it is absent.
 func annotation(object, key string) string {
 	at := object + ".metadata.annotations"
 	return fmt.Sprintf("(has(%s) && '%s' in %s ? %s['%s'] : '')", at, key, at, at, key)
 }
 
-// exemption keeps away the requests of those who have no limit, so that they need no
-// server that answers.
+// exemption excludes requests of exempt users, so that they do not depend on a running
+// server.
 func exemption(settings Settings) []admissionregistrationv1.MatchCondition {
 	list := func(names []string) string {
 		quoted := make([]string, len(names))

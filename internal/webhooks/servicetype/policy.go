@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// violations tells what is forbidden of that which the Service begins to be or have,
-// with the remedy. An address is never told.
+// violations returns the forbidden features that the Service begins to have, with the
+// remedy. It contains no addresses.
 func (s Settings) violations(namespace string, now, before *service) []string {
 	var out []string
 	for _, feature := range s.Forbidden {
@@ -20,7 +20,7 @@ func (s Settings) violations(namespace string, now, before *service) []string {
 	return out
 }
 
-// excepted tells whether an exception is met.
+// excepted reports whether an exception applies.
 func (s Settings) excepted(feature Feature, namespace string, now *service) bool {
 	return slices.ContainsFunc(s.Exceptions, func(e Exception) bool {
 		return (len(e.Features) == 0 || slices.Contains(e.Features, feature)) &&
@@ -30,8 +30,8 @@ func (s Settings) excepted(feature Feature, namespace string, now *service) bool
 	})
 }
 
-// refusal says what to do instead. Namespaces and labels of exceptions are not told:
-// how to get one is between the author and whoever runs the cluster.
+// refusal says what to do instead. It does not reveal namespaces and labels of
+// exceptions: the cluster's operators decide who gets one.
 func (s Settings) refusal(feature Feature) string {
 	switch feature {
 	case ExternalIPs:
@@ -47,7 +47,7 @@ func (s Settings) refusal(feature Feature) string {
 	return "spec.type " + string(feature) + " is not allowed here: use ClusterIP with an Ingress or Gateway"
 }
 
-// allowedClasses are the classes that are allowed without anything else.
+// allowedClasses returns the classes allowed without further conditions.
 func (s Settings) allowedClasses() []string {
 	var classes []string
 	for _, e := range s.Exceptions {

@@ -11,16 +11,16 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// service is what is decided by. Its strings are part of the Service's bytes.
+// service is the relevant part of a Service. Its strings alias the Service's bytes.
 type service struct {
-	kind        []byte // spec.type; empty is ClusterIP
+	kind        []byte // spec.type; empty means ClusterIP
 	class       []byte // spec.loadBalancerClass
 	externalIPs [][]byte
 	metadata    jsontext.Value
 }
 
-// readService reads a Service in one pass. It returns false if the bytes are no
-// object, or its spec or external IPs are not what they should be.
+// readService reads a Service in one pass. It returns false if the Service, its spec or
+// external IPs are malformed.
 func readService(raw []byte) (s service, ok bool) {
 	r := rawjson.NewReader(raw)
 	valid := true
@@ -54,7 +54,7 @@ func readService(raw []byte) (s service, ok bool) {
 	return s, ok && valid
 }
 
-// has tells whether the Service is, or has, the feature.
+// has reports whether the Service has the feature.
 func (s *service) has(feature Feature) bool {
 	if feature == ExternalIPs {
 		return len(s.externalIPs) > 0
@@ -62,9 +62,8 @@ func (s *service) has(feature Feature) bool {
 	return string(s.kind) == string(feature)
 }
 
-// begins tells whether it is only now that the Service has the feature: what it was
-// before may stay, whatever else an update changes. An external IP that is added is
-// new; one that is taken away is none.
+// begins reports whether an update adds the feature. What the Service had before may
+// stay. An added external IP is new, a removed one is not.
 func (s *service) begins(feature Feature, before *service) bool {
 	switch {
 	case !s.has(feature):
@@ -79,7 +78,7 @@ func (s *service) begins(feature Feature, before *service) bool {
 	return !before.has(feature)
 }
 
-// hasLabels tells whether the Service has all of the labels.
+// hasLabels reports whether the Service has all of the labels.
 func (s *service) hasLabels(wanted map[string]string) bool {
 	if len(wanted) == 0 {
 		return true
@@ -103,7 +102,7 @@ func (s *service) hasLabels(wanted map[string]string) bool {
 	return found == len(wanted)
 }
 
-// name is that of the Service for people, as far as it has one yet.
+// name names the Service in messages, as far as it has a name yet.
 func (s *service) name() string {
 	var name, generateName []byte
 	r := rawjson.NewReader(s.metadata)

@@ -47,7 +47,7 @@ type Exception struct {
 	LoadBalancerClasses []string `json:"loadBalancerClasses,omitempty"`
 }
 
-// DefaultSettings are the settings of a webhook that was not told otherwise.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings { return Settings{Forbidden: slices.Clone(features)} }
 
 // Validate reports all problems, by the names of the fields in a file.

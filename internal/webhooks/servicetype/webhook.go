@@ -18,7 +18,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// The webhook as the API server knows it.
 const (
 	Name = "servicetype.sallyport.io"
 	Path = "/validate-servicetype"
@@ -71,7 +70,7 @@ func (h handler) Handle(_ context.Context, req *admissionv1.AdmissionRequest) (*
 		return admission.BadRequest("the request is for %s; this webhook is for services of version v1: correct the rules of its configuration",
 			req.Resource.String()), nil
 	}
-	// No sub-resource can change a Service's spec.
+	// Subresources cannot change a Service's spec.
 	if req.SubResource != "" || !slices.Contains([]admissionv1.Operation{admissionv1.Create, admissionv1.Update}, req.Operation) {
 		return admission.Allowed(), nil
 	}
