@@ -49,7 +49,7 @@ func AddTo(cmd *cobra.Command, app *sallyport.App) {
 		cmd.AddCommand(commands.Doctor(
 			authority.Flags{Flags: flags, Server: settings.Registration, Certificates: settings.Certificate},
 			doctor.Options{
-				Program: name, Serve: name, Discloses: "what they change", ServiceAccount: of.Name(), Leases: install.Leases(of.Name()),
+				Program: name, Serve: name, Discloses: "its changes", ServiceAccount: of.Name(), Leases: install.Leases(of.Name()),
 				Rights: func(of *doctor.Installation) ([]runtime.Object, error) { return rights(app.Command(), of) },
 			},
 		))

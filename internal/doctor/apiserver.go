@@ -74,11 +74,11 @@ func (d *doctor) checkClock() {
 	defer d.clock.mu.Unlock()
 	switch {
 	case !d.clock.seen:
-		d.Skip(check, "the API server does not say what time it is")
+		d.Skip(check, "the API server does not send its time")
 	case d.clock.skew.Abs() > tolerance:
-		d.Fix(check, "synchronise clocks: certificates and leases are judged by them", "the clock of the API server differs from the one here by %s", d.clock.skew.Round(time.Second))
+		d.Fix(check, "synchronize clocks: certificates and leases depend on them", "the clock of the API server differs from the local one by %s", d.clock.skew.Round(time.Second))
 	default:
-		d.OK(check, "the API server's and the one here agree")
+		d.OK(check, "the API server's clock and the local one agree")
 	}
 }
 
@@ -91,7 +91,7 @@ func (d *doctor) checkLeader(ctx context.Context) {
 	const check = "leader"
 	of, ok := d.authority()
 	if !ok {
-		d.Skip(check, "a server without a Secret for its authority elects none")
+		d.Skip(check, "a server without a Secret for its authority elects no leader")
 		return
 	}
 	if !d.checkLease(ctx, of, "leads", "nothing is written or rotated") {
@@ -119,14 +119,14 @@ func (d *doctor) checkLease(ctx context.Context, of authority.Authority, leads, 
 	silent := time.Now().Add(d.clock.skew).Sub(lease.Renewed)
 	switch {
 	case lease.Holder == "":
-		d.Fix(check, "see the logs of the replicas: one of them should take it", "nobody holds the lease %s: %s", name, idle)
+		d.Fix(check, "see the logs of the replicas: one of them should take it", "no replica holds the lease %s: %s", name, idle)
 	case lease.Duration > longestLease:
 		d.Fix(check, "delete the lease, and see who may write leases in "+of.Namespace, "%s has taken the lease %s for %.0f s: %s until it has been silent for a while",
 			lease.Holder, name, lease.Duration.Seconds(), idle)
 	case silent > lease.Duration:
 		d.Fix(check, "see whether it runs, and whether it reaches the API server; the others take over if they can", "%s %s, and has been silent for %s", lease.Holder, leads, silent.Round(time.Second))
 	case silent < -tolerance:
-		d.Fix(check, "synchronise clocks", "the clock of %s, which %s, is ahead by %s", lease.Holder, leads, (-silent).Round(time.Second))
+		d.Fix(check, "synchronize clocks", "the clock of %s, which %s, is ahead by %s", lease.Holder, leads, (-silent).Round(time.Second))
 	default:
 		d.OK(check, "%s %s", lease.Holder, leads)
 	}

@@ -37,7 +37,7 @@ func (d *doctor) checkCallers(ctx context.Context) {
 		d.Skip(check, "no webhook is registered")
 		return
 	case open == nil:
-		d.OK(check, "who cannot read the webhook configurations does not know the paths")
+		d.OK(check, "the paths are private: only callers that can read the webhook configurations know them")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, inspect.DialTimeout)
@@ -47,16 +47,16 @@ func (d *doctor) checkCallers(ctx context.Context) {
 	case err != nil && apierrors.IsForbidden(err):
 		d.Skip(check, "no permission to create services/proxy in %s", open.ClientConfig.Service.Namespace)
 	case err != nil:
-		d.Skip(check, "whether callers must show who they are is not seen from here: %v", err)
+		d.Skip(check, "whether callers must authenticate cannot be seen from here: %v", err)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		d.OK(check, "callers must show who they are")
+		d.OK(check, "callers must authenticate")
 	case status >= http.StatusInternalServerError || status == http.StatusTooManyRequests:
-		d.Skip(check, "the server is not ready to say who may call")
+		d.Skip(check, "the server is not ready yet")
 	case open.ClientConfig.URL != nil && loopbackHost(d.url().Hostname()):
-		d.OK(check, "callers need not show who they are; only what runs on the host of the API server reaches them")
+		d.OK(check, "callers need not authenticate, but only processes on the host of the API server reach the server")
 	default:
-		d.Fix(check, "choose a fence: see who may call in docs/security.md; "+d.Serve+" --private-paths=true needs nothing else, once every replica is of this version",
-			"whoever reaches the port may call %s, and reads in the answers %s", open.Name, d.Discloses)
+		d.Fix(check, "restrict who may call, see docs/security.md; "+d.Serve+" --private-paths=true needs nothing else once every replica runs this version",
+			"any caller that reaches the port may call %s, whose answers disclose %s", open.Name, d.Discloses)
 	}
 }
 

@@ -86,7 +86,7 @@ func judgeCalls(before, after *callmetrics.Counters, webhooks []string) []Diagno
 	case lately > 0:
 		return []Diagnosis{{Check: check, Status: OK, Text: fmt.Sprintf("none of %.0f calls within the last %s has failed%s", lately, window, earlier)}}
 	default:
-		return []Diagnosis{{Check: check, Status: Skipped, Text: fmt.Sprintf("nobody called within the last %s%s; create a pod, or watch for longer with --window", window, earlier)}}
+		return []Diagnosis{{Check: check, Status: Skipped, Text: fmt.Sprintf("no calls within the last %s%s; create a pod, or watch for longer with --window", window, earlier)}}
 	}
 }
 

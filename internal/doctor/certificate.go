@@ -50,7 +50,7 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 	}
 	endpoints := inventory.Endpoints()
 	if len(endpoints) == 0 {
-		d.Skip(check, "nobody is registered")
+		d.Skip(check, "nothing is registered")
 		return
 	}
 	leaves := map[string][]*x509.Certificate{}
@@ -76,7 +76,7 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 		if f.Webhook != "" {
 			text = f.Webhook + ": " + f.Message
 		}
-		d.Fix(check, "a server that registers itself puts this right by itself: see its log; otherwise "+f.Fix, "%s", text)
+		d.Fix(check, "a server that registers itself repairs this: see its log; otherwise "+f.Fix, "%s", text)
 	}
 	if len(leaves) < len(endpoints) {
 		d.hidden(check, hidden)
@@ -127,7 +127,7 @@ func (d *doctor) forwardAll(ctx context.Context, endpoints []string, leaves map[
 func (d *doctor) hidden(check string, err error) {
 	const remedy = "run doctor in the cluster, or name a forwarded port by --dial"
 	if err == nil {
-		d.Skip(check, "the server does not show its certificate to here: %s", remedy)
+		d.Skip(check, "the server does not present its certificate to this machine: %s", remedy)
 		return
 	}
 	d.Skip(check, "the certificate is not seen from here: %v; %s", err, remedy)
@@ -169,16 +169,16 @@ func (d *doctor) checkAuthority(ctx context.Context) {
 	for _, w := range d.webhooks {
 		if !certificate.Holds(w.ClientConfig.CABundle, status.Signer) {
 			lacking++
-			d.Fix(check, "a server that registers itself puts this right: see its log; otherwise write the authority of the Secret into the caBundle",
+			d.Fix(check, "a server that registers itself repairs this: see its log; otherwise write the authority of the Secret into the caBundle",
 				"the caBundle of %s %s does not hold the authority that signs", w.Kind, w.Name)
 		}
 	}
 	switch {
 	case lacking > 0:
 	case status.Phase != certificate.PhaseSteady:
-		d.OK(check, "a rotation is %s; 'sallyport certificates status' tells what it waits for", status.Phase)
+		d.OK(check, "a rotation is %s; 'sallyport certificates status' shows what it waits for", status.Phase)
 	case time.Until(status.Signer.NotAfter) < 30*24*time.Hour:
-		d.Fix(check, "sallyport certificates rotate", "the authority ends on %s, and no rotation is on its way", status.Signer.NotAfter.UTC().Format(time.DateOnly))
+		d.Fix(check, "sallyport certificates rotate", "the authority expires on %s, and no rotation is in progress", status.Signer.NotAfter.UTC().Format(time.DateOnly))
 	default:
 		d.OK(check, "every caBundle holds it, and it is valid until %s", status.Signer.NotAfter.UTC().Format(time.DateOnly))
 	}

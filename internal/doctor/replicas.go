@@ -34,7 +34,7 @@ func (d *doctor) checkReplicas(ctx context.Context) {
 	before := len(d.Checks)
 	for _, problem := range []struct{ metric, text, remedy string }{
 		{"sallyport_certificate_problem", "has a problem with its certificate", "see its log"},
-		{"sallyport_certificate_rotation_problem", "cannot go on with the rotation of the authority", "see its log, and sallyport certificates status"},
+		{"sallyport_certificate_rotation_problem", "cannot continue the rotation of the authority", "see its log, and sallyport certificates status"},
 		{"sallyport_certificate_held", "keeps an old certificate, as a published caBundle would refuse a new one", "see who writes the caBundle"},
 	} {
 		for _, r := range replicas {
@@ -45,11 +45,11 @@ func (d *doctor) checkReplicas(ctx context.Context) {
 	}
 	for _, r := range replicas {
 		if registered, ok := r.metrics["sallyport_registration_registered"]; ok && registered == 0 {
-			d.Fix(check, "see its log, and the events RegistrationConflict: another server of this name, or somebody, writes them too, or it may not write",
+			d.Fix(check, "see its log, and the events RegistrationConflict: another server of this name or another client writes them too, or it lacks the rights",
 				"%s wants the webhook configurations to be different", r.name)
 		}
 		if good, ok := r.metrics["sallyport_config_last_reload_successful"]; ok && good == 0 {
-			d.Fix(check, "correct the file: sallyport config check names the problems", "%s goes on with an earlier configuration: the file is not good", r.name)
+			d.Fix(check, "correct the file: sallyport config check names the problems", "%s continues with an earlier configuration: its file is invalid", r.name)
 		}
 	}
 	for _, agreed := range []struct{ metric, what, remedy string }{
@@ -134,7 +134,7 @@ func needsToken(status int, body []byte) bool {
 }
 
 func (d *doctor) tokenNeeded(check, name string) {
-	d.Skip(check, "%s shows its metrics to those only whom the API server allows, and doctor shows no token: see whoever scrapes them", name)
+	d.Skip(check, "%s shows its metrics only to callers that the API server authorizes, and doctor sends no token: see your monitoring", name)
 }
 
 // metricsOf asks a pod on the way of the API server, or, where a NetworkPolicy keeps that
@@ -167,7 +167,7 @@ func (d *doctor) read(check, name string, body []byte, err error, to *[]replica)
 		metrics, err = readMetrics(body)
 	}
 	if err != nil {
-		d.Fix(check, "see whether it runs, and whether --metrics-port or --replica is right", "%s does not tell its metrics: %v", name, err)
+		d.Fix(check, "see whether it runs, and whether --metrics-port or --replica is right", "%s does not report its metrics: %v", name, err)
 		return false
 	}
 	*to = append(*to, replica{name, metrics})
@@ -179,7 +179,7 @@ func (d *doctor) read(check, name string, body []byte, err error, to *[]replica)
 func readMetrics(body []byte) (map[string]float64, error) {
 	families, err := callmetrics.Families(body)
 	if err != nil {
-		return nil, errors.New("what it says are no metrics")
+		return nil, errors.New("its answer contains no metrics")
 	}
 	out := map[string]float64{}
 	for name, family := range families {

@@ -21,7 +21,7 @@ func (d *doctor) checkRights(ctx context.Context) {
 		account = namespace
 		s := d.service()
 		if s == nil {
-			d.Skip(check, "a server that is reached by a URL is known by --service-account NAMESPACE/NAME only")
+			d.Skip(check, "for a server that is reached by a URL, pass --service-account NAMESPACE/NAME")
 			return
 		}
 		namespace = s.Namespace
@@ -29,7 +29,7 @@ func (d *doctor) checkRights(ctx context.Context) {
 	who := "system:serviceaccount:" + namespace + ":" + account
 	expected, err := d.Rights(d.installation())
 	if err != nil {
-		d.Fix(check, "correct the flags of doctor", "it is not known which rights %s needs: %v", who, err)
+		d.Fix(check, "correct the flags of doctor", "the rights that %s needs are unknown: %v", who, err)
 		return
 	}
 	var lacking []string

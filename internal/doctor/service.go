@@ -45,7 +45,7 @@ func (d *doctor) checkService(ctx context.Context) {
 		if d.url() != nil {
 			d.OK(check, "the server is reached by a URL, %s; none is needed", d.url().Host)
 		} else {
-			d.Skip(check, "it is not known which Service: name it by --service")
+			d.Skip(check, "the Service is unknown: pass --service")
 		}
 		return
 	}
@@ -110,7 +110,7 @@ func (d *doctor) checkReachability(ctx context.Context) {
 	}
 	u := d.url()
 	if u == nil {
-		d.Skip(check, "it is not known where the server is")
+		d.Skip(check, "the address of the server is unknown")
 		return
 	}
 	// checkCertificate verifies its certificate.
@@ -120,9 +120,9 @@ func (d *doctor) checkReachability(ctx context.Context) {
 	status, body, err := get(ctx, client, "https://"+u.Host+"/readyz?verbose")
 	switch {
 	case err != nil && loopbackHost(u.Hostname()):
-		d.Fix(check, "run doctor on the host of the API server; if it is this one, start the server", "nobody answers at %s", u.Host)
+		d.Fix(check, "run doctor on the host of the API server; if it is this one, start the server", "no server answers at %s", u.Host)
 	case err != nil:
-		d.Fix(check, "start the server, or open the way to it", "nobody answers at %s", u.Host)
+		d.Fix(check, "start the server, or open the way to it", "no server answers at %s", u.Host)
 	case status != http.StatusOK:
 		d.Fix(check, "it becomes ready when that is settled; see its log", "it is not ready: %s", failedChecks(body))
 	default:
@@ -144,7 +144,7 @@ func failedChecks(body []byte) string {
 		}
 	}
 	if len(out) == 0 {
-		return "it does not say why"
+		return "it does not report why"
 	}
 	return strings.Join(out, "; ")
 }

@@ -24,7 +24,7 @@ func (d *doctor) checkStatic(ctx context.Context) {
 	report, err := inspect.LintFiles(nil, d.Static, nil, lint.Options{})
 	if err != nil {
 		for _, e := range manifest.SplitErrors(err) {
-			d.Fix(check, "kube-apiserver goes on with the last good set of files: correct it", "%v", e)
+			d.Fix(check, "kube-apiserver continues with the last valid set of files: correct it", "%v", e)
 		}
 		return
 	}
@@ -40,7 +40,7 @@ func (d *doctor) checkStatic(ctx context.Context) {
 	if n := report.Checked["MutatingWebhookConfiguration"] + report.Checked["ValidatingWebhookConfiguration"]; len(d.Checks) == before {
 		text := fmt.Sprintf("%s in %s", cli.Count(n, "configuration", "configurations"), strings.Join(d.Static, ", "))
 		if !reads && err == nil {
-			text += "; whether the API server reads them is not seen: it has not had to read them again"
+			text += "; whether the API server reads them is unknown: it has not reloaded any"
 		}
 		d.OK(check, "%s", text)
 	}

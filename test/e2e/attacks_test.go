@@ -555,7 +555,7 @@ func testMetricsReaders(t *testing.T, e *env) {
 	// Who shows no token is told so, and has nothing to fix.
 	for _, address := range []string{s.Metrics, strings.Replace(s.Metrics, "https:", "http:", 1)} {
 		out, _ := e.doctor(t, name, "--authority-secret", name+"/sallyport-authority", "--replica", address)
-		if address != s.Metrics && !strings.Contains(out, "skip  replicas        "+address+" shows its metrics to those only whom the API server allows") {
+		if address != s.Metrics && !strings.Contains(out, "skip  replicas        "+address+" shows its metrics only to callers that the API server authorizes") {
 			t.Errorf("doctor:\n%s", out)
 		}
 	}

@@ -17,9 +17,9 @@ func testDoctorCallers(t *testing.T, e *env) {
 	ca := filepath.Join(t.TempDir(), "ca.crt")
 	writeFile(t, ca, string(e.config.CAData))
 	address, own := hostAddress(t)
-	anybody := "skip: whether callers must show who they are is not seen from here"
+	anybody := "skip: whether callers must authenticate cannot be seen from here"
 	if own {
-		anybody = "fix: whoever reaches the port may call poddefault.sallyport.io"
+		anybody = "fix: any caller that reaches the port may call poddefault.sallyport.io"
 	} else {
 		address = "127.0.0.2" // where nobody listens
 	}
@@ -31,9 +31,9 @@ func testDoctorCallers(t *testing.T, e *env) {
 		says   string
 		status int
 	}{
-		"callers-private": {[]string{"--authority-secret", "callers-private/ca"}, "", "ok: who cannot read the webhook configurations does not know the paths", 0},
-		"callers-host":    {[]string{"--private-paths=false"}, "", "ok: callers need not show who they are; only what runs on the host of the API server reaches them", 0},
-		"callers-ca":      {[]string{"--private-paths=false", "--authentication", "client-ca", "--client-ca-file", ca}, "", "ok: callers must show who they are", 0},
+		"callers-private": {[]string{"--authority-secret", "callers-private/ca"}, "", "ok: the paths are private: only callers that can read the webhook configurations know them", 0},
+		"callers-host":    {[]string{"--private-paths=false"}, "", "ok: callers need not authenticate, but only processes on the host of the API server reach the server", 0},
+		"callers-ca":      {[]string{"--private-paths=false", "--authentication", "client-ca", "--client-ca-file", ca}, "", "ok: callers must authenticate", 0},
 		"callers-anybody": {[]string{"--private-paths=false", "--url", reached, "--bind-address", "0.0.0.0", "--secure-port", fmt.Sprint(port)}, reached, anybody, 2},
 	} {
 		e.namespace(t, name)

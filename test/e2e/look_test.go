@@ -192,7 +192,7 @@ func testDoctor(t *testing.T, e *env) {
 	lines = e.doctorLines(t, 0, args...)
 	for check, want := range map[string]string{
 		"api-server":       "ok: Kubernetes v1.",
-		"clock":            "ok: the API server's and the one here agree",
+		"clock":            "ok: the API server's clock and the local one agree",
 		"configurations":   "ok: doctor registers poddefault.sallyport.io",
 		"service":          "ok: the server is reached by a URL",
 		"reachability":     "ok: it answers at 127.0.0.1:",
@@ -238,13 +238,13 @@ func testDoctor(t *testing.T, e *env) {
 	lines = e.doctorLines(t, 2, append(args, "--window=10s")...)
 	stop()
 	refused.Wait()
-	expectLine(t, lines, "reachability", "fix: nobody answers at 127.0.0.1:")
-	expectLine(t, lines, "replicas", "does not tell its metrics")
+	expectLine(t, lines, "reachability", "fix: no server answers at 127.0.0.1:")
+	expectLine(t, lines, "replicas", "does not report its metrics")
 	expectLine(t, lines, "calls", "requests were refused because poddefault.sallyport.io did not answer within the last ")
 	// What is over is told, with since when it has been counted, and is nothing to fix.
 	args = append(args, "--window", "1s")
 	lines = e.doctorLines(t, 2, args...)
-	expectLine(t, lines, "calls", "skip: nobody called within the last ")
+	expectLine(t, lines, "calls", "skip: no calls within the last ")
 
 	// Somebody else's authority, and nobody who would put that right.
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
@@ -356,9 +356,9 @@ func testDoctorService(t *testing.T, e *env) {
 		expectLine(t, lines, "replicas", "ok: replica agree")
 	} else {
 		expectLine(t, lines, "reachability", "fix: the API server does not reach it")
-		expectLine(t, lines, "replicas", "fix: replica does not tell its metrics")
+		expectLine(t, lines, "replicas", "fix: replica does not report its metrics")
 	}
-	expectLine(t, lines, "certificate", "skip: nobody is registered")
+	expectLine(t, lines, "certificate", "skip: nothing is registered")
 
 	// It asks on the way of the API server, as a stranger: the proxy shows no one.
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
@@ -374,7 +374,7 @@ func testDoctorService(t *testing.T, e *env) {
 	e.create(t, configuration)
 	lines = e.doctorLines(t, 2, "--kubeconfig", e.kubeconfig, "--configuration-name", name)
 	if own {
-		expectLine(t, lines, "callers", "fix: whoever reaches the port may call check.hooks.example.com, and reads in the answers what PodDefaults hold")
+		expectLine(t, lines, "callers", "fix: any caller that reaches the port may call check.hooks.example.com, whose answers disclose the contents of PodDefaults")
 	} else {
 		expectLine(t, lines, "callers", "skip: ")
 	}

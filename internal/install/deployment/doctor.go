@@ -16,7 +16,7 @@ import (
 // Doctor is what the command doctor knows about servers of this program.
 func Doctor() doctor.Options {
 	return doctor.Options{
-		Program: server.Name, Serve: "serve", Discloses: "what PodDefaults hold", ServiceAccount: server.Name,
+		Program: server.Name, Serve: "serve", Discloses: "the contents of PodDefaults", ServiceAccount: server.Name,
 		Rights: func(of *doctor.Installation) ([]runtime.Object, error) {
 			config, err := expected(of)
 			if err != nil {
