@@ -14,8 +14,8 @@ import (
 // DialTimeout is how long a server may take to show its certificate.
 const DialTimeout = 3 * time.Second
 
-// Certificates asks servers for their certificates, a few at a time. Those that do not
-// answer from here are left out: a Service answers only within the cluster.
+// Certificates asks servers for their certificates, a few at a time. It leaves out servers that
+// do not answer: a Service answers only within the cluster.
 func Certificates(ctx context.Context, endpoints []string) map[string][]*x509.Certificate {
 	const parallel, timeout = 16, 20 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -39,9 +39,9 @@ func Certificates(ctx context.Context, endpoints []string) map[string][]*x509.Ce
 	return out
 }
 
-// Certificate returns the chain that a server shows for its host name, unverified: whoever
-// compares it with a bundle verifies it. If conn is not nil, it is used in place of a new
-// connection, and closed.
+// Certificate returns the chain that a server presents for its host name. It does not verify
+// the chain; the caller compares it with a bundle. A conn that is not nil replaces a new
+// connection. Certificate closes it.
 func Certificate(ctx context.Context, endpoint string, conn net.Conn) ([]*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
 	defer cancel()
@@ -55,7 +55,7 @@ func Certificate(ctx context.Context, endpoint string, conn net.Conn) ([]*x509.C
 			return nil, err
 		}
 	}
-	defer func() { _ = conn.Close() }()                                                 // nothing was written that could get lost
+	defer func() { _ = conn.Close() }()                                                 // nothing was written
 	client := tls.Client(conn, &tls.Config{ServerName: host, InsecureSkipVerify: true}) //nolint:gosec // see above
 	if err := client.HandshakeContext(ctx); err != nil {
 		return nil, err

@@ -12,13 +12,13 @@ import (
 
 func TestServersShowTheirCertificates(t *testing.T) {
 	var endpoints, want []string
-	for range 20 { // more than are asked at once
+	for range 20 { // more than run at once
 		server := httptest.NewTLSServer(nil)
 		t.Cleanup(server.Close)
 		endpoints = append(endpoints, server.Listener.Addr().String())
 		want = append(want, server.Listener.Addr().String())
 	}
-	endpoints = append(endpoints, "127.0.0.1:1", "no port") // that nobody listens on, and that is none
+	endpoints = append(endpoints, "127.0.0.1:1", "no port") // a closed port, and no address at all
 	got := Certificates(t.Context(), endpoints)
 	var answered []string
 	for endpoint, chain := range got {

@@ -23,16 +23,17 @@ import (
 	"github.com/sallyport-io/sallyport/lint"
 )
 
-// Admission is what decides about requests: webhooks, policies, and the labels of
-// namespaces.
+// Admission holds the objects that decide on requests: webhook configurations, policies, and
+// the labels of namespaces.
 type Admission struct {
 	inventory *lint.Inventory
 	minor     int                                                      // of the cluster's version; 0 if unknown
-	labelsOf  func(context.Context, string) (map[string]string, error) // nil for files, where the inventory has the namespaces
-	labels    map[string]map[string]string                             // those that were read
+	labelsOf  func(context.Context, string) (map[string]string, error) // nil for files: the inventory has the namespaces
+	labels    map[string]map[string]string                             // cache
 }
 
-// AdmissionOfFiles reads files in place of a cluster, and the resources that they define.
+// AdmissionOfFiles reads files instead of a cluster. It also returns the resources that they
+// define.
 func AdmissionOfFiles(paths []string, stdin io.Reader) (*Admission, *resources.Set, error) {
 	objects, err := manifest.Read(paths, stdin)
 	if err != nil {
@@ -50,12 +51,12 @@ func AdmissionOfFiles(paths []string, stdin io.Reader) (*Admission, *resources.S
 	return &Admission{inventory: inventory}, known, err
 }
 
-// AdmissionKinds are the kinds that decide about requests.
+// AdmissionKinds returns the kinds that decide on requests.
 func AdmissionKinds() []schema.GroupVersionKind {
 	return slices.DeleteFunc(lint.Kinds(), func(gvk schema.GroupVersionKind) bool { return gvk.Group != admissionregistrationv1.GroupName })
 }
 
-// AdmissionOfCluster reads the objects of kinds, of [AdmissionKinds].
+// AdmissionOfCluster reads the objects of the given kinds, a subset of [AdmissionKinds].
 func AdmissionOfCluster(ctx context.Context, c *cluster.Cluster, kinds []schema.GroupVersionKind) (*Admission, error) {
 	objects, err := ReadCluster(ctx, c, kinds)
 	if err != nil {
@@ -78,8 +79,8 @@ func AdmissionOfCluster(ctx context.Context, c *cluster.Cluster, kinds []schema.
 	return a, nil
 }
 
-// Links returns the chain of a request. It fills in what the cluster knows; labels of a
-// namespace that does not exist or may not be read stay unknown.
+// Links returns the chain of a request. It fills in what the cluster knows. Namespace labels
+// stay unknown if the namespace does not exist or the user may not read it.
 func (a *Admission) Links(ctx context.Context, r lint.Request) ([]lint.Link, error) {
 	r.KubernetesMinor = a.minor
 	if r.Namespace != "" && a.labelsOf != nil {
@@ -95,14 +96,13 @@ func (a *Admission) Links(ctx context.Context, r lint.Request) ([]lint.Link, err
 	return a.inventory.Chain(ctx, r), nil
 }
 
-// A Question is what a person asks about a request. Only Operation must be set.
+// A Question describes a request. Only Operation is required.
 type Question struct {
 	Operation             string
 	Subresource           string
 	Namespace, Name, User string
 	Groups                []string
-	// Object is nil if nothing is known of it. For UPDATE and DELETE it is the old object
-	// too.
+	// Object is nil if it is unknown. For UPDATE and DELETE it is also the old object.
 	Object *manifest.Object
 }
 
@@ -122,7 +122,7 @@ func (a *Admission) Chain(ctx context.Context, of *resources.Resource, q Questio
 	}, nil
 }
 
-// request is what the API server is asked.
+// request returns the request that the API server would receive.
 func (q Question) request(of *resources.Resource) (lint.Request, error) {
 	r := lint.Request{
 		Operation: admissionregistrationv1.OperationType(q.Operation), Resource: of.GroupVersionResource, Subresource: q.Subresource, Kind: of.Kind,
@@ -132,7 +132,7 @@ func (q Question) request(of *resources.Resource) (lint.Request, error) {
 		if gvk := given.GVK(); gvk.Group != of.Kind.Group || gvk.Kind != of.Kind.Kind {
 			return r, fmt.Errorf("%s: %s is no %s: name the resource that the file is about", given.At(), given.Title(), of.GroupResource())
 		}
-		// The version of the file is that of the request.
+		// The request has the version of the file.
 		r.Kind, r.Resource = given.GVK(), given.GVK().GroupVersion().WithResource(of.Resource)
 		r.Equivalents = append(r.Equivalents, of.GroupVersionResource)
 		if given.Namespace != "" && r.Namespace != "" && given.Namespace != r.Namespace {
@@ -155,7 +155,7 @@ func (q Question) request(of *resources.Resource) (lint.Request, error) {
 	}
 	switch {
 	case of.Group == "" && of.Resource == "namespaces":
-		r.Namespace = r.Name // as in the API server
+		r.Namespace = r.Name // as the API server sets it
 	case !of.Namespaced:
 		if q.Namespace != "" {
 			return r, fmt.Errorf("%s are in no namespace: leave out --namespace", of.GroupResource())
@@ -182,7 +182,7 @@ type Chain struct {
 	Unread      []lint.Skipped `json:"unread,omitempty"`
 }
 
-// phaseTitles say how the API server goes through a phase.
+// phaseTitles says how the API server runs each phase.
 var phaseTitles = map[lint.Phase]string{
 	lint.MutatingPolicies:   "Mutating policies, one after the other",
 	lint.MutatingWebhooks:   "Mutating webhooks, one after the other",
@@ -190,8 +190,8 @@ var phaseTitles = map[lint.Phase]string{
 	lint.ValidatingWebhooks: "Validating webhooks, all at the same time",
 }
 
-// PrintText prints the chain for people. Entries that are not asked are only counted, unless
-// all is set.
+// PrintText prints the chain as text. It only counts entries that are not called, unless all is
+// set.
 func (r *Chain) PrintText(out io.Writer, all bool) error {
 	var text strings.Builder
 	name := r.Resource
@@ -257,7 +257,7 @@ func (r *Chain) PrintText(out io.Writer, all bool) error {
 	return err
 }
 
-// describe is failure policy, timeout and what else is to know.
+// describe returns the failure policy, the timeout and other details of a link.
 func describe(link lint.Link) string {
 	parts := []string{link.FailurePolicy}
 	if link.TimeoutSeconds > 0 {

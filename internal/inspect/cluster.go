@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-io/sallyport/lint"
 )
 
-// LintCluster runs the rules over cluster-scoped objects and the namespaces of webhook
-// servers, whose certificates it asks them for.
+// LintCluster runs the rules over cluster-scoped objects and the namespaces of webhook servers,
+// and asks those servers for their certificates.
 func LintCluster(ctx context.Context, c *cluster.Cluster, options lint.Options) (*lint.Report, error) {
 	objects, err := ReadCluster(ctx, c, lint.Kinds())
 	if err != nil {
@@ -32,7 +32,7 @@ func LintCluster(ctx context.Context, c *cluster.Cluster, options lint.Options) 
 	}
 	known, err := resources.OfCluster(c.Client.Discovery())
 	switch {
-	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err): // the rule reports that it does not know them
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err): // the rule reports that the version is unknown
 	case err != nil:
 		return nil, err
 	default:
@@ -42,25 +42,27 @@ func LintCluster(ctx context.Context, c *cluster.Cluster, options lint.Options) 
 	return lint.Run(inventory, options), nil
 }
 
-// Objects are what was read of a cluster.
+// Objects are the objects read from a cluster.
 type Objects struct {
 	All []lint.Object
-	// Missing has, for each kind that could not be listed, the reason.
+	// Missing has the reason for each kind that could not be listed.
 	Missing map[schema.GroupVersionKind]string
 }
 
-// Inventory takes stock of the objects.
+// Inventory builds the inventory for the rules.
 func (o *Objects) Inventory() (*lint.Inventory, error) { return lint.ReadCluster(o.All, o.Missing) }
 
-// ReadCluster lists the objects of kinds, namespaced ones only where webhook servers are. A
-// kind that may not be listed is missing; one that the cluster does not have is not.
+// ReadCluster lists the objects of the given kinds. It reads namespaced kinds only in the
+// namespaces of webhook servers. A kind that the user may not list is missing; a kind that the
+// cluster does not serve is not.
 func ReadCluster(ctx context.Context, c *cluster.Cluster, kinds []schema.GroupVersionKind) (*Objects, error) {
 	out := &Objects{Missing: map[schema.GroupVersionKind]string{}}
 	var namespaced []schema.GroupVersionKind
 	for _, gvk := range kinds {
 		switch {
 		case gvk.Kind == "Secret":
-			// Nobody should need a right to read Secrets for this: servers show their certificates.
+			// Linting must not require a right to read Secrets: servers present their
+			// certificates.
 			out.Missing[gvk] = "not read from a cluster, on purpose"
 		case slices.Contains(namespacedKinds, gvk.Kind):
 			namespaced = append(namespaced, gvk)
@@ -88,7 +90,7 @@ func ReadCluster(ctx context.Context, c *cluster.Cluster, kinds []schema.GroupVe
 var namespacedKinds = []string{"Service", "EndpointSlice", "Deployment", "StatefulSet", "DaemonSet", "HorizontalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy", "Role", "RoleBinding"}
 
 func (o *Objects) list(ctx context.Context, c *cluster.Cluster, gvk schema.GroupVersionKind, namespace string) error {
-	resource, _ := meta.UnsafeGuessKindToResource(gvk) // which is right for these kinds
+	resource, _ := meta.UnsafeGuessKindToResource(gvk) // correct for these kinds
 	path := workload.Kind{GroupVersion: gvk.GroupVersion().String(), Resource: resource.Resource}.Path(namespace)
 	objects, err := c.List(ctx, path)
 	switch {

@@ -18,9 +18,8 @@ import (
 	"github.com/sallyport-io/sallyport/lint"
 )
 
-// LintFiles runs the rules over the objects of files and folders, and of directories of
-// static admission manifests. The error joins every problem with reading them; the report
-// is about the rest.
+// LintFiles runs the rules over the objects in files and folders, and in directories of static
+// admission manifests. The error joins all read errors; the report covers everything else.
 func LintFiles(paths, static []string, stdin io.Reader, options lint.Options) (*lint.Report, error) {
 	var objects []lint.Object
 	var errs []error
@@ -69,7 +68,7 @@ func mergeSkipped(list []lint.Skipped) []lint.Skipped {
 	return out
 }
 
-// forLint is the object as rules look at it.
+// forLint returns the object in the form that rules take.
 func forLint(o *manifest.Object) lint.Object {
 	return lint.Object{
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Labels: o.Labels, Annotations: o.Annotations, Raw: o.Raw,

@@ -11,7 +11,7 @@ import (
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
-// FuzzLint reads any text as objects, and looks at them.
+// FuzzLint reads any text as objects and lints them.
 func FuzzLint(f *testing.F) {
 	seed := func(rule string) string {
 		return string(golden.Open(f, filepath.Join("../../lint/testdata/rules", rule+".txtar")).File("fail.yaml"))
@@ -37,7 +37,7 @@ func FuzzLint(f *testing.F) {
 		for _, n := range report.Checked {
 			read += n
 		}
-		// Whatever is neither looked at nor refused is told.
+		// Objects that were neither linted nor refused must be reported.
 		if err == nil && read < len(objects) && len(report.Skipped) == 0 {
 			t.Errorf("%d objects, %d looked at, and nothing said", len(objects), read)
 		}

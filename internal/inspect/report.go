@@ -17,16 +17,16 @@ import (
 
 // Result collects reports on files and on a cluster.
 type Result struct {
-	// Threshold is the least severity that is shown and counts.
+	// Threshold is the lowest severity that is shown and counted.
 	Threshold lint.Severity
-	// Err joins every problem with reading what the reports are about.
+	// Err joins all errors from reading the input.
 	Err error
 
 	report lint.Report
 	below  int // findings below the threshold
 }
 
-// Add adds a report, and the problems with reading what it is about.
+// Add adds a report and the errors from reading its input.
 func (r *Result) Add(report *lint.Report, err error) {
 	r.Err = errors.Join(r.Err, err)
 	for _, f := range report.Findings {
@@ -50,10 +50,10 @@ func (r *Result) Add(report *lint.Report, err error) {
 	}
 }
 
-// Found tells whether there are findings that count.
+// Found reports whether there are findings at or above the threshold.
 func (r *Result) Found() bool { return len(r.report.Findings) > 0 }
 
-// PrintJSON prints all for programs.
+// PrintJSON prints the result as JSON.
 func (r *Result) PrintJSON(out io.Writer) error {
 	printed := struct {
 		lint.Report
@@ -69,8 +69,8 @@ func (r *Result) PrintJSON(out io.Writer) error {
 	return cli.PrintJSON(out, printed)
 }
 
-// Report has an entry for each finding, one for what could not be checked, and one for what
-// was.
+// Report has an entry for each finding, one for each skipped check, and one for each check that
+// passed.
 func (r *Result) Report(tool string) *report.Report {
 	const unreadable, skipped = "unreadable", "not-checked"
 	out := &report.Report{Tool: tool, Version: cli.BuildVersion(), Rules: []report.Rule{
@@ -102,7 +102,7 @@ func (r *Result) Report(tool string) *report.Report {
 	return out
 }
 
-// PrintText prints findings by object, then what did not count, what was not checked,
+// PrintText prints findings by object, then what is below the threshold, what was not checked,
 // and a summary.
 func (r *Result) PrintText(out io.Writer) error {
 	var text strings.Builder
@@ -132,7 +132,7 @@ func (r *Result) PrintText(out io.Writer) error {
 	return err
 }
 
-// objectHead is the object, and its file if it is of one.
+// objectHead returns the object, and its file if it comes from one.
 func objectHead(f lint.Finding) string {
 	if f.File == "" {
 		return f.Object
@@ -140,7 +140,7 @@ func objectHead(f lint.Finding) string {
 	return f.File + ": " + f.Object
 }
 
-// objectName is the object and the webhook of a finding.
+// objectName returns the object and the webhook of a finding.
 func objectName(f lint.Finding) string {
 	if f.Webhook == "" {
 		return f.Object
@@ -148,7 +148,7 @@ func objectName(f lint.Finding) string {
 	return f.Object + " " + f.Webhook
 }
 
-// where is the rule, the line and the webhook of a finding.
+// where returns the rule, the line and the webhook of a finding.
 func where(f lint.Finding) string {
 	out := f.Rule + ": "
 	if f.Line > 0 {
@@ -160,7 +160,7 @@ func where(f lint.Finding) string {
 	return out
 }
 
-// skippedLines name what was not checked, one line for each reason.
+// skippedLines lists what was not checked, one line for each reason.
 func skippedLines(skipped []lint.Skipped) []string {
 	const most = 3
 	var lines []string

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replay reviews requests without a server: it asks webhooks as the API server
-// does, in its order, each on what the one before left, and once more those whose
-// reinvocation policy wants it.
+// Package replay reviews requests without a server. Like the API server, it calls webhooks in
+// order, passes each the object as the previous one left it, and reinvokes those whose
+// reinvocation policy is IfNeeded.
 //
-// What of a webhook configuration depends on a cluster takes no part: selectors and match
+// It ignores the parts of a webhook configuration that depend on a cluster: selectors and match
 // conditions.
 package replay
 
@@ -32,54 +32,54 @@ import (
 	"github.com/sallyport-io/sallyport/internal/wire"
 )
 
-// Version is that of reviews which are not recorded ones.
+// Version is the AdmissionReview version for requests that were not recorded.
 const Version = "admission.k8s.io/v1"
 
-// A Review is a request that the API server would put to webhooks.
+// A Review is a request that the API server would send to webhooks.
 type Review struct {
-	// Version is that of the AdmissionReview; [Version] if it is empty.
+	// Version is the version of the AdmissionReview; empty means [Version].
 	Version string
 	Request *admissionv1.AdmissionRequest
-	// Equivalents are the resource of the request in other versions and groups.
+	// Equivalents lists the request's resource in other groups and versions.
 	Equivalents []schema.GroupVersionResource
 }
 
-// A Result is what became of a request.
+// A Result is the outcome of a request.
 type Result struct {
-	// Request is what was asked at first.
+	// Request is the original request.
 	Request *admissionv1.AdmissionRequest
-	// Before is the object of the request, or, where it has none, the old one. After is what
-	// it has become.
+	// Before is the request's object or, if it has none, its old object. After is the object
+	// after all mutations.
 	Before, After jsontext.Value
-	// Calls are those of webhooks in their order.
+	// Calls lists the webhook calls in order.
 	Calls []Call
-	// Denied is nil if the request is allowed. DeniedBy is the name of a webhook.
+	// Denied is nil if the request is allowed. DeniedBy names the webhook that denied it.
 	Denied   *metav1.Status
 	DeniedBy string
-	// Warnings are shown to the user, each once.
+	// Warnings are shown to the user, without duplicates.
 	Warnings []string
 }
 
-// A Call is one webhook's part.
+// A Call is a call to one webhook.
 type Call struct {
 	Webhook string
-	// Again is set if the webhook was called before, and the object has changed since.
+	// Again is set for a reinvocation, after the object changed.
 	Again bool
-	// Before is the object that it was asked about, After what it has become.
+	// Before is the object in the request, After the object with the webhook's patch.
 	Before, After jsontext.Value
 	// Patch is nil if the webhook changes nothing.
 	Patch    jsontext.Value
 	Response *admission.Response
-	// Answer is the AdmissionReview as sent.
+	// Answer is the AdmissionReview that the webhook returned.
 	Answer jsontext.Value
 }
 
-// Called are the names of the webhooks that were asked.
+// Called returns the names of the webhooks that were called.
 func (r *Result) Called() []string {
 	return r.names(func(c *Call) bool { return !c.Again })
 }
 
-// Changed are the names of those that sent a patch.
+// Changed returns the names of the webhooks that returned a patch.
 func (r *Result) Changed() []string {
 	return r.names(func(c *Call) bool { return c.Patch != nil })
 }
@@ -94,7 +94,7 @@ func (r *Result) names(of func(*Call) bool) []string {
 	return names
 }
 
-// Origins say where changes come from; later ones count.
+// Origins says where each change comes from. A later origin overrides an earlier one.
 func (r *Result) Origins() []admission.Origin {
 	var origins []admission.Origin
 	for _, c := range r.Calls {
@@ -105,15 +105,15 @@ func (r *Result) Origins() []admission.Origin {
 	return origins
 }
 
-// Run puts the request to the webhooks whose rules cover it: first those that mutate, in
-// their order, then those that validate. The first denial ends it. The error names the
-// webhook, which is at fault.
+// Run sends the request to the webhooks whose rules cover it: the mutating webhooks in order,
+// then the validating ones. The first denial ends the review. The error names the webhook that
+// failed.
 func (r Review) Run(ctx context.Context, webhooks []admission.Webhook) (*Result, error) {
 	before := jsontext.Value(r.Request.Object.Raw)
 	if len(before) == 0 {
 		before = r.Request.OldObject.Raw
 	}
-	if len(before) == 0 { // a CONNECT, for one
+	if len(before) == 0 { // for example a CONNECT
 		before = jsontext.Value("{}")
 	}
 	run := &run{Review: r, result: &Result{Request: r.Request, Before: before, After: before}}
@@ -145,19 +145,19 @@ func (r Review) Run(ctx context.Context, webhooks []admission.Webhook) (*Result,
 	return run.result, nil
 }
 
-// run is one pass of a review.
+// run is one run of a review.
 type run struct {
 	Review
 	result *Result
 
-	// The names of webhooks that may be called once more, and of those that are to be: see
+	// The webhooks that may be reinvoked, and those that must be: see
 	// k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/reinvocationcontext.go.
 	again            bool
 	reinvocable, due []string
 }
 
-// mutate calls mutating webhooks in a row, and tells whether one has changed the object. In
-// the second round those are called that were called before another one's change.
+// mutate calls the mutating webhooks in order and reports whether one changed the object. The
+// second round calls only the webhooks that another webhook's later change affects.
 func (r *run) mutate(ctx context.Context, webhooks []admission.Webhook) (changed bool, err error) {
 	for _, webhook := range webhooks {
 		if r.again && !slices.Contains(r.due, webhook.Name) {
@@ -187,8 +187,8 @@ func equal(a, b jsontext.Value) bool {
 	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
-// ask calls one webhook. It is nil if the webhook's rules do not cover the request, or it
-// was denied before.
+// ask calls one webhook. It returns nil if the webhook's rules do not cover the request, or if
+// the request was denied already.
 func (r *run) ask(ctx context.Context, webhook admission.Webhook) (*Call, error) {
 	if r.result.Denied != nil {
 		return nil, nil
@@ -222,8 +222,8 @@ func (r *run) ask(ctx context.Context, webhook admission.Webhook) (*Call, error)
 	return call, nil
 }
 
-// covers tells whether the webhook could be asked about a recorded request in the version
-// that it was converted to.
+// covers reports whether the webhook could receive a recorded request in the version that the
+// API server converted it to.
 func covers(webhook admission.Webhook, req *admissionv1.AdmissionRequest, resource schema.GroupVersionResource) bool {
 	if webhook.MatchPolicy == admissionregistrationv1.Exact {
 		return false
@@ -235,8 +235,8 @@ func covers(webhook admission.Webhook, req *admissionv1.AdmissionRequest, resour
 	return ok
 }
 
-// request is what the next webhook is asked. A UID that was not recorded follows from the
-// object, so that the same input gives the same output.
+// request returns the request for the next webhook. A missing UID is derived from the object,
+// so that the same input gives the same output.
 func (r *run) request() *admissionv1.AdmissionRequest {
 	req := *r.Request
 	if len(req.Object.Raw) > 0 {
@@ -249,7 +249,7 @@ func (r *run) request() *admissionv1.AdmissionRequest {
 	return &req
 }
 
-// call walks the way of a call in serve, from the bytes of the review on.
+// call takes the same path as a call in serve, starting from the bytes of the review.
 func (r *run) call(ctx context.Context, webhook admission.Webhook, req *admissionv1.AdmissionRequest) (*Call, error) {
 	body, err := json.Marshal(&admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: r.Version, Kind: "AdmissionReview"}, Request: req,

@@ -23,7 +23,7 @@ import (
 
 var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 
-// annotate is a webhook that adds an annotation to objects that have all of the texts.
+// annotate returns a webhook that adds an annotation to objects that contain all of the texts.
 func annotate(key string, policy admissionregistrationv1.ReinvocationPolicyType, after ...string) admission.Webhook {
 	return admission.Mutating(key+".example.com", admission.Rules(widgets), admission.HandlerFunc(func(_ context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		raw := string(req.Object.Raw)
@@ -160,8 +160,8 @@ func TestFaultsNameTheWebhook(t *testing.T) {
 	}
 }
 
-// TestARecordedRequestKeepsItsVersion: of one that the API server has converted for a
-// webhook there is only the converted object.
+// TestARecordedRequestKeepsItsVersion: if the API server converted the request for a webhook,
+// the recording has only the converted object.
 func TestARecordedRequestKeepsItsVersion(t *testing.T) {
 	r := review(func(req *admissionv1.AdmissionRequest) {
 		req.RequestResource = &metav1.GroupVersionResource{Group: "example.com", Version: "v1beta1", Resource: "widgets"}

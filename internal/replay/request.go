@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Complete fills in what follows from operation and kind of a request, and is not set: the
-// resource, which is guessed, what was requested, and the options.
+// Complete fills in the fields that follow from the request's operation and kind, if they are
+// empty: the resource (a guess), the requested kind and resource, and the options.
 func Complete(req *admissionv1.AdmissionRequest) {
 	if req.Resource == (metav1.GroupVersionResource{}) {
 		guess, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind(req.Kind))

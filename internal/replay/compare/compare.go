@@ -34,41 +34,41 @@ const (
 	Warned       = "has other warnings"
 )
 
-// A Run answers records of files again.
+// A Run replays records from files.
 type Run struct {
 	Files []string
 	Stdin io.Reader
-	// Now decides. Before is what decided then; nil for what was recorded.
+	// Now decides. Before made the decisions to compare with; nil means the recorded decisions.
 	Now, Before *review.Run
 }
 
-// A Result has what was decided differently.
+// A Result lists the decisions that differ.
 type Result struct {
 	Replayed  int      `json:"replayed"`
 	Same      int      `json:"same"`
 	Different int      `json:"different"`
 	Groups    []*Group `json:"groups"`
-	// Skipped are how many could not be replayed, by the reason.
+	// Skipped counts the records that cannot be replayed, by reason.
 	Skipped map[string]int `json:"skipped,omitempty"`
-	// Undecided are how many have no recorded decision to compare with.
+	// Undecided counts the records without a recorded decision to compare with.
 	Undecided int `json:"undecided"`
 }
 
-// A Group are differences of one kind with one cause.
+// A Group collects differences of one kind with one cause.
 type Group struct {
 	Webhook string `json:"webhook,omitempty"`
 	Kind    string `json:"kind"`
-	// Detail is a message, with the names of objects replaced, or the fields that differ.
+	// Detail is the message, with object names replaced, or the fields that differ.
 	Detail string `json:"detail"`
 	Count  int    `json:"count"`
-	// Examples are some of the records: where they stand, and their objects.
+	// Examples locates some of the records and names their objects.
 	Examples []string `json:"examples"`
 }
 
-// examples is how many a group names.
+// examples limits the examples in a group.
 const examples = 5
 
-// Do replays all records. The error is about what could not be read.
+// Do replays all records. It returns an error for input that it cannot read.
 func (run *Run) Do(ctx context.Context) (*Result, error) {
 	now, err := run.Now.Prepared(ctx)
 	if err != nil {
@@ -147,8 +147,8 @@ func (r *Result) why() string {
 	return ": " + strings.Join(reasons, "; ")
 }
 
-// decide asks the webhook of a record or, if that is not known, all whose rules cover it.
-// It is nil if none is there to ask.
+// decide calls the webhook that the record names or, without a name, all webhooks whose rules
+// cover the request. It returns nil if there is no such webhook.
 func decide(ctx context.Context, record *Record, webhooks []admission.Webhook) *Decision {
 	if record.Webhook != "" {
 		webhooks = slices.DeleteFunc(slices.Clone(webhooks), func(w admission.Webhook) bool { return w.Name != record.Webhook })
@@ -167,7 +167,7 @@ func decide(ctx context.Context, record *Record, webhooks []admission.Webhook) *
 	return decision
 }
 
-// differ compares two decisions about a record.
+// differ compares two decisions on a record.
 func differ(record *Record, was, is *Decision) []Group {
 	one := func(webhook, kind, detail string) []Group {
 		return []Group{{Webhook: cmp.Or(webhook, record.Webhook), Kind: kind, Detail: general(record, detail)}}
@@ -206,8 +206,8 @@ func differ(record *Record, was, is *Decision) []Group {
 	return found
 }
 
-// general replaces the names of the object in a message, so that what is said of many is one
-// group.
+// general replaces the object's names in a message, so that the same message about many objects
+// forms one group.
 func general(record *Record, message string) string {
 	for _, name := range []struct{ is, by string }{
 		{record.Request.Name, "NAME"}, {record.Object.Name, "NAME"}, {record.Object.GenerateName, "NAME"}, {record.Request.Namespace, "NAMESPACE"},
@@ -219,8 +219,8 @@ func general(record *Record, message string) string {
 	return message
 }
 
-// differing are the fields in which two objects differ, without the indexes of elements.
-// What a recording has redacted differs from nothing.
+// differing returns the fields in which two objects differ, without list indexes. Values that
+// the recording redacted never differ.
 func differing(was, is []byte) ([]string, error) {
 	before, err := decode(was)
 	if err != nil {

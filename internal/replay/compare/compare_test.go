@@ -21,7 +21,7 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// by is a run whose only webhook answers as told, by the name of the pod.
+// by returns a run with a single webhook, which answers by the pod's name.
 func by(name string, answer func(pod string) (*admission.Response, error)) *review.Run {
 	return &review.Run{
 		Notes: os.Stderr, Validation: "strict", Namespace: "default",
@@ -48,7 +48,7 @@ func add(path, value string) *admission.Response {
 
 const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"NAME","namespace":"team-a"},"spec":{"containers":[{"name":"main","image":"x","env":[{"name":"A","value":"REDACTED"}]}]}}`
 
-// recorded is a line of a recording with a response, or an error.
+// recorded returns a line of a recording with a response or an error.
 func recorded(webhook, name, response string) string {
 	asked := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"group":"","version":"v1","kind":"Pod"},"resource":{"group":"","version":"v1","resource":"pods"},"name":%q,"namespace":"team-a","operation":"CREATE","userInfo":{},"object":%s}`,
 		name, strings.ReplaceAll(pod, "NAME", name))
@@ -65,7 +65,7 @@ func patched(patch string) string {
 
 const allowedResponse, deniedResponse = `{"uid":"u","allowed":true}`, `{"uid":"u","allowed":false,"status":{"message":"pod web-1 is bad"}}`
 
-// audited is an event of an audit log.
+// audited returns an audit event.
 func audited(stage, verb, name, status string) string {
 	return fmt.Sprintf(`{"apiVersion":"audit.k8s.io/v1","kind":"Event","level":"Request","auditID":"a","stage":%q,"requestURI":"/api/v1/namespaces/team-a/pods?dryRun=All","verb":%q,"user":{"username":"jane"},"objectRef":{"resource":"pods","namespace":"team-a","name":%q,"apiVersion":"v1"},"responseStatus":%s,"requestObject":%s}`,
 		stage, verb, name, status, strings.ReplaceAll(pod, "NAME", name)) + "\n"

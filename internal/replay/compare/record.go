@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compare answers recorded admission requests again, by another configuration, and
-// tells what is decided differently.
+// Package compare replays recorded admission requests against another configuration and reports
+// the decisions that differ.
 package compare
 
 import (
@@ -22,28 +22,28 @@ import (
 	"github.com/sallyport-io/sallyport/internal/replay/review"
 )
 
-// A Record is a request that really came.
+// A Record is a recorded admission request.
 type Record struct {
 	review.Question
-	// Webhook is who was asked; empty if that is not known, or was more than one.
+	// Webhook is the webhook that was called; empty if it is unknown or there were several.
 	Webhook string
-	// Was is how it was decided; nil if that is not known.
+	// Was is the recorded decision; nil if it is unknown.
 	Was *Decision
 }
 
-// A Decision is what became of a request.
+// A Decision is the outcome of a request.
 type Decision struct {
 	Denied  bool
 	By      string // the webhook that denied; may be empty
 	Message string // of the denial
-	// Failed is why a webhook could not decide; then nothing else is set.
+	// Failed says why a webhook could not decide. All other fields are then empty.
 	Failed   string
 	Warnings []string
-	// After is the object as it was changed; nil if it is not known.
+	// After is the object after mutation; nil if it is unknown.
 	After jsontext.Value
 }
 
-// The reasons why something cannot be replayed.
+// The reasons for skipping a record.
 const (
 	notARequest    = "no recorded review, AdmissionReview or audit event"
 	otherStage     = "audit events of other stages than ResponseComplete"
@@ -52,7 +52,7 @@ const (
 	notByAdmission = "audit events of requests that failed for other reasons than admission"
 )
 
-// read reads a record. Skipped says why there is none.
+// read reads a record. If there is none, skipped says why.
 func read(o *manifest.Object) (record *Record, skipped string, err error) {
 	switch {
 	case o.IsAdmissionReview():
@@ -67,7 +67,7 @@ func read(o *manifest.Object) (record *Record, skipped string, err error) {
 	return nil, notARequest, nil
 }
 
-// readReview reads an AdmissionReview, which may have a response.
+// readReview reads an AdmissionReview, with or without a response.
 func readReview(o *manifest.Object) (*Record, error) {
 	question, err := review.Recorded(o)
 	if err != nil {
@@ -94,7 +94,7 @@ func readReview(o *manifest.Object) (*Record, error) {
 	return record, nil
 }
 
-// readRecorded reads a line of `serve`'s recording.
+// readRecorded reads a line that `serve` recorded.
 func readRecorded(o *manifest.Object) (*Record, error) {
 	var line struct {
 		Webhook string         `json:"webhook"`
@@ -119,11 +119,11 @@ func readRecorded(o *manifest.Object) (*Record, error) {
 	return record, nil
 }
 
-// deniedBy is how the API server words a denial by a webhook
+// deniedBy matches the API server's message for a denial by a webhook
 // (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
 var deniedBy = regexp.MustCompile(`(?s)^admission webhook "([^"]+)" denied the request: (.*)$`)
 
-// readAudit reads an event of kube-apiserver's audit log.
+// readAudit reads an event from kube-apiserver's audit log.
 func readAudit(o *manifest.Object) (*Record, string, error) {
 	var event auditv1.Event
 	if err := o.Decode(&event); err != nil {

@@ -17,12 +17,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
-// datasets are claims, Datasets, runtimes and nodes from files, where serve has those
-// of a cluster.
+// datasets serves claims, Datasets, runtimes and nodes from files. In serve they come from the
+// cluster.
 type datasets struct {
 	index *dataset.Index
 	nodes []*manifest.Object
-	// missing are what was asked for since the last outcome and not given.
+	// missing lists the objects that were looked up since the last outcome and are not in the
+	// files.
 	missing []dataset.Ref
 }
 
@@ -37,8 +38,8 @@ func (f *datasets) Find(ctx context.Context, ref dataset.Ref, fresh bool) (*data
 	return found, err
 }
 
-// tellMissing says of a pod that was denied which objects the webhook has looked for and
-// nobody has given.
+// tellMissing lists, for a denied pod, the objects that the webhook looked up and the files do
+// not have.
 func (f *datasets) tellMissing(out *Outcome, notes io.Writer) {
 	missing := f.missing
 	f.missing = nil
@@ -58,7 +59,7 @@ func (f *datasets) tellMissing(out *Outcome, notes io.Writer) {
 	}
 }
 
-// load removes the objects that the webhook reads from the list; those without a namespace
+// load removes the objects that the webhook reads from the list. Objects without a namespace
 // get the given one. The error reports all problems.
 func (f *datasets) load(objects []*manifest.Object, namespace string) (rest []*manifest.Object, err error) {
 	var errs []error
@@ -86,8 +87,8 @@ func (f *datasets) load(objects []*manifest.Object, namespace string) (rest []*m
 	return rest, errors.Join(errs...)
 }
 
-// rank says of each node that was given what draws the pod there, or keeps it away: the
-// best first.
+// rank lists, for each node in the files, what attracts the pod to it or keeps the pod off,
+// best node first.
 func (f *datasets) rank(ctx context.Context, out *Outcome, settings dataset.Settings, notes io.Writer) error {
 	if len(f.nodes) == 0 || out.Denied != nil || out.Object.GVK() != workload.PodKind || len(out.Request.Object.Raw) == 0 {
 		return nil

@@ -16,8 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
-// Diff shows for people what changed in an object, and why: behind the first line
-// of each change stands its origin.
+// Diff shows what changed in an object. The first line of each change also shows its origin.
 func Diff(o *Outcome, color bool) (string, error) {
 	paint := func(code, text string) string {
 		if !color {
@@ -51,7 +50,7 @@ func Diff(o *Outcome, color bool) (string, error) {
 	}
 	var out strings.Builder
 	_, _ = fmt.Fprintln(&out, paint("1", o.Object.Title()+": "+cmp.Or(o.Verdict, "allowed, changed by "+strings.Join(o.Changed(), ", "))))
-	shift := 0 // lines inserted less lines deleted so far
+	shift := 0 // lines inserted minus lines deleted so far
 	for _, hunk := range unified.Hunks {
 		from, to := hunk.FromLine, hunk.FromLine+shift
 		_, _ = fmt.Fprintln(&out, paint("36", hunkHeader(hunk, to)))
@@ -96,13 +95,11 @@ func comment(paint func(code, text string) string, source string) string {
 	return paint("2", "   # "+manifest.Printable(source))
 }
 
-// sources tells for the lines of two YAML documents who wanted the change that
-// begins there.
+// sources maps lines of two YAML documents to the origin of the change that begins there.
 //
-// The path of a removal leads into the document before, that of an addition into
-// the document after, and one path may be both: of a list that loses its second
-// element and gains another. An origin does not say which of the two it is; a
-// removal stands before an addition.
+// The path of a removal points into the document before, the path of an addition into the
+// document after. One path can be both, for example in a list that loses its second element and
+// gains another. An origin does not say which it is. A removal comes before an addition.
 func sources(before, after []byte, origins []admission.Origin) (inBefore, inAfter map[int]string, err error) {
 	if inAfter, err = sourcesByLine(after, origins); err != nil {
 		return nil, nil, err
@@ -113,9 +110,8 @@ func sources(before, after []byte, origins []admission.Origin) (inBefore, inAfte
 	return inBefore, inAfter, err
 }
 
-// sourcesByLine finds the line at which an origin's path begins. Paths that the
-// document does not have are passed over; of several origins of one line the last
-// counts.
+// sourcesByLine finds the line at which an origin's path begins. It skips paths that the
+// document does not have. If several origins share a line, the last one wins.
 func sourcesByLine(document []byte, origins []admission.Origin) (map[int]string, error) {
 	pointers := make([]jsontext.Pointer, len(origins))
 	for i, origin := range origins {

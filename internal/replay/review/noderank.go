@@ -12,18 +12,18 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 )
 
-// A NodeRank is what draws a pod to a node, or keeps it away.
+// A NodeRank says what attracts a pod to a node or keeps it off.
 type NodeRank struct {
 	Node string `json:"node"`
-	// Weight is the sum of those that draw the pod there.
+	// Weight is the sum of the weights that attract the pod.
 	Weight int `json:"weight"`
-	// Draws and Lacks are indexes of reasons: those that the node meets, and requirements
-	// that it does not meet, with which it cannot run the pod.
+	// Draws and Lacks are indexes of reasons: preferences that the node meets, and requirements
+	// that it does not meet. A node that lacks one cannot run the pod.
 	Draws []int `json:"draws,omitempty"`
 	Lacks []int `json:"lacks,omitempty"`
 }
 
-// RankNodes ranks the nodes: the best first, and last those that cannot run the pod.
+// RankNodes ranks the nodes: best first, nodes that cannot run the pod last.
 func RankNodes(reasons []dataset.Reason, nodes []*manifest.Object) []NodeRank {
 	ranks := make([]NodeRank, len(nodes))
 	for i, node := range nodes {
@@ -45,7 +45,7 @@ func RankNodes(reasons []dataset.Reason, nodes []*manifest.Object) []NodeRank {
 	return ranks
 }
 
-// Describe says it for people, who know reasons by these names.
+// Describe returns the rank as text, with reasons under the given names.
 func (r NodeRank) Describe(separator string, name func(reason int) string) string {
 	names := func(reasons []int) string {
 		out := make([]string, len(reasons))

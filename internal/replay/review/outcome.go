@@ -24,27 +24,27 @@ type Question struct {
 	Object *manifest.Object
 }
 
-// An Outcome is what became of a request about an object.
+// An Outcome is the outcome of a request about an object.
 type Outcome struct {
 	*replay.Result
 	Object *manifest.Object
-	// Verdict is said of an object that was changed; empty for the usual.
+	// Verdict replaces the usual verdict on a changed object; empty for the usual one.
 	Verdict string
-	// OriginsBefore are those of what was in the object before; nil if nothing is of theirs.
+	// OriginsBefore are the origins of fields in the object before the review; nil if there are
+	// none.
 	OriginsBefore []admission.Origin
 }
 
-// An Asker knows what requests about objects have in common.
+// An Asker holds what requests about objects have in common.
 type Asker struct {
 	Operation admissionv1.Operation
-	Namespace string // of objects that name none
+	Namespace string // for objects without one
 	User      authenticationv1.UserInfo
-	// Resources are those that are known. Without them, and of kinds that they lack,
-	// resources are guessed by their kinds.
+	// Resources are the known resources. Kinds that it lacks get a guessed resource.
 	Resources *resources.Set
 }
 
-// Ask is the question about an object. The old one is nil if there is none.
+// Ask returns the question about an object. Old is nil if there is no old object.
 func (a Asker) Ask(o, old *manifest.Object) Question {
 	req := &admissionv1.AdmissionRequest{
 		Kind:      metav1.GroupVersionKind(o.GVK()),
@@ -60,7 +60,7 @@ func (a Asker) Ask(o, old *manifest.Object) Question {
 			req.Resource, q.Equivalents = metav1.GroupVersionResource(known.GroupVersionResource), known.Equivalents
 			switch {
 			case known.Group == "" && known.Resource == "namespaces":
-				req.Namespace = o.Name // as the API server has it
+				req.Namespace = o.Name // as the API server sets it
 			case !known.Namespaced:
 				req.Namespace = ""
 			}
@@ -76,7 +76,7 @@ func (a Asker) Ask(o, old *manifest.Object) Question {
 	return q
 }
 
-// Decide puts a question to the webhooks.
+// Decide sends a question to the webhooks.
 func Decide(ctx context.Context, q Question, webhooks []admission.Webhook) (*Outcome, error) {
 	result, err := q.Run(ctx, webhooks)
 	if err != nil {

@@ -19,21 +19,21 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// podDefaults are PodDefaults from files, where serve has those of a cluster.
+// podDefaults serves PodDefaults from files. In serve they come from the cluster.
 type podDefaults struct {
 	index      *poddefault.Index
 	namespaces map[string]bool
 	cluster    bool            // there are ClusterPodDefaults
-	told       map[string]bool // namespaces that a note was written about
+	told       map[string]bool // namespaces that already have a note
 }
 
 func newPodDefaults() *podDefaults {
 	return &podDefaults{index: poddefault.NewIndex(), namespaces: map[string]bool{}, told: map[string]bool{}}
 }
 
-// load compiles the PodDefaults and ClusterPodDefaults among the objects, and records the
-// labels of Namespaces; PodDefaults without a namespace get the given one. Invalid objects
-// are reported on notes and ignored, as serve does. The error reports all problems.
+// load compiles the PodDefaults and ClusterPodDefaults among the objects and records the labels
+// of Namespaces. PodDefaults without a namespace get the given one. Like serve, it ignores
+// invalid objects and reports them on notes. The error reports all problems.
 func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes io.Writer) error {
 	var errs []error
 	var unread []*manifest.Object
@@ -77,17 +77,17 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 	return errors.Join(errs...)
 }
 
-// isPodDefault tells whether an object is a PodDefault or ClusterPodDefault.
+// isPodDefault reports whether an object is a PodDefault or ClusterPodDefault.
 func isPodDefault(o *manifest.Object) bool {
 	return o.GVK() == kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind) || o.GVK() == sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind)
 }
 
-// podDefaultsAmong are those among objects.
+// podDefaultsAmong returns the PodDefaults and ClusterPodDefaults among objects.
 func podDefaultsAmong(objects []*manifest.Object) []*manifest.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o *manifest.Object) bool { return !isPodDefault(o) })
 }
 
-// compilePodDefault compiles an object of either kind; nil if it is of another one.
+// compilePodDefault compiles an object of either kind. It returns nil for any other kind.
 func compilePodDefault(object *manifest.Object, namespace string) (*poddefault.Compiled, error) {
 	nameless := func() error {
 		return object.ErrorAt("/metadata", "the "+object.Kind+" has no metadata.name")
@@ -118,8 +118,8 @@ func compilePodDefault(object *manifest.Object, namespace string) (*poddefault.C
 	return nil, nil
 }
 
-// labelsOfNamespace are those of a namespace from a file, and the one that the API
-// server gives to each.
+// labelsOfNamespace returns the labels of a namespace from a file, with the label that the API
+// server sets on every namespace.
 func labelsOfNamespace(namespace *manifest.Object) map[string]string {
 	set := maps.Clone(namespace.Labels)
 	if set == nil {
@@ -129,8 +129,8 @@ func labelsOfNamespace(namespace *manifest.Object) map[string]string {
 	return set
 }
 
-// explain tells if an object cannot be matched because all PodDefaults are in other
-// namespaces: most likely --namespace was forgotten.
+// explain says so if no PodDefault can match an object because all of them are in other
+// namespaces: most likely --namespace is missing.
 func (p *podDefaults) explain(object *manifest.Object, namespace string, notes io.Writer) {
 	if len(p.namespaces) == 0 || p.cluster || p.namespaces[namespace] || p.told[namespace] {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/report"
 )
 
-// The forms in which a Printer prints what came out.
+// The output formats of a Printer.
 const (
 	OutputDiff   = "diff"
 	OutputYAML   = "yaml"
@@ -25,10 +25,10 @@ const (
 	OutputReview = "review"
 )
 
-// Outputs are all of them.
+// Outputs lists all output formats.
 var Outputs = append([]string{OutputDiff, OutputYAML, OutputJSON, OutputPatch, OutputReview}, report.Formats...)
 
-// A Printer prints outcomes: what was asked for to out, the rest to notes.
+// A Printer prints outcomes: the requested output to out, everything else to notes.
 type Printer struct {
 	Out, Notes io.Writer
 	Output     string // one of Outputs
@@ -38,8 +38,8 @@ type Printer struct {
 	entries                            []report.Entry
 }
 
-// Print prints an outcome. Of a denied one there is only a note, but for OutputReview. The
-// formats of package report are written by [Printer.End].
+// Print prints an outcome. A denied request gets only a note, except with OutputReview.
+// [Printer.End] writes the formats of package report.
 func (p *Printer) Print(o *Outcome) error {
 	p.count(o)
 	for _, warning := range o.Warnings {
@@ -69,14 +69,14 @@ func (p *Printer) Print(o *Outcome) error {
 	return err
 }
 
-// The rules of a report.
+// The rule IDs of a report.
 const (
 	ruleDenied       = "denied"
 	ruleWarning      = "warning"
 	ruleUnreviewable = "not-reviewed"
 )
 
-// count keeps what the summary and a report say of an outcome.
+// count records an outcome for the summary and the report.
 func (p *Printer) count(o *Outcome) {
 	p.reviewed++
 	file, line := o.Object.Position("")
@@ -97,8 +97,8 @@ func (p *Printer) count(o *Outcome) {
 	p.entries = append(p.entries, entry)
 }
 
-// End prints a summary below the diffs of several outcomes, or the report. The error is about objects that
-// could not be reviewed.
+// End prints the report, or a summary below several diffs. The error lists objects that could
+// not be reviewed.
 func (p *Printer) End(err error) error {
 	if slices.Contains(report.Formats, p.Output) {
 		docs := report.DocsURI("review.md")
@@ -129,7 +129,7 @@ func (p *Printer) format(o *Outcome) (string, error) {
 		var all strings.Builder
 		for _, call := range o.Calls {
 			if call.Again && call.Patch == nil && call.Response.Allowed {
-				continue // it says the same as before
+				continue // the same text again
 			}
 			text, err := manifest.Indent(call.Answer)
 			if err != nil {
@@ -143,7 +143,7 @@ func (p *Printer) format(o *Outcome) (string, error) {
 	}
 }
 
-// Patch makes one JSON Patch of those that were applied one after the other.
+// Patch combines the patches of all calls into one JSON Patch.
 func Patch(o *Outcome) jsontext.Value {
 	joined := []byte{'['}
 	for _, call := range o.Calls {

@@ -11,8 +11,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
 )
 
-// loadProjects counts the Namespaces among the objects by requester. The rest is for other
-// webhooks; ClusterPodDefaults need Namespaces too. The error reports all problems.
+// loadProjects counts the Namespaces among the objects by requester. Rest holds the objects for
+// other webhooks; it keeps Namespaces if ClusterPodDefaults need them. The error reports all
+// problems.
 func loadProjects(objects []*manifest.Object, projects *projectlimit.Index) (rest []*manifest.Object, err error) {
 	var errs []error
 	for _, object := range objects {

@@ -12,7 +12,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/replay"
 )
 
-// Recorded is the question of an AdmissionReview, as it was asked.
+// Recorded returns the question in a recorded AdmissionReview.
 func Recorded(o *manifest.Object) (Question, error) {
 	// Both versions have the same request.
 	var review struct {
@@ -32,7 +32,7 @@ func Recorded(o *manifest.Object) (Question, error) {
 	if len(raw) == 0 {
 		at, raw = "/request/oldObject", req.OldObject.Raw
 	}
-	if len(raw) == 0 { // a CONNECT, for one
+	if len(raw) == 0 { // for example a CONNECT
 		at, raw = "/request", jsontext.Value("{}")
 	}
 	var body struct {
@@ -46,7 +46,7 @@ func Recorded(o *manifest.Object) (Question, error) {
 	if about.Name == "" {
 		about.Name = req.Name
 	}
-	if about.Namespace == "" && req.Kind.Kind != "Namespace" { // the request for one has its name there
+	if about.Namespace == "" && req.Kind.Kind != "Namespace" { // a Namespace's own request has its name there
 		about.Namespace = req.Namespace
 	}
 	return Question{Object: about, Review: replay.Review{Version: o.APIVersion, Request: req}}, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
-// reviewOf is an AdmissionReview as an API server sends it.
+// reviewOf returns an AdmissionReview as an API server sends it.
 func reviewOf(version, resource, kind, rest string) string {
 	return fmt.Sprintf(`{apiVersion: admission.k8s.io/%s, kind: AdmissionReview, request: {uid: 6f1c, kind: {group: '', version: v1, kind: %s},
   resource: {group: '', version: v1, resource: %s}, userInfo: {username: alice}, %s}}`, version, kind, resource, rest)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package review says what admission would do to objects of files, and to the pods that
-// they make, without a cluster.
+// Package review shows what admission would do to objects in files, and to the pods that they
+// create, without a cluster.
 package review
 
 import (
@@ -26,53 +26,54 @@ import (
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
-// A Run reviews objects of files.
+// A Run reviews objects from files.
 type Run struct {
-	// Files, With and Old are paths: of the objects, of what webhooks read, and of the
-	// objects as they were.
+	// Files, With and Old are paths: the objects to review, the objects that webhooks read, and
+	// the objects before an update.
 	Files, With, Old []string
 	Stdin            io.Reader
-	// Notes gets what is said beside the output.
+	// Notes receives everything but the output.
 	Notes io.Writer
-	// Show gets each outcome.
+	// Show receives each outcome.
 	Show func(*Outcome) error
 
 	Operation admissionv1.Operation
-	Namespace string // of objects that name none
+	Namespace string // for objects without one
 	User      authenticationv1.UserInfo
 	// Validation is one of [fieldcheck.Modes].
 	Validation string
 
-	// Webhooks defines those that are asked, over what was read from files.
+	// Webhooks defines the webhooks to call, given what was read from files.
 	Webhooks func(Sources) ([]admission.Webhook, error)
-	// CountProjects and ReadDatasets are set if a webhook reads those.
+	// CountProjects and ReadDatasets are set if a webhook reads namespaces by requester, or
+	// datasets.
 	CountProjects, ReadDatasets bool
-	// Dataset are the settings of the webhook for datasets.
+	// Dataset has the settings of the datasets webhook.
 	Dataset dataset.Settings
 }
 
-// Sources are what webhooks read from, where serve has a cluster.
+// Sources is what webhooks read. In serve it comes from the cluster.
 type Sources struct {
 	PodDefaults *poddefault.Index
 	Projects    *projectlimit.Index
 	Datasets    dataset.Source
 }
 
-// reviewing is a run under way.
+// reviewing is a run in progress.
 type reviewing struct {
 	*Run
 	webhooks    []admission.Webhook
 	podDefaults *podDefaults
 	datasets    *datasets
 	projects    *projectlimit.Index
-	with, was   []*manifest.Object // was are the objects as they were
+	with, was   []*manifest.Object // was holds the objects before an update
 	asker       Asker
 	checker     *fieldcheck.Checker
 	denied      bool
 }
 
-// Do reviews the objects, and tells whether one was denied. An object that could not be
-// reviewed does not keep others from it: the error has all of those.
+// Do reviews the objects and reports whether one was denied. It continues after an object that
+// it cannot review; the error lists all of them.
 func (run *Run) Do(ctx context.Context) (denied bool, err error) {
 	r, objects, err := run.prepare(ctx)
 	if err == nil && len(objects) == 0 {
@@ -88,8 +89,8 @@ func (run *Run) Do(ctx context.Context) (denied bool, err error) {
 	return r.denied, errors.Join(errs...)
 }
 
-// Prepared returns the webhooks of a run without files, ready to be asked with [Decide]: they read
-// what With holds.
+// Prepared returns the webhooks of a run without files, ready for [Decide]. They read the
+// objects in With.
 func (run *Run) Prepared(ctx context.Context) ([]admission.Webhook, error) {
 	r, _, err := run.prepare(ctx)
 	if err != nil {
@@ -108,7 +109,7 @@ func (run *Run) prepare(ctx context.Context) (*reviewing, []*manifest.Object, er
 	return r, objects, err
 }
 
-// read reads all files, and reports all that is wrong with them at once.
+// read reads all files. The error reports all problems.
 func (r *reviewing) read(ctx context.Context) ([]*manifest.Object, error) {
 	with, errWith := manifest.Read(r.With, r.Stdin)
 	objects, errObjects := manifest.Read(r.Files, r.Stdin)
@@ -136,8 +137,8 @@ func (r *reviewing) read(ctx context.Context) ([]*manifest.Object, error) {
 	return objects, errors.Join(errProjects, errDatasets, r.podDefaults.load(rest, r.Namespace, r.Notes))
 }
 
-// wasOf tells whether an object that webhooks do not read is there as what another one was,
-// or what it refers to.
+// wasOf reports whether an object that no webhook reads is in the files only as the previous
+// state of another object, or because another object refers to it.
 func (r *reviewing) wasOf(objects []*manifest.Object, o *manifest.Object) bool {
 	if strings.HasSuffix(o.Kind, "TrainingRuntime") {
 		return true
@@ -145,7 +146,7 @@ func (r *reviewing) wasOf(objects []*manifest.Object, o *manifest.Object) bool {
 	return r.Operation == admissionv1.Update && !isPodDefault(o) && slices.ContainsFunc(objects, func(now *manifest.Object) bool { return r.same(now, o) })
 }
 
-// same tells whether two objects are of one kind and name.
+// same reports whether two objects have the same kind and name.
 func (r *reviewing) same(a, b *manifest.Object) bool {
 	return a.GVK().GroupKind() == b.GVK().GroupKind() && a.Name == b.Name && cmp.Or(a.Namespace, r.Namespace) == cmp.Or(b.Namespace, r.Namespace)
 }
@@ -160,7 +161,7 @@ func (r *reviewing) find(apiVersion, kind, namespace, name string) (*manifest.Ob
 	return nil, nil
 }
 
-// question is what the API server would ask about an object of a file.
+// question returns the request that the API server would send for an object from a file.
 func (r *reviewing) question(o *manifest.Object) (Question, error) {
 	if o.IsAdmissionReview() {
 		return Recorded(o)
@@ -179,8 +180,8 @@ func (r *reviewing) question(o *manifest.Object) (Question, error) {
 	return r.asker.Ask(o, old), nil
 }
 
-// review reviews one object of a file, and the pods that it makes. The error is about what
-// could not be looked at.
+// review reviews one object from a file and the pods that it creates. The error lists what
+// could not be reviewed.
 func (r *reviewing) review(ctx context.Context, o *manifest.Object) error {
 	q, err := r.question(o)
 	if err != nil {
@@ -208,13 +209,13 @@ func (r *reviewing) review(ctx context.Context, o *manifest.Object) error {
 	return errPods
 }
 
-// makesPods tells whether pods are made after a request: not by what is one itself, is
-// deleted, or changes by a part of it alone.
+// makesPods reports whether a request leads to new pods. It does not if the object is a pod, is
+// deleted, or changes only in a subresource.
 func makesPods(q Question) bool {
 	return q.Object.GVK() != workload.PodKind && q.Request.SubResource == "" && (q.Request.Operation == admissionv1.Create || q.Request.Operation == admissionv1.Update)
 }
 
-// reviewPod reviews a pod that an object makes.
+// reviewPod reviews a pod that an object creates.
 func (r *reviewing) reviewPod(ctx context.Context, pod *workload.Pod, namespace string) error {
 	if err := r.checker.CheckPod(ctx, pod); err != nil {
 		return err
