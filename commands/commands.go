@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/authority"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/commands"
 	"github.com/sallyport-io/sallyport/internal/doctor"
@@ -45,13 +46,24 @@ func AddTo(cmd *cobra.Command, app *sallyport.App) {
 		commands.Lint(commands.Linter{Name: name, Flags: flags, Webhooks: webhooks}),
 	)
 	if of := app.Command(); hasManifests(of) {
-		settings := app.DefaultSettings()
-		cmd.AddCommand(commands.Doctor(
-			authority.Flags{Flags: flags, Server: settings.Registration, Certificates: settings.Certificate},
-			doctor.Options{
-				Program: name, Serve: name, Discloses: "its changes", ServiceAccount: of.Name(), Leases: install.Leases(of.Name()),
-				Rights: func(of *doctor.Installation) ([]runtime.Object, error) { return rights(app.Command(), of) },
-			},
-		))
+		cmd.AddCommand(doctorOf(app, of.Name(), name, flags))
 	}
+}
+
+// doctorOf is the command doctor of an application, for a program that may have another name.
+func doctorOf(app *sallyport.App, application, program string, flags cluster.Flags) *cobra.Command {
+	var given []string
+	settings := app.DefaultSettings()
+	cmd := commands.Doctor(
+		authority.Flags{Flags: flags, Server: settings.Registration, Certificates: settings.Certificate},
+		doctor.Options{
+			Program: program, Serve: program, Discloses: "its changes", ServiceAccount: application, Leases: install.Leases(application),
+			Rights: func(of *doctor.Installation) ([]runtime.Object, error) { return rights(app.Command(), of, given) },
+		},
+	)
+	cli.AddFlagGroup(cmd, "Server", func() {
+		cmd.Flags().StringArrayVar(&given, "server-flag", nil,
+			"`flag` of the server that decides which rights it needs, for example --leader-elect=false; may be repeated")
+	})
+	return cmd
 }

@@ -38,18 +38,21 @@ func TestRightsAreThoseOfTheInstallation(t *testing.T) {
 		name string
 		of   doctor.Installation
 		want []string // of roles
+		args []string // of the server
 	}{
 		{"a server behind a Service", doctor.Installation{Registration: hosting.RegistrationSettings{Name: "shop", Service: "store/shop:9443"}, ServiceAccount: "shop"},
-			[]string{"cluster: nodes", "default/shop-events", "store/shop: shop-authority"}},
+			[]string{"cluster: nodes", "default/shop-events", "store/shop: shop-authority"}, nil},
+		{"a server that neither registers itself nor keeps an authority", doctor.Installation{Registration: hosting.RegistrationSettings{Name: "shop", Service: "store/shop"}, ServiceAccount: "shop"},
+			[]string{"cluster: nodes"}, []string{"--registration=none", "--certificate-source=files"}},
 		{"names that are not the default", doctor.Installation{Registration: hosting.RegistrationSettings{Name: "hooks", Service: "store/web"}, ServiceAccount: "clerk", Certificate: hosting.CertificateSettings{Secret: "vault/ca"}},
-			[]string{"cluster: nodes", "default/hooks-events", "vault/hooks: ca"}},
+			[]string{"cluster: nodes", "default/hooks-events", "vault/hooks: ca"}, nil},
 		{"a server at a URL, with its authority in memory", doctor.Installation{Registration: hosting.RegistrationSettings{Name: "shop", URL: "https://192.0.2.1:9443"}, ServiceAccount: "shop"},
-			[]string{"cluster: nodes", "default/shop-events"}},
+			[]string{"cluster: nodes", "default/shop-events"}, nil},
 		{"a server of which nothing is known", doctor.Installation{Registration: hosting.RegistrationSettings{Name: "shop"}, ServiceAccount: "shop"},
-			[]string{"cluster: nodes", "default/shop-events"}},
+			[]string{"cluster: nodes", "default/shop-events"}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			objects, err := rights(app.Command(), &tc.of)
+			objects, err := rights(app.Command(), &tc.of, tc.args)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,9 +80,13 @@ func TestRightsAreThoseOfTheInstallation(t *testing.T) {
 	}
 }
 
-func TestRightsOfAnInvalidNameAreAnError(t *testing.T) {
+func TestRightsOfInvalidFlagsAreAnError(t *testing.T) {
 	of := doctor.Installation{Registration: hosting.RegistrationSettings{Name: "A b", Service: "store/shop"}, ServiceAccount: "shop"}
-	if objects, err := rights(shop(t, withWebhook()).Command(), &of); err == nil || !strings.Contains(err.Error(), "--configuration-name") {
+	if objects, err := rights(shop(t, withWebhook()).Command(), &of, nil); err == nil || !strings.Contains(err.Error(), "--configuration-name") {
+		t.Errorf("%d objects, %v", len(objects), err)
+	}
+	of.Registration.Name = "shop"
+	if objects, err := rights(shop(t, withWebhook()).Command(), &of, []string{"--leader-elects"}); err == nil || !strings.Contains(err.Error(), "unknown flag: --leader-elects") {
 		t.Errorf("%d objects, %v", len(objects), err)
 	}
 }

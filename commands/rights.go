@@ -27,8 +27,8 @@ func hasManifests(application *cobra.Command) bool {
 }
 
 // rights are the objects of 'manifests --part rbac' for an installation, printed by the command of
-// the application.
-func rights(application *cobra.Command, of *doctor.Installation) ([]runtime.Object, error) {
+// the application. Given are flags of the server.
+func rights(application *cobra.Command, of *doctor.Installation, given []string) ([]runtime.Object, error) {
 	args := []string{manifests, "--part", "rbac", "--configuration-name", of.Registration.Name, "--service-account", of.ServiceAccount}
 	if of.Registration.Service != "" {
 		args = append(args, "--service", of.Registration.Service)
@@ -39,7 +39,7 @@ func rights(application *cobra.Command, of *doctor.Installation) ([]runtime.Obje
 		args = append(args, "--authority-secret", of.Certificate.Secret)
 	}
 	var printed bytes.Buffer
-	application.SetArgs(args)
+	application.SetArgs(append(args, given...))
 	application.SetOut(&printed)
 	application.SetErr(io.Discard)
 	application.SilenceErrors = true

@@ -76,6 +76,11 @@ func TestDoctorOnARealAPIServer(t *testing.T) {
 		}
 		return nil
 	})
+
+	out, err := run(t, append(args, "--server-flag=--registration=manifests")...)
+	if !errors.Is(err, cli.ExitFound) || !strings.Contains(out, "fix   rights          the rights that system:serviceaccount:crontab-system:crontab needs are unknown: ") {
+		t.Errorf("doctor, with a flag that is invalid: %v\n%s", err, out)
+	}
 }
 
 // doctorKnowsTheNames runs doctor on the operator behind its Service, without a flag that names

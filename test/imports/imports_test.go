@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 	"internal/resources":   {"api/", "lint", "internal/manifest"},
 	"internal/inspect":     {"lint", "internal/report", "internal/cluster", "internal/resources", "internal/manifest", "internal/workload", "internal/cli"},
 	"internal/commands":    {"admission", "lint", "internal/authority", "internal/cli", "internal/cluster", "internal/doctor", "internal/fieldcheck", "internal/inspect", "internal/manifest", "internal/replay/review", "internal/report"},
-	"commands":             {"admission", "internal/authority", "internal/cluster", "internal/commands", "internal/doctor", "internal/install", "internal/replay/review"},
+	"commands":             {"admission", "internal/authority", "internal/cli", "internal/cluster", "internal/commands", "internal/doctor", "internal/install", "internal/replay/review"},
 	"internal/doctor":      {"certificate", "lint", "internal/authority", "internal/callmetrics", "internal/cli", "internal/cluster", "internal/hosting", "internal/inspect", "internal/manifest", "internal/privatepath"},
 	"internal/authority":   {"certificate", "internal/hosting", "internal/cluster", "internal/manifest", "internal/cli"},
 	"internal/manifest":    {},
