@@ -62,6 +62,7 @@ func (p Patch) AppendJSON(dst []byte) []byte {
 	return append(dst, ']')
 }
 
+// MarshalJSON implements [json.Marshaler].
 func (p Patch) MarshalJSON() ([]byte, error) { return p.AppendJSON(nil), nil }
 
 // Validate reports the first operation that RFC 6902 does not allow: an unknown name,

@@ -42,6 +42,7 @@ func Phases() []Phase {
 // Answer says whether a policy or webhook sees a request.
 type Answer string
 
+// Possible answers.
 const (
 	In  Answer = "in"
 	Out Answer = "out"

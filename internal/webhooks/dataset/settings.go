@@ -27,6 +27,7 @@ const (
 // SidecarMode selects the type of container for sidecars.
 type SidecarMode string
 
+// Sidecars are ordinary containers, or native sidecars (KEP-753).
 const (
 	PlainSidecar  SidecarMode = "sidecar"
 	NativeSidecar SidecarMode = "native-sidecar"

@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
+// Identifiers of the webhooks in the API.
 const (
 	MutatingName   = "imagepull.sallyport.io"
 	MutatingPath   = "/mutate-imagepull"

@@ -228,6 +228,7 @@ func (c *Compiled) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
 // Problem returns why the object can never work, or nil.
 func (c *Compiled) Problem() error { return c.problem }
 
+// Name returns the object's name.
 func (c *Compiled) Name() string { return c.name }
 
 // Namespace returns the object's namespace, or "" for a ClusterPodDefault.

@@ -23,6 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
+// Identifiers of the webhooks in the API.
 const (
 	Name = "poddefault.sallyport.io"
 	Path = "/apply-poddefault"

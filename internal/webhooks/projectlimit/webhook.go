@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
+// Identifiers of the webhooks in the API.
 const (
 	StampName = "requester.projectlimit.sallyport.io"
 	StampPath = "/mutate-projectlimit"

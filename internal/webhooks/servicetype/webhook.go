@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
+// Identifiers of the webhook in the API.
 const (
 	Name = "servicetype.sallyport.io"
 	Path = "/validate-servicetype"

@@ -35,6 +35,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
+// Identifiers of the webhook in the API.
 const (
 	Name = "author.poddefault.sallyport.io"
 	Path = "/validate-poddefault"
