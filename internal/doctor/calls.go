@@ -11,7 +11,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/callmetrics"
 )
 
-// callFailures are the ways in which a call fails that the API server counts.
+// callFailures are the call failures that the API server counts.
 var callFailures = []struct {
 	metric       string
 	labels       map[string]string
@@ -38,7 +38,7 @@ func calls(c *callmetrics.Counters, webhooks []string) (sum float64) {
 	return sum
 }
 
-// failures are how often a call of one of the webhooks failed.
+// failures sums the failed calls of the given webhooks.
 func failures(c *callmetrics.Counters, webhooks []string) (sum float64) {
 	for _, webhook := range webhooks {
 		for _, f := range callFailures {
@@ -48,9 +48,9 @@ func failures(c *callmetrics.Counters, webhooks []string) (sum float64) {
 	return sum
 }
 
-// judgeCalls says of the time between two readings whether calls failed in it. What
-// failed before is told, with since when it has been counted, and is nothing to fix: a
-// counter never goes down. If nobody called, it is not known how calls would end.
+// judgeCalls reports whether calls failed between two readings. Earlier failures are a note,
+// with the time since when they have been counted, and need no fix: counters never go down.
+// Without calls between the readings, the outcome of calls is unknown.
 func judgeCalls(before, after *callmetrics.Counters, webhooks []string) []Diagnosis {
 	const check = "calls"
 	if !before.Started().Equal(after.Started()) {
@@ -95,9 +95,9 @@ func (d *doctor) readCalls(ctx context.Context) (*callmetrics.Counters, error) {
 	return callmetrics.Read(ctx, d.Client.Discovery().RESTClient())
 }
 
-// checkCalls compares what the API server counts now with what it counted when doctor
-// began. If there were failures, it goes on watching for --window: whether they are over
-// cannot be seen otherwise.
+// checkCalls compares the API server's current counters with those from doctor's start. If
+// calls have failed, it keeps watching for --window, because a single reading cannot show
+// whether they still fail.
 func (d *doctor) checkCalls(ctx context.Context) {
 	const check = "calls"
 	before, err := d.calls, d.callsErr

@@ -11,8 +11,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/callmetrics"
 )
 
-// TestDoctorTellsWhatFailsNowFromWhatFailedBefore: counters of an API server never go
-// down, and an outage that is over must not be something to fix until it restarts.
+// TestDoctorTellsWhatFailsNowFromWhatFailedBefore: the API server's counters never go down. An
+// outage that is over must not need a fix until the API server restarts.
 func TestDoctorTellsWhatFailsNowFromWhatFailedBefore(t *testing.T) {
 	const webhook, other = "poddefault.sallyport.io", "other.example.com"
 	type counts struct{ started, calls, open, refused, conditions int }

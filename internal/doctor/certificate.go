@@ -26,7 +26,7 @@ import (
 	"github.com/sallyport-io/sallyport/lint"
 )
 
-// checkCertificate compares the certificate that the server shows with every bundle.
+// checkCertificate compares the server's certificate with every bundle.
 func (d *doctor) checkCertificate(ctx context.Context) {
 	const check = "certificate"
 	kinds := slices.DeleteFunc(lint.Kinds(), func(gvk schema.GroupVersionKind) bool {
@@ -91,8 +91,8 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 	}
 }
 
-// forwardAll asks servers behind Services for their certificates through the API server:
-// a Service answers only within the cluster. The error says why some are still missing.
+// forwardAll gets the certificates of servers behind Services through the API server, because a
+// Service answers only within the cluster. The error says why some are missing.
 func (d *doctor) forwardAll(ctx context.Context, endpoints []string, leaves map[string][]*x509.Certificate) error {
 	forwarder := &podForwarder{config: d.Config, client: d.Client}
 	var errs []error
@@ -123,7 +123,7 @@ func (d *doctor) forwardAll(ctx context.Context, endpoints []string, leaves map[
 	return errors.Join(errs...)
 }
 
-// hidden says why the certificate was not seen.
+// hidden reports why the certificate could not be read.
 func (d *doctor) hidden(check string, err error) {
 	const remedy = "run doctor in the cluster, or name a forwarded port by --dial"
 	if err == nil {
@@ -133,7 +133,8 @@ func (d *doctor) hidden(check string, err error) {
 	d.Skip(check, "the certificate is not seen from here: %v; %s", err, remedy)
 }
 
-// authority is where the server keeps it; ok is false if that is unknown, or in no Secret.
+// authority returns where the server stores its authority. ok is false if that is unknown or
+// not a Secret.
 func (d *doctor) authority() (of authority.Authority, ok bool) {
 	of.Cluster = d.Cluster
 	of.Namespace, of.Name, ok = d.Certificate.AuthoritySecret(d.Registration.Config().Endpoint)
@@ -184,7 +185,7 @@ func (d *doctor) checkAuthority(ctx context.Context) {
 	}
 }
 
-// converts tells whether a definition's objects are converted by the server.
+// converts reports whether the server converts a definition's objects.
 func (d *doctor) converts(raw []byte) bool {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := json.Unmarshal(raw, &crd); err != nil {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor checks an installation from outside, and changes nothing: the API server,
-// the webhook configurations, the server and its certificate, its rights, and calls that
-// failed.
+// Package doctor checks an installation from outside and changes nothing: the API server, the
+// webhook configurations, the server and its certificate, its permissions, and failed calls.
 package doctor
 
 import (
@@ -31,74 +30,74 @@ type Status string
 // The outcomes of a check.
 const (
 	OK      Status = "ok"
-	Fix     Status = "fix"  // something is wrong
-	Note    Status = "note" // something is worth a look, and not wrong with the installation
-	Skipped Status = "skip" // it could not be checked
+	Fix     Status = "fix"  // something is broken
+	Note    Status = "note" // worth a look, but the installation works
+	Skipped Status = "skip" // the check could not run
 )
 
-// A Diagnosis is the outcome of one check, or one of its outcomes.
+// A Diagnosis is an outcome of a check. A check may have several.
 type Diagnosis struct {
 	Check  string `json:"check"`
 	Status Status `json:"status"`
 	Text   string `json:"text"`
-	// Remedy says what to do, for Fix and Note.
+	// Remedy is the fix, for Fix and Note.
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Options say which installation is checked, and how its servers are reached.
+// Options select the installation and how doctor reaches its servers.
 type Options struct {
-	// Program is the name of the command, Serve what runs a server: the program or one of its
-	// commands.
+	// Program is the name of the command. Serve is the command that runs a server: the program
+	// or one of its subcommands.
 	Program, Serve string
-	// Discloses says what answers of the webhooks tell a caller.
+	// Discloses says what the webhooks' answers reveal to a caller.
 	Discloses string
 	// Rights returns the objects that 'manifests --part rbac' prints for the installation.
 	Rights func(*Installation) ([]runtime.Object, error)
-	// Leases are the names of leases of the server beside the one of its authority. It need not
-	// have them.
+	// Leases names the server's leases other than its authority's. They may be absent.
 	Leases []string
-	// Also checks what only this server has, after the webhook configurations; nil for nothing.
+	// Also runs after the check of the webhook configurations and checks what only this server
+	// has. It may be nil.
 	Also func(context.Context, *Installation, *Report)
-	// Registration and Certificate are the server's settings as far as they are known. An
-	// empty Service is found in the webhook configurations named by Registration.Name.
+	// Registration and Certificate are the server's known settings. If Service is empty, doctor
+	// finds it in the webhook configurations that Registration.Name selects.
 	Registration hosting.RegistrationSettings
 	Certificate  hosting.CertificateSettings
-	// ServiceAccount is the server's: a name in the namespace of the Service, or
-	// namespace/name.
+	// ServiceAccount is the server's service account: a name in the namespace of the Service,
+	// or namespace/name.
 	ServiceAccount string
-	// MetricsPort is the port of replicas for metrics and probes. Replicas are URLs of
-	// metrics that are read instead of those behind the Service.
+	// MetricsPort is the port of the replicas for metrics and probes. Replicas are URLs of
+	// metrics that doctor reads instead of the metrics behind the Service.
 	MetricsPort int
 	Replicas    []string
-	// Dial is host:port of a replica that shows its certificate; empty for the endpoints of
+	// Dial is host:port of a replica whose certificate is checked; empty for the endpoints in
 	// the webhook configurations.
 	Dial string
-	// Static are directories of static admission manifests.
+	// Static lists directories of static admission manifests.
 	Static []string
-	// Window is how long to watch whether calls still fail, if some have failed.
+	// Window is how long to watch for further failures, if calls have failed.
 	Window time.Duration
 }
 
 // An Installation is what doctor knows about a server.
 type Installation struct {
 	Cluster *cluster.Cluster
-	// Registration and Certificate are those of [Options], with the Service or, without one, the
-	// URL that the webhook configurations name. Both are empty if they are unknown.
+	// Registration and Certificate come from [Options], with the Service or the URL that the
+	// webhook configurations name. Both are empty if they are unknown.
 	Registration hosting.RegistrationSettings
 	Certificate  hosting.CertificateSettings
 	// ServiceAccount is the name of the server's service account, without its namespace.
 	ServiceAccount string
-	// Webhooks are the registered ones; WebhooksErr says why they could not be read.
+	// Webhooks are the registered webhooks. WebhooksErr says why they could not be read.
 	Webhooks    []cluster.Webhook
 	WebhooksErr error
 }
 
-// A Report has the outcomes of all checks, in their order.
+// A Report has the outcomes of all checks in order.
 type Report struct {
 	Checks []Diagnosis `json:"checks"`
 }
 
-// Sound tells whether there is nothing to fix.
+// Sound reports whether nothing needs a fix.
 func (r *Report) Sound() bool {
 	for _, d := range r.Checks {
 		if d.Status == Fix {
@@ -108,7 +107,7 @@ func (r *Report) Sound() bool {
 	return true
 }
 
-// Print prints the report for people.
+// Print prints the report as text.
 func (r *Report) Print(out io.Writer) error {
 	var text strings.Builder
 	for _, d := range r.Checks {
@@ -121,8 +120,8 @@ func (r *Report) Print(out io.Writer) error {
 	return err
 }
 
-// Run does all checks. It returns an error if the API server cannot be asked, or if the
-// context ends.
+// Run runs all checks. It returns an error if the API server is unreachable or the context
+// ends.
 func Run(ctx context.Context, config *rest.Config, o Options) (*Report, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = 30 * time.Second
@@ -149,7 +148,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) (*Report, error) {
 	return &d.Report, nil
 }
 
-// doctor looks at one installation.
+// doctor checks one installation.
 type doctor struct {
 	Options
 	Report
@@ -158,27 +157,27 @@ type doctor struct {
 
 	webhooks    []cluster.Webhook
 	webhooksErr error
-	calls       *callmetrics.Counters // when doctor began
+	calls       *callmetrics.Counters // at the start of doctor
 	callsErr    error
 }
 
-// OK reports that nothing is wrong.
+// OK records a passed check.
 func (r *Report) OK(check, format string, args ...any) {
 	r.Checks = append(r.Checks, Diagnosis{Check: check, Status: OK, Text: fmt.Sprintf(format, args...)})
 }
 
-// Skip reports why something could not be checked.
+// Skip records why a check could not run.
 func (r *Report) Skip(check, format string, args ...any) {
 	r.Checks = append(r.Checks, Diagnosis{Check: check, Status: Skipped, Text: fmt.Sprintf(format, args...)})
 }
 
-// Fix reports what is wrong. The remedy says what to do.
+// Fix records a problem and its remedy.
 func (r *Report) Fix(check, remedy, format string, args ...any) {
 	r.Checks = append(r.Checks, Diagnosis{Check: check, Status: Fix, Text: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// Unread reports that a request for a check failed: it skips the check if the user lacks the
-// rights. What names the request, such as "get services".
+// Unread records a failed request. If the user lacks the permission, the check is skipped. What
+// names the request, such as "get services".
 func (r *Report) Unread(check, what string, err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		r.Skip(check, "no permission to %s", what)
@@ -187,7 +186,7 @@ func (r *Report) Unread(check, what string, err error) {
 	r.Fix(check, "see whether the API server is well, and try again", "%s: %v", what, err)
 }
 
-// checkConfigurations finds the webhooks of the server.
+// checkConfigurations finds the server's webhooks.
 func (d *doctor) checkConfigurations(ctx context.Context) {
 	const check = "configurations"
 	name := d.Registration.Name
@@ -211,7 +210,7 @@ func (d *doctor) checkConfigurations(ctx context.Context) {
 	d.OK(check, "%s registers %s", name, strings.Join(names, ", "))
 }
 
-// checkAlso runs the check of the options.
+// checkAlso runs [Options.Also].
 func (d *doctor) checkAlso(ctx context.Context) {
 	if d.Also != nil {
 		d.Also(ctx, d.installation(), &d.Report)
@@ -231,8 +230,8 @@ func (d *doctor) installation() *Installation {
 	return of
 }
 
-// service is the one of the options or, without one, of the configurations; nil if the
-// server is reached by a URL, or unknown.
+// service returns the Service from the options or from the configurations. It is nil if the
+// server is reached by a URL or unknown.
 func (d *doctor) service() *admissionregistrationv1.ServiceReference {
 	if s := d.Registration.Config().Endpoint.Service; s != nil {
 		port := s.Port
@@ -249,7 +248,7 @@ func (d *doctor) service() *admissionregistrationv1.ServiceReference {
 	return nil
 }
 
-// url is the server's; nil if it is reached by a Service, or unknown.
+// url returns the server's URL. It is nil if the server is reached by a Service or unknown.
 func (d *doctor) url() *url.URL {
 	for _, w := range d.webhooks {
 		if w.ClientConfig.URL != nil {

@@ -15,29 +15,30 @@ import (
 	"github.com/sallyport-io/sallyport/internal/callmetrics"
 )
 
-// From these times on a webhook is slow: pods are created by many at a time, and each of
-// their creates waits.
+// Latencies from which a webhook counts as slow. Many pods are created at a time, and each
+// create waits.
 const (
 	slowForPods   = 200 * time.Millisecond
 	slowForOthers = 500 * time.Millisecond
-	// enoughCalls is how many calls make a percentile mean something; of fewer the mean counts.
+	// enoughCalls is the least number of calls for a meaningful percentile. With fewer calls,
+	// the mean counts.
 	enoughCalls = 100
 )
 
-// entry is a webhook of anybody's configurations, as far as its latency concerns it.
+// entry is a webhook of any configuration, with the fields that matter for latency.
 type entry struct {
 	kind, name  string
 	pods        bool // its rules cover pods
-	unnarrowed  bool // it has neither match conditions nor an objectSelector
+	unnarrowed  bool // it has no match conditions and no objectSelector
 	description string
 }
 
-// checkLatency names the slow webhooks of the cluster, anybody's: each API request that one
-// covers waits for it.
+// checkLatency names the slow webhooks in the cluster, whoever owns them: each API request that
+// a webhook covers waits for it.
 func (d *doctor) checkLatency(ctx context.Context) {
 	const check = "latency"
 	if d.callsErr != nil {
-		return // checkCalls has said so
+		return // checkCalls reported it
 	}
 	usages, err := callmetrics.Usages(nil, d.calls)
 	if err != nil {
@@ -52,7 +53,7 @@ func (d *doctor) checkLatency(ctx context.Context) {
 	d.Checks = append(d.Checks, judgeLatency(usages, entries)...)
 }
 
-// judgeLatency compares the webhooks that still exist with what is slow.
+// judgeLatency reports the slow webhooks that still exist.
 func judgeLatency(usages []*callmetrics.Usage, entries []entry) []Diagnosis {
 	const check = "latency"
 	var found []Diagnosis
@@ -101,7 +102,7 @@ func slowed(pods bool) string {
 	return "API requests"
 }
 
-// entries are all webhooks of all configurations.
+// entries returns the webhooks of all configurations.
 func (d *doctor) entries(ctx context.Context) ([]entry, error) {
 	api := d.Client.AdmissionregistrationV1()
 	mutating, err := api.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})

@@ -23,7 +23,7 @@ func TestLatencyNamesSlowWebhooksAndHowToNarrowThem(t *testing.T) {
 		name   string
 		usages []*callmetrics.Usage
 		status Status
-		text   string // a part of the first diagnosis
+		text   string // substring of the first diagnosis
 	}{
 		{"nobody was called", nil, Skipped, "no webhook"},
 		{"both are quick", []*callmetrics.Usage{usage(callmetrics.Mutating, "pods.example.com", 200, 0.01, 0.19), usage(callmetrics.Validating, "others.example.com", 200, 0.3, 0.49)}, OK, "none of 2 webhooks"},

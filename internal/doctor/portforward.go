@@ -24,17 +24,17 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// podForwarder reaches ports of pods through the API server and the kubelet, as kubectl
-// port-forward does. It opens no local port.
+// podForwarder connects to pod ports through the API server and the kubelet, like kubectl
+// port-forward, but opens no local port.
 type podForwarder struct {
 	config *rest.Config
 	client kubernetes.Interface
 }
 
-// forwardTimeout is how long it may take until a port of a pod answers.
+// forwardTimeout limits the wait for an answer from a pod's port.
 const forwardTimeout = 15 * time.Second
 
-// dialService connects to a port of a Service by one of its ready pods.
+// dialService connects to a Service's port through one of its ready pods.
 func (f *podForwarder) dialService(ctx context.Context, namespace, name string, port int32) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
@@ -42,7 +42,7 @@ func (f *podForwarder) dialService(ctx context.Context, namespace, name string, 
 	if err != nil {
 		return nil, err
 	}
-	// Asked beforehand: what refuses an upgrade of a connection does not always say why.
+	// Check the permission first: a refused upgrade does not always give the reason.
 	review, err := f.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: namespace, Verb: "create", Resource: "pods", Subresource: "portforward",
@@ -51,7 +51,7 @@ func (f *podForwarder) dialService(ctx context.Context, namespace, name string, 
 	if err == nil && !review.Status.Allowed {
 		return nil, fmt.Errorf("no permission to create pods/portforward in %s", namespace)
 	}
-	const most = 3 // pods that are tried
+	const most = 3 // pods to try
 	var errs []error
 	for _, target := range targets[:min(most, len(targets))] {
 		conn, err := f.dialPod(ctx, namespace, target.pod, target.port)
@@ -63,13 +63,13 @@ func (f *podForwarder) dialService(ctx context.Context, namespace, name string, 
 	return nil, errors.Join(errs...)
 }
 
-// podPort is where a pod listens.
+// podPort is a port on a pod.
 type podPort struct {
 	pod  string
 	port int32
 }
 
-// podsBehind are the ready pods behind a port of a Service, at least one.
+// podsBehind returns the ready pods behind a Service's port, at least one.
 func (f *podForwarder) podsBehind(ctx context.Context, namespace, name string, port int32) ([]podPort, error) {
 	service, err := f.client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -108,8 +108,8 @@ func (f *podForwarder) podsBehind(ctx context.Context, namespace, name string, p
 	return out, nil
 }
 
-// dialPod connects to a port of a pod: SPDY in a WebSocket, which passes more proxies, or
-// SPDY alone where the API server or somebody before it does not know that.
+// dialPod connects to a port of a pod. It tries SPDY over WebSocket, which passes more proxies,
+// and falls back to SPDY if the API server or a proxy does not support that.
 func (f *podForwarder) dialPod(ctx context.Context, namespace, pod string, port int32) (net.Conn, error) {
 	url := f.client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(f.config)
@@ -129,7 +129,7 @@ func (f *podForwarder) dialPod(ctx context.Context, namespace, pod string, port 
 		err  error
 	}
 	done := make(chan result, 1)
-	go func() { // dialers know of no context
+	go func() { // dialers take no context
 		conn, err := openStreams(dialer, port)
 		done <- result{conn, err}
 	}()
@@ -139,7 +139,7 @@ func (f *podForwarder) dialPod(ctx context.Context, namespace, pod string, port 
 	case <-ctx.Done():
 		go func() {
 			if r := <-done; r.err == nil {
-				_ = r.conn.Close() // nobody waits for it
+				_ = r.conn.Close() // the caller is gone
 			}
 		}()
 		return nil, context.Cause(ctx)
@@ -161,7 +161,7 @@ func openStreams(dialer httpstream.Dialer, port int32) (net.Conn, error) {
 		_ = connection.Close()
 		return nil, err
 	}
-	_ = problems.Close() // nothing is written to it
+	_ = problems.Close() // we send nothing on it
 	headers.Set(corev1.StreamType, corev1.StreamTypeData)
 	data, err := connection.CreateStream(headers)
 	if err != nil {
@@ -177,16 +177,16 @@ func openStreams(dialer httpstream.Dialer, port int32) (net.Conn, error) {
 	return c, nil
 }
 
-// forwardedConn is a stream that looks like a connection. What limits its time closes
-// it: deadlines have no effect.
+// forwardedConn makes a stream look like a connection. Deadlines have no effect; close it to
+// enforce a time limit.
 type forwardedConn struct {
 	httpstream.Stream
 	connection httpstream.Connection
-	said       chan string // what the kubelet says, once that has ended
+	said       chan string // the kubelet's error message, when that stream ends
 }
 
-// Read implements [net.Conn]. At the end it returns what the kubelet says about the
-// port, for example that nobody listens there.
+// Read implements [net.Conn]. At the end of the stream it returns the kubelet's error for the
+// port, for example that nothing listens on it.
 func (c *forwardedConn) Read(p []byte) (int, error) {
 	n, err := c.Stream.Read(p)
 	if errors.Is(err, io.EOF) && n == 0 {
@@ -196,7 +196,7 @@ func (c *forwardedConn) Read(p []byte) (int, error) {
 			if text != "" {
 				return 0, errors.New(text)
 			}
-		case <-time.After(time.Second): // it comes before the end, or not at all
+		case <-time.After(time.Second): // the message arrives before the end or never
 		}
 	}
 	return n, err

@@ -18,13 +18,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/inspect"
 )
 
-// replica is what one replica says of itself.
+// replica holds what a replica reports about itself.
 type replica struct {
 	name    string
-	metrics map[string]float64 // by the name, with the value of the label phase if it has one
+	metrics map[string]float64 // by name, with the value of the label phase if there is one
 }
 
-// checkReplicas compares what the replicas say of themselves.
+// checkReplicas compares the replicas' metrics.
 func (d *doctor) checkReplicas(ctx context.Context) {
 	const check = "replicas"
 	replicas, ok := d.askReplicas(ctx)
@@ -72,7 +72,7 @@ func (d *doctor) checkReplicas(ctx context.Context) {
 	}
 }
 
-// askReplicas reads the metrics of all replicas. If it is not ok, it has said why.
+// askReplicas reads the metrics of all replicas. If ok is false, it has recorded why.
 func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 	const check = "replicas"
 	var out []replica
@@ -127,8 +127,8 @@ func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 	return out, true
 }
 
-// needsToken tells whether metrics are there for those whom --metrics-authentication lets read
-// them: over TLS, as a server says by its own words to whoever speaks without.
+// needsToken reports whether --metrics-authentication protects the metrics. The server then
+// requires TLS, and says so in its answer to plain HTTP.
 func needsToken(status int, body []byte) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden || bytes.Contains(body, []byte("HTTP request to an HTTPS server"))
 }
@@ -137,8 +137,8 @@ func (d *doctor) tokenNeeded(check, name string) {
 	d.Skip(check, "%s shows its metrics only to callers that the API server authorizes, and doctor sends no token: see your monitoring", name)
 }
 
-// metricsOf asks a pod on the way of the API server, or, where a NetworkPolicy keeps that
-// from its port, on the way of its kubelet.
+// metricsOf reads a pod's metrics through the API server's proxy. If a NetworkPolicy blocks
+// that, it forwards the port through the kubelet.
 func (d *doctor) metricsOf(ctx context.Context, namespace, pod string) ([]byte, error) {
 	proxied, cancel := context.WithTimeout(ctx, inspect.DialTimeout)
 	defer cancel()
@@ -155,12 +155,12 @@ func (d *doctor) metricsOf(ctx context.Context, namespace, pod string) ([]byte, 
 	}}
 	status, forwarded, forwardErr := get(ctx, client, "http://"+pod+"/metrics")
 	if forwardErr != nil || status != http.StatusOK {
-		return body, err // which says more of what is wrong
+		return body, err // the first error has more detail
 	}
 	return forwarded, nil
 }
 
-// read adds what a replica says.
+// read adds a replica's metrics.
 func (d *doctor) read(check, name string, body []byte, err error, to *[]replica) bool {
 	var metrics map[string]float64
 	if err == nil {
@@ -174,8 +174,7 @@ func (d *doctor) read(check, name string, body []byte, err error, to *[]replica)
 	return true
 }
 
-// readMetrics reads the gauges and counters of our own; those with several series are
-// added up.
+// readMetrics reads our own gauges and counters. It sums metrics with several series.
 func readMetrics(body []byte) (map[string]float64, error) {
 	families, err := callmetrics.Families(body)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// checkRights asks for each right that manifests prints whether the server has it.
+// checkRights checks that the server has each permission that manifests prints.
 func (d *doctor) checkRights(ctx context.Context) {
 	const check = "rights"
 	namespace, account, ok := strings.Cut(d.ServiceAccount, "/")
@@ -65,7 +65,7 @@ func (d *doctor) checkRights(ctx context.Context) {
 	d.OK(check, "%s has the %d rights that it needs", who, asked)
 }
 
-// attributesOf spells rules out, one right each.
+// attributesOf expands rules into single permissions.
 func attributesOf(rules []rbacv1.PolicyRule, namespace string) []authorizationv1.ResourceAttributes {
 	var out []authorizationv1.ResourceAttributes
 	for _, rule := range rules {

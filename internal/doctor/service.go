@@ -19,7 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/inspect"
 )
 
-// endpointsOf are the addresses behind a Service.
+// endpointsOf returns the endpoints of a Service.
 func (d *doctor) endpointsOf(ctx context.Context, namespace, name string) (ready, other []discoveryv1.Endpoint, err error) {
 	list, err := d.Client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
 	if err != nil {
@@ -37,7 +37,7 @@ func (d *doctor) endpointsOf(ctx context.Context, namespace, name string) (ready
 	return ready, other, nil
 }
 
-// checkService looks at the Service and its endpoints.
+// checkService checks the Service and its endpoints.
 func (d *doctor) checkService(ctx context.Context) {
 	const check = "service"
 	s := d.service()
@@ -85,8 +85,8 @@ func (d *doctor) checkService(ctx context.Context) {
 	}
 }
 
-// checkReachability asks the server whether it is ready, on the way of the API server
-// if it is behind a Service.
+// checkReachability checks the server's readiness, through the API server's proxy if the server
+// is behind a Service.
 func (d *doctor) checkReachability(ctx context.Context) {
 	const check = "reachability"
 	if s := d.service(); s != nil {
@@ -135,7 +135,7 @@ func loopbackHost(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// failedChecks are the lines of /readyz about what is missing.
+// failedChecks returns the lines of /readyz with failed checks.
 func failedChecks(body []byte) string {
 	var out []string
 	for line := range strings.Lines(string(body)) {

@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/lint"
 )
 
-// checkStatic looks at static admission manifests.
+// checkStatic checks static admission manifests.
 func (d *doctor) checkStatic(ctx context.Context) {
 	const check = "static-manifests"
 	if len(d.Static) == 0 {
@@ -34,7 +34,7 @@ func (d *doctor) checkStatic(ctx context.Context) {
 			d.Fix(check, f.Fix, "%s:%d: %s", f.File, f.Line, f.Message)
 		}
 	}
-	// The metric is there only if the API server reads such files.
+	// The API server has this metric only if it reads such files.
 	body, err := d.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	reads := err == nil && bytes.Contains(body, []byte("apiserver_manifest_admission_config_controller_"))
 	if n := report.Checked["MutatingWebhookConfiguration"] + report.Checked["ValidatingWebhookConfiguration"]; len(d.Checks) == before {

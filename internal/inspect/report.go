@@ -69,8 +69,8 @@ func (r *Result) PrintJSON(out io.Writer) error {
 	return cli.PrintJSON(out, printed)
 }
 
-// Report has an entry for each finding, one for each skipped check, and one for each check that
-// passed.
+// Report has an entry for each finding, each check that was skipped and each read error, and
+// one for the summary.
 func (r *Result) Report(tool string) *report.Report {
 	const unreadable, skipped = "unreadable", "not-checked"
 	out := &report.Report{Tool: tool, Version: cli.BuildVersion(), Rules: []report.Rule{

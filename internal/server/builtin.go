@@ -26,38 +26,39 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/servicetype"
 )
 
-// Builtin is a ready-made webhook: a folder below webhooks/, which may define
-// several that belong together.
+// Builtin is a built-in webhook: a folder below webhooks/. It may define several webhooks that
+// belong together.
 type Builtin struct {
 	Name  string // of the folder, and in a configuration
-	Short string // what it does, in a line
-	Docs  string // its page, from the top of the repository
+	Short string // one line
+	Docs  string // its page, relative to the root of the repository
 
-	// webhooks defines it over what it reads.
+	// webhooks defines it, given its sources.
 	webhooks func(*Settings, Sources) ([]admission.Webhook, error)
-	// watch follows in a cluster what it reads; nil if it reads nothing.
+	// watch watches the objects that it reads; nil if it reads none.
 	watch func(frontdoor.Environment, *store.Factory) (watcher, error)
-	// rights are those that watch needs; moreRights are those that it needs with some
-	// settings only, nil for none.
+	// rights are the rules that watch needs; moreRights are needed only with some settings, nil
+	// for none.
 	rights     []rbacv1.PolicyRule
 	moreRights func(*Settings) []rbacv1.PolicyRule
-	// rightsIn are those that it needs with some settings in some namespaces; nil for none.
+	// rightsIn are the rules that some settings need in some namespaces; nil for none.
 	rightsIn func(*Settings) map[string][]rbacv1.PolicyRule
-	// needs tells what of that which some settings name is not read yet; nil if they name
-	// nothing.
+	// needs returns an error while objects that the settings name have not been read; nil if
+	// settings never name objects.
 	needs func(*Settings, Sources) error
-	// widen makes settings define all webhooks that any settings define; nil if the
-	// defaults do.
+	// widen changes settings so that they define every webhook that any settings can define;
+	// nil if the defaults do.
 	widen func(*Settings)
 }
 
-// Default are the definitions with the default settings. Nobody calls them.
+// Default returns the definitions with the default settings, for documentation and validation.
+// They are never called.
 func (b Builtin) Default() ([]admission.Webhook, error) {
 	settings := DefaultSettings()
 	return b.webhooks(&settings, NoSources())
 }
 
-// Settings are those of all ready-made webhooks.
+// Settings are the settings of all built-in webhooks.
 type Settings struct {
 	PodDefault   PodDefaultSettings
 	ImagePull    imagepull.Settings
@@ -66,11 +67,10 @@ type Settings struct {
 	Dataset      dataset.Settings
 }
 
-// settings are those of one ready-made webhook, with the names of fields in a file.
+// settings are the settings of one built-in webhook, with JSON field names.
 type settings interface{ Validate() error }
 
-// of returns a pointer to the settings of a ready-made webhook; nil if there is none
-// of that name.
+// of returns a pointer to the settings of a built-in webhook, or nil for an unknown name.
 func (s *Settings) of(name string) settings {
 	switch name {
 	case "poddefault":
@@ -87,7 +87,7 @@ func (s *Settings) of(name string) settings {
 	return nil
 }
 
-// DefaultSettings are those of a server that was told nothing.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings {
 	s := Settings{
 		PodDefault:   defaultPodDefaultSettings(),
@@ -100,38 +100,37 @@ func DefaultSettings() Settings {
 	return s
 }
 
-// Sources are what ready-made webhooks read from.
+// Sources are what built-in webhooks read from.
 type Sources struct {
 	PodDefaults poddefault.Source
 	Authors     author.Authorizer
-	Neighbours  author.Neighbours // nil where nobody is told
+	Neighbours  author.Neighbours // nil without neighbours to notify
 	Projects    projectlimit.Source
 	Datasets    dataset.Source
 
-	counts  *poddefault.Counts // nil where nobody looks at metrics
-	indexes *indexes           // nil: they are there
-	// observePlugin counts what becomes of pods; nil for nobody.
+	counts  *poddefault.Counts // nil if metrics are not exposed
+	indexes *indexes           // nil: every index exists
+	// observePlugin counts the outcomes for pods; nil to count nothing.
 	observePlugin dataset.Observer
 }
 
-// NoSources knows of nothing: for definitions that nobody calls.
+// NoSources returns empty sources, for definitions that are never called.
 func NoSources() Sources {
 	return Sources{PodDefaults: poddefault.NewIndex(), Authors: Anybody{}, Projects: projectlimit.NewIndex(), Datasets: dataset.NewIndex()}
 }
 
-// watcher follows something in a cluster, and is part of Sources.
+// watcher watches objects in a cluster. It backs a part of Sources.
 type watcher struct {
 	sources Sources
-	what    string // what is counted, for the log and the metric's name
+	what    string // what it counts, for the log and the metric's name
 	help    string
 	ready   func() error
 	run     func(context.Context) error
 	count   func() int
-	contact func() time.Time // when the API server has sent something the last time; may be nil
+	contact func() time.Time // the time of the last message from the API server; may be nil
 }
 
-// Builtins are the ready-made webhooks by name. Mutating ones are called in this
-// order.
+// Builtins returns the built-in webhooks. Mutating webhooks are called in this order.
 func Builtins() []Builtin {
 	return []Builtin{
 		{
@@ -214,10 +213,10 @@ func Builtins() []Builtin {
 	}
 }
 
-// enabledByDefault keeps installations as they are: what is new asks for consent.
+// enabledByDefault preserves existing installations: new webhooks are opt-in.
 const enabledByDefault = "poddefault"
 
-// Enabled are the webhooks that are enabled, in the order in which they are called.
+// Enabled returns the enabled webhooks in call order.
 func (c *Config) Enabled() []Builtin {
 	var out []Builtin
 	for _, b := range Builtins() {
@@ -228,7 +227,7 @@ func (c *Config) Enabled() []Builtin {
 	return out
 }
 
-// Define defines the enabled webhooks, the same in serve, review and manifests.
+// Define defines the enabled webhooks. serve, review and manifests share it.
 func (c *Config) Define(from Sources) ([]admission.Webhook, error) {
 	var webhooks []admission.Webhook
 	var errs []error
@@ -242,8 +241,8 @@ func (c *Config) Define(from Sources) ([]admission.Webhook, error) {
 	return webhooks, errors.Join(errs...)
 }
 
-// Rights are those that the enabled webhooks and controllers need to read from a cluster
-// and to write statuses, each once.
+// Rights returns the rules that the enabled webhooks and controllers need to read from a
+// cluster and to write status, without duplicates.
 func (c *Config) Rights() []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, b := range c.Enabled() {
@@ -258,7 +257,7 @@ func (c *Config) Rights() []rbacv1.PolicyRule {
 	return rules
 }
 
-// RightsIn are those in single namespaces.
+// RightsIn returns the rules needed in single namespaces.
 func (c *Config) RightsIn() map[string][]rbacv1.PolicyRule {
 	rules := map[string][]rbacv1.PolicyRule{}
 	for _, b := range c.Enabled() {
@@ -271,7 +270,7 @@ func (c *Config) RightsIn() map[string][]rbacv1.PolicyRule {
 	return rules
 }
 
-// Paths are those of the enabled webhooks, whatever settings of their own they have.
+// Paths returns the paths of the enabled webhooks, for any settings of their own.
 func (c *Config) Paths() ([]string, error) {
 	widened := *c
 	widened.Settings = DefaultSettings()
@@ -292,7 +291,8 @@ func (c *Config) Paths() ([]string, error) {
 	return paths, nil
 }
 
-// distinct joins rules, each once: a controller may read what its webhook does.
+// distinct joins rules without duplicates: a controller may read the same objects as its
+// webhook.
 func distinct(lists ...[]rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, rule := range slices.Concat(lists...) {
@@ -303,7 +303,7 @@ func distinct(lists ...[]rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return out
 }
 
-// Names are those of all ready-made webhooks.
+// Names returns the names of all built-in webhooks.
 func Names() []string {
 	var names []string
 	for _, b := range Builtins() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package server is `sallyport serve`: its configuration, which is one value that
-// defaults, a file and flags fill in that order, the ready-made webhooks, and how they
-// follow the file while the server runs.
+// Package server implements `sallyport serve`: its configuration, the built-in webhooks, and
+// how they follow the configuration file while the server runs. The configuration is one value,
+// from defaults, the file and flags in that order.
 package server
 
 import (
@@ -23,19 +23,20 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// Name is that of the application: leases and the authority's Secret are named after it.
+// Name is the name of the application. Leases and the authority's Secret derive their names
+// from it.
 const Name = "sallyport"
 
-// Config is a configuration, with the settings of the ready-made webhooks decoded.
+// Config is a configuration with the decoded settings of the built-in webhooks.
 type Config struct {
 	configv1alpha1.SallyportConfiguration
 	Settings Settings
 
-	data []byte          // of the file; nil without one
-	set  map[string]bool // the fields that flags have set
+	data []byte          // contents of the file; nil without one
+	set  map[string]bool // fields set by flags
 }
 
-// Default is the configuration of a server that was told nothing.
+// Default returns the default configuration.
 func Default() *Config {
 	limits := serving.DefaultOptions()
 	certificates := frontdoor.DefaultCertificateSettings(Name)
@@ -58,7 +59,7 @@ func Default() *Config {
 				CALifetime:    duration(certificates.AuthorityLifetime),
 				CAPropagation: duration(certificates.Propagation),
 			},
-			// Those of Kubernetes' components.
+			// The defaults of Kubernetes' components.
 			LeaderElection: configv1alpha1.LeaderElection{
 				LeaderElect:   true,
 				LeaseDuration: duration(15 * time.Second), RenewDeadline: duration(10 * time.Second), RetryPeriod: duration(2 * time.Second),
@@ -82,10 +83,9 @@ func Default() *Config {
 	}
 }
 
-// Load returns the defaults, overridden by the file, overridden by those flags of
-// [AddFlags] that were given; path may be empty, and given nil. The error has every
-// problem, with its line if it is one of the file. A field that is needed and missing is
-// no problem if it is among those that are optional here.
+// Load returns the defaults, overridden by the file, overridden by the flags of [AddFlags] that
+// were set. Path may be empty, and given nil. The error lists every problem, those in the file
+// with their line. A missing required field is no error if it is listed in optional.
 func Load(path string, given *pflag.FlagSet, optional ...string) (*Config, error) {
 	c := Default()
 	p := &problems{}
@@ -108,8 +108,8 @@ func Load(path string, given *pflag.FlagSet, optional ...string) (*Config, error
 	return c, p.err()
 }
 
-// Complete returns the configuration with an entry for each ready-made webhook, and all
-// their settings.
+// Complete returns the configuration with an entry for each built-in webhook and all their
+// settings.
 func (c *Config) Complete() (*configv1alpha1.SallyportConfiguration, error) {
 	out := c.SallyportConfiguration
 	out.Webhooks = nil
@@ -129,7 +129,7 @@ func (c *Config) Complete() (*configv1alpha1.SallyportConfiguration, error) {
 	return &out, nil
 }
 
-// entry is what the configuration says of a ready-made webhook; nil if nothing.
+// entry returns the configuration's entry for a built-in webhook, or nil.
 func (c *Config) entry(name string) *configv1alpha1.Webhook {
 	for i := range c.Webhooks {
 		if c.Webhooks[i].Name == name {
@@ -139,13 +139,13 @@ func (c *Config) entry(name string) *configv1alpha1.Webhook {
 	return nil
 }
 
-// Has tells whether a ready-made webhook is enabled.
+// Has reports whether a built-in webhook is enabled.
 func (c *Config) Has(name string) bool {
 	entry := c.entry(name)
 	return entry != nil && (entry.Enabled == nil || *entry.Enabled)
 }
 
-// AppRegistration says how and when the webhooks are called.
+// AppRegistration returns the registration settings.
 func (c *Config) AppRegistration() frontdoor.RegistrationSettings {
 	r := &c.Registration
 	return frontdoor.RegistrationSettings{
@@ -157,7 +157,7 @@ func (c *Config) AppRegistration() frontdoor.RegistrationSettings {
 	}
 }
 
-// AppCertificate says where the certificate comes from.
+// AppCertificate returns the certificate settings.
 func (c *Config) AppCertificate() frontdoor.CertificateSettings {
 	from, out := &c.Certificate, frontdoor.DefaultCertificateSettings(Name)
 	out.Source, out.Secret = from.Source, from.AuthoritySecret
@@ -166,7 +166,7 @@ func (c *Config) AppCertificate() frontdoor.CertificateSettings {
 	return out
 }
 
-// AppLeaderElection says which replica writes.
+// AppLeaderElection returns the leader election settings.
 func (c *Config) AppLeaderElection() frontdoor.LeaderElectionSettings {
 	from := &c.LeaderElection
 	return frontdoor.LeaderElectionSettings{
@@ -174,7 +174,7 @@ func (c *Config) AppLeaderElection() frontdoor.LeaderElectionSettings {
 	}
 }
 
-// AppServing has the addresses and limits.
+// AppServing returns the addresses and limits.
 func (c *Config) AppServing() serving.Options {
 	from, out := &c.Serving, serving.DefaultOptions()
 	out.BindAddress, out.Port, out.MetricsBindAddress, out.HTTP2 = from.BindAddress, from.SecurePort, from.MetricsBindAddress, from.HTTP2
@@ -187,12 +187,12 @@ func (c *Config) AppServing() serving.Options {
 	return out
 }
 
-// tracing says where spans go.
+// tracing returns the tracing settings.
 func (c *Config) tracing() *tracing.Settings {
 	return &tracing.Settings{Endpoint: c.Tracing.Endpoint, SamplingRatePerMillion: c.Tracing.SamplingRatePerMillion}
 }
 
-// appSettings are those of the application that serves.
+// appSettings returns the settings of the application.
 func (c *Config) appSettings() frontdoor.Settings {
 	from := &c.Authentication
 	private := frontdoor.PrivatePathsAuto
@@ -213,8 +213,8 @@ func (c *Config) appSettings() frontdoor.Settings {
 	}
 }
 
-// OfDeployment are fields that a server needs, and that a command which starts none can do
-// without.
+// OfDeployment lists fields that a server requires. Commands that start no server do not need
+// them.
 var OfDeployment = []string{
 	"registration.service", "registration.staticManifestsDir", "certificate.certFile", "certificate.privateKeyFile", "authentication.clientCAFile",
 }

@@ -18,10 +18,10 @@ import (
 
 const configHead = "apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\n"
 
-// mostFlags are as many as a person can look through.
+// mostFlags is the most flags that a reader can scan.
 const mostFlags = 28
 
-// file writes a configuration.
+// file writes a configuration to a file.
 func file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sallyport.yaml")
@@ -31,7 +31,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// given are flags of serve as a command has them.
+// given returns the flags of serve after parsing args.
 func given(t *testing.T, args ...string) *pflag.FlagSet {
 	t.Helper()
 	flags, defaults := pflag.NewFlagSet("serve", pflag.ContinueOnError), Default()
@@ -86,7 +86,7 @@ func TestAProblemNamesTheFlagThatHasSetTheField(t *testing.T) {
 	}
 }
 
-// fields are the paths of all fields, those of a webhook by webhooks.NAME.
+// fields collects the paths of all fields, those of a webhook below webhooks.NAME.
 func fields(in reflect.Type, path string, into map[string]bool) {
 	for _, f := range reflect.VisibleFields(in) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -237,8 +237,8 @@ func TestEveryFieldIsValidated(t *testing.T) {
 	}
 }
 
-// FuzzConfig reads any text as a configuration. It must not panic; what is good is
-// complete, and can be written.
+// FuzzConfig reads any text as a configuration. Load must not panic. A valid configuration is
+// complete and can be written.
 func FuzzConfig(f *testing.F) {
 	f.Add([]byte(configHead))
 	f.Add([]byte(configHead + "webhooks: [{name: projectlimit, settings: {limits: [{user: a, limit: 1}]}}]\n"))

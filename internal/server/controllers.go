@@ -15,19 +15,19 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/status"
 )
 
-// controller is something that goes on beside a ready-made webhook. One replica runs
-// it. It is no controller of a controller-runtime manager: that one ends the process
-// when it loses its lease, or finds a kind missing, and a webhook must outlive both.
+// controller runs beside a built-in webhook, on one replica. It does not use a
+// controller-runtime manager, which ends the process when it loses its lease or a kind is
+// missing. A webhook must survive both.
 type controller struct {
 	name    string // in the configuration
-	builtin string // the webhook that it belongs to; it runs only where that one does
-	// start makes it. It is called for each run.
+	builtin string // the webhook that it belongs to; it runs only if that webhook is enabled
+	// start creates the controller. It is called for each run.
 	start func(*liveConfig, frontdoor.Environment, frontdoor.Leader) (run func(context.Context) error, err error)
-	// rights are those that it needs.
+	// rights are the rules that it needs.
 	rights []rbacv1.PolicyRule
 }
 
-// enabledControllers are those that are selected, and so is their webhook.
+// enabledControllers returns the selected controllers whose webhook is enabled.
 func (c *Config) enabledControllers() []controller {
 	var out []controller
 	for _, one := range controllers() {
@@ -38,7 +38,7 @@ func (c *Config) enabledControllers() []controller {
 	return out
 }
 
-// Controls tells whether a controller runs beside the webhooks.
+// Controls reports whether a controller is enabled.
 func (c *Config) Controls() bool { return len(c.enabledControllers()) > 0 }
 
 func controllerNames() []string {
@@ -49,7 +49,7 @@ func controllerNames() []string {
 	return names
 }
 
-// component runs the controller from when its webhook is enabled for the first time.
+// component runs the controller once its webhook is first enabled.
 func (c controller) component(l *liveConfig, env frontdoor.Environment) (frontdoor.Component, error) {
 	out := frontdoor.Component{Name: c.name}
 	if !cli.Selects(l.start.Controllers, c.name) || l.file == "" && !l.start.Has(c.builtin) {
@@ -71,7 +71,7 @@ func (c controller) component(l *liveConfig, env frontdoor.Environment) (frontdo
 	return out, nil
 }
 
-// controllers are all there are, by name.
+// controllers returns all controllers by name.
 func controllers() []controller {
 	return []controller{{
 		name: status.Name, builtin: "poddefault",
@@ -92,7 +92,7 @@ func controllers() []controller {
 	}}
 }
 
-// podDefaults is what the webhook of that name reads from; nil if nobody made it.
+// podDefaults returns the source of the webhook poddefault; nil if there is none.
 func (l *liveConfig) podDefaults() *poddefault.Watcher {
 	watcher, _ := l.builtin("poddefault").from.PodDefaults.(*poddefault.Watcher)
 	return watcher

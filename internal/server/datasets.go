@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 )
 
-// datasetBuiltin is the webhook in the place of Fluid's own.
+// datasetBuiltin returns the webhook that replaces Fluid's own.
 func datasetBuiltin() Builtin {
 	return Builtin{
 		Name:  "dataset",
@@ -64,7 +64,7 @@ func datasetBuiltin() Builtin {
 	}
 }
 
-// observePlugins counts what comes out of plugins.
+// observePlugins counts the outcomes of plugins.
 func observePlugins(metrics prometheus.Registerer) (dataset.Observer, error) {
 	counters := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sallyport_dataset_plugins_total", Help: "Pods handled by a plugin of the dataset webhook, by outcome.",

@@ -9,7 +9,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/delegated"
 )
 
-// AuthenticationDelegated has the API server say who may call.
+// AuthenticationDelegated authenticates callers through the API server.
 const AuthenticationDelegated = "delegated"
 
 func delegatedAuthentication(env frontdoor.Environment) (frontdoor.Authentication, error) {

@@ -15,8 +15,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
 )
 
-// defined are the definitions of a ready-made webhook, as narrow as the configuration wants
-// them.
+// defined returns the definitions of a built-in webhook, narrowed as configured.
 func (b *Builtin) defined(c *Config, from Sources) ([]admission.Webhook, error) {
 	webhooks, err := b.webhooks(&c.Settings, from)
 	entry := c.entry(b.Name)
@@ -29,7 +28,7 @@ func (b *Builtin) defined(c *Config, from Sources) ([]admission.Webhook, error) 
 	for i := range webhooks {
 		w := &webhooks[i]
 		if w.Name == author.Name {
-			continue // it is not about pods, and what is not asked about would be admitted
+			continue // it does not cover pods, so requests it no longer sees would be admitted
 		}
 		if entry.MatchPolicy != nil {
 			w.MatchPolicy = admissionregistrationv1.MatchPolicyType(*entry.MatchPolicy)
@@ -49,8 +48,8 @@ func (b *Builtin) defined(c *Config, from Sources) ([]admission.Webhook, error) 
 	return webhooks, nil
 }
 
-// place moves the first of the webhooks of an entry to the path of the configuration: the
-// mutating one, where there are both.
+// place moves the first webhook of an entry to the configured path. If the entry has both
+// kinds, that is the mutating one.
 func (c *Config) place(name string, webhooks []admission.Webhook) error {
 	entry := c.entry(name)
 	if entry == nil || len(webhooks) == 0 {
@@ -65,11 +64,11 @@ func (c *Config) place(name string, webhooks []admission.Webhook) error {
 	return nil
 }
 
-// adjust sets what a webhook has of its own in the configuration, and no flag says
-// for all. It is for RegistrationSettings.Adjust.
+// adjust applies the entry's own settings to a webhook, unless a flag sets the field for all
+// webhooks. It is for RegistrationSettings.Adjust.
 func (c *Config) adjust(w *admission.Webhook) {
 	if w.Name == poddefault.ExcludedName {
-		w.FailurePolicy = admissionregistrationv1.Ignore // whatever all others do: see there
+		w.FailurePolicy = admissionregistrationv1.Ignore // whatever the others use: see there
 	}
 	for _, entry := range c.Webhooks {
 		if !strings.HasSuffix("."+w.Name, "."+entry.Name+".sallyport.io") {
@@ -82,7 +81,7 @@ func (c *Config) adjust(w *admission.Webhook) {
 			w.TimeoutSeconds = *entry.TimeoutSeconds
 		}
 	}
-	if w.Name == author.Name { // whose policy follows from what is asked
+	if w.Name == author.Name { // its policy follows from the rules it checks
 		w.FailurePolicy = c.Settings.PodDefault.Authorize.FailurePolicy()
 	}
 	c.adjustGuard(w)

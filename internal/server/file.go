@@ -23,8 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// problems are what is wrong with a configuration, each with its line if it is one of the
-// file.
+// problems collects the problems of a configuration, those in the file with their line.
 type problems struct {
 	document *manifest.Document // nil without a file
 	errs     []error
@@ -36,7 +35,7 @@ func (p *problems) add(err error) {
 	}
 }
 
-// field adds a problem of validation: by the flag that has set the field, or by the line.
+// field adds a validation error, located by the flag that set the field or by the line.
 func (p *problems) field(c *Config, err *field.Error) {
 	for _, flag := range flags {
 		if c.set[flag.Field] && (err.Field == flag.Field || strings.HasPrefix(err.Field, flag.Field+"[")) {
@@ -51,13 +50,13 @@ func (p *problems) field(c *Config, err *field.Error) {
 	p.add(p.document.ErrorAt(pointerTo(err.Field), err.Error()))
 }
 
-// err has all problems in the order of their lines; those of flags come last.
+// err joins all problems in the order of their lines, those of flags last.
 func (p *problems) err() error {
 	slices.SortStableFunc(p.errs, func(a, b error) int { return manifest.LineOf(a) - manifest.LineOf(b) })
 	return errors.Join(p.errs...)
 }
 
-// pointerTo is the JSON pointer to a field that is written a.b[0].c.
+// pointerTo returns the JSON pointer to a field written a.b[0].c.
 func pointerTo(path string) jsontext.Pointer {
 	var pointer jsontext.Pointer
 	for _, token := range strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
@@ -66,8 +65,8 @@ func pointerTo(path string) jsontext.Pointer {
 	return pointer
 }
 
-// read decodes a file into a configuration, strictly: a field that is unknown, or of
-// another type, is a problem. The error is that of a file which is no configuration at all.
+// read decodes a file into a configuration, strictly: an unknown field or a wrong type is a
+// problem. It returns an error only if the file is not a configuration at all.
 func (p *problems) read(path string, into *Config) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -97,12 +96,12 @@ func (p *problems) parse(path string, data []byte, into *Config) error {
 	return nil
 }
 
-// decode reads an object, list or value into a place, and goes on after a problem.
+// decode decodes an object, list or value, and continues after a problem.
 func (p *problems) decode(raw jsontext.Value, at jsontext.Pointer, into reflect.Value) {
-	if raw.Kind() == 'n' { // as if it were absent
+	if raw.Kind() == 'n' { // same as absent
 		return
 	}
-	// What has methods to read itself, and what may be absent as a whole, is one value.
+	// Types with their own decoder, and optional types, are decoded as one value.
 	switch {
 	case into.Kind() == reflect.Struct && raw.Kind() == '{':
 		p.decodeObject(raw, at, into)
@@ -140,7 +139,7 @@ func (p *problems) decodeObject(raw jsontext.Value, at jsontext.Pointer, into re
 	})
 }
 
-// readSettings decodes the settings of one entry over their defaults, and validates them.
+// readSettings decodes the settings of one entry over their defaults and validates them.
 func (p *problems) readSettings(c *Config, index int) {
 	entry := &c.Webhooks[index]
 	into := c.Settings.of(entry.Name)
@@ -159,12 +158,12 @@ func (p *problems) readSettings(c *Config, index int) {
 	}
 }
 
-// below are errors of validation as those of a field.
+// below moves validation errors below a field.
 func below(path *field.Path, err error) field.ErrorList {
 	if err == nil {
 		return nil
 	}
-	// Joined errors go first: errors.As would find one aggregate among them, and no other.
+	// Check joined errors first: errors.As would find only one aggregate among them.
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		return allBelow(path, several.Unwrap())
 	}

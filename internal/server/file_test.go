@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What settings report beside a list of field errors is reported too.
+// Settings may report other errors beside a list of field errors. All of them must appear.
 func TestEveryProblemOfSettingsIsBelowTheirField(t *testing.T) {
 	several := field.ErrorList{field.Invalid(field.NewPath("a"), 1, "too small"), field.Required(field.NewPath("b"), "")}
 	err := errors.Join(several.ToAggregate(), field.Invalid(field.NewPath("c"), 2, "too large"), errors.New("nor this"))

@@ -11,25 +11,22 @@ import (
 	"time"
 )
 
-// spareHeap is what the heap may grow by before garbage is collected, at least. By
-// its own rule Go lets a heap double; that of a server with few PodDefaults is so
-// small that it would be collected hundreds of times a second under load, which
-// costs a fifth of the processor time of a review. With 16 MiB it is a tenth for reviews
-// of 128 KB.
+// spareHeap is the least growth of the heap before a garbage collection. By default Go collects
+// when the heap has doubled. A server with few PodDefaults has so small a heap that Go would
+// collect hundreds of times a second under load and spend a fifth of a review's CPU time on it.
+// With 16 MiB it is a tenth, for reviews of 128 KB.
 const spareHeap = 32 << 20
 
-// settled is how long after its start a server gives back to the system what starting took:
-// a server that has nothing to do collects no garbage, so that it would stay for long.
+// settled is how long after its start a server returns startup memory to the system. An idle
+// server runs no garbage collection, so the memory would stay allocated for long.
 const settled = 10 * time.Second
 
-// tuneHeap keeps the garbage collector's target at double the live heap or the
-// live heap and spareHeap, whichever is more, until the context ends. Somebody who
-// sets GOGC knows better, and is left alone. A memory limit holds in any case: the
-// runtime collects earlier where that target is beyond it.
+// tuneHeap keeps the garbage collector's target at the larger of twice the live heap and the
+// live heap plus spareHeap, until the context ends. A GOGC set by the user takes precedence. A
+// memory limit always holds: the runtime collects earlier if the target exceeds it.
 //
-// The percentage is set anew after every collection, before the heap has grown on: a
-// cache that fills within a second must not be collected by the rule for an empty
-// one.
+// It sets the percentage after every collection, before the heap grows again. Otherwise a cache
+// that fills within a second would be collected at the rate for an empty one.
 func tuneHeap(ctx context.Context) {
 	settle := time.AfterFunc(settled, debug.FreeOSMemory)
 	context.AfterFunc(ctx, func() { settle.Stop() })
@@ -59,8 +56,8 @@ func (c *collected) again() {
 
 func (t *heapTuner) tune() {
 	metrics.Read(t.sample)
-	// The runtime's own smallest target, 4 MiB at 100 %, scales with the
-	// percentage: below that there is nothing to tell apart.
+	// The runtime scales its own minimum target, 4 MiB at 100 %, with the percentage. Smaller
+	// heaps make no difference.
 	live := max(t.sample[0].Value.Uint64(), 4<<20)
 	if wanted := heapPercent(live); wanted > t.percent*5/4 || wanted < t.percent*4/5 {
 		t.percent = wanted
@@ -68,7 +65,7 @@ func (t *heapTuner) tune() {
 	}
 }
 
-// heapPercent is the value of GOGC for a live heap of so many bytes.
+// heapPercent returns the value of GOGC for a live heap in bytes.
 func heapPercent(live uint64) int {
 	return max(100, int(spareHeap*100/live))
 }

@@ -18,8 +18,8 @@ func TestHeapPercentLeavesRoomToSmallHeapsAndDoublesLargeOnes(t *testing.T) {
 	}
 }
 
-// TestHeapIsTunedAfterACollection lets the live heap grow and shrink, with a memory limit or
-// without one.
+// TestHeapIsTunedAfterACollection grows and shrinks the live heap, with and without a memory
+// limit.
 func TestHeapIsTunedAfterACollection(t *testing.T) {
 	for _, limit := range []string{"", "256MiB"} {
 		t.Run("GOMEMLIMIT="+limit, func(t *testing.T) {
@@ -48,11 +48,11 @@ func testHeapIsTuned(t *testing.T) {
 	defer debug.SetGCPercent(before)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for range 2 { // other tests may have left a large heap, and pools outlive a collection
+	for range 2 { // other tests may leave a large heap, and pools survive one collection
 		runtime.GC()
 	}
 	tuneHeap(ctx)
-	percent := func() int { // there is no way to read it but to set it
+	percent := func() int { // the only way to read it is to set it
 		now := debug.SetGCPercent(100)
 		debug.SetGCPercent(now)
 		return now

@@ -28,25 +28,25 @@ import (
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
-// reloadInterval is how often the configuration is read even if nothing tells of a
-// change, and a configuration is tried again that waits for what it needs.
+// reloadInterval is how often the configuration is read even without a file event, and how
+// often a configuration that waits for its objects is retried.
 const reloadInterval = 5 * time.Second
 
-// liveConfig makes ready-made webhooks follow the configuration while serve runs. A
-// new one counts as a whole, once all that it needs is there; one with problems, or one
-// that cannot be read, changes nothing. What is not about ready-made webhooks counts
-// from the next start on.
+// liveConfig makes the built-in webhooks follow the configuration while serve runs. A new
+// configuration takes effect as a whole once everything it needs has been read. An invalid or
+// unreadable one changes nothing. Sections other than the built-in webhooks take effect at the
+// next start.
 type liveConfig struct {
-	file     string         // empty if there is none to follow
+	file     string         // empty without a file to follow
 	given    *pflag.FlagSet // flags that override it
-	start    *Config        // as the server was started
+	start    *Config        // the configuration at the start
 	builtins []*liveBuiltin
 	interval time.Duration
 
 	logger   *slog.Logger
 	changed  func()
-	cluster  *store.Factory      // what ready-made webhooks and controllers read from
-	recorder *recording.Recorder // nil if nothing is recorded
+	cluster  *store.Factory      // the source of built-in webhooks and controllers
+	recorder *recording.Recorder // nil if reviews are not recorded
 	reloads  *prometheus.CounterVec
 	good     prometheus.Gauge
 	current  atomic.Pointer[Config]
@@ -54,7 +54,7 @@ type liveConfig struct {
 	detail   atomic.Pointer[string]
 }
 
-// liveBuiltin is a ready-made webhook that can be enabled, disabled and changed.
+// liveBuiltin is a built-in webhook that can be enabled, disabled and changed at run time.
 type liveBuiltin struct {
 	Builtin
 	config *liveConfig
@@ -62,19 +62,19 @@ type liveBuiltin struct {
 	watch  *watcher // nil if it reads nothing
 
 	begin   sync.Once
-	started chan struct{} // closed when it is wanted for the first time
+	started chan struct{} // closed when it is first enabled
 	state   atomic.Pointer[builtinState]
-	paths   map[string]string // that are served since the start, by the webhooks' names
+	paths   map[string]string // paths served since the start, by webhook name
 }
 
-// builtinState is what a ready-made webhook is for now.
+// builtinState is the current state of a built-in webhook.
 type builtinState struct {
 	enabled bool
 	config  *Config
-	// webhooks are the definitions, while it is enabled.
+	// webhooks are the definitions while it is enabled.
 	webhooks []admission.Webhook
-	// handlers are by the webhooks' names. One that is not registered any more keeps its
-	// last one: the API server may not know yet.
+	// handlers are keyed by webhook name. A webhook that is no longer registered keeps its last
+	// handler, because the API server may not have observed the change.
 	handlers map[string]admission.Handler
 }
 
@@ -87,10 +87,10 @@ func newLiveConfig(file string, given *pflag.FlagSet, start *Config) *liveConfig
 	return l
 }
 
-// now is the configuration that counts now.
+// now returns the current configuration.
 func (l *liveConfig) now() *Config { return l.current.Load() }
 
-// recording is what writes the sample of reviews.
+// recording returns the component that records a sample of reviews.
 func (l *liveConfig) recording(env frontdoor.Environment) (frontdoor.Component, error) {
 	out := frontdoor.Component{Name: "recording"}
 	var err error
@@ -103,13 +103,13 @@ func (l *liveConfig) recording(env frontdoor.Environment) (frontdoor.Component, 
 	return out, nil
 }
 
-// builtin is the ready-made webhook of that name.
+// builtin returns the built-in webhook of that name.
 func (l *liveConfig) builtin(name string) *liveBuiltin {
 	i := slices.IndexFunc(l.builtins, func(b *liveBuiltin) bool { return b.Name == name })
 	return l.builtins[i]
 }
 
-// component is what follows the file; nothing without one. It is built first.
+// component follows the file. It is empty without one, and is built first.
 func (l *liveConfig) component(env frontdoor.Environment) (frontdoor.Component, error) {
 	l.logger, l.changed, l.cluster = env.Logger, env.Changed, store.NewFactory(env.Client, env.Logger)
 	out := frontdoor.Component{Name: "config"}
@@ -129,7 +129,7 @@ func (l *liveConfig) component(env frontdoor.Environment) (frontdoor.Component, 
 	if err := errors.Join(env.Metrics.Register(l.reloads), env.Metrics.Register(l.good)); err != nil {
 		return out, fmt.Errorf("metrics of the configuration: %w", err)
 	}
-	out.Ready = func() error { return nil } // an earlier configuration does
+	out.Ready = func() error { return nil } // the previous configuration still applies
 	out.Detail = func() string {
 		if text := l.detail.Load(); text != nil {
 			return *text
@@ -140,8 +140,8 @@ func (l *liveConfig) component(env frontdoor.Environment) (frontdoor.Component, 
 	return out, nil
 }
 
-// component is the webhook with what it reads from. Without a file there is nothing
-// to it unless it is selected; with one, it may be later.
+// component is the webhook with its sources. Without a file it is empty unless the webhook is
+// enabled. With a file the webhook may be enabled later.
 func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component, error) {
 	l := b.config
 	out := frontdoor.Component{Name: b.Name}
@@ -166,7 +166,7 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 		return out, nil
 	}
 	out.Registered = func() []admission.Webhook { return b.state.Load().webhooks }
-	// All that it can ever be answers.
+	// Serve every path that the webhook can ever have.
 	defaults := DefaultSettings()
 	if b.widen != nil {
 		b.widen(&defaults)
@@ -183,7 +183,7 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 	return out, err
 }
 
-// prepareWatch makes what the webhook reads from, which starts when it is wanted.
+// prepareWatch creates the webhook's sources, which start when it is first enabled.
 func (b *liveBuiltin) prepareWatch(env frontdoor.Environment, out *frontdoor.Component) error {
 	w, err := b.Builtin.watch(env, b.config.cluster)
 	if err != nil {
@@ -223,7 +223,7 @@ func (b *liveBuiltin) prepareWatch(env frontdoor.Environment, out *frontdoor.Com
 	return nil
 }
 
-// next is what the webhook is to be with a configuration.
+// next returns the webhook's state under a configuration.
 func (b *liveBuiltin) next(c *Config) (*builtinState, error) {
 	state := &builtinState{enabled: c.Has(b.Name), config: c, handlers: map[string]admission.Handler{}}
 	if now := b.state.Load(); now != nil {
@@ -243,11 +243,11 @@ func (b *liveBuiltin) next(c *Config) (*builtinState, error) {
 			webhook.Path = path
 		}
 	}
-	b.begin.Do(func() { close(b.started) }) // what it reads from
+	b.begin.Do(func() { close(b.started) }) // start its sources
 	return state, nil
 }
 
-// ready tells whether what it reads from in a state has been read.
+// ready reports whether the sources of a state have been read.
 func (b *liveBuiltin) ready(state *builtinState) error {
 	if b.watch == nil {
 		return nil
@@ -259,7 +259,7 @@ func (b *liveBuiltin) ready(state *builtinState) error {
 	return err
 }
 
-// liveHandler answers by what a webhook is for now.
+// liveHandler answers with a webhook's current handler.
 type liveHandler struct {
 	builtin *liveBuiltin
 	name    string
@@ -269,8 +269,8 @@ type liveHandler struct {
 func (h liveHandler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 	handler := h.builtin.state.Load().handlers[h.name]
 	if handler == nil {
-		// Another replica has read a newer configuration, and registered it: that one can
-		// answer, and this one will in a moment.
+		// Another replica has read a newer configuration and registered the webhook. That
+		// replica can answer now, this one in a moment.
 		return nil, admission.Unavailable(fmt.Errorf("the webhook %s is not enabled here", h.name), time.Second)
 	}
 	return h.builtin.config.recorder.Handle(ctx, h.name, req, handler)
@@ -279,7 +279,7 @@ func (h liveHandler) Handle(ctx context.Context, req *admissionv1.AdmissionReque
 // follow reads the file whenever it may have changed.
 func (l *liveConfig) follow(ctx context.Context) error {
 	last := l.start.data
-	var pending func() bool // a configuration that waits for what it needs
+	var pending func() bool // a configuration that waits for its objects
 	follow.Files(ctx, l.logger, "the configuration", l.interval, func() {
 		data, err := os.ReadFile(l.file)
 		if err == nil && bytes.Equal(data, last) || err != nil && last == nil {
@@ -304,7 +304,7 @@ func (l *liveConfig) follow(ctx context.Context) error {
 	return nil
 }
 
-// fail says that the configuration does not count.
+// fail records that the configuration was rejected.
 func (l *liveConfig) fail(err error) {
 	l.reloads.WithLabelValues("failure").Inc()
 	l.good.Set(0)
@@ -314,9 +314,9 @@ func (l *liveConfig) fail(err error) {
 
 func (l *liveConfig) say(text string) { l.detail.Store(&text) }
 
-// load reads the file as a start with the same flags would, and returns what makes it
-// count: it is false as long as something that is needed has not been read yet. Next is
-// what was read, also after an error.
+// load reads the file with the flags of this start. Count makes the configuration current; it
+// returns false while something that it needs has not been read. Next is the configuration that
+// was read, even after an error.
 func (l *liveConfig) load() (next *Config, count func() bool, err error) {
 	next, err = Load(l.file, l.given)
 	if err != nil {
@@ -358,7 +358,7 @@ func (l *liveConfig) load() (next *Config, count func() bool, err error) {
 	}, nil
 }
 
-// later says which sections have changed that count from the next start on.
+// later names the changed sections that take effect at the next start.
 func (l *liveConfig) later(next *Config) string {
 	var sections []string
 	was, is := reflect.ValueOf(l.start.SallyportConfiguration), reflect.ValueOf(next.SallyportConfiguration)
@@ -380,7 +380,7 @@ func (l *liveConfig) later(next *Config) string {
 	return "changes of " + strings.Join(sections, ", ") + " count from the next start on"
 }
 
-// path is where the configuration puts a ready-made webhook; empty if it does not.
+// path returns the configured path of a built-in webhook, or an empty string.
 func (c *Config) path(name string) string {
 	if entry := c.entry(name); entry != nil && entry.Path != nil {
 		return *entry.Path
@@ -388,10 +388,10 @@ func (c *Config) path(name string) string {
 	return ""
 }
 
-// adjust is [Config.adjust] of what counts now.
+// adjust is [Config.adjust] of the current configuration.
 func (l *liveConfig) adjust(w *admission.Webhook) { l.now().adjust(w) }
 
-// seconds is a time as metrics have it.
+// seconds converts a time for metrics.
 func seconds(at time.Time) float64 {
 	if at.IsZero() {
 		return 0

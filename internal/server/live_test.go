@@ -27,7 +27,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
 )
 
-// running is a liveConfig that follows a file, without a server around.
+// running is a liveConfig that follows a file, without a server.
 type running struct {
 	*liveConfig
 	t          *testing.T
@@ -73,7 +73,7 @@ func startLive(t *testing.T, text string, args ...string) *running {
 	return r
 }
 
-// write replaces the file as a whole, as an update of a ConfigMap does.
+// write replaces the whole file, like an update of a ConfigMap.
 func (r *running) write(text string) {
 	r.t.Helper()
 	next := filepath.Join(filepath.Dir(r.path), "next")
@@ -85,7 +85,7 @@ func (r *running) write(text string) {
 	}
 }
 
-// failed waits until so many configurations were not good.
+// failed waits for that number of rejected configurations.
 func (r *running) failed(times float64) {
 	r.t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -107,7 +107,7 @@ func (r *running) registered(name string) []string {
 	return names
 }
 
-// ask sends a pod to one of the webhooks of imagepull, by its path.
+// ask sends a pod to one of imagepull's webhooks, by path.
 func (r *running) ask(path, image string) (allowed, patched bool, err error) {
 	for _, w := range r.components["imagepull"].Webhooks {
 		if w.Path != path {
@@ -194,8 +194,8 @@ func TestFlagsCountBeforeAConfigurationThatChanges(t *testing.T) {
 	}
 }
 
-// What a webhook reads from must have been read before the webhook counts; here it
-// never is, as the API server does not answer.
+// A webhook takes effect only after its sources have been read. Here they never are, as the API
+// server does not answer.
 func TestAWebhookThatReadsFromTheClusterWaits(t *testing.T) {
 	r := startLive(t, "webhooks: [{name: imagepull}]\n")
 	projects := r.components["projectlimit"]
@@ -257,8 +257,8 @@ func TestNoCallFailsWhileTheConfigurationChanges(t *testing.T) {
 	callers.Wait()
 }
 
-// TestAConfigurationWaitsForItsProfile is that one which names a ConfigMap does not count
-// before that was read, which is never, as no API server answers.
+// TestAConfigurationWaitsForItsProfile: a configuration that names a ConfigMap takes effect
+// only after the ConfigMap has been read. Here it never is, as there is no API server.
 func TestAConfigurationWaitsForItsProfile(t *testing.T) {
 	r := startLive(t, "webhooks: [{name: imagepull}]\n")
 	config := Default()
@@ -276,7 +276,7 @@ func TestAConfigurationWaitsForItsProfile(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := *b.watch
-		w.ready = func() error { return nil } // all else
+		w.ready = func() error { return nil } // every other source
 		b.watch = &w
 		if err := b.ready(state); err == nil || !strings.Contains(err.Error(), "ConfigMap fluid-system/webhook-plugins with the profile of plugins: it is not read yet") {
 			t.Errorf("it is ready: %v", err)

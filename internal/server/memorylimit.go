@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// limitMemory tells the garbage collector nine tenths of what the container may take, so
-// that a process which comes close collects garbage rather than being killed; limits on
-// bodies and connections follow from it. The kernel knows the container's limit, however
-// it was installed. Somebody who sets GOMEMLIMIT knows better, and is left alone.
+// limitMemory sets the garbage collector's memory limit to nine tenths of the container's, so
+// that a process near the limit collects garbage instead of being OOM-killed. Limits on bodies
+// and connections follow from it. The limit comes from the kernel, so it does not depend on how
+// the container was installed. A GOMEMLIMIT set by the user takes precedence.
 func limitMemory() {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -25,9 +25,9 @@ func limitMemory() {
 	}
 }
 
-// cgroupLimit is the least memory limit of the process's control group and of those that
-// it is in, version 2 or 1; math.MaxInt64 if there is none. A container sees its own group
-// as the root of the file system.
+// cgroupLimit returns the lowest memory limit of the process's control group and its parents,
+// cgroup v1 or v2; math.MaxInt64 if there is none. A container sees its own group as the root
+// of the file system.
 func cgroupLimit(root string) int64 {
 	limit := int64(math.MaxInt64)
 	groups, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
@@ -48,7 +48,7 @@ func cgroupLimit(root string) int64 {
 		for group := path.Clean("/" + parts[2]); ; group = path.Dir(group) {
 			text, err := os.ReadFile(filepath.Join(root, mount, group, file))
 			if n, parseErr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && parseErr == nil && n > 0 {
-				limit = min(limit, n) // version 1 has a huge number where there is no limit
+				limit = min(limit, n) // v1 reports a huge number if there is no limit
 			}
 			if group == "/" {
 				break

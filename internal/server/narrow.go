@@ -16,10 +16,10 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// narrowInterval is how often it is looked which label keys objects select by.
+// narrowInterval is how often the label keys in use are checked for changes.
 const narrowInterval = 250 * time.Millisecond
 
-// validateNarrow reports what does not go together.
+// validateNarrow reports settings that exclude each other.
 func (s PodDefaultSettings) validateNarrow() error {
 	if s.Narrow && s.Freshness == poddefault.Consistent {
 		return field.Forbidden(field.NewPath("narrow"),
@@ -28,7 +28,7 @@ func (s PodDefaultSettings) validateNarrow() error {
 	return nil
 }
 
-// narrowing adds to the webhook for pods a condition that follows the objects in use.
+// narrowing adds a match condition to the webhook for pods that follows the objects in use.
 type narrowing struct {
 	source interface {
 		RequiredKeys() (keys []string, ok bool)
@@ -37,7 +37,7 @@ type narrowing struct {
 	current atomic.Pointer[[]string] // nil: every pod is sent
 }
 
-// apply returns the definitions as they are now.
+// apply returns the definitions with the current condition.
 func (n *narrowing) apply(webhooks []admission.Webhook) []admission.Webhook {
 	keys := n.current.Load()
 	if keys == nil || !n.wanted() {
@@ -52,7 +52,7 @@ func (n *narrowing) apply(webhooks []admission.Webhook) []admission.Webhook {
 	return out
 }
 
-// run looks for other keys until the context ends.
+// run checks for changed keys until the context ends.
 func (n *narrowing) run(ctx context.Context, changed func()) {
 	ticker := time.NewTicker(narrowInterval)
 	defer ticker.Stop()
@@ -68,7 +68,7 @@ func (n *narrowing) run(ctx context.Context, changed func()) {
 	}
 }
 
-// look tells whether the keys are others than before.
+// look reports whether the keys have changed.
 func (n *narrowing) look() bool {
 	keys, ok := n.source.RequiredKeys()
 	before := n.current.Load()
@@ -83,7 +83,7 @@ func (n *narrowing) look() bool {
 	return true
 }
 
-// narrow wires the condition into the component of the webhook, if it may be wanted.
+// narrow adds the condition to the webhook's component if the settings may need it.
 func (b *liveBuiltin) narrow(env frontdoor.Environment, out *frontdoor.Component) {
 	l := b.config
 	source, ok := b.from.PodDefaults.(*poddefault.Watcher)

@@ -10,9 +10,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/persistentvolumelabel"
 )
 
-// HostedByOthers are ready-made webhooks that serve does not host, because what they ask is
-// in another program: cloud providers are in cloud controller managers. They are listed,
-// and cannot be enabled here.
+// HostedByOthers returns built-in webhooks that serve does not host because they need another
+// program: cloud providers are in cloud controller managers. They are listed but cannot be
+// enabled here.
 func HostedByOthers() []Builtin {
 	return []Builtin{
 		{
@@ -26,7 +26,7 @@ func HostedByOthers() []Builtin {
 	}
 }
 
-// hostedByOthers says where a webhook of a selection is, if it is not here.
+// hostedByOthers returns an error that says where a selected webhook is hosted, if not here.
 func hostedByOthers(selection []string) error {
 	for _, entry := range selection {
 		for _, b := range HostedByOthers() {

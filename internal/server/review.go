@@ -7,8 +7,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/replay/review"
 )
 
-// Review makes a run ask the webhooks of the configuration, which read from the run's files
-// what they read from a cluster in serve.
+// Review configures a run with the webhooks of the configuration. They read from the run's
+// files; in serve they read from the cluster.
 func (c *Config) Review(run *review.Run) {
 	run.CountProjects, run.ReadDatasets, run.Dataset = c.Has("projectlimit"), c.Has("dataset"), c.Settings.Dataset
 	run.Webhooks = func(from review.Sources) ([]admission.Webhook, error) {

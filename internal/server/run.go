@@ -15,18 +15,18 @@ import (
 	"github.com/sallyport-io/sallyport/internal/logging"
 )
 
-// lastSpans is how long it may take to send the last spans.
+// lastSpans limits the time to export the last spans.
 const lastSpans = 5 * time.Second
 
 // Options say how a server starts.
 type Options struct {
-	// File is that of the configuration; empty for none. Given are the flags that override
+	// File is the path of the configuration; empty for none. Given are the flags that override
 	// it: see [Load].
 	File  string
 	Given *pflag.FlagSet
-	// Version is what the server says of itself.
+	// Version is the server's reported version.
 	Version string
-	// Log takes the log.
+	// Log receives the log.
 	Log io.Writer
 }
 
@@ -45,7 +45,7 @@ func Run(ctx context.Context, o Options) error {
 	live := newLiveConfig(o.File, o.Given, config)
 	settings.Registration.Adjust = live.adjust
 	app, err := live.app(o.Version)
-	if err != nil { // its name is a constant, and its webhooks come with the run
+	if err != nil { // the name is a constant, and the webhooks are set at run time
 		return err
 	}
 	log := logging.Settings{Level: config.Log.Level, Format: config.Log.Format, Verbosity: config.Log.Verbosity}
@@ -68,7 +68,7 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// app is what serves.
+// app returns the application that serves.
 func (l *liveConfig) app(version string) (*frontdoor.App, error) {
 	options := []frontdoor.Option{
 		frontdoor.WithVersion(version),
@@ -80,13 +80,12 @@ func (l *liveConfig) app(version string) (*frontdoor.App, error) {
 	return frontdoor.New(Name, options...)
 }
 
-// Components are what a server with this configuration consists of.
+// Components returns the components of a server with this configuration.
 func Components(file string, c *Config) []func(frontdoor.Environment) (frontdoor.Component, error) {
 	return newLiveConfig(file, nil, c).components()
 }
 
-// components are those that [frontdoor.WithComponent] takes, in the order in which they are
-// built.
+// components returns the components for [frontdoor.WithComponent], in build order.
 func (l *liveConfig) components() []func(frontdoor.Environment) (frontdoor.Component, error) {
 	out := []func(frontdoor.Environment) (frontdoor.Component, error){l.component, l.recording}
 	for _, b := range l.builtins {

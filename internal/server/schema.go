@@ -15,7 +15,7 @@ import (
 // A Schema is a JSON Schema of draft 7, or a part of one.
 type Schema map[string]any
 
-// FileSchema is what [Load] takes, as far as a schema can say it.
+// FileSchema describes the input of [Load], as far as a JSON Schema can.
 func FileSchema() Schema {
 	schema := schemaOf(reflect.TypeFor[configv1alpha1.SallyportConfiguration](), "")
 	schema["$schema"] = "http://json-schema.org/draft-07/schema#"
@@ -28,7 +28,7 @@ func FileSchema() Schema {
 	fields := webhook["properties"].(Schema)
 	fields["name"] = Schema{"enum": Names()}
 	webhook["required"] = []string{"name"}
-	// The settings of each webhook are its own.
+	// Each webhook has its own settings.
 	var perWebhook []Schema
 	settings := DefaultSettings()
 	for _, name := range Names() {
@@ -43,8 +43,8 @@ func FileSchema() Schema {
 	return schema
 }
 
-// schemaOf describes a type by its JSON. The path is that of the field in the file; a field
-// with one of a few values has those alone.
+// schemaOf describes a type by its JSON encoding. Path is the field's path in the file. A field
+// with a fixed set of values becomes an enum.
 func schemaOf(t reflect.Type, path string) Schema {
 	switch {
 	case t.Kind() == reflect.Pointer:

@@ -24,8 +24,8 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// choices are the values of fields that take one of a few, by their paths in the file; those
-// of a list's elements by the path of the list.
+// choices are the values of enum fields, by path in the file. Elements of a list use the path
+// of the list.
 var choices = map[string][]string{
 	"registration.mode":           {string(registration.ModeAPI), string(registration.ModeManifest), string(registration.ModeNone)},
 	"registration.failurePolicy":  {"Fail", "Ignore"},
@@ -40,13 +40,13 @@ var choices = map[string][]string{
 	"webhooks.reinvocationPolicy": {"Never", "IfNeeded"},
 }
 
-// The longest that kube-apiserver waits for a webhook, and keeps an idle connection to one.
+// kube-apiserver's longest webhook timeout, and how long it keeps an idle connection.
 const (
 	longestTimeout       = 30 * time.Second
 	apiServerIdleTimeout = 90 * time.Second
 )
 
-// validator collects what is wrong with the fields of one section.
+// validator collects the problems in the fields of one section.
 type validator struct {
 	path *field.Path
 	errs field.ErrorList
@@ -70,14 +70,14 @@ func (v *validator) choice(name, value string) {
 	}
 }
 
-// problems are those that a validation of Kubernetes has found.
+// problems adds the messages of a Kubernetes validation function.
 func (v *validator) problems(name string, value any, found []string) {
 	if len(found) > 0 {
 		v.invalid(name, value, strings.Join(found, "; "))
 	}
 }
 
-// validate reports every problem, by the paths of the file.
+// validate reports every problem, by path in the file.
 func (c *Config) validate() field.ErrorList {
 	section := func(name string) *validator { return &validator{path: field.NewPath(name)} }
 	errs := slices.Concat(
@@ -109,13 +109,13 @@ func (c *Config) validateRegistration(v *validator) field.ErrorList {
 		if r.Mode != string(registration.ModeAPI) {
 			v.forbidden("owner", "only with the mode api")
 		}
-		// Names of RBAC's objects need to be segments of a path, and no more.
+		// Names of RBAC objects only need to be valid path segments.
 		kind, name, _ := strings.Cut(r.Owner, "/")
 		if !strings.EqualFold(kind, "clusterrole") || name == "" || len(content.IsPathSegmentName(name)) > 0 {
 			v.invalid("owner", r.Owner, "write clusterrole/NAME; an owner of cluster-scoped objects is cluster-scoped")
 		}
 	}
-	// The rest of the configuration is good; what remains is about the name.
+	// The rest of the configuration is valid, so any remaining error concerns the name.
 	named := registration.Config{Name: settings.Name, Endpoint: registration.Endpoint{URL: "https://127.0.0.1"}}
 	if err := named.Validate(); err != nil {
 		v.invalid("name", r.Name, err.Error())
@@ -148,8 +148,8 @@ func (c *Config) validateRegistration(v *validator) field.ErrorList {
 	return v.errs
 }
 
-// validateEndpoint asks where the server is. With files, and nobody to tell, no one needs
-// to know.
+// validateEndpoint validates the server's address. With certificate files and no registration,
+// the server does not need one.
 func (c *Config) validateEndpoint(v *validator) {
 	r, settings := &c.Registration, c.AppRegistration()
 	switch {
@@ -161,7 +161,7 @@ func (c *Config) validateEndpoint(v *validator) {
 		v.forbidden("url", "--service and --url exclude each other: choose --service for a server in the cluster")
 	case r.URL != "":
 		if err := (registration.Endpoint{URL: r.URL}).Validate(); err != nil {
-			v.invalid("url", field.OmitValueType{}, err.Error()) // it may have a password
+			v.invalid("url", field.OmitValueType{}, err.Error()) // it may contain a password
 		}
 	default:
 		endpoint := settings.Config().Endpoint
@@ -320,7 +320,7 @@ func (c *Config) validateLog(v *validator) field.ErrorList {
 	return v.errs
 }
 
-// validateWebhooks reports what is wrong with the entries, but for their settings.
+// validateWebhooks reports problems in the entries, except in their settings.
 func (c *Config) validateWebhooks(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range c.Webhooks {
@@ -362,7 +362,7 @@ func (v *validator) selector(name string, selector *metav1.LabelSelector) {
 	}
 }
 
-// validateGuard reports what does not go together with a backstop.
+// validateGuard reports settings that conflict with a backstop.
 func (c *Config) validateGuard() field.ErrorList {
 	if c.Settings.PodDefault.Guard != GuardBackstop || !c.Has("poddefault") {
 		return nil
@@ -382,7 +382,7 @@ func (c *Config) guardPath() *field.Path {
 	return field.NewPath("webhooks").Index(i).Child("settings", "guard")
 }
 
-// validateDefinitions reports what the API server would not register.
+// validateDefinitions reports definitions that the API server would reject.
 func (c *Config) validateDefinitions(path *field.Path) field.ErrorList {
 	settings := c.AppRegistration()
 	var errs field.ErrorList

@@ -12,8 +12,8 @@ import (
 )
 
 // loadProjects counts the Namespaces among the objects by requester. Rest holds the objects for
-// other webhooks; it keeps Namespaces if ClusterPodDefaults need them. The error reports all
-// problems.
+// other webhooks. It includes the Namespaces, which ClusterPodDefaults need. The error reports
+// all problems.
 func loadProjects(objects []*manifest.Object, projects *projectlimit.Index) (rest []*manifest.Object, err error) {
 	var errs []error
 	for _, object := range objects {
