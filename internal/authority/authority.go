@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package authority is about the certificate authority of servers in a cluster, for the
-// people who run them: who leads, how far a rotation is, and how to request one. Package
-// certificate is what the servers do.
+// Package authority inspects and rotates the certificate authority of servers in a
+// cluster, for their operators: the leader, the progress of a rotation, and requesting
+// one. Package certificate is the server side.
 package authority
 
 import (
@@ -19,14 +19,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cluster"
 )
 
-// An Authority is kept in the Secret of that name. Beside it is the lease of the server
-// that leads.
+// An Authority is stored in the Secret of that name, next to the lease of the leader.
 type Authority struct {
 	Cluster         *cluster.Cluster
 	Namespace, Name string
 }
 
-// about says which Secret an error is about, and what to do.
+// about adds the Secret and the remedy to an error.
 func (a Authority) about(err error) error {
 	hint := ""
 	switch {
@@ -38,17 +37,17 @@ func (a Authority) about(err error) error {
 	return fmt.Errorf("authority in Secret %s/%s: %w%s", a.Namespace, a.Name, err, hint)
 }
 
-// A Lease says who leads.
+// A Lease identifies the leader.
 type Lease struct {
-	Holder   string // empty if nobody holds it
+	Holder   string // empty if there is none
 	Renewed  time.Time
 	Duration time.Duration
 }
 
-// Ends is when the lease runs out.
+// Ends returns when the lease expires.
 func (l *Lease) Ends() time.Time { return l.Renewed.Add(l.Duration) }
 
-// Lease reads the lease beside the Secret. The error is that of the API server.
+// Lease reads the lease next to the Secret. The error is the API server's.
 func (a Authority) Lease(ctx context.Context) (*Lease, error) {
 	lease, err := a.Cluster.Client.CoordinationV1().Leases(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
 	if err != nil {
@@ -61,7 +60,8 @@ func (a Authority) Lease(ctx context.Context) (*Lease, error) {
 	return &Lease{*spec.HolderIdentity, spec.RenewTime.Time, time.Duration(*spec.LeaseDurationSeconds) * time.Second}, nil
 }
 
-// fingerprint is the SHA-256 of a certificate, as openssl x509 -fingerprint -sha256 prints it.
+// fingerprint returns the SHA-256 of a certificate, in the format of openssl x509
+// -fingerprint -sha256.
 func fingerprint(of *x509.Certificate) string {
 	sum := sha256.Sum256(of.Raw)
 	return strings.ReplaceAll(fmt.Sprintf("% X", sum[:]), " ", ":")

@@ -14,10 +14,10 @@ import (
 	"github.com/sallyport-io/sallyport/certificate"
 )
 
-// rotationPoll is how often a rotation that is waited for is looked at.
+// rotationPoll is the polling interval of a pending rotation.
 const rotationPoll = time.Second
 
-// Rotate requests a rotation from the server that leads. If timeout is not 0, it waits that
+// Rotate requests a rotation from the leader. If timeout is not 0, it waits up to that
 // long until the old authority is dropped, and prints each phase.
 func (a Authority) Rotate(ctx context.Context, out io.Writer, timeout time.Duration) error {
 	secrets := a.Cluster.Client.CoreV1().Secrets(a.Namespace)
@@ -37,7 +37,7 @@ func (a Authority) Rotate(ctx context.Context, out io.Writer, timeout time.Durat
 	for {
 		var now *certificate.Status
 		if secret, err := secrets.Get(ctx, a.Name, metav1.GetOptions{}); err != nil {
-			problem = err // an API server may be away for a moment
+			problem = err // the API server may be unavailable for a moment
 		} else if now, problem = certificate.ReadStatus(secret); problem == nil {
 			replaced := now.Phase == certificate.PhaseSteady && !now.Signer.Equal(before.Signer)
 			if now.Phase != told {

@@ -18,8 +18,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
-// Status is how an authority is. Fingerprints are SHA-256 of the certificate, as openssl
-// x509 -fingerprint -sha256 prints them.
+// Status is the status of an authority. Fingerprints are SHA-256 of the certificate, in
+// the format of openssl x509 -fingerprint -sha256.
 type Status struct {
 	Secret    string            `json:"secret"`
 	Phase     certificate.Phase `json:"phase"`
@@ -41,7 +41,8 @@ type Certificate struct {
 	NotAfter    time.Time `json:"notAfter"`
 }
 
-// A CABundle of a webhook, and whether it holds the certificates that sign now and next.
+// A CABundle is the bundle of a webhook, and whether it contains the current and next
+// signing certificates.
 type CABundle struct {
 	Kind          string `json:"kind"`
 	Configuration string `json:"configuration"`
@@ -50,7 +51,7 @@ type CABundle struct {
 	HoldsNext     *bool  `json:"holdsNext,omitempty"`
 }
 
-// Status reads the Secret, the lease, and the webhook configurations of a name.
+// Status reads the Secret, the lease, and the named webhook configurations.
 func (a Authority) Status(ctx context.Context, configuration string) (*Status, error) {
 	secret, err := a.Cluster.Client.CoreV1().Secrets(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
 	if err != nil {
@@ -83,7 +84,7 @@ func (a Authority) Status(ctx context.Context, configuration string) (*Status, e
 	return out, nil
 }
 
-// leader says who holds the lease.
+// leader returns the holder of the lease.
 func (a Authority) leader(ctx context.Context) string {
 	lease, err := a.Lease(ctx)
 	switch {
@@ -100,7 +101,7 @@ func (a Authority) leader(ctx context.Context) string {
 	return lease.Holder
 }
 
-// waitsFor says what a rotation waits for, as far as one can see from outside.
+// waitsFor says what a rotation waits for, as far as visible from outside.
 func (s *Status) waitsFor() string {
 	lacking := 0
 	for _, bundle := range s.CABundles {
@@ -124,7 +125,7 @@ func (s *Status) waitsFor() string {
 	}
 }
 
-// PrintTable prints the status for people.
+// PrintTable prints the status as a table.
 func (s *Status) PrintTable(out io.Writer) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -152,7 +153,7 @@ func (s *Status) PrintTable(out io.Writer) error {
 		}
 	}
 	line("Bundle", fmt.Sprintf("%d certificates", len(s.Bundle)))
-	_ = table.Flush() // a builder takes everything
+	_ = table.Flush() // a builder never fails
 	if len(s.CABundles) == 0 {
 		text.WriteString("\nNo webhook configuration of that name has a webhook.\n")
 	} else {

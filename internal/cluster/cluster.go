@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster reads objects of a cluster for people: by the names that they use, as far
-// as they may, and never writes.
+// Package cluster reads objects of a cluster for command-line users, with the names
+// that they use and as far as they may. It never writes.
 package cluster
 
 import (
@@ -26,19 +26,19 @@ import (
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
-// pageSize is how many objects are asked for at once.
+// pageSize is the limit of a list request.
 const pageSize = 500
 
-// A Cluster is read from, and never written to.
+// A Cluster reads a cluster and never writes to it.
 type Cluster struct {
-	// Config is how to reach it, and Client does.
+	// Config and Client access it.
 	Config *rest.Config
 	Client kubernetes.Interface
-	// Namespace is that of objects that name none.
+	// Namespace is the default namespace of objects.
 	Namespace string
 }
 
-// New reads by a configuration, whose warnings are not shown.
+// New returns a reader for a client configuration. It suppresses API warnings.
 func New(config *rest.Config, namespace string) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{}
@@ -49,9 +49,9 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	return &Cluster{Config: config, Namespace: namespace, Client: clients}, nil
 }
 
-// answer is what was answered. The error has the API server's words.
+// answer returns the response. The error has the API server's message.
 func answer(result rest.Result) ([]byte, error) {
-	if err := result.Error(); err != nil { // that of Raw would be "unknown"
+	if err := result.Error(); err != nil { // the error of Raw would be "unknown"
 		return nil, err
 	}
 	return result.Raw()
@@ -73,7 +73,7 @@ func (c *Cluster) Get(ctx context.Context, path string) (*manifest.Object, error
 	return objects[0], nil
 }
 
-// GetNamed is [Cluster.Get] for what a person has named.
+// GetNamed is [Cluster.Get] for user input.
 func (c *Cluster) GetNamed(ctx context.Context, collection, kind, name string) (*manifest.Object, error) {
 	o, err := c.Get(ctx, collection+"/"+name)
 	switch {
@@ -110,8 +110,8 @@ func (c *Cluster) List(ctx context.Context, path string) ([]*manifest.Object, er
 	}
 }
 
-// ListIfAllowed is [Cluster.List] for what may be left out: that the user must not read,
-// or the cluster does not have. It says so; hidden is set for the former.
+// ListIfAllowed is [Cluster.List] for optional kinds. It notes on notes if the user may
+// not list them, and then sets hidden, or if the cluster does not have them.
 func (c *Cluster) ListIfAllowed(ctx context.Context, what, path string, notes io.Writer) (objects []*manifest.Object, hidden bool, err error) {
 	objects, err = c.List(ctx, path)
 	switch {
@@ -126,7 +126,7 @@ func (c *Cluster) ListIfAllowed(ctx context.Context, what, path string, notes io
 	return objects, false, nil
 }
 
-// ParseNamed reads TYPE/NAME, or TYPE and NAME.
+// ParseNamed parses TYPE/NAME, or TYPE and NAME.
 func ParseNamed(args []string) (word, name string, err error) {
 	if len(args) == 1 {
 		var ok bool
@@ -140,7 +140,7 @@ func ParseNamed(args []string) (word, name string, err error) {
 	return "", "", fmt.Errorf("%q: write TYPE/NAME, for example pod/web-0", strings.Join(args, " "))
 }
 
-// Workload reads what TYPE/NAME means.
+// Workload reads the object named TYPE/NAME.
 func (c *Cluster) Workload(ctx context.Context, args []string) (*manifest.Object, error) {
 	word, name, err := ParseNamed(args)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Cluster) Workload(ctx context.Context, args []string) (*manifest.Object
 		word, cli.OneOf(kinds), word, name)
 }
 
-// PodsOf are the pods that an object makes, at least one.
+// PodsOf returns the pods that an object creates, at least one.
 func (c *Cluster) PodsOf(ctx context.Context, o *manifest.Object) ([]*workload.Pod, error) {
 	pods, err := workload.PodsOf(o, c.Namespace, c.Find(ctx))
 	if err == nil && len(pods) == 0 {
@@ -166,7 +166,8 @@ func (c *Cluster) PodsOf(ctx context.Context, o *manifest.Object) ([]*workload.P
 	return pods, err
 }
 
-// Find is a [workload.Finder] for what is in the cluster. What may not be read is not there.
+// Find returns a [workload.Finder] for the cluster. Objects that may not be read count
+// as missing.
 func (c *Cluster) Find(ctx context.Context) workload.Finder {
 	return func(apiVersion, kind, namespace, name string) (*manifest.Object, error) {
 		path := "/apis/" + apiVersion + "/"
@@ -181,7 +182,7 @@ func (c *Cluster) Find(ctx context.Context) workload.Finder {
 	}
 }
 
-// ControllerOf is who makes a pod; nil if nobody does.
+// ControllerOf returns the controller of a pod, or nil.
 func ControllerOf(o *manifest.Object) *metav1.OwnerReference {
 	for i := range o.OwnerReferences {
 		if owner := &o.OwnerReferences[i]; owner.Controller != nil && *owner.Controller {
@@ -191,7 +192,8 @@ func ControllerOf(o *manifest.Object) *metav1.OwnerReference {
 	return nil
 }
 
-// Owner reads who makes a pod; nil if nobody does, or it cannot be read.
+// Owner reads the controller of a pod. It returns nil if there is none or it cannot be
+// read.
 func (c *Cluster) Owner(ctx context.Context, o *manifest.Object) (*manifest.Object, error) {
 	ref := ControllerOf(o)
 	if ref == nil {
@@ -210,7 +212,8 @@ func (c *Cluster) Owner(ctx context.Context, o *manifest.Object) (*manifest.Obje
 	return nil, nil
 }
 
-// Minor is the N of Kubernetes 1.N; 0 if the API server calls its version something else.
+// Minor returns the N of Kubernetes 1.N, or 0 if the API server reports another form of
+// version.
 func (c *Cluster) Minor() (int, error) {
 	info, err := c.Client.Discovery().ServerVersion()
 	if err != nil {
@@ -232,13 +235,15 @@ func (c *Cluster) NamespaceLabels(ctx context.Context, namespace string) (labels
 	return ns.Labels, nil
 }
 
-// Workloads are what makes pods in a namespace, in the order of kinds and names: those
-// that nobody else of them makes. Unseen are the kinds that may not be listed.
+// Workloads lists the objects that create pods in a namespace, ordered by kind and
+// name, without those created by others in the list. Unseen are the kinds that the user
+// may not list.
 func (c *Cluster) Workloads(ctx context.Context, namespace string, notes io.Writer) (out []*manifest.Object, unseen []string, err error) {
 	var all []*manifest.Object
 	kinds := workload.Kinds()
 	for _, kind := range slices.Concat(kinds[1:], kinds[:1]) { // pods last
-		// Those of others are seen by what they make, and nothing makes pods of a PodTemplate.
+		// Other kinds are covered by the built-in objects that they create. A
+		// PodTemplate creates no pods.
 		if !kind.BuiltIn() || kind.Name == "PodTemplate" {
 			continue
 		}
@@ -255,7 +260,7 @@ func (c *Cluster) Workloads(ctx context.Context, namespace string, notes io.Writ
 	for _, o := range all {
 		there[string(o.UID)] = true
 	}
-	made := map[string]bool{} // by whom one pod is looked at already
+	made := map[string]bool{} // owners of which one pod is already covered
 	for _, o := range all {
 		owner := ControllerOf(o)
 		if owner != nil && there[string(owner.UID)] || finished(o) {
@@ -272,7 +277,7 @@ func (c *Cluster) Workloads(ctx context.Context, namespace string, notes io.Writ
 	return out, unseen, nil
 }
 
-// finished tells whether a Job or pod makes no pod any more.
+// finished reports whether a Job or pod creates no more pods.
 func finished(o *manifest.Object) bool {
 	var body struct {
 		Status struct {

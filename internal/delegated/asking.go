@@ -15,44 +15,45 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Whoever reaches the port can show another token with each call, and the API server is asked
-// about every one. These bound what it is asked, so that what this server asks for itself,
-// its lease and its certificate's Secret among it, does not wait behind it.
+// Anyone who reaches the port can send a new token with each call, and each needs a
+// TokenReview. These limits keep such reviews from delaying the server's own requests,
+// such as those for its lease and its certificate's Secret.
 const (
-	perAddress, addressBurst = 10, 20 // a second
+	perAddress, addressBurst = 10, 20 // per second
 	perServer, serverBurst   = 100, 100
-	// mostAddresses are counted one by one; further ones only together with all others.
+	// mostAddresses are counted individually. Further addresses share one limit.
 	mostAddresses = 4096
-	// mostKnown callers are asked about as often as they call, which costs the API server
-	// nothing more than every [cacheTTL].
+	// mostKnown limits the callers without a rate limit. Their reviews cost the API
+	// server no more than one every [cacheTTL].
 	mostKnown = 64
 	knownFor  = time.Hour
 )
 
-// errTooMany is answered as 503 with Retry-After: whoever is not to blame calls again.
+// errTooMany results in 503 with Retry-After, so that legitimate callers retry.
 var errTooMany = errors.New("too many callers show tokens that are not known")
 
-// asking decides whether the API server is asked who calls. A caller that was allowed to call
-// always passes; of the others each address has a share. Its zero value is ready.
+// asking decides whether to send a TokenReview for a caller. Callers that were allowed
+// before always pass. The others have a rate limit per address. The zero value is ready
+// to use.
 type asking struct {
 	mu        sync.Mutex
-	known     map[[sha256.Size]byte]time.Time // when they last were allowed to call
+	known     map[[sha256.Size]byte]time.Time // when they were last allowed
 	addresses map[string]*rate.Limiter
-	swept     time.Time // when addresses that have not called lately were forgotten
+	swept     time.Time // when inactive addresses were dropped
 	all       *rate.Limiter
 }
 
-// shown is the digest of the token in a request; zero without one, about which nobody is asked.
-// It is taken before the token is looked at, which takes it away.
+// shown returns the digest of a request's token, or zero without a token, which needs
+// no review. Call it before authentication, which removes the token.
 func shown(r *http.Request) (digest [sha256.Size]byte) {
-	// Kubernetes takes tokens from both.
+	// Kubernetes accepts tokens in both headers.
 	if token := cmp.Or(r.Header.Get("Authorization"), r.Header.Get("Sec-WebSocket-Protocol")); token != "" {
 		digest = sha256.Sum256([]byte(token))
 	}
 	return digest
 }
 
-// allowed notes that who has shown this may call.
+// allowed records that the caller with this token is allowed.
 func (a *asking) allowed(digest [sha256.Size]byte) {
 	if digest == [sha256.Size]byte{} {
 		return
@@ -75,7 +76,7 @@ func (a *asking) allowed(digest [sha256.Size]byte) {
 	delete(a.known, oldest)
 }
 
-// admit is nil if the API server may be asked about who has shown this, from an address.
+// admit returns nil if a token from an address may be reviewed.
 func (a *asking) admit(digest [sha256.Size]byte, from string) error {
 	if digest == [sha256.Size]byte{} {
 		return nil

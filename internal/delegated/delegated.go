@@ -3,8 +3,8 @@
 // Package delegated asks the API server who may call a webhook, with Kubernetes' own
 // machinery: client certificates of the cluster's client CA, bearer tokens by
 // TokenReview, requests of the front proxy by its CA and headers, and then a
-// SubjectAccessReview for the verb "post" on the path. It is apart from package
-// serving because of what it brings along.
+// SubjectAccessReview for the verb "post" on the path. It is separate from package
+// serving because of its dependencies.
 package delegated
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// The values that Kubernetes' own delegating servers have (k8s.io/apiserver,
+// The values of Kubernetes' own delegating servers (k8s.io/apiserver,
 // pkg/server/options, NewDelegatingAuthenticationOptions and
 // NewDelegatingAuthorizationOptions).
 const (
@@ -47,18 +47,17 @@ const (
 	clientCAKey        = "client-ca-file"
 )
 
-// Verb is what a caller must be allowed to do with the path of a webhook, as a
-// nonResourceURL.
+// Verb is the verb that a caller needs on the path of a webhook as a nonResourceURL.
 const Verb = "post"
 
-// MetricsVerb is what a caller must be allowed to do with /metrics.
+// MetricsVerb is the verb that a caller needs on /metrics.
 const MetricsVerb = "get"
 
-// Authenticator tells who may call. Make one with [New].
+// Authenticator authenticates and authorizes callers. Create one with [New].
 type Authenticator struct {
 	authenticator authenticator.Request
 	authorizer    authorizer.Authorizer
-	// followed are kept from the ConfigMap of the API server.
+	// These watch the API server's ConfigMap.
 	clientCA    *dynamiccertificates.ConfigMapCAController
 	proxyCA     *dynamiccertificates.ConfigMapCAController
 	proxyHeader *headerrequest.RequestHeaderAuthRequestController
@@ -69,8 +68,8 @@ type Authenticator struct {
 	asking     asking
 }
 
-// New makes an authenticator that asks the API server of the client. The client's user
-// needs the ClusterRole system:auth-delegator, and the Role
+// New returns an authenticator that uses the API server of the client. The client's
+// user needs the ClusterRole system:auth-delegator, and the Role
 // extension-apiserver-authentication-reader in kube-system.
 func New(client kubernetes.Interface) (*Authenticator, error) {
 	a := &Authenticator{configMaps: client.CoreV1().ConfigMaps(configMapNamespace), known: func() {}}
@@ -87,7 +86,7 @@ func New(client kubernetes.Interface) (*Authenticator, error) {
 		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
 		"requestheader-extra-headers-prefix", "requestheader-allowed-names")
 
-	// As Kubernetes' own servers try again.
+	// The backoff of Kubernetes' own servers.
 	backoff := &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 	if a.authenticator, _, err = (authenticatorfactory.DelegatingAuthenticatorConfig{
 		TokenAccessReviewClient:            client.AuthenticationV1(),
@@ -117,8 +116,8 @@ func New(client kubernetes.Interface) (*Authenticator, error) {
 	return a, nil
 }
 
-// Ready returns nil once it is known which client CA the cluster has, or that it has
-// none and tokens are all there is.
+// Ready returns nil once the cluster's client CA is known, or known to be missing, so
+// that only tokens remain.
 func (a *Authenticator) Ready() error {
 	if len(a.clientCA.CurrentCABundleContent()) > 0 || a.withoutCA.Load() {
 		return nil
@@ -126,7 +125,8 @@ func (a *Authenticator) Ready() error {
 	return fmt.Errorf("the ConfigMap %s/%s of the API server, which has its client CA, has not been read yet", configMapNamespace, configMapName)
 }
 
-// WhenKnown has known called whenever Ready may have become nil. It is for before Run.
+// WhenKnown sets known to be called whenever Ready may have become nil. Call it before
+// Run.
 func (a *Authenticator) WhenKnown(known func()) {
 	a.known = known
 	a.clientCA.AddListener(listener(known))
@@ -138,14 +138,14 @@ type listener func()
 // Enqueue is called when a CA has changed.
 func (l listener) Enqueue() { l() }
 
-// Run follows the API server's ConfigMap until ctx ends.
+// Run watches the API server's ConfigMap until ctx ends.
 func (a *Authenticator) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	for _, run := range []func(context.Context, int){a.clientCA.Run, a.proxyCA.Run, a.proxyHeader.Run} {
 		group.Go(func() { run(ctx, 1) })
 	}
-	// What follows the ConfigMap does not tell one that has no CA from one that has
-	// not been read.
+	// The watch does not distinguish a ConfigMap without CA from one that has not been
+	// read.
 	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		configMap, err := a.configMaps.Get(ctx, configMapName, metav1.GetOptions{})
 		if err != nil {
@@ -159,7 +159,8 @@ func (a *Authenticator) Run(ctx context.Context) error {
 	return nil
 }
 
-// cannotAsk tells whether it is the API server's fault that a caller is not known.
+// cannotAsk reports whether authentication failed because the API server is
+// unavailable.
 func cannotAsk(err error) bool {
 	if several, ok := errors.AsType[utilerrors.Aggregate](err); ok {
 		return slices.ContainsFunc(several.Errors(), cannotAsk)
@@ -172,10 +173,10 @@ func cannotAsk(err error) bool {
 	return unreached || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Authenticate is for serving.Options, for webhooks and for metrics. A caller that is not
-// known gets [serving.ErrUnauthenticated], one that may not use the method on the path
-// [serving.ErrForbidden]. If the API server cannot be asked who calls, or what it may do, the
-// error is neither; nor is it if too many callers show tokens that are not known.
+// Authenticate is for serving.Options, for webhooks and for metrics. Unknown callers
+// get [serving.ErrUnauthenticated], callers that may not use the method on the path
+// [serving.ErrForbidden]. If the API server is unavailable, or too many callers send
+// unknown tokens, the error is neither.
 func (a *Authenticator) Authenticate(r *http.Request) error {
 	token := shown(r)
 	if err := a.asking.admit(token, r.RemoteAddr); err != nil {
@@ -191,7 +192,7 @@ func (a *Authenticator) Authenticate(r *http.Request) error {
 	if !ok {
 		return serving.ErrUnauthenticated
 	}
-	verb := strings.ToLower(r.Method) // as Kubernetes calls those of nonResourceURLs
+	verb := strings.ToLower(r.Method) // the verbs of nonResourceURLs
 	decision, _, err := a.authorizer.Authorize(r.Context(), authorizer.AttributesRecord{
 		User: who.User, Verb: verb, Path: r.URL.Path,
 	})

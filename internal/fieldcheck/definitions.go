@@ -33,14 +33,14 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
-// Definitions are CustomResourceDefinitions: those of the project, and given ones, which
-// count before them.
+// Definitions are CustomResourceDefinitions: the project's and given ones, which take
+// precedence.
 type Definitions struct {
 	given map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	ready map[schema.GroupVersionKind]*definition
 }
 
-// ownDefinitions are those of the project.
+// ownDefinitions are the project's definitions.
 var ownDefinitions = sync.OnceValues(func() (*Definitions, error) {
 	all, err := crd.All()
 	out := &Definitions{given: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}, ready: map[schema.GroupVersionKind]*definition{}}
@@ -54,12 +54,12 @@ func kindOf(d *apiextensionsv1.CustomResourceDefinition) schema.GroupKind {
 	return schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
 }
 
-// IsDefinition tells whether an object is a CustomResourceDefinition.
+// IsDefinition reports whether an object is a CustomResourceDefinition.
 func IsDefinition(o *manifest.Object) bool {
 	return o.Kind == "CustomResourceDefinition" && o.APIVersion == apiextensionsv1.SchemeGroupVersion.String()
 }
 
-// ReadDefinitions takes the definitions out of objects.
+// ReadDefinitions extracts the definitions from objects.
 func ReadDefinitions(objects []*manifest.Object) (*Definitions, error) {
 	out := &Definitions{given: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}, ready: map[schema.GroupVersionKind]*definition{}}
 	var errs []error
@@ -77,8 +77,8 @@ func ReadDefinitions(objects []*manifest.Object) (*Definitions, error) {
 	return out, errors.Join(errs...)
 }
 
-// of is the definition of a kind; nil if there is none. The error is about the definition,
-// or a version that it does not have.
+// of returns the definition of a kind, or nil. The error concerns the definition, or a
+// missing version.
 func (d *Definitions) of(gvk schema.GroupVersionKind) (*definition, error) {
 	given := d.given[gvk.GroupKind()]
 	if given == nil && (gvk.Group == kubeflowv1alpha1.GroupName && gvk.Kind == kubeflowv1alpha1.PodDefaultKind || gvk.Group == sallyportv1alpha1.GroupName) {
@@ -102,10 +102,10 @@ func (d *Definitions) of(gvk schema.GroupVersionKind) (*definition, error) {
 	return ready, nil
 }
 
-// A definition is one version of a CustomResourceDefinition, ready to check with.
+// A definition is one version of a CustomResourceDefinition, prepared for checks.
 type definition struct {
 	namespaced bool
-	// preserve is set if fields that are not known stay.
+	// preserve is set if unknown fields are preserved.
 	preserve   bool
 	structural *structuralschema.Structural
 	schema     crdvalidation.SchemaValidator
@@ -136,14 +136,14 @@ func prepareDefinition(of *apiextensionsv1.CustomResourceDefinition, version str
 	return out, nil
 }
 
-// check does to an object what the API server does to one that is created: it looks for
-// fields that are not in the schema, fills in defaults, and validates.
+// check treats an object like the API server on creation: it finds unknown fields, sets
+// defaults and validates.
 func (d *definition) check(ctx context.Context, o *manifest.Object) (unknown []string, invalid field.ErrorList, err error) {
 	var body map[string]any
-	if err := utiljson.Unmarshal(o.Raw, &body); err != nil { // integers stay integers
+	if err := utiljson.Unmarshal(o.Raw, &body); err != nil { // preserves integers
 		return nil, nil, err
 	}
-	// In a list of one type an object need not say what it is.
+	// In a typed list, items may omit their type.
 	body["apiVersion"], body["kind"] = o.APIVersion, o.Kind
 	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(body, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
@@ -160,7 +160,7 @@ func (d *definition) check(ctx context.Context, o *manifest.Object) (unknown []s
 	}
 	defaulting.Default(body, d.structural)
 	if meta.Namespace == "" && d.namespaced {
-		meta.Namespace = "default" // that of the request, which is none of the file's business
+		meta.Namespace = "default" // the namespace of the request, not of the file
 	}
 	invalid = append(invalid, validation.ValidateObjectMeta(meta, d.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
 	invalid = append(invalid, crdvalidation.ValidateCustomResource(nil, body, d.schema)...)
@@ -173,8 +173,8 @@ func (d *definition) check(ctx context.Context, o *manifest.Object) (unknown []s
 	return unknown, invalid, nil
 }
 
-// blocksRules reports whether the API server does not evaluate rules on an object with such
-// an error.
+// blocksRules reports whether the API server skips rules for objects with such an
+// error.
 func blocksRules(err *field.Error) bool {
 	switch err.Type {
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
@@ -183,7 +183,7 @@ func blocksRules(err *field.Error) bool {
 	return false
 }
 
-// fields are the names that may stand where the last of the tokens does.
+// fields returns the valid names for the last token.
 func (d *definition) fields(tokens []string) []string {
 	s := d.structural
 	for i := 0; i+1 < len(tokens) && s != nil; i++ {
@@ -203,7 +203,7 @@ func (d *definition) fields(tokens []string) []string {
 	return slices.Collect(maps.Keys(s.Properties))
 }
 
-// fieldsOfType is the same for a Go type.
+// fieldsOfType does the same for a Go type.
 func fieldsOfType(of any, tokens []string) []string {
 	t := reflect.TypeOf(of)
 	for i := 0; ; i++ {
@@ -232,7 +232,7 @@ func fieldsOfType(of any, tokens []string) []string {
 	return slices.Collect(maps.Keys(structFields(t)))
 }
 
-// structFields are the fields of a struct by their names in JSON.
+// structFields returns the fields of a struct by JSON name.
 func structFields(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for f := range t.Fields() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fieldcheck checks objects as the API server does before it asks webhooks.
+// Package fieldcheck checks objects as the API server does before it calls webhooks.
 package fieldcheck
 
 import (
@@ -29,42 +29,42 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// What becomes of unknown fields, as with kubectl --validate.
+// Treatment of unknown fields, as in kubectl --validate.
 const (
 	Strict = "strict"
 	Warn   = "warn"
 	Ignore = "ignore"
 )
 
-// Modes are all of them, the default first.
+// Modes are all modes, the default first.
 var Modes = []string{Strict, Warn, Ignore}
 
-// A Checker checks objects as the API server does before it asks webhooks: are all
-// fields known, have they the right types, and, of custom resources, do they meet the
-// schema. What the API server checks of its own kinds besides is not known here.
+// A Checker checks objects as the API server does before it calls webhooks: unknown
+// fields, types and, for custom resources, the schema. It does not know the API
+// server's other checks of built-in kinds.
 type Checker struct {
 	mode    string
 	notes   io.Writer
 	known   *Definitions
-	untyped map[string]bool // kinds of which nothing is known
+	untyped map[string]bool // kinds without a known type
 }
 
-// New makes a checker that knows definitions besides the project's own.
+// New returns a checker that knows definitions in addition to the project's.
 func New(mode string, notes io.Writer, definitions *Definitions) *Checker {
 	return &Checker{mode: mode, notes: notes, known: definitions, untyped: map[string]bool{}}
 }
 
-// Check checks objects. The error has all that is wrong. What is wrong with an object that
-// the API server has stored already is a warning.
+// Check checks objects. The error reports all problems. Problems of objects that the
+// API server has already stored are warnings.
 func (c *Checker) Check(ctx context.Context, objects ...*manifest.Object) error {
 	return c.checkAll(ctx, false, objects...)
 }
 
-// checkAll warns of unknown fields if the place of the object was guessed.
+// checkAll only warns of unknown fields if the place of the object was guessed.
 func (c *Checker) checkAll(ctx context.Context, guessed bool, objects ...*manifest.Object) error {
 	var errs []error
 	for _, o := range objects {
-		if o.IsAdmissionReview() { // what is in it comes from the API server
+		if o.IsAdmissionReview() { // its content comes from the API server
 			continue
 		}
 		unknown, invalid := c.problems(ctx, o)
@@ -90,8 +90,8 @@ func (c *Checker) checkAll(ctx context.Context, guessed bool, objects ...*manife
 	return errors.Join(errs...)
 }
 
-// CheckPod checks a pod that is made by a kind of which nothing else is known; others were
-// checked with what makes them, or by themselves. It says so if the pod's template was found by its shape alone.
+// CheckPod checks a pod from an owner of an unknown kind; others are checked with their
+// owner, or themselves. It notes if the template was found only by its shape.
 func (c *Checker) CheckPod(ctx context.Context, pod *workload.Pod) error {
 	by := pod.MadeBy
 	if by == nil {
@@ -113,7 +113,7 @@ func (c *Checker) warn(problems []error) {
 	}
 }
 
-// problems are what is wrong with an object.
+// problems returns the problems of an object.
 func (c *Checker) problems(ctx context.Context, o *manifest.Object) (unknown, invalid []error) {
 	into := goType(o.GVK())
 	definition, err := c.known.of(o.GVK())
@@ -126,7 +126,7 @@ func (c *Checker) problems(ctx context.Context, o *manifest.Object) (unknown, in
 	if into != nil {
 		strict, err := kjson.UnmarshalStrict(o.Raw, into)
 		if err != nil {
-			// This decoder names the field and its line.
+			// This decoder reports the field and its line.
 			if better := o.Decode(goType(o.GVK())); better != nil {
 				err = better
 			} else {
@@ -169,7 +169,7 @@ func (c *Checker) problems(ctx context.Context, o *manifest.Object) (unknown, in
 	return unknown, invalid
 }
 
-// goType is a value of the type of a kind; nil if there is none.
+// goType returns a value of a kind's Go type, or nil.
 func goType(gvk schema.GroupVersionKind) any {
 	switch gvk {
 	case kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind):
@@ -185,7 +185,7 @@ func goType(gvk schema.GroupVersionKind) any {
 	return nil
 }
 
-// unknownField is the error about a field, whose siblings have these names.
+// unknownField returns the error for an unknown field, given the valid names.
 func unknownField(o *manifest.Object, tokens, siblings []string) error {
 	at := jsontext.Pointer(jsonpatch.Pointer(tokens...))
 	text := fmt.Sprintf("unknown field %q", o.FieldPath(at))
@@ -197,7 +197,7 @@ func unknownField(o *manifest.Object, tokens, siblings []string) error {
 	return o.ErrorAt(at, text)
 }
 
-// invalidField tells of a field without its value, which may be a secret.
+// invalidField describes an invalid field without its value, which may be secret.
 func invalidField(o *manifest.Object, err *field.Error) error {
 	tokens := pathTokens(err.Field)
 	at := jsontext.Pointer(jsonpatch.Pointer(tokens...))
@@ -205,7 +205,7 @@ func invalidField(o *manifest.Object, err *field.Error) error {
 	if value, ok := err.BadValue.(string); ok && value != "" && err.Type != field.ErrorTypeTypeInvalid {
 		detail = strings.ReplaceAll(detail, fmt.Sprintf("%q", value), "it")
 	}
-	// Some details begin with the field once more.
+	// Some details repeat the field.
 	detail = strings.TrimPrefix(strings.TrimPrefix(detail, err.Field), " in body ")
 	text := err.Type.String()
 	if detail != "" {
@@ -217,8 +217,8 @@ func invalidField(o *manifest.Object, err *field.Error) error {
 	return o.ErrorAt(at, text)
 }
 
-// pathTokens takes a field's path apart, which Kubernetes writes "a.b[0].c" or
-// "a.b[key.of/map]". "<nil>" is the whole object.
+// pathTokens splits a field path in Kubernetes' form, "a.b[0].c" or "a.b[key.of/map]".
+// "<nil>" is the whole object.
 func pathTokens(path string) []string {
 	var tokens []string
 	for rest := strings.TrimPrefix(path, "<nil>"); rest != ""; {
@@ -243,7 +243,7 @@ func pathTokens(path string) []string {
 	return tokens
 }
 
-// closest is the name that a word was most likely meant to be; empty if none is like it.
+// closest returns the name that was most likely intended, or "".
 func closest(word string, names []string) string {
 	best, found := 3, ""
 	slices.Sort(names)
@@ -255,7 +255,7 @@ func closest(word string, names []string) string {
 	return found
 }
 
-// distance is how many letters were added, left out, replaced, or swapped with the next.
+// distance counts inserted, deleted, replaced and transposed letters.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -13,12 +13,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// askAgain is how long a definition that is not there counts as absent.
+// askAgain is how long a missing definition is assumed to stay missing.
 const askAgain = 10 * time.Second
 
-// ifInstalled takes a kind that the API server does not serve for one without objects, and
-// asks again from time to time: nothing waits for a definition that an older installation
-// does not have.
+// ifInstalled treats a kind that the API server does not serve as empty, and retries
+// from time to time. Nothing waits for a definition that an older installation lacks.
 func ifInstalled(from cache.ListerWatcher) cache.ListerWatcher {
 	source := cache.ToListerWatcherWithContext(from)
 	return &cache.ListWatch{
@@ -39,7 +38,7 @@ func ifInstalled(from cache.ListerWatcher) cache.ListerWatcher {
 	}
 }
 
-// quiet is a watch in which nothing happens, until it is time to ask again.
+// quiet is a watch without events that ends when it is time to retry.
 type quiet struct {
 	events chan watch.Event
 	stop   context.CancelFunc

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// contact notes when something came from the API server. Its zero value is ready.
+// contact records when the API server last sent something. The zero value is ready to
+// use.
 type contact struct{ unixMicro atomic.Int64 }
 
 func (c *contact) note() { c.unixMicro.Store(time.Now().UnixMicro()) }
@@ -21,8 +22,8 @@ func (c *contact) last() time.Time {
 	return time.Time{}
 }
 
-// wrap has a transport note each part of each answer that is good. A watch is one
-// answer that goes on for minutes.
+// wrap makes a transport record each part of each successful response. A watch is one
+// response that lasts for minutes.
 func (c *contact) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(req)

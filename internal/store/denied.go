@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// denied notes which kinds this process is not allowed to read. Other failures pass by
-// themselves; rights that were withdrawn do not come back. Its zero value is ready.
+// denied records which kinds this process may not read. Other failures are temporary,
+// but revoked rights do not return by themselves. The zero value is ready to use.
 type denied struct {
 	mu    sync.Mutex
 	kinds map[string]error
@@ -37,7 +37,7 @@ func (d *denied) note(kind string, err error) {
 	}
 }
 
-// noting notes refusals of a source until it answers again.
+// noting records refusals of a source until it succeeds again.
 func (d *denied) noting(kind string, from cache.ListerWatcher) cache.ListerWatcher {
 	source := cache.ToListerWatcherWithContext(from)
 	return &cache.ListWatch{
@@ -54,7 +54,7 @@ func (d *denied) noting(kind string, from cache.ListerWatcher) cache.ListerWatch
 	}
 }
 
-// err is all that is denied now; nil if nothing is.
+// err returns everything that is currently denied, or nil.
 func (d *denied) err() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -4,7 +4,7 @@ package store
 
 import "context"
 
-// Leader tells which of several replicas does what only one of them shall do.
+// Leader is the leader election, for work that only one replica may do.
 type Leader interface {
 	Leading() bool
 	// Changed returns a channel that is closed when Leading changes next; nil if never.

@@ -12,17 +12,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// pageSize is how many objects a page has.
+// pageSize is the limit of a list request.
 const pageSize = 500
 
-// inPages lists page by page and holds of each object only what keep makes of it, so that
-// no long list is ever in memory as it came. The store's Replace gets a digest for each
-// object, its other methods get objects as they are.
+// inPages lists page by page and keeps only the result of keep for each object, so that
+// no complete list is ever in memory. The store's Replace gets a digest per object, its
+// other methods get objects.
 func inPages[T runtime.Object, D any](from cache.ListerWatcher, keep func(T) D) cache.ListerWatcher {
 	source := cache.ToListerWatcherWithContext(from)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			// The API server takes a limit for no version that it may choose itself.
+			// The API server ignores the limit if it may serve any version from its
+			// cache.
 			options.ResourceVersion, options.ResourceVersionMatch = "", ""
 			options.Limit = pageSize
 			all := &digests{}
@@ -52,7 +53,7 @@ func inPages[T runtime.Object, D any](from cache.ListerWatcher, keep func(T) D) 
 	}
 }
 
-// A digest is what is held of an object, as an item of a list.
+// A digest is the kept part of an object, as a list item.
 type digest[D any] struct{ of D }
 
 // GetObjectKind implements [runtime.Object].

@@ -18,8 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Client makes a client of one group and version, whose types add registers. It speaks
-// JSON, as custom resources do.
+// Client returns a JSON client for one group and version. Add registers its types.
 func Client(config *rest.Config, version schema.GroupVersion, add func(*runtime.Scheme) error) (*rest.RESTClient, error) {
 	scheme := runtime.NewScheme()
 	if err := add(scheme); err != nil {
@@ -37,14 +36,13 @@ func Client(config *rest.Config, version schema.GroupVersion, add func(*runtime.
 	return rest.RESTClientFor(config)
 }
 
-// Soon is how long a reflector waits at most for the next try if reviews are answered from
-// what it reads.
+// Soon is the maximum retry delay for reflectors whose objects answer reviews.
 const Soon = 5 * time.Second
 
-// Reflector makes a reflector that waits 200 ms after a failure, and longer after each
-// further one, up to longest; jitter keeps replicas from coming back all at once. It
-// lists before it watches: to get the first 10,000 objects one by one from a watch takes
-// twice the time, here and in the API server, though a list as a whole takes more memory.
+// Reflector returns a reflector whose retry delay grows from 200 ms up to longest, with
+// jitter to spread replicas. It lists before it watches: a streaming list of 10,000
+// objects takes twice the time, here and in the API server, although a plain list takes
+// more memory.
 func Reflector(name string, logger *slog.Logger, longest time.Duration, from cache.ListerWatcher, example any, store cache.ReflectorStore) *cache.Reflector {
 	klogger := logr.FromSlogHandler(logger.Handler())
 	return cache.NewReflectorWithOptions(listing{cache.ToListerWatcherWithContext(from)}, example, store, cache.ReflectorOptions{
@@ -57,7 +55,7 @@ func Reflector(name string, logger *slog.Logger, longest time.Duration, from cac
 // listing is a source that is listed before it is watched.
 type listing struct{ cache.ListerWatcherWithContext }
 
-// IsWatchListSemanticsUnSupported is asked by the reflector.
+// IsWatchListSemanticsUnSupported tells the reflector to list.
 func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 
 // List implements [cache.Lister].

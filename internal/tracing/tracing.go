@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tracing sends the spans of a server to an OpenTelemetry collector, as
-// Kubernetes' own components do. It is apart from package serving because of what it
-// brings with it, gRPC above all.
+// Package tracing exports the spans of a server to an OpenTelemetry collector, like
+// Kubernetes' own components. It is separate from package serving because of its
+// dependencies, above all gRPC.
 package tracing
 
 import (
@@ -30,7 +30,7 @@ type Settings struct {
 	SamplingRatePerMillion int32
 }
 
-// Validate reports every problem, by the names of the fields in JSON below a path.
+// Validate reports all problems, by the JSON names of the fields below a path.
 func (s *Settings) Validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.Endpoint != "" {
@@ -48,10 +48,10 @@ func (s *Settings) Validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// Start returns what makes spans of a service, nil if nothing is traced, and what sends
-// the last of them when the server has ended. The collector need not be there. That spans
-// cannot be sent is logged, by the one handler of errors that OpenTelemetry has in a process:
-// it is for a program to call, once.
+// Start returns a tracer provider for a service, nil if tracing is disabled, and a func
+// that exports the last spans when the server ends. The collector need not be
+// reachable. Export errors are logged by OpenTelemetry's error handler, which is global
+// to the process: call Start once per program.
 func (s *Settings) Start(ctx context.Context, service, version string, logger *slog.Logger) (tracer trace.Tracer, shutdown func(context.Context) error, err error) {
 	if s.Endpoint == "" {
 		return nil, func(context.Context) error { return nil }, nil

@@ -16,21 +16,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What stands where nobody can know a value before it is there: the random end of a
-// name, a UID, the time in the name of a CronJob's Job.
+// Stand-ins for values that are unknown in advance: the random end of a name, a UID,
+// the time in the name of a CronJob's Job.
 const (
 	standInName = "00000"
 	standInUID  = "00000000-0000-0000-0000-000000000000"
 	standInTime = "00000000"
 )
 
-// finishGenerated is for controllers that leave the name to the API server.
+// finishGenerated is for controllers that use generateName.
 func finishGenerated(p *draft) error {
 	p.generateName = p.ownerName + "-"
 	return nil
 }
 
-// finishDeployment is what a Deployment's ReplicaSet makes.
+// finishDeployment finishes a pod like a Deployment's ReplicaSet.
 func finishDeployment(p *draft) error {
 	hash := p.hash()
 	p.label(appsv1.DefaultDeploymentUniqueLabelKey, hash)
@@ -38,7 +38,7 @@ func finishDeployment(p *draft) error {
 	return nil
 }
 
-// finishStatefulSet makes the first pod: its name, its network identity and its volumes.
+// finishStatefulSet makes the first pod, with its name, network identity and volumes.
 func finishStatefulSet(p *draft) error {
 	var spec struct {
 		ServiceName string `json:"serviceName"`
@@ -83,7 +83,7 @@ func finishStatefulSet(p *draft) error {
 	return p.setField("volumes", all)
 }
 
-// becomeOrdinal gives the pod its place in a StatefulSet.
+// becomeOrdinal gives the pod its ordinal in a StatefulSet.
 func (p *draft) becomeOrdinal(ordinal int) {
 	p.name = p.ownerName + "-" + strconv.Itoa(ordinal)
 	p.label(appsv1.StatefulSetPodNameLabel, p.name)
@@ -91,8 +91,8 @@ func (p *draft) becomeOrdinal(ordinal int) {
 	p.label(appsv1.ControllerRevisionHashLabelKey, p.ownerName+"-"+p.hash())
 }
 
-// finishDaemonSet adds the tolerations of pods that stay on their nodes. The affinity to
-// one node, which each gets, is left out.
+// finishDaemonSet adds the tolerations of DaemonSet pods. It omits the affinity to one
+// node that each pod gets.
 func finishDaemonSet(p *draft) error {
 	p.generateName = p.ownerName + "-"
 	p.label(appsv1.ControllerRevisionHashLabelKey, p.hash())
@@ -126,8 +126,8 @@ func finishDaemonSet(p *draft) error {
 	return p.setField("tolerations", tolerations)
 }
 
-// finishJob adds the labels that the API server gives to a Job's template, and what an
-// indexed Job gives to its first pod.
+// finishJob adds the labels that the API server adds to a Job's template, and for an
+// indexed Job the index of the first pod.
 func finishJob(p *draft) error {
 	return p.becomeOfJob(p.ownerName, string(p.owner.UID), "spec")
 }
@@ -136,8 +136,8 @@ func finishCronJob(p *draft) error {
 	return p.becomeOfJob(p.ownerName+"-"+standInTime, "", "spec", "jobTemplate", "spec")
 }
 
-// becomeOfJob is for a pod of the Job of that name, whose spec stands at the tokens of what
-// has the template.
+// becomeOfJob makes a pod of the named Job, whose spec is at the tokens of the
+// template's holder.
 func (p *draft) becomeOfJob(job, uid string, spec ...string) error {
 	var of struct {
 		ManualSelector bool                   `json:"manualSelector"`
@@ -179,7 +179,7 @@ func (p *draft) becomeOfJob(job, uid string, spec ...string) error {
 	return nil
 }
 
-// eachContainer edits the containers of a list, if there is one.
+// eachContainer edits the containers of a list, if it exists.
 func (p *draft) eachContainer(list string, edit func(index int, container map[string]any)) error {
 	var containers []map[string]any
 	if err := p.field(list, &containers); err != nil || len(containers) == 0 {
@@ -193,7 +193,7 @@ func (p *draft) eachContainer(list string, edit func(index int, container map[st
 	return p.setField(list, containers)
 }
 
-// addVariable adds a variable to a container that has none of its name.
+// addVariable adds a variable unless the container already has one of its name.
 func addVariable(container map[string]any, variable map[string]any) {
 	env, _ := container["env"].([]any)
 	for _, known := range env {
@@ -204,9 +204,9 @@ func addVariable(container map[string]any, variable map[string]any) {
 	container["env"] = append(slices.Clip(env), variable)
 }
 
-// finishNotebook is what Kubeflow's notebook controller makes, by way of a StatefulSet: the
-// Notebook's labels become those of the pod, and so do its annotations but for those that
-// are kubectl's or about notebooks. The template has no metadata that count.
+// finishNotebook finishes a pod like Kubeflow's notebook controller, which creates a
+// StatefulSet. The pod gets the Notebook's labels, and its annotations except those of
+// kubectl or about notebooks. The template's own metadata is ignored.
 func finishNotebook(p *draft) error {
 	p.labels, p.annotations = nil, map[string]string{}
 	p.label("statefulset", p.ownerName)
@@ -244,8 +244,8 @@ func finishNotebook(p *draft) error {
 	return nil
 }
 
-// finishTrainingReplica is what Kubeflow's training operator makes of a replica's template:
-// the first of each type.
+// finishTrainingReplica finishes a pod like Kubeflow's training operator: the first
+// replica of each type.
 func finishTrainingReplica(p *draft) error {
 	const prefix = "training.kubeflow.org/"
 	role := strings.ToLower(p.template.role)
@@ -263,7 +263,7 @@ func finishTrainingReplica(p *draft) error {
 	return nil
 }
 
-// finishJobSet is the first pod of the first Job of a replicated Job.
+// finishJobSet makes the first pod of the first Job of a replicated Job.
 func finishJobSet(p *draft) error {
 	const prefix = "jobset.sigs.k8s.io/"
 	job := p.ownerName + "-" + p.template.role + "-0"

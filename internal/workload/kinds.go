@@ -8,20 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Kind is one whose controller makes pods, or the pod itself.
+// A Kind is a kind whose controller creates pods, or the pod itself.
 type Kind struct {
 	Name         string
 	GroupVersion string // "v1", "apps/v1"
 	Resource     string
 	short        []string
-	// template is the path of the pod template; "*" is each member, or each element. It is
-	// nil for the pod itself.
+	// template is the path of the pod template; "*" stands for each member or element.
+	// It is nil for the pod itself.
 	template []string
-	// finish gives a pod the name and the labels that the controller gives it.
+	// finish sets the name and labels that the controller gives a pod.
 	finish func(*draft) error
 }
 
-// Kinds are those whose templates are known. The pod is the first.
+// Kinds returns the kinds with known templates. The pod is first.
 func Kinds() []Kind { return kinds }
 
 var kinds = []Kind{
@@ -43,13 +43,13 @@ var kinds = []Kind{
 	{"PaddleJob", "kubeflow.org/v1", "paddlejobs", nil, []string{"spec", "paddleReplicaSpecs", "*", "template"}, finishTrainingReplica},
 	{"JAXJob", "kubeflow.org/v1", "jaxjobs", nil, []string{"spec", "jaxReplicaSpecs", "*", "template"}, finishTrainingReplica},
 	{"JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", nil, []string{"spec", "replicatedJobs", "*", "template", "spec", "template"}, finishJobSet},
-	{"TrainJob", trainerVersion, "trainjobs", nil, runtimeTemplate, finishJobSet}, // of its runtime: see trainjob.go
+	{"TrainJob", trainerVersion, "trainjobs", nil, runtimeTemplate, finishJobSet}, // from its runtime: see trainjob.go
 }
 
-// BuiltIn tells whether Kubernetes itself has the kind.
+// BuiltIn reports whether the kind is part of Kubernetes.
 func (k Kind) BuiltIn() bool { return !strings.Contains(k.GroupVersion, ".") }
 
-// kindOf finds an object's kind, in whatever version; nil if it is not known.
+// kindOf finds an object's kind in any version, or nil.
 func kindOf(gvk schema.GroupVersionKind) *Kind {
 	for i := range kinds {
 		known := &kinds[i]
@@ -60,7 +60,7 @@ func kindOf(gvk schema.GroupVersionKind) *Kind {
 	return nil
 }
 
-// Path is that of the collection in the API; of all namespaces if none is given.
+// Path returns the API path of the collection, of all namespaces if namespace is empty.
 func (k Kind) Path(namespace string) string {
 	prefix := "/apis/" + k.GroupVersion
 	if k.GroupVersion == "v1" {
@@ -72,7 +72,7 @@ func (k Kind) Path(namespace string) string {
 	return prefix + "/namespaces/" + namespace + "/" + k.Resource
 }
 
-// Named tells whether a word means the kind, as for kubectl.
+// Named reports whether a word names the kind, as in kubectl.
 func (k Kind) Named(word string) bool {
 	word = strings.ToLower(word)
 	if word == strings.ToLower(k.Name) || word == k.Resource {

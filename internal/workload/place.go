@@ -12,12 +12,12 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// elementNames are the members by which people know an element of a list of a pod, in
-// the order in which they are looked for.
+// elementNames are the members that identify an element of a pod's list, in order of
+// preference.
 var elementNames = []string{"mountPath", "devicePath", "name", "ip", "containerPort", "topologyKey", "key"}
 
-// Place names what a pointer leads to as people do: "spec.containers[web].env[PROXY]"
-// where the pointer has an index. An element that has no name keeps its index.
+// Place describes a JSON pointer with names instead of indexes:
+// "spec.containers[web].env[PROXY]". Elements without a name keep their index.
 func Place(document jsontext.Value, pointer string) string {
 	tokens, err := jsonpatch.SplitPointer(pointer)
 	if err != nil {
@@ -46,8 +46,7 @@ func parentIsList(document jsontext.Value, tokens []string) bool {
 	return there && parent.Kind() == '['
 }
 
-// ElementName is the name by which people know an element of a list; the index if it has
-// none.
+// ElementName returns the name of a list element, or its index if it has none.
 func ElementName(element jsontext.Value, index string) string {
 	if element.Kind() != '{' {
 		return index

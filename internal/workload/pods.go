@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload knows what pods the workloads of Kubernetes and Kubeflow make: with the
-// names and labels that their controllers give them.
+// Package workload knows the pods that workloads of Kubernetes and Kubeflow create,
+// with the names and labels that their controllers set.
 package workload
 
 import (
@@ -25,26 +25,27 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// A Pod is a pod that a workload makes, or one that is given as such, whose MadeBy is nil.
+// A Pod is a pod that a workload creates, or a standalone pod with a nil MadeBy.
 type Pod struct {
 	*manifest.Object
-	// Template is where the pod's template stands in what makes it, for people.
+	// Template is the place of the pod's template in its owner, for messages.
 	Template string
-	// Guessed is set if it was found by its shape: nothing else is known of the kind.
+	// Guessed is set if the template was found by its shape, because the kind is
+	// unknown.
 	Guessed bool
-	// Added are the labels that the controller adds. Some of their values are stand-ins.
+	// Added are the labels that the controller adds. Some values are stand-ins.
 	Added map[string]string
 }
 
 // PodKind is the kind of pods.
 var PodKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 
-// A Finder looks for an object that another one refers to; nil if it is not there.
+// A Finder finds a referenced object, or returns nil if it does not exist.
 type Finder func(apiVersion, kind, namespace, name string) (*manifest.Object, error)
 
-// PodsOf are the pods that an object's controller would make, one for each template: a pod
-// makes itself. There are none if nothing is known that makes any. The namespace is that of
-// an object that names none.
+// PodsOf returns the pods that an object's controller would create, one per template; a
+// pod returns itself. There are none for objects that are not known to create any.
+// Namespace is the default for objects without one.
 func PodsOf(o *manifest.Object, namespace string, find Finder) ([]*Pod, error) {
 	kind := kindOf(o.GVK())
 	switch {
@@ -81,11 +82,12 @@ func PodsOf(o *manifest.Object, namespace string, find Finder) ([]*Pod, error) {
 type foundTemplate struct {
 	path []string
 	raw  jsontext.Value
-	// role is what "*" stands for: the type of a replica, or the name or index of an element.
+	// role is the value of "*": the type of a replica, or the name or index of an
+	// element.
 	role string
 }
 
-// templatesAt finds templates by a path, in the order of names and elements.
+// templatesAt returns the templates at a path, ordered by names and elements.
 func templatesAt(raw jsontext.Value, path []string) []foundTemplate {
 	found := []foundTemplate{{raw: raw}}
 	for _, token := range path {
@@ -111,7 +113,7 @@ func templatesAt(raw jsontext.Value, path []string) []foundTemplate {
 	return found
 }
 
-// membersOf are the names of an object's members, sorted, or the indexes of a list.
+// membersOf returns the sorted member names of an object, or the indexes of a list.
 func membersOf(raw jsontext.Value) []string {
 	switch raw.Kind() {
 	case '{':
@@ -132,28 +134,28 @@ func membersOf(raw jsontext.Value) []string {
 	return nil
 }
 
-// draft is a pod of a template, on its way to what a controller makes of it.
+// draft is a pod on its way from the template to what a controller creates.
 type draft struct {
 	owner, holder        *manifest.Object // holder has the template
 	template             foundTemplate
 	ownerName, namespace string
 	name, generateName   string
-	// labels and annotations are those of the template, given those of the controller.
+	// labels and annotations come from the template, given from the controller.
 	labels, annotations, given map[string]string
 	spec                       map[string]jsontext.Value
 }
 
-// hash stands for the one that a controller computes of a template: it has the same form.
+// hash stands in for the controller's hash of a template and has the same form.
 func (p *draft) hash() string {
 	sum := fnv.New32a()
 	_, _ = sum.Write(p.template.raw)
 	return rand.SafeEncodeString(strconv.FormatUint(uint64(sum.Sum32()), 10))
 }
 
-// label adds a label of the controller, which counts before one of the template.
+// label adds a label of the controller, which overrides the template's.
 func (p *draft) label(key, value string) { p.given[key] = value }
 
-// ownField decodes a field of the owner; it stays as it is if the owner has no such field.
+// ownField decodes a field of the owner, if present.
 func (p *draft) ownField(into any, tokens ...string) error {
 	return decodeField(p.owner, into, tokens...)
 }
@@ -166,7 +168,7 @@ func decodeField(o *manifest.Object, into any, tokens ...string) error {
 	return o.DecodePart(jsontext.Pointer(jsonpatch.Pointer(tokens...)), value, into)
 }
 
-// field decodes a field of the pod's spec; it stays as it is if there is none.
+// field decodes a field of the pod's spec, if present.
 func (p *draft) field(name string, into any) error {
 	value, ok := p.spec[name]
 	if !ok || value.Kind() == 'n' {
@@ -182,7 +184,7 @@ func (p *draft) setField(name string, value any) error {
 	return err
 }
 
-// pod is what the controller would make of the template.
+// pod returns the pod that the controller would create from the template.
 func (t foundTemplate) pod(owner, holder *manifest.Object, namespace string, finish func(*draft) error, guessed bool) (*Pod, error) {
 	pointer := jsontext.Pointer(jsonpatch.Pointer(t.path...))
 	var body struct {
@@ -228,9 +230,9 @@ func (t foundTemplate) pod(owner, holder *manifest.Object, namespace string, fin
 	return &Pod{Object: pod, Template: where, Guessed: guessed, Added: p.given}, nil
 }
 
-// podsByShape finds pod templates in an object of a kind that is not known: members that
-// are called a template, or have metadata, and a spec with containers. The error names
-// containers that stand anywhere else: what pods they become is not known.
+// podsByShape finds pod templates in an object of an unknown kind: members that are
+// named template or have metadata, with a spec with containers. The error names
+// containers anywhere else, because their pods are unknown.
 func podsByShape(o *manifest.Object, namespace string) ([]*Pod, error) {
 	var value any
 	if err := o.Decode(&value); err != nil {

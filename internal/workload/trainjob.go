@@ -9,13 +9,14 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
-// trainerVersion is of Kubeflow Trainer's API.
+// trainerVersion is the API version of Kubeflow Trainer.
 const trainerVersion = "trainer.kubeflow.org/v1alpha1"
 
-// runtimeTemplate is where a runtime has the templates of a TrainJob's pods.
+// runtimeTemplate is the path of the templates for a TrainJob's pods in a runtime.
 var runtimeTemplate = []string{"spec", "template", "spec", "replicatedJobs", "*", "template", "spec", "template"}
 
-// runtimeOf is what describes the pods of a TrainJob, and is an object of its own.
+// runtimeOf returns the runtime of a TrainJob, a separate object that describes its
+// pods.
 func runtimeOf(o *manifest.Object, find Finder) (*manifest.Object, error) {
 	var ref struct {
 		APIGroup string `json:"apiGroup"`

@@ -11,15 +11,15 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// An answer is what labels mean for volumes. It is made once for each answer of the
-// cloud, and shared by all who get it.
+// An answer is what labels mean for volumes. It is computed once per response of the
+// cloud and shared.
 type answer struct {
 	labels   map[string]string
 	required []requirement
-	invalid  string // what the API server would refuse of the labels
-	err      error  // labels that mean nothing
+	invalid  string // why the API server would refuse the labels
+	err      error  // the labels have no valid meaning
 
-	// What volumes get that have neither labels nor a node affinity, as most.
+	// The values for volumes with neither labels nor node affinity, the common case.
 	allLabels, affinity jsontext.Value
 }
 
@@ -41,7 +41,7 @@ func newAnswer(labels map[string]string) *answer {
 	return a
 }
 
-// term is one term with all requirements.
+// term returns one term with all requirements.
 func (a *answer) term() jsontext.Value {
 	out := jsontext.Value(`{"matchExpressions":[`)
 	for i, r := range a.required {

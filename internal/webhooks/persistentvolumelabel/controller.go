@@ -26,7 +26,7 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// How often the controller asks for volumes.
+// How often the controller queries the cloud.
 const (
 	volumesPerSecond = 5
 	volumesAtOnce    = 10
@@ -34,7 +34,7 @@ const (
 	longestRetry     = 15 * time.Minute
 )
 
-// ControllerOptions are what a [Controller] stands on.
+// ControllerOptions configure a [Controller].
 type ControllerOptions struct {
 	Labeler  Labeler
 	Settings Settings
@@ -43,13 +43,13 @@ type ControllerOptions struct {
 	Client   coreclient.PersistentVolumesGetter
 	Recorder record.EventRecorder
 	Logger   *slog.Logger
-	// DryRun has it tell what it would do, by events and in the log, and do nothing.
+	// DryRun only reports what the controller would do, as events and in the log.
 	DryRun bool
 }
 
-// Controller labels the volumes that are there without labels: those that were created
-// while no webhook answered. It does to them what the webhook does to an update of them.
-// One replica shall run it.
+// Controller labels existing volumes without labels: those created while no webhook
+// answered. It changes them as the webhook changes an update. Only one replica should
+// run it.
 type Controller struct {
 	ControllerOptions
 	handler *handler
@@ -57,8 +57,8 @@ type Controller struct {
 	synced  cache.InformerSynced
 }
 
-// NewController makes a controller; start the informer when it has returned, and
-// [Controller.Run] it.
+// NewController returns a controller. Start the informer afterwards, then
+// [Controller.Run].
 func NewController(o ControllerOptions) (*Controller, error) {
 	if err := o.Settings.Validate(); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func NewController(o ControllerOptions) (*Controller, error) {
 	return c, nil
 }
 
-// enqueue remembers a volume that has not all it should have.
+// enqueue adds an incomplete volume to the queue.
 func (c *Controller) enqueue(obj any) {
 	if pv, ok := obj.(*corev1.PersistentVolume); ok {
 		if _, v, err := c.read(pv); err == nil && v.source != "" && !v.deleting && !v.complete() && (v.exists() || v.trusted() != nil) {
@@ -126,7 +126,7 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 }
 
-// sync labels one volume. An error means that it is tried again later.
+// sync labels one volume. An error causes a retry.
 func (c *Controller) sync(ctx context.Context, name string) error {
 	pv, err := c.Volumes.Lister().Get(name)
 	if apierrors.IsNotFound(err) {
@@ -159,7 +159,7 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 		c.Logger.Info("a persistent volume would be labelled", "volume", name, "from", k.from)
 		return nil
 	}
-	// Somebody else may have written meanwhile.
+	// The volume may have changed in between.
 	patch = append(jsonpatch.Patch{{Op: jsonpatch.Test, Path: "/metadata/resourceVersion", Value: rawjson.AppendString(nil, pv.ResourceVersion)}}, patch...)
 	if _, err := c.Client.PersistentVolumes().Patch(ctx, name, types.JSONPatchType, patch.AppendJSON(nil), metav1.PatchOptions{FieldManager: "persistentvolumelabel"}); err != nil {
 		if apierrors.IsNotFound(err) {

@@ -13,10 +13,10 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// edit is the patch that labels a volume and, unless a term of its node affinity speaks
-// of one of the keys already, has all requirements met by the nodes of every term. Terms
-// are alternatives, so each needs them. Without affinity it leaves that as it is. It is
-// false if the volume is none.
+// edit returns the patch that labels a volume. Unless its node affinity already uses
+// one of the keys, the patch also adds all requirements to every term, because terms
+// are alternatives. If affinity is false, it leaves the node affinity unchanged. It
+// reports false for a malformed volume.
 func edit(v *volume, a *answer, affinity bool) (jsonpatch.Patch, bool) {
 	if !v.hasMetadata || !v.hasSpec {
 		return nil, false
@@ -66,7 +66,7 @@ func editAffinity(patch jsonpatch.Patch, affinity jsontext.Value, a *answer) (js
 	return patch, err == nil
 }
 
-// isNull tells whether a field is not there, or null, which is the same.
+// isNull reports whether a field is absent or null, which means the same.
 func isNull(value jsontext.Value) bool { return len(value) == 0 || value.Kind() == 'n' }
 
 func (r requirement) json() jsontext.Value {
@@ -81,8 +81,8 @@ func (r requirement) json() jsontext.Value {
 	return append(out, ']', '}')
 }
 
-// readAffinity counts the terms of a node affinity, and tells whether an expression of
-// any of them is about a key of the requirements. It is false if it is none.
+// readAffinity counts the terms of a node affinity, and reports whether any expression
+// uses a key of the requirements. It reports false for a malformed affinity.
 func readAffinity(affinity jsontext.Value, required []requirement) (terms int, mentioned, ok bool) {
 	r := rawjson.NewReader(affinity)
 	valid := true

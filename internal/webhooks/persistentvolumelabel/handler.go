@@ -28,7 +28,7 @@ type handler struct {
 
 // Handle implements [admission.Handler].
 func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
-	// The admission plugin lets pass what is no volume, and so does this.
+	// Like the admission plugin, ignore everything that is not a volume.
 	if req.Resource != resource || req.SubResource != "" || len(req.Object.Raw) == 0 {
 		return admission.Allowed(), nil
 	}
@@ -61,8 +61,8 @@ func (h *handler) create(ctx context.Context, raw []byte) (*admission.Response, 
 	return h.patched(ctx, &v, known, true), nil
 }
 
-// update labels a volume that was missed. One that is there must go on to be bound, used and
-// deleted, whatever the cloud says of it: no update is refused.
+// update labels a volume that was missed. Existing volumes must stay bindable, usable
+// and deletable whatever the cloud answers, so no update is refused.
 func (h *handler) update(ctx context.Context, raw, oldRaw []byte) (*admission.Response, error) {
 	v, ok := readVolume(raw, h.sources)
 	old, okOld := readVolume(oldRaw, h.sources)
@@ -79,13 +79,13 @@ func (h *handler) update(ctx context.Context, raw, oldRaw []byte) (*admission.Re
 	return h.patched(ctx, &v, known, isNull(old.affinity)), nil
 }
 
-// ask returns what a volume's labels must be; nil if it stays as it is. The error is one of
-// the cloud, about which [isDecision] says more, or errNotAVolume, or a fault.
+// ask returns the labels that a volume must have, or nil if it stays unchanged. The
+// error comes from the cloud (see [isDecision]), or is errNotAVolume or a fault.
 func (h *handler) ask(ctx context.Context, v *volume, raw []byte) (*known, error) {
 	k := &known{from: "its labels, which a provisioner has set"}
 	if labels := v.trusted(); labels != nil {
 		k.answer = newAnswer(labels)
-		k.answer.invalid = "" // they are the user's: the API server looks at them
+		k.answer.invalid = "" // set by the user and validated by the API server
 	} else {
 		if !v.exists() {
 			return nil, nil
@@ -112,7 +112,7 @@ func (h *handler) ask(ctx context.Context, v *volume, raw []byte) (*known, error
 	return k, nil
 }
 
-// known is an answer, and who has told it.
+// known is an answer with its origin.
 type known struct {
 	*answer
 	from string
@@ -132,7 +132,7 @@ func (h *handler) patched(ctx context.Context, v *volume, k *known, affinity boo
 	return resp
 }
 
-// forbidden is the plugin's way to refuse: persistentvolumes "NAME" is forbidden: …
+// forbidden refuses with the plugin's message: persistentvolumes "NAME" is forbidden: …
 func forbidden(v *volume, err error) *admission.Response {
 	return admission.DeniedWith(apierrors.NewForbidden(schema.GroupResource{Resource: resource.Resource}, cmp.Or(v.name, v.generateName), err).ErrStatus)
 }
@@ -143,11 +143,11 @@ func notAVolume() *admission.Response {
 
 var errNotAVolume = errors.New("no persistent volume")
 
-// decode is what the cloud provider gets.
+// decode returns the volume for the cloud provider.
 func decode(raw []byte) (*corev1.PersistentVolume, error) {
 	pv := &corev1.PersistentVolume{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, pv); err != nil {
-		return nil, errNotAVolume // the error would repeat what stands there
+		return nil, errNotAVolume // the error would repeat the content
 	}
 	return pv, nil
 }

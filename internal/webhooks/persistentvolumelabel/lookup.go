@@ -16,33 +16,33 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// maxRemembered bounds the answers that are remembered. The oldest is forgotten first.
+// maxRemembered limits the cached answers. The oldest are dropped first.
 const maxRemembered = 4096
 
-// A question is what the answer depends on: the disk, and labels that say where a
-// provider shall look for it. It is comparable.
+// A question is what the answer depends on: the disk, and labels that tell a provider
+// where to look for it. It is comparable.
 type question struct {
 	disk     string
 	topology topology
 }
 
-// lookups ask the cloud: once for all who ask the same at a time, and not again for a
-// while. A cloud that hangs or panics harms only who asks for that volume.
+// lookups query the cloud: once for concurrent equal questions, and then not again for
+// a while. A cloud that hangs or panics only affects requests for that volume.
 type lookups struct {
 	labeler  Labeler
 	remember time.Duration
 	timeout  time.Duration
-	slots    chan struct{} // one for each call that has not come back
-	metrics  *Metrics      // nil if nobody looks
+	slots    chan struct{} // one per call that has not returned
+	metrics  *Metrics      // may be nil
 	now      func() time.Time
 
 	mu    sync.Mutex
-	calls map[question]*call // under way, and answered
-	// answered are those of calls that are remembered, the oldest first.
+	calls map[question]*call // running and completed
+	// answered are the cached calls, oldest first.
 	answered []question
 }
 
-// A call is one answer of the cloud. After done is closed nothing of it changes.
+// A call is one query of the cloud. It is immutable after done is closed.
 type call struct {
 	done    chan struct{}
 	over    bool // guarded by lookups.mu
@@ -63,15 +63,16 @@ func newLookups(labeler Labeler, settings Settings, metrics *Metrics) *lookups {
 	}
 }
 
-// ask returns what the cloud says of a volume, which must not be changed. An error of the cloud
-// is a decision, see [isDecision]; others are faults. Volume makes what the cloud gets.
+// ask returns the cloud's answer for a volume, which must not be changed. An error of
+// the cloud is a decision, see [isDecision]; others are faults. Volume creates the
+// cloud's copy of the volume.
 func (l *lookups) ask(ctx context.Context, q question, volume func() (*corev1.PersistentVolume, error)) (*answer, error) {
 	c, err := l.join(q, volume)
 	if err != nil {
 		return nil, err
 	}
 	select {
-	case <-c.done: // no timer for what is known
+	case <-c.done: // no timer for cached answers
 		return c.answer, c.err
 	default:
 	}
@@ -83,7 +84,7 @@ func (l *lookups) ask(ctx context.Context, q question, volume func() (*corev1.Pe
 	}
 }
 
-// join finds the call for a question, or begins it.
+// join returns the call for a question, or starts it.
 func (l *lookups) join(q question, volume func() (*corev1.PersistentVolume, error)) (*call, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,8 +108,8 @@ func (l *lookups) join(q question, volume func() (*corev1.PersistentVolume, erro
 	return c, nil
 }
 
-// run asks the cloud. If the cloud does not mind its context, the call is given up all
-// the same, and its slot is free when it has come back.
+// run queries the cloud. If the cloud ignores its context, the call is abandoned, and
+// its slot becomes free when it returns.
 func (l *lookups) run(q question, c *call, pv *corev1.PersistentVolume) {
 	defer func() { <-l.slots }()
 	done := l.metrics.began()
@@ -121,12 +122,12 @@ func (l *lookups) run(q question, c *call, pv *corev1.PersistentVolume) {
 	labels, err := l.get(ctx, pv)
 	done(err)
 	if ctx.Err() != nil {
-		return // AfterFunc tells
+		return // AfterFunc reports it
 	}
 	l.finish(q, c, labels, err)
 }
 
-// get turns a panic of the provider into a fault that says where it was.
+// get turns a panic of the provider into a fault with its location.
 func (l *lookups) get(ctx context.Context, pv *corev1.PersistentVolume) (labels map[string]string, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -140,7 +141,7 @@ func (l *lookups) get(ctx context.Context, pv *corev1.PersistentVolume) (labels 
 	return labels, err
 }
 
-// finish ends a call, the first time. Labels are remembered, errors are not.
+// finish ends a call, the first time it is called. It caches labels, but not errors.
 func (l *lookups) finish(q question, c *call, labels map[string]string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,7 +162,7 @@ func (l *lookups) finish(q question, c *call, labels map[string]string, err erro
 	close(c.done)
 }
 
-// forget drops answers that have expired, and the oldest if there are too many.
+// forget drops expired answers, and the oldest if there are too many.
 func (l *lookups) forget() {
 	now := l.now()
 	for len(l.answered) > 0 {
@@ -175,7 +176,7 @@ func (l *lookups) forget() {
 	}
 }
 
-// decision is an error by which the cloud refuses a volume.
+// decision is an error with which the cloud refuses a volume.
 type decision struct{ error }
 
 func (d *decision) Unwrap() error { return d.error }
@@ -185,7 +186,7 @@ func isDecision(err error) bool {
 	return errors.As(err, &d)
 }
 
-// describePanic leaves the value out where it may hold parts of an object.
+// describePanic omits the value if it may contain parts of an object.
 func describePanic(value any) string {
 	if err, ok := value.(runtime.Error); ok {
 		return err.Error()
@@ -193,7 +194,7 @@ func describePanic(value any) string {
 	return fmt.Sprintf("with a value of type %T", value)
 }
 
-// panickedAt is the function and line of a panic that was recovered by the caller.
+// panickedAt returns the function and line of a panic that the caller has recovered.
 func panickedAt() string {
 	var counters [32]uintptr
 	frames := runtime.CallersFrames(counters[:runtime.Callers(1, counters[:])])

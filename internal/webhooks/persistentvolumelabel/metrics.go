@@ -11,20 +11,20 @@ import (
 
 // Outcomes of calls to the cloud.
 const (
-	resultLabels  = "labels"  // it has answered, if only that there are none
-	resultError   = "error"   // it has refused
-	resultFault   = "fault"   // it has not answered in time, or panicked
-	resultTooMany = "toomany" // it was not called: as many calls are under way as may be
+	resultLabels  = "labels"  // answered, even without labels
+	resultError   = "error"   // refused
+	resultFault   = "fault"   // timed out or panicked
+	resultTooMany = "toomany" // not called: too many calls are running
 )
 
-// Metrics are about calls to the cloud.
+// Metrics describe calls to the cloud.
 type Metrics struct {
 	duration prometheus.Histogram
 	calls    *prometheus.CounterVec
 	inFlight prometheus.Gauge
 }
 
-// NewMetrics registers metrics of the calls of one caller, webhook or controller.
+// NewMetrics registers the metrics of one caller, webhook or controller.
 func NewMetrics(registry prometheus.Registerer, caller string) (*Metrics, error) {
 	labels := prometheus.Labels{"caller": caller}
 	m := &Metrics{
@@ -52,7 +52,7 @@ func NewMetrics(registry prometheus.Registerer, caller string) (*Metrics, error)
 	return m, nil
 }
 
-// began counts a call, until the func is called with what came of it.
+// began counts a call. Call done with its result.
 func (m *Metrics) began() (done func(error)) {
 	if m == nil {
 		return func(error) {}

@@ -26,7 +26,7 @@ type Settings struct {
 	MaxCalls int32 `json:"maxCalls"`
 }
 
-// DefaultSettings are the settings of a webhook that was not told otherwise.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings {
 	return Settings{Sources: slices.Clone(sources), RememberSeconds: 30, CallSeconds: 30, MaxCalls: 512}
 }

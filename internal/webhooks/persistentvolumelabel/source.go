@@ -2,10 +2,10 @@
 
 package persistentvolumelabel
 
-// Source is where a volume's disk is, by the field of the volume's spec.
+// Source is the kind of a volume's disk, by the field of the volume's spec.
 type Source string
 
-// The sources, in the order in which they are looked for.
+// The sources, in lookup order.
 const (
 	AWSElasticBlockStore Source = "awsElasticBlockStore"
 	GCEPersistentDisk    Source = "gcePersistentDisk"
@@ -16,8 +16,8 @@ const (
 
 var sources = []Source{AWSElasticBlockStore, GCEPersistentDisk, AzureDisk, Cinder, VsphereVolume}
 
-// SourceOf is the source of the cloud provider of that name, as --cloud-provider and
-// cloudprovider.Interface's ProviderName have it; false for all others.
+// SourceOf returns the source of a cloud provider by its name in --cloud-provider and
+// cloudprovider.Interface's ProviderName. It reports false for other names.
 func SourceOf(provider string) (Source, bool) {
 	switch provider {
 	case "aws":
@@ -34,12 +34,12 @@ func SourceOf(provider string) (Source, bool) {
 	return "", false
 }
 
-// placeholder is the id of a disk that does not exist yet: a provisioner makes it later,
-// and labels the volume itself. vSphere has no such thing.
+// placeholder is the id of a disk that a provisioner will create later, and whose
+// volume it labels itself. vSphere has none.
 const placeholder = "placeholder-for-provisioning"
 
-// idFields are the fields of a source that say which disk it is. The first one is the id
-// that a placeholder has and messages tell.
+// idFields are the fields that identify a disk. The first is the id, which may be a
+// placeholder and appears in messages.
 func (s Source) idFields() []string {
 	switch s {
 	case GCEPersistentDisk:
@@ -53,7 +53,7 @@ func (s Source) idFields() []string {
 	}
 }
 
-// title is what messages call a volume.
+// title names a volume in messages.
 func (s Source) title() string {
 	switch s {
 	case AWSElasticBlockStore:

@@ -12,37 +12,37 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// provisionedBy says that a provisioner has made the volume, whatever its value.
+// provisionedBy marks volumes created by a provisioner, whatever its value.
 const provisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// topologyKeys are the keys of the two families: GA zone and region, beta zone and region.
+// topologyKeys are the keys of both families: GA zone and region, beta zone and region.
 var topologyKeys = [...]string{
 	corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
 }
 
-// topology are the values of labels in the order of topologyKeys; a label that is not
-// there is absent. It is comparable.
+// topology has the values of labels in the order of topologyKeys, or absent. It is
+// comparable.
 type topology [len(topologyKeys)]struct {
 	there bool
 	value string
 }
 
-// volume is what is decided by.
+// volume is the relevant part of a volume.
 type volume struct {
 	name, generateName string
 	topology           topology
 	provisioned        bool
 	deleting           bool
-	source             Source // the first of those asked for; empty if there is none
-	id                 string // of the disk, for people
-	disk               string // all of its identity
-	// labels and affinity are the bytes that stand there, if any.
+	source             Source // the first requested one; empty if there is none
+	id                 string // of the disk, for messages
+	disk               string // its full identity
+	// labels and affinity are the original bytes, if any.
 	labels, affinity     jsontext.Value
 	hasMetadata, hasSpec bool // they are objects
 }
 
-// readVolume reads a PersistentVolume in one pass. It returns false if the bytes are no
-// object, or a part that matters is not what it should be.
+// readVolume reads a PersistentVolume in one pass. It returns false if a relevant part
+// is malformed.
 func readVolume(raw []byte, wanted []Source) (v volume, ok bool) {
 	r := rawjson.NewReader(raw)
 	valid := true
@@ -63,7 +63,7 @@ func readVolume(raw []byte, wanted []Source) (v volume, ok bool) {
 				if order < 0 || r.Kind() == 'n' {
 					return
 				}
-				if order >= found { // the first counts
+				if order >= found { // the first wins
 					return
 				}
 				found = order
@@ -122,7 +122,7 @@ func (v *volume) readMetadata(r *rawjson.Reader) bool {
 	}) && valid
 }
 
-// readDisk tells which disk a source is.
+// readDisk returns the identity of a source's disk.
 func readDisk(r *rawjson.Reader, source Source) (id, disk string, ok bool) {
 	fields := source.idFields()
 	values := make([]string, len(fields))
@@ -136,8 +136,8 @@ func readDisk(r *rawjson.Reader, source Source) (id, disk string, ok bool) {
 	return values[0], string(source) + "\x00" + strings.Join(values, "\x00"), ok && valid
 }
 
-// trusted are the labels that a provisioner has given the volume: of the GA family or,
-// if one of that is missing, of the beta family. Nil means that the cloud must be asked.
+// trusted returns labels set by the volume's provisioner: the GA family or, if that is
+// incomplete, the beta family. Nil means that the cloud must be queried.
 func (v *volume) trusted() map[string]string {
 	family := 0
 	if !v.topology[0].there || !v.topology[1].there {
@@ -152,13 +152,13 @@ func (v *volume) trusted() map[string]string {
 	}
 }
 
-// complete tells whether a volume has labels of one family, and a node affinity.
+// complete reports whether a volume has the labels of one family, and a node affinity.
 func (v *volume) complete() bool {
 	t := &v.topology
 	return (t[0].there && t[1].there || t[2].there && t[3].there) && !isNull(v.affinity)
 }
 
-// exists tells whether the cloud can know the disk.
+// exists reports whether the cloud can know the disk.
 func (v *volume) exists() bool {
 	return v.source != "" && (v.source == VsphereVolume || v.id != placeholder)
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package persistentvolumelabel labels persistent volumes, while they are created or
-// updated without labels, with the zone and region of their disk, and has them used on nodes
-// there only. Those that nobody updates are for its [Controller]. It does what
-// the admission plugin PersistentVolumeLabel did, which kube-apiserver had until 1.30,
-// for EBS, GCE PD, Azure Disk, Cinder and vSphere volumes; a cloud provider knows the
-// labels.
+// Package persistentvolumelabel labels persistent volumes with the zone and region of
+// their disk when they are created or updated without these labels, and restricts them
+// to nodes there. Its [Controller] handles volumes that are never updated. It does what
+// the admission plugin PersistentVolumeLabel did in kube-apiserver until 1.30, for EBS,
+// GCE PD, Azure Disk, Cinder and vSphere volumes. The labels come from a cloud
+// provider.
 //
 // It runs inside a cloud controller manager: see package cloud.
 package persistentvolumelabel
@@ -21,24 +21,24 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// The webhook as the API server knows it.
+// Identifiers of the webhook in the API.
 const (
 	Name = "persistentvolumelabel.sallyport.io"
 	Path = "/mutate-persistentvolumelabel"
 )
 
-// Labeler is a cloud provider that knows the labels of volumes: what
-// k8s.io/cloud-provider calls a PVLabeler. No labels and no error mean that the volume
-// stays as it is; an error refuses it. The volume is the Labeler's own.
+// Labeler is a cloud provider that knows the labels of volumes, a PVLabeler in
+// k8s.io/cloud-provider. Without labels and error, the volume stays unchanged; an error
+// refuses it. The Labeler owns the volume.
 type Labeler interface {
 	GetLabelsForVolume(ctx context.Context, pv *corev1.PersistentVolume) (map[string]string, error)
 }
 
-// New defines the webhook. The error reports all problems of the settings, and says if the
-// labeler is missing.
+// New defines the webhook. The error reports all problems in the settings and a missing
+// labeler.
 //
-// What the labeler says is remembered for a short while, and questions for the same
-// volume that come meanwhile wait for one answer. Metrics may be nil.
+// Answers of the labeler are cached for a short time, and concurrent questions for the
+// same volume share one answer. Metrics may be nil.
 func New(labeler Labeler, settings Settings, metrics *Metrics) ([]admission.Webhook, error) {
 	err := settings.Validate()
 	if labeler == nil {
@@ -52,8 +52,8 @@ func New(labeler Labeler, settings Settings, metrics *Metrics) ([]admission.Webh
 	return []admission.Webhook{webhook}, nil
 }
 
-// Definition is the webhook without its handler, for those who must register it before
-// there is a cloud provider. The settings are valid.
+// Definition returns the webhook without its handler, for registration before there is
+// a cloud provider. The settings must be valid.
 func Definition(settings Settings) admission.Webhook {
 	cluster := admissionregistrationv1.ClusterScope
 	condition := ""
@@ -73,19 +73,19 @@ func Definition(settings Settings) admission.Webhook {
 				APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource.Resource}, Scope: &cluster,
 			},
 		}},
-		// Volumes of others are none of the cloud's business, and must not wait for it.
+		// Volumes of other sources do not concern the cloud and must not wait for it.
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			{Name: "volume-of-the-provider", Expression: condition},
 			{Name: "new-or-without-labels", Expression: newOrIncomplete()},
 		},
-		// A cloud that does not answer must not stop volumes of a cluster.
+		// An unavailable cloud must not block all volumes.
 		FailurePolicy:  admissionregistrationv1.Ignore,
 		TimeoutSeconds: 10,
 	}
 }
 
-// newOrIncomplete is a CEL expression that says what [volume.complete] says: an update of a
-// volume that has all, or that goes, waits for no cloud.
+// newOrIncomplete is a CEL expression equivalent to [volume.complete]: updates of
+// complete volumes and of volumes being deleted do not wait for the cloud.
 func newOrIncomplete() string {
 	family := func(keys []string) string {
 		return "'" + keys[0] + "' in object.metadata.labels && '" + keys[1] + "' in object.metadata.labels"
@@ -94,5 +94,5 @@ func newOrIncomplete() string {
 		family(topologyKeys[:2]) + " || " + family(topologyKeys[2:]) + "))"
 }
 
-// queried names a volume in messages, in the words of the admission plugin.
+// queried names a volume in messages, in the admission plugin's words.
 func queried(v *volume) string { return fmt.Sprintf("%s %s", v.source.title(), v.id) }

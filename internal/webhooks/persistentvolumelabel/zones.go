@@ -12,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// zoneSeparator stands between the zones of a volume that has several, in the value of
-// its label: "us-central1-a__us-central1-b".
+// zoneSeparator separates the zones of a multi-zone volume in its label:
+// "us-central1-a__us-central1-b".
 const zoneSeparator = "__"
 
-// A requirement is what a node must have: a label with one of the values.
+// A requirement is a label that a node must have, with one of the values.
 type requirement struct {
 	key    string
 	values []string
 }
 
-// requirements are those that labels mean, in the order of their keys. The value of a
-// zone label is a set of zones.
+// requirements returns the requirements that labels imply, ordered by key. The value of
+// a zone label is a set of zones.
 func requirements(labels map[string]string) ([]requirement, error) {
 	out := make([]requirement, 0, len(labels))
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -39,7 +39,7 @@ func requirements(labels map[string]string) ([]requirement, error) {
 	return out, nil
 }
 
-// zones are the sorted parts of a zone label; false if one is empty.
+// zones returns the sorted parts of a zone label. It reports false if one is empty.
 func zones(value string) ([]string, bool) {
 	parts := strings.Split(value, zoneSeparator)
 	for i := range parts {
@@ -51,8 +51,8 @@ func zones(value string) ([]string, bool) {
 	return slices.Compact(parts), true
 }
 
-// invalid says what the API server would refuse of labels that a cloud has given; empty
-// if they are good. The first problem by key is reported.
+// invalid returns why the API server would refuse a cloud's labels, or "". It reports
+// the first problem by key.
 func invalid(labels map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
