@@ -10,7 +10,7 @@ import (
 	admissionregistrationac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 )
 
-// liveWebhook is what has to be known of a webhook in the cluster.
+// liveWebhook holds what a Keeper needs to know about a webhook in the cluster.
 type liveWebhook struct {
 	name      string
 	caBundle  []byte

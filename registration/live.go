@@ -25,10 +25,10 @@ func holds(desired, observed any) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if object, ok := want.(map[string]any); ok { // typed clients leave them out of what they return
+	if object, ok := want.(map[string]any); ok { // typed clients omit them in results
 		delete(object, "apiVersion")
 		delete(object, "kind")
-		if meta, ok := object["metadata"].(map[string]any); ok { // a precondition of an apply, which says nothing of it
+		if meta, ok := object["metadata"].(map[string]any); ok { // a precondition of the apply, not a desired value
 			delete(meta, "resourceVersion")
 		}
 	}

@@ -14,9 +14,10 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// Manifests returns what a [Keeper] would apply, as plain objects with apiVersion
-// and kind set, for printing: policy and binding of a backstop that is not disabled,
-// the mutating configuration, then the validating one, each only if it has webhooks. See [Build] for the rest.
+// Manifests returns the objects that a [Keeper] would apply, as plain objects with apiVersion
+// and kind, for printing: policy and binding of an enabled backstop, the mutating
+// configuration, then the validating one, each only if it has webhooks. See [Build] for the
+// parameters and errors.
 func Manifests(c Config, webhooks []admission.Webhook, caBundle []byte) ([]runtime.Object, error) {
 	policies, err := buildPolicies(c, webhooks)
 	if err != nil {
@@ -30,7 +31,7 @@ func Manifests(c Config, webhooks []admission.Webhook, caBundle []byte) ([]runti
 		}
 		out = append(out, policy, binding)
 	}
-	// Judged as it is while nothing stands in for it.
+	// Validate the webhook as it is without its backstop.
 	configurations, err := Build(c, webhooks, caBundle)
 	if err == nil && policies.policy != nil {
 		configurations, err = Build(c, failOpen(webhooks), caBundle)
@@ -55,8 +56,8 @@ func Manifests(c Config, webhooks []admission.Webhook, caBundle []byte) ([]runti
 	return out, nil
 }
 
-// convert goes through JSON, in which an apply configuration is a plain object
-// with the unset fields left out.
+// convert goes through JSON, in which an apply configuration is a plain object without its
+// unset fields.
 func convert(applyConfiguration, object any) error {
 	data, err := json.Marshal(applyConfiguration)
 	if err != nil {
@@ -68,8 +69,8 @@ func convert(applyConfiguration, object any) error {
 	return nil
 }
 
-// ConversionManifest returns spec.conversion for the definition of a custom resource.
-// caBundle is as for [Build].
+// ConversionManifest returns spec.conversion for a CustomResourceDefinition. caBundle is as for
+// [Build].
 func ConversionManifest(c Config, conversion Conversion, caBundle []byte) (*apiextensionsv1.CustomResourceConversion, error) {
 	stanzas, err := buildConversions(c, []Conversion{conversion}, caBundle)
 	if err != nil {

@@ -23,7 +23,7 @@ func newMetrics(registry prometheus.Registerer, registered, wanted, backstop fun
 			Help: "Changes by another client that were not reverted at once because they keep recurring, by kind.",
 		}, []string{"kind"}),
 	}
-	for _, kind := range []string{mutatingKind, validatingKind, definitionKind, policyKind, bindingKind} { // so that they are there, with 0, from the start
+	for _, kind := range []string{mutatingKind, validatingKind, definitionKind, policyKind, bindingKind} { // so that they exist with 0 from the start
 		m.repairs.WithLabelValues(kind)
 		m.conflicts.WithLabelValues(kind)
 		for _, result := range []string{"success", "error"} {

@@ -104,16 +104,16 @@ func (k *Keeper) find(kind string) *object {
 // watch begins to manage an object.
 func (k *Keeper) watch(ctx context.Context, m managed, r *reconciler) error {
 	wakes := r
-	if r == k.policies { // how the webhook is registered follows from what there is of them
+	if r == k.policies { // how the webhook is registered depends on these objects
 		wakes = k.configurations
 	}
 	wake := func() { k.queue.Add(wakes) }
 	informer := cache.NewSharedIndexInformerWithOptions(m.listerWatcher(), m.prototype(), cache.SharedIndexInformerOptions{})
 	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
 		if apierrors.IsNotFound(err) && r == k.policies {
-			return // before Kubernetes 1.30; what waits for it says so, once
+			return // before Kubernetes 1.30; what waits for it logs that once
 		}
-		if ctx.Err() == nil { // it tries again by itself, with a pause
+		if ctx.Err() == nil { // the reflector retries with a back-off
 			k.options.Logger.Warn("object cannot be watched", "kind", m.kind(), "error", err)
 		}
 	})
@@ -134,7 +134,7 @@ func (k *Keeper) watch(ctx context.Context, m managed, r *reconciler) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	k.watches.Go(func() { informer.RunWithContext(ctx) })
-	k.watches.Go(func() { // an object that is not there is no event
+	k.watches.Go(func() { // a missing object causes no event
 		select {
 		case <-ctx.Done():
 		case <-informer.HasSyncedChecker().Done():

@@ -9,7 +9,8 @@ import (
 )
 
 // Paths returns the paths at which the API server calls the webhooks of the live
-// configurations. It is not known before both have been seen. It calls no API server.
+// configurations. known is false until both configurations have been observed. It does not call
+// the API server.
 func (k *Keeper) Paths() (paths []string, known bool) {
 	add := func(c admissionregistrationv1.WebhookClientConfig) {
 		switch {

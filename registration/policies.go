@@ -13,8 +13,8 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// backstopOf returns the one webhook that has a backstop, nil if none has. There can be
-// no second one: the policy has the name of the configurations.
+// backstopOf returns the one webhook with a backstop, or nil. There cannot be two, because the
+// policy has the name of the configurations.
 func backstopOf(webhooks []admission.Webhook) (*admission.Webhook, error) {
 	var found *admission.Webhook
 	for i := range webhooks {
@@ -80,9 +80,9 @@ func (c Config) policy(w admission.Webhook) *admissionregistrationac.ValidatingA
 		WithOwnerReferences(c.owners()...).WithSpec(spec)
 }
 
-// binding finds the parameter by name in the namespace of the request, which costs the
-// same whatever else is there. One that is missing refuses nothing: a namespace is older
-// than what is written for it.
+// binding finds the parameter by name in the namespace of the request, at a cost independent of
+// other objects. A missing parameter denies nothing, because a namespace exists before its
+// parameter is written.
 func (c Config) binding(w admission.Webhook) *admissionregistrationac.ValidatingAdmissionPolicyBindingApplyConfiguration {
 	resources := admissionregistrationac.MatchResources().WithMatchPolicy(w.MatchPolicy)
 	resources.NamespaceSelector = selector(w.NamespaceSelector)
@@ -109,7 +109,7 @@ func matchResources(w admission.Webhook) *admissionregistrationac.MatchResources
 	return out
 }
 
-// failOpen returns the definitions with the failure policy Ignore for the one with a
+// failOpen returns the definitions with the failure policy Ignore for the webhook with a
 // backstop.
 func failOpen(webhooks []admission.Webhook) []admission.Webhook {
 	out := slices.Clone(webhooks)

@@ -68,6 +68,6 @@ func EventPolicyRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups: []string{"events.k8s.io"},
 		Resources: []string{"events"},
-		Verbs:     []string{"create", "patch"}, // patch counts on
+		Verbs:     []string{"create", "patch"}, // patch increments the count
 	}}
 }

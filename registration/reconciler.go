@@ -49,7 +49,7 @@ type reconciler struct {
 	reported string
 	// refused is why the API server rejects an object; nil once it accepted all.
 	refused error
-	taken   bool // it did, at least once
+	taken   bool // the API server accepted the objects at least once
 }
 
 func newReconciler(what string, caBundle func() ([]byte, error), target func([]byte) target) *reconciler {
@@ -241,8 +241,8 @@ func (r *reconciler) refusal() error {
 	return fmt.Errorf("the API server refuses the %s: %w", r.what, r.refused)
 }
 
-// note is for Registered. What is pending is known not to
-// be as it should be; after an error it is as it was.
+// note records the result for Registered. Pending objects are known not to be in the desired
+// state; after an error the state is unchanged.
 func (r *reconciler) note(caBundle []byte, pending bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,7 +22,7 @@ func (r requirement) equal(other requirement) bool {
 	return r.key == other.key && r.operator == other.operator && slices.Equal(r.values, other.values)
 }
 
-// requirements are the terms of a selector.
+// requirements returns the terms of a selector.
 func requirements(s *metav1.LabelSelector) []requirement {
 	var out []requirement
 	for _, term := range selectors.Terms(s) {
@@ -37,8 +37,8 @@ func normal(e metav1.LabelSelectorRequirement) requirement {
 	return requirement{e.Key, e.Operator, slices.Compact(values)}
 }
 
-// implies tells whether everything that observed selects, ours selects too, as far as
-// that shows term by term: each of our terms stands there, or a stricter one.
+// implies reports whether ours selects everything that observed selects, as far as comparing
+// terms shows: observed contains each of our terms, or a stricter one.
 func implies(observed, ours *metav1.LabelSelector) bool {
 	terms := requirements(observed)
 	for _, r := range requirements(ours) {
@@ -65,7 +65,7 @@ func (r requirement) impliedBy(terms []requirement) bool {
 			return t.operator == metav1.LabelSelectorOpIn &&
 				!slices.ContainsFunc(t.values, func(v string) bool { return !slices.Contains(r.values, v) })
 		})
-	case metav1.LabelSelectorOpNotIn: // which an object without the label matches too
+	case metav1.LabelSelectorOpNotIn: // also matches an object without the label
 		return !slices.ContainsFunc(r.values, func(v string) bool {
 			return !anyTerm(func(t requirement) bool {
 				switch t.operator {
@@ -85,11 +85,10 @@ func (r requirement) impliedBy(terms []requirement) bool {
 	}
 }
 
-// adopted is the selector to apply where another manager owns the observed one too. A
-// label selector is atomic for server-side apply: to apply ours is to throw out the
-// terms of others, who then put them back, for ever. So if ours still holds, the
-// observed one is kept, without the terms that were ours before and are not any more;
-// if it does not, ours it is.
+// adopted returns the selector to apply if another manager owns the observed one too.
+// Server-side apply treats a label selector as atomic: applying ours would drop the other
+// managers' terms, and they would restore them, forever. If ours still holds, adopted keeps the
+// observed selector without our obsolete terms. Otherwise it returns ours.
 func adopted(observed, before, ours *metav1.LabelSelector) *metav1.LabelSelector {
 	if observed == nil {
 		return ours
@@ -115,7 +114,7 @@ func adopted(observed, before, ours *metav1.LabelSelector) *metav1.LabelSelector
 	return ours
 }
 
-// plain is the selector of an apply configuration; nil for nil.
+// plain converts the selector of an apply configuration. It returns nil for nil.
 func plain(s *metav1ac.LabelSelectorApplyConfiguration) *metav1.LabelSelector {
 	if s == nil {
 		return nil
@@ -137,12 +136,12 @@ func plain(s *metav1ac.LabelSelectorApplyConfiguration) *metav1.LabelSelector {
 
 // selectorField is a selector in an apply configuration.
 type selectorField struct {
-	webhook, field string // of metadata.managedFields: the name, and the name of the field
+	webhook, field string // as in metadata.managedFields: the webhook's name and the field's name
 	value          **metav1ac.LabelSelectorApplyConfiguration
 }
 
-// adopt puts into desired what is to be applied where another manager owns a
-// selector of observed too. The func puts back what was there.
+// adopt replaces desired selectors that another manager also owns in observed by the result of
+// adopted. The func restores the previous values.
 func adopt(manager string, desired []selectorField, before map[string]*metav1.LabelSelector, observed metav1.Object, observedSelectors map[string]*metav1.LabelSelector) (restore func()) {
 	ours := make([]*metav1ac.LabelSelectorApplyConfiguration, len(desired))
 	for i, s := range desired {

@@ -8,25 +8,25 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// settleTime is how long API servers are given to act on a changed configuration, and to
-// end the calls that began before: they hear of it by a watch of their own, within a
-// second, and each of the two kinds of webhooks has its own configuration.
+// settleTime gives API servers time to observe a changed configuration, and to finish calls
+// that began before. They watch each of the two configurations separately and observe a change
+// within a second.
 const settleTime = 3 * time.Second
 
-// staging lets the API server see mutating webhooks before validating ones come that
-// may ask for what they do, and validating ones go before them. An object that is on its
-// way would else be refused for lacking what nobody was asked to give it.
+// staging registers new mutating webhooks before new validating ones that may require their
+// changes, and removes validating webhooks before mutating ones. Otherwise a request in flight
+// could be denied for lacking a change that no webhook was asked to make.
 //
-// What is registered at first is taken as it is.
+// The first registration is not staged.
 type staging struct {
 	begun   bool
-	current []admission.Webhook // as registered
-	gained  time.Time           // when a mutating webhook came
-	lost    time.Time           // when a validating webhook went
+	current []admission.Webhook // the registered webhooks
+	gained  time.Time           // when a mutating webhook was added
+	lost    time.Time           // when a validating webhook was removed
 }
 
-// next returns what is to be registered now on the way to what is wanted, and when to
-// ask again; the zero time if it is all there.
+// next returns the webhooks to register now on the way to the wanted ones, and when to call it
+// again; zero time if nothing remains.
 func (s *staging) next(now time.Time, wanted []admission.Webhook) (registered []admission.Webhook, again time.Time) {
 	if !s.begun {
 		s.begun, s.current = true, wanted

@@ -28,7 +28,7 @@ type stanza struct {
 	wait                func(context.Context) error
 
 	last
-	uid string // of what was left the last time
+	uid string // as last observed after a write
 }
 
 func (s *stanza) kind() string { return definitionKind }
@@ -41,8 +41,8 @@ func (s *stanza) listerWatcher() cache.ListerWatcher {
 	return oneByName(s.objectName, s.client.List, s.client.Watch)
 }
 
-// withoutSchemas leaves out of a store what is never looked at: schemas are most of
-// a definition.
+// withoutSchemas drops the schemas before an object is stored. They are most of a definition,
+// and nothing reads them.
 func withoutSchemas(item any) (any, error) {
 	if crd, ok := item.(*apiextensionsv1.CustomResourceDefinition); ok {
 		crd.Spec.Versions = nil
@@ -89,7 +89,7 @@ func (s *stanza) reconcile(ctx context.Context, all desired, observed metav1.Obj
 	defer cancel()
 	left, written, err := s.put(ctx, desired)
 	switch {
-	case apierrors.IsNotFound(err): // the store will tell
+	case apierrors.IsNotFound(err): // the watch will report it
 		s.forget()
 		return outcome{called: true, waiting: s.drift(all, nil)}, nil
 	case err != nil:
@@ -99,8 +99,8 @@ func (s *stanza) reconcile(ctx context.Context, all desired, observed metav1.Obj
 	return outcome{called: true, written: written, repaired: written && same}, nil
 }
 
-// put applies the stanza to the definition as it is, and never creates one: with
-// the UID of what is there, an apply cannot.
+// put applies the stanza to the existing definition. It never creates one: the apply contains
+// the UID of the observed object.
 func (s *stanza) put(ctx context.Context, desired *apiextensionsac.CustomResourceDefinitionApplyConfiguration) (left *apiextensionsv1.CustomResourceDefinition, written bool, err error) {
 	err = retry.RetryOnConflict(atOnce, func() error {
 		observed, err := s.client.Get(ctx, s.objectName, metav1.GetOptions{})
@@ -123,8 +123,7 @@ func (k *Keeper) conversionTarget(caBundle []byte) target {
 	return target{desired: desired{conversions: stanzas}, err: err}
 }
 
-// watchDefinitions watches the definitions that are to be converted, and no others
-// any more.
+// watchDefinitions watches the definitions to convert, and stops all other watches.
 func (k *Keeper) watchDefinitions(ctx context.Context) error {
 	conversions := k.options.Conversions()
 	k.conversions.mu.Lock()
@@ -132,7 +131,7 @@ func (k *Keeper) watchDefinitions(ctx context.Context) error {
 	k.conversions.mu.Unlock()
 	missing := map[string]bool{}
 	for _, c := range conversions {
-		if c.Validate() == nil { // else the target says what is wrong
+		if c.Validate() == nil { // otherwise the target reports the problem
 			missing[c.CRD] = true
 		}
 	}

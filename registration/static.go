@@ -42,8 +42,8 @@ func StaticManifests(c Config, webhooks []admission.Webhook, caBundle []byte) ([
 	return objects, nil
 }
 
-// The folders below [FilesOptions.Directory]: each of the two admission plugins
-// reads one, and kube-apiserver does not start if it holds what is for the other.
+// The folders below [FilesOptions.Directory]. Each of the two admission plugins reads one, and
+// kube-apiserver does not start if a folder contains the other type.
 const (
 	mutatingFolder   = "mutating"
 	validatingFolder = "validating"
@@ -51,8 +51,8 @@ const (
 
 var folders = map[string]string{mutatingKind: mutatingFolder, validatingKind: validatingFolder}
 
-// staticFiles is what is to stand in each file, by its path below the directory;
-// nil for one that is not to be there.
+// staticFiles returns the desired content of each file, by path below the directory; nil for a
+// file that must not exist.
 func staticFiles(c Config, webhooks []admission.Webhook, caBundle []byte) (map[string][]byte, error) {
 	objects, err := StaticManifests(c, webhooks, caBundle)
 	if err != nil {

@@ -154,8 +154,8 @@ func removeConversion(ctx context.Context, client apiextensionsclient.CustomReso
 		removal.Why = fmt.Sprintf("the field manager %s does not own its conversion webhook", o.manager())
 		return removal, nil
 	}
-	// Not an apply: what others own of the stanza too would stay, and a stanza without
-	// a strategy for it is refused.
+	// An apply would keep what other managers own in the stanza, and the API server rejects a
+	// stanza without a strategy.
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": live.UID, "resourceVersion": live.ResourceVersion},
 		"spec":     map[string]any{"conversion": map[string]any{"strategy": apiextensionsv1.NoneConverter, "webhook": nil}},

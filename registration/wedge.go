@@ -34,7 +34,7 @@ var vital = []struct {
 	{"events.k8s.io", "events", []string{metav1.NamespaceSystem}},
 	{"discovery.k8s.io", "endpointslices", []string{metav1.NamespaceSystem}},
 	{"coordination.k8s.io", "leases", []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease}},
-	{"", "namespaces", []string{metav1.NamespaceSystem}}, // whose own labels the namespace selector is for
+	{"", "namespaces", []string{metav1.NamespaceSystem}}, // the namespace selector matches its own labels
 	{"", "nodes", nil},
 	{"", "persistentvolumes", nil},
 	{"certificates.k8s.io", "certificatesigningrequests", nil},

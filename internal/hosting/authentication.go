@@ -74,7 +74,7 @@ func (s *AuthenticationSettings) AddFlags(cmd *cobra.Command, modes []string) {
 	cli.CompleteFiles(cmd, "client-ca-file")
 }
 
-// AuthenticationModes are the built-in modes and the given others.
+// AuthenticationModes returns the built-in modes and the given ones.
 func AuthenticationModes(others ...string) []string {
 	return append([]string{AuthenticationNone, AuthenticationClientCA}, others...)
 }

@@ -35,16 +35,17 @@ func (s *RegistrationSettings) ValidateConversion() error {
 	return nil
 }
 
-// conversionEndpoint is the endpoint of the converters, if it is not that of the webhooks.
+// conversionEndpoint returns the endpoint of the converters, or nil if it is the webhooks'
+// endpoint.
 func (s *RegistrationSettings) conversionEndpoint() *registration.Endpoint {
 	service, err := ParseService(s.ConversionService)
-	if err != nil { // empty, since it was validated
+	if err != nil { // empty, since it is validated
 		return nil
 	}
 	return &registration.Endpoint{Service: service}
 }
 
-// Conversions are the conversion stanzas to register for converters.
+// Conversions returns the conversion stanzas to register for converters.
 func Conversions(converters []conversion.Converter) []registration.Conversion {
 	out := make([]registration.Conversion, 0, len(converters))
 	for _, converter := range converters {
@@ -53,7 +54,7 @@ func Conversions(converters []conversion.Converter) []registration.Conversion {
 	return out
 }
 
-// ConversionOf is the conversion stanza to register for a definition.
+// ConversionOf returns the conversion stanza to register for a definition.
 func ConversionOf(crd string) registration.Conversion {
 	return registration.Conversion{CRD: crd, Path: wire.ConversionPath, ReviewVersions: []string{"v1", "v1beta1"}}
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// Election is who leads of those that ask. It is known only after they did.
+// Election determines the leader for the components that ask for it, once all of them have
+// asked.
 type Election struct {
 	*Leader
 	asked bool
 }
 
-// Ask says that somebody wants to know who leads.
+// Ask records that a component needs a leader.
 func (e *Election) Ask() { e.asked = true }
 
-// Stand finds the election in which the replica takes part, if a component wants to
-// know: that of the authority in a Secret, or one of its own by a lease that is named after the
-// application. Where no namespace is known for it, every replica leads: outside of the
-// cluster there is one.
+// Stand joins an election if a component asked for one: the authority's in a Secret, or a
+// separate one whose lease is named after the application. Without a known namespace for that
+// lease every replica leads: outside a cluster there is only one.
 func (e *Election) Stand(authority *Leader, s LeaderElectionSettings, config registration.Config, name string, clients kubernetes.Interface, log *slog.Logger) error {
 	e.Leader = authority
 	namespace, ok := ComponentsNamespace(s, config)
@@ -34,12 +34,11 @@ func (e *Election) Stand(authority *Leader, s LeaderElectionSettings, config reg
 	return err
 }
 
-// ComponentsLease is not the name that the lease of controllers has: that one is held
-// by another candidate of the same process.
+// ComponentsLease returns the name of the components' lease. It differs from the controllers'
+// lease, which another candidate in the same process holds.
 func ComponentsLease(application string) string { return application + "-components" }
 
-// ComponentsNamespace is that of the lease of components, if they have one of their
-// own.
+// ComponentsNamespace returns the namespace of the components' lease, if they have their own.
 func ComponentsNamespace(election LeaderElectionSettings, config registration.Config) (namespace string, ok bool) {
 	namespace = election.Namespace
 	if service := config.Endpoint.Service; namespace == "" && service != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestComponentsShareTheLeaseOfTheAuthorityOrHaveTheirOwn(t *testing.T) {
-	clients, err := kubernetes.NewForConfig(&rest.Config{Host: "https://127.0.0.1:1"}) // nobody calls it
+	clients, err := kubernetes.NewForConfig(&rest.Config{Host: "https://127.0.0.1:1"}) // never called
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestComponentsShareTheLeaseOfTheAuthorityOrHaveTheirOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var c Election
 			if tc.asked {
-				if c.Ask(); !c.Leading() { // nobody knows better yet
+				if c.Ask(); !c.Leading() { // no replica knows the leader yet
 					t.Error("it does not lead before an election")
 				}
 			}

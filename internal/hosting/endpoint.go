@@ -30,14 +30,13 @@ func ParseService(value string) (*registration.Service, error) {
 	return service, nil
 }
 
-// Hosts are the names and addresses that the API server expects in the serving
-// certificate.
+// Hosts returns the names and addresses that the API server expects in the serving certificate.
 func Hosts(endpoint registration.Endpoint) (names []string, addresses []net.IP) {
 	if s := endpoint.Service; s != nil {
 		return []string{s.Name + "." + s.Namespace + ".svc"}, nil
 	}
 	u, err := url.Parse(endpoint.URL)
-	if err != nil { // it was validated
+	if err != nil { // the endpoint is validated
 		return nil, nil
 	}
 	if ip := net.ParseIP(u.Hostname()); ip != nil {

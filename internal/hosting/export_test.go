@@ -2,6 +2,6 @@
 
 package hosting
 
-// Identity is what the leader writes into its lease. Tests that need an API server are
-// outside of the package, which the package that starts one imports.
+// Identity returns the leader's identity in its lease. Tests that need an API server are in an
+// external package, because the package that starts one imports this package.
 func (l *Leader) Identity() string { return l.settings.Lock.Identity() }

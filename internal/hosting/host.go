@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hosting is the lifecycle of a process that serves webhooks: its certificate, what
-// its handlers stand on, who registers them, who leads, and the listener; the order in which
-// they start and end.
+// Package hosting implements the lifecycle of a process that serves webhooks. It starts and
+// stops, in order, the certificate source, the parts that handlers depend on, registration,
+// leader election and the listener.
 //
-// All of it starts together. Reviews are answered once everything is ready, and only then
-// are the webhooks registered. When the process is told to end it gives up its lease at
-// once and drains; what handlers stand on ends after the last call. A failure of any of it
-// ends all of it.
+// Everything starts at once. The host answers reviews once everything is ready, and only then
+// registers the webhooks. On shutdown it releases its lease immediately and drains; the parts
+// stop after the last call. If anything fails, everything stops.
 package hosting
 
 import (
@@ -25,105 +24,108 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// Options say what a [Host] runs.
+// Options configure a [Host].
 type Options struct {
-	// Logger is slog.Default() if nil.
+	// Logger defaults to slog.Default().
 	Logger *slog.Logger
-	// Serving has the routes, the addresses, the limits, and checks that are none of this
-	// host's. Certificate and callers are set here.
+	// Serving has the routes, the addresses, the limits, and additional checks. The host sets
+	// the certificate and authentication.
 	Serving serving.Options
 
-	// Certificate makes the source of the serving certificate. What an authority must know
-	// of the host is in the options. Nil if the serving options have a certificate that
-	// nobody has to keep.
+	// Certificate creates the source of the serving certificate, given the authority options
+	// that depend on the host. It is nil if the serving options have a certificate that needs
+	// no maintenance.
 	Certificate func(certificate.AuthorityOptions) (certificate.Source, error)
-	// Parts are what handlers stand on, and what else runs as long as they are called.
+	// Parts are the parts that handlers depend on, and others that run as long as handlers are
+	// called.
 	Parts []Part
-	// Changed tells that a Ready of a part, or what is registered, may have changed. May be
-	// nil.
+	// Changed signals that the result of a part's Ready, or the desired registration, may have
+	// changed. It may be nil.
 	Changed *Signal
 
-	// Callers tell who may call, and Readers who may read metrics; nil lets everybody.
+	// Callers authenticates callers of webhooks, Readers those of metrics; nil accepts any
+	// caller.
 	Callers, Readers *Authentication
-	// PrivatePaths say whether paths are private; nil if they are not.
+	// PrivatePaths configures private paths; nil disables them.
 	PrivatePaths *PrivatePaths
 
-	// Registration says who registers the webhooks; nil if nobody does here.
+	// Registration configures registration; nil if this host does not register the webhooks.
 	Registration *Registration
-	// Leader tells whether this replica leads; nil if it always does.
+	// Leader reports whether this replica leads; nil means always.
 	Leader *Leader
 }
 
-// A Part is something that handlers stand on.
+// A Part is something that handlers depend on.
 type Part struct {
-	// Name is what /readyz calls it.
+	// Name is its name in /readyz.
 	Name string
-	// Ready returns nil once reviews can be answered; see [serving.Check]. It is asked when
-	// [Options.Changed] tells. Nil means at once.
+	// Ready returns nil once the host can answer reviews; see [serving.Check]. It is called
+	// after a signal on [Options.Changed]. Nil means immediately.
 	Ready func() error
-	// Ungated has reviews answered before it is ready, by handlers that say why they cannot.
+	// Ungated lets the host answer reviews before the part is ready. Handlers return an error
+	// while they cannot decide.
 	Ungated bool
-	// Detail is that of [serving.Check].
+	// Detail is [serving.Check.Detail].
 	Detail func() string
-	// Run works until the context ends, after the last call, and then returns nil. Nil if
-	// there is nothing to do.
+	// Run runs until the context ends, after the last call, and then returns nil. It may be
+	// nil.
 	Run func(ctx context.Context) error
-	// Certified parts run once there is a certificate: what they read may have to be
-	// converted here.
+	// Certified parts start once there is a certificate, because the objects that they read may
+	// need conversion by this process.
 	Certified bool
-	// Status is logged when the host is ready. May be nil.
+	// Status is logged once the host is ready. It may be nil.
 	Status func() slog.Attr
 }
 
-// Authentication tells who may call. It is there until the last call is answered.
+// Authentication authenticates callers. It runs until the last call is answered.
 type Authentication struct {
-	// Authenticate is asked before each call; see [serving.Options].
+	// Authenticate is called before each request is handled; see [serving.Options].
 	Authenticate func(*http.Request) error
-	// Ready returns nil once it can be asked. May be nil.
+	// Ready returns nil once Authenticate can be called. It may be nil.
 	Ready func() error
-	// Run works until the context ends, and then returns nil. May be nil.
+	// Run runs until the context ends, and then returns nil. It may be nil.
 	Run func(ctx context.Context) error
 }
 
-// A Signal tells one who waits that something has changed.
+// A Signal notifies a receiver of a change.
 type Signal struct{ sent chan struct{} }
 
-// NewSignal returns a signal that was not sent yet.
+// NewSignal returns a signal that has not been sent.
 func NewSignal() *Signal { return &Signal{make(chan struct{}, 1)} }
 
-// Send tells. It does not wait, and may be called at any time.
+// Send sends the signal. It does not block and may be called at any time.
 func (s *Signal) Send() {
 	select {
 	case s.sent <- struct{}{}:
-	default: // the one before is still to be heeded
+	default: // the previous signal is pending
 	}
 }
 
-// Host runs what one process serves. Make one with [New].
+// Host runs the servers and parts of one process. Create it with [New].
 type Host struct {
 	logger    *slog.Logger
 	parts     []Part
 	changed   *Signal
-	source    certificate.Source // nil if nobody keeps the certificate
+	source    certificate.Source // nil if the certificate needs no maintenance
 	checks    []serving.Check
 	callers   *Authentication
 	readers   *Authentication
-	private   *privatePaths // nil if paths are those of the definitions
+	private   *privatePaths // nil if paths are not private
 	registrar registrar
 	reach     *reach
 	leader    *Leader
 	server    *serving.Server
 }
 
-// New wires what the options say. It starts nothing, and listens to nothing.
+// New wires the host. It starts nothing and opens no listener.
 func New(o Options) (*Host, error) {
 	h := &Host{
 		logger: cmp.Or(o.Logger, slog.Default()), parts: o.Parts, changed: cmp.Or(o.Changed, NewSignal()),
 		callers: o.Callers, readers: o.Readers, leader: o.Leader,
 	}
 	o.Serving.Logger = cmp.Or(o.Serving.Logger, h.logger)
-	// Who registers is made first, for the source and private paths to ask. It asks them,
-	// by the methods of the host, only when it runs.
+	// The registrar comes first, because the source and the private paths refer to it. It calls
+	// them only when it runs, through methods of the host.
 	err := h.newRegistrar(o.Registration, o.Serving.Registry)
 	if err != nil {
 		return nil, err
@@ -145,7 +147,7 @@ func New(o Options) (*Host, error) {
 	return h, err
 }
 
-// guard has the listener wait for what must be ready, and ask who calls and who reads
+// guard makes the listener wait for the checks, and authenticates callers and readers of
 // metrics.
 func (h *Host) guard(options *serving.Options) {
 	check := func(name string, ready func() error, detail func() string, gate bool) {
@@ -170,18 +172,18 @@ func (h *Host) guard(options *serving.Options) {
 		options.PathSegments, options.PlainPaths = h.private.segments, h.private.plain
 		check("private-paths", h.private.ready, nil, true)
 	}
-	// The others are none of what reviews, and the registrar itself, wait for: calls that
-	// come because of an earlier registration are answered.
+	// Reviews and the registrar do not wait for the other checks: the server answers calls that
+	// result from an earlier registration.
 	options.Checks = slices.Concat(h.checks, options.Checks)
 	if h.registrar.refused != nil {
 		options.Checks = append(options.Checks, serving.Check{Name: "registration", Ready: h.registrar.refused})
 	}
 }
 
-// Server is the listener.
+// Server returns the listener.
 func (h *Host) Server() *serving.Server { return h.server }
 
-// Ready returns nil if reviews can be answered.
+// Ready returns nil once the host can answer reviews.
 func (h *Host) Ready() error {
 	var errs []error
 	for _, check := range h.checks {
@@ -190,13 +192,13 @@ func (h *Host) Ready() error {
 	return errors.Join(errs...)
 }
 
-// Run serves until ctx ends, and all calls are answered. It can be called once.
+// Run serves until ctx ends and all calls are answered. It must be called only once.
 func (h *Host) Run(ctx context.Context) error {
-	// What handlers stand on ends after the last call.
+	// Parts stop after the last call.
 	below, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	group, below := errgroup.WithContext(below)
-	// untilToldTo runs what ends when the host is told to, or when a part fails.
+	// untilToldTo runs what must stop at shutdown or when a part fails.
 	untilToldTo := func(run func(context.Context) error) error {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
@@ -226,7 +228,7 @@ func (h *Host) Run(ctx context.Context) error {
 		group.Go(func() error { return h.registrar.run(below) })
 	}
 	if h.leader != nil {
-		// A replica that is going to end gives up the lease at once, and goes on serving.
+		// At shutdown, release the lease immediately and keep serving.
 		group.Go(func() error { return untilToldTo(h.leader.Run) })
 	}
 	group.Go(func() error {
@@ -240,8 +242,8 @@ func (h *Host) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// certified waits until there is a certificate, and so converters answer. It is false
-// if ctx ends before.
+// certified waits for a certificate, with which converters answer. It returns false if ctx ends
+// first.
 func (h *Host) certified(ctx context.Context) bool {
 	for h.source != nil {
 		changed := h.source.Changed()
@@ -257,9 +259,9 @@ func (h *Host) certified(ctx context.Context) bool {
 	return true
 }
 
-// follow has the checks looked at whenever one may pass, tells of the moment from which
-// this host can answer, and the registrar of that, of each new certificate, and of each
-// change of the leader or of what is to be registered.
+// follow runs the checks whenever one may have changed, and announces when the host can answer.
+// It notifies the registrar of that, and of changes of the certificate, the leader and the
+// desired registration.
 func (h *Host) follow(ctx context.Context) {
 	opened, ready := h.server.Opened(), false
 	var reached chan struct{}
@@ -296,7 +298,7 @@ func (h *Host) follow(ctx context.Context) {
 	}
 }
 
-// ungatedReady tells whether what the listener does not wait for is ready too.
+// ungatedReady reports whether the parts that the listener does not wait for are ready.
 func (h *Host) ungatedReady() bool {
 	return !slices.ContainsFunc(h.checks, func(c serving.Check) bool { return !c.Gate && c.Ready() != nil })
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// journal is what happened, in order.
+// journal records events in order.
 type journal struct {
 	mu     sync.Mutex
 	events []string
@@ -39,7 +39,7 @@ func (j *journal) all() []string {
 	return slices.Clone(j.events)
 }
 
-// options are those of a host with a certificate in memory, on a free port.
+// options returns the options of a host with a certificate in memory, on a free port.
 func options() Options {
 	o := Options{Logger: slog.New(slog.DiscardHandler), Serving: serving.DefaultOptions()}
 	o.Serving.BindAddress, o.Serving.Port, o.Serving.MetricsBindAddress = "127.0.0.1", 0, "0"
@@ -51,7 +51,7 @@ func options() Options {
 	return o
 }
 
-// start runs a host until the func it returns is called.
+// start runs a host until the returned func is called.
 func start(t *testing.T, o Options) (h *Host, end func() error) {
 	t.Helper()
 	h, err := New(o)
@@ -99,7 +99,7 @@ func TestWhatHandlersStandOnEndsAfterTheLastCall(t *testing.T) {
 	<-calling
 	ended := make(chan error, 1)
 	go func() { ended <- end() }()
-	time.Sleep(50 * time.Millisecond) // whoever ends too early does so now
+	time.Sleep(50 * time.Millisecond) // time for a part that stops too early
 	close(finish)
 	if err := errors.Join(<-answered, <-ended); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestReadinessIsSignalled(t *testing.T) {
 	t.Logf("open %s after the signal", time.Since(before))
 }
 
-// lateSource has a certificate once it is told.
+// lateSource has a certificate once the test says so.
 type lateSource struct {
 	certificate.Source
 	ready   atomic.Bool

@@ -7,9 +7,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// ClientConfig says how to reach the API server: by a kubeconfig file, or as a pod
-// does. $KUBECONFIG is not asked: a server that writes webhook configurations must
-// not choose a cluster by chance.
+// ClientConfig returns the client configuration from a kubeconfig file or, without one, from
+// the pod's environment. It ignores $KUBECONFIG: a server that writes webhook configurations
+// must not pick a cluster by accident.
 func ClientConfig(path, userAgent string) (*rest.Config, error) {
 	var config *rest.Config
 	var err error
@@ -21,6 +21,6 @@ func ClientConfig(path, userAgent string) (*rest.Config, error) {
 		return nil, problemf("%s: %w", setting("kubeconfig"), err)
 	}
 	config.UserAgent = userAgent
-	config.QPS = -1 // the API server's own fairness decides
+	config.QPS = -1 // API priority and fairness limits us
 	return config, nil
 }

@@ -19,12 +19,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// LeaderTimes say how leases are kept: how long the others wait for a leader that is
-// silent, after how long a leader that cannot renew gives up, and how often each tries.
+// LeaderTimes are the durations of a lease: how long other candidates wait for a silent leader,
+// when a leader that cannot renew gives up, and how often each one tries.
 type LeaderTimes struct{ LeaseDuration, RenewDeadline, RetryPeriod time.Duration }
 
-// A Leader tells whether this replica is the one that leads. Nothing ends when it
-// does not any more.
+// A Leader reports whether this replica leads. The process continues when it loses the lease.
 type Leader struct {
 	settings leaderelection.LeaderElectionConfig
 	log      *slog.Logger
@@ -34,7 +33,7 @@ type Leader struct {
 	changed chan struct{}
 }
 
-// NewLeader is a candidate for the lease of that name. The times were validated.
+// NewLeader returns a candidate for the lease of that name. The times must be valid.
 func NewLeader(client coordinationv1.LeasesGetter, namespace, name string, times LeaderTimes, log *slog.Logger) (*Leader, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -45,7 +44,7 @@ func NewLeader(client coordinationv1.LeasesGetter, namespace, name string, times
 		Lock: boundedLock{&resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 			Client:    client,
-			// Not the host alone: two processes of one host are two.
+			// The host name is not enough: two processes may share a host.
 			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 		}, int(2 * times.LeaseDuration / time.Second)},
 		LeaseDuration: times.LeaseDuration, RenewDeadline: times.RenewDeadline, RetryPeriod: times.RetryPeriod,
@@ -53,8 +52,9 @@ func NewLeader(client coordinationv1.LeasesGetter, namespace, name string, times
 			OnStartedLeading: func(ctx context.Context) { l.set(ctx, true) },
 			OnStoppedLeading: func() { l.set(context.Background(), false) },
 		},
-		// Not ReleaseOnCancel: a leader that cannot renew would try to give up what it cannot
-		// write, and believe for as long that it leads, when another one does. See release.
+		// Not ReleaseOnCancel: a leader that cannot renew would try to release a lease that it
+		// cannot write, and meanwhile believe that it leads while another one does. See
+		// release.
 		Name: name,
 	}
 	if _, err := leaderelection.NewLeaderElector(l.settings); err != nil {
@@ -63,9 +63,9 @@ func NewLeader(client coordinationv1.LeasesGetter, namespace, name string, times
 	return l, nil
 }
 
-// boundedLock believes no lease to last longer than some seconds after it was renewed: whoever
-// may write it, by right or not, could otherwise have it once and forever, and nobody would
-// lead. Twice what this replica asks for leaves room for replicas that are told another time.
+// boundedLock ignores a lease duration beyond a limit. Otherwise any client that may write the
+// lease could hold it forever, and no replica would lead. The limit is twice this replica's own
+// duration, which leaves room for replicas with another setting.
 type boundedLock struct {
 	resourcelock.Interface
 	longest int
@@ -80,10 +80,10 @@ func (l boundedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 	return record, raw, err
 }
 
-// Lease is the lease that it stands for, "namespace/name".
+// Lease returns the lease, "namespace/name".
 func (l *Leader) Lease() string { return l.settings.Lock.Describe() }
 
-// Leading tells whether this replica leads now. A nil leader always does.
+// Leading reports whether this replica leads now. A nil leader always does.
 func (l *Leader) Leading() bool {
 	if l == nil {
 		return true
@@ -93,8 +93,8 @@ func (l *Leader) Leading() bool {
 	return l.leading
 }
 
-// Changed returns a channel that is closed when Leading changes next; nil for a nil
-// leader.
+// Changed returns a channel that is closed when the result of Leading changes. It is nil for a
+// nil leader.
 func (l *Leader) Changed() <-chan struct{} {
 	if l == nil {
 		return nil
@@ -104,8 +104,8 @@ func (l *Leader) Changed() <-chan struct{} {
 	return l.changed
 }
 
-// set notes who leads. What started is told by a goroutine of its own, which may come
-// after the end: its context has ended then.
+// set records who leads. client-go reports the start in its own goroutine, possibly after the
+// end; ctx is done in that case.
 func (l *Leader) set(ctx context.Context, leading bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,11 +118,11 @@ func (l *Leader) set(ctx context.Context, leading bool) {
 	l.changed = make(chan struct{})
 }
 
-// Run stands for election until ctx ends, and gives the lease up then. A lease that
-// is lost is asked for again.
+// Run takes part in the election until ctx ends, and then releases the lease. It competes again
+// after losing the lease.
 func (l *Leader) Run(ctx context.Context) error {
-	ctx = klog.NewContext(ctx, logr.FromSlogHandler(Quiet{l.log.Handler()}).V(1)) // it reports every step
-	// Before the lease is given up, not after: then another one may lead already.
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(Quiet{l.log.Handler()}).V(1)) // client-go logs every step
+	// Stop leading before the release: after it, another replica may lead.
 	defer context.AfterFunc(ctx, func() { l.set(context.Background(), false) })()
 	for ctx.Err() == nil {
 		elector, err := leaderelection.NewLeaderElector(l.settings)
@@ -137,13 +137,13 @@ func (l *Leader) Run(ctx context.Context) error {
 	return nil
 }
 
-// release gives the lease up, so that others need not wait for its end.
+// release releases the lease, so that other candidates need not wait for it to expire.
 func (l *Leader) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, l.settings.RenewDeadline)
 	defer cancel()
 	record, _, err := l.settings.Lock.Get(ctx)
 	if err != nil || record.HolderIdentity != l.settings.Lock.Identity() {
-		return // it is nobody's, or another's, or runs out
+		return // it has no holder, another holder, or expires
 	}
 	now := metav1.Now()
 	if err := l.settings.Lock.Update(ctx, resourcelock.LeaderElectionRecord{

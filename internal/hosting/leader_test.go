@@ -16,7 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// candidate is a leader that runs until it is stopped.
+// candidate is a leader that runs until stopped.
 type candidate struct {
 	*hosting.Leader
 	stop func() error
@@ -41,7 +41,7 @@ func stand(t *testing.T, client coordinationv1.LeasesGetter, namespace, name str
 	return c
 }
 
-// await waits until the candidate leads, or does not.
+// await waits until the candidate leads or stops leading.
 func (c *candidate) await(t *testing.T, leading bool) {
 	t.Helper()
 	timeout := time.After(30 * time.Second)
@@ -99,7 +99,7 @@ func TestLeaderElectionOnARealAPIServer(t *testing.T) {
 		c := stand(t, client, namespace, "loss")
 		c.await(t, true)
 		lease, err := leases.Get(t.Context(), "loss", metav1.GetOptions{})
-		for err == nil { // another one takes it, between two renewals
+		for err == nil { // another client takes it between two renewals
 			lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new("somebody"), new(int32(2_000_000_000)) // for 60 years
 			lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
 			if _, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err == nil {
@@ -111,7 +111,7 @@ func TestLeaderElectionOnARealAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.await(t, false)
-		c.await(t, true) // somebody is silent
+		c.await(t, true) // the holder is silent
 		if got := holder(t, "loss"); got != c.Identity() {
 			t.Errorf("%s holds the lease", got)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// OwnPodsProblems returns what is wrong with the label of a server's own pods, KEY=VALUE;
-// empty is right.
+// OwnPodsProblems returns the problems with the label of a server's own pods, KEY=VALUE. Empty
+// is valid.
 func OwnPodsProblems(label string) []string {
 	if label == "" {
 		return nil
@@ -28,12 +28,12 @@ func OwnPodsProblems(label string) []string {
 	return append(problems, validation.IsValidLabelValue(value)...)
 }
 
-// excludeOwnPods keeps a webhook for pods, and the policy that stands in for it, away
-// from the pods of its own server, which could not start again otherwise. Where the
-// namespace itself is excluded there is nothing left to do.
+// excludeOwnPods excludes the server's own pods from a webhook for pods and from its backstop,
+// because otherwise the server could not restart. It does nothing if the namespace itself is
+// excluded.
 //
-// A label that anybody can set must not get a pod past a webhook: a match condition asks
-// for the namespace too, which an object selector cannot.
+// The label alone must not bypass a webhook, since any user can set it. A match condition can
+// also check the namespace; an object selector cannot.
 func (s *RegistrationSettings) excludeOwnPods(w *admission.Webhook) {
 	key, value, ok := strings.Cut(s.OwnPods, "=")
 	namespace, _, inCluster := strings.Cut(s.Service, "/")

@@ -17,49 +17,48 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// Whether paths are private.
+// The modes of private paths.
 const (
 	PrivatePathsAlways = "true"
 	PrivatePathsNever  = "false"
-	// PrivatePathsAuto makes paths private where all replicas share an authority and register
-	// themselves, unless they are registered otherwise already: a server of before, which is
-	// replaced one by one, would not know them.
+	// PrivatePathsAuto makes paths private if all replicas share an authority and register
+	// themselves, unless plain paths are registered already: during a rolling update, replicas
+	// of an earlier version would not serve private paths.
 	PrivatePathsAuto = "auto"
 )
 
-// PrivatePaths say whether a segment that cannot be guessed is appended to the paths that
-// are registered.
+// PrivatePaths configures whether an unguessable segment is appended to the registered paths.
 type PrivatePaths struct {
 	// Mode is PrivatePathsAlways, PrivatePathsNever or PrivatePathsAuto.
 	Mode string
-	// Shared is set if all replicas have the same keys, and register themselves. Otherwise
-	// only PrivatePathsAlways makes paths private.
+	// Shared is set if all replicas have the same keys and register themselves. Otherwise only
+	// PrivatePathsAlways makes paths private.
 	Shared bool
 }
 
-// keyed is a certificate source that has keys for private paths: that of the signer
-// first, then those of signers that are about to sign or have signed until lately. All
-// replicas have the same.
+// keyed is a certificate source with keys for private paths: first the current signer's key,
+// then those of upcoming and recent signers. All replicas have the same keys.
 type keyed interface{ PathKeys() [][]byte }
 
-// stillCalled is for how long a path is answered that is registered no more: API servers
-// hear of the change within a moment.
+// stillCalled is how long a path is served after it is no longer registered. API servers
+// observe the change within seconds.
 const stillCalled = 2 * time.Minute
 
-// privatePaths make paths that only who can read the webhook configurations knows. Nil
-// leaves them as they are.
+// privatePaths derives paths that only readers of the webhook configurations know. Nil leaves
+// paths unchanged.
 type privatePaths struct {
 	keys keyed
 	mode string
-	// live are the paths that are registered, if that is known. May be nil.
+	// live returns the registered paths, if they are known. It may be nil.
 	live func() (paths []string, known bool)
 
-	// Both are compared by a clock that nobody sets; nil is long ago.
-	plainUntil atomic.Pointer[time.Time] // until then others are answered too
-	lookAt     atomic.Pointer[time.Time] // from then on live is asked again
+	// Both use the monotonic clock; nil means long ago.
+	plainUntil atomic.Pointer[time.Time] // plain paths are served until then
+	lookAt     atomic.Pointer[time.Time] // live is called again from then on
 }
 
-// over makes private paths of the keys of a source; nil if nobody has to know the paths.
+// over derives private paths from the keys of a source. It returns nil if paths are not
+// private.
 func (o *PrivatePaths) over(source certificate.Source, live func() ([]string, bool)) (*privatePaths, error) {
 	if o == nil || o.Mode != PrivatePathsAlways && !o.Shared {
 		return nil, nil
@@ -76,8 +75,7 @@ func isPlain(path string) bool {
 	return !private
 }
 
-// chosen tells whether private paths are what is to be registered. For auto, what is
-// registered decides.
+// chosen reports whether to register private paths. For auto, the current registration decides.
 func (p *privatePaths) chosen() bool {
 	if p.mode != PrivatePathsAuto {
 		return p.mode == PrivatePathsAlways
@@ -86,7 +84,7 @@ func (p *privatePaths) chosen() bool {
 	return known && !slices.ContainsFunc(paths, isPlain)
 }
 
-// known is nil once it is known what to register.
+// known returns nil once it is known which paths to register.
 func (p *privatePaths) known() error {
 	if p != nil && p.mode == PrivatePathsAuto {
 		if _, known := p.live(); !known {
@@ -96,7 +94,7 @@ func (p *privatePaths) known() error {
 	return nil
 }
 
-// plain tells whether paths without a segment are answered too.
+// plain reports whether plain paths are served too.
 func (p *privatePaths) plain() bool {
 	switch {
 	case p.mode == PrivatePathsNever:
@@ -119,8 +117,8 @@ func (p *privatePaths) plain() bool {
 	return before(p.plainUntil.Load())
 }
 
-// segments are those at which a path is answered, the one that is registered first.
-// They are of 128 bits, and tell nothing of the key or of each other.
+// segments returns the segments at which a path is served, the registered one first. Each has
+// 128 bits and reveals neither the key nor other segments.
 func (p *privatePaths) segments(path string) []string {
 	var segments []string
 	for _, key := range p.keys.PathKeys() {
@@ -131,7 +129,7 @@ func (p *privatePaths) segments(path string) []string {
 	return segments
 }
 
-// ready is nil once there is a key: nothing may be registered before.
+// ready returns nil once there is a key. Nothing may be registered before.
 func (p *privatePaths) ready() error {
 	if len(p.keys.PathKeys()) == 0 {
 		return errors.New("there is no key for private paths yet")
@@ -139,7 +137,7 @@ func (p *privatePaths) ready() error {
 	return nil
 }
 
-// registered is the path that the API server is told, and answered from now on.
+// registered returns the path to register, and serves it from now on.
 func (p *privatePaths) registered(path string) string {
 	if segments := p.segments(path); p.chosen() && len(segments) > 0 {
 		return path + "/" + segments[0]
@@ -147,7 +145,7 @@ func (p *privatePaths) registered(path string) string {
 	return path
 }
 
-// onWebhooks are the definitions as the API server is told of them.
+// onWebhooks returns the definitions with the paths to register.
 func (p *privatePaths) onWebhooks(webhooks []admission.Webhook) []admission.Webhook {
 	if p == nil {
 		return webhooks
@@ -159,7 +157,7 @@ func (p *privatePaths) onWebhooks(webhooks []admission.Webhook) []admission.Webh
 	return out
 }
 
-// onConversions are the conversions as the API server is told of them.
+// onConversions returns the conversions with the paths to register.
 func (p *privatePaths) onConversions(conversions []registration.Conversion) []registration.Conversion {
 	if p == nil {
 		return conversions

@@ -22,15 +22,15 @@ func (w *withKeys) PathKeys() [][]byte { return w.keys }
 
 var always = &PrivatePaths{Mode: PrivatePathsAlways}
 
-// TestPrivatePathsChangeWithoutACallThatFails: servers that know private paths and others
-// serve side by side while one replaces the other.
+// TestPrivatePathsChangeWithoutACallThatFails: during a rolling update, servers with private
+// paths and servers without them run side by side.
 func TestPrivatePathsChangeWithoutACallThatFails(t *testing.T) {
 	const private = "/a/0123456789abcdef0123456789abcdef"
 	for name, tc := range map[string]struct {
 		mode       string
 		registered []string
 		unknown    bool
-		// Whether private paths are registered, and whether others are answered.
+		// Whether private paths are registered, and whether plain paths are served.
 		chosen, plain bool
 	}{
 		"a new installation":                            {mode: PrivatePathsAuto, chosen: true},
@@ -118,7 +118,7 @@ func TestPrivatePathsFollowTheKeys(t *testing.T) {
 		t.Errorf("registered %q, defined %q", registered[0].Path, webhooks[0].Path)
 	}
 
-	source.keys = [][]byte{[]byte("second"), []byte("first")} // as while a CA is rotated
+	source.keys = [][]byte{[]byte("second"), []byte("first")} // as during a CA rotation
 	second := private.segments("/a")
 	if len(second) != 2 || second[0] == first[0] || second[1] != first[0] {
 		t.Errorf("segments %q, before %q", second, first)

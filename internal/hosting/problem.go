@@ -11,14 +11,14 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
-// setting is one of the settings, by its flag. In an error of the library it is named as the
-// Go field that it is, and by [ByFlags] as the flag.
+// setting is a setting, identified by its flag. Errors of the library name the Go field,
+// [ByFlags] replaces it with the flag.
 type setting string
 
-// String is the Go field.
+// String returns the Go field.
 func (s setting) String() string { return fields[s] }
 
-// fields are those of sallyport.Settings.
+// fields are the fields of sallyport.Settings.
 var fields = map[setting]string{
 	"service": "Registration.Service", "url": "Registration.URL", "conversion-service": "Registration.ConversionService",
 	"registration": "Registration.Mode", "static-manifests-dir": "Registration.StaticManifestsDir", "owner": "Registration.Owner",
@@ -39,11 +39,11 @@ var fields = map[setting]string{
 	"webhooks": "Webhooks", "controllers": "Controllers", "kubeconfig": "Kubeconfig",
 }
 
-// A problem is something wrong with settings.
+// A problem is an invalid setting.
 type problem struct {
 	format string
-	args   []any // of which some are settings
-	error        // that names Go fields
+	args   []any // may contain settings
+	error        // names Go fields
 }
 
 func problemf(format string, args ...any) error {
@@ -53,7 +53,7 @@ func problemf(format string, args ...any) error {
 // Unwrap is that of the error.
 func (p *problem) Unwrap() error { return errors.Unwrap(p.error) }
 
-// ByFlags names settings as the flags of a command, in all errors that were joined.
+// ByFlags names settings by their flags in all joined errors.
 func ByFlags(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		errs := slices.Clone(joined.Unwrap())
@@ -78,7 +78,7 @@ func ByFlags(err error) error {
 	return fmt.Errorf(p.format, args...)
 }
 
-// ValidateSelection is [cli.ValidateSelection] for one of the settings of that flag.
+// ValidateSelection is [cli.ValidateSelection] for the setting with that flag.
 func ValidateSelection(flag string, selection, known []string) error {
 	joined, ok := cli.ValidateSelection(flag, selection, known).(interface{ Unwrap() []error })
 	if !ok {
@@ -91,7 +91,7 @@ func ValidateSelection(flag string, selection, known []string) error {
 	return errors.Join(errs...)
 }
 
-// choice reports a value that is none of the choices.
+// choice reports a value that is not one of the choices.
 func choice(s setting, value string, choices []string) error {
 	if slices.Contains(choices, value) {
 		return nil

@@ -9,9 +9,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Quiet is a handler of logs that leaves out what Kubernetes' libraries report as errors in
-// every healthy start and end: that another replica was faster to create a lease, and that a
-// manager which was told to end gave up its own.
+// Quiet is a log handler that drops messages which Kubernetes libraries log as errors in every
+// healthy start and shutdown: another replica created a lease first, and a stopped manager
+// released its own lease.
 type Quiet struct{ slog.Handler }
 
 // Handle implements [slog.Handler].

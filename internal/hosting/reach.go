@@ -14,16 +14,16 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// reachLimit is how long a server waits for its Service. Whoever it does not answer, as
-// with a network policy that lets only the API server in, waits this long and no longer;
-// a kubelet and the controller of endpoints need less.
+// reachLimit is how long a server waits for its Service. A server that cannot reach it, for
+// example because a network policy admits only the API server, waits no longer than this.
+// Kubelet and the endpoint controller need less.
 const reachLimit = 10 * time.Second
 
-// reach knows whether the Service leads to a server that has a certificate of the same
-// authority. A server is ready before its kubelet has asked it, and endpoints are published
-// after that: whoever registers webhooks at once has objects refused meanwhile.
+// reach checks whether the Service leads to a server with a certificate of the same authority.
+// A server is ready before its kubelet probes it, and endpoints are published only after that.
+// If webhooks were registered immediately, requests would fail meanwhile.
 type reach struct {
-	address string // host:port; empty if it is not waited for
+	address string // host:port; empty to skip the wait
 	reached chan struct{}
 }
 
@@ -42,7 +42,7 @@ func newReach(o *Registration) *reach {
 	return r
 }
 
-// err is nil once the Service was reached, or waited for long enough.
+// err returns nil once the Service was reached or the wait timed out.
 func (r *reach) err() error {
 	select {
 	case <-r.reached:
@@ -52,8 +52,8 @@ func (r *reach) err() error {
 	}
 }
 
-// wait dials until somebody shows a certificate that the bundle verifies, the webhooks are
-// registered, for then they are called anyway, the limit is over or ctx ends.
+// wait dials until a server presents a certificate that the bundle verifies, the webhooks are
+// registered (they are called anyway), the limit passes, or ctx ends.
 func (r *reach) wait(ctx context.Context, bundle func() []byte, registered func() bool) {
 	defer close(r.reached)
 	ctx, cancel := context.WithTimeout(ctx, reachLimit)
@@ -63,11 +63,11 @@ func (r *reach) wait(ctx context.Context, bundle func() []byte, registered func(
 	for !registered() {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(bundle()) {
-			roots = nil // whoever gave the certificate is trusted by the system, or by somebody else's bundle
+			roots = nil // the certificate is verified by the system roots or by a bundle that is not ours
 		}
 		dialer := tls.Dialer{Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 		if conn, err := dialer.DialContext(ctx, "tcp", r.address); err == nil {
-			_ = conn.Close() // nothing was asked
+			_ = conn.Close() // no data was sent
 			return
 		}
 		select {

@@ -60,18 +60,18 @@ func TestTheServiceIsReachedOnceItsOwnCertificateIsShown(t *testing.T) {
 		t.Errorf("it took %d connections", len(hellos))
 	}
 
-	registered := &reach{address: "127.0.0.1:1", reached: make(chan struct{})} // nobody
+	registered := &reach{address: "127.0.0.1:1", reached: make(chan struct{})} // nothing listens there
 	registered.wait(t.Context(), authority.CABundle, func() bool { return true })
 	if err := registered.err(); err != nil {
 		t.Errorf("the webhooks were registered, and it says %v", err)
 	}
 
-	// Somebody whom the bundle does not verify is not it.
+	// A server that the bundle does not verify does not count.
 	ctx, cancel := context.WithCancel(t.Context())
 	waiting := &reach{address: server.Listener.Addr().String(), reached: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() { waiting.wait(ctx, authority.CABundle, no); close(ended) }()
-	for range 3 { // the one above, and two in vain
+	for range 3 { // the one above, and two that fail
 		<-hellos
 	}
 	if err := waiting.err(); err == nil {

@@ -15,50 +15,50 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// Registration says who registers the webhooks, and what.
+// Registration configures who registers the webhooks, and which.
 type Registration struct {
 	Mode registration.Mode
-	// Options are those of [registration.ModeAPI]; config and webhooks are for
-	// [registration.ModeManifest] too. Paths are those of the definitions. CA bundles, leader, logger
-	// and registry are set here.
+	// Options are for [registration.ModeAPI]; config and webhooks are also for
+	// [registration.ModeManifest]. Paths are those of the definitions. The host sets the CA
+	// bundles, the leader, the logger and the registry.
 	registration.Options
 	// Directory is for [registration.ModeManifest].
 	Directory string
-	// EventSink takes events about configurations that somebody else changes; nil leaves
-	// them out.
+	// EventSink receives events about configurations that other clients keep changing; nil
+	// disables them.
 	EventSink events.EventSink
-	// AwaitService has a server that registers itself wait until its Service leads to a
-	// server that is ready.
+	// AwaitService makes a server that registers itself wait until its Service leads to a ready
+	// server.
 	AwaitService bool
 }
 
-// registrar registers webhooks, by an API server or by files. Its zero value is somebody
-// else.
+// registrar registers webhooks through the API server or in files. Its zero value registers
+// nothing.
 type registrar struct {
 	run    func(context.Context) error
 	notify func()
-	// published are the CA bundles that clients are told now; nil if nobody here knows.
+	// published returns the CA bundles that clients currently trust; nil if unknown here.
 	published func() ([][]byte, error)
-	// refused is why the API server takes none of it; nil if nobody here knows.
+	// refused returns the API server's reason for rejecting every webhook; nil if unknown here.
 	refused func() error
-	// paths are those that the API server calls now; nil if nobody here knows.
+	// paths returns the paths that the API server currently calls; nil if unknown here.
 	paths func() (paths []string, known bool)
 }
 
-// tell says that what is registered may have changed.
+// tell notifies the registrar that the desired registration may have changed.
 func (r *registrar) tell() {
 	if r.notify != nil {
 		r.notify()
 	}
 }
 
-// known tells whether clients know of the webhooks already.
+// known reports whether the webhooks are registered.
 func (r *registrar) known() bool {
 	bundles, err := r.published()
 	return err == nil && len(bundles) > 0
 }
 
-// newRegistrar makes who registers.
+// newRegistrar creates the registrar.
 func (h *Host) newRegistrar(o *Registration, registry serving.Registry) error {
 	h.reach = newReach(o)
 	if o == nil {
@@ -98,8 +98,8 @@ func (h *Host) newRegistrar(o *Registration, registry serving.Registry) error {
 	return nil
 }
 
-// caBundle is what the API server shall trust. It is not told before this server can
-// answer, and is called: until then it has no webhook that it could miss.
+// caBundle returns the CA bundle to register. It returns an error until this server can answer:
+// until it is registered, the API server does not miss it.
 func (h *Host) caBundle() ([]byte, error) {
 	if err := errors.Join(h.Ready(), h.reach.err(), h.private.known()); err != nil {
 		return nil, err
@@ -107,9 +107,9 @@ func (h *Host) caBundle() ([]byte, error) {
 	return h.source.CABundle(), nil
 }
 
-// conversionCABundle is what the API server shall trust for conversion. It is told as
-// soon as there is a certificate: converters need nothing else, and what else the
-// process stands on may need them.
+// conversionCABundle returns the CA bundle to register for conversion. It is available as soon
+// as there is a certificate: converters need nothing more, and other parts of the process may
+// need converters.
 func (h *Host) conversionCABundle() ([]byte, error) {
 	errs := []error{h.source.Ready()}
 	if h.private != nil {
@@ -121,14 +121,14 @@ func (h *Host) conversionCABundle() ([]byte, error) {
 	return h.source.CABundle(), nil
 }
 
-// eventRecorder records nothing before its keeper runs: a broadcaster works from its
-// making on.
+// eventRecorder records nothing until its keeper runs, because a broadcaster starts when it is
+// created.
 type eventRecorder struct {
 	events.EventRecorder
 	sink events.EventSink
 }
 
-// run runs the keeper, and sends its events as long as it runs.
+// run runs the keeper and sends its events meanwhile.
 func (r *eventRecorder) run(keeper *registration.Keeper, ctx context.Context) error { //nolint:revive // it takes the place of the method expression (*Keeper).Run
 	broadcaster := events.NewBroadcaster(r.sink)
 	defer broadcaster.Shutdown()

@@ -13,17 +13,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// How a start waits for what it needs. To end instead would be to crash in a loop, whose
-// back-off is that of the kubelet: up to five minutes after all is well.
+// Timeouts of a starting server. It waits for what it needs instead of exiting: the kubelet's
+// crash-loop back-off would delay it by up to five minutes after the cause is gone.
 const (
 	firstWait, longestWait = 250 * time.Millisecond, 5 * time.Second
-	// portPatience is for an address that another process has: the one before this one, on a host's
-	// network, is about to end. Somebody else's is a misconfiguration.
+	// portPatience is for an address in use. On the host network, the previous process is about
+	// to end. If another program uses the address, it is a misconfiguration.
 	portPatience = 30 * time.Second
 )
 
-// WaitFor tries until it succeeds, the error is one that waiting does not mend, or
-// ctx ends, and says what it waits for.
+// WaitFor retries until try succeeds, returns an error that retrying does not fix, or ctx ends.
+// It logs what it waits for.
 func WaitFor(ctx context.Context, logger *slog.Logger, what string, mends func(error) bool, try func(context.Context) error) error {
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		err := try(ctx)
@@ -41,8 +41,7 @@ func WaitFor(ctx context.Context, logger *slog.Logger, what string, mends func(e
 	}
 }
 
-// IsAway tells whether an error is that of an API server that is not there yet, or has
-// too much to do.
+// IsAway reports whether an error means that the API server is unavailable or overloaded.
 func IsAway(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -52,10 +51,10 @@ func IsAway(err error) bool {
 	return unreached || errors.Is(err, context.DeadlineExceeded)
 }
 
-// isTaken tells whether an error is that of an address that is in use.
+// isTaken reports whether an error means that an address is in use.
 func isTaken(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
 
-// Listen binds the addresses, and waits for one that is in use.
+// Listen binds the addresses. It waits if one is in use.
 func (h *Host) Listen(ctx context.Context) error {
 	patient, cancel := context.WithTimeout(ctx, portPatience)
 	defer cancel()

@@ -32,7 +32,7 @@ func LintCluster(ctx context.Context, c *cluster.Cluster, options lint.Options) 
 	}
 	known, err := resources.OfCluster(c.Client.Discovery())
 	switch {
-	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err): // the rule reports that the version is unknown
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err): // the rule reports that the resources are unknown
 	case err != nil:
 		return nil, err
 	default:
