@@ -61,7 +61,7 @@ func doctorOf(app *sallyport.App, application, program string, flags cluster.Fla
 			Rights: func(of *doctor.Installation) ([]runtime.Object, error) { return rights(app.Command(), of, given) },
 		},
 	)
-	cli.AddFlagGroup(cmd, "Server", func() {
+	cli.AddFlagGroup(cmd, "Rights", func() {
 		cmd.Flags().StringArrayVar(&given, "server-flag", nil,
 			"`flag` of the server that decides which rights it needs, for example --leader-elect=false; may be repeated")
 	})
