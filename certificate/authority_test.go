@@ -26,7 +26,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// A typed client is what Secrets asks for.
+// A typed client implements Secrets.
 var _ Secrets = typedcorev1.SecretInterface(nil)
 
 const secretName = "authority"
@@ -39,7 +39,7 @@ type store struct {
 	secret   *corev1.Secret
 	version  int
 	watchers []*watch.RaceFreeFakeWatcher
-	// fail is asked before each call.
+	// fail is called before each operation.
 	fail  func(verb string) error
 	calls map[string]int
 }
@@ -140,7 +140,7 @@ func (s *store) delete() {
 	s.replace(watch.Deleted, nil)
 }
 
-// endWatches is what an API server does every few minutes.
+// endWatches ends watches, as an API server does every few minutes.
 func (s *store) endWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,8 +182,7 @@ func newTestAuthority(t testing.TB, change func(*AuthorityOptions)) *Authority {
 	return authority
 }
 
-// started is an authority on the store, up and running, on the fake clock of a
-// synctest bubble.
+// started is a running authority on the store, on the fake clock of a synctest bubble.
 func started(t testing.TB, s *store) *Authority {
 	t.Helper()
 	authority := newTestAuthority(t, func(o *AuthorityOptions) { o.Secrets = s })

@@ -17,7 +17,7 @@ const service = "webhooks.sallyport.svc"
 
 var silent = slog.New(slog.DiscardHandler)
 
-// newTestIssuer makes an issuer that is valid around now.
+// newTestIssuer returns an issuer that is valid around now.
 func newTestIssuer(t testing.TB, lifetime time.Duration) *issuer {
 	t.Helper()
 	made, err := newIssuer(time.Now(), lifetime)
@@ -51,8 +51,8 @@ func dataOf(t testing.TB, i *issuer) map[string][]byte {
 	return data
 }
 
-// expectAccepted checks that a client who trusts what the source publishes would
-// accept what it serves, now.
+// expectAccepted checks that a client that trusts the published bundle would accept the
+// served certificate now.
 func expectAccepted(t testing.TB, source Source) {
 	t.Helper()
 	if err := source.Ready(); err != nil {
@@ -87,7 +87,7 @@ func expectAcceptedBy(t testing.TB, source Source, bundle []byte, at time.Time) 
 	}
 }
 
-// serial tells certificates apart.
+// serial identifies certificates.
 func serial(t testing.TB, source Source) string {
 	t.Helper()
 	served, err := source.GetCertificate(nil)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// volume is a Secret as the kubelet mounts it: tls.crt is a link into ..data,
-// which is a link to a folder that is replaced as a whole.
+// volume is a mounted Secret volume: tls.crt is a link into ..data, which is a link to
+// a folder that is replaced as a whole.
 type volume struct {
 	t       testing.TB
 	path    string
@@ -199,7 +199,7 @@ func TestFilesAreFollowed(t *testing.T) {
 		}
 	})
 	t.Run("when nobody tells of the change", func(t *testing.T) {
-		// A link to the folder is turned: what is watched is still the old folder.
+		// The link to the folder changes, while the watch is still on the old folder.
 		old, next := newVolume(t), newVolume(t)
 		old.writeIssued(first)
 		next.writeIssued(second)

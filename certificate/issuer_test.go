@@ -62,7 +62,7 @@ func TestCertificateEndsWithItsAuthority(t *testing.T) {
 }
 
 func TestAuthoritiesOfOthers(t *testing.T) {
-	// An authority with an RSA key under a root, as a company has it.
+	// An authority with an RSA key under a root, as companies have it.
 	root := newTestRoot(t)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// propagation is that of the simulated cluster; the three delays in it together
-	// are shorter, as they must be.
+	// propagation is the setting of the simulated cluster. It must exceed the sum of
+	// the three delays.
 	propagation   = 4 * time.Second
 	longestLag    = 1200 * time.Millisecond // of a replica's watches
 	apiServersLag = 500 * time.Millisecond  // of API servers behind what is stored
 	checkEvery    = 50 * time.Millisecond
 )
 
-// bundles are the CA bundles of webhook configurations, with what they were.
+// bundles are the CA bundles of webhook configurations, with their history.
 type bundles struct {
 	mu      sync.Mutex
 	history [][]bundleVersion // by configuration
@@ -47,7 +47,7 @@ func (b *bundles) write(configuration int, bundle []byte) {
 	b.history[configuration] = append(b.history[configuration], bundleVersion{bundle, time.Now()})
 }
 
-// between are those that some client may use that is up to lag behind.
+// between returns the bundles that some client up to lag behind may use.
 func (b *bundles) between(lag time.Duration) [][]byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,7 +63,7 @@ func (b *bundles) between(lag time.Duration) [][]byte {
 	return all
 }
 
-// at are those of a moment.
+// at returns the bundles at a moment.
 func (b *bundles) at(moment time.Time) [][]byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +82,7 @@ func (b *bundles) at(moment time.Time) [][]byte {
 	return all
 }
 
-// lagging is the store as a replica sees it whose watch is behind.
+// lagging is the store as seen by a replica whose watch lags behind.
 type lagging struct {
 	*store
 	lag time.Duration
@@ -122,8 +122,8 @@ func (l lagging) Watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	return late, nil
 }
 
-// cluster is a simulation: replicas with the code under test, and around it a store
-// of Secrets, webhook configurations, and somebody who elects leaders.
+// cluster is a simulation: replicas with the code under test, a store of Secrets,
+// webhook configurations, and leader election.
 type cluster struct {
 	t       *testing.T
 	random  *rand.Rand
@@ -246,7 +246,7 @@ func (c *cluster) check(what string) {
 // synctestEpoch is when the clock of a synctest bubble begins.
 var synctestEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// live lets time pass, checking all the while.
+// live lets time pass while checking.
 func (c *cluster) live(what string, d time.Duration) {
 	c.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
@@ -256,7 +256,7 @@ func (c *cluster) live(what string, d time.Duration) {
 	}
 }
 
-// ask asks for a rotation, as an administrator does.
+// ask requests a rotation, as an administrator would.
 func (c *cluster) ask() error {
 	_, err := RequestRotation(context.Background(), c.secrets, secretName, time.Now())
 	return err
@@ -287,7 +287,7 @@ func (c *cluster) reach(phase Phase) {
 	c.t.Fatalf("the rotation is never in the phase %s", phase)
 }
 
-// settle waits until no rotation is on, and all that were asked for are done.
+// settle waits until no rotation is in progress and all requested ones are done.
 func (c *cluster) settle() *Status {
 	c.t.Helper()
 	for range 60 {
@@ -455,7 +455,7 @@ func TestACertificateIsHeldBackUntilClientsTrustIt(t *testing.T) {
 func TestAnAuthorityIsFollowedByAnotherInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3, 2, 1)
-		// Two thirds of its time, which began a day before, are over in 20 s.
+		// Two thirds of its lifetime, which began a day before, are over in 20 s.
 		short, err := newIssuer(time.Now().Add(-100*time.Hour), 162*time.Hour+30*time.Second)
 		if err != nil {
 			t.Fatal(err)

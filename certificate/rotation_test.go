@@ -29,7 +29,7 @@ func rotating(phase Phase, old, fresh *issuer, since time.Time) *state {
 	return s
 }
 
-// secretOf is the Secret that holds a state.
+// secretOf returns the Secret for a state.
 func secretOf(t testing.TB, s *state) *corev1.Secret {
 	t.Helper()
 	secret, err := s.into(&corev1.Secret{Data: map[string][]byte{}})
@@ -135,7 +135,7 @@ func TestNextStepOfARotation(t *testing.T) {
 }
 
 // TestARotationMayStopAnywhere stops after each decision, before or after it is
-// written, and goes on with a replica that knows nothing but the Secret.
+// written, and continues with a replica that only has the Secret.
 func TestARotationMayStopAnywhere(t *testing.T) {
 	const propagation = time.Minute
 	for stopAt := range 5 {

@@ -35,15 +35,15 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// cluster is an API server that shows who it is at the ports of some managers, and reads
-// the static manifests of another.
+// cluster is an API server that authenticates itself at the ports of some managers and
+// reads the static manifests of another.
 type cluster struct {
 	t      *testing.T
 	config *rest.Config
 	client *kubernetes.Clientset
 }
 
-// testVolume is one of a source, as small as the API server takes it.
+// testVolume returns a minimal volume with a source.
 func testVolume(name string, source corev1.PersistentVolumeSource) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -78,7 +78,7 @@ func (c *cluster) create(name string, source corev1.PersistentVolumeSource, dryR
 	return c.client.CoreV1().PersistentVolumes().Create(c.t.Context(), testVolume(name, source), options)
 }
 
-// eventually waits until a volume that is created in a dry run is as it should be.
+// eventually waits until a volume created in a dry run is as expected.
 func (c *cluster) eventually(what string, source corev1.PersistentVolumeSource, good func(*corev1.PersistentVolume, error) bool) {
 	c.t.Helper()
 	deadline := time.After(2 * time.Minute)
@@ -95,7 +95,7 @@ func (c *cluster) eventually(what string, source corev1.PersistentVolumeSource, 
 	}
 }
 
-// labelled tells whether a volume is as zoneOf wants it.
+// labelled reports whether a volume matches zoneOf.
 func labelled(pv *corev1.PersistentVolume, err error) bool {
 	return err == nil && pv.Labels[corev1.LabelTopologyZone] == "zone-a" && pv.Spec.NodeAffinity != nil &&
 		len(pv.Spec.NodeAffinity.Required.NodeSelectorTerms) == 1 && len(pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions) == 2
@@ -105,7 +105,7 @@ func plain(pv *corev1.PersistentVolume, err error) bool {
 	return err == nil && len(pv.Labels) == 0 && pv.Spec.NodeAffinity == nil
 }
 
-// controllers say that they have started.
+// controllers report that they have started.
 type testControllers struct{ started chan struct{} }
 
 func (c *testControllers) constructor() app.ControllerInitFuncConstructor {
@@ -120,8 +120,8 @@ func (c *testControllers) constructor() app.ControllerInitFuncConstructor {
 	}
 }
 
-// built runs a cloud controller manager that app's builder has built, with a controller,
-// as the KEP asks for it.
+// built runs a cloud controller manager built by app's builder, with a controller, as
+// the KEP requires.
 func (c *cluster) built(t *testing.T, r *Registry, initialize app.InitCloudFunc, port int, flags ...string) *manager {
 	t.Helper()
 	m := &manager{t: t, port: port, stop: make(chan struct{}), ended: make(chan error, 1)}
@@ -151,7 +151,7 @@ func (c *cluster) built(t *testing.T, r *Registry, initialize app.InitCloudFunc,
 }
 
 func TestOnARealAPIServer(t *testing.T) {
-	// The webhook manager beside the API server is there first: it waits for nobody.
+	// The webhook manager next to the API server starts first and waits for nothing.
 	folder, manifests := t.TempDir(), t.TempDir()
 	start(t, registry(t, PersistentVolumeLabel("vsphere")), labelling(zoneOf),
 		"--webhook-registration=manifest", "--webhook-static-manifests-dir="+manifests)
@@ -226,7 +226,7 @@ func TestOnARealAPIServer(t *testing.T) {
 			return err != nil && strings.Contains(err.Error(), "failed calling webhook") && strings.Contains(err.Error(), "persistentvolumelabel")
 		})
 	})
-	// Last: upstream leaves a goroutine behind that reads what the next start would set.
+	// Last: upstream leaves a goroutine that reads what the next start would set.
 	t.Run("a webhook that fails to start ends the controllers", func(t *testing.T) {
 		command, err := registry(t, PersistentVolumeLabel("gce")).Build(app.NewBuilder(), nil,
 			func(*config.CompletedConfig) cloudprovider.Interface { return &withoutLabels{} }, cliflag.NamedFlagSets{}, nil)
@@ -266,13 +266,13 @@ func testBuilder(t *testing.T, c *cluster) {
 	if err := m.end(); err != nil {
 		t.Fatal(err)
 	}
-	// Its configuration is still there, and blocks nothing.
+	// Its configuration still exists and blocks nothing.
 	if pv, err := c.create("later", gce("a"), true); !plain(pv, err) {
 		t.Errorf("with the server away: %+v %v", pv, err)
 	}
 }
 
-// testMissed has volumes that were created while no server answered.
+// testMissed creates volumes while no server answers.
 func testMissed(t *testing.T, c *cluster) {
 	label := func(ctx context.Context, pv *corev1.PersistentVolume) (map[string]string, error) {
 		if pv.Spec.AzureDisk.DiskName == "gone" {
@@ -321,7 +321,7 @@ func testMissed(t *testing.T, c *cluster) {
 			t.Errorf("a dry run has labelled %s: %v", name, pv.Labels)
 		}
 	}
-	// The webhook is asked about updates, whatever the controller does.
+	// The webhook handles updates, whatever the controller does.
 	lab.Eventually(t.Context(), t, 2*time.Minute, "an update to label the volume", func(ctx context.Context) (bool, error) {
 		pv, err := volumes.Patch(ctx, "missed-a", types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"`+time.Now().String()+`"}}}`), metav1.PatchOptions{})
 		return labelled(pv, err), err
@@ -344,13 +344,13 @@ func testMissed(t *testing.T, c *cluster) {
 	if pv := get("placed"); pv.Labels[corev1.LabelTopologyZone] != "zone-a" || !reflect.DeepEqual(pv.Spec.NodeAffinity, placed.Spec.NodeAffinity) {
 		t.Errorf("a volume with a node affinity of its own: %v %+v", pv.Labels, pv.Spec.NodeAffinity)
 	}
-	// One that goes waits for no cloud.
+	// A volume being deleted waits for no cloud.
 	if err := volumes.Delete(t.Context(), "missed-gone", metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
 	}
 }
 
-// testManyVolumes creates 500 volumes at once, where a webhook that is not asked, or does
+// testManyVolumes creates 500 volumes at once. A webhook that is not called, or does
 // not answer, would refuse them.
 func testManyVolumes(t *testing.T, c *cluster) {
 	var mu sync.Mutex

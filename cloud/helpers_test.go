@@ -47,7 +47,7 @@ const (
 	pvlPath = "/mutate-persistentvolumelabel"
 )
 
-// testCloud is a cloud of which a test says how it labels.
+// testCloud is a cloud whose labels a test defines.
 type testCloud struct {
 	*fake.Cloud
 	label func(context.Context, *corev1.PersistentVolume) (map[string]string, error)
@@ -86,7 +86,7 @@ func labelling(label func(context.Context, *corev1.PersistentVolume) (map[string
 	}
 }
 
-// manager is a command that runs, with webhooks alone.
+// manager is a running command with only webhooks.
 type manager struct {
 	t     *testing.T
 	port  int
@@ -95,7 +95,7 @@ type manager struct {
 }
 
 // TestMain lets all commands of this process configure its log, as long as they do so
-// alike. To reset it would race with what upstream leaves running.
+// identically. Resetting it would race with goroutines that upstream leaves running.
 func TestMain(m *testing.M) {
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	os.Exit(m.Run())
@@ -137,7 +137,7 @@ func registry(t *testing.T, webhooks ...Webhook) *Registry {
 	return r
 }
 
-// aloneFlags are those of a process without controllers, which reaches no API server.
+// aloneFlags are flags of a process without controllers and API server.
 func aloneFlags(t *testing.T, port int) []string {
 	t.Helper()
 	return []string{
@@ -146,7 +146,7 @@ func aloneFlags(t *testing.T, port int) []string {
 	}
 }
 
-// nowhere is a kubeconfig of an API server that is not there.
+// nowhere is a kubeconfig of a nonexistent API server.
 func nowhere(t *testing.T) string {
 	t.Helper()
 	return file(t, "kubeconfig", `apiVersion: v1
@@ -191,7 +191,7 @@ func launchAt(t *testing.T, port int, r *Registry, initialize app.InitCloudFunc,
 	return m
 }
 
-// end stops the manager, and returns how it ended.
+// end stops the manager and returns its result.
 func (m *manager) end() error {
 	select {
 	case <-m.stop:
@@ -245,7 +245,7 @@ func (m *manager) client(certificate *tls.Certificate) *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, Timeout: time.Minute}
 }
 
-// review sends a volume as an API server does.
+// review sends a volume like an API server.
 func (m *manager) review(path, query string, certificate *tls.Certificate, pv *corev1.PersistentVolume) (int, *admissionv1.AdmissionResponse, string) {
 	m.t.Helper()
 	raw, err := json.Marshal(pv)
@@ -286,7 +286,7 @@ func gceVolume(name string) *corev1.PersistentVolume {
 	return pv
 }
 
-// isOpen tells whether anybody listens on a port.
+// isOpen reports whether a port accepts connections.
 func isOpen(port int) bool {
 	conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), time.Second)
 	if err == nil {
@@ -360,7 +360,7 @@ func (c *ca) files(pair *tls.Certificate) (certFile, keyFile string) {
 		file(c.t, "tls.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 }
 
-// refused runs a command that must end at once, with an error that has all of the texts.
+// refused runs a command that must fail at once, with an error that contains all texts.
 func refused(t *testing.T, r *Registry, initialize app.InitCloudFunc, args []string, texts ...string) {
 	t.Helper()
 	command := build(t, r, initialize, nil)

@@ -149,7 +149,7 @@ func TestCommandReportsEveryProblem(t *testing.T) {
 	}
 }
 
-// helpOf is what --help shows.
+// helpOf returns the output of --help.
 func helpOf(t *testing.T, r *Registry, controllers map[string]app.ControllerInitFuncConstructor) string {
 	t.Helper()
 	opts, err := options.NewCloudControllerManagerOptions()

@@ -28,7 +28,7 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// reviews counts the reviews of an outcome in the metrics of the process.
+// reviews returns the number of reviews with an outcome, from the process's metrics.
 func reviews(t *testing.T, outcome string) float64 {
 	t.Helper()
 	families, err := legacyregistry.DefaultGatherer.Gather()
@@ -113,7 +113,7 @@ func TestACloudThatHangsEndsWithTheTimeoutOfTheCall(t *testing.T) {
 		<-hanging // whatever the context says
 		return nil, nil
 	}))
-	// Without a deadline this would not come back before the test's end.
+	// Without a deadline this would not return before the end of the test.
 	if status, _, body := m.review(pvlPath, "?timeout=1s", nil, gceVolume("a")); status != http.StatusGatewayTimeout {
 		t.Errorf("%d %s", status, body)
 	}
@@ -194,7 +194,7 @@ func TestTheCertificateIsThatOfTheName(t *testing.T) {
 	}
 }
 
-// authorityOf is the CA in the static manifests that a process has written.
+// authorityOf returns the CA in the static manifests that a process has written.
 func authorityOf(t *testing.T, dir string) string {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -262,7 +262,7 @@ func TestAPairInTheFolderIsTheCertificate(t *testing.T) {
 	_ = conn.Close()
 }
 
-// needsCloud is a webhook that tells how often its cloud was initialised.
+// needsCloud is a webhook that reports how often its cloud was initialized.
 func needsCloud(seen *atomic.Int32) func(Dependencies) (admission.Handler, error) {
 	return func(d Dependencies) (admission.Handler, error) {
 		seen.Store(int32(d.Cloud.(*testCloud).initializations()))
@@ -337,7 +337,8 @@ func (*panicking) Initialize(cloudprovider.ControllerClientBuilder, <-chan struc
 	panic("no credentials")
 }
 
-// A handler is called when what it reads is there. This API server never tells.
+// A handler is called once its informers have synced. This API server never sends
+// anything.
 func TestAWebhookThatReadsFromTheClusterWaitsForIt(t *testing.T) {
 	r := registry(t)
 	err := r.Register("reads", services, func(d Dependencies) (admission.Handler, error) {

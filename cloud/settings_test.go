@@ -192,7 +192,7 @@ func TestPrintWebhookConfiguration(t *testing.T) {
 	refused(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), []string{"--print-webhook-configuration"}, "--webhooks enables none")
 }
 
-// FuzzSelection hands any text to --webhooks.
+// FuzzSelection passes any text to --webhooks.
 func FuzzSelection(f *testing.F) {
 	for _, text := range []string{"*", "pvl,-persistentvolumelabel", "-*", ",", "\"a\",b"} {
 		f.Add(text)

@@ -113,8 +113,8 @@ func TestChainIsInTheOrderOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestEarlierRulesGoFirstForEquivalentVersions is what the API server does where rules are
-// for two versions, and the request is in a third.
+// TestEarlierRulesGoFirstForEquivalentVersions checks what the API server does if there
+// are rules for two versions and the request uses a third.
 func TestEarlierRulesGoFirstForEquivalentVersions(t *testing.T) {
 	const text = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration

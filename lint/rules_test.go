@@ -19,10 +19,10 @@ import (
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
-// then is the time that certificates of testdata are judged at.
+// then is the time at which certificates of testdata are checked.
 var then = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// objects reads YAML documents. Their lines are the numbers of the documents.
+// objects reads YAML documents. The line of an object is the number of its document.
 func objects(t testing.TB, file string, data []byte) []Object {
 	t.Helper()
 	var out []Object
@@ -50,8 +50,7 @@ func objects(t testing.TB, file string, data []byte) []Object {
 	return out
 }
 
-// example is the archive of a rule: fail.yaml, want.txt, which says what is found there,
-// and pass.yaml.
+// example is the archive of a rule: fail.yaml, its findings in want.txt, and pass.yaml.
 func example(t testing.TB, rule string) *golden.Archive {
 	t.Helper()
 	return golden.Open(t, filepath.Join("testdata", "rules", rule+".txtar"))
@@ -66,11 +65,10 @@ func inventory(t testing.TB, of *golden.Archive, file string) *Inventory {
 	return in
 }
 
-// servedPaths are the paths of known webhooks, for rules that judge them.
+// servedPaths are the paths of known webhooks, for rules that check them.
 var servedPaths = map[string][]string{"check.hooks.example.com": {"/check"}, "c.x.y": {"/check"}}
 
-// TestEveryRuleHasAnExampleThatItIsAbout runs each rule over what it has something to
-// say about, and over what is right.
+// TestEveryRuleHasAnExampleThatItIsAbout runs each rule on a bad and a good example.
 func TestEveryRuleHasAnExampleThatItIsAbout(t *testing.T) {
 	for _, rule := range Rules() {
 		t.Run(rule.ID, func(t *testing.T) {

@@ -167,7 +167,7 @@ func TestTheSameInputGivesTheSameReport(t *testing.T) {
 	}
 }
 
-// A finding says what to do about itself, not about what else the rule looks for.
+// The fix of a finding is about that finding, not about others of the rule.
 func TestRemediesFitTheFindings(t *testing.T) {
 	for rule, wants := range map[string]map[string]string{
 		"client-config":    {"url must use https": "https://", "exactly one of": "clientConfig.service", "a loopback address": "static manifest"},

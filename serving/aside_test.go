@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// leaving waits aside until it is let go, and tells whether there was a place then.
+// leaving waits aside until released, and reports whether it got a place again.
 func leaving(called chan<- struct{}, let <-chan struct{}) func(context.Context, http.ResponseWriter, Call) {
 	return func(ctx context.Context, w http.ResponseWriter, call Call) {
 		if !call.Aside(ctx, func() { called <- struct{}{}; <-let }) {

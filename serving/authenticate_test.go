@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Callers of whom the API server has to be asked, while it takes its time, take no
-// connection from those that are known.
+// Callers whose authentication waits for a slow API server take no connection from
+// known callers.
 func TestWhoHasToBeAskedForHoldsUpNobody(t *testing.T) {
 	bubble(t, func(o *Options) {
 		o.MaxConnections = 5
@@ -159,7 +159,7 @@ func TestPrivatePaths(t *testing.T) {
 	}
 }
 
-// shownMetrics is what /metrics shows.
+// shownMetrics returns the content of /metrics.
 func (h *harness) shownMetrics() string {
 	h.t.Helper()
 	response, err := http.Get("http://" + h.MetricsAddr().String() + "/metrics")

@@ -19,9 +19,8 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
 
-// BenchmarkHandlerChain is the price of everything between net/http and the
-// handler, which must be read against "bare": the handler reading the body
-// itself.
+// BenchmarkHandlerChain measures everything between net/http and the handler. Compare
+// with "bare", where the handler reads the body itself.
 func BenchmarkHandlerChain(b *testing.B) {
 	review := bytes.Repeat([]byte("x"), 7<<10)
 	answer := bytes.Repeat([]byte("y"), 900)
@@ -78,7 +77,7 @@ func BenchmarkHandlerChain(b *testing.B) {
 	}
 }
 
-// BenchmarkConnectionState is the price of counting connections, once a request.
+// BenchmarkConnectionState measures the connection accounting of one request.
 func BenchmarkConnectionState(b *testing.B) {
 	options, _ := testOptions(b)
 	server, err := New(options)

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// announce begins a request with a body of that length, and sends some of it.
+// announce begins a request with a body of the given length and sends part of it.
 func announce(h *harness, length, sent int) *rawConn {
 	c := h.dial()
 	c.send(fmt.Sprintf("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", length))
@@ -77,7 +77,8 @@ func TestBodiesThatMayStillBeFastAreNotCut(t *testing.T) {
 }
 
 func TestBodiesHaveToArriveAtARate(t *testing.T) {
-	// trickle sends a body of 640 KiB at that rate, and returns the answer and how long it took.
+	// trickle sends a body of 640 KiB at the given rate, and returns the answer and the
+	// duration.
 	trickle := func(t *testing.T, h *harness, rate int) (reply, time.Duration) {
 		began := time.Now()
 		const length = 640 << 10
@@ -145,7 +146,7 @@ func TestNewConnectionsAreServedWhereAllBodiesAreYoung(t *testing.T) {
 	})
 }
 
-// Who was refused and does not go takes no place from others.
+// A refused caller that stays connected takes no place from others.
 func TestConnectionsThatWereRefusedMakeRoom(t *testing.T) {
 	bubble(t, func(o *Options) {
 		o.MaxConnections = 3

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// unsized hides the length of a body, which makes the client send it in chunks.
+// unsized hides the length of a body, so that the client uses chunks.
 type unsized struct{ io.Reader }
 
 func TestBodyLimit(t *testing.T) {

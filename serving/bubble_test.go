@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// pipes is a listener in memory, for clocks that are not real.
+// pipes is an in-memory listener for fake clocks.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
-	// onClose is called at the last moment before it is closed.
+	// onClose is called just before it is closed.
 	onClose func()
 }
 
@@ -53,9 +53,9 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	}
 }
 
-// hasty is the client's end of a pipe. TLS bounds the time it takes for its last
-// word, and only that. A pipe has no buffer: two ends that close at one time
-// would wait for each other that long, so this one does not wait.
+// hasty is the client's end of a pipe. TLS limits only the time of its final alert. A
+// pipe has no buffer, so two ends that close at once would wait for each other that
+// long. This one does not wait.
 type hasty struct{ net.Conn }
 
 func (c hasty) SetWriteDeadline(time.Time) error { return c.Conn.SetWriteDeadline(time.Now()) }
@@ -65,7 +65,7 @@ func bubble(t *testing.T, change func(*Options), test func(t *testing.T, h *harn
 	bubbleBehind(t, func(l net.Listener) net.Listener { return l }, change, test)
 }
 
-// bubbleBehind is bubble with something between the server and its listener.
+// bubbleBehind is bubble with a wrapper around the server's listener.
 func bubbleBehind(t *testing.T, between func(net.Listener) net.Listener, change func(*Options), test func(t *testing.T, h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

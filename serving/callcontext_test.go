@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// What ends a call tells who waits and who asks, whether they came before or after.
+// The end of a call is visible to waiters and to callers of Err, whether they came
+// before or after.
 func TestACallContextEndsAsOneOfTheStandardLibraryDoes(t *testing.T) {
 	type key struct{}
 	for name, tc := range map[string]struct {
@@ -67,7 +68,7 @@ func TestACallContextEndsNoLaterThanItsParent(t *testing.T) {
 	}
 }
 
-// A handler that only computes pays for no timer and no channel.
+// A handler that only computes creates no timer and no channel.
 func TestACallContextThatNobodyWaitsForIsOneAllocation(t *testing.T) {
 	parent, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -72,7 +72,7 @@ func (s *signer) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.leaf.Raw})
 }
 
-// rewrite replaces a file as a whole, as Kubernetes does.
+// rewrite replaces a file atomically, as Kubernetes does.
 func rewrite(t testing.TB, file string, contents []byte) {
 	t.Helper()
 	if err := os.WriteFile(file+".new", contents, 0o600); err != nil {
@@ -130,7 +130,7 @@ func TestOnlyCallersWithACertificateOfTheCAMayCall(t *testing.T) {
 	}
 }
 
-// callOf is a call as TLS hands it over.
+// callOf returns a request as TLS delivers it.
 func callOf(certificate tls.Certificate) *http.Request {
 	return &http.Request{TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{certificate.Leaf}}}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// fakeConn is a connection that knows whether it was closed.
+// fakeConn is a connection that records whether it was closed.
 type fakeConn struct {
 	net.Conn
 	from   string
@@ -26,7 +26,7 @@ func (c *fakeConn) Close() error {
 }
 
 func TestEviction(t *testing.T) {
-	// A step lets a connection, named by its place, change its state.
+	// A step changes the state of a connection, identified by index.
 	type step struct {
 		conn  int
 		state http.ConnState

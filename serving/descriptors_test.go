@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// exhausted is a listener of a process that has no file descriptors left, for a while.
+// exhausted is a listener of a process that has run out of file descriptors for a
+// while.
 type exhausted struct {
 	net.Listener
 	fails atomic.Int32

@@ -55,7 +55,7 @@ func TestFreshConnections(t *testing.T) {
 					answer <- response.StatusCode
 				}()
 				time.Sleep(test.wait)
-				// What the server has given up, it does not read.
+				// The server does not read what it has given up.
 				_, _ = io.Copy(conn, strings.NewReader(request[:test.split]))
 				time.Sleep(test.pause)
 				_, _ = io.Copy(conn, strings.NewReader(request[test.split:]))
@@ -67,7 +67,7 @@ func TestFreshConnections(t *testing.T) {
 	}
 }
 
-// holdingConn sends its first write, and holds the others back until it is let go.
+// holdingConn sends its first write and holds back the others until released.
 type holdingConn struct {
 	net.Conn
 	writes int
@@ -88,7 +88,7 @@ func (c *holdingConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The end of the handshake and the beginning of a header, in one piece.
+// The end of the handshake and the beginning of a header, in one write.
 func TestHeaderThatComesWithTheEndOfTheHandshakeHasNoMoreTime(t *testing.T) {
 	bubble(t, func(*Options) {}, func(t *testing.T, h *harness) {
 		raw, err := h.dialer(t.Context(), "tcp", "")

@@ -128,7 +128,7 @@ func TestTheGateOpensWhenItIsTold(t *testing.T) {
 		if waited := time.Since(began); waited != 0 || tries.Load() != 2 {
 			t.Errorf("open after %s and %d tries", waited, tries.Load())
 		}
-		// Who tells of nothing is asked now and then.
+		// A check without notifications is polled.
 		ready.Store(false)
 		s.health = newHealth(s.health.checks, nil, new(atomic.Bool))
 		go s.health.waitForGate(t.Context())

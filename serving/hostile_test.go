@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// besideGoodTraffic calls with two clients, as API servers do, until hostile returns. No
-// call may fail.
+// besideGoodTraffic makes calls with two clients, like API servers, until hostile
+// returns. No call may fail.
 func besideGoodTraffic(t *testing.T, h *harness, hostile func(ctx context.Context)) {
 	t.Helper()
 	done := make(chan struct{})
@@ -150,7 +150,8 @@ func TestBadRequestsAreRefusedOrCutAndTheServerGoesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := h.dial()
-			// The server may answer, and cut the connection, before it has heard all.
+			// The server may answer and cut the connection before it has read
+			// everything.
 			if _, err := io.WriteString(conn, text); err == nil {
 				_ = conn.CloseWrite()
 			}

@@ -16,7 +16,7 @@ import (
 // of is the name of a flow.
 func of(name string) func() string { return func() string { return name } }
 
-// lines are places, and who waits for them.
+// lines are places with their waiters.
 type lines struct {
 	*places
 	t   *testing.T
@@ -30,7 +30,7 @@ func (l *lines) note(who string) {
 	l.got = append(l.got, who)
 }
 
-// wants has somebody of a flow want a place, for a minute.
+// wants requests a place for a flow, for a minute.
 func (l *lines) wants(flow, who string) (given *place) {
 	given = &place{}
 	go func() {
@@ -196,7 +196,7 @@ func TestNobodyIsAskedForItsFlowWhileThereIsRoom(t *testing.T) {
 	}
 }
 
-// Ten tenants' slow reviews in one namespace do not hold up a review of another.
+// Slow reviews of ten tenants in one namespace do not delay a review of another.
 func TestSlowReviewsOfOneFlowHoldUpNoOther(t *testing.T) {
 	bubble(t, func(o *Options) {
 		o.MaxConcurrentReviews, o.MaxWaitingReviews = 8, 1000

@@ -14,7 +14,7 @@ import (
 
 func (h *harness) plainURL(path string) string { return "http://" + h.MetricsAddr().String() + path }
 
-// probe asks the port of metrics and probes on a connection of its own, as the kubelet does.
+// probe requests the metrics port on a new connection, like the kubelet.
 func (h *harness) probe(path string) reply {
 	h.t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true}

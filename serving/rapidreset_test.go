@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// HTTP/2 rapid reset (CVE-2023-44487): streams are opened and reset at once, so that they
-// count no longer, while their handlers go on.
+// HTTP/2 rapid reset (CVE-2023-44487): streams are opened and immediately reset, so
+// that they no longer count while their handlers continue.
 func TestRapidReset(t *testing.T) {
 	var atWork, most atomic.Int64
 	let := make(chan struct{})

@@ -55,8 +55,7 @@ func certificate(t testing.TB) (*tls.Certificate, *x509.CertPool) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, pool
 }
 
-// testOptions are the defaults, on free ports of loopback, with a log that is
-// thrown away.
+// testOptions returns the defaults, on free loopback ports, with a discarded log.
 func testOptions(t testing.TB) (Options, *x509.CertPool) {
 	t.Helper()
 	served, pool := certificate(t)
@@ -213,7 +212,7 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, r.Body)
 })
 
-// held is a handler that says when it is called and answers when it is let.
+// held is a handler that reports when it is called and answers when released.
 type held struct {
 	called chan *http.Request
 	let    chan struct{}

@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkHandle measures the handler alone, on the pod of a notebook as the API
-// server sends it and on larger ones, with 11 or more PodDefaults in the namespace.
+// server sends it and on larger ones, with at least 11 PodDefaults in the namespace.
 func BenchmarkHandle(b *testing.B) {
 	notebook := benchmarkPod(b)
 	for _, bench := range []struct {
@@ -48,8 +48,8 @@ func BenchmarkHandle(b *testing.B) {
 	}
 }
 
-// largePod is the pod with more environment variables in its first container, and with more
-// volumes, which that container mounts.
+// largePod adds environment variables to the pod's first container, and volumes that it
+// mounts.
 func largePod(b *testing.B, raw []byte, variables, volumes int) []byte {
 	b.Helper()
 	pod := &corev1.Pod{}
@@ -74,7 +74,7 @@ func largePod(b *testing.B, raw []byte, variables, volumes int) []byte {
 	return large
 }
 
-// BenchmarkSteps measures where the time of a pod that matches goes.
+// BenchmarkSteps measures the steps for a matching pod.
 func BenchmarkSteps(b *testing.B) {
 	raw := benchmarkPod(b)
 	settings := DefaultSettings()
@@ -123,7 +123,7 @@ func benchmarkPod(b *testing.B) []byte {
 	return review.Request.Object.Raw
 }
 
-// benchmarkIndex has 11 PodDefaults or more, the first of which match.
+// benchmarkIndex has at least 11 PodDefaults, of which the first match.
 func benchmarkIndex(matches int) *Index {
 	index := NewIndex()
 	for i := range max(11, matches) {

@@ -19,13 +19,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cases"
 )
 
-// drawMany draws mostly few, and now and then as many as an API server takes.
+// drawMany draws mostly few, and occasionally as many as an API server accepts.
 func drawMany(t *rapid.T, what string, most int) int {
 	return rapid.SampledFrom([]int{0, 1, 3, most / 50, most / 5, most}).Draw(t, what)
 }
 
-// drawLarge draws a pod and PodDefaults up to the sizes that an API server takes: 3 MiB of
-// a request, and 1.5 MiB of an object in etcd.
+// drawLarge draws a pod and PodDefaults up to the limits of an API server: 3 MiB per
+// request, and 1.5 MiB per object in etcd.
 func drawLarge(t *rapid.T) (pod []byte, objects []*kubeflowv1alpha1.PodDefault) {
 	containers := max(1, drawMany(t, "containers", 1000))
 	env := drawMany(t, "variables of a container", 2_000_000/containers/40)
@@ -82,12 +82,13 @@ func drawLarge(t *rapid.T) (pod []byte, objects []*kubeflowv1alpha1.PodDefault) 
 	return pod, objects
 }
 
-// TestWhatAPodGetsIsBoundedWhateverIsDrawn holds that no pod and no PodDefaults, up to the
-// sizes that an API server takes, make a review cost more than it may: the answer is small,
-// it is either a patch after which nothing is left to do or a denial that names a
-// PodDefault, and it takes no more of the heap than [mostAllocated].
+// TestWhatAPodGetsIsBoundedWhateverIsDrawn checks that no pod and no PodDefaults within
+// the API server's limits make a review too expensive. The answer is small. It is
+// either a patch that leaves nothing to do or a denial that names a PodDefault, and it
+// allocates at most [mostAllocated].
 //
-// Cases are large, so there are few: a two hundredth of -rapid.checks, and five at least.
+// Cases are large, so there are few: a two-hundredth of -rapid.checks, but at least
+// five.
 func TestWhatAPodGetsIsBoundedWhateverIsDrawn(t *testing.T) {
 	draws := 5
 	if checks, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String()); err == nil {

@@ -21,8 +21,8 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// A hostile case is what somebody who may write PodDefaults, or reaches the port, can
-// send. Want is part of the message of a denial, or empty if the pod is admitted.
+// A hostile case is an attack by someone who may write PodDefaults or reaches the port.
+// Want is part of the message of a denial, or empty if the pod is admitted.
 type hostile struct {
 	name   string
 	make   func(n int) (pod []byte, objects []*kubeflowv1alpha1.PodDefault)
@@ -31,7 +31,7 @@ type hostile struct {
 	within int // as many, and twice as many, are within the limits; 0: it says nothing
 }
 
-// crowd is the number of labels of a pod for which no objects are looked for.
+// crowd is a number of pod labels for which no objects are looked up.
 const crowd = 200_000
 
 func hostileObject(name string, change func(*kubeflowv1alpha1.PodDefaultSpec)) *kubeflowv1alpha1.PodDefault {
@@ -40,7 +40,7 @@ func hostileObject(name string, change func(*kubeflowv1alpha1.PodDefaultSpec)) *
 	return pd
 }
 
-// rawPod has containers of the text, with %d for their number.
+// rawPod returns a pod with copies of a container; %d is its number.
 func rawPod(spec, container string, containers int) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"metadata":{"name":"p","labels":{"a":"b"}},"spec":{` + spec + `"containers":[`)
@@ -366,7 +366,7 @@ var hostiles = []hostile{
 	}, 2000, "with it the pod would have more than 1000", 200},
 }
 
-// allocated is how many bytes f takes from the heap, those that it gives back included.
+// allocated returns the bytes that f allocates, including freed ones.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -375,11 +375,11 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// mostAllocated is what one review may take from the heap, over its whole time.
+// mostAllocated limits the bytes that one review allocates.
 const mostAllocated = 96 << 20
 
-// TestHostilePodsAreDeniedBeforeTheyCost sends what took seconds or gigabytes. How long
-// it takes is printed, for people; what it takes from the heap is the same each time.
+// TestHostilePodsAreDeniedBeforeTheyCost sends cases that used to take seconds or
+// gigabytes. It only logs the time, but allocations are deterministic.
 func TestHostilePodsAreDeniedBeforeTheyCost(t *testing.T) {
 	for _, c := range hostiles {
 		t.Run(c.name, func(t *testing.T) {
@@ -414,7 +414,7 @@ func TestHostilePodsAreDeniedBeforeTheyCost(t *testing.T) {
 	}
 }
 
-// TestWorkGrowsAsThePodAndItsObjectsDo doubles what may be doubled within the limits.
+// TestWorkGrowsAsThePodAndItsObjectsDo doubles everything within the limits.
 func TestWorkGrowsAsThePodAndItsObjectsDo(t *testing.T) {
 	settings := DefaultSettings()
 	for _, c := range hostiles {
@@ -445,8 +445,8 @@ func TestWorkGrowsAsThePodAndItsObjectsDo(t *testing.T) {
 	}
 }
 
-// TestWorkGrowsAsTheFieldsOfTwoObjectsDo compares two objects that want different things
-// of every field.
+// TestWorkGrowsAsTheFieldsOfTwoObjectsDo compares two objects that conflict in every
+// field.
 func TestWorkGrowsAsTheFieldsOfTwoObjectsDo(t *testing.T) {
 	work := func(n int) int {
 		object := func(value string) *Compiled {
@@ -486,7 +486,7 @@ func TestWhatIsTooMuchToCompareDisagrees(t *testing.T) {
 	}
 }
 
-// TestAMergeEndsAtItsDeadline is about a fault: no decision was made.
+// TestAMergeEndsAtItsDeadline checks that the deadline is a fault, not a decision.
 func TestAMergeEndsAtItsDeadline(t *testing.T) {
 	raw, objects := hostiles[8].make(30)
 	webhook, err := New(indexOf(objects...), DefaultSettings())

@@ -11,8 +11,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cases"
 )
 
-// TestCases runs the cases of testdata. What the cluster has may be ClusterPodDefaults and
-// Namespaces too, and the order in which it comes makes no difference.
+// TestCases runs the cases of testdata. The cluster's objects may include
+// ClusterPodDefaults and Namespaces. Their order makes no difference.
 func TestCases(t *testing.T) {
 	over := func(backwards bool) cases.Make {
 		return func(t testing.TB, _, cluster []byte) []admission.Webhook {
@@ -28,8 +28,8 @@ func TestCases(t *testing.T) {
 	cases.Run(t, podResource, over(false), over(true))
 }
 
-// TestUntouchedPodsGetNoPatch covers what the webhook must leave alone whatever
-// PodDefaults there are.
+// TestUntouchedPodsGetNoPatch covers pods that the webhook must not change, whatever
+// the PodDefaults.
 func TestUntouchedPodsGetNoPatch(t *testing.T) {
 	everything := parsePodDefaults(t, []byte(`
 metadata: {name: everything}

@@ -17,7 +17,7 @@ func TestWhatEveryFieldMayHoldIsNoMistake(t *testing.T) {
 	}
 }
 
-// The 51 that were accepted once, with the place that is named.
+// The 51 values that used to be accepted, with the reported path.
 func TestWhatBreaksEveryPodIsAMistake(t *testing.T) {
 	const sidecar = "sidecars[0]."
 	for spec, want := range map[string]string{

@@ -37,8 +37,8 @@ func TestWhatIsTooMuchIsRefusedWhenItIsWritten(t *testing.T) {
 
 var specPath = field.NewPath("spec")
 
-// TestNoListIsOverlooked has each list and map of a spec be too long, one at a time: most
-// specs are looked at without paths, and no list may be missing there.
+// TestNoListIsOverlooked makes each list and map of a spec too long, one at a time,
+// because most specs are checked without paths, and that check must cover every list.
 func TestNoListIsOverlooked(t *testing.T) {
 	var spec kubeflowv1alpha1.PodDefaultSpec
 	lists := 0

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// meet is where calls wait for lists that the test lets go one by one.
+// meet returns a meeting point of calls, whose lists the test releases one by one.
 func meet(catchUp func(context.Context) ([]correction, error)) *shared {
 	return &shared{catchUp: catchUp, idle: func() {}}
 }

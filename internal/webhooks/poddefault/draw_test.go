@@ -14,8 +14,8 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
 
-// Pods and objects with the fields beyond Kubeflow's. The generators of the fields
-// that both have are in property_test.go.
+// Pods and objects with fields that Kubeflow does not have. Generators for the common
+// fields are in property_test.go.
 
 func sometimes(t *rapid.T, what string) bool { return rapid.IntRange(0, 3).Draw(t, what) == 0 }
 
@@ -97,7 +97,7 @@ func drawDNS(t *rapid.T) *corev1.PodDNSConfig {
 	}
 }
 
-// drawRichPod draws a pod that has some of the fields which objects may set.
+// drawRichPod draws a pod with some of the fields that objects may set.
 func drawRichPod(t *rapid.T) *corev1.Pod {
 	pod := drawPod(t)
 	spec := &pod.Spec
@@ -164,7 +164,7 @@ var drawPolicy = rapid.SampledFrom([]kubeflowv1alpha1.ConflictPolicy{
 	kubeflowv1alpha1.ConflictKeepPod, kubeflowv1alpha1.ConflictOverride, kubeflowv1alpha1.ConflictSkip,
 })
 
-// enrich gives a spec some of the fields beyond Kubeflow's.
+// enrich adds some of the fields that Kubeflow does not have to a spec.
 func enrich(t *rapid.T, spec *kubeflowv1alpha1.PodDefaultSpec) {
 	spec.ConflictPolicy = drawPolicy.Draw(t, "policy")
 	spec.Priority = int32(rapid.IntRange(-1, 1).Draw(t, "priority"))
@@ -265,7 +265,7 @@ func drawPosition(t *rapid.T, name string) kubeflowv1alpha1.ContainerPosition {
 	return p
 }
 
-// drawObjects draws PodDefaults and ClusterPodDefaults with all that they may have.
+// drawObjects draws PodDefaults and ClusterPodDefaults with any fields.
 func drawObjects(t *rapid.T) []*Compiled {
 	var out []*Compiled
 	for _, pd := range drawPodDefaults(t) {

@@ -58,8 +58,8 @@ func TestObjectsThatNoPodCanHaveBothAreNotInConflict(t *testing.T) {
 	}
 }
 
-// TestExclusiveObjectsAreNeverAppliedTogether holds what is said of two objects against
-// what becomes of every pod with labels of these keys and values.
+// TestExclusiveObjectsAreNeverAppliedTogether checks the result for two objects against
+// every pod with labels of these keys and values.
 func TestExclusiveObjectsAreNeverAppliedTogether(t *testing.T) {
 	values := []string{"", "1", "2", "3"} // none: no label
 	drawSelector := func(rt *rapid.T) metav1.LabelSelector {

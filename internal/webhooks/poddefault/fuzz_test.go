@@ -13,8 +13,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cases"
 )
 
-// FuzzMerge hands the handler any valid JSON as a pod, and any PodDefault. It must
-// not panic, its patch must apply, and what comes out must not change again.
+// FuzzMerge sends any valid JSON as a pod, with any PodDefault. The handler must not
+// panic, its patch must apply, and the result must not change again.
 func FuzzMerge(f *testing.F) {
 	for _, c := range cases.All(f) {
 		for _, document := range splitYAML(f, c.File("cluster.yaml")) {

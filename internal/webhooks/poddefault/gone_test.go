@@ -25,7 +25,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
-// goneWorld is a watcher that was told of everything, whose clock stands still.
+// goneWorld is a watcher with known objects and a stopped clock.
 type goneWorld struct {
 	*Watcher
 	at time.Time
@@ -53,7 +53,7 @@ func gonePodDefault(name, uid, label string) *kubeflowv1alpha1.PodDefault {
 	return pd
 }
 
-// review returns the pod as it comes out.
+// review returns the pod after the webhook.
 func (w *goneWorld) review(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	webhook, err := New(w.Watcher, DefaultSettings())

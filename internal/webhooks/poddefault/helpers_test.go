@@ -23,7 +23,7 @@ import (
 
 const testNamespace = "team-a"
 
-// createRequest is the API server's request for a new pod.
+// createRequest returns the API server's request for a new pod.
 func createRequest(raw []byte) *admissionv1.AdmissionRequest {
 	return &admissionv1.AdmissionRequest{
 		UID:       "c8a5c4b2-0000-4000-8000-000000000001",
@@ -79,7 +79,7 @@ func indexOf(pds ...*kubeflowv1alpha1.PodDefault) *Index {
 }
 
 // parseIndex reads PodDefaults, ClusterPodDefaults and Namespaces from a stream of YAML
-// documents, in both orders that matter: as they are given and the other way round.
+// documents, in the given or reverse order.
 func parseIndex(t testing.TB, data []byte, backwards bool) *Index {
 	t.Helper()
 	index := NewIndex()
@@ -115,7 +115,7 @@ func handle(t testing.TB, raw []byte, pds ...*kubeflowv1alpha1.PodDefault) *admi
 	return handleFrom(t, raw, indexOf(pds...))
 }
 
-// handleFrom runs the handler of the webhook that is for the pod.
+// handleFrom runs the handler of the webhook that is responsible for the pod.
 func handleFrom(t testing.TB, raw []byte, index *Index) *admission.Response {
 	t.Helper()
 	define := New

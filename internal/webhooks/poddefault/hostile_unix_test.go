@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// processorTime is what the process has used so far, in all its threads.
+// processorTime returns the CPU time of the process, in all threads.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -19,8 +19,8 @@ func processorTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkHostilePods prints what each takes, for people: cpu-ms/op is processor time,
-// that of the garbage collector included, and at most 250.
+// BenchmarkHostilePods reports the cost of each case: cpu-ms/op is CPU time including
+// the garbage collector, at most 250.
 func BenchmarkHostilePods(b *testing.B) {
 	for _, c := range hostiles {
 		b.Run(c.name, func(b *testing.B) {

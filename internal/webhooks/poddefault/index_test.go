@@ -19,8 +19,8 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// TestIndexSelectsWhatEverySelectorWould changes an index at random and compares
-// it with asking every object.
+// TestIndexSelectsWhatEverySelectorWould changes an index at random and compares it
+// with evaluating every selector.
 func TestIndexSelectsWhatEverySelectorWould(t *testing.T) {
 	value := rapid.SampledFrom([]string{"1", "2", ""})
 	drawSelector := rapid.Custom(func(t *rapid.T) metav1.LabelSelector {
@@ -92,8 +92,8 @@ func TestIndexIsEmptyAgainWhenAllIsDeleted(t *testing.T) {
 	}
 }
 
-// TestIndexFilesUnderTheRarestLabel keeps a label that all selectors share from
-// making every pod with it look at every PodDefault.
+// TestIndexFilesUnderTheRarestLabel checks that a label in all selectors does not make
+// pods with it visit every PodDefault.
 func TestIndexFilesUnderTheRarestLabel(t *testing.T) {
 	index := NewIndex()
 	for i := range 1000 {
@@ -164,8 +164,8 @@ func labelsOf(set map[string]string) Labels {
 	return l
 }
 
-// TestOnlyWhatAPodSelectsIsUnpacked: the others cost no more than their JSON, however many
-// they are.
+// TestOnlyWhatAPodSelectsIsUnpacked: other objects cost no more than their JSON,
+// however many there are.
 func TestOnlyWhatAPodSelectsIsUnpacked(t *testing.T) {
 	index := NewIndex()
 	for i := range 1000 {
@@ -207,7 +207,8 @@ func TestManyReviewsUnpackAnObjectOnce(t *testing.T) {
 	group.Wait()
 }
 
-// TestWhatSelectsAPodIsBoundedInSize keeps one pod from having megabytes unpacked.
+// TestWhatSelectsAPodIsBoundedInSize checks that one pod cannot cause megabytes to be
+// unpacked.
 func TestWhatSelectsAPodIsBoundedInSize(t *testing.T) {
 	index := NewIndex()
 	for i := range 5 {

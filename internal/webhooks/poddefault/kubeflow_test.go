@@ -20,16 +20,15 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cases"
 )
 
-// TestWhatKubeflowAdmitsIsTheSameHere holds what docs/poddefault.md says of the differences
-// from Kubeflow's webhook: a pod that it admits comes out the same, but for those of the
-// second table.
+// TestWhatKubeflowAdmitsIsTheSameHere checks the differences from Kubeflow's webhook in
+// docs/poddefault.md: pods that it admits become the same, except for the second table.
 func TestWhatKubeflowAdmitsIsTheSameHere(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tb := rapidTB{t, rt}
 		pod, pds := drawPod(rt), drawPodDefaults(rt)
 		pod.Annotations = drawMap(rt, "other annotations") // no marks: it never takes a pod with them
 		for _, pd := range pds {
-			// Of few fields each, or hardly a pod would be admitted.
+			// Few fields each, otherwise hardly any pod would be admitted.
 			for i, clear := range []func(*kubeflowv1alpha1.PodDefaultSpec){
 				func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = nil },
 				func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Volumes = nil },
@@ -87,10 +86,10 @@ func drawSecret(t *rapid.T) corev1.LocalObjectReference {
 
 func secretName(s corev1.LocalObjectReference) string { return s.Name }
 
-// kubeflow is what Kubeflow's webhook makes of a pod, by its documented rules: what is there
-// under a key must be equal to the last field, and one selection by the labels that the pod
-// comes with. It does not admit what the documented differences are about: PodDefaults that
-// add labels by which others select, or mount a volume that nobody has.
+// kubeflow applies the documented rules of Kubeflow's webhook: existing elements with
+// the same key must be equal in every field, and objects are selected once, by the
+// original labels. It refuses cases with documented differences: PodDefaults that add
+// labels by which others select, or that mount a missing volume.
 func kubeflow(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1.Pod, admitted bool) {
 	pod = before.DeepCopy()
 	var chosen []*kubeflowv1alpha1.PodDefault

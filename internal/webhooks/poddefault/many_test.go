@@ -12,7 +12,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// TestThousandsOfLabelsAndVariables is about as much as there may be.
+// TestThousandsOfLabelsAndVariables is close to the limits.
 func TestThousandsOfLabelsAndVariables(t *testing.T) {
 	const labels, variables, containers = 2000, 800, 20
 	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "many", ResourceVersion: "1"}}

@@ -15,7 +15,7 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// near are reviews that come close to a limit, and are admitted.
+// near are admitted reviews that come close to a limit.
 var near = []hostile{
 	{"a large pod", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
 		return rawPod("", `{"name":"c%d","command":["`+strings.Repeat("x", n/100)+`"]}`, 100), tiny
@@ -30,9 +30,9 @@ var near = []hostile{
 	}, 18_000, "", 0},
 }
 
-// TestAReviewTakesNoMoreMemoryThanItsPlaceHas counts all that a review takes from the heap,
-// as if nothing of it was collected before it ends. A server has as many places as its
-// memory has room for.
+// TestAReviewTakesNoMoreMemoryThanItsPlaceHas counts everything that a review
+// allocates, as if nothing were collected before it ends. A server has as many places
+// as its memory has room for.
 func TestAReviewTakesNoMoreMemoryThanItsPlaceHas(t *testing.T) {
 	for _, c := range near {
 		t.Run(c.name, func(t *testing.T) {

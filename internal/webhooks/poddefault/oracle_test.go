@@ -15,10 +15,9 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
-// intend is what the webhook should make of a pod, written down once more in the
-// plainest way: on typed structs, for the fields and policies that the generators of
-// property_test.go draw, with values that were not defaulted. It returns whether there
-// is a conflict instead.
+// intend returns what the webhook should make of a pod, in the simplest possible
+// implementation: on typed structs, for the fields and policies that property_test.go
+// draws, with values without defaults. It returns whether there is a conflict instead.
 func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1.Pod, conflict bool) {
 	pod = before.DeepCopy()
 	var chosen []*kubeflowv1alpha1.PodDefault
@@ -97,16 +96,15 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 	return pod, o.conflict
 }
 
-// oracle settles what several objects and the pod want for one place.
+// oracle resolves what several objects and the pod want in one place.
 type oracle struct {
 	chosen   []*kubeflowv1alpha1.PodDefault
 	marked   func(*kubeflowv1alpha1.PodDefault) bool // by another version of it
 	conflict bool
 }
 
-// settle finds the value of one place; the zero value is none. What comes before the
-// last object that overrides does not count. Unwritten is the policy of objects that
-// name none.
+// settle returns the value of one place; the zero value means none. Values before the
+// last overriding object do not count. Unwritten is the policy of objects without one.
 func settle[T any](o *oracle, there T, unwritten kubeflowv1alpha1.ConflictPolicy, satisfied func(have, want T) bool, of func(*kubeflowv1alpha1.PodDefaultSpec) T) T {
 	type wish struct {
 		value  T
@@ -134,8 +132,7 @@ func settle[T any](o *oracle, there T, unwritten kubeflowv1alpha1.ConflictPolicy
 		switch {
 		case reflect.ValueOf(w.value).IsZero():
 		case w.policy == kubeflowv1alpha1.ConflictOverride:
-			// Who gets what he wants from the pod, or from an earlier object, leaves it
-			// as it is.
+			// An object whose value is already there leaves it unchanged.
 			if reflect.ValueOf(there).IsZero() {
 				fold(slices.DeleteFunc(wishes, func(earlier wish) bool { return !satisfied(earlier.value, w.value) }))
 			}
@@ -206,8 +203,8 @@ func settleList[T any](o *oracle, there []T, key func(T) string, satisfied func(
 
 func equal[T any](have, want T) bool { return reflect.DeepEqual(have, want) }
 
-// intendedChoice adds labels until no further PodDefault is selected. Those in mute add
-// none.
+// intendedChoice adds labels until no further PodDefault is selected. PodDefaults in
+// mute add none.
 func intendedChoice(pod *corev1.Pod, all []*kubeflowv1alpha1.PodDefault, mute map[string]bool) ([]*kubeflowv1alpha1.PodDefault, map[string]string) {
 	set := labels.Set{}
 	for key, value := range pod.Labels {
@@ -249,7 +246,7 @@ func inIntendedOrder(set map[string]*kubeflowv1alpha1.PodDefault) []*kubeflowv1a
 	return list
 }
 
-// intendedUsable drops, one by one, PodDefaults that mount what nobody brings.
+// intendedUsable drops, one by one, PodDefaults that mount a missing volume.
 func intendedUsable(pod *corev1.Pod, chosen []*kubeflowv1alpha1.PodDefault) []*kubeflowv1alpha1.PodDefault {
 	for {
 		volumes := map[string]bool{}
@@ -275,7 +272,7 @@ func intendedUsable(pod *corev1.Pod, chosen []*kubeflowv1alpha1.PodDefault) []*k
 	}
 }
 
-// hasAll takes a container for there if it has all that is wanted.
+// hasAll reports whether a container has everything wanted.
 func hasAll(there, container corev1.Container) bool {
 	has := there.Image == container.Image
 	for _, env := range container.Env {
@@ -289,8 +286,8 @@ func hasAll(there, container corev1.Container) bool {
 	return has
 }
 
-// satisfies is the subset rule for a variable inside a container: an empty value
-// asks for nothing.
+// satisfies applies the subset rule to a variable inside a container: an empty value
+// requires nothing.
 func satisfies(have, want corev1.EnvVar) bool {
 	return have.Name == want.Name && (want.Value == "" || have.Value == want.Value) &&
 		(want.ValueFrom == nil || reflect.DeepEqual(have.ValueFrom, want.ValueFrom))

@@ -71,7 +71,7 @@ func drawMap(t *rapid.T, label string) map[string]string {
 	return rapid.MapOfN(drawName, rapid.SampledFrom([]string{"1", "2"}), 0, 2).Draw(t, label)
 }
 
-// drawList draws elements of different keys, as Kubernetes wants them.
+// drawList draws elements with distinct keys, as Kubernetes requires.
 func drawList[T any](t *rapid.T, what string, draw func(*rapid.T) T, key func(T) string) []T {
 	list := rapid.SliceOfNDistinct(rapid.Custom(draw), 0, 3, key).Draw(t, what)
 	if len(list) == 0 {
@@ -163,8 +163,8 @@ func (tb rapidTB) Fatal(args ...any)                 { tb.rapid.Fatal(args...) }
 func (tb rapidTB) Fatalf(format string, args ...any) { tb.rapid.Fatalf(format, args...) }
 func (tb rapidTB) Errorf(format string, args ...any) { tb.rapid.Errorf(format, args...) }
 
-// TestPatchedPodIsTheIntendedOne compares with an oracle that works on typed
-// structs and knows neither patches nor raw JSON.
+// TestPatchedPodIsTheIntendedOne compares with an oracle that uses typed structs and
+// knows neither patches nor raw JSON.
 func TestPatchedPodIsTheIntendedOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tb := rapidTB{t, rt}
@@ -198,14 +198,14 @@ func TestPatchedPodIsTheIntendedOne(t *testing.T) {
 	})
 }
 
-// inAnyOrder compares lists of elements without regard to their order, which is that of
-// the objects and not what the oracle is for.
+// inAnyOrder ignores the order of list elements, which depends on the objects and which
+// the oracle does not model.
 func inAnyOrder[T any](key func(T) string) cmp.Option {
 	return cmpopts.SortSlices(func(a, b T) bool { return key(a) < key(b) })
 }
 
-// TestSecondPassIsEmpty runs the webhook over its own result, as it is and after
-// the API server has filled in its defaults.
+// TestSecondPassIsEmpty runs the webhook on its own result, unchanged and with the API
+// server's defaults.
 func TestSecondPassIsEmpty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tb := rapidTB{t, rt}
@@ -225,8 +225,8 @@ func TestSecondPassIsEmpty(t *testing.T) {
 	})
 }
 
-// TestOrderOfObjectsDoesNotMatter changes the order in which they came, and
-// the answer must be the same to the byte.
+// TestOrderOfObjectsDoesNotMatter shuffles the objects. The answer must have the same
+// bytes.
 func TestOrderOfObjectsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tb := rapidTB{t, rt}
@@ -240,9 +240,9 @@ func TestOrderOfObjectsDoesNotMatter(t *testing.T) {
 	})
 }
 
-// TestUnknownFieldsSurvive sprinkles fields that no type of this module knows over
-// the pod. They must all be where they were, and nothing else must differ. What an
-// object overrides goes with all that it has, and so no object does.
+// TestUnknownFieldsSurvive adds unknown fields throughout the pod. All of them must
+// stay in place, and nothing else may differ. An overridden value loses its unknown
+// fields, so no object overrides here.
 func TestUnknownFieldsSurvive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tb := rapidTB{t, rt}
@@ -267,15 +267,15 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 			rt.Fatal(diff)
 		}
 		_, before := strip(tb, sprinkled)
-		// A node term that becomes several has its own in each.
+		// A multiplied node term has its unknown fields in each copy.
 		if wantUnknown != 0 || gotUnknown < before {
 			rt.Fatalf("of %d unknown fields %d are left", before, gotUnknown)
 		}
 	})
 }
 
-// TestThousandVariablesAreOneOperationAContainer keeps the patch small where the
-// API server pays for each operation.
+// TestThousandVariablesAreOneOperationAContainer keeps the number of operations small,
+// because the API server pays for each.
 func TestThousandVariablesAreOneOperationAContainer(t *testing.T) {
 	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "many", ResourceVersion: "1"}}
 	for i := range 1000 {
@@ -305,7 +305,7 @@ func encodeJSON(t testing.TB, value any) []byte {
 	return out
 }
 
-// defaulted fills in what the API server does for the fields that are drawn here.
+// defaulted applies the API server's defaults for the drawn fields.
 func defaulted(t testing.TB, raw []byte) []byte {
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(raw, pod); err != nil {
@@ -365,7 +365,7 @@ func defaulted(t testing.TB, raw []byte) []byte {
 
 const unknownPrefix = "futureField"
 
-// userMap has the names of maps whose keys are a user's, and no fields.
+// userMap has the names of maps with user-defined keys.
 var userMap = map[string]bool{"labels": true, "annotations": true, "nodeSelector": true, "requests": true, "limits": true}
 
 // sprinkle adds unknown fields to some of the objects of a document.
@@ -403,7 +403,7 @@ func keys(m map[string]any) func(func(string) bool) {
 	}
 }
 
-// strip takes the unknown fields out again and counts them.
+// strip removes and counts the unknown fields.
 func strip(t testing.TB, raw []byte) (tree any, unknown int) {
 	t.Helper()
 	tree = decode(raw)

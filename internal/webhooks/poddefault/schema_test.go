@@ -17,10 +17,10 @@ import (
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
-// TestGeneratedSchemas puts what a schema can say of the table of rules into the
-// definitions, with -update, or tells that it is missing there. It takes the keywords of
-// JSON schema and no CEL: they cost nothing, whatever the length of lists, and API servers
-// leave out for what has not changed as they do for rules in CEL.
+// TestGeneratedSchemas checks that the definitions contain what a schema can express of
+// the table of rules, and with -update writes it. It uses keywords of JSON schema and
+// no CEL: they have no cost limit, whatever the length of lists, and API servers
+// ratchet them like CEL rules.
 func TestGeneratedSchemas(t *testing.T) {
 	for _, name := range []string{"kubeflow.org_poddefaults.yaml", "sallyport.io_clusterpoddefaults.yaml"} {
 		file := "../../../config/crd/" + name
@@ -50,8 +50,8 @@ func TestGeneratedSchemas(t *testing.T) {
 	}
 }
 
-// constrain writes the rules of a type, and of all below it, into its schema. Doing so
-// twice changes nothing.
+// constrain writes the rules of a type, and of everything below it, into its schema. It
+// is idempotent.
 func constrain(t reflect.Type, schema map[string]any, outer map[string]fieldRule) {
 	for ; t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice; t = t.Elem() {
 		if t.Kind() == reflect.Slice {
@@ -163,7 +163,7 @@ func constrainGroup(group fieldGroup, members []string, properties int, schema m
 	}
 }
 
-// Each rule stands for a field that there is.
+// Each rule belongs to an existing field.
 func TestRulesAreOfFieldsThatThereAre(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var visit func(t reflect.Type)

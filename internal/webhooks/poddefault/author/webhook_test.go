@@ -26,7 +26,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// rights say in which namespaces the user alice may create pods; "" is everywhere.
+// rights lists the namespaces in which the user alice may create pods; "" means all.
 type rights struct {
 	namespaces []string
 	err        error
@@ -295,7 +295,7 @@ func TestNeighboursThatDisagreeAreNamed(t *testing.T) {
 	}
 }
 
-// blind is an index whose server may not read any more.
+// blind is an index whose server has lost the right to read.
 type blind struct{ *poddefault.Index }
 
 func (blind) Trouble() error { return errors.New("poddefaults.kubeflow.org is forbidden") }

@@ -30,17 +30,17 @@ import (
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is the timeout of a test.
 const patience = 4 * time.Minute
 
-// always leads.
+// always is a permanent leader.
 type always struct{}
 
 func (always) Leading() bool            { return true }
 func (always) Changed() <-chan struct{} { return nil }
 
-// testCluster is an API server with a controller that has the rights it asks for, and no
-// others, beside the webhook with its own.
+// testCluster is an API server with a controller that only has the rights of
+// PolicyRules, next to the webhook with its own.
 type testCluster struct {
 	kubernetes.Interface
 	controller          *Controller
@@ -98,7 +98,7 @@ func (c *testCluster) run(t *testing.T) {
 	})
 }
 
-// allow gives the controller's user the rights that it asks for.
+// allow grants the controller's user its rights.
 func (c *testCluster) allow(t *testing.T) {
 	t.Helper()
 	_, err := c.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
@@ -133,10 +133,10 @@ func (c *testCluster) podDefault(t *testing.T, namespace, name, key string) {
 	}
 }
 
-// seen is what people see of an index.
+// seen is the visible part of an index.
 type seen struct{ objects, omitted, rest string }
 
-// await waits until the index of a namespace is as it should be.
+// await waits until the index of a namespace is as desired.
 func (c *testCluster) await(t *testing.T, namespace, what string, want seen) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -162,8 +162,8 @@ func (c *testCluster) await(t *testing.T, namespace, what string, want seen) {
 	}
 }
 
-// TestIndexesOnARealAPIServer is the life of indexes, of all namespaces of an API server of its
-// own.
+// TestIndexesOnARealAPIServer follows the indexes of all namespaces of a dedicated API
+// server.
 func TestIndexesOnARealAPIServer(t *testing.T) {
 	c := start(t)
 	c.namespace(t, "team-a", map[string]string{"team": "a"})
@@ -179,7 +179,7 @@ func TestIndexesOnARealAPIServer(t *testing.T) {
 	}
 	c.await(t, "team-b", "an empty index", seen{"0", "0", ""})
 
-	// A thousand objects that come one after the other are few writes.
+	// A thousand objects in a row cause few writes.
 	const many = 1000
 	before := testutil.ToFloat64(c.controller.metrics.writes.WithLabelValues("success"))
 	for i := range many {
@@ -201,7 +201,7 @@ func TestIndexesOnARealAPIServer(t *testing.T) {
 	listed := seen{"1", "0", "cluster/everywhere"}
 	c.await(t, "team-b", "the ClusterPodDefault", listed)
 
-	// What somebody deletes or changes is put right.
+	// Drift is corrected.
 	templates := c.CoreV1().PodTemplates("team-b")
 	if err := templates.Delete(t.Context(), TemplateName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestIndexesOnARealAPIServer(t *testing.T) {
 	}
 	c.await(t, "team-b", "the index that was changed", listed)
 
-	// A namespace that comes later, and one that becomes the webhook's.
+	// A new namespace, and one that becomes selected.
 	c.namespace(t, "team-c", map[string]string{"team": "b"})
 	c.await(t, "team-c", "the index of a new namespace", listed)
 	nobody, err := c.CoreV1().Namespaces().Get(t.Context(), "nobody", metav1.GetOptions{})
@@ -226,7 +226,7 @@ func TestIndexesOnARealAPIServer(t *testing.T) {
 	}
 	c.await(t, "nobody", "the index of a namespace that was relabelled", seen{"0", "0", ""})
 
-	// What goes is gone from the index.
+	// A deleted object leaves the index.
 	gone := c.podDefaults.Delete().Namespace("team-a").Resource(kubeflowv1alpha1.PodDefaultResource)
 	if err := gone.Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)

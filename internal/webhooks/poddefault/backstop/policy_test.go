@@ -33,8 +33,8 @@ import (
 
 const testNamespace = "team-a"
 
-// policy evaluates what New describes with the API server's own code, as the oldest
-// Kubernetes that has such policies.
+// policy evaluates the result of New with the API server's own code, as the oldest
+// Kubernetes with such policies.
 func policy(t testing.TB) validating.Validator {
 	t.Helper()
 	described := New(nil)
@@ -64,7 +64,7 @@ func policy(t testing.TB) validating.Validator {
 		compile(nil, true), compile(messages, false), &fail, nil)
 }
 
-// verdict is the policy's; refused with a message, or empty.
+// verdict returns the policy's refusal message, or "".
 func verdict(t interface{ Fatalf(string, ...any) }, p validating.Validator, index Index, pod *corev1.Pod) string {
 	param := index.Template(testNamespace)
 	kind, resource := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, schema.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -83,7 +83,7 @@ func verdict(t interface{ Fatalf(string, ...any) }, p validating.Validator, inde
 	return strings.Join(messages, "\n")
 }
 
-// world is what a case draws.
+// world is a drawn case.
 type world struct {
 	podDefaults []*kubeflowv1alpha1.PodDefault
 	cluster     []*sallyportv1alpha1.ClusterPodDefault
@@ -94,7 +94,7 @@ type world struct {
 var (
 	drawKey   = rapid.SampledFrom([]string{"a", "example.com/b", "example.com/p1", "example.com/p10", "p2"})
 	drawValue = rapid.SampledFrom([]string{"", "1", "2"})
-	// What PodDefaults add is never what a pod has: there are no conflicts.
+	// PodDefaults never add what a pod has, so there are no conflicts.
 	drawAdded = rapid.SampledFrom([]string{"d", "e"})
 )
 
@@ -168,7 +168,7 @@ func drawWorld(t *rapid.T) *world {
 	return w
 }
 
-// index is that of the policy, inject runs the webhook.
+// index returns the policy's index, inject runs the webhook.
 func (w *world) index() Index {
 	var entries []*Entry
 	for _, pd := range w.podDefaults {
@@ -184,7 +184,7 @@ func (w *world) index() Index {
 	return Compile(entries)
 }
 
-// inject returns the pod as the webhook leaves it.
+// inject returns the pod after the webhook.
 func (w *world) inject(t *rapid.T) *corev1.Pod {
 	source := poddefault.NewIndex()
 	source.SetNamespace(testNamespace, labels.Set(w.namespace))
@@ -229,11 +229,12 @@ func (w *world) inject(t *rapid.T) *corev1.Pod {
 	return pod
 }
 
-// injected tells whether the webhook has added anything but its list of decisions.
+// injected reports whether the webhook has added anything besides its list of
+// decisions.
 func injected(pod *corev1.Pod) bool { return len(pod.Spec.Containers[0].Env) > 0 }
 
-// TestThePolicyRefusesExactlyWhatTheWebhookWouldChange compares the policy, as the API
-// server evaluates it, with the webhook.
+// TestThePolicyRefusesExactlyWhatTheWebhookWouldChange compares the policy, evaluated
+// like in the API server, with the webhook.
 func TestThePolicyRefusesExactlyWhatTheWebhookWouldChange(t *testing.T) {
 	p := policy(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -255,8 +256,8 @@ func TestThePolicyRefusesExactlyWhatTheWebhookWouldChange(t *testing.T) {
 	})
 }
 
-// TestARefusalNamesTheObjects is about its message, and about pods on which not
-// everything was decided.
+// TestARefusalNamesTheObjects checks the message, and pods on which only some objects
+// were considered.
 func TestARefusalNamesTheObjects(t *testing.T) {
 	p := policy(t)
 	gpu := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
@@ -288,7 +289,7 @@ func TestARefusalNamesTheObjects(t *testing.T) {
 	}
 }
 
-// TestThousandsOfObjectsAreWithinTheBudget looks a pod up among as many as fit.
+// TestThousandsOfObjectsAreWithinTheBudget searches a full index.
 func TestThousandsOfObjectsAreWithinTheBudget(t *testing.T) {
 	p := policy(t)
 	var entries []*Entry

@@ -28,8 +28,8 @@ func compiled(name, uid, label string) *poddefault.Compiled {
 	return poddefault.Compile(pd)
 }
 
-// TestNamespacesAreReconciledWhenTheirIndexIsOutdated says which namespaces are looked at
-// after what, and how soon.
+// TestNamespacesAreReconciledWhenTheirIndexIsOutdated checks which namespaces are
+// reconciled after which change, and how soon.
 func TestNamespacesAreReconciledWhenTheirIndexIsOutdated(t *testing.T) {
 	audit := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "x", UID: "1"}}
 	audit.Spec.Selector.MatchLabels, audit.Spec.Mode = map[string]string{"p": "true"}, kubeflowv1alpha1.ModeAudit

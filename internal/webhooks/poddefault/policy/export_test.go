@@ -106,7 +106,8 @@ func TestObjectsNeedANameANamespaceAndRoom(t *testing.T) {
 	}
 }
 
-// The order of the API server is that of a Go map: what has an order is in one policy.
+// The API server evaluates policies in map order, so everything with an order is in one
+// policy.
 func TestOnePolicyOfEachKindForANamespace(t *testing.T) {
 	late, early := podDefault(t, "a", "{priority: 1}"), podDefault(t, "b", "{priority: -1}")
 	other := podDefault(t, "c", "{}")

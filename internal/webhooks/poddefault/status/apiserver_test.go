@@ -32,10 +32,10 @@ import (
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is the timeout of a test.
 const patience = 4 * time.Minute
 
-// switched leads when it is told to.
+// switched is a leader that tests control.
 type switched struct {
 	mu      sync.Mutex
 	leading bool
@@ -58,8 +58,8 @@ func (s *switched) lead(leading bool) {
 	s.changed = make(chan struct{})
 }
 
-// running is a controller that runs with the rights it asks for, and no others, beside the
-// webhook with its own.
+// running is a controller that only has the rights of PolicyRules, next to the webhook
+// with its own.
 type running struct {
 	*Controller
 	leader *switched
@@ -92,7 +92,7 @@ func run(t *testing.T, config *rest.Config, leading bool) *running {
 	return &running{c, leader}
 }
 
-// observer follows PodDefaults, and counts how often each was changed.
+// observer watches PodDefaults and counts the changes of each.
 type observer struct {
 	mu      sync.Mutex
 	latest  map[string]*kubeflowv1alpha1.PodDefault
@@ -130,7 +130,7 @@ func observe(t *testing.T, client rest.Interface) *observer {
 	return o
 }
 
-// await waits until the condition holds of what was seen.
+// await waits until the condition holds for the observed objects.
 func (o *observer) await(t *testing.T, what string, holds func(latest map[string]*kubeflowv1alpha1.PodDefault) bool) {
 	t.Helper()
 	timeout := time.After(patience)
@@ -160,7 +160,7 @@ func (o *observer) most() (name string, times int) {
 	return name, times
 }
 
-// is tells whether a condition has that status for the object as it is.
+// is reports whether a condition has that status for the current object.
 func is(pd *kubeflowv1alpha1.PodDefault, condition string, status metav1.ConditionStatus) bool {
 	if pd == nil || pd.Status.ObservedGeneration != pd.Generation {
 		return false
@@ -182,9 +182,9 @@ func onServer(name, label, value string) *kubeflowv1alpha1.PodDefault {
 	return pd
 }
 
-// TestStatusesOnARealAPIServer is the life of statuses: of a thousand objects that are
-// written at once, of one that is corrected, and of a replica that takes over. The API server
-// is its own: the controller writes the statuses of all PodDefaults there are.
+// TestStatusesOnARealAPIServer follows statuses: of a thousand objects written at once,
+// of a corrected one, and across a change of the leader. The API server is dedicated,
+// because the controller writes the statuses of all PodDefaults.
 func TestStatusesOnARealAPIServer(t *testing.T) {
 	crds, err := crd.All()
 	if err != nil {
@@ -203,7 +203,7 @@ func TestStatusesOnARealAPIServer(t *testing.T) {
 	seen := observe(t, client)
 	first := run(t, config, true)
 
-	// Each hundredth disagrees with the next one; the others set a variable of their own.
+	// Every hundredth conflicts with the next one. The others set distinct variables.
 	const many = 1000
 	name := func(i int) string { return fmt.Sprintf("number-%04d", i) }
 	numbers := make(chan int)
@@ -248,7 +248,7 @@ func TestStatusesOnARealAPIServer(t *testing.T) {
 		t.Errorf("%v writes have failed", failed)
 	}
 
-	// What is told of a conflict names the other side.
+	// The message of a conflict names the other object.
 	seen.mu.Lock()
 	message := meta.FindStatusCondition(seen.latest[name(100)].Status.Conditions, kubeflowv1alpha1.ConditionConflicting).Message
 	seen.mu.Unlock()
@@ -257,7 +257,7 @@ func TestStatusesOnARealAPIServer(t *testing.T) {
 	}
 	awaitEvent(t, clients, name(100), "Conflict", " and "+name(101)+" both set")
 
-	// One side gives in.
+	// Resolve the conflict.
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"env": []corev1.EnvVar{{Name: "NUMBER_100", Value: "1"}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestStatusesOnARealAPIServer(t *testing.T) {
 	})
 	awaitEvent(t, clients, name(100), "ConflictResolved", "")
 
-	// An object that can never work, from before the webhook.
+	// An invalid object that predates the webhook.
 	bad := onServer("bad", "bad", "1")
 	bad.Spec.Selector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn}}}
 	create(t, client, bad)
@@ -281,7 +281,7 @@ func TestStatusesOnARealAPIServer(t *testing.T) {
 	})
 	awaitEvent(t, clients, "bad", "Invalid", "spec.selector")
 
-	// Another replica takes over, and finds nothing to write but what is new.
+	// Another replica becomes the leader and writes only what is new.
 	first.leader.lead(false)
 	second := run(t, config, false)
 	create(t, client, onServer("late", "late", "1"))
@@ -319,7 +319,7 @@ func TestStatusesOnARealAPIServer(t *testing.T) {
 	}
 }
 
-// allow gives the controller's user the rights that it asks for.
+// allow grants the controller's user its rights.
 func allow(t *testing.T, clients kubernetes.Interface) {
 	t.Helper()
 	_, err := clients.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{

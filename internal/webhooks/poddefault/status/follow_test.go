@@ -19,7 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// newWatcher is one that a test tells of objects.
+// newWatcher returns a watcher that a test fills.
 func newWatcher(t *testing.T) *poddefault.Watcher {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -69,8 +69,8 @@ func TestWhatTheWatchTellsIsTakenIn(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenBeforeEverythingWasRead: some of the objects have some of the
-// conflicts.
+// TestNothingIsWrittenBeforeEverythingWasRead: a subset of the objects has a subset of
+// the conflicts.
 func TestNothingIsWrittenBeforeEverythingWasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatcher(t)

@@ -26,7 +26,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// newTestReconciler has read everything, and its clock stands still.
+// newTestReconciler has read everything and has a stopped clock.
 func newTestReconciler(t *testing.T) *reconciler {
 	t.Helper()
 	r := bareReconciler()
@@ -69,13 +69,13 @@ func clusterPodDefault(name, value string, namespaces *metav1.LabelSelector) *po
 	})
 }
 
-// compareNow compares all that has changed.
+// compareNow compares all changed objects.
 func (r *reconciler) compareNow() {
 	for r.compareNext() {
 	}
 }
 
-// pairs are all pairs, "a with b", in order.
+// pairs returns all pairs, "a with b", in order.
 func (r *reconciler) pairs() []string {
 	var out []string
 	for k, n := range r.objects {
@@ -135,7 +135,7 @@ func TestWhoDisagreesWithWhom(t *testing.T) {
 	}
 }
 
-// conditionsOf are what an object is to get, by type.
+// conditionsOf returns the desired conditions of an object, by type.
 func (r *reconciler) conditionsOf(t *testing.T, k key) map[string]metav1.Condition {
 	t.Helper()
 	r.compareNow()
@@ -221,7 +221,7 @@ func TestAStatusThatIsRightIsNotWritten(t *testing.T) {
 		t.Fatalf("nothing is written: %+v", next)
 	}
 	r.written(o, next, "2", nil)
-	// The watch tells of the write.
+	// The watch delivers the write.
 	read := func(version string, status kubeflowv1alpha1.PodDefaultStatus) *poddefault.Compiled {
 		return poddefault.Compile(&kubeflowv1alpha1.PodDefault{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "x", UID: "1", Generation: 1, ResourceVersion: version},
@@ -233,7 +233,7 @@ func TestAStatusThatIsRightIsNotWritten(t *testing.T) {
 	if !r.plans[k].since.IsZero() {
 		t.Error("its own write makes the controller write again")
 	}
-	// Somebody else removes a condition.
+	// Another client removes a condition.
 	spoiled := next.DeepCopy()
 	meta.RemoveStatusCondition(&spoiled.Conditions, kubeflowv1alpha1.ConditionAccepted)
 	r.set(read("3", *spoiled))
@@ -285,8 +285,8 @@ func TestACrowdIsKeptInBounds(t *testing.T) {
 	if c := r.conditionsOf(t, key{"team-a", "object-000"})[kubeflowv1alpha1.ConditionConflicting]; !strings.HasSuffix(c.Message, fmt.Sprintf("; and %d more at least", mostKept-namedOthers)) {
 		t.Errorf("message: %s", c.Message)
 	}
-	// All but three go, one after the other: those three still know of each other, and of
-	// nobody else.
+	// All but three are deleted one after the other. The three still list each other,
+	// and nothing else.
 	for i := range many - 3 {
 		r.remove(key{"team-a", fmt.Sprintf("object-%03d", i)})
 		r.compareNow()
@@ -309,8 +309,8 @@ func TestACrowdIsKeptInBounds(t *testing.T) {
 	}
 }
 
-// TestWhoIsKeptFollowsFromWhatIsThere compares statuses that came about by many changes
-// with those of a controller that begins with the result.
+// TestWhoIsKeptFollowsFromWhatIsThere compares statuses after many changes with those
+// of a controller that starts with the result.
 func TestWhoIsKeptFollowsFromWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := bareReconciler()
@@ -356,8 +356,8 @@ func TestWhoIsKeptFollowsFromWhatIsThere(t *testing.T) {
 	})
 }
 
-// TestConflictsTakeLittleMemory has every object disagree with every other one, in three
-// places: what is known of that grows with the number of objects, not of pairs.
+// TestConflictsTakeLittleMemory lets every object conflict with every other one in
+// three places. Memory grows with the number of objects, not of pairs.
 func TestConflictsTakeLittleMemory(t *testing.T) {
 	const most = 8 << 10 // bytes an object
 	for _, many := range []int{1_000, 10_000} {
@@ -398,7 +398,7 @@ func TestConflictsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// heap is what is in use.
+// heap returns the heap in use.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -449,8 +449,8 @@ func TestClaimsFollowFromTheFieldsThatAreSet(t *testing.T) {
 	}
 }
 
-// TestAMessageThatIsCutFitsIntoAnEvent holds that a message has no more bytes than the API
-// server takes of an event's, and ends with a whole character.
+// TestAMessageThatIsCutFitsIntoAnEvent checks that a message respects the API server's
+// limit for events, and ends at a character boundary.
 func TestAMessageThatIsCutFitsIntoAnEvent(t *testing.T) {
 	const most = 1024 // pkg/apis/core/validation in Kubernetes: NoteLengthLimit
 	for _, text := range []string{"a", "é", "…", "𝛼"} {
