@@ -15,15 +15,14 @@ import (
 
 var errNoPatch = errors.New("the handler's patch is not a JSON patch")
 
-// canonical returns the patch that changes a document as the given one does. It
-// depends on the document and the result alone, not on how the patch was written, and
-// is empty if nothing changes.
+// canonical returns a patch with the same result as the given one. It depends only on the
+// document and the result, not on how the patch was written, and is empty if nothing changes.
 //
-// The library that applies the patch is the API server's.
+// It applies the patch with the API server's library.
 func canonical(document, patch []byte) (jsonpatch.Patch, error) {
 	operations, err := jsonpatchv4.DecodePatch(patch)
 	if err != nil {
-		return nil, errNoPatch // the error may quote it
+		return nil, errNoPatch // the error may quote the patch
 	}
 	if len(operations) == 0 {
 		return nil, nil
@@ -46,8 +45,8 @@ func canonical(document, patch []byte) (jsonpatch.Patch, error) {
 	return jsonpatch.DiffRaw(document, before, after)
 }
 
-// apply makes an error of a panic: the library dereferences nil when a "test" compares
-// the whole document with nothing, or arrays that hold null.
+// apply turns a panic into an error: the library dereferences nil when a "test" compares the
+// whole document with nothing, or arrays that contain null.
 func apply(operations jsonpatchv4.Patch, document []byte) (patched []byte, err error) {
 	defer func() {
 		if recover() != nil {
@@ -57,7 +56,7 @@ func apply(operations jsonpatchv4.Patch, document []byte) (patched []byte, err e
 	return operations.Apply(document)
 }
 
-// decode keeps the text of numbers.
+// decode preserves the text of numbers.
 func decode(document []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	decoder.UseNumber()

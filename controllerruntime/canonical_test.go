@@ -20,7 +20,7 @@ func TestAPatchThatMakesTheLibraryPanicIsAnError(t *testing.T) {
 	}
 }
 
-// FuzzCanonical sees that the canonical patch changes what the given one does.
+// FuzzCanonical checks that the canonical patch has the same result as the given one.
 func FuzzCanonical(f *testing.F) {
 	for _, seed := range [][2]string{
 		{`{"a":[1,2,3],"b":{"c":1}}`, `[{"op":"remove","path":"/a/0"},{"op":"add","path":"/a/-","value":4},{"op":"replace","path":"/b/c","value":null}]`},

@@ -58,8 +58,8 @@ func TestAConverterThatCannotBeMadeIsAProblem(t *testing.T) {
 	}
 }
 
-// A project that keeps controller-runtime's handler, as its builder registers it, gets
-// the same answers behind this server.
+// A project that keeps controller-runtime's handler, as its builder registers it, gets the same
+// answers from this server.
 func TestTheConversionHandlerOfControllerRuntimeIsServed(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {

@@ -3,7 +3,7 @@
 // Package controllerruntime is for projects that use controller-runtime.
 //
 // [NewServer] replaces the webhook server of a manager: the webhooks stay unchanged, and
-// the TLS listener is that of package serving, with its limits, deadlines, metrics, and a
+// package serving provides the TLS listener, with limits, deadlines, metrics, and a
 // shutdown that loses no call.
 //
 //	mgr, err := ctrl.NewManager(config, ctrl.Options{

@@ -18,23 +18,21 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// Handler takes a handler of controller-runtime into an application. A *Webhook is one
-// too, as Webhook.WithDefaulter and others make them; its handler is then called
-// without it, and so without its RecoverPanic and LogConstructor: a panic is a fault,
-// as it always is. WithContextFunc wants the HTTP request, which handlers never see,
-// and is reported by the Validate of the definition.
+// Handler adapts a handler of controller-runtime to an application. It also accepts a
+// *Webhook, as Webhook.WithDefaulter and others create them, and calls only its handler,
+// without RecoverPanic and LogConstructor: a panic is a fault, as always. WithContextFunc
+// needs the HTTP request, which handlers never see; the definition's Validate reports it.
 //
-// What the response says is what becomes of the request, except that:
+// The response decides the request, with these differences:
 //
-//   - A refusal with a code from 500 (Errored with an internal error) is a fault: the
+//   - A denial with a code of 500 or above (Errored with an internal error) is a fault: the
 //     failurePolicy applies. With Details.RetryAfterSeconds the API server is told to
-//     try again.
-//   - Of patches the API server gets what they change in the object, in an order that
-//     depends on nothing else: those that controller-runtime computes come in a random
-//     one. A patch that cannot be applied to the object is a fault. Patches of a
-//     refusal are left out.
-//   - Numbers keep the text that they have in the patch, whatever their size. What
-//     PatchResponseFromRaw computes has that of the documents.
+//     retry.
+//   - The API server gets a patch with the same result in a deterministic order, because
+//     controller-runtime computes patches in random order. A patch that does not apply to
+//     the object is a fault. Patches of a denial are ignored.
+//   - Numbers keep their text in the patch, whatever their size. A patch that
+//     PatchResponseFromRaw computes has the text of the documents.
 func Handler(handler ctrladmission.Handler) admission.Handler {
 	a := &adapted{handler: handler}
 	for {
@@ -73,7 +71,7 @@ func (a *adapted) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	request := ctrladmission.Request{AdmissionRequest: *req}
 	response := a.handler.Handle(logged(ctx, &request), request)
 	if err := ctx.Err(); err != nil {
-		return nil, err // nobody waits for it, and an error of it is not the user's
+		return nil, err // the caller is gone, and its error is not the user's
 	}
 	answer, err := decision(&response)
 	if err != nil || !answer.Allowed {
@@ -83,7 +81,7 @@ func (a *adapted) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	return answer, err
 }
 
-// decision is a response without its patch.
+// decision converts a response, except for its patch.
 func decision(response *ctrladmission.Response) (*admission.Response, error) {
 	answer := admission.Allowed()
 	if !response.Allowed {
@@ -116,10 +114,10 @@ func faultOf(response *ctrladmission.Response) error {
 	return err
 }
 
-// changes is the patch for what the patches of a response change in an object.
+// changes returns the patch for the changes that a response makes to an object.
 func changes(object []byte, response *ctrladmission.Response) (jsonpatch.Patch, error) {
 	encoded := response.Patch
-	if len(response.Patches) > 0 { // which override it, see ctrladmission.Response
+	if len(response.Patches) > 0 { // they override Patch, see ctrladmission.Response
 		var err error
 		if encoded, err = json.Marshal(response.Patches); err != nil {
 			return nil, fmt.Errorf("encode the patches of the handler: %w", err)

@@ -34,11 +34,11 @@ type ValidatesItselfWithWarnings interface {
 	ValidateDelete() (ctrladmission.Warnings, error)
 }
 
-// DefaulterOf is the defaulter of a type that defaults itself, for
+// DefaulterOf returns the defaulter of a type that defaults itself, for
 // ctrl.NewWebhookManagedBy(mgr, &T{}).WithDefaulter or [Defaulter].
 func DefaulterOf[T DefaultsItself]() ctrladmission.Defaulter[T] { return itself[T]{} }
 
-// ValidatorOf is the validator of a type that validates itself, for
+// ValidatorOf returns the validator of a type that validates itself, for
 // ctrl.NewWebhookManagedBy(mgr, &T{}).WithValidator or [Validator].
 func ValidatorOf[T ValidatesItself]() ctrladmission.Validator[T] { return checksItself[T]{} }
 

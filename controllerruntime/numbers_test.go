@@ -15,10 +15,10 @@ import (
 	"github.com/sallyport-io/sallyport/controllerruntime"
 )
 
-// numbers is an object whose numbers no float64 is, or would write otherwise.
+// numbers is an object with numbers that float64 cannot represent, or would format differently.
 const numbers = `{"metadata":{"name":"n"},"spec":{"list":[{"n":9007199254740993}],"f":1.10,"u":18446744073709551615}}`
 
-// toNumbers is the answer to a request for it.
+// toNumbers returns the answer to a request for numbers.
 func toNumbers(t *testing.T, handler ctrladmission.Handler) string {
 	t.Helper()
 	req := request()

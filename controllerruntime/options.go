@@ -42,20 +42,19 @@ type Options struct {
 	// set in the webhook configurations. Nil means the files.
 	Certificate certificate.Source
 
-	// Serving are the limits. Nil means [ServingOptions], and no drain where Host is a
-	// loopback address, as in tests: no other replica could be called in its place. Address,
-	// port, routes, checks and certificate are set by the server. Without a registry the
-	// metrics are shown with controller-runtime's own.
+	// Serving has the limits. Nil means [ServingOptions], without a drain if Host is a loopback
+	// address, as in tests: there is no other replica to call. The server sets address, port,
+	// routes, checks and certificate. Without a registry, the metrics appear among
+	// controller-runtime's own.
 	Serving *serving.Options
 
 	// Logger defaults to controller-runtime's logger.
 	Logger *slog.Logger
 }
 
-// ServingOptions are the limits of a server that is told no others: the defaults of
-// package serving, without a port for metrics, which the manager has, and with a
-// drain of 15 s to 20 s. With the 5 s that the last requests then get it ends within
-// the 30 s that a manager waits by default (GracefulShutdownTimeout).
+// ServingOptions returns the default limits: those of package serving, without a port for
+// metrics, which the manager serves, and with a drain of 15 s to 20 s. With 5 s more for the
+// last requests, shutdown fits in the manager's default GracefulShutdownTimeout of 30 s.
 func ServingOptions() serving.Options {
 	options := serving.DefaultOptions()
 	options.MetricsBindAddress = ""
@@ -67,7 +66,7 @@ func ServingOptions() serving.Options {
 type plan struct {
 	disabled bool // by a negative port
 	serving  serving.Options
-	source   certificate.Source // nil if files or tlsOpts have it
+	source   certificate.Source // nil if files or TLSOpts provide the certificate
 	files    certificate.FilesOptions
 }
 
@@ -91,7 +90,7 @@ func (o Options) plan() (plan, error) {
 		p.serving.Port = webhook.DefaultPort
 	}
 
-	config := &tls.Config{NextProtos: []string{"h2"}} // as controller-runtime calls them
+	config := &tls.Config{NextProtos: []string{"h2"}} // as controller-runtime passes them
 	for _, set := range o.TLSOpts {
 		set(config)
 	}
@@ -157,7 +156,8 @@ func unsupported(config *tls.Config) []error {
 // supported are the fields of a tls.Config that TLSOpts may set.
 var supported = []string{"GetCertificate", "NextProtos", "MinVersion", "MaxVersion", "CipherSuites", "CurvePreferences"}
 
-// configureTLS returns what sets versions, ciphers and curves as TLSOpts did, after other.
+// configureTLS returns a func that calls other and then sets versions, ciphers and curves from
+// TLSOpts.
 func configureTLS(from *tls.Config, other func(*tls.Config)) func(*tls.Config) {
 	return func(to *tls.Config) {
 		if other != nil {

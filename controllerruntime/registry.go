@@ -9,9 +9,9 @@ import (
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// show has the manager's /metrics show a registry until the func it returns is called.
-// Controller-runtime's registry is one for the whole process, where several managers
-// may run, as in tests: of several servers the first is shown.
+// show adds a registry to the manager's /metrics until the returned func is called.
+// Controller-runtime has one registry per process. If several managers run in it, as in tests,
+// only the first server's metrics appear.
 func show(registry *prometheus.Registry, logger *slog.Logger) (hide func()) {
 	if err := controllermetrics.Registry.Register(registry); err != nil {
 		logger.Warn("the metrics of this webhook server are not shown: another one in this process has the same", slog.Any("error", err))

@@ -30,7 +30,7 @@ import (
 	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
 )
 
-// Until014 is an API type as it was up to controller-runtime v0.14.
+// Until014 is an API type as in releases up to controller-runtime v0.14.
 type Until014 struct{ corev1.ConfigMap }
 
 func (o *Until014) DeepCopyObject() runtime.Object        { return &Until014{*o.DeepCopy()} }
@@ -39,7 +39,7 @@ func (o *Until014) ValidateCreate() error                 { return errors.New("a
 func (o *Until014) ValidateUpdate(_ runtime.Object) error { return nil }
 func (o *Until014) ValidateDelete() error                 { return nil }
 
-// Until019 is one from v0.15 to v0.19.
+// Until019 is an API type as in releases v0.15 to v0.19.
 type Until019 struct{ corev1.ConfigMap }
 
 func (o *Until019) DeepCopyObject() runtime.Object { return &Until019{*o.DeepCopy()} }
@@ -50,7 +50,7 @@ func (o *Until019) ValidateCreate() (ctrladmission.Warnings, error) {
 func (o *Until019) ValidateUpdate(_ runtime.Object) (ctrladmission.Warnings, error) { return nil, nil }
 func (o *Until019) ValidateDelete() (ctrladmission.Warnings, error)                 { return nil, nil }
 
-// of defaults and validates objects of one type, or with T runtime.Object of any.
+// of defaults and validates objects of type T; runtime.Object stands for any type.
 type of[T runtime.Object] struct{}
 
 func (of[T]) Default(_ context.Context, object T) error {
@@ -63,7 +63,8 @@ func (of[T]) ValidateCreate(context.Context, T) (ctrladmission.Warnings, error) 
 func (of[T]) ValidateUpdate(context.Context, T, T) (ctrladmission.Warnings, error) { return nil, nil }
 func (of[T]) ValidateDelete(context.Context, T) (ctrladmission.Warnings, error)    { return nil, nil }
 
-// asks puts a CREATE to a handler: a mutating one has to set the default, a validating one to refuse.
+// asks sends a CREATE to a handler. A mutating handler must set the default, a validating one
+// must deny.
 func asks(t *testing.T, mutates bool, handler admission.Handler, kind string) {
 	t.Helper()
 	got, err := handler.Handle(t.Context(), &admissionv1.AdmissionRequest{
@@ -80,7 +81,7 @@ func asks(t *testing.T, mutates bool, handler admission.Handler, kind string) {
 	}
 }
 
-// webhooksOf are those of an application: a mutating and a validating one.
+// webhooksOf returns an application's mutating and validating webhook.
 func webhooksOf(t *testing.T, option sallyport.Option) []admission.Webhook {
 	t.Helper()
 	app, err := sallyport.New("releases", option)
@@ -98,7 +99,7 @@ func TestEachReleaseOfControllerRuntimeFits(t *testing.T) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(version, &Until014{}, &Until019{})
 	scheme.AddKnownTypeWithName(version.WithKind("ConfigMap"), &corev1.ConfigMap{})
-	// It never starts.
+	// The manager is never started.
 	mgr, err := ctrl.NewManager(&rest.Config{Host: "https://127.0.0.1:1"}, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, WebhookServer: controllerruntime.NewServer(webhook.Options{}),
 	})
@@ -172,7 +173,7 @@ func TestEachReleaseOfControllerRuntimeFits(t *testing.T) {
 	})
 }
 
-// What the table of releases shows is compiled here.
+// The code in the table of releases compiles.
 func TestTheTableOfReleasesShowsCodeThatIsCompiled(t *testing.T) {
 	guide, err := os.ReadFile("../docs/controller-runtime.md")
 	if err != nil {

@@ -94,10 +94,9 @@ func (s *Server) NeedLeaderElection() bool { return false }
 // WebhookMux returns the mux of the registered webhooks.
 func (s *Server) WebhookMux() *http.ServeMux { return s.mux }
 
-// Register adds a webhook, also while the server runs. It panics if there is one at the
-// path already, which webhook.Server asks for. A path that cannot be served is an error
-// of Start, or, if it has been called, is logged and reported by the checker of
-// [Server.StartedChecker].
+// Register adds a webhook, also while the server runs. Like any webhook.Server, it panics if
+// the path is taken. An invalid path makes Start fail. After Start, Register logs it and the
+// checker of [Server.StartedChecker] reports it.
 func (s *Server) Register(path string, hook http.Handler) {
 	s.register.Register(path, hook)
 	s.mu.Lock()
@@ -112,15 +111,15 @@ func (s *Server) Register(path string, hook http.Handler) {
 	}
 }
 
-// answer has the mux answer, whose handlers may wait aside.
+// answer serves a call with the mux. A waiting handler does not count as running.
 func (s *Server) answer(ctx context.Context, w http.ResponseWriter, call serving.Call) {
 	r := call.Request.WithContext(admission.WithAside(ctx, call.Aside))
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(call.Body)), int64(len(call.Body))
 	s.mux.ServeHTTP(w, r)
 }
 
-// Start serves what was registered until ctx ends. Then it drains, and returns nil. It
-// can be called once. A server whose port is negative returns at once.
+// Start serves the registered webhooks until ctx ends. Then it drains and returns nil. It must
+// be called only once. It returns immediately if the port is negative.
 func (s *Server) Start(ctx context.Context) error {
 	if s.problem != nil {
 		return s.problem
@@ -153,7 +152,7 @@ func (s *Server) Start(ctx context.Context) error {
 // build creates the listener. Done unregisters its metrics.
 func (s *Server) build() (host *hosting.Host, done func(), err error) {
 	options := hosting.Options{Logger: s.plan.serving.Logger, Serving: s.plan.serving}
-	if s.plan.serving.GetCertificate == nil { // else TLSOpts know it
+	if s.plan.serving.GetCertificate == nil { // otherwise TLSOpts set it
 		options.Certificate = func(certificate.AuthorityOptions) (certificate.Source, error) {
 			if s.plan.source != nil {
 				return s.plan.source, nil

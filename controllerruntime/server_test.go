@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// certificates writes a certificate for 127.0.0.1 as cert-manager mounts it, and
-// returns its folder and what trusts it.
+// certificates writes a certificate for 127.0.0.1 in cert-manager's layout. It returns its
+// folder and the roots.
 func certificates(t *testing.T) (directory string, roots *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -83,7 +83,7 @@ func certificates(t *testing.T) (directory string, roots *x509.CertPool) {
 	return directory, roots
 }
 
-// running is a server that runs until stop.
+// running is a running server.
 type running struct {
 	webhook.Server
 	client *http.Client
@@ -104,7 +104,7 @@ func start(t *testing.T, server webhook.Server, port int, roots *x509.CertPool) 
 	t.Cleanup(func() {
 		cancel()
 		transport.CloseIdleConnections()
-		for range r.done { // closed when the server has ended
+		for range r.done { // closed after the server has stopped
 		}
 	})
 	for server.StartedChecker()(nil) != nil {
@@ -117,7 +117,7 @@ func start(t *testing.T, server webhook.Server, port int, roots *x509.CertPool) 
 	return r
 }
 
-// call asks for the answer to a review.
+// call sends a request and returns the answer.
 func (r *running) call(t *testing.T, method, path, body string) (code int, answer string, response *http.Response) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
@@ -149,7 +149,7 @@ func review(t *testing.T) string {
 	return string(body)
 }
 
-// welcome admits all.
+// welcome returns a webhook that admits everything.
 func welcome() *ctrladmission.Webhook {
 	return &ctrladmission.Webhook{Handler: ctrladmission.HandlerFunc(func(context.Context, ctrladmission.Request) ctrladmission.Response {
 		return ctrladmission.Allowed("welcome")
@@ -162,7 +162,7 @@ func options(t *testing.T) (webhook.Options, *x509.CertPool) {
 	return webhook.Options{Host: "127.0.0.1", Port: lab.FreePort(t), CertDir: directory}, roots
 }
 
-// quick is a server that does not drain for longer than it must.
+// quick returns a server with the shortest drain.
 func quick(t *testing.T, with func(*controllerruntime.Options)) (*controllerruntime.Server, int, *x509.CertPool) {
 	t.Helper()
 	given, roots := options(t)
@@ -260,7 +260,7 @@ func TestACallThatIsAtWorkWhenTheServerEndsIsAnswered(t *testing.T) {
 	go func() {
 		<-entered
 		r.stop()
-		for server.StartedChecker()(nil) == nil { // which tells the endpoints
+		for server.StartedChecker()(nil) == nil { // the endpoints observe it
 			time.Sleep(time.Millisecond)
 		}
 		close(goOn)
@@ -383,7 +383,7 @@ func TestTLSOptsMaySayWhereTheCertificateComesFrom(t *testing.T) {
 	}
 }
 
-// What TLSOpts say of versions, ciphers and curves is what a client finds.
+// Clients negotiate the versions, ciphers and curves that TLSOpts set.
 func TestTLSOptsSayWhatIsSpoken(t *testing.T) {
 	for name, tc := range map[string]struct {
 		opts, client func(*tls.Config)
@@ -416,7 +416,7 @@ func TestTLSOptsSayWhatIsSpoken(t *testing.T) {
 	}
 }
 
-// Handlers that a project adds to the mux itself are served, by any method.
+// Handlers that a project adds to the mux are served, for any method.
 func TestHandlersOnTheMuxAreServed(t *testing.T) {
 	mux := http.NewServeMux()
 	server, port, roots := quick(t, func(o *controllerruntime.Options) { o.WebhookMux = mux })
@@ -444,7 +444,8 @@ func TestHandlersOnTheMuxAreServed(t *testing.T) {
 	}
 }
 
-// On a loopback address, as in a project's tests, nobody else could be called: there is no drain.
+// On a loopback address, as in a project's tests, there is no other replica to call, so the
+// server does not drain.
 func TestAServerOnLoopbackDoesNotDrain(t *testing.T) {
 	directory, roots := certificates(t)
 	port := lab.FreePort(t)
@@ -471,7 +472,7 @@ func TestASwitchedOffServerReturnsAtOnce(t *testing.T) {
 	if err := server.StartedChecker()(nil); err != nil {
 		t.Error(err)
 	}
-	server.Register("/late", welcome()) // of no consequence
+	server.Register("/late", welcome()) // has no effect
 }
 
 func TestProblemsAreNamed(t *testing.T) {

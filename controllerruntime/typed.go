@@ -13,11 +13,10 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// Defaulter takes a defaulter of controller-runtime into an application. It is
-// [admission.MutateWith], and what a defaulter may have asked of controller-runtime
-// besides works: RequestFromContext, and the logger in the context. Objects are decoded
-// and patches made as by [admission.Mutate]. A CustomDefaulter needs [admission.As]
-// with a prototype.
+// Defaulter adapts a defaulter of controller-runtime to an application. It is
+// [admission.MutateWith] with the context that controller-runtime provides: RequestFromContext
+// and the logger work. It decodes objects and creates patches like [admission.Mutate]. A
+// CustomDefaulter needs [admission.As] with a prototype.
 func Defaulter[T runtime.Object](defaulter ctrladmission.Defaulter[T], options ...admission.HandlerOption) admission.Handler {
 	if defaulter == nil {
 		return admission.MutateWith[T](nil, options...)
@@ -27,10 +26,9 @@ func Defaulter[T runtime.Object](defaulter ctrladmission.Defaulter[T], options .
 	}, append([]admission.HandlerOption{admission.ErrorsDeny()}, options...)...))
 }
 
-// Validator takes a validator of controller-runtime into an application. It is
-// [admission.ValidateWith], and to it applies what [Defaulter] says. CONNECT, which
-// controller-runtime admits without asking the validator, is refused in the rules of a
-// definition.
+// Validator adapts a validator of controller-runtime to an application. It is
+// [admission.ValidateWith] with the same context as [Defaulter]. Rules with CONNECT are
+// invalid: controller-runtime admits it without calling the validator.
 func Validator[T runtime.Object](validator ctrladmission.Validator[T], options ...admission.HandlerOption) admission.Handler {
 	if validator == nil {
 		return admission.ValidateWith[T, ctrladmission.Warnings](nil, options...)
@@ -53,7 +51,7 @@ func (v inContext[T]) ValidateDelete(ctx context.Context, object T) (ctrladmissi
 	return v.validator.ValidateDelete(called(ctx), object)
 }
 
-// called is the context that controller-runtime would call with, from that of a typed
+// called returns the context that controller-runtime would pass, given the context of a typed
 // handler.
 func called(ctx context.Context) context.Context {
 	req := ctrladmission.Request{AdmissionRequest: *admission.RequestFrom(ctx)}

@@ -42,7 +42,7 @@ func (podRules) ValidateDelete(_ context.Context, pod *corev1.Pod) (ctrladmissio
 	return ctrladmission.Warnings{"delete"}, errors.New("stays")
 }
 
-// plainRules has warnings of no type of its own, and takes any object.
+// plainRules returns warnings and accepts any object.
 type plainRules struct{}
 
 func (plainRules) ValidateCreate(_ context.Context, object runtime.Object) ([]string, error) {
@@ -53,7 +53,7 @@ func (plainRules) ValidateUpdate(context.Context, runtime.Object, runtime.Object
 }
 func (plainRules) ValidateDelete(context.Context, runtime.Object) ([]string, error) { return nil, nil }
 
-// reviewOfPod is about the pod a, which runs image i, and before an update image old.
+// reviewOfPod returns a request for pod a with image i. The old pod of an update has image old.
 func reviewOfPod(operation admissionv1.Operation) *admissionv1.AdmissionRequest {
 	req := &admissionv1.AdmissionRequest{UID: "u", Operation: operation, Name: "a", Namespace: "team", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}}
 	pod := func(image string) []byte {

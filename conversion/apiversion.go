@@ -12,8 +12,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
-// APIVersionOnly converts between versions of a kind that differ by apiVersion alone:
-// the value is replaced in the bytes, and nothing else is looked at.
+// APIVersionOnly converts between versions of a kind that differ only in apiVersion. It
+// replaces the value in the bytes and does not decode the rest.
 func APIVersionOnly(kind schema.GroupKind, versions ...string) Converter {
 	return newConverter(kind, versions, apiVersions{kind.Group, versions}, checkKind(kind))
 }

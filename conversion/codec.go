@@ -38,14 +38,14 @@ func newCodec(prototype runtime.Object) (*codec, error) {
 
 func (c *codec) new() runtime.Object { return reflect.New(c.elem).Interface().(runtime.Object) }
 
-// read decodes an object. Managed fields are left out: they are not a converter's to
-// change, and large. Labels and annotations are read by themselves, which is faster,
-// and then known when it comes to see whether a converter has changed them.
+// read decodes an object without managed fields: they are large, and a converter must not
+// change them. It reads labels and annotations separately. That is faster, and the originals
+// show whether the converter changed them.
 func (c *codec) read(in *rawobject.Object) (object runtime.Object, came given, err error) {
 	came, plain := readGiven(in)
 	left := []rawobject.Span{in.At.ManagedFields, in.At.Labels, in.At.Annotations}
 	if !plain {
-		left = left[:1] // let the decoder say what is wrong
+		left = left[:1] // the decoder reports the problem
 	}
 	value, err := c.decode.New(without(in, left...), nil)
 	if err != nil {
@@ -64,10 +64,10 @@ func (c *codec) read(in *rawobject.Object) (object runtime.Object, came given, e
 	return object, came, nil
 }
 
-// buffers are for what is needed during one conversion.
+// buffers are the buffers of one conversion.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// largestBuffer is what is kept for the next conversion.
+// largestBuffer is the largest buffer that is kept for reuse.
 const largestBuffer = 1 << 20
 
 func release(buffer *[]byte, used []byte) {
@@ -77,7 +77,7 @@ func release(buffer *[]byte, used []byte) {
 	}
 }
 
-// without returns the bytes of the object with null in the place of parts of it.
+// without returns the object's bytes with the given parts replaced by null.
 func without(in *rawobject.Object, parts ...rawobject.Span) []byte {
 	parts = slices.DeleteFunc(parts, rawobject.Span.Empty)
 	if len(parts) == 0 {
@@ -97,9 +97,8 @@ func without(in *rawobject.Object, parts ...rawobject.Span) []byte {
 	return append(out, in.Raw[from:]...)
 }
 
-// appendObject appends what became of an object: the object that a converter has
-// returned, with the metadata of the one that came. It takes the metadata out of the
-// object.
+// appendObject appends the result of a conversion: the object that the converter returned, with
+// the metadata of the original. It clears the metadata of object.
 func (c *codec) appendObject(dst []byte, in *rawobject.Object, came given, object runtime.Object, kind schema.GroupKind, version string) ([]byte, error) {
 	meta := object.(metav1.ObjectMetaAccessor).GetObjectMeta()
 	if err := checkIdentity(in, meta); err != nil {
@@ -113,12 +112,12 @@ func (c *codec) appendObject(dst []byte, in *rawobject.Object, came given, objec
 		return dst, err
 	}
 	if plain, ok := meta.(*metav1.ObjectMeta); ok {
-		*plain = metav1.ObjectMeta{} // it would be encoded in vain
+		*plain = metav1.ObjectMeta{} // do not encode it twice
 	}
 	return c.appendRest(dst, object)
 }
 
-// appendRest appends what an object has beside version, kind and metadata, and ends it.
+// appendRest appends the fields other than apiVersion, kind and metadata, and ends the object.
 func (c *codec) appendRest(dst []byte, object any) ([]byte, error) {
 	buffer := buffers.Get().(*[]byte)
 	encoded, err := jsonpatch.AppendValue((*buffer)[:0], object)
@@ -141,8 +140,8 @@ func (c *codec) appendRest(dst []byte, object any) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// locate tells where an object cannot be decoded or encoded, and as what. Bytes are not
-// told: what is decoded lacks parts of what came.
+// locate returns where and as which type an object cannot be decoded or encoded. It gives no
+// byte offsets: the decoded bytes lack parts of the original.
 func locate(err error) string {
 	where, _, problem := decode.Describe(err)
 	if where == "" {

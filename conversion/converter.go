@@ -19,9 +19,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
-// Converter converts the objects of one kind from each of its versions to each other.
-// [Converter.Validate] reports the problems of its definition. It is not
-// changed once made, and may be used by many goroutines at one time.
+// Converter converts objects of one kind between all of its versions. [Converter.Validate]
+// reports the problems of its definition. It is immutable and safe for concurrent use.
 type Converter struct {
 	kind     schema.GroupKind
 	plural   string
@@ -30,8 +29,8 @@ type Converter struct {
 	problem  error
 }
 
-// between converts an object whose version is from, another one of the converter's,
-// and appends the result to dst.
+// between converts an object from one of the converter's versions to a different one, and
+// appends the result to dst.
 type between interface {
 	convert(ctx context.Context, dst []byte, in *rawobject.Object, from, to int) ([]byte, error)
 	// prototype returns an empty object of a version, or nil if it has no Go type.
@@ -54,32 +53,31 @@ func newConverter(kind schema.GroupKind, versions []string, between between, pro
 	return Converter{kind: kind, plural: plural.Resource, versions: versions, between: between, problem: errors.Join(problems...)}
 }
 
-// WithPlural says the plural of the kind where it is not the one that is guessed
-// ("crontabs" of CronTab): the CustomResourceDefinition is named by it.
+// WithPlural sets the plural of the kind, if the guess is wrong ("crontabs" for CronTab). The
+// name of the CustomResourceDefinition begins with it.
 func (c Converter) WithPlural(plural string) Converter {
 	c.plural = plural
 	return c
 }
 
-// WithProblem adds an error to those that [Converter.Validate] reports, for adapters that make
-// converters of something else.
+// WithProblem adds an error to the result of [Converter.Validate], for adapters that create
+// converters from other types.
 func (c Converter) WithProblem(err error) Converter {
 	c.problem = errors.Join(c.problem, err)
 	return c
 }
 
-// Kind is what is converted.
+// Kind returns the converter's kind.
 func (c Converter) Kind() schema.GroupKind { return c.kind }
 
-// CRD is the name of the CustomResourceDefinition of the kind, "plural.group".
+// CRD returns the name of the kind's CustomResourceDefinition, "plural.group".
 func (c Converter) CRD() string { return c.plural + "." + c.kind.Group }
 
-// Versions are all that objects are converted between, a hub first, the others by
-// their names.
+// Versions returns all versions of the converter: the hub first, the others sorted by name.
 func (c Converter) Versions() []string { return slices.Clone(c.versions) }
 
-// New returns an empty object of a version, with its kind and version set, or nil if
-// the converter has no Go type for it.
+// New returns an empty object of a version, with apiVersion and kind set, or nil if the
+// converter has no Go type for it.
 func (c Converter) New(version string) runtime.Object {
 	i := slices.Index(c.versions, version)
 	if i < 0 || c.between == nil {
@@ -126,11 +124,11 @@ func (c Converter) Covers(versions ...string) error {
 	return nil
 }
 
-// Append converts an object to a version of its group and appends the result to dst.
-// An object that has that version is taken as it is. The error says what is wrong with
-// the object or with its converter and repeats nothing of the content, other than
-// what the functions of the author say; it is a [*PanicError] if one of them panicked.
-// What dst then holds behind its former end is not defined.
+// Append converts an object to a version of its group and appends the result to dst. It does
+// not change an object that has that version already. The error describes a problem of the
+// object or its converter without quoting the content, except in errors from the author's
+// functions. It is a [*PanicError] if one of them panicked. The content of dst beyond its
+// original length is undefined after an error.
 func (c Converter) Append(ctx context.Context, dst []byte, in *rawobject.Object, version string) (_ []byte, err error) {
 	group, from := rawobject.SplitAPIVersion(in.APIVersion)
 	switch {
@@ -167,16 +165,16 @@ func (c Converter) Convert(ctx context.Context, raw []byte, version string) ([]b
 	return c.Append(ctx, nil, in, version)
 }
 
-// PanicError is a panic of what an author wrote.
+// PanicError is a panic in the author's code.
 type PanicError struct {
-	// Value may hold parts of the object, and so is not for logs and answers.
+	// Value may contain parts of the object. Do not log it or send it to clients.
 	Value any
 	Stack []byte
 }
 
 func (e *PanicError) Error() string { return "the converter panicked" }
 
-// brief is a version of the caller's, if it is no longer than versions are.
+// brief returns a version from the request if it is short enough to be one.
 func brief(version string) string {
 	if len(version) > validation.DNS1035LabelMaxLength {
 		return fmt.Sprintf("(%d bytes)", len(version))
@@ -184,7 +182,7 @@ func brief(version string) string {
 	return fmt.Sprintf("%q", version)
 }
 
-// appendHead begins an object of a version, up to the metadata.
+// appendHead appends the beginning of an object, up to the metadata.
 func appendHead(dst []byte, kind schema.GroupKind, version string) ([]byte, error) {
 	dst = append(dst, `{"apiVersion":"`...)
 	if kind.Group != "" {

@@ -22,7 +22,7 @@ func alpha(hostPort string) string {
 	return `{"apiVersion":"example.com/v1alpha1","kind":"Thing","metadata":` + metadata + `,"hostPort":"` + hostPort + `"}`
 }
 
-// sameJSON compares two documents, numbers by their digits.
+// sameJSON compares two documents, numbers by their text.
 func sameJSON(t *testing.T, got []byte, want string) {
 	t.Helper()
 	var trees [2]any

@@ -13,9 +13,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
-// FuzzConvert converts whatever is an object from each version to each other. All ways
-// of conversion must agree; what comes out is an object of the wanted version with the
-// metadata that came in; and what [Parse] says of its parts is right.
+// FuzzConvert converts any object between all versions. All kinds of converters must agree. The
+// result must have the desired version and the original metadata, and [Parse] must locate its
+// parts correctly.
 func FuzzConvert(f *testing.F) {
 	for _, seed := range []string{
 		alpha("h:1"), alpha("labels:1"), alpha("fails:1"),

@@ -7,13 +7,12 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
-// given are labels and annotations as they came; nil where there are none.
+// given holds the original labels and annotations; nil where there are none.
 type given struct{ labels, annotations []pair }
 
 type pair struct{ key, value string }
 
-// readGiven reads labels and annotations. It is false if they are not what they must
-// be, maps of strings.
+// readGiven reads labels and annotations. plain is false if they are not maps of strings.
 func readGiven(in *rawobject.Object) (came given, plain bool) {
 	for _, part := range []struct {
 		at rawobject.Span
@@ -29,7 +28,7 @@ func readGiven(in *rawobject.Object) (came given, plain bool) {
 	return came, true
 }
 
-// readPairs reads an object of strings, which is valid JSON.
+// readPairs reads an object of strings from valid JSON.
 func readPairs(object []byte) (pairs []pair, plain bool) {
 	pairs = make([]pair, 0, 4)
 	r := rawjson.NewReader(object)
@@ -44,14 +43,14 @@ func readPairs(object []byte) (pairs []pair, plain bool) {
 }
 
 func mapOf(pairs []pair) map[string]string {
-	m := make(map[string]string, len(pairs)+1) // a stash may come
+	m := make(map[string]string, len(pairs)+1) // room for a stash
 	for _, p := range pairs {
 		m[p.key] = p.value
 	}
 	return m
 }
 
-// unchanged compares what came with what a converter made of it.
+// unchanged reports whether a converter left a map unchanged.
 func unchanged(came []pair, now map[string]string) bool {
 	if len(came) != len(now) {
 		return false

@@ -14,8 +14,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
-// checkIdentity reports what a converter has changed that is not its to change. The
-// API server would refuse it.
+// checkIdentity reports changes that a converter must not make. The API server would reject
+// them.
 func checkIdentity(in *rawobject.Object, out metav1.Object) error {
 	for _, part := range []struct {
 		field      string
@@ -36,8 +36,8 @@ func checkIdentity(in *rawobject.Object, out metav1.Object) error {
 	return nil
 }
 
-// appendMetadata appends the metadata of the object as they came, with other labels
-// and annotations. What is known of those that came may be empty.
+// appendMetadata appends the original metadata with new labels and annotations. The value of
+// came may be empty.
 func appendMetadata(dst []byte, in *rawobject.Object, came given, labels, annotations map[string]string) ([]byte, error) {
 	if unchanged(came.labels, labels) && unchanged(came.annotations, annotations) {
 		if (len(labels) > 0 || in.At.Labels.Empty()) && (len(annotations) > 0 || in.At.Annotations.Empty()) {
@@ -96,7 +96,7 @@ func same(in *rawobject.Object, at rawobject.Span, encoded []byte) bool {
 	return bytes.Equal(at.Of(in.Raw), encoded)
 }
 
-// appendMap appends a map in the order of its keys, and nothing for an empty one.
+// appendMap appends a map in the order of its keys, or nothing if it is empty.
 func appendMap(dst []byte, m map[string]string) (_ []byte, err error) {
 	if len(m) == 0 {
 		return dst, nil
@@ -117,8 +117,7 @@ func appendMap(dst []byte, m map[string]string) (_ []byte, err error) {
 	return append(dst, '}'), nil
 }
 
-// appendMembers appends members of an object that were cut out of it, with what
-// separated them from others.
+// appendMembers appends members cut from an object, with their separators.
 func appendMembers(dst, members []byte) []byte {
 	members = bytes.Trim(members, ", \t\r\n")
 	if len(members) == 0 {
@@ -135,8 +134,8 @@ func appendComma(dst []byte) []byte {
 	return append(dst, ',')
 }
 
-// nameBefore returns where the name begins whose value does at the given place. Names
-// that are looked for hold no quote, escaped or not.
+// nameBefore returns where the name of the value at the given offset begins. The names in
+// question contain no quotes.
 func nameBefore(raw []byte, value int) int {
 	end := bytes.LastIndexByte(raw[:value], '"')
 	return bytes.LastIndexByte(raw[:end], '"')

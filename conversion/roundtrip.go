@@ -14,12 +14,11 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
-// Difference is a place in which an object is not the same after a round trip. It
-// never holds a value.
+// Difference is a difference after a round trip. It never contains a value.
 type Difference struct {
 	// Path is a JSON pointer (RFC 6901).
 	Path string
-	// Change is what became of the value: "lost", "changed" or "added".
+	// Change is "lost", "changed" or "added".
 	Change string
 }
 
@@ -31,9 +30,8 @@ const (
 
 func (d Difference) String() string { return d.Path + " " + d.Change }
 
-// RoundTrip converts an object to another version and back, and reports in the order of
-// their paths where it is not what it was. Empty labels and annotations are the same
-// as none.
+// RoundTrip converts an object to another version and back. It returns the differences in the
+// order of their paths. Empty labels and annotations equal absent ones.
 func (c Converter) RoundTrip(ctx context.Context, raw []byte, version string) ([]Difference, error) {
 	in, err := rawobject.Parse(raw)
 	if err != nil {
@@ -123,7 +121,7 @@ func differences(list []Difference, path string, before, after any) []Difference
 	return list
 }
 
-// equal compares what is neither an object nor a list; 1 and 1.0 are the same number.
+// equal compares scalars; 1 and 1.0 are equal.
 func equal(a, b any) bool {
 	switch b.(type) {
 	case map[string]any, []any:

@@ -11,19 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Stash keeps in an annotation of the object, as JSON, what the object's version has no
-// field for. The annotation takes the place of one with the same key. Its key should
-// have the API group as its prefix, as in "stable.example.com/v1".
+// Stash stores a value in an annotation, as JSON, if the object's version has no field for it.
+// It replaces an annotation with the same key. The key should have the API group as its prefix,
+// as in "stable.example.com/v1".
 //
-// A stash is as old as the conversion that made it: who edits the object in the other
-// version does not edit the stash. So let [Restore] bring back only what the other
-// version cannot say, and check that it still fits the rest.
+// A stash can be stale: an edit of the object in the other version does not update it.
+// [Restore] only what the other version cannot express, and check that it still fits the rest
+// of the object.
 func Stash(object metav1.Object, annotation string, value any) error {
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("annotation %s: keeping a %T: %w", annotation, value, err)
 	}
-	annotations := maps.Clone(object.GetAnnotations()) // which may be the source's too
+	annotations := maps.Clone(object.GetAnnotations()) // the source may share it
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
@@ -32,10 +32,9 @@ func Stash(object metav1.Object, annotation string, value any) error {
 	return nil
 }
 
-// Restore takes out of the annotation what [Stash] has put in, and the annotation off
-// the object. Found is false, and into not touched, if there is none, or if it does not
-// hold such a value any more: anybody may have written it, and an object that cannot be
-// converted cannot even be read.
+// Restore decodes a value that [Stash] stored into into, and removes the annotation. If the
+// annotation is missing or invalid, found is false and into is unchanged. That is no error: any
+// user can edit an annotation, and an object that cannot be converted cannot be read.
 func Restore(object metav1.Object, annotation string, into any) (found bool) {
 	annotations := object.GetAnnotations()
 	encoded, ok := annotations[annotation]
@@ -51,7 +50,7 @@ func Restore(object metav1.Object, annotation string, into any) (found bool) {
 	return restore([]byte(encoded), into)
 }
 
-// restore decodes into a fresh value first: a half that could be read is not taken.
+// restore decodes into a new value first, so that into never has half of an invalid value.
 func restore(encoded []byte, into any) bool {
 	target := reflect.ValueOf(into)
 	fresh := reflect.New(target.Type().Elem())

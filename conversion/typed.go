@@ -17,15 +17,15 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
-// Hub is implemented by the version of an API that the others convert to and from. It
-// is controller-runtime's own.
+// Hub is implemented by the version that all others convert to and from. It is
+// controller-runtime's interface.
 type Hub = conversion.Hub
 
-// Convertible is implemented by the other versions. It is controller-runtime's own.
+// Convertible is implemented by the other versions. It is controller-runtime's interface.
 type Convertible = conversion.Convertible
 
-// HubAndSpokes converts between the versions of a kind that the scheme has, whose
-// types convert themselves: H, the hub, and the others, each a [Convertible].
+// HubAndSpokes converts between the scheme's versions of a kind whose types convert themselves:
+// H is the hub, and each other type is a [Convertible].
 func HubAndSpokes[H Hub](scheme *runtime.Scheme) Converter {
 	hub, err := newObject[H]()
 	if err != nil {
@@ -38,8 +38,7 @@ func HubAndSpokes[H Hub](scheme *runtime.Scheme) Converter {
 	return hubAndSpokes(scheme, kind)
 }
 
-// ForKind is [HubAndSpokes] for the kind, in whatever version, of an object that is
-// the hub or one of the spokes.
+// ForKind is [HubAndSpokes] for the kind of the object, which may be the hub or a spoke.
 func ForKind(scheme *runtime.Scheme, object runtime.Object) Converter {
 	gvk, err := kindOf(scheme, object)
 	if err != nil {
@@ -95,17 +94,16 @@ func hubAndSpokes(scheme *runtime.Scheme, hub schema.GroupVersionKind) Converter
 	return newTyped(hub, object, spokes, problems)
 }
 
-// Spoke says how objects of one version get to the hub of type H and back. Make one
-// with [NewSpoke].
+// Spoke converts between one version and the hub of type H. Create it with [NewSpoke].
 type Spoke[H runtime.Object] struct {
 	object   runtime.Object
 	to, from func(ctx context.Context, src, dst runtime.Object) error
 	problem  error
 }
 
-// NewSpoke is a version of type S with the functions that fill in an empty hub from it,
-// and it from a hub. They must not keep or change what they read from; labels and
-// annotations may be shared, as they are after a copy of the ObjectMeta.
+// NewSpoke returns the spoke of type S. The functions fill in an empty hub from the spoke, and
+// an empty spoke from the hub. They must neither keep nor change their input, but may share its
+// labels and annotations, as a copy of ObjectMeta does.
 func NewSpoke[S, H runtime.Object](to func(ctx context.Context, spoke S, hub H) error, from func(ctx context.Context, hub H, spoke S) error) Spoke[H] {
 	object, err := newObject[S]()
 	if to == nil || from == nil {
@@ -118,8 +116,8 @@ func NewSpoke[S, H runtime.Object](to func(ctx context.Context, spoke S, hub H) 
 	}
 }
 
-// Functions converts by functions that stand outside of the API types. Every version of
-// the kind that the scheme has must be the hub or a spoke.
+// Functions converts with functions outside of the API types. Each of the scheme's versions of
+// the kind must be the hub or a spoke.
 func Functions[H runtime.Object](scheme *runtime.Scheme, spokes ...Spoke[H]) Converter {
 	object, err := newObject[H]()
 	if err != nil {
@@ -158,9 +156,8 @@ func Functions[H runtime.Object](scheme *runtime.Scheme, spokes ...Spoke[H]) Con
 	return newTyped(hub, object, plain, problems)
 }
 
-// Objects converts by one function for all versions of a kind that the scheme has: it
-// fills in an empty object of the wanted version from the one that came. Both have
-// kind and version set.
+// Objects converts with one function for all of the scheme's versions of a kind. It fills in
+// dst, an empty object of the desired version, from src. Both have apiVersion and kind set.
 func Objects(scheme *runtime.Scheme, kind schema.GroupKind, convert func(ctx context.Context, src, dst runtime.Object) error) Converter {
 	if scheme == nil || convert == nil {
 		return Converter{kind: kind, problem: errors.New("the scheme and the function are needed")}
@@ -180,7 +177,7 @@ func Objects(scheme *runtime.Scheme, kind schema.GroupKind, convert func(ctx con
 	return newConverter(kind, t.versions, t, problems...)
 }
 
-// spoke is a Spoke without its type.
+// spoke is a Spoke without its type parameter.
 type spoke struct {
 	version  string
 	object   runtime.Object
@@ -199,12 +196,12 @@ func newTyped(hub schema.GroupVersionKind, object runtime.Object, spokes []spoke
 	return newConverter(t.kind, t.versions, t, append(problems, checkKind(t.kind))...)
 }
 
-// typed converts by Go types.
+// typed converts objects with Go types.
 type typed struct {
 	kind     schema.GroupKind
 	versions []string
-	codecs   []*codec // of each version
-	spokes   []spoke  // of each version; the hub's, which is the first, is empty
+	codecs   []*codec // by version
+	spokes   []spoke  // by version; the hub is first, and its entry is empty
 	direct   func(ctx context.Context, src, dst runtime.Object) error
 }
 
@@ -217,7 +214,7 @@ func (t *typed) add(version string, object runtime.Object) error {
 
 func (t *typed) prototype(version int) runtime.Object { return t.codecs[version].new() }
 
-// empty is an object of a version to be filled in.
+// empty returns an empty object of a version.
 func (t *typed) empty(version int) runtime.Object {
 	object := t.codecs[version].new()
 	object.GetObjectKind().SetGroupVersionKind(t.kind.WithVersion(t.versions[version]))
@@ -261,7 +258,7 @@ func newObject[T runtime.Object]() (runtime.Object, error) {
 	return reflect.New(typ.Elem()).Interface().(runtime.Object), nil
 }
 
-// kindOf is the kind of a type, which must be in the scheme once.
+// kindOf returns the kind of a type, which the scheme must have exactly once.
 func kindOf(scheme *runtime.Scheme, object runtime.Object) (schema.GroupVersionKind, error) {
 	if scheme == nil {
 		return schema.GroupVersionKind{}, errors.New("the scheme is missing")

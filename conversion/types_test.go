@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The types of these tests: the hub v1 has a host and a port, v1alpha1 has both in one
-// string and no weight, v2 has other names.
+// The types of these tests: the hub v1 has a host and a port, v1alpha1 has both in one string
+// and no weight, v2 has other field names.
 type (
 	hubThing struct {
 		metav1.TypeMeta   `json:",inline"`
@@ -123,7 +123,7 @@ func things(versions ...string) *runtime.Scheme {
 
 var all = []string{"v1", "v1alpha1", "v2"}
 
-// converters are the same conversion, written in every way.
+// converters returns the same conversion, written in every way.
 func converters(tb testing.TB) map[string]Converter {
 	tb.Helper()
 	scheme := things(all...)

@@ -15,9 +15,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawobject"
 )
 
-// Unstructured converts objects without a Go type: the function changes the object
-// into one of the wanted version, whose apiVersion is set afterwards. Fields that it
-// does not touch stay.
+// Unstructured converts objects without a Go type. The function changes the object to the
+// desired version; the converter sets apiVersion afterwards. Fields that the function does not
+// touch are preserved.
 func Unstructured(kind schema.GroupKind, versions []string, convert func(ctx context.Context, object *unstructured.Unstructured, version string) error) Converter {
 	problems := []error{checkKind(kind)}
 	if convert == nil {

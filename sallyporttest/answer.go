@@ -13,11 +13,11 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// maxWarningRunes is what the API server shows of all warnings of a webhook.
+// maxWarningRunes is the API server's limit on the total length of a webhook's warnings.
 const maxWarningRunes = 4096
 
-// verifyAnswer returns the patch of an answer, nil if there is none, and what the API
-// server would not put up with (k8s.io/apiserver/pkg/admission/plugin/webhook).
+// verifyAnswer returns the patch of an answer, nil if there is none, and all violations of the
+// API server's rules (k8s.io/apiserver/pkg/admission/plugin/webhook).
 func verifyAnswer(webhook admission.Webhook, question *admissionv1.AdmissionReview, body []byte) (patch []byte, problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	var answer admissionv1.AdmissionReview

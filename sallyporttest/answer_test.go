@@ -14,8 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// Package wire does not make such answers. That they would be found is what makes
-// these checks worth something.
+// Package wire never produces such answers. This test shows that the checks would detect them.
 func TestVerifyAnswerKnowsTheRulesOfTheAPIServer(t *testing.T) {
 	kind := metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}
 	type change = func(webhook *admission.Webhook, question *admissionv1.AdmissionReview, answer *admissionv1.AdmissionReview)

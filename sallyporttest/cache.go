@@ -22,10 +22,10 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cached"
 )
 
-// CacheContext returns a context whose [sallyport.Cache] holds the objects, without an API server.
-// It is that of the application: the kinds, indexes and transforms that [sallyport.WithCache]
-// declares, read by the same code. Objects of other kinds fail the test. Call functions with the
-// context, or put it into a [Case]. It ends with the test.
+// CacheContext returns a context whose [sallyport.Cache] holds the objects, without an API
+// server. The cache has the kinds, indexes and transforms that the application declares with
+// [sallyport.WithCache], and runs the same code. Objects of other kinds fail the test. Call
+// functions with the context, or set it in a [Case]. It ends with the test.
 func CacheContext(t testing.TB, app *sallyport.App, objects ...client.Object) context.Context {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -41,7 +41,7 @@ func CacheContext(t testing.TB, app *sallyport.App, objects ...client.Object) co
 	return cached.NewContext(t.Context(), reader)
 }
 
-// cacheOf fills a cache with the objects, and runs it until ctx ends.
+// cacheOf fills a cache with the objects and runs it until ctx ends.
 func cacheOf(ctx context.Context, app *sallyport.App, objects []client.Object) (reader client.Reader, ended <-chan struct{}, err error) {
 	byKind, err := sorted(app, objects)
 	if err != nil {
@@ -56,7 +56,7 @@ func cacheOf(ctx context.Context, app *sallyport.App, objects []client.Object) (
 		options.ByObject[kind.Object] = cache.ByObject{Transform: kind.Transform, UnsafeDisableDeepCopy: kind.UnsafeDisableDeepCopy}
 	}
 	options.NewInformer = func(_ toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		gvk, _ := apiutil.GVKForObject(object, scheme) // it is one of those that were sorted
+		gvk, _ := apiutil.GVKForObject(object, scheme) // sorted has checked it
 		return toolscache.NewSharedIndexInformer(fixed(byKind[gvk]), object, resync, indexers)
 	}
 	filled, err := cache.New(&rest.Config{}, options)
@@ -76,14 +76,14 @@ func cacheOf(ctx context.Context, app *sallyport.App, objects []client.Object) (
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = filled.Start(ctx) // nil
+		_ = filled.Start(ctx) // always nil
 	}()
 	filled.WaitForCacheSync(ctx)
 	reader, err = cached.NewReader(scheme, app.Caches(), filled)
 	return reader, done, err
 }
 
-// sorted are the objects by their kinds, which are those that are cached.
+// sorted returns the objects by kind. All of the kinds are cached.
 func sorted(app *sallyport.App, objects []client.Object) (map[schema.GroupVersionKind][]client.Object, error) {
 	byKind := map[schema.GroupVersionKind][]client.Object{}
 	for _, kind := range app.Caches() {
@@ -111,14 +111,14 @@ func sorted(app *sallyport.App, objects []client.Object) (map[schema.GroupVersio
 	return byKind, nil
 }
 
-// nothing has nothing to read.
+// nothing is a reader without objects.
 type nothing struct{ client.Reader }
 
 func (nothing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	return nil
 }
 
-// fixed lists the same objects each time, and nothing happens to them.
+// fixed lists the same objects each time. Its watch has no events.
 func fixed(objects []client.Object) toolscache.ListerWatcher {
 	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -132,9 +132,9 @@ func fixed(objects []client.Object) toolscache.ListerWatcher {
 	}, listsOnly{})
 }
 
-// listsOnly tells an informer to list first, and not to wait for a watch that begins with all
+// listsOnly makes an informer list first instead of waiting for a watch that begins with all
 // objects.
 type listsOnly struct{}
 
-// IsWatchListSemanticsUnSupported is how client-go asks.
+// IsWatchListSemanticsUnSupported implements client-go's optional interface.
 func (listsOnly) IsWatchListSemanticsUnSupported() bool { return true }

@@ -19,7 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
-// teams caches ConfigMaps without their data, by the team of a label.
+// teams caches ConfigMaps without their data, indexed by a team label.
 func teams(t *testing.T) *sallyport.App {
 	t.Helper()
 	app, err := sallyport.New("teams",
@@ -91,7 +91,7 @@ func TestCacheContextReadsAsTheApplicationDoes(t *testing.T) {
 	if err := reader.Get(ctx, client.ObjectKey{Namespace: "a", Name: "two"}, &got); err != nil || got.Annotations["teams"] != "blue" {
 		t.Errorf("%v, %v", got.Annotations, err)
 	}
-	got.Annotations["teams"] = "green" // it is the reader's own
+	got.Annotations["teams"] = "green" // the reader owns its copy
 	if err := reader.Get(ctx, client.ObjectKey{Namespace: "a", Name: "two"}, &got); err != nil || got.Annotations["teams"] != "blue" {
 		t.Errorf("a change came through: %v, %v", got.Annotations, err)
 	}
@@ -103,7 +103,7 @@ func TestCacheContextReadsAsTheApplicationDoes(t *testing.T) {
 	}
 }
 
-// What is not declared is an error that says what to add.
+// Reading an undeclared kind is an error that says what to declare.
 func TestACacheReadsOnlyWhatIsDeclared(t *testing.T) {
 	ctx := sallyporttest.CacheContext(t, teams(t))
 	reader := sallyport.Cache(ctx)

@@ -26,7 +26,7 @@ func TestRunWebhookSaysWhyAWebhookIsNotCalled(t *testing.T) {
 		name    string
 		review  sallyporttest.Review
 		options []admission.WebhookOption
-		want    string // of why it is not called; empty if it is
+		want    string // the reason for not calling it; empty if it is called
 	}{
 		{"neither selectors nor conditions", created, nil, ""},
 		{"a namespace without labels", created, []admission.WebhookOption{admission.WithNamespaceSelector(teamA)}, "namespaceSelector"},
@@ -69,7 +69,8 @@ func TestRunWebhookSaysWhyAWebhookIsNotCalled(t *testing.T) {
 	}
 }
 
-// A condition that cannot be evaluated denies the request under Fail: neither called nor not.
+// A condition that cannot be evaluated denies the request under Fail. The webhook is neither
+// called nor skipped.
 func TestRunWebhookReportsAConditionThatFails(t *testing.T) {
 	pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), "CREATE")
 	for _, expression := range []string{`object.spec.nothing == 'x'`, `object.spec.`} {

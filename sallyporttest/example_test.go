@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
-// printer shows what a test would report.
+// printer prints a test's report.
 type printer struct{ testing.TB }
 
 func (printer) Helper()                           {}

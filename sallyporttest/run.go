@@ -58,7 +58,7 @@ type Case struct {
 	RefusesUnknownFields bool
 	// Timeout is how long the handler may take. Default the webhook's timeout or 5 s.
 	Timeout time.Duration
-	// Context is what the handler's context is made of, see [CacheContext]. Default: the test's.
+	// Context is the parent of the handler's context, see [CacheContext]. Default: the test's.
 	Context context.Context
 }
 
@@ -73,18 +73,17 @@ type Result struct {
 // Run sends the request of a case to a handler as a server would, and reports with t.Errorf
 // any difference from the expected response, and violations of these rules:
 //
-//   - the API server's own: UID, version and kind of the answer are those of the
-//     question; a patch has a type, comes from a mutating webhook, with an object and
-//     without a denial, and applies cleanly; keys of audit annotations are valid and
-//     warnings are not cut off;
-//   - the answer is the same when asked again, and the request is not changed;
-//   - asked about its own result, the handler changes nothing (see NotIdempotent);
-//   - fields that no type knows are still there afterwards, and with the elements of
-//     lists that they were with. They are sprinkled into the object for that: where the
-//     root, metadata, spec, status and elements of lists are.
+//   - the API server's own: the answer has the UID, version and kind of the review; a patch
+//     has a type, comes from a mutating webhook for a request with an object, is not part
+//     of a denial, and applies cleanly; keys of audit annotations are valid, and warnings
+//     are not truncated;
+//   - the same request gets the same answer, and the handler does not change the request;
+//   - the handler changes nothing in its own result (see NotIdempotent);
+//   - unknown fields are preserved, in the same list elements. Run adds such fields to the
+//     root, metadata, spec, status and list elements of the object.
 //
-// The handler is taken for one of a mutating webhook; see [RunWebhook]. It is asked
-// several times. If it panics, which a server would make a fault, the test does.
+// Run treats the handler as one of a mutating webhook; see [RunWebhook]. It calls the
+// handler several times. A panic, which a server would turn into a fault, fails the test.
 func Run(t testing.TB, handler admission.Handler, c Case) Result {
 	t.Helper()
 	webhook := admission.Mutating("handler.sallyporttest.example.com", nil, handler)
@@ -99,11 +98,11 @@ func Run(t testing.TB, handler admission.Handler, c Case) Result {
 	return report(t, webhook, c)
 }
 
-// RunWebhook is [Run] for a whole webhook. It also reports an invalid definition, and that the
-// API server would not call the webhook: because its rules do not match the request, a
-// selector does not select it, or a match condition, compiled and evaluated as the API server
-// does, is false. Conditions that ask the authorizer find that system:masters, as the default
-// user is, may do everything, and others nothing.
+// RunWebhook is [Run] for a whole webhook. It also reports an invalid definition, and a webhook
+// that the API server would not call because its rules or selectors do not match or a match
+// condition is false. It compiles and evaluates match conditions with the API server's code.
+// Conditions that use the authorizer find that system:masters, the group of the default user,
+// may do everything, and other users nothing.
 func RunWebhook(t testing.TB, webhook admission.Webhook, c Case) Result {
 	t.Helper()
 	return report(t, webhook, c)
@@ -124,7 +123,7 @@ func report(t testing.TB, webhook admission.Webhook, c Case) Result {
 	return result
 }
 
-// A runner asks one webhook, and takes down what is wrong.
+// A runner calls one webhook and records problems.
 type runner struct {
 	webhook  admission.Webhook
 	admit    *wire.Admission
@@ -209,7 +208,7 @@ func (r *runner) check(ctx context.Context, c Case, envelope *admissionv1.Admiss
 	return result
 }
 
-// ask puts the question, on bytes that must not be changed.
+// ask sends the review. The bytes must stay unchanged.
 func (r *runner) ask(ctx context.Context, body []byte) (*wire.Reviewed, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -320,8 +319,8 @@ func (r *runner) checkIdempotence(ctx context.Context, c Case, envelope *admissi
 	}
 }
 
-// called tells whether to go on: whether the API server calls the webhook, or, to see more of
-// what is wrong, the case takes it for granted.
+// called reports whether to continue: the API server calls the webhook, or the case expects a
+// call, so that further problems are reported too.
 func (r *runner) called(ctx context.Context, c Case, request *admissionv1.AdmissionRequest) bool {
 	why := r.unmatched(request)
 	if why == "" {
@@ -341,9 +340,9 @@ func (r *runner) called(ctx context.Context, c Case, request *admissionv1.Admiss
 	return !c.NotCalled
 }
 
-// unmatched tells why the rules do not match a request; empty if they do. It also reports that
-// they match another version of its object. Versions that the webhook names are taken to be
-// served.
+// unmatched returns why the rules do not match a request, or an empty string if they do. It
+// also reports rules that match another version of the object. It assumes that the API server
+// serves the versions in the rules.
 func (r *runner) unmatched(request *admissionv1.AdmissionRequest) string {
 	var equivalents []schema.GroupVersionResource
 	for _, rule := range r.webhook.Rules {

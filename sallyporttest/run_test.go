@@ -25,7 +25,7 @@ import (
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
-// A recorder is a test that takes down what is reported.
+// A recorder is a testing.TB that records what is reported.
 type recorder struct {
 	testing.TB
 	problems []string
@@ -64,7 +64,7 @@ func answers(ops ...jsonpatch.Operation) admission.Handler {
 
 func addLabel(p *corev1.Pod) { p.Labels["team"] = "a" }
 
-// prependContainer puts one in front, once.
+// prependContainer prepends a container, once.
 func prependContainer(p *corev1.Pod) {
 	if p.Spec.Containers[0].Name != "first" {
 		p.Spec.Containers = append([]corev1.Container{{Name: "first", Image: "f"}}, p.Spec.Containers...)
@@ -81,7 +81,7 @@ func TestRunReportsWhatIsWrongAndNothingElse(t *testing.T) {
 		name    string
 		handler admission.Handler
 		c       sallyporttest.Case
-		want    []string // parts of the reports, one each
+		want    []string // substrings, one for each report
 	}{
 		{"a mutator that does what is wanted", mutate(addLabel), sallyporttest.Case{Want: pod(addLabel)}, nil},
 		{"an object in front of others", mutate(prependContainer), sallyporttest.Case{Want: pod(prependContainer)}, nil},
@@ -193,7 +193,7 @@ func answersInTurns() admission.Handler {
 	return mutate(func(p *corev1.Pod) { turn++; p.Labels["turn"] = fmt.Sprint(turn) })
 }
 
-// refusesUnknown changes objects, but not those with unknown fields.
+// refusesUnknown returns a handler that changes objects and denies those with unknown fields.
 func refusesUnknown() admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		if strings.Contains(string(req.Object.Raw), "Unknown") {
@@ -244,8 +244,7 @@ func exactly(w admission.Webhook) admission.Webhook {
 	return w
 }
 
-// The request that a handler sees is the one that the options describe.
-// A tree of maps takes what Go writes without a conversion.
+// A handler sees the request that the options describe. A tree of maps accepts Go ints.
 func TestRunTakesAnIntInATreeOfMaps(t *testing.T) {
 	recorded := &recorder{TB: t}
 	handler := admission.Chain(

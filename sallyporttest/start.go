@@ -36,19 +36,19 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// startLimit is how long [Start] waits for the webhooks to be called.
+// startLimit is how long [Start] waits until the API server calls the webhooks.
 const startLimit = 2 * time.Minute
 
-// Cluster is an API server with an application. Make one with [Start].
+// Cluster is an API server with a running application. Create it with [Start].
 type Cluster struct {
-	// Config has all rights (group system:masters).
+	// Config has all permissions (group system:masters).
 	Config *rest.Config
-	// Client knows the types of the application's scheme, see [sallyport.App.Scheme]. It has
-	// no cache.
+	// Client knows the types of the application's scheme, see [sallyport.App.Scheme]. It does
+	// not cache.
 	Client client.Client
 }
 
-// StartOption changes what [Start] starts.
+// StartOption configures [Start].
 type StartOption func(*starting)
 
 type starting struct {
@@ -57,25 +57,25 @@ type starting struct {
 	settings  []func(*sallyport.Settings)
 }
 
-// WithAPIServer changes the API server.
+// WithAPIServer configures the API server.
 func WithAPIServer(options ...APIServerOption) StartOption {
 	return func(s *starting) { s.apiServer = append(s.apiServer, options...) }
 }
 
-// WithReplicas runs the application so many times, as the replicas of a Deployment do: they
-// share a certificate authority, elect a leader, and take turns in answering. Default 1.
+// WithReplicas sets the number of replicas. They share a certificate authority, elect a leader,
+// and share the load, like the pods of a Deployment. Default 1.
 func WithReplicas(n int) StartOption { return func(s *starting) { s.replicas = n } }
 
-// WithSettings changes the settings of each replica. Where it listens, how the API server
-// reaches it and its logger, which is the test's, are set before.
+// WithSettings changes the settings of each replica. It runs after Start has set the listen
+// address, the endpoint for the API server, and the logger, which is the test's.
 func WithSettings(change func(*sallyport.Settings)) StartOption {
 	return func(s *starting) { s.settings = append(s.settings, change) }
 }
 
-// Start starts etcd and kube-apiserver as [StartAPIServer] does, installs the application's
-// CustomResourceDefinitions and runs the application. It returns when the API server calls the
-// application's webhooks and converters. When the test ends the application is told to end,
-// and has to end without an error, before the API server does.
+// Start starts etcd and kube-apiserver like [StartAPIServer], installs the application's
+// CustomResourceDefinitions and runs the application. It returns once the API server calls the
+// application's webhooks and converters. When the test ends, Start stops the application, which
+// must end without an error, and then the API server.
 func Start(t testing.TB, app *sallyport.App, options ...StartOption) *Cluster {
 	t.Helper()
 	s := &starting{replicas: 1}
@@ -90,7 +90,7 @@ func Start(t testing.TB, app *sallyport.App, options ...StartOption) *Cluster {
 	if err != nil {
 		t.Fatalf("sallyporttest.Start: %v", err)
 	}
-	scheme := runtime.NewScheme() // of what is looked at here
+	scheme := runtime.NewScheme() // for the client of this package
 	utilruntime.Must(errors.Join(clientscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
 	admin, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -149,9 +149,9 @@ func (s *starting) run(t testing.TB, app *sallyport.App, config *rest.Config) (n
 	return name, probes
 }
 
-// called waits until every replica is ready, the configurations and conversions are
-// registered, and the API server knows that: it learns of configurations in their order, so
-// one that refuses a certain object, made last, tells.
+// called waits until every replica is ready, the configurations and conversions are registered,
+// and the API server has observed them. The API server observes configurations in order. So
+// called registers one more webhook, which denies a probe object, and waits for a denial.
 func called(ctx context.Context, c client.Client, app *sallyport.App, name string, probes []string) error {
 	poll := func(what string, done func(context.Context) error) error {
 		var last error
@@ -223,8 +223,8 @@ func converts(ctx context.Context, c client.Client, name string) error {
 	return nil
 }
 
-// awaitCalls registers a webhook that refuses ConfigMaps of one label, and returns what tells
-// whether the API server calls it, or one of the application that refuses them too.
+// awaitCalls registers a webhook that denies ConfigMaps with one label. It returns a check that
+// the API server calls it, or calls a webhook of the application that denies them too.
 func awaitCalls(ctx context.Context, c client.Client, app *sallyport.App, of admission.Type) func(context.Context) error {
 	const label, refused = "sallyporttest.sallyport.io/probe", "sallyporttest: the probe is called"
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -263,14 +263,14 @@ func awaitCalls(ctx context.Context, c client.Client, app *sallyport.App, of adm
 	}
 }
 
-// deniedBy tells whether an error is the denial by a webhook of the application.
+// deniedBy reports whether an error is a denial by a webhook of the application.
 func deniedBy(app *sallyport.App, of admission.Type, err error) bool {
 	return slices.ContainsFunc(app.Webhooks(), func(w admission.Webhook) bool {
 		return w.Type == of && strings.Contains(err.Error(), fmt.Sprintf("admission webhook %q denied the request", w.Name))
 	})
 }
 
-// configuration is one of a type, with a webhook if there is one.
+// configuration returns a configuration of a type, with the webhook unless it is nil.
 func configuration(of admission.Type, name string, webhook *admissionregistrationv1.MutatingWebhook) client.Object {
 	meta := metav1.ObjectMeta{Name: name}
 	if of == admission.TypeMutating {
@@ -290,8 +290,8 @@ func configuration(of admission.Type, name string, webhook *admissionregistratio
 	return made
 }
 
-// balance listens until the test ends and hands connections to the addresses in turn, as a
-// Service does; one that nobody answers at is passed over.
+// balance listens until the test ends and distributes connections over the addresses
+// round-robin, like a Service. It skips addresses that do not answer.
 func balance(t testing.TB, addresses []string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -326,7 +326,7 @@ func balance(t testing.TB, addresses []string) string {
 	return listener.Addr().String()
 }
 
-// freeAddress is one on this host that nobody listens on.
+// freeAddress returns an unused address on this host.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -340,7 +340,7 @@ func freeAddress(t testing.TB) string {
 func portOf(address string) int {
 	resolved, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
-		return 0 // it is one of freeAddress
+		return 0 // an address from freeAddress
 	}
 	return resolved.Port
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
-// The webhooks are called from the moment that Start returns, and both replicas answer.
+// The API server calls the webhooks as soon as Start returns, and both replicas answer.
 func TestStartOnARealAPIServer(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {

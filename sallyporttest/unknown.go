@@ -15,15 +15,15 @@ import (
 	"github.com/sallyport-io/sallyport/internal/replay"
 )
 
-// probe is a field that no type knows. Each has a value of its own, which is above what
-// a float64 holds exactly.
+// probe is a field that no type knows. Each has a distinct value, above the integers that a
+// float64 represents exactly.
 const (
 	probe      = "sallyporttestUnknownField"
 	firstProbe = 9007199254740993
 )
 
-// checkUnknownFields asks about the object with fields that nobody knows, and reports
-// where they do not come out as they went in.
+// checkUnknownFields sends the object with unknown fields and reports those that were lost or
+// moved.
 func (r *runner) checkUnknownFields(ctx context.Context, c Case, envelope *admissionv1.AdmissionReview, want []byte) {
 	if c.RefusesUnknownFields {
 		return
@@ -82,7 +82,8 @@ func (r *runner) checkUnknownFields(ctx context.Context, c Case, envelope *admis
 	}
 }
 
-// sprinkle adds probes where structs are for sure: maps of an API would become longer.
+// sprinkle adds probes where the API has structs for certain. In maps they would be additional
+// entries.
 func sprinkle(object map[string]any) {
 	next := firstProbe
 	add := func(o map[string]any) {
@@ -128,14 +129,14 @@ func removeProbes(value any) {
 	}
 }
 
-// lostProbes says what became of the probes that are not where they belong. An element
-// of a list that was removed as a whole may take its probe along.
+// lostProbes reports what happened to misplaced probes. A removed list element may take its
+// probe with it.
 func lostProbes(before, after any, path string) (lost []string) {
 	switch before := before.(type) {
 	case map[string]any:
 		now, ok := after.(map[string]any)
 		if !ok {
-			return nil // the handler's own doing: another value, or none
+			return nil // the handler replaced or removed the value
 		}
 		if id, ok := before[probe]; ok && now[probe] != id {
 			lost = append(lost, "is gone from "+place(path))
@@ -183,7 +184,7 @@ func findElement(list []any, is func(map[string]any) bool) map[string]any {
 	return nil
 }
 
-// identity is what an element of a list is told by: its name, or else all it holds.
+// identity identifies an element of a list: by its name or, without one, its whole content.
 func identity(element map[string]any) string {
 	if name, ok := element["name"].(string); ok && name != "" {
 		return name
@@ -191,7 +192,7 @@ func identity(element map[string]any) string {
 	bare, _ := deepCopy(element).(map[string]any)
 	removeProbes(bare)
 	text, err := json.Marshal(bare)
-	if err != nil { // it was decoded from JSON
+	if err != nil { // cannot fail: it was decoded from JSON
 		return ""
 	}
 	return string(text)
