@@ -48,8 +48,8 @@ func refuse(err error) admission.Handler {
 	return admission.Mutate(func(context.Context, *corev1.ConfigMap) error { return err })
 }
 
-// behaviours are what handlers may do, and what the API server makes of it: a fault is
-// for the failurePolicy, a decision is final.
+// behaviours are possible results of handlers, and their effect in the API server: a
+// fault is up to the failure policy, a decision is final.
 var behaviours = []struct {
 	name    string
 	handler admission.Handler
@@ -93,8 +93,8 @@ func TestWhatHandlersDoOnARealAPIServer(t *testing.T) {
 	for _, b := range behaviours {
 		for _, policy := range []admissionregistrationv1.FailurePolicyType{"Fail", "Ignore"} {
 			name := b.name + "-" + strings.ToLower(string(policy))
-			// A handler that does not answer the operation cannot be registered for it;
-			// what hides that here stands for rules that somebody else wrote.
+			// A handler that does not answer the operation cannot be registered for it.
+			// Hiding that stands for rules that another client wrote.
 			hidden := admission.HandlerFunc(b.handler.Handle)
 			options = append(options, sallyport.WithWebhooks(admission.Mutating(name+".sallyport.example.com",
 				admission.Rules(corev1.SchemeGroupVersion.WithResource("configmaps"), b.operation), hidden,
@@ -198,8 +198,8 @@ func TestWhatHandlersDoOnARealAPIServer(t *testing.T) {
 	}
 }
 
-// run runs the application until the test and its sub-tests end, and sees that it
-// ends then.
+// run runs the application until the test and its subtests end, and checks that it then
+// ends.
 func run(t *testing.T, app *sallyport.App, settings sallyport.Settings) {
 	t.Helper()
 	ignore := goleak.IgnoreCurrent()
@@ -259,8 +259,8 @@ func TestControllersWithoutTheWebhooksOnARealAPIServer(t *testing.T) {
 	}
 }
 
-// A configuration that the API server refuses, and refused from the start, makes the
-// server not ready, though it answers reviews; taken once, it is ready.
+// A configuration that the API server refuses from the start makes the server not
+// ready, although it answers reviews. Once accepted, the server is ready.
 func TestARefusedConfigurationIsNotReadyOnARealAPIServer(t *testing.T) {
 	client := lab.APIServer(t)
 	good := mutating("a.pods.example.com")

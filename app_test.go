@@ -104,7 +104,7 @@ func TestNewReportsEveryProblem(t *testing.T) {
 	}
 }
 
-// CronTab defaults and validates itself, in part.
+// CronTab partly defaults and validates itself.
 type CronTab struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -140,7 +140,7 @@ type (
 
 func (oldStyle) Default() {} // which is no API type
 
-// Legacy defaults and validates itself as API types did before controller-runtime v0.20.
+// Legacy defaults and validates itself like API types before controller-runtime v0.20.
 type Legacy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -168,7 +168,7 @@ func (l *Legacy) ValidateDelete() ([]string, error) {
 	return []string{"gone: " + l.Spec.Schedule}, nil
 }
 
-// badLegacy has an old method with a result that none had.
+// badLegacy has an old method with a result that never existed.
 type badLegacy struct{ Legacy }
 
 func (*badLegacy) Default() error { return nil }

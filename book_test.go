@@ -15,7 +15,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// A Book has an ISBN, which no other one may have.
+// A Book has a unique ISBN.
 type Book struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -56,7 +56,7 @@ func bookScheme() *runtime.Scheme {
 	return scheme
 }
 
-// bookCRD has a plural that nobody guesses.
+// bookCRD has an irregular plural.
 func bookCRD() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "tomes." + books.Group},
@@ -100,7 +100,7 @@ func unique(reader func(context.Context) client.Reader) admission.Handler {
 	}, admission.ForKind(books.WithKind("Book")))
 }
 
-// bookstore is an application whose books have ISBNs of their own.
+// bookstore is an application that keeps ISBNs unique.
 func bookstore(options ...sallyport.Option) (*sallyport.App, error) {
 	return sallyport.New("bookstore", append([]sallyport.Option{
 		sallyport.WithScheme(bookScheme()), sallyport.WithCRDs(bookCRD()),

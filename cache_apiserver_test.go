@@ -48,8 +48,8 @@ func bookClient(t *testing.T, config *rest.Config) client.Client {
 	return c
 }
 
-// settingsAlone are settings for a server on this host, for all objects of an API server that is the
-// test's own, and the address of its probes.
+// settingsAlone returns settings for a server on this host, for all objects of a
+// dedicated API server, and the address of its probes.
 func settingsAlone(t *testing.T, app *sallyport.App, config *rest.Config, log io.Writer) (settings sallyport.Settings, probes string) {
 	t.Helper()
 	settings = app.DefaultSettings()
@@ -61,7 +61,7 @@ func settingsAlone(t *testing.T, app *sallyport.App, config *rest.Config, log io
 	return settings, probes
 }
 
-// eventually tries until there is no error.
+// eventually retries until there is no error.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
 	for {
@@ -77,7 +77,7 @@ func eventually(t *testing.T, try func() error) {
 	}
 }
 
-// denied is an error if err is no denial for a book of that name.
+// denied returns an error unless err is a denial for a book of that name.
 func denied(err error, name string) error {
 	if want := "book " + name + " has this ISBN already"; err == nil || !strings.Contains(err.Error(), want) {
 		return fmt.Errorf("got %w, want a denial with %q", err, want)
@@ -85,8 +85,8 @@ func denied(err error, name string) error {
 	return nil
 }
 
-// Two replicas see to it that no ISBN is used twice, in any namespace, once the watch has told
-// them of the first book.
+// Two replicas keep ISBNs unique across namespaces, once the watch has delivered the
+// first book.
 func TestUniquenessAcrossObjectsOnARealAPIServer(t *testing.T) {
 	app, err := bookstore()
 	if err != nil {
@@ -108,7 +108,8 @@ func TestUniquenessAcrossObjectsOnARealAPIServer(t *testing.T) {
 	if err := create(other, client.DryRunAll); err != nil { // a namespace that is excluded
 		t.Error(err)
 	}
-	// A book may be written again, and its old number is free when it gets another one.
+	// Updating a book is allowed, and its old ISBN becomes free when it gets another
+	// one.
 	first.Spec.ISBN = "2"
 	if err := cluster.Client.Update(t.Context(), first); err != nil {
 		t.Fatal(err)
@@ -121,8 +122,8 @@ func TestUniquenessAcrossObjectsOnARealAPIServer(t *testing.T) {
 	eventually(t, func() error { return create(book("second", "2"), client.DryRunAll) })
 }
 
-// A server that starts again answers nothing before it knows all books: the first call after it
-// is ready is decided by them.
+// A restarted server answers nothing until it knows all books. They decide the first
+// call after it is ready.
 func TestARestartKnowsAllObjectsOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(bookCRD()))
 	c := bookClient(t, config)
@@ -154,8 +155,8 @@ func TestARestartKnowsAllObjectsOnARealAPIServer(t *testing.T) {
 	}
 }
 
-// Without the definition of the kind the server says so and is not ready; when it is installed
-// the server is.
+// Without the kind's definition the server reports that and is not ready. Once it is
+// installed, the server becomes ready.
 func TestACacheOfAKindThatIsMissingOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t)
 	app, err := bookstore()
@@ -181,8 +182,8 @@ func TestACacheOfAKindThatIsMissingOnARealAPIServer(t *testing.T) {
 	awaitProbe(t, "http://"+probes+"/readyz", http.StatusOK, "ok")
 }
 
-// The rights that the command manifests prints are enough, and without those of the cache the
-// server says what is missing and is not ready.
+// The rights printed by the command manifests suffice. Without those of the cache, the
+// server reports what is missing and is not ready.
 func TestRightsOfACacheOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(bookCRD()))
 	app, err := bookstore()
@@ -245,7 +246,7 @@ func TestRightsOfACacheOnARealAPIServer(t *testing.T) {
 	awaitProbe(t, "http://"+probes+"/readyz", http.StatusOK, "ok")
 }
 
-// decoded is an object of YAML.
+// decoded decodes an object from YAML.
 func decoded(scheme *runtime.Scheme, document string) (client.Object, error) {
 	var head metav1.TypeMeta
 	if err := yaml.Unmarshal([]byte(document), &head); err != nil {
@@ -258,7 +259,7 @@ func decoded(scheme *runtime.Scheme, document string) (client.Object, error) {
 	return object.(client.Object), yaml.Unmarshal([]byte(document), object)
 }
 
-// counted counts the requests that watch books.
+// counted counts the watch requests for books.
 type counted struct {
 	http.RoundTripper
 	watches *atomic.Int32
@@ -271,8 +272,8 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// Handlers, components and controllers read one copy, by the same indexes; a process that runs the
-// controllers alone has it too, and is not ready before.
+// Handlers, components and controllers share one cache with its indexes. A process with
+// only controllers has it too, and is not ready before it has synced.
 func TestOneCopyForHandlersAndControllersOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(bookCRD()))
 	c := bookClient(t, config)
@@ -342,7 +343,7 @@ func firstByISBN(ctx context.Context, reader client.Reader) error {
 	return nil
 }
 
-// What is trimmed is not kept, and what a selector leaves out is not there.
+// Trimmed fields and objects outside a selector are not cached.
 func TestACacheKeepsWhatIsAskedForOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(bookCRD()))
 	c := bookClient(t, config)

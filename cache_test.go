@@ -55,7 +55,8 @@ func bookAs[T client.Object](object T) T {
 	return object
 }
 
-// What the application is made of is known without running it: no kubeconfig, no API server.
+// The content of the application is known without running it: no kubeconfig, no API
+// server.
 func TestDefinitionsAreKnownWithoutRunning(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	never := func(sallyport.Environment) (sallyport.Component, error) {
@@ -95,7 +96,7 @@ func TestDefinitionsAreKnownWithoutRunning(t *testing.T) {
 	}
 }
 
-// A component that declares something has no webhooks besides, which nobody would have known.
+// A component with declarations has no other webhooks, which would be unknown.
 func TestAComponentDeclaresAllItsWebhooks(t *testing.T) {
 	app, err := sallyport.New("shop", sallyport.WithComponent(func(sallyport.Environment) (sallyport.Component, error) {
 		return sallyport.Component{Name: "till", Webhooks: []admission.Webhook{mutating("b.shop.example.com")}}, nil
@@ -154,7 +155,8 @@ func TestAnApplicationWithACacheIsNoHandler(t *testing.T) {
 	}
 }
 
-// Handlers are tested without an API server, over the kinds and indexes of the application.
+// Handlers are tested without an API server, with the kinds and indexes of the
+// application.
 func TestHandlersReadACacheOfObjects(t *testing.T) {
 	app, err := bookstore()
 	if err != nil {

@@ -29,8 +29,8 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// settingsOn are settings for a server on this host, in a namespace of its own and for its
-// objects alone, and the address of its probes.
+// settingsOn returns settings for a server on this host, with its own namespace and
+// only its objects, and the address of its probes.
 func settingsOn(t *testing.T, app *sallyport.App, client *rest.Config, log io.Writer) (settings sallyport.Settings, probes string) {
 	settings = app.DefaultSettings()
 	settings.Client, settings.Logger = client, slog.New(slog.NewTextHandler(log, nil))
@@ -45,8 +45,8 @@ func settingsOn(t *testing.T, app *sallyport.App, client *rest.Config, log io.Wr
 	return settings, probes
 }
 
-// unregisterAtEnd deletes the webhook configurations of a name, which servers leave there,
-// when those that the test starts from now on have ended.
+// unregisterAtEnd deletes the named webhook configurations, which servers leave behind,
+// after those started from now on have ended.
 func unregisterAtEnd(t *testing.T, client *rest.Config, name string) {
 	t.Helper()
 	configurations := kubernetes.NewForConfigOrDie(client).AdmissionregistrationV1()
@@ -62,7 +62,7 @@ func unregisterAtEnd(t *testing.T, client *rest.Config, name string) {
 	})
 }
 
-// awaitProbe asks until the answer has the status and the text.
+// awaitProbe polls until the answer has the status and the text.
 func awaitProbe(t *testing.T, url string, status int, part string) {
 	t.Helper()
 	for {
@@ -83,8 +83,9 @@ func awaitProbe(t *testing.T, url string, status int, part string) {
 	}
 }
 
-// What a controller adds to its manager is part of /readyz and /livez, with and without
-// webhooks in the process. Why a check fails stands in the log, and not in the answer.
+// Checks that a controller adds to its manager are part of /readyz and /livez, with and
+// without webhooks in the process. The reason of a failure is in the log, not in the
+// answer.
 func TestChecksOfControllersCountOnARealAPIServer(t *testing.T) {
 	client := lab.APIServer(t)
 	for _, webhooks := range []bool{true, false} {
@@ -133,8 +134,7 @@ func TestChecksOfControllersCountOnARealAPIServer(t *testing.T) {
 	}
 }
 
-// A start that goes well and an end that was asked for give nobody a reason to look at the
-// log.
+// A normal start and end log nothing that needs attention.
 func TestHealthyStartsAndEndsWarnOfNothingOnARealAPIServer(t *testing.T) {
 	client := lab.APIServer(t)
 	configMaps := kubernetes.NewForConfigOrDie(client).CoreV1().ConfigMaps(lab.Namespace(t, client))

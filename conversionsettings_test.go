@@ -48,8 +48,8 @@ func TestConversionServiceIsValidated(t *testing.T) {
 	}
 }
 
-// Both Services lead to the same port, where the API server asks for the name of the
-// one that it came by.
+// Both Services lead to the same port, where the API server requests the name of the
+// Service it used.
 func TestTheCertificateIsForBothServices(t *testing.T) {
 	settings := hatter(t).DefaultSettings()
 	settings.Registration.Service, settings.Registration.ConversionService = "shop/hatter", "shop/hatter-conversion:8443"

@@ -50,7 +50,7 @@ func (h *spokeHat) ConvertFrom(src conversion.Hub) error {
 	return nil
 }
 
-// Default makes a webhook of the spoke too.
+// Default also makes a webhook of the spoke.
 func (h *spokeHat) Default(context.Context, runtime.Object) error { return nil }
 
 var hat = schema.GroupKind{Group: "hats.example.com", Kind: "Hat"}
@@ -103,7 +103,7 @@ func TestConvertersAreServedAtConvert(t *testing.T) {
 	}
 }
 
-// The API server of Kubernetes 1.37 asks for one object a call; others may send a list.
+// The API server of Kubernetes 1.37 sends one object per call; others may send a list.
 func TestAListAboveTheBodyLimitIsRefusedAndBelowConverted(t *testing.T) {
 	app, err := New("hats", WithConverters(conversion.HubAndSpokes[*hubHat](hats("v1", "v2"))))
 	if err != nil {

@@ -46,12 +46,12 @@ func TestDefinitionsFollowComponents(t *testing.T) {
 	want("/own", "/fixed", "/a")
 	now = []admission.Webhook{webhook("a"), webhook("b")}
 	want("/own", "/fixed", "/a", "/b")
-	// What cannot be registered leaves everything as it was.
+	// Invalid definitions leave everything unchanged.
 	now = []admission.Webhook{{Name: "x"}}
 	want("/own", "/fixed", "/a", "/b")
 	now = nil
 	want("/own", "/fixed")
-	// Without such a component it is what was applied, once and for all.
+	// Without such a component, the applied definitions never change.
 	applied := []admission.Webhook{webhook("z")}
 	if got := definitions(settings, components[:1], nil, applied, logger)(); len(got) != 1 || got[0].Path != "/z" {
 		t.Errorf("the definitions are %v", got)

@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// team gives pods a label, as a defaulter of kubebuilder does.
+// team labels pods, like a kubebuilder defaulter.
 type team struct{ name string }
 
 func (t team) Default(_ context.Context, pod *corev1.Pod) error {

@@ -33,7 +33,7 @@ import (
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
-// hatCRD serves the versions; the last one of them is stored.
+// hatCRD serves the versions and stores the last one.
 func hatCRD(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "hats.hats.example.com", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "somebody"}}},
@@ -51,7 +51,7 @@ func hatCRD(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// hatter has all that there is to print.
+// hatter has everything that can be printed.
 func hatter(t *testing.T) *App {
 	t.Helper()
 	app, err := New("hatter",
@@ -80,7 +80,7 @@ func manifests(t *testing.T, app *App, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// someAuthority is the PEM of a certificate.
+// someAuthority is a PEM-encoded certificate.
 func someAuthority(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -140,7 +140,7 @@ func TestManifestsOfAnApplication(t *testing.T) {
 	}
 }
 
-// What the containers get is what the command of the same program takes.
+// The containers get arguments that the same program's command accepts.
 func TestTheServerTakesTheArgumentsOfTheWorkload(t *testing.T) {
 	got, err := manifests(t, hatter(t), "--service", "shop/hatter:9443", "--part", "workload", "--image", "registry.example.com/hatter:v1", "--registration", "none",
 		"--certificate-source", "files", "--tls-secret", "hatter-tls", "--own-pods", "app=hatter", "--excluded-namespaces", "a,b", "--private-paths=false",

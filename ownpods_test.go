@@ -130,7 +130,7 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 	}
 }
 
-// The policy that stands in for a webhook leaves out the same pods.
+// The policy that stands in for a webhook excludes the same pods.
 func TestOwnPodsAreLeftAloneByThePolicy(t *testing.T) {
 	pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), admissionregistrationv1.Create)
 	for _, shared := range []bool{false, true} {

@@ -30,7 +30,8 @@ func TestStorageMigrationIsChecked(t *testing.T) {
 	}
 }
 
-// What a migration needs is printed, and no more; the webhooks are still known without running.
+// The rights for a migration are printed, and no more. The webhooks are still known
+// without running.
 func TestManifestsHaveTheRightsOfAStorageMigration(t *testing.T) {
 	t.Parallel()
 	app, err := New("hatter",

@@ -41,7 +41,7 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// The ways in which the API server of the test shows who it is.
+// The ways in which the test's API server authenticates itself.
 const (
 	byCertificate = "certificate" // of a CA of the webhook's own
 	byClusterCA   = "cluster-ca"  // certificate of the cluster's client CA
@@ -51,7 +51,7 @@ const (
 	byNoReview    = "expired" // token that nobody knows
 )
 
-// metricsPort is where one of the servers shows metrics.
+// metricsPort serves the metrics of one of the servers.
 const metricsPort = "metrics"
 
 var ways = []string{byCertificate, byClusterCA, byToken, byStranger, byNothing, byNoReview}
@@ -61,7 +61,7 @@ const (
 	secretLabel                = "hunter2"
 )
 
-// callers are the files with which the API server shows who it is.
+// callers are the credential files of the API server.
 type callers struct {
 	folder string
 	ports  map[string]int
@@ -76,7 +76,7 @@ func (c *callers) write(t *testing.T, name string, contents []byte) {
 	}
 }
 
-// configure writes the AdmissionConfiguration, as docs/security.md has it.
+// configure writes the AdmissionConfiguration, as docs/security.md describes it.
 func (c *callers) configure(t *testing.T) {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
@@ -104,7 +104,7 @@ func (c *callers) configure(t *testing.T) {
 	c.write(t, "tokens.csv", []byte(callerToken+",caller,uid-1\n"+strangerToken+",stranger,uid-2\n"))
 }
 
-// ownCA makes a CA and a certificate of its for the API server.
+// ownCA creates a CA and a certificate for the API server.
 func (c *callers) ownCA(t *testing.T) {
 	t.Helper()
 	var parent *x509.Certificate
@@ -135,8 +135,8 @@ func (c *callers) ownCA(t *testing.T) {
 	}
 }
 
-// rights lets a user ask the API server who calls, as manifests prints it, and the
-// user "caller" post to one path and read metrics.
+// rights grants a user the review rights that manifests prints, and lets the user
+// "caller" post to one path and read metrics.
 func rights(t *testing.T, client kubernetes.Interface, path string) {
 	t.Helper()
 	server := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "server"}}
@@ -307,8 +307,8 @@ func testMetrics(t *testing.T, port int) {
 	}
 }
 
-// testRandomTokens shows another token with each call, and counts what that costs the API
-// server. Who may read goes on reading from the same address.
+// testRandomTokens sends a new token with each call and counts the reviews by the API
+// server. An authorized reader at the same address keeps reading.
 func testRandomTokens(t *testing.T, client kubernetes.Interface, port int) {
 	t.Helper()
 	read := func(authorization string) int {
@@ -346,7 +346,7 @@ func testRandomTokens(t *testing.T, client kubernetes.Interface, port int) {
 	}
 }
 
-// try asks for the metrics once.
+// try requests the metrics once.
 func try(t *testing.T, port int, authorization string) (int, error) {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, //nolint:gosec // the caller is not the one to be convinced
@@ -360,12 +360,12 @@ func try(t *testing.T, port int, authorization string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// Two may read at one time, and who does not read on is one of them.
+	// Two may read concurrently, and a reader that stalls is one of them.
 	_, err = io.Copy(io.Discard, response.Body)
 	return response.StatusCode, errors.Join(err, response.Body.Close())
 }
 
-// tokenReviews is how many the API server has answered.
+// tokenReviews returns how many the API server has answered.
 func tokenReviews(t *testing.T, client kubernetes.Interface) int {
 	t.Helper()
 	text, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
@@ -387,13 +387,13 @@ func tokenReviews(t *testing.T, client kubernetes.Interface) int {
 	return n
 }
 
-// stored is what became of a creation.
+// stored is the result of a creation.
 type stored struct {
 	*corev1.ConfigMap
 	err error
 }
 
-// create makes an object of a case until its webhook is registered.
+// create creates objects of a case until its webhook is registered.
 func create(t *testing.T, client kubernetes.Interface, way string) stored {
 	t.Helper()
 	for i := 0; ; i++ {
@@ -411,7 +411,7 @@ func create(t *testing.T, client kubernetes.Interface, way string) stored {
 	}
 }
 
-// forge posts a review as a pod of the cluster could, once the server answers.
+// forge posts a review like a pod of the cluster could, once the server answers.
 func forge(t *testing.T, port int, authorization string) (code int, answer string) {
 	t.Helper()
 	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"uid-of-the-review",
@@ -423,7 +423,7 @@ func forge(t *testing.T, port int, authorization string) (code int, answer strin
 func ask(t *testing.T, method, url, authorization, body string) (code int, answer string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{
-		// The caller of these tests is not the one to be convinced.
+		// These tests do not verify the server.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 	}}
 	defer client.CloseIdleConnections()

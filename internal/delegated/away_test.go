@@ -19,7 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// A caller is not to blame for an API server that is away: it may call again.
+// An unavailable API server is not the caller's fault: it may retry.
 func TestNobodyIsRefusedForGoodWhileTheAPIServerIsAway(t *testing.T) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: fmt.Sprintf("http://127.0.0.1:%d", lab.FreePort(t)), QPS: -1})
 	if err != nil {

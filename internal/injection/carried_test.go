@@ -11,8 +11,8 @@ import (
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
-// TestAnExplanationTellsWhatAPodCarries is that whatever was decided when a pod was created
-// is told, also of objects that are gone, have changed, or do not match any more.
+// TestAnExplanationTellsWhatAPodCarries checks that all decisions at the pod's creation
+// are shown, also for objects that are gone, have changed, or do not match any more.
 func TestAnExplanationTellsWhatAPodCarries(t *testing.T) {
 	const long = "a-poddefault-with-a-name-that-is-longer-than-a-mark-can-be"
 	known := defaultsOf(t, labels.Set{},

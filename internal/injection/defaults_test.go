@@ -16,7 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
-// one is the only object of a text.
+// one returns the only object of a text.
 func one(t *testing.T, text string) *manifest.Object {
 	t.Helper()
 	objects, _, err := manifest.Parse("stdin", []byte(text))
@@ -40,7 +40,7 @@ func defaultsOf(t *testing.T, set labels.Set, texts ...string) *Defaults {
 	return known
 }
 
-// trial tries on the webhook with its default settings.
+// trial uses the webhook with its default settings.
 func trial() *Trial {
 	return &Trial{Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
 		webhook, err := poddefault.New(source, poddefault.DefaultSettings())

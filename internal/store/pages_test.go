@@ -21,7 +21,7 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// recorder is a store that hands on what it gets.
+// recorder is a store that passes on its input.
 type recorder struct {
 	replaced chan []any
 	set      chan any
@@ -33,7 +33,8 @@ func (r recorder) Delete(any) error                      { return nil }
 func (r recorder) Replace(objects []any, _ string) error { r.replaced <- objects; return nil }
 func (r recorder) Resync() error                         { return nil }
 
-// TestEveryPageIsReadOnARealAPIServer has more objects than a page takes, and one that comes later.
+// TestEveryPageIsReadOnARealAPIServer lists more objects than fit on a page, and
+// watches a later one.
 func TestEveryPageIsReadOnARealAPIServer(t *testing.T) {
 	config := lab.APIServer(t)
 	namespace := lab.Namespace(t, config)

@@ -15,8 +15,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// A list of three pages, one of which may be missing. What a real API server does about pages
-// is in TestEveryPageIsReadOnARealAPIServer; this is about what becomes of its errors.
+// A list of three pages, one of which may be missing.
+// TestEveryPageIsReadOnARealAPIServer covers a real API server; this test covers its
+// errors.
 func threePages(missing int, err error) *cache.ListWatch {
 	return &cache.ListWatch{ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		page := len(options.Continue)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// note is all that is kept of an object.
+// note is the cached part of an object.
 type note struct{ identity Identity }
 
 func (n *note) Identity() Identity { return n.identity }
@@ -32,7 +32,8 @@ func namedOf(name, version string) metav1.PartialObjectMetadata {
 	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: version}}
 }
 
-// told is what a handler was told: "a@1" is new, "a@1-2" has changed, "a@2-" is gone.
+// told renders the changes that a handler received: "a@1" is new, "a@1-2" has changed,
+// "a@2-" is gone.
 type told struct{ calls []string }
 
 func (l *told) handler() Handler[*note] {
@@ -83,7 +84,7 @@ func TestHandlersAreToldWhatChanges(t *testing.T) {
 	}
 }
 
-// TestWhatHasNotChangedIsNotMadeAnew: a second list costs no more than what differs.
+// TestWhatHasNotChangedIsNotMadeAnew: a second list only costs its differences.
 func TestWhatHasNotChangedIsNotMadeAnew(t *testing.T) {
 	s := emptyStore()
 	made := 0

@@ -10,7 +10,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
-// oneContainer is a pod template's spec.
+// oneContainer is the spec of a pod template.
 const oneContainer = "spec: {containers: [{name: main, image: x, env: [{name: HTTP_PROXY, value: mine}]}]}"
 
 func FuzzPodsOf(f *testing.F) {

@@ -12,8 +12,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// BenchmarkHandle is what a review costs without the wire: the recorded notebook pod of
-// test/bench with two Datasets, and the same pod asking for nothing.
+// BenchmarkHandle measures a review without the wire: the recorded notebook pod of
+// test/bench with two Datasets, and the same pod without opt-in.
 func BenchmarkHandle(b *testing.B) {
 	body, err := os.ReadFile(filepath.Join("..", "..", "test", "bench", "testdata", "notebook-datasets.json"))
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cases"
 )
 
-// a source of tests: an index of what was read a moment ago, and one of what is there.
+// A source with two indexes: the cached state and the current one.
 type laggingSource struct {
 	cached, fresh *Index
 	reads         int
@@ -152,8 +152,8 @@ func TestAnEndOfTheContextIsNoDecision(t *testing.T) {
 	}
 }
 
-// TestTheNamespaceAsksAtFluidsPath is the older mode where somebody else's configuration, as
-// that of an early release of Fluid, sends all pods of a namespace.
+// TestTheNamespaceAsksAtFluidsPath covers the older mode with another configuration,
+// such as that of an early Fluid release, which sends all pods of a namespace.
 func TestTheNamespaceAsksAtFluidsPath(t *testing.T) {
 	bare := strings.Replace(onePod, `"labels":{"fuse.serverful.fluid.io/inject":"true"}`, `"annotations":{}`, 1)
 	for _, namespaceLabel := range []bool{false, true} {
@@ -263,7 +263,8 @@ func TestAuditAnnotationsNameDatasetsAndTerms(t *testing.T) {
 	}
 }
 
-// TestTheAffinityIsFluids is the bar for who switches: for one Dataset, byte for byte.
+// TestTheAffinityIsFluids compares with Fluid's webhook, for users who migrate: for one
+// Dataset, byte for byte.
 func TestTheAffinityIsFluids(t *testing.T) {
 	webhook := webhookOver(t, newIndex(t, []byte(oneDataset)), nil)
 	for pod, want := range map[string]string{
@@ -310,8 +311,8 @@ func TestExplainTellsWhyANodeIsPreferred(t *testing.T) {
 	}
 }
 
-// TestAnyPodIsChangedOnce lets pods with any claims, labels and affinity through: what is
-// added is not added again, and what stood there stays.
+// TestAnyPodIsChangedOnce reviews pods with any claims, labels and affinity. Additions
+// are not repeated, and existing content stays.
 func TestAnyPodIsChangedOnce(t *testing.T) {
 	var cluster strings.Builder
 	for _, name := range []string{"a", "b", "c"} {
@@ -372,7 +373,7 @@ func TestAnyPodIsChangedOnce(t *testing.T) {
 	})
 }
 
-// once sends a pod, and what comes out again.
+// once reviews a pod, and then the result.
 func once(t *rapid.T, webhook admission.Webhook, raw []byte, pod *corev1.Pod) {
 	handle := func(raw []byte) *admission.Response {
 		resp, err := webhook.Handler.Handle(context.Background(), request(string(raw)))
@@ -408,7 +409,7 @@ func once(t *rapid.T, webhook admission.Webhook, raw []byte, pod *corev1.Pod) {
 	if had.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return
 	}
-	// Each term that is there now asks for all that one of those before asked for.
+	// Each present term requires everything that one of the original terms required.
 	for _, term := range has.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
 		if !slices.ContainsFunc(had.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(before corev1.NodeSelectorTerm) bool {
 			if len(before.MatchExpressions) == 0 || len(term.MatchExpressions) < len(before.MatchExpressions) {
@@ -440,8 +441,7 @@ func mustJSON(value any) string {
 	return string(out)
 }
 
-// FuzzPod hands the webhook any valid JSON as a pod. What is admitted is not changed
-// again.
+// FuzzPod sends any valid JSON as a pod. An admitted pod is not changed again.
 func FuzzPod(f *testing.F) {
 	for _, c := range cases.All(f) {
 		f.Add(c.Request(f, podResource).Object.Raw)

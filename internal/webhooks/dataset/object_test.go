@@ -35,8 +35,8 @@ func TestAnIndexCountsWhatItHolds(t *testing.T) {
 	}
 }
 
-// TestAListIsReadLean is that of an object nothing is kept but what the webhook needs, and
-// that an object of another form than expected spoils no list.
+// TestAListIsReadLean checks that only the needed parts of an object are kept, and that
+// a malformed object does not break a list.
 func TestAListIsReadLean(t *testing.T) {
 	const list = `{"apiVersion":"data.fluid.io/v1alpha1","kind":"AlluxioRuntimeList","metadata":{"resourceVersion":"7"},"items":[
 		{"apiVersion":"data.fluid.io/v1alpha1","kind":"AlluxioRuntime","metadata":{"name":"a","namespace":"n","resourceVersion":"5","annotations":{"big":"gone"},"managedFields":[{}]},
@@ -84,8 +84,8 @@ func TestALongMessageIsCut(t *testing.T) {
 	}
 }
 
-// FuzzParse hands any valid JSON to the reader of each kind: it returns an object or an
-// error, and the same for the same bytes.
+// FuzzParse passes any valid JSON to Parse for each kind. It returns an object or an
+// error, and the same result for the same bytes.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"a","namespace":"n","uid":"u","labels":{"fluid.io/s-n-a":"true"}},"spec":{"fuse":{"nodeSelector":{"a":"b"}}},"status":{"phase":"Bound","runtimes":[{"type":"thin"}]}}`))
 	f.Add([]byte(`{"metadata":{"name":"a"},"status":{"cacheAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"In","values":["v"]}]}]}}}}`))

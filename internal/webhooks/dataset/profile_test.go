@@ -55,7 +55,7 @@ func TestProfilesThatAreWrong(t *testing.T) {
 	}
 }
 
-// TestTheConfigMapOfFluidIsTaken is that a profile with comments and all goes as it is.
+// TestTheConfigMapOfFluidIsTaken checks that a profile with comments works unchanged.
 func TestTheConfigMapOfFluidIsTaken(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "webhook-plugins.yaml"))
 	if err != nil {
@@ -87,7 +87,8 @@ func TestTheConfigMapOfFluidIsTaken(t *testing.T) {
 	}
 }
 
-// TestAnEarlierProfileGoesOnToCount changes what a ConfigMap holds, as the reflector tells.
+// TestAnEarlierProfileGoesOnToCount changes the content of a ConfigMap through the
+// reflector's interface.
 func TestAnEarlierProfileGoesOnToCount(t *testing.T) {
 	w, err := Watch(&rest.Config{Host: "https://127.0.0.1:1"}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -156,8 +157,8 @@ func TestVariablesOfFluidsWebhookCount(t *testing.T) {
 	}
 }
 
-// FuzzProfile reads anything as a profile: it is taken or refused, and what is taken
-// has no more plugins than there are.
+// FuzzProfile parses anything as a profile. A valid profile has no more plugins than
+// exist.
 func FuzzProfile(f *testing.F) {
 	f.Add(DefaultProfile)
 	f.Add("plugins: {serverful: {withDataset: [FuseSidecar, FuseSidecar]}}\npluginConfig: [{name: FuseSidecar, args: 'a: b'}]")

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// runScript runs a script as a container would, with this mountinfo. Instead of sleeping it
-// runs a command, and it tries twice.
+// runScript runs a script like a container, with this mountinfo. It replaces sleep with
+// a command and tries twice.
 func runScript(t *testing.T, text, mountinfo, sleep string, args ...string) (string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "mountinfo")

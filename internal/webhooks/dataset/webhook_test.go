@@ -13,7 +13,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cases"
 )
 
-// newIndex holds the objects of a file.
+// newIndex returns the objects of a file.
 func newIndex(t testing.TB, cluster []byte) *Index {
 	t.Helper()
 	index := NewIndex()

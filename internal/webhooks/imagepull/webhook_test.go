@@ -104,8 +104,8 @@ func TestObjectsThatAreNoPodsAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever the pod, what the mutating webhook leaves passes the validating one, and
-// the fields around it are not touched.
+// For any pod, the result of the mutating webhook passes the validating one, and other
+// fields stay unchanged.
 func TestWhatIsSetPasses(t *testing.T) {
 	webhooks := newWebhooks(t, nil, nil)
 	rapid.Check(t, func(r *rapid.T) {
@@ -138,7 +138,7 @@ func TestWhatIsSetPasses(t *testing.T) {
 	})
 }
 
-// FuzzPod hands both webhooks any valid JSON as a pod.
+// FuzzPod sends any valid JSON as a pod to both webhooks.
 func FuzzPod(f *testing.F) {
 	for _, c := range cases.All(f) {
 		f.Add(c.Request(f, podResource).Object.Raw)

@@ -10,7 +10,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cases"
 )
 
-// BenchmarkHandle measures the handler alone, on a volume whose labels are remembered.
+// BenchmarkHandle measures the handler alone, on a volume with cached labels.
 func BenchmarkHandle(b *testing.B) {
 	webhooks, err := New(&cloud{Labels: map[string]string{corev1.LabelTopologyZone: "zone-a", corev1.LabelTopologyRegion: "region-1"}}, DefaultSettings(), nil)
 	if err != nil {

@@ -139,7 +139,7 @@ func TestACloudThatIsSlowEndsWithTheCallOfTheAPIServer(t *testing.T) {
 		}
 		close(answer)
 		synctest.Wait()
-		// Who asks again finds the answer that came late.
+		// A retry finds the answer that came too late.
 		if resp, err := h.Handle(t.Context(), disk("d")); err != nil || len(resp.Patch) == 0 || calls.Load() != 1 {
 			t.Errorf("%+v %v, %d calls", resp, err, calls.Load())
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cases"
 )
 
-// cloud says of every volume the same. It is the cluster.yaml of a case.
+// cloud gives the same answer for every volume. It is the cluster.yaml of a case.
 type cloud struct {
 	Labels map[string]string `json:"labels"`
 	Error  string            `json:"error"`
@@ -159,7 +159,7 @@ func create(raw []byte) *admissionv1.AdmissionRequest {
 	return &admissionv1.AdmissionRequest{Resource: resource, Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw}}
 }
 
-// plugin is what the admission plugin did with a typed volume.
+// plugin does what the admission plugin did, on a typed volume.
 func plugin(pv *corev1.PersistentVolume, labels map[string]string) {
 	if len(labels) == 0 {
 		return
@@ -200,7 +200,7 @@ func plugin(pv *corev1.PersistentVolume, labels map[string]string) {
 	}
 }
 
-// Whatever volume and labels: what comes out is what the plugin made of the typed volume,
+// For any volume and labels, the result equals that of the plugin on the typed volume,
 // and a second pass changes nothing.
 func TestItDoesWhatThePluginDid(t *testing.T) {
 	keys := append(topologyKeys[:], "example.com/cell")
@@ -262,7 +262,7 @@ func asJSON(r *rapid.T, pv *corev1.PersistentVolume) string {
 	return string(raw)
 }
 
-// FuzzVolume hands the handler any valid JSON as a volume, and any text as labels.
+// FuzzVolume sends any valid JSON as a volume, with any text as labels.
 func FuzzVolume(f *testing.F) {
 	for _, c := range cases.All(f) {
 		f.Add(c.Request(f, resource).Object.Raw, corev1.LabelTopologyZone, "a__b")

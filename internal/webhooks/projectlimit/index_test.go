@@ -32,8 +32,8 @@ func project(name, requester string) Project {
 	return Project{Name: name, UID: types.UID("uid-" + name), Requester: requester}
 }
 
-// TestManyAtOnceGetNoMoreThanTheLimit lets 200 creations by one user race, while what
-// was granted is seen at some time, in some order.
+// TestManyAtOnceGetNoMoreThanTheLimit runs 200 concurrent creations by one user, while
+// grants are observed at random times in random order.
 func TestManyAtOnceGetNoMoreThanTheLimit(t *testing.T) {
 	const limit, creations = 3, 200
 	index := NewIndex()
@@ -63,9 +63,9 @@ func TestManyAtOnceGetNoMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// TestReplicasOvershootAtMostByTheLimitEach is the bound that the documentation
-// states: replicas that see nothing of each other grant the limit each; once they
-// see, none grants any more.
+// TestReplicasOvershootAtMostByTheLimitEach checks the documented bound: replicas that
+// observe nothing of each other grant the limit each. Once they do, none grants any
+// more.
 func TestReplicasOvershootAtMostByTheLimitEach(t *testing.T) {
 	const limit, replicas = 3, 3
 	var indexes []*Index
@@ -106,7 +106,7 @@ func TestReplicasOvershootAtMostByTheLimitEach(t *testing.T) {
 	if len(stored) != before {
 		t.Errorf("%d more were granted by replicas that had seen all", len(stored)-before)
 	}
-	// One after the other there is no overshoot.
+	// Sequential claims never overshoot.
 	for _, index := range indexes {
 		for _, p := range stored {
 			index.Delete(p.Name, p.UID)
@@ -155,8 +155,8 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-// A project is deleted and asked for again: the late word of the deletion of the
-// first must not take the reservation of the second away.
+// A project is deleted and requested again. The late deletion event of the first must
+// not remove the reservation of the second.
 func TestALateDeletionKeepsTheReservationOfTheNext(t *testing.T) {
 	x := NewIndex()
 	x.Set(project("p", "alice"))
@@ -201,8 +201,8 @@ func TestReservationsThatEndedAreDropped(t *testing.T) {
 	}
 }
 
-// Whatever happens in whatever order, the index counts what a plain list of what is
-// there and what is reserved has.
+// After any events in any order, the index counts the same as a plain list of existing
+// and reserved projects.
 func TestIndexCountsWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		x := NewIndex()

@@ -132,8 +132,8 @@ func TestANamespaceThatWasNotStampedIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzNamespace hands both webhooks any valid JSON as a namespace. What is admitted
-// names its requester, and is not changed again.
+// FuzzNamespace sends any valid JSON as a namespace to both webhooks. An admitted
+// namespace names its requester and is not changed again.
 func FuzzNamespace(f *testing.F) {
 	for _, c := range cases.All(f) {
 		f.Add(c.Request(f, namespaceResource).Object.Raw)
@@ -159,7 +159,7 @@ func FuzzNamespace(f *testing.F) {
 	})
 }
 
-// request is one for a stamped namespace.
+// request returns a request for a stamped namespace.
 func request(user, name string, operation admissionv1.Operation) *admissionv1.AdmissionRequest {
 	raw := []byte(`{"metadata":{"name":"` + name + `","annotations":{"` + Annotation + `":"` + user + `"}}}`)
 	req := &admissionv1.AdmissionRequest{

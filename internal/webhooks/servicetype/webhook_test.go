@@ -98,7 +98,7 @@ func TestObjectsThatAreNoServicesAreRefused(t *testing.T) {
 	}
 }
 
-// What a Service is already is never refused, whatever the settings.
+// Existing features of a Service are never refused, whatever the settings.
 func TestAServiceMayStayWhatItIs(t *testing.T) {
 	webhook := newWebhooks(t, nil, nil)[0]
 	rapid.Check(t, func(r *rapid.T) {
@@ -120,7 +120,7 @@ func TestAServiceMayStayWhatItIs(t *testing.T) {
 	})
 }
 
-// FuzzService hands the handler any valid JSON as both objects of an update.
+// FuzzService sends any valid JSON as both objects of an update.
 func FuzzService(f *testing.F) {
 	for _, c := range cases.All(f) {
 		raw := c.Request(f, serviceResource)
