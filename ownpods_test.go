@@ -20,10 +20,10 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// The API server evaluates the condition that keeps a webhook for pods away from the
-// server's own ones, in a namespace that others use too. Nobody answers the webhook, which
-// fails closed: what it is asked about is refused. The label alone gets no pod of another
-// namespace past it.
+// The API server evaluates the condition that excludes the server's own pods from a webhook,
+// in a shared namespace. The webhook has no server and fails closed, so the API server
+// refuses every pod that the condition does not exclude. The label alone does not exclude
+// pods of other namespaces.
 func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 	config := lab.APIServer(t)
 	client := kubernetes.NewForConfigOrDie(config)
@@ -36,7 +36,7 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 		return nil, errors.New("never called")
 	})
 	pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), admissionregistrationv1.Create, admissionregistrationv1.Delete)
-	// The endpoint of the test: a port of its own that nobody listens on.
+	// The endpoint of the test: a port without a listener.
 	manifests := func(w admission.Webhook) any {
 		t.Helper()
 		webhooks, err := settings.Apply([]admission.Webhook{w})

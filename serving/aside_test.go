@@ -81,7 +81,7 @@ func TestSeveralWaitAsideForOneReview(t *testing.T) {
 		}
 		go a.leave(t.Context(), func() { time.Sleep(time.Second) })
 		synctest.Wait()
-		a.givePlace() // the answer goes out, and nobody waits for who is aside
+		a.givePlace() // the answer is sent; waiting aside does not delay it
 		time.Sleep(2 * time.Second)
 		if n := s.places.atWork(); n != 0 {
 			t.Errorf("%d places are taken when all is over", n)

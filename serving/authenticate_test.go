@@ -42,7 +42,7 @@ func TestWhoHasToBeAskedForHoldsUpNobody(t *testing.T) {
 		if n := h.connections.count(); n != 5 {
 			t.Errorf("%d connections are open, want 5", n)
 		}
-		time.Sleep(longestTimeout) // nobody is asked for any more
+		time.Sleep(longestTimeout) // all authentications have timed out
 	})
 }
 

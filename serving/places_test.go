@@ -130,7 +130,7 @@ func TestPlaces(t *testing.T) {
 			l.wants("d", "d1")
 			l.expect("a0", "a3: waiting", "a2: waiting")
 			l.wants("e", "e1")
-			l.expect("a0", "a3: waiting", "a2: waiting", "e1: waiting") // nobody has more than one
+			l.expect("a0", "a3: waiting", "a2: waiting", "e1: waiting") // at most one place each
 			held.give()
 			l.expect("a0", "a3: waiting", "a2: waiting", "e1: waiting", "b1")
 		}},

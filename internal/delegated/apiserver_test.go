@@ -48,7 +48,7 @@ const (
 	byToken       = "token"
 	byStranger    = "stranger" // token of a user that may not post
 	byNothing     = "nothing"
-	byNoReview    = "expired" // token that nobody knows
+	byNoReview    = "expired" // unknown token
 )
 
 // metricsPort serves the metrics of one of the servers.

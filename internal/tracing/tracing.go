@@ -25,8 +25,8 @@ type Settings struct {
 	// Endpoint is host:port of a collector that speaks OTLP over gRPC without TLS. Empty
 	// means that nothing is traced.
 	Endpoint string
-	// SamplingRatePerMillion is how many calls are traced of a million whose caller
-	// traces nothing. A call of somebody who does is traced if the caller's trace is.
+	// SamplingRatePerMillion is how many of a million calls without a trace context are
+	// traced. Other calls follow the caller's sampling decision.
 	SamplingRatePerMillion int32
 }
 
