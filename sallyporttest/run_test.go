@@ -244,7 +244,7 @@ func exactly(w admission.Webhook) admission.Webhook {
 	return w
 }
 
-// A handler sees the request that the options describe. A tree of maps accepts Go ints.
+// A tree of maps accepts Go ints without a conversion.
 func TestRunTakesAnIntInATreeOfMaps(t *testing.T) {
 	recorded := &recorder{TB: t}
 	handler := admission.Chain(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package callmetrics reads what a kube-apiserver has counted about admission: calls of
-// webhooks and evaluations of policies, how long they took and how they ended
+// Package callmetrics reads kube-apiserver's admission metrics: calls of webhooks and
+// evaluations of policies, with their latencies and outcomes
 // (https://kubernetes.io/docs/reference/instrumentation/metrics/).
 package callmetrics
 
@@ -17,14 +17,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Counters are one reading of an API server's metrics. It counts from its start on, and does
-// not say when: only the difference of two readings does.
+// Counters is one reading of an API server's metrics. Counters count from the start of the API
+// server, so only the difference between two readings covers a known period.
 type Counters struct {
 	At       time.Time
 	families map[string]*dto.MetricFamily
 }
 
-// Read reads the metrics of the API server that answers. It takes the right to get the
+// Read reads the metrics of the API server that answers. It needs permission to get the
 // non-resource URL /metrics.
 func Read(ctx context.Context, client rest.Interface) (*Counters, error) {
 	body, err := client.Get().AbsPath("/metrics").DoRaw(ctx)
@@ -34,7 +34,7 @@ func Read(ctx context.Context, client rest.Interface) (*Counters, error) {
 	return Parse(time.Now(), body)
 }
 
-// Parse reads metrics in the text format of Prometheus.
+// Parse parses metrics in Prometheus' text format.
 func Parse(at time.Time, body []byte) (*Counters, error) {
 	families, err := Families(body)
 	if err != nil {
@@ -43,13 +43,13 @@ func Parse(at time.Time, body []byte) (*Counters, error) {
 	return &Counters{at, families}, nil
 }
 
-// Families reads the text format of Prometheus.
+// Families parses Prometheus' text format.
 func Families(body []byte) (map[string]*dto.MetricFamily, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	return parser.TextToMetricFamilies(bytes.NewReader(body))
 }
 
-// Started is when the API server was, by its own clock; zero if it does not say.
+// Started returns when the API server started, by its own clock; zero if unknown.
 func (c *Counters) Started() time.Time {
 	for _, m := range c.families["process_start_time_seconds"].GetMetric() {
 		return time.Unix(int64(m.GetGauge().GetValue()), 0).UTC()
@@ -57,8 +57,7 @@ func (c *Counters) Started() time.Time {
 	return time.Time{}
 }
 
-// Sum adds up a counter for a webhook, of series whose labels are as wanted; a series that
-// lacks a label matches.
+// Sum sums a webhook's counter over all series with the wanted labels. A missing label matches.
 func (c *Counters) Sum(metric, webhook string, wanted map[string]string) (sum float64) {
 	for _, m := range c.families[metric].GetMetric() {
 		labels := labelsOf(m)

@@ -13,7 +13,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
-// Print prints a table; window is 0 for since the API server started.
+// Print prints a table. A window of 0 means since the start of the API server.
 func Print(out io.Writer, usages []*Usage, window time.Duration) error {
 	period := "since the API server started"
 	if window > 0 {
@@ -24,7 +24,7 @@ func Print(out io.Writer, usages []*Usage, window time.Duration) error {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "NAME\tKIND\tOPERATION\tCALLS\tP50\tP99\tWAITED\tREJECTED\tFAILED\tFAILED OPEN") // Flush has the error
+	_, _ = fmt.Fprintln(table, "NAME\tKIND\tOPERATION\tCALLS\tP50\tP99\tWAITED\tREJECTED\tFAILED\tFAILED OPEN") // Flush returns the error
 	row := func(u *Usage, name, kind, operation string) {
 		_, _ = fmt.Fprintln(table, strings.Join([]string{
 			name, kind, operation, count(u.Calls), duration(u.P50), duration(u.P99), duration(u.Seconds), count(u.Rejected), count(u.Failed), count(u.FailedOpen),
@@ -50,7 +50,7 @@ func Print(out io.Writer, usages []*Usage, window time.Duration) error {
 
 func count(n float64) string { return fmt.Sprintf("%.0f", n) }
 
-// duration writes seconds with three digits at most.
+// duration formats seconds with at most three digits.
 func duration(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {

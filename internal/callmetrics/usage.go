@@ -12,7 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// The kinds of what API requests wait for.
+// The kinds of a [Usage].
 const (
 	Mutating         = "Mutating"
 	Validating       = "Validating"
@@ -20,40 +20,41 @@ const (
 	ValidatingPolicy = "ValidatingAdmissionPolicy"
 )
 
-// A Usage is what a webhook or policy cost API requests.
+// A Usage is the cost of a webhook or policy for API requests.
 type Usage struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"` // Mutating, Validating, or a kind of policy
-	// Operation is empty for the sum of all, of which Operations are the parts. Policies are
-	// not counted by operation.
+	// Operation is empty for the sum over all operations, which Operations lists. The API
+	// server does not count policies by operation.
 	Operation  string   `json:"operation,omitempty"`
 	Operations []*Usage `json:"operations,omitempty"`
 
 	Calls float64 `json:"calls"`
-	// Mean, P50 and P99 are seconds. Percentiles are estimated within the buckets of the API
-	// server's histogram, and at most its highest bound.
+	// Mean, P50 and P99 are in seconds. Percentiles are interpolated within the buckets of the
+	// API server's histogram, and never exceed its highest bound.
 	Mean float64 `json:"mean"`
 	P50  float64 `json:"p50"`
 	P99  float64 `json:"p99"`
-	// Seconds is the time that API requests waited, in total.
+	// Seconds is the total time that API requests waited.
 	Seconds float64 `json:"seconds"`
 	// Rejected are calls that denied the request.
 	Rejected float64 `json:"rejected"`
-	// Failed are calls that failed, timeouts among them, which the API server does not
-	// count apart, and whose request was refused for it.
+	// Failed counts failed calls that denied the request. It includes timeouts, which the API
+	// server does not count separately.
 	Failed float64 `json:"failed"`
-	// FailedOpen are calls that failed, and whose request passed without: failure policy
-	// Ignore. They are not counted by operation.
+	// FailedOpen counts failed calls whose request was admitted: failure policy Ignore. The API
+	// server does not count them by operation.
 	FailedOpen float64 `json:"failedOpen"`
 
 	buckets map[float64]float64 // cumulative counts by upper bound
 }
 
-// ErrOtherServer is returned for readings of two API servers, or of one that was restarted.
+// ErrOtherServer is returned if the readings are from two API servers, or the API server
+// restarted in between.
 var ErrOtherServer = errors.New("the metrics are those of another kube-apiserver than before, or it has restarted: each counts for itself")
 
-// Usages are what was used between two readings, those that API requests waited for longest
-// first. Without an earlier reading they count from the start of the API server.
+// Usages returns the usage between two readings, longest total wait first. If before is nil, it
+// counts from the start of the API server.
 func Usages(before, after *Counters) ([]*Usage, error) {
 	if before != nil && !before.Started().Equal(after.Started()) {
 		return nil, ErrOtherServer
@@ -68,7 +69,7 @@ func Usages(before, after *Counters) ([]*Usage, error) {
 
 type key struct{ kind, name, operation string }
 
-// table has the sums under an empty operation.
+// table holds the usages by key. An empty operation holds the sums.
 type table map[key]*Usage
 
 func (t table) add(c *Counters, sign float64) {
@@ -161,8 +162,8 @@ func (t table) sorted() []*Usage {
 	return out
 }
 
-// quantile estimates as Prometheus' histogram_quantile does: linearly within a bucket, and
-// the highest bound for what is above it.
+// quantile interpolates like Prometheus' histogram_quantile: linearly within a bucket, and the
+// highest bound for values above it.
 func (u *Usage) quantile(q float64) float64 {
 	rank := q * u.Calls
 	lower, below := 0.0, 0.0

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// reading is the text of metrics of an API server that started at a time.
+// reading returns metrics of an API server with the given start time.
 func reading(t *testing.T, started string, lines ...string) *Counters {
 	t.Helper()
 	text := "# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds " + started + "\n" +

@@ -13,9 +13,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
-// Watch shows what was used within a window, once or again and again; a window of 0 is the
-// time since the API server started. An interrupted window is shown as far as it got. If
-// another API server answers, the window begins anew, which notes says.
+// Watch shows the usage within a window, once or repeatedly. A window of 0 means since the
+// start of the API server. If interrupted, it shows the partial window. If another API server
+// answers, it reports that on notes and restarts the window.
 func Watch(ctx context.Context, client rest.Interface, window time.Duration, again bool, notes io.Writer, show func([]*Usage, time.Duration) error) error {
 	before, err := Read(ctx, client)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Given are the flags that were set and that take says yes to, as arguments for another
-// command, in the order of their names.
+// Given returns the flags that were set and that take accepts, as arguments for another
+// command, sorted by name.
 func Given(flags *pflag.FlagSet, take func(*pflag.Flag) bool) []string {
 	var args []string
 	flags.Visit(func(flag *pflag.Flag) {

@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// PrintFlags prints the flags with their values as YAML, in the order of their names, without
-// --help.
+// PrintFlags prints the flags with their values as YAML, sorted by name, without --help.
 func PrintFlags(out io.Writer, flags *pflag.FlagSet) error {
 	values := map[string]any{}
 	flags.VisitAll(func(flag *pflag.Flag) {
@@ -27,7 +26,7 @@ func PrintFlags(out io.Writer, flags *pflag.FlagSet) error {
 	return err
 }
 
-// valueOf is a value as YAML has it: lists, numbers and booleans are no strings.
+// valueOf converts a value for YAML: lists, numbers and booleans are not strings.
 func valueOf(value pflag.Value) any {
 	if list, ok := value.(pflag.SliceValue); ok {
 		return list.GetSlice()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// BuildVersion is the version in Go's build info.
+// BuildVersion returns the version in Go's build info.
 func BuildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -22,44 +22,44 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// Application is what is installed.
+// Application describes the application to install.
 type Application struct {
 	Name, Version string
-	// Converters are all that there are.
+	// Converters are all converters of the application.
 	Converters []conversion.Converter
 	CRDs       []*apiextensionsv1.CustomResourceDefinition
-	// Rules are the rights of webhooks and controllers themselves, RulesIn those that they have
-	// in single namespaces.
+	// Rules are the permissions of webhooks and controllers, RulesIn their permissions in
+	// single namespaces.
 	Rules   []rbacv1.PolicyRule
 	RulesIn map[string][]rbacv1.PolicyRule
-	// Choose returns what the settings choose to run, or every problem in the settings that
-	// are not among those below.
+	// Choose returns what the server runs with the settings. Its error reports every problem in
+	// settings other than those below.
 	Choose func() (Chosen, error)
 
-	// Validate reports every problem in the settings, and reaches nothing over the network.
+	// Validate reports every problem in the settings. It does not use the network.
 	Validate func() error
-	// AddFlags adds the flags of the server, which set these settings.
+	// AddFlags adds the server's flags, which set these settings.
 	AddFlags       func(*cobra.Command)
 	Registration   *hosting.RegistrationSettings
 	Certificate    *hosting.CertificateSettings
 	LeaderElection *hosting.LeaderElectionSettings
 	Authentication *hosting.AuthenticationSettings
-	// AuthenticationModes are those that there are.
+	// AuthenticationModes lists the available modes.
 	AuthenticationModes []string
 	Serving             *serving.Options
 }
 
-// Chosen is what a server runs.
+// Chosen describes what a server runs.
 type Chosen struct {
 	Webhooks   []admission.Webhook
 	Converters []conversion.Converter
-	// Controllers is set if there are controllers, Reads if the server reads objects before it is
-	// ready, Unknown if there are webhooks that are known only while they run, Migrates if stored
-	// objects are migrated.
+	// Controllers is set if there are controllers, Reads if the server reads objects before it
+	// is ready, Unknown if some webhooks are known only at run time, Migrates if the server
+	// migrates stored objects.
 	Controllers, Reads, Unknown, Migrates bool
 }
 
-// The parts of what is installed, in the order in which they are created.
+// The parts of an installation, in the order of their creation.
 const (
 	partNamespace      = "namespace"
 	partCRD            = "crd"
@@ -69,7 +69,7 @@ const (
 	partConfigurations = "configurations"
 )
 
-// A manifestsCommand prints what to install.
+// A manifestsCommand prints the objects to install.
 type manifestsCommand struct {
 	app            Application
 	chosen         Chosen
@@ -82,7 +82,7 @@ type manifestsCommand struct {
 	args           []string // of the server
 }
 
-// Command is the command manifests of an application.
+// Command returns the command manifests of an application.
 func Command(a Application) *cobra.Command {
 	m := manifestsCommand{app: a, resources: newResources()}
 	parts := []string{partNamespace, partRBAC, partService, partWorkload, partConfigurations}
@@ -148,7 +148,7 @@ func (m *manifestsCommand) validate(parts []string) error {
 	s := &m.app
 	certificate := *s.Certificate
 	if certificate.CertFile == "" && certificate.KeyFile == "" && certificate.Source == hosting.SourceFiles {
-		certificate.CertFile, certificate.KeyFile = certificateFile, privateKeyFile // where they are does not matter here
+		certificate.CertFile, certificate.KeyFile = certificateFile, privateKeyFile // the paths do not matter here
 	}
 	var problems error
 	m.chosen, problems = s.Choose()
@@ -185,7 +185,7 @@ func (m *manifestsCommand) validate(parts []string) error {
 	return errors.Join(errs...)
 }
 
-// resources are those of the server's container.
+// resources are the resources of the server's container.
 type resources struct{ cpu, memory, memoryLimit resource.QuantityValue }
 
 func newResources() resources {

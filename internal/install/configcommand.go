@@ -9,7 +9,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
-// ConfigCommand is the command config of an application.
+// ConfigCommand returns the command config of an application.
 func ConfigCommand(a Application) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",

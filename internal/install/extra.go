@@ -15,18 +15,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Extra are annotations and labels that others read in what is printed: cert-manager, or a tool
-// that deploys it.
+// Extra are annotations and labels for other tools, such as cert-manager or a deployment tool.
 type Extra struct{ Annotations, Labels map[string]string }
 
-// AddFlags adds the flags; objects says which ones get them.
+// AddFlags adds the flags. Their help names objects as the objects that get them.
 func (e *Extra) AddFlags(flags *pflag.FlagSet, objects string) {
 	flags.StringToStringVar(&e.Annotations, "annotation", nil,
 		"`key=value` for the annotations of "+objects+", for example cert-manager.io/inject-ca-from=NAMESPACE/CERTIFICATE; may be repeated")
 	flags.StringToStringVar(&e.Labels, "label", nil, "`key=value` for the labels of "+objects+"; may be repeated")
 }
 
-// Validate reports every problem, as the API server does.
+// Validate reports every problem, by the API server's rules.
 func (e *Extra) Validate() error {
 	var errs []error
 	for _, problem := range validation.ValidateAnnotations(e.Annotations, field.NewPath("--annotation")) {
@@ -38,7 +37,7 @@ func (e *Extra) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Apply adds them to the objects. What an object has of the same name, they replace.
+// Apply sets the annotations and labels on the objects. It overwrites existing values.
 func (e *Extra) Apply(objects []runtime.Object) error {
 	for _, object := range objects {
 		of, err := meta.Accessor(object)

@@ -21,10 +21,10 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// conversionTimeout is what the API server gives a conversion webhook; no field says so.
+// conversionTimeout is the API server's fixed timeout for conversion webhooks.
 const conversionTimeout = 30 * time.Second
 
-// objects are what is printed, in the order in which it has to be created.
+// objects returns the objects to print, in the order of their creation.
 func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 	caBundle, err := cli.ReadCABundle("ca-file", m.caFile)
 	if err != nil {
@@ -57,9 +57,9 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 		if m.chosen.Controllers {
 			rights.ControllersLease = m.app.Name
 		}
-		if m.chosen.Migrates { // the leader does, and records events about cluster-scoped objects
+		if m.chosen.Migrates { // the leader migrates, and records events about cluster-scoped objects
 			rights.ComponentsOf = m.app.Name
-			if m.app.Registration.Mode != registration.ModeAPI { // else it may anyway
+			if m.app.Registration.Mode != registration.ModeAPI { // otherwise it has the permission already
 				rights.RulesIn = map[string][]rbacv1.PolicyRule{metav1.NamespaceDefault: registration.EventPolicyRules()}
 			}
 		}
@@ -82,7 +82,7 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 		objects = append(objects, pods.Objects()...)
 	}
 	if m.has(partConfigurations) {
-		// What components stand on is neither started nor asked.
+		// Building the components neither starts nor calls their dependencies.
 		if m.chosen.Unknown {
 			return nil, errors.New("there is a component that tells its webhooks only while it runs: leave out --part " + partConfigurations + ", or declare them, see sallyport.WithComponent")
 		}
@@ -95,9 +95,8 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 	return objects, nil
 }
 
-// chooseConversionService gives converters a Service of their own where what makes the server
-// ready may need objects that they convert: no replica is an endpoint of the other one until it is
-// ready.
+// chooseConversionService gives converters a separate Service if the server may need converted
+// objects to become ready: a replica is not an endpoint of the other Service until it is ready.
 func (m *manifestsCommand) chooseConversionService() {
 	r := m.app.Registration
 	service := r.Config().Endpoint.Service
@@ -114,7 +113,7 @@ func (m *manifestsCommand) chooseConversionService() {
 	slices.Sort(m.args)
 }
 
-// pods run the server, whose webhooks have at most that timeout.
+// pods returns the server's pods. timeout is the longest timeout of a webhook.
 func (m *manifestsCommand) pods(timeout time.Duration) Pods {
 	config := m.app.Registration.Config()
 	if config.Endpoint.Service == nil {
@@ -142,7 +141,7 @@ func (r *resources) requirements() corev1.ResourceRequirements {
 	}
 }
 
-// metricsPort is that of metrics and probes, if the kubelet can reach it.
+// metricsPort returns the port of metrics and probes, if the kubelet can reach it.
 func (m *manifestsCommand) metricsPort() int32 {
 	host, port, err := net.SplitHostPort(m.app.Serving.MetricsBindAddress)
 	number, errNumber := strconv.ParseUint(port, 10, 16)
@@ -152,7 +151,7 @@ func (m *manifestsCommand) metricsPort() int32 {
 	return int32(number)
 }
 
-// crds are the definitions, with their conversion unless the server writes that.
+// crds returns the definitions. They include the conversion unless the server writes it.
 func (m *manifestsCommand) crds(caBundle []byte) ([]runtime.Object, error) {
 	var objects []runtime.Object
 	for _, crd := range m.app.CRDs {
@@ -171,7 +170,7 @@ func (m *manifestsCommand) crds(caBundle []byte) ([]runtime.Object, error) {
 	return objects, nil
 }
 
-// converted are the names of the definitions that have a converter.
+// converted returns the names of the definitions that have a converter.
 func (c *Chosen) converted() []string {
 	var names []string
 	for _, converter := range c.Converters {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install prints what an application of webhooks needs in a cluster.
+// Package install prints what an application needs in a cluster, and removes what it
+// registered.
 package install
 
 import (
@@ -16,34 +17,32 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// Rights are what a server with the settings may do in a cluster, and who it is.
+// Rights are the permissions of a server with the given settings, and its identity.
 type Rights struct {
 	Registration   hosting.RegistrationSettings
 	Certificate    hosting.CertificateSettings
 	LeaderElection hosting.LeaderElectionSettings
-	// ServiceAccount is the server's, in the namespace of the Service. A server that is
-	// reached by a URL runs outside of the cluster, and its user is bound by whoever
-	// made it.
+	// ServiceAccount is the server's, in the namespace of the Service. A server with a URL runs
+	// outside the cluster, and its administrator binds the roles to its user.
 	ServiceAccount string
-	// Rules are the rights of the webhooks and controllers themselves, RulesIn those that
-	// they have in single namespaces.
+	// Rules are the permissions of webhooks and controllers, RulesIn their permissions in
+	// single namespaces.
 	Rules   []rbacv1.PolicyRule
 	RulesIn map[string][]rbacv1.PolicyRule
-	// CRDs are the names of the CustomResourceDefinitions whose conversion is
-	// registered.
+	// CRDs are the names of the CustomResourceDefinitions whose conversion is registered.
 	CRDs []string
-	// ControllersLease is the name of the lease by which a replica is elected to run the
-	// controllers; empty if there are none. It is in LeaderElection.Namespace or, if
-	// that is empty, in the namespace of the Service, which is the pod's.
+	// ControllersLease is the name of the lease for electing the replica that runs the
+	// controllers; empty if there are none. It is in LeaderElection.Namespace or, if that is
+	// empty, in the namespace of the Service, which is the pod's.
 	ControllersLease string
-	// ComponentsOf is the name of the application if one of its components asks who
-	// leads, see sallyport.Environment; otherwise empty. They share the lease of an
-	// authority in a Secret, and have one of their own where there is none.
+	// ComponentsOf is the name of the application if one of its components needs a leader, see
+	// sallyport.Environment; otherwise empty. Components share the lease of an authority in a
+	// Secret. Without such an authority they have their own.
 	ComponentsOf string
 }
 
-// Objects returns a ClusterRole and Roles with these rights and no more and, for a
-// server in the cluster, its ServiceAccount and the bindings.
+// Objects returns a ClusterRole and Roles with exactly these permissions and, for a server in
+// the cluster, its ServiceAccount and the bindings.
 func (r Rights) Objects() []runtime.Object {
 	config := r.Registration.Config()
 	rules := r.Rules
@@ -99,7 +98,7 @@ func (r Rights) Objects() []runtime.Object {
 	return objects
 }
 
-// controllersNamespace is that of the lease of controllers, if there is one.
+// controllersNamespace returns the namespace of the controllers' lease, if there is one.
 func (r Rights) controllersNamespace() (namespace string, ok bool) {
 	namespace = r.LeaderElection.Namespace
 	if service := r.Registration.Config().Endpoint.Service; namespace == "" && service != nil {
@@ -108,8 +107,8 @@ func (r Rights) controllersNamespace() (namespace string, ok bool) {
 	return namespace, r.ControllersLease != "" && r.LeaderElection.Enabled && namespace != ""
 }
 
-// controllersRules are for the election of who runs the controllers, about which
-// controller-runtime writes events of the older API group.
+// controllersRules are the permissions to elect the replica that runs the controllers.
+// controller-runtime records events about the election in the older API group.
 func controllersRules(lease string) []rbacv1.PolicyRule {
 	return append(leaseRules(lease), rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"},
@@ -123,8 +122,8 @@ func leaseRules(lease string) []rbacv1.PolicyRule {
 	}
 }
 
-// authorityRules are what the server may do in the namespace of its authority, and
-// no more. The lease has the name of the Secret. RBAC knows no name at creation.
+// authorityRules are the server's permissions in the namespace of its authority. The lease has
+// the name of the Secret. RBAC cannot restrict create by name.
 func authorityRules(secret string, elects bool) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get", "update", "watch"}},

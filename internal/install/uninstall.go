@@ -19,28 +19,27 @@ import (
 
 // Uninstall removes what a server has registered.
 type Uninstall struct {
-	// Name is that of the webhook configurations.
+	// Name is the name of the webhook configurations.
 	Name string
-	// Directory has static admission manifests, which are removed instead of the
+	// Directory is a directory of static admission manifests, which are removed instead of the
 	// configurations in the cluster.
 	Directory string
-	// Conversions are the names of CustomResourceDefinitions whose conversion strategy is
-	// set to None.
+	// Conversions names the CustomResourceDefinitions whose conversion strategy is set to None.
 	Conversions []string
-	// Authority is removed with its lease; nil to leave both.
+	// Authority is removed with its lease; nil keeps both.
 	Authority *authority.Authority
-	// Leases are the names of other leases beside it, which are removed with it.
+	// Leases names other leases in the authority's namespace, which are removed with it.
 	Leases []string
-	// Also removes what else this server writes, once the configurations are gone; nil for
-	// nothing.
+	// Also removes other objects that this server writes, after the configurations. It may be
+	// nil.
 	Also func(ctx context.Context, c *cluster.Cluster, dryRun bool) ([]registration.Removal, error)
 
-	// All are nil where only files are removed.
+	// The clients are nil if only files are removed.
 	cluster *cluster.Cluster
 	crds    apiextensionsclient.CustomResourceDefinitionInterface
 }
 
-// In sets the cluster from which things are removed. Without it only static manifests are.
+// In sets the cluster. Without it only static manifests are removed.
 func (u *Uninstall) In(c *cluster.Cluster) error {
 	extensions, err := apiextensionsclient.NewForConfig(c.Config)
 	if err != nil {
@@ -50,8 +49,8 @@ func (u *Uninstall) In(c *cluster.Cluster) error {
 	return nil
 }
 
-// Remove removes everything, one after the other, and returns what was done before the
-// error, if there is one. On a dry run the API server checks everything and stores nothing.
+// Remove removes everything in order. On error it returns the removals so far. In a dry run,
+// the API server validates every request but stores nothing.
 func (u *Uninstall) Remove(ctx context.Context, dryRun bool) ([]registration.Removal, error) {
 	options := registration.RemoveOptions{Name: u.Name, DryRun: dryRun}
 	var out []registration.Removal
@@ -88,7 +87,7 @@ func (u *Uninstall) removeConversions(ctx context.Context, options registration.
 		return nil, nil
 	}
 	left, err := registration.LeftConversions(ctx, u.crds, options)
-	if apierrors.IsForbidden(err) { // it is told for convenience; removing takes no such right
+	if apierrors.IsForbidden(err) { // informational only; removing does not need this permission
 		return nil, nil
 	}
 	for i := range left {
@@ -97,7 +96,7 @@ func (u *Uninstall) removeConversions(ctx context.Context, options registration.
 	return left, err
 }
 
-// removeAuthority removes the Secret, if it holds an authority, and the leases.
+// removeAuthority removes the leases, and the Secret if it contains an authority.
 func (u *Uninstall) removeAuthority(ctx context.Context, dryRun bool) ([]registration.Removal, error) {
 	if u.Authority == nil {
 		return nil, nil
@@ -140,8 +139,8 @@ func (u *Uninstall) removeAuthority(ctx context.Context, dryRun bool) ([]registr
 	return out, nil
 }
 
-// checkNobodyLeads returns an error while a server holds the lease beside the authority: it
-// would register its webhooks again.
+// checkNobodyLeads returns an error while a server holds the authority's lease: it would
+// register its webhooks again.
 func checkNobodyLeads(ctx context.Context, a authority.Authority, now time.Time) error {
 	lease, err := a.Lease(ctx)
 	if apierrors.IsNotFound(err) {
@@ -158,7 +157,7 @@ func checkNobodyLeads(ctx context.Context, a authority.Authority, now time.Time)
 		lease.Holder, a.Namespace, a.Name, lease.Ends().UTC().Format(time.RFC3339))
 }
 
-// withRightsHint says what to do about an error that is about rights.
+// withRightsHint adds a hint to an error about missing permissions.
 func withRightsHint(err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w; use the kubeconfig of somebody who may, and run it again: it goes on where it stopped", err)

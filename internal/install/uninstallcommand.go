@@ -25,23 +25,23 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// Uninstaller is what the command uninstall of a server is about.
+// Uninstaller describes the server that the command uninstall removes.
 type Uninstaller struct {
-	// Name is that of an application; empty if Long and Example are given.
+	// Name is the name of an application; empty if Long and Example are set.
 	Name string
-	// Long and Example are those of the help.
+	// Long and Example are help texts.
 	Long, Example string
-	// Flags have the defaults of the server.
+	// Flags have the server's defaults.
 	Flags authority.Flags
-	// CRDs are the names of the definitions whose conversion the server keeps, if they are
-	// known; otherwise a flag names them.
+	// CRDs names the definitions whose conversion the server writes, if they are known.
+	// Otherwise a flag names them.
 	CRDs []string
-	// Leases and Also are those of [Uninstall].
+	// Leases and Also are fields of [Uninstall].
 	Leases []string
 	Also   func(ctx context.Context, c *cluster.Cluster, dryRun bool) ([]registration.Removal, error)
 }
 
-// uninstallOptions choose what to remove, and from which cluster.
+// uninstallOptions select what to remove, and from which cluster.
 type uninstallOptions struct {
 	authority.Flags
 	of         Uninstaller
@@ -54,8 +54,8 @@ type uninstallOptions struct {
 	force      bool
 }
 
-// UninstallOf is the command uninstall of an application, which removes with --all what it keeps
-// beside its authority too.
+// UninstallOf returns the command uninstall of an application. With --all it also removes what
+// the application stores beside its authority.
 func UninstallOf(a Application) *cobra.Command {
 	chosen := Chosen{Converters: a.Converters}
 	return UninstallCommand(Uninstaller{
@@ -64,13 +64,13 @@ func UninstallOf(a Application) *cobra.Command {
 	})
 }
 
-// Leases are the names of the leases that an application may have beside the one of its authority:
-// of its controllers and of its components.
+// Leases returns the names of an application's leases other than its authority's: the leases of
+// its controllers and its components.
 func Leases(application string) []string {
 	return []string{application, hosting.ComponentsLease(application)}
 }
 
-// UninstallCommand is the command uninstall of a server.
+// UninstallCommand returns the command uninstall of a server.
 func UninstallCommand(of Uninstaller) *cobra.Command {
 	if of.Name != "" {
 		of.describe()
@@ -109,7 +109,7 @@ func UninstallCommand(of Uninstaller) *cobra.Command {
 	return cmd
 }
 
-// describe is the help of an application.
+// describe sets the help of an application.
 func (u *Uninstaller) describe() {
 	u.Long = "Remove the webhook configurations that a server wrote: its own webhooks only, or the whole objects if they\n" +
 		"contain no others. With --static-manifests-dir, remove the static manifests instead. With --all, also remove\n" +

@@ -23,30 +23,30 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// The names of the ports of pods.
+// The port names of pods.
 const (
 	WebhooksPort = "webhooks"
 	MetricsPort  = "metrics"
 )
 
 const (
-	// drainAnnotation tells `sallyport lint` for how long the server goes on answering
-	// after it was told to end, which no field of a pod says.
+	// drainAnnotation tells `sallyport lint` how long the server keeps serving after a shutdown
+	// signal. No field of a pod does.
 	drainAnnotation = "lint.sallyport.io/drain"
-	// atWork is how long requests at work may take once the server has drained.
+	// atWork is how long running requests may take after the drain.
 	atWork = 5 * time.Second
-	// apiTimeout is what a webhook has that says nothing else, by the API's default.
+	// apiTimeout is the API's default timeout of a webhook.
 	apiTimeout = 10 * time.Second
 )
 
-// These are the keys of a Secret of type kubernetes.io/tls, and what cert-manager adds.
+// The keys of a Secret of type kubernetes.io/tls, and the one that cert-manager adds.
 const (
 	certificateFile = "tls.crt"
 	privateKeyFile  = "tls.key"
 	caFile          = "ca.crt"
 )
 
-// Workload says how many pods run the server, and of which image.
+// Workload selects the image and the number of pods of the server.
 type Workload struct {
 	Image         string
 	Replicas      int32
@@ -55,8 +55,8 @@ type Workload struct {
 	TLSSecret string
 }
 
-// Validate reports every problem, by flags of the command manifests. The settings are those of
-// the server.
+// Validate reports every problem, by the flags of the command manifests. The arguments are the
+// server's settings.
 func (w *Workload) Validate(r *hosting.RegistrationSettings, certificate *hosting.CertificateSettings, authentication string) error {
 	var errs []error
 	if w.Image == "" {
@@ -92,36 +92,36 @@ func (w *Workload) Validate(r *hosting.RegistrationSettings, certificate *hostin
 	return errors.Join(errs...)
 }
 
-// Mount is a folder of the container, read-only.
+// Mount is a read-only folder in the container.
 type Mount struct {
 	Name, Folder string
 	Source       corev1.VolumeSource
 }
 
-// Pods are those that run a server.
+// Pods describes the pods that run a server.
 type Pods struct {
 	Workload
 
-	// Namespace and Name are those of the Deployment.
+	// Namespace and Name are the Deployment's.
 	Namespace, Name string
 	Labels          map[string]string
 	Container       string // its name
 	ServiceAccount  string
 	Args            []string
-	// Folder is where the certificate of TLSSecret is mounted, in a folder tls of it.
+	// Folder is the parent of the folder tls, where the certificate of TLSSecret is mounted.
 	Folder string
 	Mounts []Mount
-	// SecurePort and MetricsPort are numbers; MetricsPort is 0 if there is none.
+	// SecurePort and MetricsPort are port numbers; MetricsPort is 0 if there is none.
 	SecurePort, MetricsPort int32
 	MetricsTLS              bool
-	// Drain is how long the server goes on answering when it ends, Timeout the longest
-	// timeout of a webhook, 0 for the API's default.
+	// Drain is how long the server keeps serving after a shutdown signal. Timeout is the
+	// longest timeout of a webhook; 0 means the API's default.
 	Drain, Timeout time.Duration
 	Resources      corev1.ResourceRequirements
 }
 
-// DefaultResources are those of a server of webhooks. There is no limit for the CPU: it would
-// show as latency of the API.
+// DefaultResources returns the default resources of a webhook server. It sets no CPU limit,
+// because throttling would add API latency.
 func DefaultResources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
@@ -129,7 +129,7 @@ func DefaultResources() corev1.ResourceRequirements {
 	}
 }
 
-// Meta is that of an object beside the pods.
+// Meta returns the metadata of an object that belongs to the pods.
 func (p *Pods) Meta(name string) metav1.ObjectMeta {
 	meta := managed(p.Namespace, name)
 	for key, value := range p.Labels {
@@ -138,7 +138,7 @@ func (p *Pods) Meta(name string) metav1.ObjectMeta {
 	return meta
 }
 
-// Service leads to the pods.
+// Service returns the Service of the pods.
 func (p *Pods) Service(reference *registration.Service) *corev1.Service {
 	return &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: p.Meta(reference.Name),
@@ -152,7 +152,7 @@ func (p *Pods) Service(reference *registration.Service) *corev1.Service {
 	}
 }
 
-// Objects are the Deployment and its PodDisruptionBudget.
+// Objects returns the Deployment and its PodDisruptionBudget.
 func (p *Pods) Objects() []runtime.Object {
 	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
 	return []runtime.Object{
@@ -180,7 +180,7 @@ func (p *Pods) Objects() []runtime.Object {
 	}
 }
 
-// spec meets the restricted Pod Security Standard, and the root file system is read-only.
+// spec meets the restricted Pod Security Standard and has a read-only root file system.
 func (p *Pods) spec() corev1.PodSpec {
 	yes, no, user := true, false, int64(65532)
 	grace := int64((p.Drain + atWork + max(apiTimeout, p.Timeout)).Seconds())
@@ -238,8 +238,8 @@ func (p *Pods) spec() corev1.PodSpec {
 	return spec
 }
 
-// PodLabels is the label by which webhooks know the server's own pods, "key=value" or, if they
-// do not, one for the server of that name.
+// PodLabels returns the label by which webhooks recognize the server's own pods, "key=value".
+// Without one, it returns a label with the server's name.
 func PodLabels(ownPods, name string) map[string]string {
 	key, value, ok := strings.Cut(ownPods, "=")
 	if !ok {
@@ -248,10 +248,10 @@ func PodLabels(ownPods, name string) map[string]string {
 	return map[string]string{key: value}
 }
 
-// TLSFolder is where the files of a certificate are, below a folder of the server.
+// TLSFolder returns the folder of the certificate files, below a folder of the server.
 func TLSFolder(folder string) string { return path.Join(folder, "tls") }
 
-// TLSArgs name the files of a certificate in that folder.
+// TLSArgs returns the flags that name the certificate files in that folder.
 func TLSArgs(folder string) []string {
 	folder = TLSFolder(folder)
 	return []string{
@@ -260,7 +260,7 @@ func TLSArgs(folder string) []string {
 	}
 }
 
-// Namespace is one in which only restricted pods run.
+// Namespace returns a namespace that admits only restricted pods.
 func Namespace(name string) runtime.Object {
 	meta := managed("", name)
 	meta.Labels["pod-security.kubernetes.io/enforce"], meta.Labels["pod-security.kubernetes.io/enforce-version"] = "restricted", "latest"

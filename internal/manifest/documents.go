@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest reads Kubernetes objects from files, folders and stdin: YAML and JSON
-// documents, lists unfolded. Every problem is reported with its file and line.
+// Package manifest reads Kubernetes objects from files, folders and stdin. It reads YAML and
+// JSON documents and expands lists. Every error names its file and line.
 package manifest
 
 import (
@@ -21,7 +21,7 @@ import (
 // A Document is one part of a file: a YAML document or a JSON value.
 type Document struct {
 	file string
-	line int // of the file, where the document begins to say something
+	line int // of the file, where the content begins
 
 	// Raw is the document as JSON.
 	Raw jsontext.Value
@@ -29,7 +29,7 @@ type Document struct {
 	text   []byte
 	before int // lines of the file above text
 	json   bool
-	root   *yamlv3.Node // of text, parsed when it is asked for
+	root   *yamlv3.Node // of text, parsed on demand
 }
 
 // An Error is a problem in a file. Its text is one line.
@@ -37,7 +37,7 @@ type Error struct {
 	File string
 	Line int
 	Text string
-	// NotObject is set for a document that is good YAML or JSON, and no Kubernetes object.
+	// NotObject is set for valid YAML or JSON that is not a Kubernetes object.
 	NotObject bool
 }
 
@@ -45,7 +45,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, strings.ReplaceAll(Printable(e.Text), "\n", `\n`))
 }
 
-// SplitErrors returns the errors that were joined into one.
+// SplitErrors returns the errors joined in err.
 func SplitErrors(err error) []error {
 	if err == nil {
 		return nil
@@ -61,7 +61,7 @@ func SplitErrors(err error) []error {
 	return out
 }
 
-// LineOf is the line that an error names; errors that name none sort last.
+// LineOf returns the line that an error names. Errors without a line sort last.
 func LineOf(err error) int {
 	var located *Error
 	if errors.As(err, &located) {
@@ -70,8 +70,8 @@ func LineOf(err error) int {
 	return math.MaxInt
 }
 
-// Documents reads a stream of YAML documents and JSON values. Empty and null ones are
-// left out. Each error is an [Error], or several joined.
+// Documents reads a stream of YAML documents and JSON values. It skips empty and null
+// documents. Each error is an [Error], or several joined.
 func Documents(file string, data []byte) ([]*Document, error) {
 	var documents []*Document
 	var errs []error
@@ -87,8 +87,8 @@ func Documents(file string, data []byte) ([]*Document, error) {
 	return documents, errors.Join(errs...)
 }
 
-// read reads a part of a YAML stream. It may hold several JSON values, which need
-// nothing between them.
+// read reads a part of a YAML stream. The part may contain several JSON values, which need no
+// separator.
 func (d *Document) read() ([]*Document, error) {
 	content := d.content()
 	if content[0] != '{' && content[0] != '[' {
@@ -106,7 +106,7 @@ func (d *Document) read() ([]*Document, error) {
 	return values, errYAML
 }
 
-// content is the text from the line on that says something.
+// content returns the text from the first line with content.
 func (d *Document) content() []byte {
 	text := d.text
 	for range d.line - d.before - 1 {
@@ -115,9 +115,8 @@ func (d *Document) content() []byte {
 	return bytes.TrimLeft(text, " \t")
 }
 
-// splitDocuments splits a YAML stream at its document markers. Parts that hold
-// only comments are left out. What stands above a marker without saying anything
-// goes with it: comments and directives, of which %YAML 1.2 would stop the parser.
+// splitDocuments splits a YAML stream at its document markers. It drops parts with only
+// comments, and comments and directives above a marker: %YAML 1.2 would stop the parser.
 func splitDocuments(file string, data []byte) []*Document {
 	var documents []*Document
 	current := &Document{file: file}
@@ -150,15 +149,15 @@ func splitDocuments(file string, data []byte) []*Document {
 	return documents
 }
 
-// isMarker tells whether the line begins with a document marker (YAML 1.1, section
-// 4.3.3): one that ends there, or before white space.
+// isMarker reports whether the line begins with a document marker, followed by white space or
+// the end of the line (YAML 1.1, section 4.3.3).
 func isMarker(line []byte, marker string) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(marker))
 	return ok && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0)
 }
 
-// decodeText takes a byte order mark away. UTF-16 becomes UTF-8: it is what
-// PowerShell writes if a command's output is sent to a file.
+// decodeText removes a byte order mark and converts UTF-16 to UTF-8. PowerShell writes UTF-16
+// when it redirects output to a file.
 func decodeText(data []byte) []byte {
 	var order binary.ByteOrder
 	switch {
@@ -178,18 +177,18 @@ func decodeText(data []byte) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
-// ErrorAt is a problem with what the pointer leads to.
+// ErrorAt returns an error at the position of the pointer.
 func (d *Document) ErrorAt(pointer jsontext.Pointer, text string) error {
 	return &Error{File: d.file, Line: d.lineOf(pointer), Text: text}
 }
 
-// Position is the file, and the line of what the pointer leads to.
+// Position returns the file and the line of the pointer's target.
 func (d *Document) Position(pointer jsontext.Pointer) (file string, line int) {
 	return d.file, d.lineOf(pointer)
 }
 
-// lineOf is the line of the file where the value that the pointer leads to begins,
-// or, if there is none, what comes closest to it.
+// lineOf returns the line of the file where the pointer's target begins. If there is no target,
+// it returns the line of the closest ancestor.
 func (d *Document) lineOf(pointer jsontext.Pointer) int {
 	if pointer == "" || !pointer.IsValid() || d.node() == nil {
 		return d.line
@@ -198,8 +197,8 @@ func (d *Document) lineOf(pointer jsontext.Pointer) int {
 	return max(d.line, min(d.before+line, d.lastLine()))
 }
 
-// lastLine is the last line of the file that the document has. Lines end where editors
-// have them end; for YAML some other characters end lines as well.
+// lastLine returns the document's last line in the file. It counts lines as editors do; YAML
+// knows more line breaks.
 func (d *Document) lastLine() int {
 	return d.before + bytes.Count(bytes.TrimRight(d.text, "\r\n"), []byte("\n")) + 1
 }

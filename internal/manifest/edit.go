@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// EditMetadata is the object with other metadata; all else stays as it is written.
+// EditMetadata returns the object with changed metadata. The text of everything else is
+// preserved.
 func (o *Object) EditMetadata(change func(meta map[string]any)) (*Object, error) {
 	body, meta := map[string]jsontext.Value{}, map[string]any{}
 	if err := json.Unmarshal(o.Raw, &body); err != nil {

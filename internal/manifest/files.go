@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// Stdin names stdin where a file is asked for.
+// Stdin is the path that means stdin.
 const Stdin = "-"
 
-// StdinOnce refuses to read stdin for more than one of the paths.
+// StdinOnce returns an error if more than one of the paths is stdin.
 func StdinOnce(paths []string) error {
 	if n := len(slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return path != Stdin })); n > 1 {
 		return errors.New("- is named more than once: stdin can be read only once")
@@ -24,10 +24,9 @@ func StdinOnce(paths []string) error {
 	return nil
 }
 
-// Read reads the objects of files, and of the YAML and JSON files in folders
-// and what is below them, in the order of their names. It goes on after a problem,
-// and reports all of them at once, each with its file and line. A path that holds
-// nothing is an error; an empty list is not nothing.
+// Read reads the objects of files, and of the YAML and JSON files below folders in the order of
+// their names. It continues after a problem. The error reports all problems with file and line.
+// A path without documents is an error; an empty list counts as a document.
 func Read(paths []string, stdin io.Reader) ([]*Object, error) {
 	var all []*Object
 	var errs []error
@@ -38,7 +37,7 @@ func Read(paths []string, stdin io.Reader) ([]*Object, error) {
 	return all, errors.Join(errs...)
 }
 
-// ReadPath reads the objects of a file, of the files in a folder, or, for -, of stdin.
+// ReadPath reads the objects of a file, of the files in a folder, or of stdin (-).
 func ReadPath(path string, stdin io.Reader) ([]*Object, error) {
 	files := []string{path}
 	if path == "" {
@@ -81,8 +80,8 @@ func readFile(path string, stdin io.Reader) (name string, data []byte, err error
 	return path, data, err
 }
 
-// manifestsIn finds the files of a folder. Hidden ones are passed over: they are
-// tools' own, such as .github, or doubles, such as ..data of a mounted ConfigMap.
+// manifestsIn finds the files in a folder. It skips hidden ones: they belong to tools, such as
+// .github, or are duplicates, such as ..data in a mounted ConfigMap.
 func manifestsIn(folder string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -104,5 +103,5 @@ func manifestsIn(folder string) ([]string, error) {
 	return files, err
 }
 
-// Extensions are those of files that hold objects.
+// Extensions are the extensions of manifest files.
 var Extensions = []string{"yaml", "yml", "json"}

@@ -11,11 +11,11 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// readJSON reads d.text as JSON values (RFC 8259) that follow each other. A name
-// that an object has twice is an error, as is text that is not UTF-8.
+// readJSON reads d.text as a sequence of JSON values (RFC 8259). Duplicate names and invalid
+// UTF-8 are errors.
 func (d *Document) readJSON() ([]*Document, error) {
 	text := d.content()
-	before := d.line - 1 // lines of the file above what was not looked at yet
+	before := d.line - 1 // lines of the file above the unread text
 	decoder := jsontext.NewDecoder(bytes.NewReader(text))
 	var documents []*Document
 	looked := 0
@@ -45,15 +45,15 @@ func (d *Document) readJSON() ([]*Document, error) {
 	}
 }
 
-// looksLikeJSON tells whether a text that begins with a brace or bracket goes on as
-// JSON does: with a quote, another one, or nothing. YAML mostly does not.
+// looksLikeJSON reports whether a text that begins with a brace or bracket continues like JSON:
+// with a quote, another brace or bracket, or the end. YAML rarely does.
 func looksLikeJSON(text []byte) bool {
 	next := bytes.TrimLeft(text[1:], " \t\r\n")
 	return len(next) == 0 || bytes.IndexByte([]byte(`"{}[]`), next[0]) >= 0
 }
 
-// jsonNode gives a JSON value the form of a YAML node, for the lines of its parts.
-// It is nil if text is not one JSON value.
+// jsonNode returns a JSON value as a YAML node, which has the lines of its parts. It returns
+// nil if text is not exactly one JSON value.
 func jsonNode(text []byte) *yamlv3.Node {
 	decoder := jsontext.NewDecoder(bytes.NewReader(text))
 	line, looked := 1, 0
@@ -63,7 +63,7 @@ func jsonNode(text []byte) *yamlv3.Node {
 		if err != nil {
 			return nil
 		}
-		end := int(decoder.InputOffset()) // no token but white space spans lines
+		end := int(decoder.InputOffset()) // only white space contains newlines
 		line += bytes.Count(text[looked:end], []byte("\n"))
 		looked = end
 		node := &yamlv3.Node{Kind: yamlv3.ScalarNode, Line: line}

@@ -18,17 +18,17 @@ import (
 // An Object is a Kubernetes object from a file.
 type Object struct {
 	document *Document
-	pointer  jsontext.Pointer // where it stands in its document: below the top in a list
+	pointer  jsontext.Pointer // its position in the document; not the root for a list item
 
 	// Raw is the object as JSON.
 	Raw jsontext.Value
-	// MadeBy is set for an object that another one would make.
+	// MadeBy is set if another object would create this one.
 	MadeBy *Object
 	metav1.TypeMeta
 	metav1.ObjectMeta
 }
 
-// At is where the object comes from, for messages: "<file>:<line>", or "cluster".
+// At returns the object's source for messages: "<file>:<line>", or "cluster".
 func (o *Object) At() string {
 	if o.document.file == "" {
 		return "cluster"
@@ -36,31 +36,31 @@ func (o *Object) At() string {
 	return fmt.Sprintf("%s:%d", o.document.file, o.document.lineOf(o.pointer))
 }
 
-// Position is the file and the line of a part of the object.
+// Position returns the file and the line of a part of the object.
 func (o *Object) Position(part jsontext.Pointer) (file string, line int) {
 	return o.document.file, o.document.lineOf(o.pointer + part)
 }
 
-// ErrorAt is a problem with a part of the object; "" is the object as a whole.
+// ErrorAt returns an error at a part of the object; "" is the whole object.
 func (o *Object) ErrorAt(part jsontext.Pointer, text string) error {
 	return o.document.ErrorAt(o.pointer+part, text)
 }
 
-// FieldPath writes the pointer to a part of the object for people, as [FieldPath] does.
-// In a list the path begins with the item.
+// FieldPath formats the pointer to a part of the object like [FieldPath]. For a list item the
+// path begins with the item.
 func (o *Object) FieldPath(part jsontext.Pointer) string { return FieldPath(o.pointer + part) }
 
-// GVK is the object's group, version and kind.
+// GVK returns the object's group, version and kind.
 func (o *Object) GVK() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
 }
 
-// IsAdmissionReview tells whether the object is a recorded AdmissionReview.
+// IsAdmissionReview reports whether the object is a recorded AdmissionReview.
 func (o *Object) IsAdmissionReview() bool {
 	return o.Kind == "AdmissionReview" && (o.APIVersion == "admission.k8s.io/v1" || o.APIVersion == "admission.k8s.io/v1beta1")
 }
 
-// Title names the object, for people.
+// Title returns the object's name for display.
 func (o *Object) Title() string {
 	name := o.Name
 	switch {
@@ -78,33 +78,32 @@ func (o *Object) Title() string {
 	return Printable(o.Kind + " " + name)
 }
 
-// Decode reads the object into a type. The error is an [Error] that names the field.
+// Decode decodes the object. The error is an [Error] that names the field.
 func (o *Object) Decode(into any) error { return o.DecodePart("", o.Raw, into) }
 
-// DecodeStrict is Decode as strict as the API server can be: names are case-sensitive,
-// and unknown ones are refused.
+// DecodeStrict is Decode with the API server's strictness: names are case-sensitive, and
+// unknown fields are errors.
 func (o *Object) DecodeStrict(into any) error {
 	return o.document.Decode(o.pointer, o.Raw, into, json.RejectUnknownMembers(true))
 }
 
-// DecodePart reads a value into a type, and reports errors as if it stood at a part of the
-// object.
+// DecodePart decodes a value, and reports errors as if it were at the given part of the object.
 func (o *Object) DecodePart(part jsontext.Pointer, raw jsontext.Value, into any) error {
 	return o.document.Decode(o.pointer+part, raw, into)
 }
 
-// Part is another object that stands at a part of this one, or is made of it.
+// Part returns another object that is at a part of this one or derived from it.
 func (o *Object) Part(part jsontext.Pointer, raw jsontext.Value, kind metav1.TypeMeta, meta metav1.ObjectMeta) *Object {
 	return &Object{document: o.document, pointer: o.pointer + part, Raw: raw, TypeMeta: kind, ObjectMeta: meta}
 }
 
-// FromJSON reads the object, or the objects of the list, that an API server has sent.
+// FromJSON returns the object, or the items of the list, in an API server's answer.
 func FromJSON(raw []byte) ([]*Object, error) {
 	return asObjects(&Document{json: true, Raw: raw}, "", raw, metav1.TypeMeta{})
 }
 
-// Parse reads the objects of a file, lists unfolded, and tells how many documents there
-// were. It reports all problems: each is an [Error], and several are joined.
+// Parse reads the objects in a file and expands lists. It returns the number of documents. The
+// error reports all problems: each is an [Error], and several are joined.
 func Parse(file string, data []byte) (objects []*Object, documents int, err error) {
 	read, err := Documents(file, data)
 	errs := []error{err}
@@ -115,14 +114,13 @@ func Parse(file string, data []byte) (objects []*Object, documents int, err erro
 	return objects, len(read), errors.Join(errs...)
 }
 
-// notObject is the problem with a document that is good YAML or JSON, and no object.
+// notObject returns the error for valid YAML or JSON that is not an object.
 func (d *Document) notObject(pointer jsontext.Pointer, text string) error {
 	return &Error{File: d.file, Line: d.lineOf(pointer), Text: "not a Kubernetes object" + text, NotObject: true}
 }
 
-// asObjects reads the object, or the objects of the list, that stands at pointer.
-// What the object does not say about its type is inherited: in a list of one type
-// it says nothing.
+// asObjects returns the object, or the items of the list, at pointer. An object without
+// apiVersion and kind inherits them: items of a typed list have none.
 func asObjects(d *Document, pointer jsontext.Pointer, raw jsontext.Value, inherited metav1.TypeMeta) ([]*Object, error) {
 	var envelope struct {
 		metav1.TypeMeta `json:",inline"`
@@ -176,8 +174,8 @@ func asObjects(d *Document, pointer jsontext.Pointer, raw jsontext.Value, inheri
 	return objects, errors.Join(errs...)
 }
 
-// Decode reads the part of a document that stands at pointer. The error is an [Error]
-// that names the field.
+// Decode decodes the part of a document at pointer. The error is an [Error] that names the
+// field.
 func (d *Document) Decode(pointer jsontext.Pointer, raw jsontext.Value, into any, options ...json.Options) error {
 	err := json.Unmarshal(raw, into, options...)
 	if err == nil {
@@ -211,8 +209,8 @@ const (
 	aMapping  = "a mapping"
 )
 
-// FieldPath writes a pointer as Kubernetes writes fields:
-// "spec.env[0].name", "metadata.labels[example.com/a]".
+// FieldPath formats a pointer like Kubernetes: "spec.env[0].name",
+// "metadata.labels[example.com/a]".
 func FieldPath(pointer jsontext.Pointer) string {
 	if !pointer.IsValid() {
 		return string(pointer)
@@ -232,7 +230,7 @@ func FieldPath(pointer jsontext.Pointer) string {
 	return path.String()
 }
 
-// KindName says what a JSON value is, in words.
+// KindName names the type of a JSON value.
 func KindName(kind jsontext.Kind) string {
 	switch kind {
 	case '"':
@@ -250,7 +248,7 @@ func KindName(kind jsontext.Kind) string {
 	}
 }
 
-// typeName says what value a Go type takes, in words.
+// typeName names the JSON type that a Go type accepts.
 func typeName(t reflect.Type) string {
 	if t == nil {
 		return "another value"

@@ -168,15 +168,15 @@ func TestFoldersAreReadInTheOrderOfNamesWithoutHiddenFiles(t *testing.T) {
 	if diff := cmp.Diff([]string{"a-z", "b", "c"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// A folder that is named by a hidden name is meant.
+	// A hidden folder is read if it is given explicitly.
 	if objects, err := Read([]string{filepath.Join(folder, ".github")}, nil); err == nil || len(objects) != 0 ||
 		!strings.Contains(err.Error(), "workflow.yaml:1: ") {
 		t.Errorf("got %v, %v", objects, err)
 	}
 }
 
-// FuzzParse: no input panics, an error says for each mistake the file and a
-// line that the file has, and an object has a type and a line.
+// FuzzParse: no input panics, each error names the file and an existing line, and each object
+// has a type and a line.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		podYAML + "a\n---\n" + podYAML + "5\n", "# x\n---\n...\n%YAML 1.2\n---\na: b\n", "a: [1\nb: 2\n", "  a: 1\nb: 2\n", "- a\n\t- b\n",
@@ -222,10 +222,10 @@ func orElse(text, other string) string {
 	return text
 }
 
-// indentText indents all lines but the first as an element of a list at the left.
+// indentText indents all lines but the first, like an unindented list element.
 func indentText(text string) string { return strings.ReplaceAll(text, "\n", "\n  ") }
 
-// utf16Bytes encodes a text; low and high are the places of the bytes of a unit.
+// utf16Bytes encodes a text. low and high are the offsets of a unit's bytes.
 func utf16Bytes(text string, low, high int) string {
 	var out []byte
 	for _, unit := range utf16.Encode([]rune(text)) {
@@ -236,7 +236,7 @@ func utf16Bytes(text string, low, high int) string {
 	return string(out)
 }
 
-// bomb is a small document that becomes a large one.
+// bomb returns a small document that expands to a large one.
 func bomb() string {
 	var out strings.Builder
 	out.WriteString("a: &a [" + strings.Repeat("x,", 9) + "x]\n")

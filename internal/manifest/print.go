@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Printable escapes what would make a terminal do something else than print:
-// names and messages may come from anybody's files. Lines stay lines.
+// Printable escapes terminal control characters: names and messages may come from untrusted
+// files. It preserves newlines.
 func Printable(text string) string {
 	control := func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }
 	if strings.IndexFunc(text, control) < 0 {
@@ -30,8 +30,8 @@ func Printable(text string) string {
 	return out.String()
 }
 
-// Indent formats a JSON value for people. Characters that were escaped without need are
-// themselves again: "a & b", not "a \u0026 b".
+// Indent formats a JSON value for display. It reverses needless escapes: "a & b", not "a \u0026
+// b".
 func Indent(value jsontext.Value) (string, error) {
 	out := value.Clone()
 	if err := out.Indent(jsontext.WithIndent("  "), jsontext.PreserveRawStrings(false)); err != nil {
@@ -40,7 +40,7 @@ func Indent(value jsontext.Value) (string, error) {
 	return string(out) + "\n", nil
 }
 
-// Note writes a line for people beside the output.
+// Note writes a line to the user, separate from the output.
 func Note(out io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintln(out, Printable(fmt.Sprintf(format, args...)))
 }

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readYAML reads d.text as one YAML document, by the rules of kubectl. What kubectl
-// passes over is an error here: a name that is given twice, and text behind the end,
-// which is what the parser makes of lines that stand further left than the first.
+// readYAML reads d.text as one YAML document, with kubectl's rules. It reports two errors that
+// kubectl ignores: duplicate names, and text after the end of the document. The parser ends the
+// document at a line with less indentation than the first.
 func (d *Document) readYAML() ([]*Document, error) {
 	raw, err := yaml.YAMLToJSONStrict(d.text)
 	if err != nil {
@@ -31,10 +31,10 @@ func (d *Document) readYAML() ([]*Document, error) {
 	return []*Document{d}, nil
 }
 
-// errBehind is what stands behind the end of a document.
+// errBehind is the error for text after the end of a document.
 var errBehind = errors.New("this does not belong to what is above: check the indentation, or put --- between two documents")
 
-// yamlNode parses a text that must be one document.
+// yamlNode parses a text that must be a single document.
 func yamlNode(text []byte) (*yamlv3.Node, error) {
 	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
 	var root, behind yamlv3.Node
@@ -56,12 +56,11 @@ func yamlNode(text []byte) (*yamlv3.Node, error) {
 	return root.Content[0], nil
 }
 
-// yamlLine is one problem in an error of the YAML libraries.
+// yamlLine matches one problem in an error of the YAML libraries.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?\s*line (\d+): (.*)$`)
 
-// yamlErrorLine is the line that an error means. The libraries count it from zero
-// if it comes from their parser, and from one if it comes from their scanner; which
-// is which can be told by the text only.
+// yamlErrorLine returns the line of an error. The libraries count from zero in errors of the
+// parser, and from one in errors of the scanner. Only the text tells them apart.
 func yamlErrorLine(m []string) int {
 	line, err := strconv.Atoi(m[1])
 	if err == nil && parserText.MatchString(m[2]) {
@@ -76,18 +75,17 @@ func outsideDocument(text string) bool {
 	return text == "did not find expected <document start>"
 }
 
-// yamlErrors turns an error of the YAML libraries, which knows the lines of d.text,
-// into errors that know those of the file.
+// yamlErrors translates the lines in errors of the YAML libraries from d.text to the file.
 func (d *Document) yamlErrors(err error) error {
 	var errs []error
 	for text := range strings.SplitSeq(err.Error(), "\n") {
 		text = strings.TrimPrefix(text, "error converting YAML to JSON: ")
 		if text == "yaml: unmarshal errors:" {
-			continue // one line each follows
+			continue // the header; one line for each problem follows
 		}
 		line := d.line
 		if m := yamlLine.FindStringSubmatch(text); m != nil {
-			// What is missing at the end is missing behind the last line.
+			// A missing end is reported after the last line.
 			line, text = min(d.before+yamlErrorLine(m), d.lastLine()), m[2]
 		}
 		text = "not YAML: " + strings.TrimPrefix(text, "yaml: ")
@@ -99,8 +97,8 @@ func (d *Document) yamlErrors(err error) error {
 	return errors.Join(errs...)
 }
 
-// indentedByTab tells whether white space at the beginning of a line of the file
-// has a tab in it, of which the parser's text says nothing.
+// indentedByTab reports whether the indentation of a line of the file contains a tab. The
+// parser's error does not say so.
 func (d *Document) indentedByTab(line int) bool {
 	text := d.text
 	for range line - d.before - 1 {
@@ -109,8 +107,8 @@ func (d *Document) indentedByTab(line int) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(text, " "), []byte("\t"))
 }
 
-// Lines finds the lines of a YAML document at which what the pointers lead to begins.
-// Pointers that lead nowhere are left out.
+// Lines returns the lines of a YAML document at which the pointers' targets begin. It omits
+// pointers without a target.
 func Lines(document []byte, pointers []jsontext.Pointer) (map[jsontext.Pointer]int, error) {
 	var root yamlv3.Node
 	if err := yamlv3.Unmarshal(document, &root); err != nil || len(root.Content) == 0 {
@@ -128,8 +126,8 @@ func Lines(document []byte, pointers []jsontext.Pointer) (map[jsontext.Pointer]i
 	return lines, nil
 }
 
-// lineOf finds the line of the member or element that the pointer leads to. If there
-// is none, it is the line of what comes closest, and ok is false.
+// lineOf returns the line of the pointer's target. If there is none, it returns the line of the
+// closest ancestor, and ok is false.
 func lineOf(node *yamlv3.Node, pointer jsontext.Pointer) (line int, ok bool) {
 	line = node.Line
 	for token := range pointer.Tokens() {

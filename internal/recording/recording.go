@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recording keeps a sample of real admission reviews with their decisions in files,
-// without the values that may be secret, so that another configuration can answer them again.
+// Package recording records a sample of admission reviews and their decisions in files, for
+// replay against another configuration. It redacts values that may be secret.
 package recording
 
 import (
@@ -26,14 +26,14 @@ import (
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 )
 
-// FileName is that of the current file; older ones have a time in their names.
+// FileName is the name of the current file. Rotated files have a time in their names.
 const FileName = "reviews.jsonl"
 
-// queueLength is how many reviews wait to be written; further ones are dropped, so that a
-// slow disk holds no call up.
+// queueLength limits the reviews that wait to be written. Further reviews are dropped, so that
+// a slow disk never delays a call.
 const queueLength = 64
 
-// Validate reports every problem, by the names of the fields.
+// Validate reports every problem, by field name.
 func Validate(s *configv1alpha1.Recording, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.SamplingRatePerMillion < 0 || s.SamplingRatePerMillion > 1_000_000 {
@@ -56,7 +56,7 @@ func Validate(s *configv1alpha1.Recording, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// A Recorder writes samples. A nil one writes none.
+// A Recorder records samples. A nil Recorder records nothing.
 type Recorder struct {
 	settings  configv1alpha1.Recording
 	redaction Redaction
@@ -64,7 +64,7 @@ type Recorder struct {
 	file      *lumberjack.Logger
 	queue     chan sample
 	reviews   *prometheus.CounterVec
-	failing   bool // the last one could not be written
+	failing   bool // the last write failed
 }
 
 type sample struct {
@@ -72,11 +72,11 @@ type sample struct {
 	webhook string
 	request *admissionv1.AdmissionRequest
 	answer  *admission.Response
-	patch   []byte // of the answer
+	patch   []byte // from the response
 	err     error
 }
 
-// New returns a recorder, nil if the settings want none. Its metrics are registered.
+// New returns a recorder, or nil if the settings disable it. It registers its metrics.
 func New(s configv1alpha1.Recording, logger *slog.Logger, metrics prometheus.Registerer) (*Recorder, error) {
 	if s.Directory == "" {
 		return nil, nil
@@ -103,7 +103,7 @@ func New(s configv1alpha1.Recording, logger *slog.Logger, metrics prometheus.Reg
 	return r, nil
 }
 
-// Run writes until the context ends, and what waits then.
+// Run writes until the context ends, and then writes the queue.
 func (r *Recorder) Run(ctx context.Context) error {
 	for {
 		select {
@@ -124,17 +124,16 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// Handle lets a handler answer, and records the request with the answer if it is in the
-// sample. The same requests are in the samples of all webhooks and replicas: their UIDs
-// decide.
+// Handle calls a handler and records the request with the response if it is in the sample. The
+// UID decides, so all webhooks and replicas record the same requests.
 func (r *Recorder) Handle(ctx context.Context, webhook string, req *admissionv1.AdmissionRequest, handler admission.Handler) (*admission.Response, error) {
 	if r == nil || !r.samples(webhook, req) {
 		return handler.Handle(ctx, req)
 	}
-	asked := req.DeepCopy() // the handler may change its own
+	asked := req.DeepCopy() // the handler may change the original
 	answer, err := handler.Handle(ctx, req)
 	var patch []byte
-	if answer != nil && len(answer.Patch) > 0 { // its values may be parts of the request
+	if answer != nil && len(answer.Patch) > 0 { // its values may alias the request
 		patch = answer.Patch.AppendJSON(nil)
 	}
 	select {
@@ -171,7 +170,7 @@ func (r *Recorder) record(s sample) {
 	r.failing = true
 }
 
-// line is a RecordedReview in a line of JSON.
+// line encodes a sample as a RecordedReview, one line of JSON.
 func (r *Recorder) line(s sample) ([]byte, error) {
 	request := *s.request
 	var err error
@@ -209,7 +208,7 @@ func (r *Recorder) line(s sample) ([]byte, error) {
 	return line.Bytes(), err
 }
 
-// redactExtra keeps the names of a user's extra fields.
+// redactExtra keeps only the keys of a user's extra fields.
 func redactExtra(extra map[string]authenticationv1.ExtraValue) map[string]authenticationv1.ExtraValue {
 	if extra == nil {
 		return nil

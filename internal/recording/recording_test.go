@@ -91,7 +91,7 @@ func quote(text string) string {
 	return string(out)
 }
 
-// FuzzRedaction: no value of a variable or an annotation is recorded, wherever it stands.
+// FuzzRedaction: no value of a variable or an annotation is recorded, wherever it is.
 func FuzzRedaction(f *testing.F) {
 	f.Add(`{"metadata":{"annotations":{"a":"s3cret"}},"x":[{"env":[{"name":"A","value":"s3cret"}]}]}`, "/spec/env/0/value")
 	f.Add(`{"kind":"Secret","data":{"0":"s3cret"}}`, "/metadata/annotations/0")
@@ -123,7 +123,7 @@ func request(uid string) *admissionv1.AdmissionRequest {
 	}
 }
 
-// recorded runs a recorder around calls, and returns its lines.
+// recorded runs a recorder around calls and returns its lines.
 func recorded(t *testing.T, s configv1alpha1.Recording, calls func(*Recorder)) []configv1alpha1.RecordedReview {
 	t.Helper()
 	metrics := prometheus.NewRegistry()
@@ -133,7 +133,7 @@ func recorded(t *testing.T, s configv1alpha1.Recording, calls func(*Recorder)) [
 	}
 	calls(r)
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // what waits is written all the same
+	cancel() // the queue is written all the same
 	if err := r.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestRequestsAndAnswersAreRecordedWithoutSecrets(t *testing.T) {
 		case "failed":
 			return nil, errors.New("broken")
 		}
-		copy(req.Object.Raw, "XXXX") // a handler may write into what it was given
+		copy(req.Object.Raw, "XXXX") // a handler may write to its input
 		patch := jsonpatch.Patch{{Op: "add", Path: "/spec/containers/0/env/-", Value: jsontext.Value(`{"name":"B","value":"s3cret"}`)}}
 		return admission.Patched(patch), nil
 	})
@@ -277,7 +277,7 @@ func TestARecordingIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	total := int64(0)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // old files go in the background
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // rotation removes old files in the background
 		total = 0
 		entries, err := os.ReadDir(s.Directory)
 		if err != nil {

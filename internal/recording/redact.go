@@ -11,17 +11,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Redacted stands for a value that is not recorded.
+// Redacted replaces a value that is not recorded.
 const Redacted = "REDACTED"
 
-// RedactedData is [Redacted] as the data of a Secret: base64.
+// RedactedData is [Redacted] in base64, for the data of a Secret.
 const RedactedData = "UkVEQUNURUQ="
 
-// Redaction says which values are recorded as they are. All others of the kinds that may
-// hold secrets are replaced: those of environment variables, of annotations, and the data of
-// Secrets. The structure stays.
+// Redaction lists the values that are recorded. All other values of environment variables and
+// annotations, and the data of Secrets, are replaced. The structure is preserved.
 type Redaction struct {
-	// Annotations and Variables are names, or prefixes with a final "*".
+	// Annotations and Variables are names, or prefixes that end in "*".
 	Annotations, Variables []string
 }
 
@@ -32,7 +31,7 @@ func allowed(names []string, name string) bool {
 	})
 }
 
-// Object redacts an object in JSON. Numbers stay as they are written.
+// Object redacts an object in JSON. It preserves the text of numbers.
 func (r Redaction) Object(raw []byte) ([]byte, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -45,7 +44,7 @@ func (r Redaction) Object(raw []byte) ([]byte, error) {
 	return json.Marshal(value)
 }
 
-// Patch redacts a JSON Patch of an object of a kind: each value as if it stood at its path.
+// Patch redacts a JSON Patch for an object of a kind, each value as if it were at its path.
 func (r Redaction) Patch(patch []byte, kind string) ([]byte, error) {
 	if len(patch) == 0 {
 		return nil, nil
@@ -65,10 +64,10 @@ func (r Redaction) Patch(patch []byte, kind string) ([]byte, error) {
 	return json.Marshal(operations)
 }
 
-// at redacts a value as if it stood at a path of an object of a kind.
+// at redacts a value as if it were at a path in an object of a kind.
 func (r Redaction) at(path jsontext.Pointer, kind string, value any) any {
 	tokens := slices.Collect(path.Tokens())
-	// From the inside out: the value, in what its path leads through.
+	// Wrap the value from the inside out in what its path leads through.
 	var whole any = value
 	for i := range slices.Backward(tokens) {
 		if token := tokens[i]; isIndex(tokens, i) {
@@ -91,7 +90,7 @@ func (r Redaction) at(path jsontext.Pointer, kind string, value any) any {
 	return whole
 }
 
-// isIndex tells whether a token is the index of an element. In a map a number is a name.
+// isIndex reports whether a token is a list index. In a map, a number is a key.
 func isIndex(tokens []string, i int) bool {
 	if i == 0 || slices.Contains([]string{"annotations", "data", "stringData"}, tokens[i-1]) {
 		return false

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// writeGitHub writes a workflow command for each entry that is not a [Pass]: GitHub shows it
-// at its line of a pull request.
+// writeGitHub writes a workflow command for each entry that is not a [Pass]. GitHub shows it at
+// its line in a pull request.
 func (r *Report) writeGitHub(out io.Writer) error {
 	for i := range r.Entries {
 		e := &r.Entries[i]
@@ -46,7 +46,7 @@ func (e *Entry) title() string {
 	return e.Suite + ": " + e.Name
 }
 
-// Workflow commands end with their line, and their properties with a comma or colon.
+// Newlines would end a command, and commas or colons its properties.
 var (
 	gitHubText     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	gitHubProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")

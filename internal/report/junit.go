@@ -54,7 +54,7 @@ func (r *Report) writeJUnit(out io.Writer) error {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
-// xmlText replaces what XML 1.0 cannot hold (section 2.2, Characters).
+// xmlText replaces characters that XML 1.0 does not allow (section 2.2, Characters).
 func xmlText(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report writes what a command found in the formats that CI systems read: JUnit XML,
-// SARIF 2.1.0 (OASIS), and the workflow commands of GitHub Actions.
+// Package report writes a command's findings in formats that CI systems read: JUnit XML, SARIF
+// 2.1.0 (OASIS), and workflow commands of GitHub Actions.
 package report
 
 import (
@@ -21,10 +21,10 @@ const (
 	GitHub = "github"
 )
 
-// Formats are all of them.
+// Formats lists all formats.
 var Formats = []string{JUnit, SARIF, GitHub}
 
-// A Level says how an entry ended.
+// A Level is the outcome of an entry.
 type Level string
 
 // The levels. A Pass appears in JUnit only; an Error is an entry that could not be examined.
@@ -36,10 +36,10 @@ const (
 	Error   Level = "error"
 )
 
-// fails tells whether an entry of the level makes a run fail.
+// fails reports whether an entry of the level makes a run fail.
 func (l Level) fails() bool { return l == Failure || l == Error }
 
-// A Report is the outcome of one run of a command.
+// A Report is the outcome of a command.
 type Report struct {
 	Tool    string // the command: "sallyport lint"
 	Version string // of the program
@@ -47,11 +47,11 @@ type Report struct {
 	Entries []Entry
 }
 
-// A Rule is what an entry refers to by its ID.
+// A Rule is a rule that entries refer to by ID.
 type Rule struct {
 	ID   string
 	What string // what the rule checks, a sentence
-	Help string // what to do about an entry; may be empty
+	Help string // how to resolve an entry; may be empty
 	URI  string // of the page that explains the rule
 }
 
@@ -60,7 +60,7 @@ type Entry struct {
 	Suite, Name string // JUnit's class name and name
 	Rule        string // the ID of one of the rules; may be empty for a Pass
 	Level       Level
-	// File is a path, empty for an object of a cluster. Line counts from 1; 0 if unknown.
+	// File is a path; empty for an object in a cluster. Line counts from 1; 0 if unknown.
 	File string
 	Line int
 	// Message is one line. Details are further lines, such as a diff.
@@ -81,8 +81,7 @@ func (r *Report) Write(out io.Writer, format string) error {
 	return fmt.Errorf("unknown format %q", format)
 }
 
-// AddErrors adds an entry for each of the errors that were joined into one, at its line if it
-// has one.
+// AddErrors adds an entry for each joined error, at its line if it has one.
 func (r *Report) AddErrors(suite, rule string, err error) {
 	for _, err := range manifest.SplitErrors(err) {
 		entry := Entry{Suite: suite, Name: rule, Rule: rule, Level: Error}
@@ -94,7 +93,7 @@ func (r *Report) AddErrors(suite, rule string, err error) {
 	}
 }
 
-// text is the message with the details.
+// text returns the message with the details.
 func (e *Entry) text() string {
 	if e.Details == "" {
 		return e.Message

@@ -70,8 +70,8 @@ func TestJUnitCountsWhatFailed(t *testing.T) {
 	}
 }
 
-// validSARIF reads a report by a library that has the schema. What the report leaves out, and
-// the library would write as empty, is filled in as the schema's defaults are.
+// validSARIF parses a report with a library that validates it against the schema. It first adds
+// the schema's defaults that the report omits, because the library would write them as empty.
 func validSARIF(t *testing.T, text string) *sarif.Report {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(text))
@@ -131,7 +131,7 @@ func TestGitHubCommandsStayOnTheirLine(t *testing.T) {
 	}
 }
 
-// FuzzFormats: whatever names and messages hold, each format can be read again.
+// FuzzFormats: each format can be parsed again, whatever the names and messages contain.
 func FuzzFormats(f *testing.F) {
 	f.Add("a", "b", "c.yaml", "d", "e")
 	f.Add("%", "\x00", "a:b,c", "]]>", "\xff\r\n::error::x")

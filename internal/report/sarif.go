@@ -12,10 +12,10 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
-// project is the page that SARIF names for the tool.
+// project is the tool's page in SARIF.
 const project = "https://github.com/sallyport-io/sallyport"
 
-// DocsURI is the address of a page below docs/, with an anchor if it has one.
+// DocsURI returns the URL of a page below docs/, with an optional anchor.
 func DocsURI(page string) string { return project + "/blob/main/docs/" + page }
 
 // What is written of SARIF 2.1.0 (OASIS, sections 3.13 to 3.49). The library that the tests
@@ -75,7 +75,7 @@ type (
 	}
 )
 
-// writeSARIF writes what is not a [Pass].
+// writeSARIF writes all entries except those with level [Pass].
 func (r *Report) writeSARIF(out io.Writer) error {
 	run := sarifRun{Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{Name: r.Tool, Version: r.Version, InformationURI: project, Rules: []sarifRule{}}
@@ -120,8 +120,8 @@ func sarifLevel(level Level) string {
 	return "error"
 }
 
-// fileURI is the URI of a path (RFC 3986): relative to where the command runs, unless the
-// path is absolute.
+// fileURI returns the URI of a path (RFC 3986). A relative path stays relative to the working
+// directory.
 func fileURI(path string) string {
 	uri := url.URL{Path: filepath.ToSlash(path)}
 	if filepath.IsAbs(path) {
