@@ -111,7 +111,8 @@ func (s *Server) Register(path string, hook http.Handler) {
 	}
 }
 
-// answer serves a call with the mux. A waiting handler does not count as running.
+// answer serves a call with the mux. Its handlers may step aside while they wait, see
+// admission.WithAside.
 func (s *Server) answer(ctx context.Context, w http.ResponseWriter, call serving.Call) {
 	r := call.Request.WithContext(admission.WithAside(ctx, call.Aside))
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(call.Body)), int64(len(call.Body))

@@ -13,8 +13,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/status"
 )
 
-// TestNothingButTheirFlagOpensTheWebhookForAuthors: who may write what is injected is
-// not decided by selectors that are about pods, nor by what becomes of pods.
+// TestNothingButTheirFlagOpensTheWebhookForAuthors: selectors and settings for pods must not
+// weaken the webhook that decides who may write PodDefaults.
 func TestNothingButTheirFlagOpensTheWebhookForAuthors(t *testing.T) {
 	config := file(t, "sallyport.yaml", configHead+`webhooks:
 - name: poddefault

@@ -28,7 +28,7 @@ func readTop(t *testing.T, elements ...string) string {
 	return string(data)
 }
 
-// TestEveryReadyMadeWebhookHasTheShape is what internal/webhooks/README.md says.
+// TestEveryReadyMadeWebhookHasTheShape checks the layout in internal/webhooks/README.md.
 func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(top, "internal", "webhooks"))
 	if err != nil {
@@ -64,7 +64,7 @@ func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 				t.Fatalf("the default settings define %d webhooks: %v", len(webhooks), err)
 			}
 			for _, webhook := range webhooks {
-				if i >= len(here) { // hosted by another program, where its handler is
+				if i >= len(here) { // another program hosts it, together with its handler
 					webhook.Handler = admission.HandlerFunc(nil)
 				}
 				if err := webhook.Validate(); err != nil {
@@ -78,7 +78,7 @@ func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 	}
 }
 
-// checkSources asks for the files of a folder and what stands in them.
+// checkSources checks the files of a folder and their content.
 func checkSources(t *testing.T, name string) {
 	t.Helper()
 	if webhook := readTop(t, "internal", "webhooks", name, "webhook.go"); !strings.Contains(webhook, "// Package "+name+" ") ||
@@ -109,7 +109,7 @@ func checkSources(t *testing.T, name string) {
 	}
 }
 
-// checkCases asks for an object and one result in each case.
+// checkCases checks that each case has an object and exactly one result.
 func checkCases(t *testing.T, name string) {
 	t.Helper()
 	cases, err := filepath.Glob(filepath.Join(top, "internal", "webhooks", name, "testdata", "*.txtar"))

@@ -37,7 +37,7 @@ func TestChainJudgesByTheObjectAndTheNamespace(t *testing.T) {
 	for _, tc := range []struct {
 		name, object string
 		args         []string
-		want         map[string]string // some webhooks, and the answers
+		want         map[string]string // some webhooks with their expected answers
 	}{
 		{"a Service that may be forbidden", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {type: NodePort}\n", []string{"svc"},
 			map[string]string{"sallyport/servicetype.sallyport.io": "in", "sallyport/poddefault.sallyport.io": "out"}},

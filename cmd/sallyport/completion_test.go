@@ -14,8 +14,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
-// complete asks as the scripts of the shells do. It returns what is offered,
-// without descriptions.
+// complete requests completions like the shell scripts do. It returns them without
+// descriptions.
 func complete(t *testing.T, words ...string) ([]string, cobra.ShellCompDirective) {
 	t.Helper()
 	got := sallyport(t, append([]string{cobra.ShellCompRequestCmd}, words...)...)

@@ -97,7 +97,7 @@ func completeConfig(_ *cobra.Command, args []string, _ string) ([]string, cobra.
 	return manifest.Extensions, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// effectiveConfig is the configuration that serve reads from a file, without flags. An
+// effectiveConfig returns the configuration that serve reads from a file, without flags. An
 // empty path means the defaults.
 func effectiveConfig(path string) (*configv1alpha1.SallyportConfiguration, error) {
 	config, err := server.Load(path, nil, "registration.service") // flags may set it

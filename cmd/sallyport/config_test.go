@@ -61,7 +61,7 @@ webhooks:
 	if len(lines) != 16 {
 		t.Errorf("%d mistakes:\n%s", len(lines), got.stderr)
 	}
-	// serve says the same, and starts nothing.
+	// serve reports the same problems and does not start.
 	if serve := sallyport(t, "serve", "--kubeconfig", nowhere(t), "--config", path); serve.status != exitError || serve.stderr != got.stderr {
 		t.Errorf("serve says\n%s", serve.stderr)
 	}
@@ -130,7 +130,7 @@ webhooks:
 				equal(t, "config.yaml", printed)
 				return
 			}
-			// All that was said is there.
+			// Every given value is present.
 			var said, got map[string]any
 			for into, text := range map[*map[string]any]string{&said: text, &got: printed} {
 				if err := yaml.Unmarshal([]byte(text), into); err != nil {
@@ -236,8 +236,8 @@ func TestAWebhookIsWhereTheFileSays(t *testing.T) {
 	}
 }
 
-// The chart holds its value config to the schema, and its variants are tests of that. Here
-// every field that is printed must be in it.
+// The chart validates its value config with the schema, and the chart's variants test that.
+// This test checks that the schema has every field that config prints.
 func TestTheSchemaKnowsEveryField(t *testing.T) {
 	var schema, printed map[string]any
 	for into, text := range map[*map[string]any]string{

@@ -98,8 +98,8 @@ func TestAProfileThatIsWrongIsFoundWithItsPlace(t *testing.T) {
 	sallyport(t, "config", "check", config).wantError(t, "sallyport.yaml:6", `there is no plugin "Nope"`, `requiredSemantics: Unsupported value: "xor": supported values: "and", "or"`)
 }
 
-// TestWhatIsPrintedForAProfileInAConfigMapIsEnough is that manifests needs no profile, grants
-// what any profile may need, and of the ConfigMap nothing but that one.
+// TestWhatIsPrintedForAProfileInAConfigMapIsEnough: manifests does not read the profile. It
+// grants the permissions that any profile may need, and access to no ConfigMap but the profile.
 func TestWhatIsPrintedForAProfileInAConfigMapIsEnough(t *testing.T) {
 	config := file(t, "sallyport.yaml", configHead+"webhooks:\n- name: dataset\n  settings:\n    pluginsProfileConfigMap: fluid-system/webhook-plugins\n")
 	out := sallyport(t, "manifests", "--config", config, "--service", "sallyport-system/sallyport", "--part", "rbac,workload,configurations", "--image", "i").wantOK(t)
@@ -123,7 +123,7 @@ func TestWhatIsPrintedForAProfileInAConfigMapIsEnough(t *testing.T) {
 	sallyport(t, "config", "check", wrong).wantError(t, "wrong.yaml:6", "write NAMESPACE/NAME, such as fluid-system/webhook-plugins")
 }
 
-// TestReviewReadsTheProfileOfAConfigMap is that it is given as all else is.
+// TestReviewReadsTheProfileOfAConfigMap: the profile comes from a file, like all other objects.
 func TestReviewReadsTheProfileOfAConfigMap(t *testing.T) {
 	config := file(t, "sallyport.yaml", configHead+"webhooks:\n- name: dataset\n  settings:\n    pluginsProfileConfigMap: fluid-system/webhook-plugins\n")
 	args := []string{"review", "-n", "team-a", "-f", "-", "--config", config, "--with", file(t, "cluster.yaml", datasetObjects)}
@@ -136,7 +136,7 @@ func TestReviewReadsTheProfileOfAConfigMap(t *testing.T) {
 	}
 }
 
-// ofRuntime are the objects of a bound Dataset with a runtime of that type, and its fuse.
+// ofRuntime returns a bound Dataset, its runtime of the given type, and the fuse.
 func ofRuntime(kind, runtimeType, fuse string) map[string]string {
 	return map[string]string{
 		"PersistentVolumeClaim team-a/data": `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: team-a, labels: {fluid.io/s-team-a-data: "true"}}, spec: {volumeName: team-a-data}}`,
@@ -147,8 +147,8 @@ func ofRuntime(kind, runtimeType, fuse string) map[string]string {
 	}
 }
 
-// TestReviewOfAServerlessPodNamesWhatItLacks is that with the objects that review names the
-// pod gets its sidecar, whatever the runtime.
+// TestReviewOfAServerlessPodNamesWhatItLacks: given the objects that review reports as missing,
+// the pod gets its sidecar with every runtime.
 func TestReviewOfAServerlessPodNamesWhatItLacks(t *testing.T) {
 	pod := strings.Replace(datasetPod, "fuse.serverful.fluid.io/inject", "serverless.fluid.io/inject", 1)
 	pod = strings.Replace(pod, "claimName: imagenet", "claimName: data", 1)

@@ -13,8 +13,8 @@ import (
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
-// TestDiffs runs every archive of testdata/diff: pod.yaml and poddefaults.yaml go in,
-// want.txt comes out, and want.color.txt with colours.
+// TestDiffs runs every archive in testdata/diff: pod.yaml and poddefaults.yaml are the input,
+// want.txt is the output, and want.color.txt the output with colors.
 func TestDiffs(t *testing.T) {
 	paths, err := filepath.Glob("testdata/diff/*.txtar")
 	if err != nil || len(paths) == 0 {

@@ -52,7 +52,7 @@ func (o *defaultsOptions) prepare(cmd *cobra.Command, args []string) error {
 	return errors.Join(filesOrName(o.files, args), cli.Choice("validate", o.validation, fieldcheck.Modes), err)
 }
 
-// trial evaluates the PodDefaults of the cluster.
+// trial evaluates the cluster's PodDefaults.
 func (o *defaultsOptions) trial(cmd *cobra.Command) (*injection.Trial, error) {
 	c, err := o.Open()
 	if err != nil {
@@ -63,7 +63,7 @@ func (o *defaultsOptions) trial(cmd *cobra.Command) (*injection.Trial, error) {
 	}}, nil
 }
 
-// deniedStatus is the exit status if an object was denied.
+// deniedStatus returns the exit status for a denied object.
 func deniedStatus(denied bool, err error) error {
 	if err == nil && denied {
 		return exitStatus(exitDenied)

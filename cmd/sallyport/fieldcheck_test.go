@@ -42,7 +42,7 @@ func TestObjectsAreCheckedAsTheAPIServerDoes(t *testing.T) {
 	const podDefault = "apiVersion: kubeflow.org/v1alpha1\nkind: PodDefault\nmetadata: {name: p}\nspec:\n  selector: {}\n"
 	for name, tc := range map[string]struct {
 		text string
-		want []string // nil: it is good
+		want []string // nil if valid
 	}{
 		"a good pod":                                {text: otherYAML},
 		"all unknown fields of a pod":               {otherYAML + "    imagePullPolcy: Always\n    sucurityContext: {}\n  hostnetwork: true\n", []string{`stdin:9: unknown field "spec.containers[0].imagePullPolcy": did you mean imagePullPolicy?`, `stdin:10: unknown field "spec.containers[0].sucurityContext": did you mean securityContext?`, `stdin:11: unknown field "spec.hostnetwork": did you mean hostNetwork?`}},
@@ -88,7 +88,7 @@ func TestFieldsThatAreNotKnownMayBeNewer(t *testing.T) {
 	}
 	sallyportWith(t, newer, "review", "-f", "-", "--validate", "ignore").want(t, exitOK, "Pod other: allowed, unchanged\n", "")
 	sallyportWith(t, newer, "review", "-f", "-", "--validate", "maybe").wantError(t, `--validate "maybe": choose strict, warn or ignore`)
-	// What a cluster has stored is good for it.
+	// Objects stored in a cluster are valid there.
 	stored := strings.Replace(newer, "name: other\n", "name: other\n  uid: a\n", 1)
 	if got := sallyportWith(t, stored, "review", "-f", "-"); got.status != exitOK || !strings.HasPrefix(got.stderr, "warning: stdin:10: unknown field") {
 		t.Errorf("stored: status %d, stderr:\n%s", got.status, got.stderr)

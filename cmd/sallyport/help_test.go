@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
-// everyFlag calls visit for the flags of all of our commands.
+// everyFlag calls visit for each flag of our commands.
 func everyFlag(visit func(cmd *cobra.Command, flag *pflag.Flag)) {
 	root := newCommand()
 	commands := append([]*cobra.Command{root}, root.Commands()...)
@@ -102,7 +102,7 @@ func TestHelpWithoutACommandListsThem(t *testing.T) {
 	}
 }
 
-// TestExamplesUseFlagsThatExist reads the examples of the help as command lines.
+// TestExamplesUseFlagsThatExist parses the examples in the help as command lines.
 func TestExamplesUseFlagsThatExist(t *testing.T) {
 	examples := 0
 	for _, cmd := range newCommand().Commands() {

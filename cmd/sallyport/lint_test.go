@@ -46,7 +46,7 @@ webhooks:
 `
 )
 
-// lintJSON is what lint -o json prints.
+// lintJSON is the output of lint -o json.
 type lintJSON struct {
 	lint.Report
 	BelowThreshold int
@@ -76,7 +76,7 @@ func rulesOf(findings []lint.Finding) []string {
 }
 
 func TestLintFindsNothingWrongInWhatManifestsPrints(t *testing.T) {
-	// What somebody asked for in spite of what it says, and gets told.
+	// Findings that an annotation ignores are still reported.
 	askedFor := map[string][]string{"configurations-with-other-settings.yaml": {"sum-timeout", "timeout"}}
 	files, err := filepath.Glob("testdata/manifests/*.yaml")
 	if err != nil || len(files) < 10 {
@@ -106,7 +106,7 @@ func TestLintFindsNothingWrongInWhatManifestsPrints(t *testing.T) {
 		"static":           {"--static", "--url", "https://127.0.0.1:9443", "--part", "configurations", "--webhooks", "*"},
 		"outside":          {"--url", "https://webhooks.example.com", "--webhooks", "*"},
 		"network policy":   {"--service", service, "--network-policy", "--api-server-cidrs", "10.0.0.1/32", "--authentication", "delegated"},
-		// All of it at once, as somebody has it in a repository.
+		// All at once, as in a real repository.
 		"installed":                        {"--service", service, "--image", "x"},
 		"installed with every webhook":     {"--service", service, "--image", "x", "--webhooks", "*"},
 		"installed with a backstop":        {"--service", service, "--image", "x", "--registration", "none", "--config", configured(t, "webhooks: [{name: poddefault, settings: {guard: Backstop}}]\n")},

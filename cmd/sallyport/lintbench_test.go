@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// BenchmarkLint500Configurations is the whole command over a file with 500 webhook
-// configurations of two webhooks each, of which nothing is right.
+// BenchmarkLint500Configurations runs the whole command on a file with 500 webhook
+// configurations of two webhooks each, all with findings.
 func BenchmarkLint500Configurations(b *testing.B) {
 	var text strings.Builder
 	for i := range 500 {

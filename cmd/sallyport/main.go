@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sallyport hosts admission webhooks for Kubernetes, and shows in advance what they
-// would do.
+// Command sallyport hosts admission webhooks for Kubernetes, and previews their effects.
 package main
 
 import (

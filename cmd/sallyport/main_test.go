@@ -15,7 +15,7 @@ import (
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
-// asCommand in the environment makes the test binary the command itself, for tests
+// asCommand is an environment variable that makes the test binary act as the command, for tests
 // that send signals to a process.
 const asCommand = "SALLYPORT_TEST_AS_COMMAND"
 
@@ -26,13 +26,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// A result is what one command line did.
+// A result is the result of one command line.
 type result struct {
 	status         int
 	stdout, stderr string
 }
 
-// sallyport runs a command line with nothing on stdin.
+// sallyport runs a command line with an empty stdin.
 func sallyport(t *testing.T, args ...string) result {
 	t.Helper()
 	return sallyportWith(t, "", args...)
@@ -45,7 +45,7 @@ func sallyportWith(t *testing.T, stdin string, args ...string) result {
 	return result{status, stdout.String(), stderr.String()}
 }
 
-// want compares the status and both outputs.
+// want compares the exit status and both outputs.
 func (r result) want(t *testing.T, status int, stdout, stderr string) {
 	t.Helper()
 	if diff := cmp.Diff(result{status, stdout, stderr}, r, cmp.AllowUnexported(result{})); diff != "" {
@@ -53,7 +53,7 @@ func (r result) want(t *testing.T, status int, stdout, stderr string) {
 	}
 }
 
-// wantOK returns what the command printed, if it went well and said nothing else.
+// wantOK returns the output of a command that succeeded with an empty stderr.
 func (r result) wantOK(t *testing.T) string {
 	t.Helper()
 	if r.status != exitOK || r.stderr != "" {
@@ -62,8 +62,7 @@ func (r result) wantOK(t *testing.T) string {
 	return r.stdout
 }
 
-// wantError asks for a failure that says all of the texts, and for nothing on
-// stdout.
+// wantError expects a failure whose stderr contains all of the texts, and an empty stdout.
 func (r result) wantError(t *testing.T, texts ...string) {
 	t.Helper()
 	if r.status != exitError || r.stdout != "" {
@@ -76,7 +75,7 @@ func (r result) wantError(t *testing.T, texts ...string) {
 	}
 }
 
-// equal compares with a file of testdata.
+// equal compares with a file in testdata.
 func equal(t *testing.T, file, got string) {
 	t.Helper()
 	golden.Equal(t, filepath.Join("testdata", file), got)
@@ -92,7 +91,7 @@ func file(t *testing.T, name, content string) string {
 	return path
 }
 
-// configured is a file with that configuration.
+// configured writes a configuration and returns its path.
 func configured(t *testing.T, text string) string {
 	t.Helper()
 	return file(t, "sallyport.yaml", configHead+text)

@@ -24,9 +24,8 @@ import (
 
 const service = "sallyport-system/webhooks"
 
-// TestManifestsAreTheGoldenOnes fails when the server gets more rights, or when the
-// API server would call it for more. Whoever writes the files anew with -update
-// says that this is meant.
+// TestManifestsAreTheGoldenOnes fails if the server gets more permissions, or if the API server
+// calls it for more requests. Run with -update only if that is intended.
 func TestManifestsAreTheGoldenOnes(t *testing.T) {
 	for name, args := range map[string][]string{
 		"rbac":                               {"--part", "rbac", "--service", service},
@@ -123,7 +122,7 @@ func TestPartsAreThoseThatWereAskedFor(t *testing.T) {
 		{[]string{"--service", service}, slices.Concat(definitions, rights, []string{"PriorityLevelConfiguration", "FlowSchema"}, configurations)},
 		{[]string{"--service", service, "--part", "configurations", "--part", "crd"}, slices.Concat(definitions, configurations)},
 		{[]string{"--service", service, "--part", "rbac,configurations"}, slices.Concat(rights, configurations)},
-		{[]string{"--part", "crd"}, definitions}, // needs to know nothing of the server
+		{[]string{"--part", "crd"}, definitions}, // needs no settings of the server
 	} {
 		if diff := cmp.Diff(tc.want, kinds(tc.args...)); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", tc.args, diff)
@@ -204,7 +203,7 @@ func TestProblemsInFlagsOfAWorkloadAreAllNamed(t *testing.T) {
 	sallyport(t, "manifests", "--part", "workload", "--service", service, "--image", "x", "--config", filepath.Join(t.TempDir(), "no.yaml")).wantError(t, "no.yaml")
 }
 
-// What the printed pod is told, serve takes.
+// serve accepts the arguments of the printed pod.
 func TestServeTakesTheArgumentsOfTheWorkload(t *testing.T) {
 	for _, name := range []string{"workload", "workload-with-other-settings"} {
 		objects, err := manifest.Read([]string{filepath.Join("testdata/manifests", name+".yaml")}, nil)
@@ -226,7 +225,7 @@ func TestServeTakesTheArgumentsOfTheWorkload(t *testing.T) {
 			if err := cmd.ParseFlags(container.Args[1:]); err != nil {
 				t.Fatal(err)
 			}
-			config, err := server.Load("", cmd.Flags()) // the file is not on this machine
+			config, err := server.Load("", cmd.Flags()) // the file does not exist here
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

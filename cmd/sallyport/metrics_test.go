@@ -32,8 +32,8 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// recorder is a registry that remembers what was registered, those metrics included that
-// have no value yet, which a rendered page does not show.
+// recorder is a registry that records all registered metrics. A scrape would omit those without
+// a value.
 type recorder struct {
 	*prometheus.Registry
 	described map[string]string   // help by name
@@ -53,13 +53,13 @@ func (r *recorder) Register(c prometheus.Collector) error {
 	return r.Registry.Register(c)
 }
 
-// nobody leads.
+// nobody never leads.
 type nobody struct{}
 
 func (nobody) Leading() bool            { return false }
 func (nobody) Changed() <-chan struct{} { return nil }
 
-// everyMetric makes every part of a server that has metrics.
+// everyMetric creates every part of a server that has metrics.
 func everyMetric(t *testing.T) (help map[string]string, labels map[string][]string) {
 	t.Helper()
 	r := &recorder{prometheus.NewRegistry(), map[string]string{}, map[string][]string{}}
@@ -84,7 +84,7 @@ func everyMetric(t *testing.T) (help map[string]string, labels map[string][]stri
 	}
 	_, err := wire.NewMetrics(r)
 	must(err)
-	_, err = persistentvolumelabel.NewMetrics(r, "webhook") // of cloud controller managers
+	_, err = persistentvolumelabel.NewMetrics(r, "webhook") // hosted by cloud controller managers
 	must(err)
 	authority, err := certificate.NewAuthority(certificate.AuthorityOptions{DNSNames: []string{"a.b.svc"}, Logger: logger, Registry: r})
 	must(err)
@@ -105,7 +105,7 @@ func everyMetric(t *testing.T) (help map[string]string, labels map[string][]stri
 	return r.described, r.labels
 }
 
-// ofTheAPIServer are metrics of kube-apiserver that are asked for, from
+// ofTheAPIServer are the kube-apiserver metrics in queries, from
 // k8s.io/apiserver/pkg/admission/metrics.
 var ofTheAPIServer = []string{
 	"apiserver_admission_webhook_admission_duration_seconds", "apiserver_admission_webhook_fail_open_count", "apiserver_admission_webhook_rejection_count",
@@ -131,7 +131,7 @@ func TestAlertsAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 			}
 		}
 	}
-	// Labels that are asked for are the metric's own, or of what Prometheus scrapes.
+	// Labels in queries are the metric's own, or those that Prometheus adds to a scrape.
 	ofTargets := []string{"namespace", "pod", "job", "le"}
 	selected := regexp.MustCompile(`\b(sallyport_[a-z0-9_]+)\{([^}]*)\}`)
 	for _, file := range monitoringFiles {
@@ -163,7 +163,7 @@ func TestAlertsAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-// TestMetricsAreDocumentedAndGenerated makes docs/metrics.md.
+// TestMetricsAreDocumentedAndGenerated generates docs/metrics.md.
 func TestMetricsAreDocumentedAndGenerated(t *testing.T) {
 	there, _ := everyMetric(t)
 	text := "# Metrics\n\nThe server serves these at `/metrics` on a port of its own, 8080, without TLS, together with the metrics of the Go runtime\n" +

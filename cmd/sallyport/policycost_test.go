@@ -14,9 +14,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/policy"
 )
 
-// TestManyObjectsAndLargePodsAreWithinTheBudget is about what the API server allows
-// expressions to cost: thirty PodDefaults with ten variables each, in a pod with ten
-// containers of fifty variables.
+// TestManyObjectsAndLargePodsAreWithinTheBudget checks the API server's cost limits for
+// expressions: thirty PodDefaults with ten variables each, and a pod with ten containers of
+// fifty variables.
 func TestManyObjectsAndLargePodsAreWithinTheBudget(t *testing.T) {
 	var pds []*kubeflowv1alpha1.PodDefault
 	for i := range 30 {

@@ -14,8 +14,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// What is drawn has few names, so that PodDefaults and pods collide often, and a pod
-// often has what a PodDefault wants.
+// The generators use few names, so that PodDefaults and pods often conflict, and a pod often
+// contains values that a PodDefault would add.
 
 var (
 	drawnName  = rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"})
@@ -168,7 +168,7 @@ func drawnSelector(t *rapid.T) metav1.LabelSelector {
 	return s
 }
 
-// drawnPodDefault has some of the fields that can be exported.
+// drawnPodDefault draws a PodDefault with some of the fields that can be exported.
 func drawnPodDefault(t *rapid.T, name string) *kubeflowv1alpha1.PodDefault {
 	pd := &kubeflowv1alpha1.PodDefault{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind},
@@ -220,7 +220,7 @@ func drawnAlias(t *rapid.T) corev1.HostAlias {
 	return corev1.HostAlias{IP: "10.0.0.1", Hostnames: []string{drawnName.Draw(t, "host")}}
 }
 
-// drawnPod has what PodDefaults may add, a part of it taken from them.
+// drawnPod draws a pod with fields that PodDefaults may add. It takes some of them from pds.
 func drawnPod(t *rapid.T, pds []*kubeflowv1alpha1.PodDefault) *corev1.Pod {
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -259,7 +259,7 @@ func drawnPod(t *rapid.T, pds []*kubeflowv1alpha1.PodDefault) *corev1.Pod {
 	if len(pds) > 0 && rapid.Bool().Draw(t, "has a part of a PodDefault") {
 		takeSome(t, s, &rapid.SampledFrom(pds).Draw(t, "which").Spec)
 	}
-	if rapid.Bool().Draw(t, "has a token") { // the ServiceAccount plugin
+	if rapid.Bool().Draw(t, "has a token") { // added by the ServiceAccount plugin
 		for i := range rapid.IntRange(1, 2).Draw(t, "tokens") {
 			s.Volumes = append(s.Volumes, corev1.Volume{Name: fmt.Sprintf("kube-api-access-%d", i), VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}})
 		}
@@ -285,7 +285,7 @@ func drawnPod(t *rapid.T, pds []*kubeflowv1alpha1.PodDefault) *corev1.Pod {
 	return pod
 }
 
-// takeSome gives a pod some of what a PodDefault would.
+// takeSome sets some of a PodDefault's values in a pod.
 func takeSome(t *rapid.T, s *corev1.PodSpec, from *kubeflowv1alpha1.PodDefaultSpec) {
 	from = from.DeepCopy()
 	has := func(name string, list int, key func(int) string) bool {

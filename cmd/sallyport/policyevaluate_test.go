@@ -29,8 +29,8 @@ var (
 	podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
-// policies are exported ones as the oldest API server that has them compiles and
-// evaluates them, by its own code, in the order of its dispatcher.
+// policies are exported policies. They are compiled and evaluated with the API server's own
+// code, at the oldest version that has them, in the order of its dispatcher.
 type policies struct {
 	mutating, validating map[string]*evaluator // by namespace
 	interfaces           apiserveradmission.ObjectInterfaces
@@ -43,7 +43,7 @@ type evaluator struct {
 	validator validating.Validator
 }
 
-// compilePolicies compiles; defaulting is what the API server fills in after each mutation.
+// compilePolicies compiles policies. The API server calls defaulting after each mutation.
 func compilePolicies(exported *policy.Exported, defaulting func(*corev1.Pod)) (*policies, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -116,7 +116,7 @@ func newEvaluator(name string, variables []admissionregistrationv1.Variable, con
 	}, nil
 }
 
-// mutate is one round of the policy that mutates.
+// mutate runs the mutating policy once.
 func (p *policies) mutate(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	e := p.mutating[pod.Namespace]
 	if e == nil {
@@ -144,7 +144,8 @@ func (p *policies) mutate(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 	return versioned.VersionedObject.Object().(*corev1.Pod), nil
 }
 
-// refusal is what the policy that validates has against a finished pod; empty if nothing.
+// refusal returns the validating policy's message for a finished pod; empty if it admits the
+// pod.
 func (p *policies) refusal(ctx context.Context, pod *corev1.Pod) (string, error) {
 	e := p.validating[pod.Namespace]
 	if e == nil {
@@ -171,7 +172,7 @@ func policyAttributes(pod *corev1.Pod) *apiserveradmission.VersionedAttributes {
 	}
 }
 
-// asPod decodes and defaults, as the API server does with what comes from a webhook.
+// asPod decodes and defaults a pod, as the API server does with a webhook's result.
 func asPod(raw []byte) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(raw, pod); err != nil {
@@ -181,7 +182,7 @@ func asPod(raw []byte) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// defaultPod fills in what the API server does, for the fields that are drawn.
+// defaultPod sets the API server's defaults for the fields that the generators draw.
 func defaultPod(pod *corev1.Pod) {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]

@@ -25,12 +25,11 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/policy"
 )
 
-// TestPoliciesWebhookAndReviewAgree draws PodDefaults that can be exported, and pods. Each
-// pod must come out the same of the webhook's handler, of the policies as the API server
-// evaluates them, and of the command review; or all three refuse it.
+// TestPoliciesWebhookAndReviewAgree draws pods, and PodDefaults that can be exported. The
+// webhook's handler, the policies as the API server evaluates them, and the command review must
+// return the same pod, or all three must deny it.
 //
-// Each check of rapid, of which there are a hundred unless the flag -rapid.checks says
-// otherwise, has podsEach pods.
+// Rapid runs a hundred checks by default (flag -rapid.checks). Each check has podsEach pods.
 func TestPoliciesWebhookAndReviewAgree(t *testing.T) {
 	const podsEach = 3
 	checks, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String())
@@ -39,14 +38,14 @@ func TestPoliciesWebhookAndReviewAgree(t *testing.T) {
 	}
 	folder := t.TempDir()
 	var cases, selected, injected, refused int
-	kinds := map[string]int{} // of conflicts
+	kinds := map[string]int{} // by conflict
 	rapid.Check(t, func(rt *rapid.T) {
 		var pds []*kubeflowv1alpha1.PodDefault
 		var exported *policy.Exported
 		for _, name := range []string{"pd-0", "pd-1", "pd-2", "pd-3"}[:rapid.IntRange(1, 4).Draw(rt, "PodDefaults")] {
 			more := slices.Concat(pds, []*kubeflowv1alpha1.PodDefault{drawnPodDefault(rt, name)})
 			e, err := policy.Export(more, poddefault.DefaultSettings())
-			if err != nil && len(pds) == 0 { // it disagrees with itself
+			if err != nil && len(pds) == 0 { // the PodDefault conflicts with itself
 				more[0] = &kubeflowv1alpha1.PodDefault{TypeMeta: more[0].TypeMeta, ObjectMeta: more[0].ObjectMeta}
 				more[0].Spec.Env = []corev1.EnvVar{drawnEnv(rt)}
 				e, err = policy.Export(more, poddefault.DefaultSettings())
@@ -147,7 +146,7 @@ func TestPoliciesAreRefusedForEveryReasonAtOnce(t *testing.T) {
 	}
 }
 
-// policyWorld is where the same PodDefaults are applied by the webhook and by review.
+// policyWorld applies the same PodDefaults with the webhook and with review.
 type policyWorld struct {
 	t       *testing.T
 	rapid   *rapid.T
@@ -191,7 +190,7 @@ func newPolicyWorld(t *testing.T, rt *rapid.T, folder string, pds []*kubeflowv1a
 	return w
 }
 
-// webhook is the pod as the handler leaves it; nil if it is denied.
+// webhook returns the handler's result for the pod; nil if it is denied.
 func (w *policyWorld) webhook(pod *corev1.Pod) *corev1.Pod {
 	resp, err := w.handler(pod)
 	if err != nil {
@@ -214,7 +213,7 @@ func (w *policyWorld) webhook(pod *corev1.Pod) *corev1.Pod {
 	return w.decoded(raw)
 }
 
-// review is the pod as the command prints it; nil if it is denied.
+// review returns the command's result for the pod; nil if it is denied.
 func (w *policyWorld) review(pod *corev1.Pod) *corev1.Pod {
 	r := sallyportWith(w.t, string(encoded(w.rapid, pod)), "review", "-f", "-", "--with", w.file, "--webhook", poddefault.Name, "-o", "json")
 	switch r.status {
@@ -243,7 +242,7 @@ func encoded(t *rapid.T, value any) []byte {
 	return raw
 }
 
-// plain is the JSON tree of a pod, in which empty and absent are the same.
+// plain returns the JSON tree of a pod without empty values.
 func plain(t *rapid.T, pod *corev1.Pod) (tree map[string]any) {
 	if err := json.Unmarshal(encoded(t, pod), &tree); err != nil {
 		t.Fatal(err)

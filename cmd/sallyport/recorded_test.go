@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// reviewOf is an AdmissionReview as an API server sends it.
+// reviewOf returns an AdmissionReview as an API server sends it.
 func reviewOf(version, resource, kind, rest string) string {
 	return fmt.Sprintf(`{apiVersion: admission.k8s.io/%s, kind: AdmissionReview, request: {uid: 6f1c, kind: {group: '', version: v1, kind: %s},
   resource: {group: '', version: v1, resource: %s}, userInfo: {username: alice}, %s}}`, version, kind, resource, rest)
@@ -25,7 +25,7 @@ func TestAnAdmissionReviewIsReplayedAsItWasRecorded(t *testing.T) {
 		namespace    = "{apiVersion: v1, kind: Namespace, metadata: {name: third}}"
 		namespaceOfA = "{apiVersion: v1, kind: Namespace, metadata: {name: n%d, annotations: {sallyport.io/requester: alice}}}\n---\n"
 	)
-	var tenNamespaces []string // as many as anybody may have
+	var tenNamespaces []string // the project limit
 	for i := range 10 {
 		tenNamespaces = append(tenNamespaces, fmt.Sprintf(namespaceOfA, i))
 	}

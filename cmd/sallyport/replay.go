@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/server"
 )
 
-// replaySide is a configuration with what its webhooks read.
+// replaySide is a configuration with the objects that its webhooks read.
 type replaySide struct {
 	config string
 	with   []string

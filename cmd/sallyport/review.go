@@ -46,10 +46,10 @@ func newReviewCommand() *cobra.Command {
 	})
 }
 
-// builtinNames are the names of the ready-made webhooks, for completion.
+// builtinNames returns the names of the built-in webhooks, for completion.
 func builtinNames() []string { return commands.WebhookNames(builtinWebhooks()) }
 
-// builtinWebhooks are the ready-made webhooks with their default settings.
+// builtinWebhooks returns the built-in webhooks with their default settings.
 func builtinWebhooks() []admission.Webhook {
 	var out []admission.Webhook
 	for _, b := range server.Builtins() {

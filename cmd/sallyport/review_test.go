@@ -17,8 +17,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// The objects of most tests: two pods, of which one asks for the PodDefault, and a
-// third that is in its way.
+// The objects of most tests: two pods, one of which selects the PodDefault, and a third that
+// conflicts with it.
 const (
 	podDefaultYAML = `apiVersion: kubeflow.org/v1alpha1
 kind: PodDefault
@@ -218,7 +218,7 @@ func TestWebhooksAreChosenByName(t *testing.T) {
 	if !strings.Contains(out, "HTTP_PROXY") {
 		t.Errorf("printed\n%s", out)
 	}
-	// The names are looked at before any file is.
+	// Names are checked before any file is read.
 	sallyport(t, "review", "-f", "not-there.yaml", "--webhook", "poddefaults").want(t, exitError, "",
 		"sallyport: --webhook \"poddefaults\": choose poddefault.sallyport.io, excluded.poddefault.sallyport.io or author.poddefault.sallyport.io\n")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// nowhere is a kubeconfig for an API server that does not answer.
+// nowhere writes a kubeconfig for an API server that does not answer.
 func nowhere(t *testing.T) string {
 	t.Helper()
 	return file(t, "kubeconfig", `apiVersion: v1
@@ -25,7 +25,7 @@ current-context: a
 `)
 }
 
-// quick are flags for a server that nobody calls, on free ports.
+// quick returns flags for a server on free ports that receives no calls.
 func quick(t *testing.T) []string {
 	return []string{
 		"serve", "--kubeconfig", nowhere(t), "--url", "https://127.0.0.1:9443", "--bind-address", "127.0.0.1", "--secure-port", "0",
@@ -93,14 +93,15 @@ func TestServeFailsIfItsPortIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It waits for another process to end, half a minute by itself, and here until it says so.
+	// It waits up to half a minute for the other process to end. The test ends that process
+	// once the server logs that it waits.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var stdout bytes.Buffer
 	stderr := &lab.Log{}
 	go func() {
 		defer cancel()
-		_ = lab.Await(ctx, time.Minute, "the server to wait", func(context.Context) error { // what it says in the end is compared
+		_ = lab.Await(ctx, time.Minute, "the server to wait", func(context.Context) error { // the log is compared below
 			if !strings.Contains(stderr.String(), "msg=waiting") {
 				return errors.New(stderr.String())
 			}

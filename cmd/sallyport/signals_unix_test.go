@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what has to happen; it passes as soon as it
-// has.
+// patience limits how long a test waits for an event. The test continues as soon as it happens.
 const patience = 30 * time.Second
 
 func TestASecondSignalEndsTheServerAtOnce(t *testing.T) {
@@ -24,7 +23,7 @@ func TestASecondSignalEndsTheServerAtOnce(t *testing.T) {
 	stderr.await(t, "serving webhooks")
 	sendSignal(t, cmd, syscall.SIGTERM)
 	stderr.await(t, "draining")
-	// One sent at the moment of the first would be taken for the same.
+	// A second signal at the same moment would merge with the first.
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	tooLong := time.After(patience)
@@ -36,7 +35,7 @@ func TestASecondSignalEndsTheServerAtOnce(t *testing.T) {
 			}
 			return
 		case <-again.C:
-			_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+			_ = cmd.Process.Signal(os.Interrupt) // the process may have ended
 		case <-tooLong:
 			t.Fatalf("it goes on draining, stderr:\n%s", stderr)
 		}
@@ -69,7 +68,7 @@ func TestASignalEndsTheServerInOrder(t *testing.T) {
 }
 
 func TestASignalEndsAReviewThatWaitsForStdin(t *testing.T) {
-	// The file is a pipe, and opening it tells that the command reads.
+	// The file is a pipe: opening it shows that the command reads it.
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -88,7 +87,7 @@ func TestASignalEndsAReviewThatWaitsForStdin(t *testing.T) {
 	}
 }
 
-// start runs the command in a process of its own, with a stdin that stays open.
+// start runs the command in its own process, with an open stdin.
 func start(t *testing.T, args ...string) (*exec.Cmd, *output, <-chan struct{}) {
 	t.Helper()
 	self, err := os.Executable()
@@ -104,7 +103,7 @@ func start(t *testing.T, args ...string) (*exec.Cmd, *output, <-chan struct{}) {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // its state tells how
+		_ = cmd.Wait() // the process state has the result
 		close(ended)
 	}()
 	t.Cleanup(func() {
@@ -121,7 +120,7 @@ func sendSignal(t *testing.T, cmd *exec.Cmd, sent os.Signal) {
 	}
 }
 
-// An output is written by one goroutine and read by another.
+// An output is safe for one writer and one reader.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -139,7 +138,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// await returns the first line that has the text, once there is one.
+// await returns the first line that contains the text. It waits for the line.
 func (o *output) await(t *testing.T, text string) string {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

@@ -69,7 +69,7 @@ func (o *topOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) er
 		if o.output == "json" {
 			return cli.PrintJSON(out, map[string]any{"seconds": window.Seconds(), "usages": usages})
 		}
-		if o.watch && cli.UseColor("auto", out) { // a terminal: draw over what was there
+		if o.watch && cli.UseColor("auto", out) { // a terminal: overwrite the previous table
 			_, _ = io.WriteString(out, "\x1b[H\x1b[2J")
 		}
 		return callmetrics.Print(out, usages, window)

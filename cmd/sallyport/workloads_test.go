@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// workloadArgs review the objects of testdata/workloads.
+// workloadArgs returns the arguments to review the objects in testdata/workloads.
 func workloadArgs(more ...string) []string {
 	return append([]string{
 		"review", "-f", "testdata/workloads/objects.yaml", "--with", "testdata/workloads/poddefaults.yaml", "--with", "testdata/workloads/runtime.yaml",
@@ -28,7 +28,8 @@ func TestThePodsOfEachKindAreReviewed(t *testing.T) {
 	equal(t, "workloads/pods.yaml", sallyport(t, workloadArgs("-o", "yaml")...).stdout)
 }
 
-// oneContainer is a pod template's spec, with a variable that is in the way of podDefaultYAML.
+// oneContainer is the spec of a pod template, with a variable that conflicts with
+// podDefaultYAML.
 const oneContainer = "spec: {containers: [{name: main, image: x, env: [{name: HTTP_PROXY, value: mine}]}]}"
 
 func TestAWorkloadWhosePodsWouldBeDeniedEndsWithStatus3(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/replay/review"
 )
 
-// compare finds what is not as expected. The error is about files that cannot be read.
+// compare returns the unmet expectations. The error lists files that cannot be read.
 func (c *Case) compare(outcomes []*review.Outcome, failOnWarnings bool) ([]Problem, error) {
 	found := comparison{expect: &c.Expect}
 	for _, out := range outcomes {
@@ -49,7 +49,7 @@ func (c *Case) compare(outcomes []*review.Outcome, failOnWarnings bool) ([]Probl
 
 type comparison struct {
 	expect   *configv1alpha1.Expectation
-	objects  []*review.Outcome // those that were allowed
+	objects  []*review.Outcome // the allowed objects
 	denials  []string
 	warnings []string
 	problems []Problem
@@ -87,7 +87,7 @@ func (f *comparison) warned(failOnOthers bool) {
 	}
 }
 
-// object compares parts of one of the objects.
+// object compares parts of an object.
 func (f *comparison) object(expect *configv1alpha1.ObjectExpectation) {
 	out, err := f.find(expect.Object)
 	if err != nil {
@@ -127,7 +127,7 @@ func (f *comparison) object(expect *configv1alpha1.ObjectExpectation) {
 	}
 }
 
-// find is the object with Kind or Kind/name among those that came out.
+// find returns the resulting object with Kind or Kind/name.
 func (f *comparison) find(name string) (*review.Outcome, error) {
 	var titles []string
 	var found []*review.Outcome
@@ -149,8 +149,8 @@ func (f *comparison) find(name string) (*review.Outcome, error) {
 	return nil, fmt.Errorf("several objects came out: say object: Kind/name: %s", strings.Join(titles, ", "))
 }
 
-// origin is the source of the change at a path or around it, of which the last one counts;
-// without one, the sources of changes below it.
+// origin returns the source of the last change at a path or a parent of it. Without such a
+// change, it returns the sources of changes below the path.
 func origin(out *review.Outcome, path string) string {
 	source, longest := "", -1
 	var below []string
@@ -166,13 +166,13 @@ func origin(out *review.Outcome, path string) string {
 	return cmp.Or(source, strings.Join(below, ", "))
 }
 
-// contains tells whether a field path is another one, or leads to what it is in.
+// contains reports whether path is other or a parent of it.
 func contains(path, other string) bool {
 	rest, ok := strings.CutPrefix(other, path)
 	return ok && (path == "" || rest == "" || strings.ContainsRune(".[", rune(rest[0])))
 }
 
-// parsePath reads a path as kubectl's JSONPath. Braces and the first dot may be left out.
+// parsePath parses kubectl's JSONPath. Braces and the first dot are optional.
 func parsePath(path string) (*jsonpath.JSONPath, error) {
 	expression := path
 	if !strings.HasPrefix(expression, "{") {
@@ -195,7 +195,7 @@ func findPath(object any, path string) ([]any, error) {
 	}
 	results, err := parsed.FindResults(object)
 	if err != nil {
-		if strings.Contains(err.Error(), "array index out of bounds") { // no AllowMissingKeys for elements
+		if strings.Contains(err.Error(), "array index out of bounds") { // AllowMissingKeys does not cover list elements
 			return nil, nil
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -224,7 +224,7 @@ func print(value any) string {
 	return string(text)
 }
 
-// want compares all that came out with a file.
+// want compares all resulting objects with a file.
 func (f *comparison) want() error {
 	path := f.expect.Want
 	if path == "" {
@@ -241,7 +241,7 @@ func (f *comparison) want() error {
 	return err
 }
 
-// readWanted is the file in the form that comes out.
+// readWanted returns the file in the format of the results.
 func readWanted(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -321,7 +321,7 @@ func (f *comparison) differ(path, want, got, message string) {
 	}
 }
 
-// update writes what came out to the files that say what is expected.
+// update writes the results to the files with the expectations.
 func (c *Case) update(outcomes []*review.Outcome) (written []string, err error) {
 	f := comparison{expect: &c.Expect}
 	var denial string
@@ -368,8 +368,8 @@ func (c *Case) update(outcomes []*review.Outcome) (written []string, err error) 
 	return written, err
 }
 
-// differs tells whether a file says something else than a text: comments and the order of
-// fields alone are no reason to write it.
+// differs reports whether the content of a file differs from text. It ignores comments and the
+// order of fields, so that update keeps them.
 func differs(path, text string) bool {
 	was, err := readWanted(path)
 	return err != nil || was != text

@@ -16,18 +16,18 @@ import (
 // Outputs are the formats of a Printer.
 var Outputs = append([]string{"text", "json"}, report.Formats...)
 
-// A Printer prints results: as text each as it comes, in other formats all at the end.
+// A Printer prints results: as text one at a time, in other formats all at the end.
 type Printer struct {
 	Out     io.Writer
 	Output  string // one of Outputs
-	Verbose bool   // text: also cases that passed, and notes
+	Verbose bool   // text: also passed cases, and notes
 	Color   bool
 
 	results []*Result
 	err     error
 }
 
-// Print takes a result.
+// Print adds a result.
 func (p *Printer) Print(r *Result) {
 	p.results = append(p.results, r)
 	if p.Output == Outputs[0] && p.err == nil {
@@ -35,7 +35,7 @@ func (p *Printer) Print(r *Result) {
 	}
 }
 
-// counts are how many cases have problems, and how many could not run.
+// counts returns the number of cases with problems, and of cases that could not run.
 func (p *Printer) counts() (failed, broken int) {
 	for _, r := range p.results {
 		switch {
@@ -48,7 +48,7 @@ func (p *Printer) counts() (failed, broken int) {
 	return failed, broken
 }
 
-// End prints what remains, and tells whether a case failed, and whether one could not run.
+// End prints the rest. It reports whether a case failed, and whether one could not run.
 func (p *Printer) End(took time.Duration) (failed, broken bool, err error) {
 	nFailed, nBroken := p.counts()
 	err = p.err
@@ -104,7 +104,7 @@ func (c *Case) at() string {
 	return fmt.Sprintf("%s:%d", manifest.Printable(c.File), c.Line)
 }
 
-// indent writes a text of lines below a title.
+// indent indents a multi-line text below a title.
 func indent(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(manifest.Printable(text)) {
@@ -113,7 +113,7 @@ func indent(text string) string {
 	return out.String()
 }
 
-// json prints the results for programs.
+// json prints the results as JSON.
 func (p *Printer) json() error {
 	type problem struct {
 		Message string `json:"message"`
@@ -148,7 +148,7 @@ func (p *Printer) json() error {
 	return cli.PrintJSON(p.Out, map[string]any{"cases": results})
 }
 
-// report has an entry for each case; the problems of one stand together.
+// report returns a report with an entry for each case, which lists all problems of the case.
 func (p *Printer) report() *report.Report {
 	const failed, broken = "case-failed", "case-error"
 	docs := report.DocsURI("testing.md")

@@ -21,43 +21,43 @@ import (
 	"github.com/sallyport-io/sallyport/internal/server"
 )
 
-// Options say which cases run, and how.
+// Options select the cases and how to run them.
 type Options struct {
-	// Run selects the cases whose title it matches; nil for all.
+	// Run selects the cases with a matching title; nil selects all.
 	Run *regexp.Regexp
-	// FailOnWarnings makes a warning that a case does not expect fail it, in every suite.
+	// FailOnWarnings makes unexpected warnings fail a case, in every suite.
 	FailOnWarnings bool
-	// Update writes the files of expected objects, patches and denials anew.
+	// Update rewrites the files of expected objects, patches and denials.
 	Update bool
-	// Parallel is how many cases run at a time; 0 for one a processor.
+	// Parallel limits the cases that run at a time; 0 means one per CPU.
 	Parallel int
 }
 
-// A Result is what became of a case.
+// A Result is the outcome of a case.
 type Result struct {
 	*Case
-	// Problems are the expectations that were not met, each with what came instead.
+	// Problems are the unmet expectations, each with the actual result.
 	Problems []Problem
 	// Err is why the case could not run.
 	Err error
-	// Notes are what review says beside its output.
+	// Notes are the notes of the review.
 	Notes []string
-	// Updated are the files that were written.
+	// Updated lists the files that were rewritten.
 	Updated  []string
 	Duration time.Duration
 }
 
-// A Problem is an expectation that was not met.
+// A Problem is an unmet expectation.
 type Problem struct {
-	// Message is one line, Diff further ones: what is missing (-) and what came (+).
+	// Message is one line. Diff may be several: expected (-) and actual (+).
 	Message, Diff string
 }
 
-// Passed tells whether all went as expected.
+// Passed reports whether all expectations are met.
 func (r *Result) Passed() bool { return r.Err == nil && len(r.Problems) == 0 }
 
-// Run runs the cases that are selected, and gives done each result, in the order of the
-// cases, as soon as those before it are there.
+// Run runs the selected cases. It passes each result to done as soon as possible, in the order
+// of the cases.
 func Run(ctx context.Context, cases []*Case, o Options, done func(*Result)) {
 	if o.Run != nil {
 		cases = slices.DeleteFunc(slices.Clone(cases), func(c *Case) bool { return !o.Run.MatchString(c.Title()) })
@@ -88,7 +88,7 @@ func Run(ctx context.Context, cases []*Case, o Options, done func(*Result)) {
 	}
 }
 
-// configs are the configurations read so far, by path.
+// configs caches configurations by path.
 type configs struct{ read sync.Map }
 
 func (c *configs) load(path string) (*server.Config, error) {

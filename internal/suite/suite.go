@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suite is `sallyport test`: cases for policies in files, run by the webhooks that
-// serve hosts, without a cluster.
+// Package suite implements `sallyport test`: it runs test cases from files against the
+// webhooks that serve hosts, without a cluster.
 //
-// A case stands in a file of kind Suite ([configv1alpha1.Suite]), or is a folder of files
-// with fixed names:
+// A case is in a file of kind Suite ([configv1alpha1.Suite]), or is a folder of files with
+// fixed names:
 //
-//	object.yaml, object/   what is reviewed; such a folder is a case
-//	with.yaml, with/       what webhooks read
-//	old.yaml               the objects as they were, for UPDATE
+//	object.yaml, object/   the objects to review; they make the folder a case
+//	with.yaml, with/       the objects that webhooks read
+//	old.yaml               the old objects, for UPDATE
 //	config.yaml            the configuration
-//	case.yaml              kind Case: operation, user and whatever else a Suite says of a case
-//	want.yaml              the objects that come out; denied.txt instead: the denial's message
+//	case.yaml              kind Case: operation, user and the other fields of a case in a Suite
+//	want.yaml              the resulting objects; denied.txt instead: the denial's message
 package suite
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
-// The files of a folder that is a case.
+// The files in the folder of a case.
 const (
 	objectFile = "object"
 	withFile   = "with"
@@ -46,7 +46,7 @@ const (
 	deniedFile = "denied.txt"
 )
 
-// What the field warnings may say.
+// The values of the field warnings.
 const (
 	WarningsAllow = "Allow"
 	WarningsFail  = "Fail"
@@ -55,23 +55,23 @@ const (
 // A Case is ready to run.
 type Case struct {
 	configv1alpha1.Case
-	// Suite is the file, or, of a folder, the folder above.
+	// Suite is the file or, for a case in a folder, the parent folder.
 	Suite string
-	// File and Line are where the case stands.
+	// File and Line locate the case.
 	File string
 	Line int
 
-	folder bool   // the case is a folder: denied holds the path of denied.txt
-	denied string // the path of denied.txt
-	err    error  // the case cannot run
+	folder bool   // the case is a folder; denied is the path of denied.txt
+	denied string // path of denied.txt
+	err    error  // why the case cannot run
 }
 
-// Title is the suite with the name.
+// Title returns the suite and the name.
 func (c *Case) Title() string { return c.Suite + "/" + c.Name }
 
-// Load finds the cases below paths: files of kind Suite, folders that are cases, and folders
-// with either somewhere below them, where a Suite is called suite.yaml or ends in
-// .suite.yaml. What cannot be read is a case that fails; the error is of the paths alone.
+// Load finds the cases below paths: Suite files, folders that are cases, and folders that
+// contain either at any depth. There, a Suite file is named suite.yaml or ends in .suite.yaml.
+// An unreadable case becomes a case that fails. The error covers only the paths.
 func Load(paths []string) ([]*Case, error) {
 	var cases []*Case
 	for _, path := range paths {
@@ -118,7 +118,8 @@ func isSuiteFile(name string) bool {
 	})
 }
 
-// there is the file of the name, with an extension, or the folder; empty if there is none.
+// there returns the path of the file with an extension, or of the folder; empty if there is
+// neither.
 func there(folder, name string) string {
 	for _, extension := range append([]string{""}, manifest.Extensions...) {
 		path := filepath.Join(folder, strings.TrimSuffix(name+"."+extension, "."))
@@ -129,7 +130,7 @@ func there(folder, name string) string {
 	return ""
 }
 
-// broken is a case for what cannot be read.
+// broken returns a case that reports a read error.
 func broken(suite, file string, err error) *Case {
 	c := &Case{Suite: suite, File: file, err: err}
 	c.Name = filepath.Base(file)
@@ -188,7 +189,7 @@ func parseSuite(path string, data []byte) ([]*Case, error) {
 	return cases, nil
 }
 
-// parse reads a file of one document strictly.
+// parse strictly decodes a file with a single document.
 func parse(path string, data []byte, kind string, into any, is *metav1.TypeMeta) (*manifest.Document, error) {
 	documents, err := manifest.Documents(path, data)
 	if err != nil {
@@ -256,7 +257,7 @@ func validateExpectation(d *manifest.Document, at jsontext.Pointer, expect *conf
 	return errors.Join(errs...)
 }
 
-// inherit takes what the case does not say from the suite.
+// inherit fills in unset fields from the suite.
 func (c *Case) inherit(from *configv1alpha1.Given) {
 	g := &c.Given
 	g.With = slices.Concat(from.With, g.With)
@@ -266,7 +267,7 @@ func (c *Case) inherit(from *configv1alpha1.Given) {
 	g.Validate, g.Warnings = cmp.Or(g.Validate, from.Validate), cmp.Or(g.Warnings, from.Warnings)
 }
 
-// resolve makes the paths those from where the command runs.
+// resolve makes paths relative to the working directory.
 func (c *Case) resolve(folder string) {
 	one := func(path string) string {
 		if path == "" || filepath.IsAbs(path) {
@@ -285,7 +286,7 @@ func (c *Case) resolve(folder string) {
 	c.Expect.Want, c.Expect.Patch = one(c.Expect.Want), one(c.Expect.Patch)
 }
 
-// readFolder reads a case that is a folder.
+// readFolder reads a case from a folder.
 func readFolder(folder string) *Case {
 	c := &Case{Suite: filepath.Dir(folder), File: folder, folder: true, denied: filepath.Join(folder, deniedFile)}
 	path := filepath.Join(folder, caseFile)
@@ -324,7 +325,7 @@ func readFolder(folder string) *Case {
 	return c
 }
 
-// expectDenial sets what denied.txt says.
+// expectDenial sets the expected denial from denied.txt.
 func (c *Case) expectDenial() {
 	message, err := os.ReadFile(c.denied)
 	c.err = errors.Join(c.err, err)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// common are files that most cases use.
+// common are the files that most cases use.
 const common = `
 -- proxy.yaml --
 apiVersion: kubeflow.org/v1alpha1
@@ -44,7 +44,7 @@ webhooks: [{name: poddefault}, {name: servicetype}]
 
 const head = "-- suite.yaml --\napiVersion: config.sallyport.io/v1alpha1\nkind: Suite\nwith: [proxy.yaml]\nconfig: services.yaml\ncases:\n"
 
-// unpack writes the files of archives into a folder that becomes the working directory.
+// unpack extracts archives into a folder and makes it the working directory.
 func unpack(t *testing.T, archives ...string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -63,7 +63,7 @@ func unpack(t *testing.T, archives ...string) string {
 	return folder
 }
 
-// results runs what is in the working directory, and says a line for each problem.
+// results runs the cases in the working directory and returns a line for each problem.
 func results(t *testing.T, o Options) string {
 	t.Helper()
 	cases, err := Load([]string{"."})
@@ -269,7 +269,8 @@ missing: error: none is not there: --update writes it
 }
 
 func TestWarningsThatACaseDoesNotExpectFailItIfAsked(t *testing.T) {
-	// Two PodDefaults disagree about the service account: the last wins, and the author is told.
+	// Two PodDefaults set the service account differently: the last wins, with a warning to the
+	// author.
 	files := head + `
 - {name: expected, warnings: Fail, objects: [pod.yaml], with: [conflict.yaml], expect: {warnings: [other]}}
 - {name: unexpected, warnings: Fail, objects: [pod.yaml], with: [conflict.yaml], expect: {}}
@@ -325,7 +326,7 @@ func TestFoldersAreCasesAndUpdateWritesWhatTheyExpect(t *testing.T) {
 		t.Fatalf("%v: %s", err, want)
 	}
 
-	// A comment of the expected file survives while what it says is right.
+	// Update preserves a comment as long as the content is correct.
 	commented := "# why this is so\n" + string(want)
 	if err := os.WriteFile("pod/want.yaml", []byte(commented), 0o666); err != nil {
 		t.Fatal(err)
@@ -334,7 +335,7 @@ func TestFoldersAreCasesAndUpdateWritesWhatTheyExpect(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// What was denied is allowed now.
+	// The denied request is now allowed.
 	if err := os.Remove("service/config.yaml"); err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +442,7 @@ func TestAnInterruptedRunSaysSo(t *testing.T) {
 	})
 }
 
-// FuzzSuite: whatever a file holds, reading it ends with cases or an error.
+// FuzzSuite: any file gives cases or an error.
 func FuzzSuite(f *testing.F) {
 	f.Add([]byte(head[strings.Index(head, "\n")+1:] + "- {name: right, objects: [pod.yaml], expect: {objects: [{values: {a: 1}}]}}\n"))
 	f.Add([]byte("kind: Suite\napiVersion: config.sallyport.io/v1alpha1\ncases: [{expect: {objects: [{absent: ['{.a[']}]}}]\n"))
@@ -453,7 +454,7 @@ func FuzzSuite(f *testing.F) {
 	})
 }
 
-// The repository that docs/testing.md offers to copy.
+// The repository that docs/testing.md tells readers to copy.
 func TestTheExamplePasses(t *testing.T) {
 	t.Chdir("../../examples/policies")
 	const want = `load-balancer-is-denied: ok
