@@ -76,7 +76,7 @@ func rulesOf(findings []lint.Finding) []string {
 }
 
 func TestLintFindsNothingWrongInWhatManifestsPrints(t *testing.T) {
-	// Findings that an annotation ignores are still reported.
+	// Settings that the test chooses although lint warns about them.
 	askedFor := map[string][]string{"configurations-with-other-settings.yaml": {"sum-timeout", "timeout"}}
 	files, err := filepath.Glob("testdata/manifests/*.yaml")
 	if err != nil || len(files) < 10 {

@@ -93,8 +93,8 @@ func TestServeFailsIfItsPortIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It waits up to half a minute for the other process to end. The test ends that process
-	// once the server logs that it waits.
+	// The server waits up to half a minute for the other process to end. The test stops it once
+	// it logs that it waits.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var stdout bytes.Buffer
