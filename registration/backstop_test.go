@@ -15,7 +15,7 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// guarded is a webhook that fails closed, and has a backstop.
+// guarded returns a webhook that fails closed and has a backstop.
 func guarded(name string) admission.Webhook {
 	w := webhook(admission.TypeMutating, name)
 	w.FailurePolicy, w.AllowWedge = admissionregistrationv1.Fail, "a test"

@@ -63,7 +63,7 @@ func TestManifestsHoldWhatTheDefinitionsSay(t *testing.T) {
 		Labels:      map[string]string{"app.kubernetes.io/name": "crontab", "app.kubernetes.io/managed-by": "sallyport"},
 		Annotations: map[string]string{"note": "x"},
 	}
-	explained := meta // why it may, for whoever reads the object
+	explained := meta // with the reason for readers of the object
 	explained.Annotations = map[string]string{"note": "x", registration.LintAnnotation: "wedge-wildcard,wedge-self,wedge-system,wedge-node,lease,crd-admission,loop " + plain.Name + ": a test"}
 	want := []any{
 		&admissionregistrationv1.MutatingWebhookConfiguration{

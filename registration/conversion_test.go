@@ -74,7 +74,7 @@ func TestConversionsNeedAClientForDefinitions(t *testing.T) {
 	}
 }
 
-// definition is a custom resource definition with two versions.
+// definition returns a CustomResourceDefinition with two versions.
 func definition(plural string) *apiextensionsv1.CustomResourceDefinition {
 	const group = "conversion.example.com"
 	version := func(name string, storage bool) apiextensionsv1.CustomResourceDefinitionVersion {
@@ -93,7 +93,7 @@ func definition(plural string) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// converter is a keeper of stanzas, with the definitions of the test.
+// converter is a keeper of conversion stanzas, with the test's definitions.
 type converter struct {
 	*harness
 	crds        apiextensionsclient.CustomResourceDefinitionInterface
@@ -127,7 +127,7 @@ func (c *converter) create(crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// stanza is nil without a webhook.
+// stanza returns nil without a webhook.
 func (c *converter) stanza(plural string) *apiextensionsv1.WebhookConversion {
 	c.t.Helper()
 	crd, err := c.crds.Get(c.t.Context(), plural+".conversion.example.com", metav1.GetOptions{})
@@ -170,7 +170,7 @@ func testConversion(t *testing.T, config *rest.Config) {
 		}
 	}
 
-	// Somebody applies the definition as its project ships it.
+	// Apply the definition as its project ships it.
 	merge := `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`
 	if _, err := c.crds.Patch(t.Context(), crd.Name, types.MergePatchType, []byte(merge), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func testConversion(t *testing.T, config *rest.Config) {
 		t.Error("another CA bundle")
 	}
 
-	// A definition that is deleted and made again gets its stanza again.
+	// A recreated definition gets its stanza again.
 	if err := c.crds.Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func testConversion(t *testing.T, config *rest.Config) {
 		t.Error("no stanza")
 	}
 
-	// One more, and then none: what is dropped stays as it is.
+	// Add a definition, then drop all: dropped stanzas stay unchanged.
 	c.create(definition("wheels"))
 	c.convert("gears", "wheels")
 	c.eventually("the second one has its stanza", func() bool { return c.stanza("wheels") != nil })

@@ -15,7 +15,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// writtenPart is a policy or a binding that nobody may write.
+// writtenPart is a policy or a binding that must not be written.
 type writtenPart struct {
 	managed
 	t    *testing.T
@@ -29,7 +29,8 @@ func (p *writtenPart) reconcile(context.Context, desired, metav1.Object, bool, b
 	return outcome{}, nil
 }
 
-// readInformer has read these objects; nothing yet if it has no store.
+// readInformer is an informer that has read these objects, or has not synced if it has no
+// store.
 type readInformer struct {
 	cache.SharedIndexInformer
 	store cache.Store
@@ -44,8 +45,9 @@ func (i readInformer) GetStore() cache.Store {
 	return i.store
 }
 
-// A policy that reads what an earlier version wrote is not overwritten, neither before it
-// was seen nor after: it goes, and the webhook fails closed until the next one is in force.
+// The keeper does not overwrite a policy that reads objects of an earlier version, before or
+// after observing it. It deletes the policy, and the webhook fails closed until the next one is
+// in force.
 func TestAPolicyOfAnEarlierVersionGoesFirst(t *testing.T) {
 	w := admission.Mutating("inject.pods.example.com", []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},

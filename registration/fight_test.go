@@ -29,8 +29,8 @@ func selecting(terms ...metav1.LabelSelectorRequirement) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: terms}
 }
 
-// enforce rewrites the selector of the first webhook whenever it sees another one,
-// as a cloud's enforcer does. It counts its writes.
+// enforce rewrites the selector of the first webhook whenever it has changed, like a cloud
+// provider's enforcer. It counts its writes.
 func (k *harness) enforce(rewrite func(*metav1.LabelSelector) *metav1.LabelSelector) *atomic.Int32 {
 	k.t.Helper()
 	writes := &atomic.Int32{}
@@ -52,7 +52,7 @@ func (k *harness) enforce(rewrite func(*metav1.LabelSelector) *metav1.LabelSelec
 				continue
 			}
 			live.Webhooks[0].NamespaceSelector = wanted
-			// A conflict is no failure: the next event has the newer object.
+			// A conflict is not a failure: the next event has the newer object.
 			if _, err := k.client.MutatingWebhookConfigurations().Update(ctx, live, metav1.UpdateOptions{FieldManager: "enforcer"}); err == nil {
 				writes.Add(1)
 			}
@@ -66,7 +66,7 @@ func testAdoption(t *testing.T, config *rest.Config) {
 	w := webhook(admission.TypeMutating, "a.adoption.example.com")
 	w.NamespaceSelector = selecting(notIn("kubernetes.io/metadata.name", "kube-system"))
 	k := newKeeper(t, config, "adoption", []admission.Webhook{w})
-	k.options.Recheck = 10 * time.Millisecond // so that it applies again and again
+	k.options.Recheck = 10 * time.Millisecond // to apply repeatedly
 	k.start()
 	k.registered()
 	theirs := metav1.LabelSelectorRequirement{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist}
@@ -94,7 +94,7 @@ func testAdoption(t *testing.T, config *rest.Config) {
 		t.Errorf("selector (-want +got):\n%s", diff)
 	}
 
-	// A change of ours arrives, without the term that is not ours any more.
+	// A change of ours is applied, without our obsolete term.
 	w.NamespaceSelector = selecting(notIn("team", "platform"))
 	k.define(w)
 	k.eventually("our new term is there, and theirs", func() bool {
@@ -128,7 +128,7 @@ func testFight(t *testing.T, config *rest.Config) {
 	k.eventually("three repairs", func() bool { return k.metric("sallyport_registration_repairs_total") >= 3 })
 	k.eventually("a change that was not put right at once", func() bool { return k.metric("sallyport_registration_conflicts_total") >= 3 })
 
-	// The pauses between repairs are 1 s, 2 s, 4 s …: n of them take 2ⁿ⁻¹-1 s.
+	// The repair backoffs are 1 s, 2 s, 4 s …: n of them take 2ⁿ⁻¹-1 s.
 	repairs, took := k.metric("sallyport_registration_repairs_total"), time.Since(began).Seconds()
 	if most := 1 + math.Floor(math.Log2(took+1)); repairs > most {
 		t.Errorf("%v repairs in %.1f s, at most %v are due", repairs, took, most)
@@ -184,7 +184,7 @@ func testFollower(t *testing.T, config *rest.Config) {
 	leader.setBundle(k.bundle(), nil)
 	leader.start()
 	leader.registered()
-	k.registered() // it sees that the leader wrote the same
+	k.registered() // it observes that the leader wrote the same
 	if applies := k.metric("sallyport_registration_applies_total"); applies != 0 {
 		t.Errorf("a follower called the API server to write, %v times", applies)
 	}
@@ -192,7 +192,7 @@ func testFollower(t *testing.T, config *rest.Config) {
 		t.Errorf("%d bundles, not those of the webhook and the definition", len(got))
 	}
 
-	// Their ways part: the follower sees that, and that the leader goes on.
+	// The replicas diverge: the follower observes that, and that the leader keeps writing.
 	leader.setBundle(authority(t, "next"), nil)
 	leader.keeper.Notify()
 	k.eventually("it sees another bundle", func() bool { return k.keeper.Registered() != nil })

@@ -11,8 +11,8 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// TestConfigurationsStayWholeOnAFullDisk lets no file grow beyond a few bytes for a while:
-// kube-apiserver reads the manifests that it had, and nothing is left beside them.
+// TestConfigurationsStayWholeOnAFullDisk limits the size of files to a few bytes for a while.
+// kube-apiserver keeps reading the old manifests, and no other files remain.
 func TestConfigurationsStayWholeOnAFullDisk(t *testing.T) {
 	f := newFiles(t, "full", authority(t, "first"), webhook(admission.TypeMutating, "a.full.example.com"))
 	f.start()
@@ -23,7 +23,7 @@ func TestConfigurationsStayWholeOnAFullDisk(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
 		t.Fatal(err)
 	}
-	signal.Ignore(syscall.SIGXFSZ) // a write fails then
+	signal.Ignore(syscall.SIGXFSZ) // so that a write fails instead
 	defer signal.Reset(syscall.SIGXFSZ)
 	set := func(limit syscall.Rlimit) {
 		t.Helper()

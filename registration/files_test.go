@@ -49,7 +49,7 @@ func TestNewFilesReportsEveryProblem(t *testing.T) {
 	}
 }
 
-// files is a keeper of files under test.
+// files is a Files under test.
 type files struct {
 	*registration.Files
 	t        *testing.T
@@ -147,7 +147,7 @@ func TestFilesAreKeptTrue(t *testing.T) {
 	f.Notify()
 	f.eventually("the next bundle is there", func() bool { return f.Registered() == nil && f.read("mutating") != first })
 
-	// Another's file of that name, without our label, stays.
+	// A file of that name without our label is preserved.
 	if err := os.WriteFile(f.path("validating"), []byte("metadata: {name: theirs}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestFilesAreKeptTrue(t *testing.T) {
 	}
 }
 
-// kube-apiserver calls webhooks of static manifests, and follows the files.
+// kube-apiserver calls webhooks of static manifests, and observes changes of the files.
 func TestStaticManifestsOnARealAPIServer(t *testing.T) {
 	gates, supported := lab.StaticManifests(t)
 	if !supported {
@@ -219,14 +219,14 @@ func TestStaticManifestsOnARealAPIServer(t *testing.T) {
 	}
 	f.webhooks.Store(&[]admission.Webhook{})
 	f.Notify()
-	for deadline := time.Now().Add(3 * time.Minute); create() != nil; time.Sleep(time.Second) { // it looks once a minute
+	for deadline := time.Now().Add(3 * time.Minute); create() != nil; time.Sleep(time.Second) { // kube-apiserver rereads them once a minute
 		if time.Now().After(deadline) {
 			t.Fatal("the API server still asks a webhook whose file is gone")
 		}
 	}
 }
 
-// serverCertificate is one for 127.0.0.1, and its authority in PEM.
+// serverCertificate returns a certificate for 127.0.0.1, and its CA in PEM.
 func serverCertificate(t *testing.T) ([]byte, tls.Certificate) {
 	t.Helper()
 	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))

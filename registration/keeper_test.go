@@ -31,13 +31,12 @@ import (
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
-// patience is how long a test waits for what has to happen; it passes as soon as
-// it has.
+// patience limits how long a test waits for an event. The test continues as soon as it happens.
 const patience = 30 * time.Second
 
-// TestKeeperOnARealAPIServer runs everything against one real API server; each test has objects
-// of its own. No other package shares it: the webhooks are for pods of all namespaces, and
-// nobody answers them.
+// TestKeeperOnARealAPIServer runs all tests against one real API server. Each test has its own
+// objects. No other package shares the API server: the webhooks cover pods in all namespaces
+// and do not answer.
 func TestKeeperOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t)
 	t.Run("what was registered is uninstalled", func(t *testing.T) { testUninstall(t, config) })
@@ -99,7 +98,7 @@ func testCreates(t *testing.T, config *rest.Config) {
 		t.Errorf("service (-want +got):\n%s", diff)
 	}
 
-	// From one to the other: the URL goes when the service comes.
+	// Replace the URL by a service.
 	k.stop()
 	k.options.Config.Endpoint = registration.Endpoint{URL: "https://127.0.0.1:9443"}
 	k.start()
@@ -111,7 +110,7 @@ func testCreates(t *testing.T, config *rest.Config) {
 
 func testForeignFields(t *testing.T, config *rest.Config) {
 	k := newKeeper(t, config, "foreign", []admission.Webhook{webhook(admission.TypeMutating, "a.foreign.example.com")})
-	k.options.Recheck = 10 * time.Millisecond // so that it applies again and again
+	k.options.Recheck = 10 * time.Millisecond // to apply repeatedly
 	k.start()
 	k.registered()
 
@@ -273,7 +272,7 @@ func testBundle(t *testing.T, config *rest.Config) {
 		t.Errorf("sallyport_registration_registered is %v", value)
 	}
 
-	k.setBundle(nil, nil) // now it is somebody else's, for example an injector's
+	k.setBundle(nil, nil) // another manager owns it now, for example an injector
 	k.keeper.Notify()
 	k.eventually("the field is left to others", func() bool { return len(k.mutating().Webhooks[0].ClientConfig.CABundle) == 0 })
 }
@@ -303,7 +302,7 @@ func testRefused(t *testing.T, config *rest.Config) {
 		t.Errorf("refused while an earlier version is there: %v", err)
 	}
 
-	// Definitions that do not even build leave what is registered alone.
+	// Invalid definitions leave the registered webhooks unchanged.
 	k.define(admission.Webhook{Name: "x"})
 	k.eventually("the mistake is logged", func() bool { return strings.Contains(k.log.String(), `webhook \"x\"`) })
 	if k.gone() {
@@ -357,7 +356,7 @@ func testRights(t *testing.T, config *rest.Config) {
 	}
 }
 
-// harness is a keeper under test with what it asks.
+// harness is a keeper under test with its inputs.
 type harness struct {
 	t        *testing.T
 	options  registration.Options
@@ -501,7 +500,7 @@ func (k *harness) patch(merge string) {
 	}
 }
 
-// metric adds up a metric over its labels.
+// metric sums a metric over its labels.
 func (k *harness) metric(name string) float64 {
 	k.t.Helper()
 	families, err := k.registry.Gather()
@@ -519,7 +518,7 @@ func (k *harness) metric(name string) float64 {
 	return sum
 }
 
-// buffer is a log that may be read while it is written.
+// buffer is a log that is safe for concurrent reads.
 type buffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -537,15 +536,15 @@ func (b *buffer) String() string {
 	return b.buf.String()
 }
 
-// A keeper that cannot reach the API server goes on trying, and ends without
-// leaving a goroutine behind.
+// A keeper that cannot reach the API server keeps retrying, and stops without leaking a
+// goroutine.
 func TestKeeperEndsCleanlyWhileTheAPIServerIsAway(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := listener.Close(); err != nil { // so that nobody listens there
+	if err := listener.Close(); err != nil { // so that nothing listens there
 		t.Fatal(err)
 	}
 	k := newKeeper(t, &rest.Config{Host: "http://" + listener.Addr().String()}, "away",

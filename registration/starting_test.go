@@ -18,8 +18,8 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// TestAStartIsNoWarning: as long as there is no certificate there is nothing to register,
-// which is what every start looks like.
+// TestAStartIsNoWarning: every start begins without a certificate, and so with nothing to
+// register.
 func TestAStartIsNoWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

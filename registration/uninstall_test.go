@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// testUninstall comes before others of the API server leave definitions there that somebody
-// converts: it lists them all.
+// testUninstall runs before other tests leave converted definitions on the API server, because
+// it lists all of them.
 func testUninstall(t *testing.T, config *rest.Config) {
 	for _, test := range []struct {
 		name string

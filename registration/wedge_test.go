@@ -18,7 +18,7 @@ func TestWedges(t *testing.T) {
 		policy                        admissionregistrationv1.FailurePolicyType
 		namespaces, objects           string // selectors
 		condition, allow, ownResident string
-		want                          string // in the only problem; empty for none
+		want                          string // substring of the only problem; empty for none
 	}{
 		{name: "own resources", groups: "example.com", resources: "crontabs"},
 		{name: "all groups", groups: "*", resources: "crontabs", want: "all API groups"},

@@ -15,13 +15,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/authority"
 )
 
-// oldestSupported is the oldest release of Kubernetes that is tested with.
+// oldestSupported is the oldest tested release of Kubernetes.
 const oldestSupported = "1.34.0"
 
-// clockTransport notes what time it is for the API server.
+// clockTransport measures the API server's clock skew.
 type clockTransport struct {
 	mu   sync.Mutex
-	skew time.Duration // of the API server against this machine
+	skew time.Duration // the API server's clock relative to this machine's
 	seen bool
 }
 
@@ -34,7 +34,8 @@ func (t *clockTransport) wrap(next http.RoundTripper) http.RoundTripper {
 			return resp, err
 		}
 		after := time.Now()
-		// What is proxied has the date of somebody else; and the date has whole seconds.
+		// Proxied answers have another server's date. The header has a resolution of one
+		// second.
 		if date, parseErr := http.ParseTime(resp.Header.Get("Date")); parseErr == nil && r.URL.Path == "/version" && after.Sub(before) < 5*time.Second {
 			t.mu.Lock()
 			defer t.mu.Unlock()
@@ -48,7 +49,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// checkAPIServer returns an error if there is nobody to ask.
+// checkAPIServer returns an error if the API server cannot be reached.
 func (d *doctor) checkAPIServer() error {
 	const check = "api-server"
 	info, err := d.Client.Discovery().ServerVersion()
@@ -64,8 +65,8 @@ func (d *doctor) checkAPIServer() error {
 	return nil
 }
 
-// tolerance is how far clocks may be apart: certificates are made to be valid from a
-// few minutes ago on, and leases last 15 s.
+// tolerance is the allowed clock skew: new certificates are valid from a few minutes ago, and
+// leases last 15 s.
 const tolerance = 5 * time.Second
 
 func (d *doctor) checkClock() {
@@ -82,11 +83,11 @@ func (d *doctor) checkClock() {
 	}
 }
 
-// longestLease is longer than any replica is told to wait for a leader that is silent.
+// longestLease exceeds any sensible lease duration.
 const longestLease = 10 * time.Minute
 
-// checkLeader checks the lease by which replicas elect the one that writes, and the other leases of
-// the server, by which they elect the one that runs controllers.
+// checkLeader checks the lease of the replica that writes, and the server's other leases, for
+// example of the replica that runs controllers.
 func (d *doctor) checkLeader(ctx context.Context) {
 	const check = "leader"
 	of, ok := d.authority()
@@ -103,8 +104,9 @@ func (d *doctor) checkLeader(ctx context.Context) {
 	}
 }
 
-// checkLease reports who holds a lease. Leads says what the holder does, idle what is not done
-// without one. The result is false if there is no lease. Its times are by the clock of the holder.
+// checkLease reports the holder of a lease. Leads says what the holder does, idle what is not
+// done without one. found is false if there is no lease. The times in a lease are by the
+// holder's clock.
 func (d *doctor) checkLease(ctx context.Context, of authority.Authority, leads, idle string) (found bool) {
 	const check = "leader"
 	name := of.Namespace + "/" + of.Name

@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/privatepath"
 )
 
-// checkCallers checks whether any caller may ask the webhooks, and so read what their answers
-// disclose: it sends an empty body, without credentials.
+// checkCallers checks whether the webhooks accept any caller, who could then read what their
+// answers disclose. It sends an empty body without credentials.
 func (d *doctor) checkCallers(ctx context.Context) {
 	const check = "callers"
 	var open *cluster.Webhook
@@ -60,7 +60,7 @@ func (d *doctor) checkCallers(ctx context.Context) {
 	}
 }
 
-// pathOf is where a webhook is called.
+// pathOf returns the path of a webhook.
 func pathOf(c admissionregistrationv1.WebhookClientConfig) string {
 	switch {
 	case c.Service != nil && c.Service.Path != nil:
@@ -73,7 +73,7 @@ func pathOf(c admissionregistrationv1.WebhookClientConfig) string {
 	return "/"
 }
 
-// askAnonymously posts nothing, and returns the status of the answer.
+// askAnonymously posts an empty body and returns the status of the answer.
 func (d *doctor) askAnonymously(ctx context.Context, at admissionregistrationv1.WebhookClientConfig, path string) (int, error) {
 	if s := at.Service; s != nil {
 		port := int32(443)
@@ -87,7 +87,8 @@ func (d *doctor) askAnonymously(ctx context.Context, at admissionregistrationv1.
 		if apierrors.IsForbidden(err) && isOfTheAPIServer(err) {
 			return 0, err
 		}
-		// The client tells the code of an answer in plain text, as the server refuses, in the error alone.
+		// For a plain-text answer, which the server sends with a rejection, the client returns
+		// the code only in the error.
 		if answer := apierrors.APIStatus(nil); status == 0 && errors.As(err, &answer) {
 			status = int(answer.Status().Code)
 		}
@@ -110,8 +111,8 @@ func (d *doctor) askAnonymously(ctx context.Context, at admissionregistrationv1.
 	return response.StatusCode, response.Body.Close()
 }
 
-// isOfTheAPIServer tells an answer of the API server itself from one that it passes on: it
-// names what is forbidden.
+// isOfTheAPIServer distinguishes an error of the API server itself from one that it proxies: it
+// names the forbidden resource.
 func isOfTheAPIServer(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	return ok && status.Status().Details != nil && status.Status().Details.Kind == "services" && len(status.Status().Details.Causes) == 0

@@ -50,7 +50,7 @@ func problemf(format string, args ...any) error {
 	return &problem{format, args, fmt.Errorf(format, args...)}
 }
 
-// Unwrap is that of the error.
+// Unwrap unwraps the error.
 func (p *problem) Unwrap() error { return errors.Unwrap(p.error) }
 
 // ByFlags names settings by their flags in all joined errors.

@@ -16,7 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// Routes are those of webhooks and converters. Logger and registry may be nil.
+// Routes returns the routes of webhooks and converters. Logger and registry may be nil.
 func Routes(webhooks []admission.Webhook, converters []conversion.Converter, logger *slog.Logger, registry prometheus.Registerer) ([]serving.Route, error) {
 	var metrics *wire.Metrics
 	var err error
@@ -31,9 +31,9 @@ func Routes(webhooks []admission.Webhook, converters []conversion.Converter, log
 		if err != nil {
 			return nil, fmt.Errorf("conversion: %w", err)
 		}
-		// Converters wait for nothing: without conversion, custom resources cannot even be
-		// read, by the program's own caches first of all. The API server says to no
-		// converter who it is.
+		// Converters do not wait for readiness: without conversion, nothing can read custom
+		// resources, least of all this program's own caches. The API server sends no
+		// credentials to converters.
 		routes = append(routes, serving.Route{Path: wire.ConversionPath, Answer: answers(handler.Answer), Ungated: true, Anonymous: true})
 	}
 	for _, webhook := range webhooks {
@@ -46,7 +46,8 @@ func Routes(webhooks []admission.Webhook, converters []conversion.Converter, log
 	return routes, nil
 }
 
-// answers is a route that answers reviews, whose handlers may wait aside.
+// answers returns the function of a route for reviews. Its handlers may step aside while they
+// wait.
 func answers(answer func(context.Context, http.ResponseWriter, http.Header, []byte)) func(context.Context, http.ResponseWriter, serving.Call) {
 	return func(ctx context.Context, w http.ResponseWriter, call serving.Call) {
 		answer(admission.WithAside(ctx, call.Aside), w, call.Request.Header, call.Body)

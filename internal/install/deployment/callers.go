@@ -21,14 +21,14 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// Callers let only the API server call.
+// Callers restricts callers to the API server.
 type Callers struct {
 	NetworkPolicy bool
 	// CIDRs are the addresses of API servers; empty for any address.
 	CIDRs []string
 	// MetricsFrom selects the namespaces whose pods may read metrics; empty for none.
 	MetricsFrom string
-	// PodSelector selects the server's pods; empty for those of the workload.
+	// PodSelector selects the server's pods; empty for the workload's.
 	PodSelector string
 }
 
@@ -63,9 +63,9 @@ func (c *Callers) validate() error {
 	return errors.Join(errs...)
 }
 
-// rights let the server ask the API server who calls, and are what a caller needs:
-// the ClusterRole ending in "-caller" is for the user as whom the API server calls,
-// and is bound by whoever has said which one that is.
+// rights returns the permissions of the server to authenticate callers through the API server,
+// and those of a caller. The ClusterRole ending in "-caller" is for the API server's user. The
+// administrator who configures that user binds it.
 func (c *Callers) rights(config registration.Config, serviceAccount string, of *server.Config) ([]runtime.Object, error) {
 	calls, metrics := of.Authentication.Mode == server.AuthenticationDelegated, of.Authentication.Metrics == server.AuthenticationDelegated
 	if !calls && !metrics {
@@ -112,11 +112,10 @@ func (c *Callers) rights(config registration.Config, serviceAccount string, of *
 		}), nil
 }
 
-// policy lets the API servers reach the webhooks, or everybody if their addresses are
-// not known: peers cannot say "no pods" in a way that every network plugin reads alike,
-// and an ipBlock that matches no API server is an outage. The metrics are for whoever
-// scrapes them, and for the API servers, which proxy to them; kubelets always reach the
-// probes of their own node.
+// policy admits the API servers to the webhooks, or any peer if their addresses are unknown:
+// network plugins disagree on how to exclude all pods, and an ipBlock that matches no API
+// server is an outage. It admits scrapers to the metrics, and the API servers, which proxy to
+// them. A kubelet can always reach the probes on its own node.
 func (c *Callers) policy(config registration.Config, pods map[string]string) ([]runtime.Object, error) {
 	if config.Endpoint.Service == nil {
 		return nil, errors.New("--network-policy is for a server in the cluster: give --service")
@@ -145,7 +144,7 @@ func (c *Callers) policy(config registration.Config, pods map[string]string) ([]
 		}
 		readers = append(readers, networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaces})
 	}
-	if len(readers) > 0 { // none would be everybody
+	if len(readers) > 0 { // an empty list would admit any peer
 		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{From: readers, Ports: port(install.MetricsPort)})
 	}
 	return []runtime.Object{&networkingv1.NetworkPolicy{

@@ -11,15 +11,14 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// flowPrecedence puts the server's calls before those of all service accounts
-// (service-accounts has 9000), and behind those of nodes and of the control plane
+// flowPrecedence ranks the server's requests above those of all service accounts
+// (service-accounts has 9000), and below those of nodes and the control plane
 // (kube-controller-manager has 800).
 const flowPrecedence = 900
 
-// flowControl gives the server's calls a share of the API server's time that nobody else's
-// calls take from it: a list that waits behind others' lists is a server that is not
-// ready, and a lease that is renewed too late changes hands. A server outside of the
-// cluster is known by no name here, and has the share of its user.
+// flowControl reserves a share of the API server's capacity for the server's requests. A list
+// queued behind other clients' lists delays readiness, and a lease renewed too late changes
+// hands. The user of a server outside the cluster is unknown, so it has no share of its own.
 func flowControl(config registration.Config, serviceAccount string) []runtime.Object {
 	service := config.Endpoint.Service
 	if service == nil {
@@ -35,7 +34,8 @@ func flowControl(config registration.Config, serviceAccount string) []runtime.Ob
 			Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
 				Type: flowcontrolv1.PriorityLevelEnablementLimited,
 				Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
-					// A third of what leader election has; most of it is lent while it is not used.
+					// A third of the share of leader-election. The API server lends most of it
+					// while it is unused.
 					NominalConcurrencyShares: new(int32(5)),
 					LendablePercent:          new(int32(80)),
 					LimitResponse: flowcontrolv1.LimitResponse{
@@ -50,7 +50,7 @@ func flowControl(config registration.Config, serviceAccount string) []runtime.Ob
 			Spec: flowcontrolv1.FlowSchemaSpec{
 				PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: config.Name},
 				MatchingPrecedence:         flowPrecedence,
-				// What it asks for many pods waits in other queues than its lease.
+				// Requests about many pods queue separately from the lease.
 				DistinguisherMethod: &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByNamespaceType},
 				Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
 					Subjects: []flowcontrolv1.Subject{{

@@ -16,8 +16,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
-// checkGuard checks the policy that stands in for PodDefault injection. It adds nothing if neither
-// is there.
+// checkGuard checks the backstop of PodDefault injection. It reports nothing if there is
+// neither a backstop nor injection.
 func checkGuard(ctx context.Context, of *doctor.Installation, report *doctor.Report) {
 	const check = "guard"
 	if of.WebhooksErr != nil {
@@ -64,13 +64,14 @@ func checkGuard(ctx context.Context, of *doctor.Installation, report *doctor.Rep
 	}
 }
 
-// readsEarlierIndexes tells whether the policy reads what this version does not write.
+// readsEarlierIndexes reports whether the policy reads indexes that this version does not
+// write.
 func readsEarlierIndexes(policy *admissionregistrationv1.ValidatingAdmissionPolicy) bool {
 	kind := policy.Spec.ParamKind
 	return kind != nil && kind.APIVersion == EarlierIndexes.GroupVersion().String()
 }
 
-// checkEarlierIndexes looks for what an earlier version has left.
+// checkEarlierIndexes looks for leftovers of an earlier version.
 func checkEarlierIndexes(ctx context.Context, c *cluster.Cluster, report *doctor.Report, check string) {
 	clients, err := apiextensionsclient.NewForConfig(c.Config)
 	if err == nil {

@@ -19,14 +19,13 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// EarlierIndexes is where the backstop's indexes were before they were PodTemplates. A
-// policy that reads them refuses every pod after each start of an API server, for up to
-// 30 seconds.
+// EarlierIndexes is the former resource of the backstop's indexes, which are PodTemplates now.
+// A policy that reads it denies every pod for up to 30 seconds after each start of an API
+// server.
 var EarlierIndexes = sallyportv1alpha1.Resource("poddefaultindexes")
 
-// RemoveIndexes removes the indexes of all namespaces, which were made from PodDefaults.
-// It comes after the policy that reads them. Another server that needs them writes them
-// again.
+// RemoveIndexes removes the indexes derived from PodDefaults in all namespaces. Remove the
+// policy that reads them first. Another server that needs them writes them again.
 func RemoveIndexes(ctx context.Context, c *cluster.Cluster, dryRun bool) ([]registration.Removal, error) {
 	client, err := metadata.NewForConfig(c.Config)
 	if err != nil {
@@ -64,7 +63,7 @@ func removeIndexesOf(ctx context.Context, client metadata.Interface, resource sc
 		return nil, nil
 	}
 	removal := &registration.Removal{Object: resource.GroupResource().String(), Action: registration.Deleted}
-	if apierrors.IsForbidden(err) { // nobody reads them any more
+	if apierrors.IsForbidden(err) { // nothing reads them any more
 		removal.Action, removal.Why = registration.Left, "no permission to list them; nothing reads them any more"
 		return removal, nil
 	}

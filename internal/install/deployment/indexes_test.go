@@ -15,7 +15,8 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// Indexes of this version go, and those of an earlier one; what others made stays.
+// RemoveIndexes removes indexes of this version and of an earlier one, and keeps other clients'
+// objects.
 func TestIndexesOfBothKindsAreRemoved(t *testing.T) {
 	object := func(of schema.GroupVersionKind, namespace, name string, labels map[string]string) *metav1.PartialObjectMetadata {
 		out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
@@ -31,7 +32,7 @@ func TestIndexesOfBothKindsAreRemoved(t *testing.T) {
 	client := metadatafake.NewSimpleMetadataClient(scheme,
 		object(template, "team-a", backstop.TemplateName, ours), object(template, "team-b", backstop.TemplateName, ours),
 		object(template, "team-c", backstop.TemplateName, nil))
-	// The plural of a kind is guessed wrong.
+	// The guessed plural of the kind is wrong.
 	if err := client.Tracker().Create(EarlierIndexes, object(earlier, "team-a", "poddefaults", ours), "team-a"); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// The parts of what is installed.
+// The parts of an installation.
 const (
 	partNamespace      = "namespace"
 	partCRD            = "crd"
@@ -29,22 +29,22 @@ const (
 )
 
 var (
-	// AllParts are all parts.
+	// AllParts lists all parts.
 	AllParts = []string{partNamespace, partCRD, partRBAC, partFlowControl, partWorkload, partConfigurations}
-	// DefaultParts do not depend on how the server is run.
+	// DefaultParts do not depend on how the server runs.
 	DefaultParts = []string{partCRD, partRBAC, partFlowControl, partConfigurations}
 )
 
 // Manifests are the objects of an installation.
 type Manifests struct {
 	Server *server.Config
-	// Given are the flags of the command: serve gets those that it knows.
+	// Given are the flags of the command. serve gets those that it supports.
 	Given *pflag.FlagSet
-	// ConfigFile is the file of the configuration, which the workload mounts; empty for none.
+	// ConfigFile is the configuration file, which the workload mounts; empty for none.
 	ConfigFile     string
 	Parts          []string // of AllParts
 	ServiceAccount string
-	// CAFile has the caBundle, PEM; empty if somebody else writes it.
+	// CAFile has the caBundle in PEM; empty if another client writes it.
 	CAFile string
 	// Extra is for the webhook configurations.
 	Extra install.Extra
@@ -54,7 +54,7 @@ type Manifests struct {
 	Workload Workload
 }
 
-// Validate reports every problem, by flags of the command, that is not one of the server's
+// Validate reports every problem, by flags of the command, except those in the server's
 // configuration. The CRDs depend on no flag of the server.
 func (m *Manifests) Validate() error {
 	var errs []error
@@ -90,15 +90,15 @@ func (m *Manifests) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Objects returns what is printed, in the order in which it has to be created. The manifests
-// were validated.
+// Objects returns the objects to print, in the order of their creation. The manifests must be
+// valid.
 func (m *Manifests) Objects() ([]runtime.Object, error) {
 	config := m.registration()
 	var objects []runtime.Object
 	if slices.Contains(m.Parts, partNamespace) {
 		objects = append(objects, install.Namespace(config.Endpoint.Service.Namespace))
 	}
-	if slices.Contains(m.Parts, partCRD) && m.Server.Has("poddefault") { // whose CRDs they are
+	if slices.Contains(m.Parts, partCRD) && m.Server.Has("poddefault") { // the CRDs are its own
 		crds, err := crd.All()
 		if err != nil {
 			return nil, err
@@ -148,7 +148,7 @@ func (m *Manifests) configurations() ([]runtime.Object, error) {
 		return nil, err
 	}
 	defined, settings := *m.Server, m.Server.AppRegistration()
-	if defined.Settings.PodDefault.Guard == "" { // whether the API server has such policies is not known here
+	if defined.Settings.PodDefault.Guard == "" { // the version of the API server is unknown, so it may lack such policies
 		defined.Settings.PodDefault.Guard = server.GuardFail
 	}
 	webhooks, err := defined.Define(server.NoSources())
@@ -164,7 +164,7 @@ func (m *Manifests) configurations() ([]runtime.Object, error) {
 	return registration.Manifests(settings.Config(), webhooks, caBundle)
 }
 
-// registration is what the configuration says about the configuration objects.
+// registration returns the registration settings of the configuration.
 func (m *Manifests) registration() registration.Config {
 	settings := m.Server.AppRegistration()
 	return settings.Config()

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deployment is what an installation of the server consists of, by its configuration:
-// objects to apply, rights, policies in place of a server, and the removal of what a server
-// has registered.
+// Package deployment derives an installation of the server from its configuration: objects to
+// apply, permissions, policies that replace a server, and uninstalling.
 package deployment
 
 import (
@@ -11,7 +10,7 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// Rights are those of a server with this configuration, and no more.
+// Rights returns exactly the permissions of a server with this configuration.
 func Rights(c *server.Config, serviceAccount string) install.Rights {
 	rights := install.Rights{
 		Registration: c.AppRegistration(), Certificate: c.AppCertificate(), LeaderElection: c.AppLeaderElection(), ServiceAccount: serviceAccount,
