@@ -13,7 +13,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/server"
 )
 
-// Doctor is what the command doctor knows about servers of this program.
+// Doctor returns doctor's options for servers of this program.
 func Doctor() doctor.Options {
 	return doctor.Options{
 		Program: server.Name, Serve: "serve", Discloses: "the contents of PodDefaults", ServiceAccount: server.Name,
@@ -28,13 +28,13 @@ func Doctor() doctor.Options {
 	}
 }
 
-// expected is the configuration that the server seems to have: with the ready-made webhooks that
-// are registered, or those by default if none is.
+// expected returns the server's presumed configuration: with the registered built-in webhooks,
+// or the defaults if none is registered.
 func expected(of *doctor.Installation) (*server.Config, error) {
 	config := server.Default()
 	config.Registration.Service, config.Registration.Name = of.Registration.Service, of.Registration.Name
 	config.Certificate.AuthoritySecret = of.Certificate.Secret
-	config.Controllers = nil // whether they run is unknown, and so are the rights that they need
+	config.Controllers = nil // it is unknown whether they run, and so which permissions they need
 	var registered []string
 	for _, b := range server.Builtins() {
 		webhooks, err := b.Default()

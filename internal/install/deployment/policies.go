@@ -16,8 +16,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/policy"
 )
 
-// Policies returns the PodDefaults of files as policies. The error joins every object that is
-// no PodDefault, and every PodDefault that policies cannot express.
+// Policies converts the PodDefaults in files to policies. The error lists every object that is
+// not a PodDefault, and every PodDefault that policies cannot express.
 func Policies(files []string, stdin io.Reader, settings poddefault.Settings) (*policy.Exported, error) {
 	objects, err := manifest.Read(files, stdin)
 	if err != nil {

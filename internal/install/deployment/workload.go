@@ -22,7 +22,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/server"
 )
 
-// configRoot is the folder of the container with what the pods read.
+// configRoot is the folder in the container for the files that the pods read.
 const (
 	configRoot        = "/etc/sallyport"
 	metricsPortNumber = 8080 // serve's default
@@ -58,7 +58,7 @@ func (w *Workload) validate(m *Manifests) error {
 	return errors.Join(errs...)
 }
 
-// objects are in the order in which they have to be created.
+// objects returns the objects in the order of their creation.
 func (w *Workload) objects(m *Manifests) ([]runtime.Object, error) {
 	config, settings := m.registration(), m.Server.AppServing()
 	pods := install.Pods{
@@ -92,8 +92,8 @@ func (w *Workload) objects(m *Manifests) ([]runtime.Object, error) {
 	return append(objects, pods.Objects()...), nil
 }
 
-// podLabels is the label by which webhooks know the server's own pods or, if they do not,
-// one for this server.
+// podLabels returns the label by which webhooks recognize the server's own pods. Without one,
+// it returns a label for this server.
 func (m *Manifests) podLabels() map[string]string {
 	return install.PodLabels(m.Server.Registration.OwnPods, m.Server.Registration.Name)
 }
