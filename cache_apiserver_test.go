@@ -315,7 +315,10 @@ func TestOneCopyForHandlersAndControllersOnARealAPIServer(t *testing.T) {
 			run(t, app, settings)
 			awaitProbe(t, "http://"+probes+"/readyz", http.StatusOK, "ok")
 			select {
-			case <-reconciled:
+			case err := <-reconciled:
+				if err != nil {
+					t.Error(err)
+				}
 			case <-t.Context().Done():
 				t.Fatalf("the controller does not find the book:\n%s", log)
 			}

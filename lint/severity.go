@@ -8,11 +8,11 @@ import "slices"
 type Severity string
 
 const (
-	// Error: the API server refuses the object, or it breaks or can wedge a cluster.
+	// Error means that the API server refuses the object, or that it breaks or can wedge a cluster.
 	Error Severity = "error"
-	// Warning: a known cause of incidents.
+	// Warning is a known cause of incidents.
 	Warning Severity = "warning"
-	// Info: a hint, or a fact to be aware of.
+	// Info is a hint, or a fact to be aware of.
 	Info Severity = "info"
 )
 

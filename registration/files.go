@@ -48,10 +48,10 @@ func (o *FilesOptions) complete() error {
 		errs = append(errs, fmt.Errorf("directory %q: must be an absolute path", o.Directory))
 	}
 	if o.Webhooks == nil {
-		errs = append(errs, errors.New("Webhooks is required"))
+		errs = append(errs, errors.New("option Webhooks is required"))
 	}
 	if o.CABundle == nil {
-		errs = append(errs, errors.New("CABundle is required"))
+		errs = append(errs, errors.New("option CABundle is required"))
 	}
 	if o.Recheck < 0 {
 		errs = append(errs, errors.New("recheck must not be negative"))

@@ -73,13 +73,13 @@ type Options struct {
 func (o *Options) complete() error {
 	errs := []error{o.Config.Validate()}
 	if o.Client == nil {
-		errs = append(errs, errors.New("Client is required"))
+		errs = append(errs, errors.New("option Client is required"))
 	}
 	if o.Webhooks == nil {
-		errs = append(errs, errors.New("Webhooks is required"))
+		errs = append(errs, errors.New("option Webhooks is required"))
 	}
 	if o.CABundle == nil {
-		errs = append(errs, errors.New("CABundle is required"))
+		errs = append(errs, errors.New("option CABundle is required"))
 	}
 	if o.Conversions != nil && o.CRDs == nil {
 		errs = append(errs, errors.New("CRDs is required with Conversions"))

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
+// ColorChoices are the values of a flag for color.
 var ColorChoices = []string{"auto", "always", "never"}
 
 // UseColor reports whether to color the output, given one of ColorChoices. It respects

@@ -68,7 +68,7 @@ func (r Redaction) Patch(patch []byte, kind string) ([]byte, error) {
 func (r Redaction) at(path jsontext.Pointer, kind string, value any) any {
 	tokens := slices.Collect(path.Tokens())
 	// Wrap the value from the inside out in what its path leads through.
-	var whole any = value
+	whole := value
 	for i := range slices.Backward(tokens) {
 		if token := tokens[i]; isIndex(tokens, i) {
 			whole = []any{whole}
