@@ -13,6 +13,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/logging"
@@ -53,7 +54,7 @@ func (a *App) Command() *cobra.Command {
 		cmd.AddCommand(install.Command(a.installation()), install.UninstallOf(a.installation()))
 	}
 	if len(a.converters) > 0 {
-		cmd.AddCommand(roundtrip.Command(a.name, a.converters))
+		cmd.AddCommand(roundtrip.Command(a.name, cluster.Flags{UserAgent: a.name + "/" + a.version}, a.converters))
 	}
 	return cmd
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
@@ -138,13 +139,6 @@ func (r *Report) Print(out io.Writer) {
 		if at.path != "" {
 			way, what = way+" and back", at.path+" "+at.change
 		}
-		_, _ = fmt.Fprintf(out, "%s, %s: %s in %s, first %s\n", at.kind, way, what, count(f.objects, "object"), manifest.Printable(f.example))
+		_, _ = fmt.Fprintf(out, "%s, %s: %s in %s, first %s\n", at.kind, way, what, cli.Count(f.objects, "object", "objects"), manifest.Printable(f.example))
 	}
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

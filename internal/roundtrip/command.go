@@ -17,10 +17,10 @@ import (
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
@@ -29,18 +29,17 @@ const pageSize = 500
 
 // command is a command convert.
 type command struct {
-	own        []conversion.Converter // of the program; nil for those that definitions say
-	check      bool
-	files      []string
-	kubeconfig string
-	context    string
+	own     []conversion.Converter // of the program; nil for those that definitions say
+	check   bool
+	files   []string
+	cluster cluster.Flags
 
 	client *apiextensionsclient.ApiextensionsV1Client // once it is needed
 }
 
 // Command is the command convert of an application with these converters.
-func Command(application string, converters []conversion.Converter) *cobra.Command {
-	c := &command{own: converters}
+func Command(application string, flags cluster.Flags, converters []conversion.Converter) *cobra.Command {
+	c := &command{own: converters, cluster: flags}
 	cmd := c.cobra(application, "with the converters of this program")
 	for _, converter := range converters {
 		cmd.ValidArgs = append(cmd.ValidArgs, converter.CRD())
@@ -50,8 +49,8 @@ func Command(application string, converters []conversion.Converter) *cobra.Comma
 
 // WebhookCommand is the command convert of a program without converters: it calls the conversion
 // webhooks of the definitions. Its error is [cli.ExitFound] if something is lost.
-func WebhookCommand(program string) *cobra.Command {
-	c := &command{}
+func WebhookCommand(program string, flags cluster.Flags) *cobra.Command {
+	c := &command{cluster: flags}
 	cmd := c.cobra(program, "by the conversion webhooks of the cluster's definitions, or of definitions in the files")
 	cmd.Long += "\n\nExit status: 0 if nothing is lost, 2 if something is, 1 if something could not be read."
 	run := cmd.RunE
@@ -91,11 +90,7 @@ func (c *command) cobra(program, by string) *cobra.Command {
 		flags.StringArrayVarP(&c.files, "filename", "f", nil, "`file` or folder with objects, YAML or JSON, or - for stdin; may be repeated")
 		cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
 	})
-	cli.AddFlagGroup(cmd, "Cluster", func() {
-		flags.StringVar(&c.kubeconfig, "kubeconfig", "", "path of the kubeconfig `file`; defaults to $KUBECONFIG, ~/.kube/config, or the pod's service account")
-		cli.CompleteFiles(cmd, "kubeconfig")
-		flags.StringVar(&c.context, "context", "", "`name` of the kubeconfig context; defaults to the current context")
-	})
+	c.cluster.AddFlags(cmd)
 	return cmd
 }
 
@@ -103,7 +98,7 @@ func (c *command) cobra(program, by string) *cobra.Command {
 type LossError struct{ bad, objects int }
 
 func (e *LossError) Error() string {
-	return fmt.Sprintf("%d of %s cannot be converted to each version and back without a loss", e.bad, count(e.objects, "object"))
+	return fmt.Sprintf("%d of %s cannot be converted to each version and back without a loss", e.bad, cli.Count(e.objects, "object", "objects"))
 }
 
 func (c *command) run(ctx context.Context, names []string, stdin io.Reader, out, notes io.Writer) error {
@@ -132,7 +127,7 @@ func (c *command) run(ctx context.Context, names []string, stdin io.Reader, out,
 	if err != nil { // what was not seen may be worse
 		return err
 	}
-	_, _ = fmt.Fprintf(notes, "checked %s", count(report.objects, "object"))
+	_, _ = fmt.Fprintf(notes, "checked %s", cli.Count(report.objects, "object", "objects"))
 	if report.skipped > 0 {
 		_, _ = fmt.Fprintf(notes, ", skipped %d of other kinds", report.skipped)
 	}
@@ -223,14 +218,11 @@ func (c *command) open() (*apiextensionsclient.ApiextensionsV1Client, error) {
 	if c.client != nil {
 		return c.client, nil
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.context}).ClientConfig()
+	config, err := c.cluster.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("load kubeconfig: %w; set --kubeconfig", err)
+		return nil, err
 	}
 	config.WarningHandler = rest.NoWarnings{}
-	config.QPS, config.Burst = 50, 100 // a whole cluster takes more than the default allows
 	c.client, err = apiextensionsclient.NewForConfig(config)
 	return c.client, err
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/roundtrip"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/serving"
@@ -67,7 +68,7 @@ func box(version, name, spec string) string {
 // convert runs the command.
 func convert(t *testing.T, stdin string, args ...string) (out, notes string, err error) {
 	t.Helper()
-	cmd := roundtrip.Command("shop", converters())
+	cmd := roundtrip.Command("shop", cluster.Flags{UserAgent: "shop/1"}, converters())
 	var printed, noted bytes.Buffer
 	cmd.SetIn(strings.NewReader(stdin))
 	cmd.SetOut(&printed)
@@ -186,7 +187,7 @@ func inYAML(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) string 
 // byWebhook runs the command of a program without converters.
 func byWebhook(t *testing.T, stdin string, args ...string) (out, notes string, err error) {
 	t.Helper()
-	cmd := roundtrip.WebhookCommand("sallyport")
+	cmd := roundtrip.WebhookCommand("sallyport", cluster.Flags{})
 	var printed, noted bytes.Buffer
 	cmd.SetIn(strings.NewReader(stdin))
 	cmd.SetOut(&printed)

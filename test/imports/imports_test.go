@@ -62,7 +62,7 @@ var allowed = map[string][]string{
 	"internal/privatepath": {},
 	"internal/logging":     {"internal/cli"},
 	"internal/rawobject":   {},
-	"internal/roundtrip":   {"conversion", "internal/cli", "internal/manifest"},
+	"internal/roundtrip":   {"conversion", "internal/cli", "internal/cluster", "internal/manifest"},
 	// It needs nothing of ours: the API server asks for the conversions.
 	"internal/storagemigration": {},
 	"test/golden":               {},
