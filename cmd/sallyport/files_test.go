@@ -41,3 +41,7 @@ func TestPathsWithNothingInThemAreProblems(t *testing.T) {
 		sallyportWith(t, "apiVersion: v1\nkind: List\nitems: []\n", "review", "-f", pod, "--with", "-").want(t, exitOK, "Pod matching: allowed, unchanged\n", "")
 	})
 }
+
+func TestReplayReadsStdinOnce(t *testing.T) {
+	sallyportWith(t, "", "replay", "-f", "-", "--with", "-").wantError(t, "stdin can be read only once")
+}

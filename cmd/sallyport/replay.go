@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -68,6 +69,7 @@ func (o *replayOptions) run(ctx context.Context, cmd *cobra.Command, _ []string)
 	if len(o.files) == 0 {
 		err = errors.Join(err, errors.New("-f is needed: name a file with recorded requests, or - for stdin"))
 	}
+	err = errors.Join(err, manifest.StdinOnce(slices.Concat(o.files, o.now.with, o.before.with)))
 	run := compare.Run{Files: o.files, Stdin: cmd.InOrStdin()}
 	load := func(side replaySide) *review.Run {
 		config, errConfig := server.Load(side.config, nil, server.OfDeployment...)

@@ -36,7 +36,7 @@ func (r Redaction) Object(raw []byte) ([]byte, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	value, err := decode(raw)
+	value, err := Decode(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,8 @@ func isIndex(tokens []string, i int) bool {
 	return token == "-" || token != "" && strings.Trim(token, "0123456789") == ""
 }
 
-func decode(raw []byte) (value any, err error) {
+// Decode decodes JSON and keeps numbers as they are written.
+func Decode(raw []byte) (value any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	err = decoder.Decode(&value)

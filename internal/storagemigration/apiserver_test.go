@@ -38,6 +38,7 @@ import (
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/storagemigration"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 const (
@@ -81,27 +82,9 @@ type shop struct {
 	etcd    string
 	// broken makes the conversion of objects fail that are named so.
 	broken atomic.Bool
-	logs   logs // of migrators
+	logs   lab.Log // of migrators
 	// installed is done once: the application has the rights that it prints, and no others.
 	installed sync.Once
-}
-
-// logs is a buffer that may be read while it is written.
-type logs struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // settle gives a replica the rights that the application prints.

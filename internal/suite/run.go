@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 
@@ -67,22 +68,16 @@ func Run(ctx context.Context, cases []*Case, o Options, done func(*Result)) {
 	for i := range results {
 		results[i] = make(chan *Result, 1)
 	}
-	var next sync.Mutex
-	started := 0
-	for range min(cmp.Or(o.Parallel, runtime.GOMAXPROCS(0)), len(cases)) {
-		go func() {
-			for {
-				next.Lock()
-				i := started
-				started++
-				next.Unlock()
-				if i >= len(cases) {
-					return
-				}
-				results[i] <- cases[i].run(ctx, &configs, o)
-			}
-		}()
-	}
+	var running errgroup.Group
+	running.SetLimit(cmp.Or(o.Parallel, runtime.GOMAXPROCS(0)))
+	go func() {
+		for i, c := range cases {
+			running.Go(func() error {
+				results[i] <- c.run(ctx, &configs, o)
+				return nil
+			})
+		}
+	}()
 	for i := range results {
 		done(<-results[i])
 	}

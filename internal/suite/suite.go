@@ -113,7 +113,7 @@ func Load(paths []string) ([]*Case, error) {
 }
 
 func isSuiteFile(name string) bool {
-	return slices.ContainsFunc([]string{"yaml", "yml", "json"}, func(extension string) bool {
+	return slices.ContainsFunc(manifest.Extensions, func(extension string) bool {
 		return name == "suite."+extension || strings.HasSuffix(name, ".suite."+extension)
 	})
 }

@@ -3,10 +3,8 @@
 package compare
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -222,24 +220,17 @@ func general(record *Record, message string) string {
 // differing returns the fields in which two objects differ, without list indexes. Values that
 // the recording redacted never differ.
 func differing(was, is []byte) ([]string, error) {
-	before, err := decode(was)
+	before, err := recording.Decode(was)
 	if err != nil {
 		return nil, err
 	}
-	after, err := decode(is)
+	after, err := recording.Decode(is)
 	if err != nil {
 		return nil, err
 	}
 	paths := map[string]bool{}
 	walk("", before, after, paths)
 	return slices.Sorted(maps.Keys(paths)), nil
-}
-
-func decode(raw []byte) (value any, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	err = decoder.Decode(&value)
-	return value, err
 }
 
 func walk(path string, was, is any, paths map[string]bool) {

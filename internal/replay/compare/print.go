@@ -32,7 +32,7 @@ func (r *Result) Print(out io.Writer) error {
 	}
 	fmt.Fprintf(&text, "%s replayed: %d decided as before, %d differently", cli.Count(r.Replayed, "request", "requests"), r.Same, r.Different)
 	if r.Undecided > 0 {
-		fmt.Fprintf(&text, "; %d without a recorded decision: compare with --before", r.Undecided)
+		fmt.Fprintf(&text, "; %d without a recorded decision: compare with --before-config or --before-with", r.Undecided)
 	}
 	text.WriteByte('\n')
 	if why := r.why(); why != "" {
