@@ -278,7 +278,7 @@ lint: ## Run golangci-lint as pinned in tools/lint/go.mod
 		(cd "$$m" && $(GO) tool -modfile="$(CURDIR)/tools/lint/go.mod" golangci-lint run ./...); done
 
 .PHONY: generate
-generate: definitions ## Generate deep copies, CustomResourceDefinitions, what config/ and charts/ have of them and of the rights, and docs/api.md
+generate: definitions templates ## Generate deep copies, CustomResourceDefinitions, what config/ and charts/ have of them and of the rights, the console's pages, and docs/api.md
 	@$(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn|WhatTheChartHas' -update >/dev/null || { \
 		echo "run: $(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn|WhatTheChartHas' -update"; exit 1; }
 	@$(MAKE) --no-print-directory reference
@@ -300,6 +300,11 @@ definitions:
 	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*_*.yaml
 	@$(GO) test ./internal/webhooks/poddefault -run GeneratedSchemas -update >/dev/null
 
+# The console's pages, from their templates.
+.PHONY: templates
+templates:
+	@$(GO) tool -modfile=tools/go.mod templ generate -log-level=warn -path internal/console
+
 # docs/api.md, from the types.
 .PHONY: reference
 reference:
@@ -308,13 +313,13 @@ reference:
 # What is generated is generated again, from a copy, unless nothing of that has changed since
 # it was found to be right. What unit tests generate, under -update, they compare themselves.
 # `make verify` generates all, whatever has changed.
-generated_from = api examples/bookstore examples/crontab examples/kubebuilder internal/server internal/webhooks config/crd docs/api.md tools go.mod Makefile
+generated_from = api examples/bookstore examples/crontab examples/kubebuilder internal/console internal/server internal/webhooks config/crd docs/api.md tools go.mod Makefile
 .PHONY: generated
 generated: build bin/.generated
 bin/.generated: $(shell find $(generated_from) -type f -newer bin/.generated -print 2>/dev/null | grep -v ' ' | grep . || [ -e bin/.generated ] || echo Makefile)
 	@echo "make generate"; tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && trap 'exit 1' INT TERM && \
 	tar --exclude=./.git --exclude=./bin -cf - . | tar -xf - -C "$$tmp" && \
-	$(MAKE) --no-print-directory -C "$$tmp" definitions reference && \
+	$(MAKE) --no-print-directory -C "$$tmp" definitions templates reference && \
 	stale=$$(cd "$$tmp" && find . -type f | while read -r f; do cmp -s "$$f" "$(CURDIR)/$$f" || echo "$$f"; done) && \
 	{ [ -z "$$stale" ] || { echo "not up to date, run make generate:"; echo "$$stale"; exit 1; }; }
 	@touch $@

@@ -53,7 +53,7 @@ func Doctor(of authority.Flags, known doctor.Options) *cobra.Command {
 	cli.AddFlagGroup(cmd, "Server", func() {
 		flags.StringVar(&o.Server.Name, "configuration-name", o.Server.Name, "`name` of the webhook configurations")
 		flags.StringVar(&o.ServiceAccount, "service-account", known.ServiceAccount, "`name` of the server's service account in the namespace of the Service, or namespace/name")
-		flags.IntVar(&o.MetricsPort, "metrics-port", 8080, "`port` of the replicas for metrics and probes")
+		flags.IntVar(&o.MetricsPort, "metrics-port", doctor.DefaultMetricsPort, "`port` of the replicas for metrics and probes")
 		flags.StringArrayVar(&o.Replicas, "replica", nil, "`url` where the metrics of a replica can be reached from here, such as http://127.0.0.1:8080, instead of the replicas of the Service; may be repeated")
 		flags.StringVar(&o.Dial, "dial", "", "`host:port` where a replica can be reached from here, to check its certificate; defaults to the Service or, if that does not answer, to one of its pods through the API server")
 		flags.StringArrayVar(&o.Static, "static-manifests-dir", nil, "`directory` of static admission manifests on this host; may be repeated")

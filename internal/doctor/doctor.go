@@ -44,6 +44,9 @@ type Diagnosis struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
+// DefaultMetricsPort is the port of replicas for metrics and probes unless the server sets another.
+const DefaultMetricsPort = 8080
+
 // Options select the installation and how doctor reaches its servers.
 type Options struct {
 	// Program is the name of the command. Serve is the command that runs a server: the program

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+)
+
+// A visit is the request of a user for a page.
+type visit struct {
+	*http.Request
+	*Options
+	page page
+	// User is empty for a local user.
+	user string
+	// config and cluster read with the user's rights. The namespace of the cluster is the one that the
+	// user chose.
+	config  *rest.Config
+	cluster *cluster.Cluster
+	// hidden are the kinds that the user may not read.
+	hidden []string
+	// notes are remarks of the packages that are asked.
+	notes bytes.Buffer
+}
+
+// hide notes that the user may not read something, such as "list clusterpoddefaults", if err says so.
+// It returns any other error.
+func (v *visit) hide(what string, err error) error {
+	if apierrors.IsForbidden(err) {
+		if !slices.Contains(v.hidden, what) {
+			v.hidden = append(v.hidden, what)
+		}
+		return nil
+	}
+	return err
+}
+
+// remarks returns the lines of notes.
+func (v *visit) remarks() []string {
+	var out []string
+	for line := range strings.Lines(v.notes.String()) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "note: ")
+		if !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// link returns the relative URL of a page with parameters, pairs of key and value. It keeps the
+// namespace unless the pairs have one.
+func (v *visit) link(path string, pairs ...string) string {
+	query := url.Values{}
+	if v.chosen() != "" {
+		query.Set("namespace", v.cluster.Namespace)
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		query.Set(pairs[i], pairs[i+1])
+	}
+	if path == "" {
+		path = "./"
+	}
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
+
+// chosen returns the namespace in the request. Kubeflow's central dashboard calls the parameter ns.
+func (v *visit) chosen() string {
+	return cmp.Or(v.FormValue("namespace"), v.URL.Query().Get("ns"))
+}
+
+// errBadInput is a problem of the request.
+var errBadInput = errors.New("the request is invalid")
+
+// value returns a parameter that is the name of an object or a type. It is empty if the request has
+// none. Names go into paths of the API.
+func (v *visit) value(parameter string) (string, error) {
+	value := v.FormValue(parameter)
+	if value == "" {
+		return "", nil
+	}
+	if problems := path.IsValidPathSegmentName(value); len(problems) > 0 {
+		return "", fmt.Errorf("%w: %s %q: %s", errBadInput, parameter, manifest.Printable(value), strings.Join(problems, "; "))
+	}
+	return value, nil
+}
+
+// open checks the parameters and prepares the reader.
+func (v *visit) open() error {
+	err := v.ParseForm()
+	if err == nil {
+		err = v.ParseMultipartForm(mostBytes)
+	}
+	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
+		return fmt.Errorf("%w: %w", errBadInput, err)
+	}
+	namespace := v.chosen()
+	if namespace != "" {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			return fmt.Errorf("%w: namespace %q: %s", errBadInput, manifest.Printable(namespace), strings.Join(problems, "; "))
+		}
+	}
+	v.cluster, err = cluster.New(v.config, cmp.Or(namespace, v.Namespace, "default"))
+	return err
+}
+
+// rights says whose rights the page was read with.
+func (v *visit) rights() string {
+	if v.user == "" {
+		return "your own rights"
+	}
+	return "the rights of " + manifest.Printable(v.user)
+}
+
+// pageHandler answers requests for a page.
+func (o *Options) pageHandler(p page, identify identifier, slots chan struct{}) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), mostTime)
+		defer cancel()
+		user, config, err := identify(r, o.Config)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-ctx.Done():
+			w.Header().Set("Retry-After", "5")
+			http.Error(w, "too many pages are being rendered: try again", http.StatusServiceUnavailable)
+			return
+		}
+		v := &visit{Request: r.WithContext(ctx), Options: o, page: p, user: user, config: config}
+		var content templ.Component = templ.NopComponent
+		err = v.open()
+		if err == nil {
+			content, err = p.show(ctx, v)
+		}
+		status := http.StatusOK
+		if err != nil {
+			explained := explain(err)
+			status, content = explained.status, problemContent(explained)
+			if status == http.StatusServiceUnavailable {
+				w.Header().Set("Retry-After", "5")
+			}
+			if status == http.StatusInternalServerError {
+				slog.ErrorContext(ctx, "a page of the console failed", slog.String("page", p.title), slog.Any("error", err))
+			}
+		}
+		var out bytes.Buffer
+		if err := layout(v, content, time.Now().UTC()).Render(ctx, &out); err != nil {
+			slog.ErrorContext(ctx, "a page of the console cannot be rendered", slog.String("page", p.title), slog.Any("error", err))
+			http.Error(w, "the page cannot be rendered: see the log of the console", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(status)
+		_, _ = w.Write(out.Bytes()) // the client may be gone
+	})
+}
+
+// A problem replaces the content of a page.
+type problem struct {
+	status      int
+	text, help  string
+	unreachable bool
+}
+
+// explain says what an error means for the user, and what to do.
+func explain(err error) problem {
+	text := err.Error()
+	var network net.Error
+	switch {
+	case errors.Is(err, errBadInput):
+		return problem{status: http.StatusBadRequest, text: text, help: "Correct the address or the form."}
+	case apierrors.IsForbidden(err):
+		return problem{status: http.StatusForbidden, text: text, help: "Ask an administrator for the right to read it. The console has no rights of its own."}
+	case apierrors.IsUnauthorized(err):
+		return problem{status: http.StatusForbidden, text: text, help: "Sign in to the cluster again: the API server does not accept the credentials."}
+	case apierrors.IsNotFound(err):
+		return problem{status: http.StatusNotFound, text: text, help: "It may have been deleted. Check the name and the namespace."}
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network), apierrors.IsServiceUnavailable(err), apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		return problem{status: http.StatusServiceUnavailable, text: text, help: "Load the page again in a few seconds.", unreachable: true}
+	}
+	return problem{status: http.StatusInternalServerError, text: text, help: "Load the page again, and see the log of the console."}
+}
+
+// menuLink returns the relative URL of a page in the menu.
+func (v *visit) menuLink(p page) string {
+	if v.cluster == nil { // the parameters are invalid
+		if p.path == "" {
+			return "./"
+		}
+		return p.path
+	}
+	return v.link(p.path)
+}
