@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/logging"
+	"github.com/sallyport-io/sallyport/internal/memory"
 	"github.com/sallyport-io/sallyport/internal/roundtrip"
 )
 
@@ -94,9 +95,12 @@ func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
 	}
 }
 
-// RunUntilSignal is [App.Run] until SIGTERM or an interrupt. After the first signal,
-// the next one has its default effect and ends the process immediately.
+// RunUntilSignal is [App.Run] until SIGTERM or an interrupt, for a process of its own.
+// After the first signal, the next one has its default effect and ends the process
+// immediately. Garbage is collected less often than by default, and the memory limit is
+// the container's, unless GOGC and GOMEMLIMIT say otherwise.
 func (a *App) RunUntilSignal(ctx context.Context, s Settings) error {
+	defer memory.Manage()()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()

@@ -55,10 +55,6 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	settings.Serving.Tracer = tracer
-	limitMemory()
-	tuning, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	tuneHeap(tuning)
 	err = hosting.ByFlags(app.RunUntilSignal(ctx, settings))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
 	defer cancel()

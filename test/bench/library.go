@@ -45,5 +45,5 @@ func serveLibrary(args []string) error {
 	}
 	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", o.port, "0"
 	endWithParent()
-	return app.Run(context.Background(), settings)
+	return app.RunUntilSignal(context.Background(), settings)
 }

@@ -24,7 +24,7 @@ const module = "github.com/sallyport-io/sallyport"
 // allowed says for each package, or folder of packages (with a final slash), which
 // of ours it may import.
 var allowed = map[string][]string{
-	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/authority", "internal/cached", "internal/cli", "internal/cluster", "internal/controllers", "internal/hosting", "internal/install", "internal/logging", "internal/roundtrip", "internal/storagemigration", "internal/typed"}, // package sallyport
+	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/authority", "internal/cached", "internal/cli", "internal/cluster", "internal/controllers", "internal/hosting", "internal/install", "internal/logging", "internal/memory", "internal/roundtrip", "internal/storagemigration", "internal/typed"}, // package sallyport
 	"jsonpatch":   {"internal/rawjson"},
 	"conversion":  {"jsonpatch", "internal/decode", "internal/rawjson", "internal/rawobject"},
 	"certificate": {"internal/follow"},
@@ -62,6 +62,7 @@ var allowed = map[string][]string{
 	"internal/manifest":    {},
 	"internal/privatepath": {},
 	"internal/logging":     {"internal/cli"},
+	"internal/memory":      {},
 	"internal/rawobject":   {},
 	"internal/roundtrip":   {"conversion", "internal/cli", "internal/cluster", "internal/manifest"},
 	// It needs nothing of ours: the API server asks for the conversions.

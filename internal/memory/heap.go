@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+// Package memory adapts Go's memory management to a process that answers reviews.
+package memory
 
 import (
 	"context"
@@ -21,12 +22,20 @@ const spareHeap = 32 << 20
 // server runs no garbage collection, so the memory would stay allocated for long.
 const settled = 10 * time.Second
 
-// tuneHeap keeps the garbage collector's target at the larger of twice the live heap and the
-// live heap plus spareHeap, until the context ends. A GOGC set by the user takes precedence. A
-// memory limit always holds: the runtime collects earlier if the target exceeds it.
+// Manage limits the memory of the process to its container's and spaces its garbage collections
+// for a webhook server, until stop is called. GOMEMLIMIT and GOGC take precedence.
 //
-// It sets the percentage after every collection, before the heap grows again. Otherwise a cache
-// that fills within a second would be collected at the rate for an empty one.
+// Between collections, the heap may grow to twice the live heap, and by at least spareHeap. The
+// memory limit always holds: the runtime collects earlier if it has to.
+func Manage() (stop func()) {
+	limit()
+	ctx, cancel := context.WithCancel(context.Background())
+	tuneHeap(ctx)
+	return cancel
+}
+
+// tuneHeap sets the percentage after every collection, before the heap grows again. Otherwise a
+// cache that fills within a second would be collected at the rate for an empty one.
 func tuneHeap(ctx context.Context) {
 	settle := time.AfterFunc(settled, debug.FreeOSMemory)
 	context.AfterFunc(ctx, func() { settle.Stop() })

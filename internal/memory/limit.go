@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package memory
 
 import (
 	"math"
@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// limitMemory sets the garbage collector's memory limit to nine tenths of the container's, so
+// limit sets the garbage collector's memory limit to nine tenths of the container's, so
 // that a process near the limit collects garbage instead of being OOM-killed. Limits on bodies
 // and connections follow from it. The limit comes from the kernel, so it does not depend on how
 // the container was installed. A GOMEMLIMIT set by the user takes precedence.
-func limitMemory() {
+func limit() {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
