@@ -11,6 +11,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/injection"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
 type previewOptions struct {
@@ -87,15 +88,19 @@ func (o *previewOptions) preview(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	p := injection.Preview{
-		Trial: trial, Out: cmd.OutOrStdout(), Color: cli.UseColor(o.color, cmd.OutOrStdout()), Names: o.names, Everywhere: o.Namespace == "",
-	}
+	printer := injection.PreviewPrinter{Out: cmd.OutOrStdout(), Color: cli.UseColor(o.color, cmd.OutOrStdout()), Names: o.names}
+	p := injection.Preview{Trial: trial, Show: printer.Print, Everywhere: o.Namespace == ""}
+	var effect *injection.Effect
 	if len(args) > 0 {
-		return deniedStatus(p.Named(cmd.Context(), args, o.remove))
+		effect, err = p.Named(cmd.Context(), args, o.remove)
+	} else {
+		var objects []*manifest.Object
+		if objects, err = injection.ReadFiles(cmd.Context(), o.files, cmd.InOrStdin(), o.checker, "preview"); err == nil {
+			effect, err = p.Files(cmd.Context(), objects)
+		}
 	}
-	objects, err := injection.ReadFiles(cmd.Context(), o.files, cmd.InOrStdin(), o.checker, "preview")
 	if err != nil {
 		return err
 	}
-	return deniedStatus(p.Files(cmd.Context(), objects))
+	return deniedStatus(printer.End(effect))
 }

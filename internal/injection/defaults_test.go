@@ -117,18 +117,17 @@ func TestAnExplanationSortsOutWhoIsForThePod(t *testing.T) {
 
 func TestAPreviewThatCouldNotSeeAllIsNoSuccess(t *testing.T) {
 	for name, tc := range map[string]struct {
-		printer previewPrinter
-		want    string
-		denied  bool
+		effect Effect
+		want   string
+		denied bool
 	}{
-		"all was seen":                           {previewPrinter{looked: 2, changed: 1}, "", false},
-		"some may not be listed":                 {previewPrinter{looked: 2, unseen: []string{"jobs of team-a"}}, "not all was looked at: you may not list jobs of team-a; ask somebody who may", false},
-		"some would be denied, others not known": {previewPrinter{looked: 2, denied: 1, unseen: []string{"jobs of team-a"}}, "", true},
+		"all was seen":                           {Effect{Looked: 2, Changed: 1}, "", false},
+		"some may not be listed":                 {Effect{Looked: 2, Unseen: []string{"jobs of team-a"}}, "not all was looked at: you may not list jobs of team-a; ask somebody who may", false},
+		"some would be denied, others not known": {Effect{Looked: 2, Denied: 1, Unseen: []string{"jobs of team-a"}}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			tc.printer.out = &out
-			denied, err := tc.printer.summary()
+			denied, err := PreviewPrinter{Out: &out}.End(&tc.effect)
 			if got := fmt.Sprint(err); got != tc.want && (err != nil || tc.want != "") || denied != tc.denied || !strings.Contains(out.String(), "of 2 workloads would change") {
 				t.Errorf("%v, printed %s", err, out.String())
 			}

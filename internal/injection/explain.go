@@ -12,9 +12,11 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
@@ -39,6 +41,9 @@ type Explanation struct {
 	// Denied is the message of the denial.
 	Denied   string   `json:"denied,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+
+	sent, stored jsontext.Value
+	origins      []admission.Origin // in stored
 }
 
 // explained is an object that applies to the pod.
@@ -114,6 +119,9 @@ func (x *explainer) explain(ctx context.Context, given *manifest.Object) (*Expla
 	}
 	out, err := x.try(ctx, pod, known)
 	if err != nil {
+		return nil, err
+	}
+	if err := e.compare(out, stored); err != nil {
 		return nil, err
 	}
 	e.Warnings = out.Warnings

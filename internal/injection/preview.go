@@ -47,48 +47,94 @@ var kinds = []Kind{
 // A Preview compares the pods of workloads before and after a change.
 type Preview struct {
 	*Trial
-	Out   io.Writer
-	Color bool
-	// Names prints only which workloads would change.
-	Names bool
+	// Show receives each pod that changes.
+	Show func(*Change) error
 	// Everywhere previews a ClusterPodDefault in all namespaces that it selects, not
 	// only in the cluster's namespace.
 	Everywhere bool
 }
 
-// Files previews objects of files as if they were in the cluster. It reports whether a
-// pod would newly be denied, or one of the objects itself.
-func (p Preview) Files(ctx context.Context, objects []*manifest.Object) (denied bool, err error) {
+// A Change is the effect on a pod that a workload creates.
+type Change struct {
+	Workload *manifest.Object
+	// Was is the outcome before the change, and Is the one after it.
+	Was, Is *review.Outcome
+}
+
+// Verdict returns the effect in words, or "" if there is none.
+func (c *Change) Verdict() string {
+	was, is := c.Was.Denied, c.Is.Denied
+	switch {
+	case is != nil && was == nil:
+		return "would be denied: " + is.Message
+	case is != nil && is.Message != was.Message:
+		return "is denied, for another reason then: " + is.Message
+	case is != nil:
+		return ""
+	case was != nil:
+		return "is denied now, and would be admitted"
+	case c.Changes():
+		return "would change"
+	}
+	return ""
+}
+
+// Changes reports whether the pod is admitted before and after, and differs.
+func (c *Change) Changes() bool {
+	return c.Was.Denied == nil && c.Is.Denied == nil && string(c.Was.After) != string(c.Is.After)
+}
+
+// Outcome returns the difference as an outcome.
+func (c *Change) Outcome() *review.Outcome {
+	result := *c.Is.Result
+	result.Before = c.Was.After
+	return &review.Outcome{Result: &result, Object: c.Workload, Verdict: c.Verdict(), OriginsBefore: c.Was.Origins()}
+}
+
+// An Effect sums up a preview.
+type Effect struct {
+	// Refused is set if an object itself would be refused. Nothing else is set then.
+	Refused bool
+	// Looked counts workloads, Changed those with other pods, and Denied and Spared those
+	// whose pods would newly be denied, or be denied no more.
+	Looked, Changed, Denied, Spared int
+	// Unseen are kinds in namespaces that the user may not list.
+	Unseen []string
+}
+
+// Files previews objects of files as if they were in the cluster.
+func (p Preview) Files(ctx context.Context, objects []*manifest.Object) (*Effect, error) {
 	given, err := p.prepare(ctx, objects)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
+	refused := false
 	for _, object := range objects {
 		result, err := p.try(ctx, object, &Defaults{namespace: p.Cluster.Namespace})
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if result.Denied != nil {
-			denied = true
+			refused = true
 			manifest.Note(p.Notes, "denied: %s: it would be refused when it is written: %s", object.Title(), strings.ReplaceAll(result.Denied.Message, "\n", "; "))
 		}
 	}
-	if denied {
-		return true, nil
+	if refused {
+		return &Effect{Refused: true}, nil
 	}
 	return p.run(ctx, given, func(now *Defaults, d *Default) (before, after *Defaults) { return now, now.with(d) })
 }
 
 // Named previews an object of the cluster: its effect or, with remove, the effect of
 // deleting it.
-func (p Preview) Named(ctx context.Context, args []string, remove bool) (denied bool, err error) {
+func (p Preview) Named(ctx context.Context, args []string, remove bool) (*Effect, error) {
 	object, err := defaultNamed(ctx, p.Cluster, args)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	given, err := p.prepare(ctx, []*manifest.Object{object})
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	return p.run(ctx, given, func(now *Defaults, d *Default) (before, after *Defaults) {
 		if remove {
@@ -161,18 +207,18 @@ func asVersion(ctx context.Context, c *cluster.Cluster, o *manifest.Object) (*ma
 }
 
 // run shows the effect of the objects, one namespace after the other.
-func (p Preview) run(ctx context.Context, given []*Default, compare func(now *Defaults, d *Default) (before, after *Defaults)) (denied bool, err error) {
+func (p Preview) run(ctx context.Context, given []*Default, compare func(now *Defaults, d *Default) (before, after *Defaults)) (*Effect, error) {
 	namespaces, err := p.namespaces(ctx, given)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	printer := previewPrinter{out: p.Out, color: p.Color, names: p.Names}
+	effect := &Effect{}
 	for _, namespace := range namespaces {
-		if err := p.namespace(ctx, namespace, given, compare, &printer); err != nil {
-			return false, err
+		if err := p.namespace(ctx, namespace, given, compare, effect); err != nil {
+			return nil, err
 		}
 	}
-	return printer.summary()
+	return effect, nil
 }
 
 // namespaces returns the namespaces where the given objects may apply. A
@@ -205,7 +251,7 @@ func (p Preview) namespaces(ctx context.Context, given []*Default) ([]string, er
 	return slices.Sorted(maps.Keys(set)), nil
 }
 
-func (p Preview) namespace(ctx context.Context, namespace string, given []*Default, compare func(now *Defaults, d *Default) (before, after *Defaults), printer *previewPrinter) error {
+func (p Preview) namespace(ctx context.Context, namespace string, given []*Default, compare func(now *Defaults, d *Default) (before, after *Defaults), effect *Effect) error {
 	now, err := Read(ctx, p.Cluster, namespace, p.Notes)
 	if err != nil {
 		return err
@@ -224,7 +270,7 @@ func (p Preview) namespace(ctx context.Context, namespace string, given []*Defau
 		return err
 	}
 	for _, what := range unseen {
-		printer.unseen = append(printer.unseen, what+" of "+namespace)
+		effect.Unseen = append(effect.Unseen, what+" of "+namespace)
 	}
 	for _, of := range workloads {
 		pods, err := workload.PodsOf(of, namespace, p.Cluster.Find(ctx))
@@ -240,7 +286,12 @@ func (p Preview) namespace(ctx context.Context, namespace string, given []*Defau
 			if err != nil {
 				return err
 			}
-			if err := printer.print(of, was, is); err != nil {
+			change := &Change{Workload: of, Was: was, Is: is}
+			effect.add(change)
+			if change.Verdict() == "" {
+				continue
+			}
+			if err := p.Show(change); err != nil {
 				return err
 			}
 		}
@@ -248,60 +299,53 @@ func (p Preview) namespace(ctx context.Context, namespace string, given []*Defau
 	return nil
 }
 
-// previewPrinter prints workloads whose pods change.
-type previewPrinter struct {
-	out                             io.Writer
-	color, names                    bool
-	looked, changed, denied, spared int
-	unseen                          []string
+func (e *Effect) add(c *Change) {
+	e.Looked++
+	switch was, is := c.Was.Denied, c.Is.Denied; {
+	case c.Changes():
+		e.Changed++
+	case was == nil && is != nil:
+		e.Denied++
+	case was != nil && is == nil:
+		e.Spared++
+	}
 }
 
-func (p *previewPrinter) print(workload *manifest.Object, was, is *review.Outcome) error {
-	p.looked++
-	title := workload.Title()
-	var text string
-	switch {
-	case is.Denied != nil && was.Denied == nil:
-		p.denied++
-		text = fmt.Sprintf("%s: would be denied: %s\n", title, manifest.Printable(is.Denied.Message))
-	case is.Denied != nil: // denied before too
-		if is.Denied.Message != was.Denied.Message {
-			text = fmt.Sprintf("%s: is denied, for another reason then: %s\n", title, manifest.Printable(is.Denied.Message))
-		}
-	case was.Denied != nil:
-		p.spared++
-		text = title + ": is denied now, and would be admitted\n"
-	case string(was.After) != string(is.After):
-		p.changed++
-		if p.names {
-			text = title + ": would change\n"
-			break
-		}
-		result := *is.Result
-		result.Before = was.After
-		shown := review.Outcome{Result: &result, Object: workload, Verdict: "would change", OriginsBefore: was.Origins()}
+// A PreviewPrinter prints a preview as text.
+type PreviewPrinter struct {
+	Out   io.Writer
+	Color bool
+	// Names prints only which workloads would change.
+	Names bool
+}
+
+// Print prints a change.
+func (p PreviewPrinter) Print(c *Change) error {
+	text := fmt.Sprintf("%s: %s\n", c.Workload.Title(), manifest.Printable(c.Verdict()))
+	if c.Changes() && !p.Names {
 		var err error
-		if text, err = review.Diff(&shown, p.color); err != nil {
+		if text, err = review.Diff(c.Outcome(), p.Color); err != nil {
 			return err
 		}
 	}
-	if text == "" {
-		return nil
-	}
-	_, err := io.WriteString(p.out, text)
+	_, err := io.WriteString(p.Out, text)
 	return err
 }
 
-// summary ends the output and returns the result.
-func (p *previewPrinter) summary() (denied bool, err error) {
-	_, err = fmt.Fprintf(p.out, "%d of %d workloads would change, %d would be denied, %d would be denied no more\n", p.changed, p.looked, p.denied, p.spared)
+// End prints the summary, and reports whether an object, or a pod that is admitted now,
+// would be denied. The error lists what was not looked at.
+func (p PreviewPrinter) End(e *Effect) (denied bool, err error) {
+	if e.Refused {
+		return true, nil
+	}
+	_, err = fmt.Fprintf(p.Out, "%d of %d workloads would change, %d would be denied, %d would be denied no more\n", e.Changed, e.Looked, e.Denied, e.Spared)
 	switch {
 	case err != nil:
 		return false, err
-	case p.denied > 0:
+	case e.Denied > 0:
 		return true, nil
-	case len(p.unseen) > 0:
-		return false, fmt.Errorf("not all was looked at: you may not list %s; ask somebody who may", strings.Join(p.unseen, ", "))
+	case len(e.Unseen) > 0:
+		return false, fmt.Errorf("not all was looked at: you may not list %s; ask somebody who may", strings.Join(e.Unseen, ", "))
 	}
 	return false, nil
 }

@@ -22,6 +22,16 @@ const RedactedData = "UkVEQUNURUQ="
 type Redaction struct {
 	// Annotations and Variables are names, or prefixes that end in "*".
 	Annotations, Variables []string
+	// Mask returns the replacement of a value; nil for [Redacted].
+	Mask func(value string) string
+}
+
+func (r Redaction) mask(value any) string {
+	text, isText := value.(string)
+	if r.Mask == nil || !isText {
+		return Redacted
+	}
+	return r.Mask(text)
 }
 
 func allowed(names []string, name string) bool {
@@ -116,13 +126,13 @@ func (r Redaction) redact(value any) {
 		}
 	case map[string]any:
 		if value["kind"] == "Secret" {
-			replaceAll(value["data"], RedactedData, nil)
-			replaceAll(value["stringData"], Redacted, nil)
+			replaceAll(value["data"], nil, func(any) string { return RedactedData })
+			replaceAll(value["stringData"], nil, r.mask)
 		}
 		for name, member := range value {
 			switch name {
 			case "annotations":
-				replaceAll(member, Redacted, r.Annotations)
+				replaceAll(member, r.Annotations, r.mask)
 			case "env":
 				r.variables(member)
 			}
@@ -132,11 +142,11 @@ func (r Redaction) redact(value any) {
 }
 
 // replaceAll replaces the values of a map of strings.
-func replaceAll(of any, by string, except []string) {
+func replaceAll(of any, except []string, mask func(any) string) {
 	values, _ := of.(map[string]any)
-	for name := range values {
+	for name, value := range values {
 		if !allowed(except, name) {
-			values[name] = by
+			values[name] = mask(value)
 		}
 	}
 }
@@ -146,8 +156,8 @@ func (r Redaction) variables(list any) {
 	for _, variable := range variables {
 		fields, _ := variable.(map[string]any)
 		name, _ := fields["name"].(string)
-		if _, there := fields["value"]; there && (name == "" || !allowed(r.Variables, name)) {
-			fields["value"] = Redacted
+		if value, there := fields["value"]; there && (name == "" || !allowed(r.Variables, name)) {
+			fields["value"] = r.mask(value)
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
@@ -65,5 +66,48 @@ func ElementName(element jsontext.Value, index string) string {
 		}
 		return string(value)
 	}
+	return index
+}
+
+// Relocate finds a part of a document in another document about the same object: the elements of
+// lists by their names, see [ElementName], and those without a name by their value. It reports
+// false if the other document has no such part.
+func Relocate(document jsontext.Value, pointer string, other jsontext.Value) (string, bool) {
+	tokens, err := jsonpatch.SplitPointer(pointer)
+	if err != nil {
+		return "", false
+	}
+	found := make([]string, len(tokens))
+	for i, token := range tokens {
+		found[i] = token
+		if !parentIsList(document, tokens[:i]) {
+			continue
+		}
+		value, _ := rawjson.Lookup(document, tokens[:i+1]...)
+		list, _ := rawjson.Lookup(other, found[:i]...)
+		if found[i] = indexOf(list, value); found[i] == "" {
+			return "", false
+		}
+	}
+	if _, there := rawjson.Lookup(other, found...); !there {
+		return "", false
+	}
+	return jsonpatch.Pointer(found...), true
+}
+
+// indexOf returns the index of an element in a list, or "".
+func indexOf(list, element jsontext.Value) (index string) {
+	if list.Kind() != '[' {
+		return ""
+	}
+	name := ElementName(element, "")
+	r := rawjson.NewReader(list)
+	r.Array(func(i int) {
+		value := r.Value()
+		if name != "" && name == ElementName(value, "") || bytes.Equal(value, element) {
+			index = strconv.Itoa(i)
+			r.Stop()
+		}
+	})
 	return index
 }

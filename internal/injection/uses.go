@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/workload"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// The kinds of what PodDefaults bring to pods.
+const (
+	Secret         = "Secret"
+	ConfigMap      = "ConfigMap"
+	Image          = "Image"
+	ServiceAccount = "ServiceAccount"
+	Volume         = "Volume"
+)
+
+// ReferenceKinds are all of them.
+var ReferenceKinds = []string{Secret, ConfigMap, Image, ServiceAccount, Volume}
+
+// A Bringer is a PodDefault or ClusterPodDefault that brings something to pods.
+type Bringer struct {
+	*manifest.Object
+	// Places are the fields with a reference: "spec.volumes[creds].secret.secretName: creds".
+	Places []string
+	// Pods are the pods that carry its mark and have not ended.
+	Pods []Carrier
+}
+
+// A Carrier is a pod that an object was applied to.
+type Carrier struct {
+	Namespace, Name string
+	// Version is the resourceVersion of the object when it was applied.
+	Version string
+	// Current is set if that is its resourceVersion now.
+	Current bool
+}
+
+// Bringers finds the objects of a namespace, or of all if it is empty, that bring something of a
+// kind whose name contains text, and the pods that carry them. It notes on notes what the user may
+// not read.
+func Bringers(ctx context.Context, c *cluster.Cluster, namespace, kind, text string, notes io.Writer) ([]*Bringer, error) {
+	var found []*Bringer
+	for _, k := range Kinds() {
+		path := k.Path(namespace)
+		if namespace == "" {
+			path = strings.Replace(path, "namespaces//", "", 1)
+		}
+		objects, _, err := c.ListIfAllowed(ctx, k.Words[1], path, notes)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if places := referencesIn(o.Raw, kind, text); len(places) > 0 {
+				found = append(found, &Bringer{Object: o, Places: places})
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	marks := map[string][]*Bringer{} // the same name may exist in several namespaces
+	for _, b := range found {
+		d, err := New(b.Object)
+		if err != nil {
+			return nil, err
+		}
+		marks[d.mark()] = append(marks[d.mark()], b)
+	}
+	pods := workload.Kinds()[0].Path(namespace)
+	err := c.EachMetadata(ctx, pods, "status.phase!=Succeeded,status.phase!=Failed", func(pod *metav1.ObjectMeta) {
+		for mark, version := range pod.Annotations {
+			for _, b := range marks[mark] {
+				if b.Namespace == "" || b.Namespace == pod.Namespace {
+					b.Pods = append(b.Pods, Carrier{pod.Namespace, pod.Name, version, version == b.ResourceVersion})
+				}
+			}
+		}
+	})
+	if apierrors.IsForbidden(err) {
+		manifest.Note(notes, "note: you may not list pods: which ones have it is not known")
+		err = nil
+	}
+	return found, err
+}
+
+// referencesIn returns the places in the spec of a PodDefault that refer to something of a kind
+// whose name contains text.
+func referencesIn(raw jsontext.Value, kind, text string) []string {
+	var body struct {
+		Spec any `json:"spec"`
+	}
+	if json.Unmarshal(raw, &body) != nil {
+		return nil
+	}
+	var places []string
+	var walk func(value any, tokens []string)
+	walk = func(value any, tokens []string) {
+		if name, ok := value.(string); ok && strings.Contains(name, text) && kindAt(tokens) == kind {
+			places = append(places, fmt.Sprintf("%s: %s", workload.Place(raw, jsonpatch.Pointer(tokens...)), name))
+		}
+		switch value := value.(type) {
+		case []any:
+			for i, element := range value {
+				walk(element, append(slices.Clip(tokens), fmt.Sprint(i)))
+			}
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(value)) {
+				walk(value[name], append(slices.Clip(tokens), name))
+			}
+		}
+	}
+	walk(body.Spec, []string{"spec"})
+	return places
+}
+
+// kindAt returns what the text at a place in the spec of a PodDefault names, or "". The fields are
+// those of k8s.io/api/core/v1.
+func kindAt(tokens []string) string {
+	field, parent, list := tokens[len(tokens)-1], "", ""
+	if len(tokens) > 2 {
+		parent, list = tokens[len(tokens)-2], tokens[len(tokens)-3]
+	}
+	switch {
+	case slices.Contains([]string{"labels", "annotations", "nodeSelector", "matchLabels", "options"}, parent):
+		return "" // the names of members are the author's
+	case field == "secretName",
+		field == "name" && (strings.HasSuffix(parent, "ecretRef") || parent == "secretKeyRef" || parent == "secret" || list == "imagePullSecrets"):
+		return Secret
+	case field == "name" && (parent == "configMap" || parent == "configMapRef" || parent == "configMapKeyRef"):
+		return ConfigMap
+	case field == "image", field == "reference" && parent == "image":
+		return Image
+	case field == "serviceAccountName":
+		return ServiceAccount
+	case field == "name" && list == "volumes", field == "claimName":
+		return Volume
+	}
+	return ""
+}
