@@ -57,6 +57,7 @@ type page struct {
 func pages() []page {
 	return []page{
 		{path: "", title: "Overview", show: showOverview},
+		{path: "poddefaults", title: "PodDefaults", show: showPodDefaults},
 	}
 }
 

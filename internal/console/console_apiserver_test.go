@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+)
+
+func newPodDefault(namespace, name, label, value string) *kubeflowv1alpha1.PodDefault {
+	return &kubeflowv1alpha1.PodDefault{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: kubeflowv1alpha1.PodDefaultSpec{
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{label: "true"}}, Desc: "<script>alert(1)</script>",
+			Env: []corev1.EnvVar{{Name: "TOKEN", Value: value}}, Args: []string{"--password=" + value},
+			Annotations:  map[string]string{"example.com/large": strings.Repeat("x", 200<<10)},
+			VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}, Volumes: []corev1.Volume{{Name: "data"}},
+		},
+	}
+}
+
+func roleFor(user, namespace string, groupResources []string) (*rbacv1.Role, *rbacv1.RoleBinding) {
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}}
+	for _, each := range groupResources {
+		resource, group, _ := strings.Cut(each, ".")
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get", "list"}})
+	}
+	return role, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+	}
+}
+
+func TestConsoleOnARealAPIServer(t *testing.T) {
+	w := newWorld(t)
+	w.create(t, newNamespace("team-a"), newNamespace("team-b"))
+	first := newPodDefault("team-a", "first", "uses-first", "hunter2")
+	w.create(t, first, newPodDefault("team-a", "second", "uses-second", "hunter3"), newPodDefault("team-b", "third", "uses-third", "x"))
+	w.create(t, &sallyportv1alpha1.ClusterPodDefault{
+		ObjectMeta: metav1.ObjectMeta{Name: "everywhere"},
+		Spec: sallyportv1alpha1.ClusterPodDefaultSpec{PodDefaultSpec: kubeflowv1alpha1.PodDefaultSpec{
+			Selector: metav1.LabelSelector{}, NodeSelector: map[string]string{"pool": "cheap"},
+		}},
+	})
+	selected := map[string]string{"uses-first": "true"}
+	w.create(t,
+		newPod("team-a", "current", selected, map[string]string{poddefault.Mark("first"): first.ResourceVersion}),
+		newPod("team-a", "old", selected, map[string]string{poddefault.Mark("first"): "1"}),
+		newPod("team-a", "without", selected, nil),
+		newPod("team-a", "relabelled", nil, map[string]string{poddefault.Mark("first"): "1"}),
+	)
+	w.grant(t, "member", "team-a", "poddefaults.kubeflow.org", "pods")
+
+	t.Run("the overview has what doctor says", func(t *testing.T) {
+		has(t, w.page(t, "", "/", http.StatusOK), "api-server", "there is no webhook configuration sallyport", `class="fix"`)
+	})
+	t.Run("PodDefaults are counted by namespace", func(t *testing.T) {
+		has(t, w.page(t, "", "/poddefaults", http.StatusOK), `href="poddefaults?namespace=team-a">team-a</a></th><td class="number">2</td>`, "team-b")
+	})
+	t.Run("PodDefaults of a namespace have what became of them", func(t *testing.T) {
+		body := w.page(t, "", "/poddefaults?namespace=team-a", http.StatusOK)
+		has(t, body, "PodDefault first", "ClusterPodDefault everywhere", "<code>uses-first=true</code>", "TOKEN", "data at /data", "env TOKEN",
+			"1 pod has the current version", "2 pods have version 1", "1 pod is selected and without it", "1 pod has it and would not be selected now",
+			"name=without", "&lt;script&gt;", "!<script", "!hunter2", "!hunter3", "!xxxxx", "!third")
+	})
+	t.Run("a user sees what the user's rights show", func(t *testing.T) {
+		has(t, w.page(t, "member", "/poddefaults?ns=team-a", http.StatusOK), "PodDefault first", "Forbidden:", "you may not list namespaces", "you may not list ClusterPodDefaults", "!everywhere")
+		has(t, w.page(t, "member", "/poddefaults?namespace=team-b", http.StatusForbidden), "You may not read this", "!PodDefault third")
+		has(t, w.page(t, "stranger", "/poddefaults", http.StatusForbidden), "You may not read this", "!team-a")
+	})
+	t.Run("an API server that goes away is reported, and its return too", func(t *testing.T) {
+		w.APIServer.Signal(syscall.SIGKILL)
+		<-w.APIServer.Ended
+		has(t, w.page(t, "", "/poddefaults", http.StatusServiceUnavailable), "The API server does not answer")
+		if err := w.RestartAPIServer(t.Context(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		has(t, w.page(t, "", "/poddefaults", http.StatusOK), "team-a")
+	})
+}

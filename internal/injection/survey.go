@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/workload"
+)
+
+// A Survey has the PodDefaults and ClusterPodDefaults for a namespace, in order of application, and what
+// became of them.
+type Survey struct {
+	Defaults []*Surveyed
+	// Conflicts are pairs that set the same place of a pod differently. Only the first Compared objects
+	// are compared.
+	Conflicts []Conflict
+	Compared  int
+	// Pods is the number of pods that were looked at. PodsHidden is set if the user may not list them.
+	Pods       int
+	PodsHidden bool
+}
+
+// A Surveyed is an object of a survey.
+type Surveyed struct {
+	Kind, Name, Description string
+	// Selector is for people. NamespaceSelector is that of a
+	// ClusterPodDefault.
+	Selector, NamespaceSelector string
+	Problem                     string
+	Mode                        kubeflowv1alpha1.Mode
+	Version                     string
+	Adds                        []Field
+	Writers                     []Writer
+	Conditions                  []metav1.Condition
+	// Carriers are the pods that it was applied to, by its version at that time, most pods first.
+	Carriers []Carriers
+	// Without are pods that it selects and was not applied to. Deselected are pods that it was applied
+	// to and does not select now.
+	Without, Deselected []string
+}
+
+// A Field is a field of a spec with the names of its elements. It has no values of environment variables,
+// annotations, commands and the like, which may be secret.
+type Field struct {
+	Name  string
+	Items []string
+}
+
+// A Writer is a client that wrote fields of an object other than its status.
+type Writer struct {
+	Name string
+	At   time.Time
+}
+
+// Carriers are the pods that an object was applied to in one version.
+type Carriers struct {
+	Version string
+	Current bool
+	Pods    []string
+}
+
+// A Conflict is between two objects of [Survey.Defaults].
+type Conflict struct {
+	A, B   int
+	Places []string
+	// Text says what happens to pods that both select, and the remedy.
+	Text string
+}
+
+// mostCompared limits how many objects are compared with each other.
+const mostCompared = 100
+
+// NewSurvey reads a [Survey] of a namespace. Of the ClusterPodDefaults it has those that select the
+// namespace. It notes on notes what the user may not read.
+func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) (*Survey, error) {
+	known, err := Read(ctx, c, namespace, notes)
+	if err != nil {
+		return nil, err
+	}
+	known.all = slices.DeleteFunc(known.all, func(d *Default) bool { return d.namespaces != nil && !d.namespaces.Matches(known.labels) })
+	var pods []metav1.ObjectMeta
+	err = c.EachMetadata(ctx, workload.Kinds()[0].Path(namespace), "", func(pod *metav1.ObjectMeta) {
+		pods = append(pods, metav1.ObjectMeta{Name: pod.Name, Labels: pod.Labels, Annotations: pod.Annotations})
+	})
+	hidden := apierrors.IsForbidden(err)
+	if err != nil && !hidden {
+		return nil, err
+	}
+	s := &Survey{Pods: len(pods), PodsHidden: hidden, Compared: min(len(known.all), mostCompared)}
+	for _, d := range known.all {
+		s.Defaults = append(s.Defaults, d.survey(known, pods))
+	}
+	for i, a := range known.all[:s.Compared] {
+		for j, b := range known.all[:i] {
+			if places := poddefault.OverlapOfCompiled(b.compiled, a.compiled); len(places) > 0 {
+				s.Conflicts = append(s.Conflicts, Conflict{j, i, places, poddefault.Disagreement(b.compiled, a.compiled, places, 3)})
+			}
+		}
+	}
+	return s, nil
+}
+
+func (d *Default) survey(known *Defaults, pods []metav1.ObjectMeta) *Surveyed {
+	s := &Surveyed{
+		Kind: kubeflowv1alpha1.PodDefaultKind, Name: d.Name, Description: d.spec.Desc, Selector: metav1.FormatLabelSelector(&d.spec.Selector),
+		Mode: cmp.Or(d.spec.Mode, kubeflowv1alpha1.ModeEnforce), Version: d.ResourceVersion, Conditions: d.compiled.Status().Conditions,
+		Writers: writersOf(d.ManagedFields),
+	}
+	if d.namespaces != nil {
+		s.Kind, s.NamespaceSelector = "ClusterPodDefault", cmp.Or(d.namespaces.String(), "all namespaces")
+	}
+	if len(d.spec.Selector.MatchLabels)+len(d.spec.Selector.MatchExpressions) == 0 {
+		s.Selector = "all pods"
+	}
+	if problem := d.compiled.Problem(); problem != nil {
+		s.Problem = problem.Error()
+	}
+	if raw, err := json.Marshal(d.spec); err == nil {
+		s.Adds = fieldsOf(raw)
+	}
+	carriers := map[string][]string{}
+	for i := range pods {
+		pod := &pods[i]
+		version, carries := pod.Annotations[d.mark()]
+		selected := d.compiled.Problem() == nil && d.notFor(known, labels.Set(pod.Labels)) == ""
+		if carries {
+			carriers[version] = append(carriers[version], pod.Name)
+		}
+		switch {
+		case carries && !selected:
+			s.Deselected = append(s.Deselected, pod.Name)
+		case selected && !carries && s.Mode != kubeflowv1alpha1.ModeAudit:
+			s.Without = append(s.Without, pod.Name)
+		}
+	}
+	versions := slices.SortedFunc(maps.Keys(carriers), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(b, a)) // versions are numbers, or opaque
+	})
+	for _, version := range versions {
+		s.Carriers = append(s.Carriers, Carriers{version, version == d.ResourceVersion, carriers[version]})
+	}
+	return s
+}
+
+// writersOf returns who wrote an object last, each client once, newest first.
+func writersOf(entries []metav1.ManagedFieldsEntry) []Writer {
+	var out []Writer
+	for _, entry := range entries {
+		if entry.Subresource == "" && entry.Time != nil {
+			out = append(out, Writer{entry.Manager, entry.Time.UTC()})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Writer) int { return b.At.Compare(a.At) })
+	return out
+}
+
+// notAdded are fields of a spec that decide where and how the others apply.
+var notAdded = []string{"selector", "namespaceSelector", "desc", "mode", "priority", "conflictPolicy", "exclusiveGroup", "substitute", "containerSelector", "positions", "allowExclude"}
+
+// shownValues are the fields whose values name objects, and are not secret.
+var shownValues = []string{"serviceAccountName", "priorityClassName", "runtimeClassName", "automountServiceAccountToken", "terminationGracePeriodSeconds"}
+
+// fieldsOf returns the fields that a spec adds, sorted.
+func fieldsOf(spec []byte) []Field {
+	var body map[string]jsontext.Value
+	if json.Unmarshal(spec, &body) != nil {
+		return nil // the problem of the object says why
+	}
+	var out []Field
+	for _, name := range slices.Sorted(maps.Keys(body)) {
+		if !slices.Contains(notAdded, name) {
+			out = append(out, Field{name, itemsOf(name, body[name])})
+		}
+	}
+	return out
+}
+
+// itemsOf names the elements of a field.
+func itemsOf(field string, value jsontext.Value) []string {
+	switch value.Kind() {
+	case '{':
+		var of map[string]jsontext.Value
+		if json.Unmarshal(value, &of) == nil {
+			return slices.Sorted(maps.Keys(of))
+		}
+	case '[':
+		var elements []struct {
+			Name          string `json:"name"`
+			MountPath     string `json:"mountPath"`
+			DevicePath    string `json:"devicePath"`
+			Key           string `json:"key"`
+			TopologyKey   string `json:"topologyKey"`
+			IP            string `json:"ip"`
+			ContainerPort int    `json:"containerPort"`
+			SecretRef     struct {
+				Name string `json:"name"`
+			} `json:"secretRef"`
+			ConfigMapRef struct {
+				Name string `json:"name"`
+			} `json:"configMapRef"`
+		}
+		if json.Unmarshal(value, &elements) != nil { // a list of strings, such as a command
+			return nil
+		}
+		var out []string
+		for _, e := range elements {
+			port := ""
+			if e.ContainerPort > 0 {
+				port = strconv.Itoa(e.ContainerPort)
+			}
+			name := cmp.Or(e.Name, e.Key, e.TopologyKey, e.IP, port)
+			switch {
+			case e.SecretRef.Name != "":
+				name = "Secret " + e.SecretRef.Name
+			case e.ConfigMapRef.Name != "":
+				name = "ConfigMap " + e.ConfigMapRef.Name
+			case e.MountPath != "" || e.DevicePath != "":
+				name += " at " + cmp.Or(e.MountPath, e.DevicePath)
+			}
+			out = append(out, name)
+		}
+		return out
+	case '"', 't', 'f', '0':
+		if slices.Contains(shownValues, field) {
+			return []string{manifest.Printable(strings.Trim(string(value), `"`))}
+		}
+	}
+	return nil
+}
