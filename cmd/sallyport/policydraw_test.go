@@ -188,6 +188,11 @@ func drawnPodDefault(t *rapid.T, name string) *kubeflowv1alpha1.PodDefault {
 	s.Tolerations = drawnList(t, "tolerations", 2, drawnToleration, func(t corev1.Toleration) string { return fmt.Sprint(t.Key, t.Operator == "Exists", t.Value) })
 	s.ImagePullSecrets = drawnList(t, "pull secrets", 2, drawnSecret, func(r corev1.LocalObjectReference) string { return r.Name })
 	s.HostAliases = drawnList(t, "host aliases", 1, drawnAlias, func(a corev1.HostAlias) string { return a.IP })
+	s.ResourceClaims = drawnList(t, "resource claims", 1, drawnClaim, func(r corev1.PodResourceClaim) string { return r.Name })
+	values := drawnValues(t)
+	s.SchedulerName, s.HostUsers, s.ShareProcessNamespace, s.EnableServiceLinks = values.SchedulerName, values.HostUsers, values.ShareProcessNamespace, values.EnableServiceLinks
+	s.DNSPolicy, s.ActiveDeadlineSeconds, s.SchedulingGates, s.ReadinessGates = values.DNSPolicy, values.ActiveDeadlineSeconds, values.SchedulingGates, values.ReadinessGates
+	s.TerminationMessagePolicy = drawnMessages.Draw(t, "messages")
 	s.Labels = drawnMap(t, "labels", "team", "example.com/tier", "use-a")
 	s.Annotations = drawnMap(t, "annotations", "a", "example.com/b_c", "c")
 	s.NodeSelector = drawnMap(t, "node selector", "a", "b")
@@ -218,6 +223,35 @@ func drawnSecret(t *rapid.T) corev1.LocalObjectReference {
 
 func drawnAlias(t *rapid.T) corev1.HostAlias {
 	return corev1.HostAlias{IP: "10.0.0.1", Hostnames: []string{drawnName.Draw(t, "host")}}
+}
+
+func drawnClaim(t *rapid.T) corev1.PodResourceClaim {
+	return corev1.PodResourceClaim{Name: drawnName.Draw(t, "claim"), ResourceClaimName: new(drawnName.Draw(t, "claimed"))}
+}
+
+var drawnMessages = rapid.SampledFrom([]corev1.TerminationMessagePolicy{"", "", corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError})
+
+// drawnValues draws fields of a pod with one value, few of them at a time, and gates.
+func drawnValues(t *rapid.T) (s corev1.PodSpec) {
+	switch rapid.IntRange(0, 12).Draw(t, "single value") {
+	case 0:
+		s.SchedulerName = rapid.SampledFrom([]string{corev1.DefaultSchedulerName, "x", "y"}).Draw(t, "scheduler")
+	case 1:
+		s.HostUsers = drawnFlag(t)
+	case 2:
+		s.ShareProcessNamespace = drawnFlag(t)
+	case 3:
+		s.EnableServiceLinks = drawnFlag(t)
+	case 4:
+		s.DNSPolicy = rapid.SampledFrom([]corev1.DNSPolicy{corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSClusterFirstWithHostNet}).Draw(t, "DNS policy")
+	case 5:
+		s.ActiveDeadlineSeconds = new(rapid.Int64Range(1, 2).Draw(t, "deadline"))
+	case 6:
+		s.SchedulingGates = []corev1.PodSchedulingGate{{Name: drawnName.Draw(t, "gate")}}
+	case 7:
+		s.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: corev1.PodConditionType(drawnName.Draw(t, "condition"))}}
+	}
+	return s
 }
 
 // drawnPod draws a pod with fields that PodDefaults may add. It takes some of them from pds.
@@ -251,6 +285,13 @@ func drawnPod(t *rapid.T, pds []*kubeflowv1alpha1.PodDefault) *corev1.Pod {
 	s.Tolerations = drawnList(t, "pod tolerations", 3, drawnToleration, func(t corev1.Toleration) string { return fmt.Sprint(t) })
 	s.ImagePullSecrets = drawnList(t, "pod's pull secrets", 2, drawnSecret, func(r corev1.LocalObjectReference) string { return r.Name })
 	s.HostAliases = drawnList(t, "pod's host aliases", 1, drawnAlias, func(a corev1.HostAlias) string { return a.IP })
+	s.ResourceClaims = drawnList(t, "pod's resource claims", 1, drawnClaim, func(r corev1.PodResourceClaim) string { return r.Name })
+	values := drawnValues(t)
+	s.SchedulerName, s.HostUsers, s.ShareProcessNamespace, s.EnableServiceLinks = values.SchedulerName, values.HostUsers, values.ShareProcessNamespace, values.EnableServiceLinks
+	s.DNSPolicy, s.ActiveDeadlineSeconds, s.SchedulingGates, s.ReadinessGates = values.DNSPolicy, values.ActiveDeadlineSeconds, values.SchedulingGates, values.ReadinessGates
+	for i := range s.Containers {
+		s.Containers[i].TerminationMessagePolicy = drawnMessages.Draw(t, "container's messages")
+	}
 	s.NodeSelector = drawnMap(t, "pod's node selector", "a", "c")
 	s.ServiceAccountName = rapid.SampledFrom([]string{"", "default", "default", "x"}).Draw(t, "pod's service account")
 	if sometimes(t, "pod says whether to mount tokens") {

@@ -86,8 +86,10 @@ func TestPodDefaultKeepsTheContractOfKubeflow(t *testing.T) {
 		"tolerations": "array", "volumeMounts": "array", "volumes": "array",
 
 		// Beyond Kubeflow's, all optional.
-		"affinity": "object", "conflictPolicy": "string", "containerSecurityContext": "object", "containerSelector": "object",
-		"dnsConfig": "object", "exclusiveGroup": "string", "hostAliases": "array", "lifecycle": "object", "mode": "string", "nodeSelector": "object",
+		"activeDeadlineSeconds": "integer", "affinity": "object", "conflictPolicy": "string", "containerSecurityContext": "object", "containerSelector": "object",
+		"dnsConfig": "object", "dnsPolicy": "string", "enableServiceLinks": "boolean", "exclusiveGroup": "string", "hostAliases": "array",
+		"hostUsers": "boolean", "readinessGates": "array", "resourceClaims": "array", "schedulerName": "string", "schedulingGates": "array",
+		"shareProcessNamespace": "boolean", "terminationMessagePolicy": "string", "lifecycle": "object", "mode": "string", "nodeSelector": "object",
 		"podSecurityContext": "object", "ports": "array", "positions": "array", "priority": "integer",
 		"priorityClassName": "string", "resources": "object", "runtimeClassName": "string", "substitute": "boolean",
 		"terminationGracePeriodSeconds": "integer", "topologySpreadConstraints": "array", "volumeDevices": "array",

@@ -60,6 +60,7 @@ func newFields(namespace string) *kubeflowv1alpha1.PodDefault {
 		Resources: &corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{"cpu": resource.MustParse("250m"), "memory": resource.MustParse("1Gi")},
 			Limits:   corev1.ResourceList{"memory": resource.MustParse("2048Mi")},
+			Claims:   []corev1.ResourceClaim{{Name: "gpu"}},
 		},
 		PriorityClassName: "important-e2e", RuntimeClassName: new("sandboxed-e2e"),
 		Lifecycle:   &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/stop", Port: intstr.FromInt32(8080)}}},
@@ -68,6 +69,15 @@ func newFields(namespace string) *kubeflowv1alpha1.PodDefault {
 			Nameservers: []string{"10.0.0.53"}, Searches: []string{"corp.internal"}, Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("2")}},
 		},
 		TerminationGracePeriodSeconds: new(int64(90)),
+		ActiveDeadlineSeconds:         new(int64(43200)),
+		SchedulerName:                 "batch",
+		ShareProcessNamespace:         new(true),
+		EnableServiceLinks:            new(false),
+		DNSPolicy:                     corev1.DNSNone,
+		TerminationMessagePolicy:      corev1.TerminationMessageFallbackToLogsOnError,
+		SchedulingGates:               []corev1.PodSchedulingGate{{Name: "example.com/quota"}},
+		ReadinessGates:                []corev1.PodReadinessGate{{ConditionType: "example.com/in-balancer"}},
+		ResourceClaims:                []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("single-gpu")}},
 		Ports:                         []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9090}},
 		Volumes:                       []corev1.Volume{{Name: "block", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "block"}}}},
 		VolumeDevices:                 []corev1.VolumeDevice{{Name: "block", DevicePath: "/dev/xvda"}},
@@ -126,6 +136,11 @@ func testNewFields(t *testing.T, e *env) {
 	check("the class and its overhead", *got.Spec.RuntimeClassName == "sandboxed-e2e" && got.Spec.Overhead.Cpu().String() == "100m", got.Spec.Overhead)
 	check("host aliases", len(got.Spec.HostAliases) == 1, got.Spec.HostAliases)
 	check("DNS", len(got.Spec.DNSConfig.Nameservers) == 1 && len(got.Spec.DNSConfig.Options) == 1, got.Spec.DNSConfig)
+	check("single values", got.Spec.SchedulerName == "batch" && *got.Spec.ShareProcessNamespace && !*got.Spec.EnableServiceLinks &&
+		got.Spec.DNSPolicy == corev1.DNSNone && *got.Spec.ActiveDeadlineSeconds == 43200, got.Spec)
+	check("messages", main.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError && alone.TerminationMessagePolicy == corev1.TerminationMessageReadFile, main)
+	check("gates", len(got.Spec.SchedulingGates) == 1 && len(got.Spec.ReadinessGates) == 1, got.Spec)
+	check("claims", len(got.Spec.ResourceClaims) == 1 && len(main.Resources.Claims) == 1 && len(alone.Resources.Claims) == 0, got.Spec.ResourceClaims)
 	check("grace period", *got.Spec.TerminationGracePeriodSeconds == 90, got.Spec.TerminationGracePeriodSeconds)
 
 	again := got.DeepCopy()

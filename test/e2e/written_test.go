@@ -269,7 +269,7 @@ func (w *trial) byHand(spec map[string]any) ([]byte, error) {
 	for key, value := range spec {
 		switch key {
 		case "selector", "desc", "priority", "conflictPolicy", "mode", "substitute", "positions", "containerSelector", "exclusiveGroup":
-		case "env", "envFrom", "volumeMounts", "volumeDevices", "command", "args", "ports", "resources", "lifecycle":
+		case "env", "envFrom", "volumeMounts", "volumeDevices", "command", "args", "ports", "resources", "lifecycle", "terminationMessagePolicy":
 			put(main, key, value)
 		case "containerSecurityContext":
 			put(main, "securityContext", value)

@@ -242,6 +242,58 @@ type PodDefaultSpec struct {
 	// at that path.
 	// +optional
 	VolumeDevices []corev1.VolumeDevice `json:"volumeDevices,omitempty"`
+
+	// ResourceClaims are added to the pod (dynamic resource allocation). Containers use a
+	// claim if resources.claims names it. Merge key: name. Conflict: a different
+	// resourceClaimName or resourceClaimTemplateName.
+	// +optional
+	ResourceClaims []corev1.PodResourceClaim `json:"resourceClaims,omitempty"`
+
+	// SchedulingGates are added to the pod, which no scheduler considers until a controller
+	// has removed all of them. Merge key: name. They cannot conflict.
+	// +optional
+	SchedulingGates []corev1.PodSchedulingGate `json:"schedulingGates,omitempty"`
+
+	// ReadinessGates are added to the pod, which is ready only if all these conditions are
+	// true. Merge key: conditionType. They cannot conflict.
+	// +optional
+	ReadinessGates []corev1.PodReadinessGate `json:"readinessGates,omitempty"`
+
+	// SchedulerName is set on the pod. Every pod has a value on arrival; the API server's
+	// default, default-scheduler, counts as unset. Conflict: a different scheduler.
+	// +optional
+	SchedulerName string `json:"schedulerName,omitempty"`
+
+	// HostUsers is set on the pod. If false, the pod has a user namespace of its own.
+	// Conflict: a different value.
+	// +optional
+	HostUsers *bool `json:"hostUsers,omitempty"`
+
+	// ShareProcessNamespace is set on the pod. Conflict: a different value.
+	// +optional
+	ShareProcessNamespace *bool `json:"shareProcessNamespace,omitempty"`
+
+	// EnableServiceLinks is set on the pod. Every pod has a value on arrival; the API
+	// server's default, true, counts as unset. Conflict: a different value.
+	// +optional
+	EnableServiceLinks *bool `json:"enableServiceLinks,omitempty"`
+
+	// DNSPolicy is set on the pod. Every pod has a value on arrival; the API server's
+	// default, ClusterFirst, counts as unset. None needs a name server, of dnsConfig or of
+	// the pod. Conflict: a different policy.
+	// +optional
+	DNSPolicy corev1.DNSPolicy `json:"dnsPolicy,omitempty"`
+
+	// ActiveDeadlineSeconds is set on the pod, which is stopped after that time. Conflict: a
+	// different value.
+	// +optional
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+
+	// TerminationMessagePolicy is set on every container. Every container has a value on
+	// arrival; the API server's default, File, counts as unset. Conflict: a different
+	// policy.
+	// +optional
+	TerminationMessagePolicy corev1.TerminationMessagePolicy `json:"terminationMessagePolicy,omitempty"`
 }
 
 // ConflictPolicy defines what happens on a conflict.

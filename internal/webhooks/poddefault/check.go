@@ -248,6 +248,9 @@ func (c *checker) lists(path *field.Path) {
 	})
 	c.portsOfPod(path)
 	unique(c, child(path, "hostAliases"), "ip", s.HostAliases, func(a *corev1.HostAlias) string { return a.IP })
+	unique(c, child(path, "resourceClaims"), "name", s.ResourceClaims, func(r *corev1.PodResourceClaim) string { return r.Name })
+	unique(c, child(path, "schedulingGates"), "name", s.SchedulingGates, func(g *corev1.PodSchedulingGate) string { return g.Name })
+	unique(c, child(path, "readinessGates"), "conditionType", s.ReadinessGates, func(g *corev1.PodReadinessGate) string { return string(g.ConditionType) })
 }
 
 // portsOfPod checks port names, which are unique per container, and host ports, which
@@ -432,7 +435,7 @@ func (c *checker) unlikely(path *field.Path) {
 		}
 	}
 	security := func(at *field.Path, s *corev1.SecurityContext) {
-		if s != nil && s.ProcMount != nil && *s.ProcMount == corev1.UnmaskedProcMount {
+		if s != nil && s.ProcMount != nil && *s.ProcMount == corev1.UnmaskedProcMount && (c.spec.HostUsers == nil || *c.spec.HostUsers) {
 			c.warn(at.Child("procMount"), "pods without hostUsers: false are refused")
 		}
 		if s != nil && s.WindowsOptions != nil && s.WindowsOptions.HostProcess != nil && *s.WindowsOptions.HostProcess {
@@ -440,9 +443,15 @@ func (c *checker) unlikely(path *field.Path) {
 		}
 	}
 	claims := func(at *field.Path, r *corev1.ResourceRequirements) {
-		if r != nil && len(r.Claims) > 0 {
+		ofPod := func(r corev1.ResourceClaim) bool {
+			return !slices.ContainsFunc(c.spec.ResourceClaims, func(own corev1.PodResourceClaim) bool { return own.Name == r.Name })
+		}
+		if r != nil && slices.ContainsFunc(r.Claims, ofPod) {
 			c.warn(at.Child("claims"), "pods without these spec.resourceClaims are refused")
 		}
+	}
+	if c.spec.DNSPolicy == corev1.DNSNone && (c.spec.DNSConfig == nil || len(c.spec.DNSConfig.Nameservers) == 0) {
+		c.warn(path.Child("dnsPolicy"), "pods without dnsConfig.nameservers are refused")
 	}
 	lifecycle(path.Child("lifecycle"), c.spec.Lifecycle)
 	security(path.Child("containerSecurityContext"), c.spec.ContainerSecurityContext)

@@ -121,9 +121,10 @@ var signals = append(strings.Fields(`SIGABRT SIGALRM SIGBUS SIGCHLD SIGCLD SIGCO
 	SIGRTMAX-10 SIGRTMAX-9 SIGRTMAX-8 SIGRTMAX-7 SIGRTMAX-6 SIGRTMAX-5 SIGRTMAX-4 SIGRTMAX-3 SIGRTMAX-2 SIGRTMAX-1`), "SIGRTMAX")
 
 var (
-	pullPolicies = oneOf("Always", "IfNotPresent", "Never")
-	selectorOps  = mustBeOneOf("In", "NotIn", "Exists", "DoesNotExist")
-	profiles     = mustBeOneOf("RuntimeDefault", "Unconfined", "Localhost")
+	pullPolicies    = oneOf("Always", "IfNotPresent", "Never")
+	messagePolicies = oneOf("File", "FallbackToLogsOnError")
+	selectorOps     = mustBeOneOf("In", "NotIn", "Exists", "DoesNotExist")
+	profiles        = mustBeOneOf("RuntimeDefault", "Unconfined", "Localhost")
 )
 
 // fieldRules are the rules of each type, by JSON field name.
@@ -131,6 +132,8 @@ var fieldRules = map[reflect.Type]map[string]fieldRule{
 	typeOf[kubeflowv1alpha1.PodDefaultSpec](): {
 		"serviceAccountName": formatted(dnsSubdomain), "priorityClassName": formatted(dnsSubdomain),
 		"runtimeClassName": mustBeFormatted(dnsSubdomain), "terminationGracePeriodSeconds": natural,
+		"dnsPolicy": oneOf("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"), "activeDeadlineSeconds": between(1, 1<<31-1),
+		"terminationMessagePolicy": messagePolicies,
 	},
 	typeOf[metav1.LabelSelectorRequirement](): {"operator": selectorOps},
 
@@ -203,7 +206,7 @@ var fieldRules = map[reflect.Type]map[string]fieldRule{
 	// Containers.
 	typeOf[corev1.Container](): {
 		"name": mustBeFormatted(dnsLabel), "image": mustBeSet, "imagePullPolicy": pullPolicies,
-		"terminationMessagePolicy": oneOf("File", "FallbackToLogsOnError"), "restartPolicy": mustBeOneOf("Always", "OnFailure", "Never"),
+		"terminationMessagePolicy": messagePolicies, "restartPolicy": mustBeOneOf("Always", "OnFailure", "Never"),
 	},
 	typeOf[corev1.ContainerRestartRule]():            {"action": mustBeOneOf("Restart", "RestartAllContainers"), "exitCodes": mustBeSet},
 	typeOf[corev1.ContainerRestartRuleOnExitCodes](): {"operator": mustBeOneOf("In", "NotIn")},
@@ -250,6 +253,11 @@ var fieldRules = map[reflect.Type]map[string]fieldRule{
 	typeOf[corev1.PodAffinityTerm](): {
 		"topologyKey": mustBeFormatted(labelKey), "namespaces": formatted(dnsLabel), "matchLabelKeys": formatted(labelKey), "mismatchLabelKeys": formatted(labelKey),
 	},
+	typeOf[corev1.PodResourceClaim](): {
+		"name": mustBeFormatted(dnsLabel), "resourceClaimName": mustBeFormatted(dnsSubdomain), "resourceClaimTemplateName": mustBeFormatted(dnsSubdomain),
+	},
+	typeOf[corev1.PodSchedulingGate]():  named(mustBeFormatted(labelKey)),
+	typeOf[corev1.PodReadinessGate]():   {"conditionType": mustBeFormatted(labelKey)},
 	typeOf[corev1.HostAlias]():          {"ip": mustBeSet, "hostnames": formatted(dnsSubdomain)},
 	typeOf[corev1.PodDNSConfigOption](): named(mustBeSet),
 }
@@ -268,6 +276,7 @@ var fieldGroups = map[reflect.Type]fieldGroup{
 	typeOf[corev1.ProbeHandler]():          {exactly: true},
 	typeOf[corev1.EnvFromSource]():         {fields: []string{"configMapRef", "secretRef"}, exactly: true},
 	typeOf[corev1.DownwardAPIVolumeFile](): {fields: []string{"fieldRef", "resourceFieldRef"}, exactly: true},
+	typeOf[corev1.PodResourceClaim]():      {fields: []string{"resourceClaimName", "resourceClaimTemplateName"}, exactly: true},
 }
 
 // A typePlan lists what to check in values of a type.

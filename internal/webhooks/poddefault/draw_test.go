@@ -97,6 +97,41 @@ func drawDNS(t *rapid.T) *corev1.PodDNSConfig {
 	}
 }
 
+var (
+	drawScheduler = rapid.SampledFrom([]string{"", "", "x", "y"})
+	drawFlag      = rapid.SampledFrom([]*bool{nil, nil, new(true), new(false)})
+)
+
+func claimName(claim corev1.PodResourceClaim) string { return claim.Name }
+
+func drawClaims(t *rapid.T) []corev1.PodResourceClaim {
+	return drawList(t, "resource claims", func(t *rapid.T) corev1.PodResourceClaim {
+		return corev1.PodResourceClaim{Name: drawName.Draw(t, "claim"), ResourceClaimName: new(drawName.Draw(t, "claimed"))}
+	}, claimName)
+}
+
+var drawMessages = rapid.SampledFrom([]corev1.TerminationMessagePolicy{"", corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError})
+
+// drawSwitches draws fields of a pod with one value. API servers default some of them,
+// and some exclude others.
+func drawSwitches(t *rapid.T) (s corev1.PodSpec) {
+	s.SchedulerName = rapid.SampledFrom([]string{"", corev1.DefaultSchedulerName, "x", "y"}).Draw(t, "scheduler")
+	s.EnableServiceLinks = drawFlag.Draw(t, "service links")
+	s.HostUsers, s.ShareProcessNamespace = drawFlag.Draw(t, "users"), drawFlag.Draw(t, "process namespace")
+	s.DNSPolicy = rapid.SampledFrom([]corev1.DNSPolicy{"", corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone}).Draw(t, "DNS policy")
+	if sometimes(t, "has a deadline") {
+		s.ActiveDeadlineSeconds = new(rapid.Int64Range(1, 2).Draw(t, "deadline"))
+	}
+	s.SchedulingGates = drawList(t, "scheduling gates", func(t *rapid.T) corev1.PodSchedulingGate {
+		return corev1.PodSchedulingGate{Name: drawName.Draw(t, "gate")}
+	}, func(g corev1.PodSchedulingGate) string { return g.Name })
+	s.ReadinessGates = drawList(t, "readiness gates", func(t *rapid.T) corev1.PodReadinessGate {
+		return corev1.PodReadinessGate{ConditionType: corev1.PodConditionType(drawName.Draw(t, "condition"))}
+	}, func(g corev1.PodReadinessGate) string { return string(g.ConditionType) })
+	s.ResourceClaims = drawClaims(t)
+	return s
+}
+
 // drawRichPod draws a pod with some of the fields that objects may set.
 func drawRichPod(t *rapid.T) *corev1.Pod {
 	pod := drawPod(t)
@@ -120,6 +155,16 @@ func drawRichPod(t *rapid.T) *corev1.Pod {
 	}
 	if sometimes(t, "pod has DNS") {
 		spec.DNSConfig = drawDNS(t)
+	}
+	if sometimes(t, "pod has switches") {
+		drawn := drawSwitches(t)
+		spec.SchedulerName, spec.EnableServiceLinks, spec.HostUsers, spec.DNSPolicy = drawn.SchedulerName, drawn.EnableServiceLinks, drawn.HostUsers, drawn.DNSPolicy
+		spec.ShareProcessNamespace, spec.ActiveDeadlineSeconds = drawn.ShareProcessNamespace, drawn.ActiveDeadlineSeconds
+		spec.SchedulingGates, spec.ReadinessGates, spec.ResourceClaims = drawn.SchedulingGates, drawn.ReadinessGates, drawn.ResourceClaims
+		spec.HostPID = rapid.Bool().Draw(t, "pod has the host's processes")
+	}
+	if sometimes(t, "pod has a node") {
+		spec.NodeName = "node"
 	}
 	if sometimes(t, "pod has a host alias") {
 		spec.HostAliases = []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: []string{drawName.Draw(t, "host")}}}
@@ -146,6 +191,7 @@ func drawRichPod(t *rapid.T) *corev1.Pod {
 		if sometimes(t, "container has a security context") {
 			c.SecurityContext = drawSecurity(t)
 		}
+		c.TerminationMessagePolicy = drawMessages.Draw(t, "container's messages")
 		if sometimes(t, "container has a hook") {
 			c.Lifecycle = drawLifecycle(t)
 		}
@@ -198,6 +244,13 @@ func enrich(t *rapid.T, spec *kubeflowv1alpha1.PodDefaultSpec) {
 	}
 	if sometimes(t, "has DNS") {
 		spec.DNSConfig = drawDNS(t)
+	}
+	if sometimes(t, "has switches") {
+		drawn := drawSwitches(t)
+		spec.SchedulerName, spec.EnableServiceLinks, spec.HostUsers, spec.DNSPolicy = drawn.SchedulerName, drawn.EnableServiceLinks, drawn.HostUsers, drawn.DNSPolicy
+		spec.ShareProcessNamespace, spec.ActiveDeadlineSeconds = drawn.ShareProcessNamespace, drawn.ActiveDeadlineSeconds
+		spec.SchedulingGates, spec.ReadinessGates, spec.ResourceClaims = drawn.SchedulingGates, drawn.ReadinessGates, drawn.ResourceClaims
+		spec.TerminationMessagePolicy = drawMessages.Draw(t, "messages")
 	}
 	if sometimes(t, "has a host alias") {
 		spec.HostAliases = []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: []string{drawName.Draw(t, "host")}}}

@@ -4,6 +4,7 @@ package poddefault
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -23,12 +24,14 @@ import (
 func (c *Compiled) mayClash() bool {
 	for _, lists := range [][]fieldList{c.podLists, c.containerLists} {
 		for i := range lists {
-			if slices.Contains([]*listKind{portKind, deviceKind, claimKind, nameserverKind, searchKind}, lists[i].kind) {
+			if slices.Contains([]*listKind{portKind, deviceKind, claimKind, nameserverKind, searchKind, gateKind}, lists[i].kind) {
 				return true
 			}
 		}
 	}
-	return slices.ContainsFunc(c.containerValues, func(f fieldValue) bool { return f.tokens[0] == "securityContext" }) ||
+	ofPod := []string{"hostUsers", "shareProcessNamespace", "dnsPolicy"}
+	return slices.ContainsFunc(c.podValues, func(f fieldValue) bool { return slices.Contains(ofPod, f.tokens[0]) }) ||
+		slices.ContainsFunc(c.containerValues, func(f fieldValue) bool { return f.tokens[0] == "securityContext" }) ||
 		slices.ContainsFunc(c.resources, func(q quantity) bool { return whole(q.name) }) ||
 		slices.ContainsFunc(c.containers, func(w item) bool { return bytes.Contains(w.value, []byte(`"ports"`)) })
 }
@@ -50,6 +53,9 @@ func (m *merge) foresee() {
 		}
 	}
 	m.hostPorts(running)
+	m.host()
+	m.gates()
+	m.nameservers()
 	m.atMost(3, nameserverKind, "dnsConfig", "nameservers")
 	m.atMost(32, searchKind, "dnsConfig", "searches")
 }
@@ -108,6 +114,16 @@ func (h *holder) all(kind *listKind, tokens ...string) []item {
 	}
 	raw, _ := h.lookup(tokens...)
 	return (&list{kind: kind, raw: raw, bounds: h.bounds}).all()
+}
+
+// final returns a field's final value and the object that sets it, nil if it is the
+// holder's own.
+func (h *holder) final(tokens ...string) (value jsontext.Value, by *Compiled) {
+	if set := h.value(tokens); set != nil && !set.there {
+		return set.value, set.origin
+	}
+	value, _ = h.lookup(tokens...)
+	return value, nil
 }
 
 // of returns the object that adds an element of the container.
@@ -198,18 +214,10 @@ func (m *merge) devices(t *container) {
 
 // escalation: a privileged container must allow privilege escalation.
 func (m *merge) escalation(t *container) {
-	field := func(name string) (value jsontext.Value, by *Compiled) {
-		tokens := []string{"securityContext", name}
-		if set := t.value(tokens); set != nil && !set.there {
-			return set.value, set.origin
-		}
-		value, _ = t.lookup(tokens...)
-		return value, t.origin
-	}
-	privileged, a := field("privileged")
-	escalation, b := field("allowPrivilegeEscalation")
+	privileged, a := t.final("securityContext", "privileged")
+	escalation, b := t.final("securityContext", "allowPrivilegeEscalation")
 	if string(privileged) == "true" && string(escalation) == "false" {
-		m.impossible(a, b, fmt.Sprintf("container %s is privileged, and allowPrivilegeEscalation is false", t.name))
+		m.impossible(cmp.Or(a, t.origin), cmp.Or(b, t.origin), fmt.Sprintf("container %s is privileged, and allowPrivilegeEscalation is false", t.name))
 	}
 }
 
@@ -240,11 +248,55 @@ func (m *merge) claims(t *container) {
 	if len(claims) == 0 {
 		return
 	}
-	pods := list{kind: claimKind, raw: m.pod.spec.member("resourceClaims"), bounds: &m.pod.bounds}
+	ofPod := m.pod.spec.list(&fieldList{kind: podClaimKind, tokens: []string{"resourceClaims"}})
 	for _, claim := range claims {
-		if there, _ := pods.find(claim.key); there == nil {
+		if there, _ := ofPod.find(claim.key); there == nil {
 			m.impossible(nil, t.of(claim), fmt.Sprintf("the pod has no resource claim %s, which container %s gets", claim.key, t.name))
 		}
+	}
+}
+
+// host: a user namespace of its own, or a shared process namespace, excludes namespaces
+// of the host, and the former excludes devices.
+func (m *merge) host() {
+	spec := &m.pod.spec
+	users, by := spec.final("hostUsers")
+	if by != nil && string(users) == "false" {
+		for _, name := range []string{"hostNetwork", "hostPID", "hostIPC"} {
+			if string(spec.member(name)) == "true" {
+				m.impossible(nil, by, "hostUsers is false, and "+name+" is true")
+			}
+		}
+	}
+	if string(users) == "false" {
+		for t := range m.containers() {
+			if devices := t.all(deviceKind, "volumeDevices"); len(devices) > 0 {
+				m.impossible(by, t.of(devices[len(devices)-1]), "hostUsers is false, and container "+t.name+" has volumeDevices")
+			}
+		}
+	}
+	if shared, by := spec.final("shareProcessNamespace"); by != nil && string(shared) == "true" && string(spec.member("hostPID")) == "true" {
+		m.impossible(nil, by, "shareProcessNamespace and hostPID are true")
+	}
+}
+
+// gates: a pod with a node was scheduled.
+func (m *merge) gates() {
+	if node := m.pod.spec.member("nodeName"); node == nil || string(node) == `""` {
+		return
+	}
+	for _, gate := range m.pod.spec.all(gateKind, "schedulingGates") {
+		if gate.origin != nil {
+			m.impossible(nil, gate.origin, "the pod has a nodeName, and gets the schedulingGate "+gate.key)
+		}
+	}
+}
+
+// nameservers: without cluster DNS there must be one.
+func (m *merge) nameservers() {
+	policy, by := m.pod.spec.final("dnsPolicy")
+	if by != nil && string(policy) == `"None"` && len(m.pod.spec.all(nameserverKind, "dnsConfig", "nameservers")) == 0 {
+		m.impossible(nil, by, "dnsPolicy is None, and dnsConfig has no nameservers")
 	}
 }
 

@@ -93,6 +93,9 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 	pod.Spec.InitContainers = settleList(&o, pod.Spec.InitContainers, containerName, hasAll, func(s *kubeflowv1alpha1.PodDefaultSpec) []corev1.Container { return s.InitContainers })
 	pod.Spec.Containers = settleList(&o, pod.Spec.Containers, containerName, hasAll, func(s *kubeflowv1alpha1.PodDefaultSpec) []corev1.Container { return s.Sidecars })
 	pod.Spec.ServiceAccountName = settle(&o, pod.Spec.ServiceAccountName, kubeflowv1alpha1.ConflictOverride, equal, func(s *kubeflowv1alpha1.PodDefaultSpec) string { return s.ServiceAccountName })
+	pod.Spec.SchedulerName = settle(&o, pod.Spec.SchedulerName, "", equal, func(s *kubeflowv1alpha1.PodDefaultSpec) string { return s.SchedulerName })
+	pod.Spec.HostUsers = settle(&o, pod.Spec.HostUsers, "", equal, func(s *kubeflowv1alpha1.PodDefaultSpec) *bool { return s.HostUsers })
+	pod.Spec.ResourceClaims = settleList(&o, pod.Spec.ResourceClaims, claimName, equal, func(s *kubeflowv1alpha1.PodDefaultSpec) []corev1.PodResourceClaim { return s.ResourceClaims })
 	return pod, o.conflict
 }
 

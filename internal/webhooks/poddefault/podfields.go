@@ -30,7 +30,13 @@ var (
 		name: "resource claim", keyName: "name", member: "name",
 		differences: exactly[corev1.ResourceClaim](dropNothing),
 	}
-	optionKind = &listKind{
+	podClaimKind = &listKind{
+		name: "resource claim", keyName: "name", member: "name",
+		differences: exactly[corev1.PodResourceClaim](dropNothing),
+	}
+	gateKind          = &listKind{name: "schedulingGate", keyName: "name", member: "name", differences: never}
+	readinessGateKind = &listKind{name: "readinessGate", keyName: "conditionType", member: "conditionType", differences: never}
+	optionKind        = &listKind{
 		name: "dnsConfig option", keyName: "name", member: "name",
 		differences: exactly[corev1.PodDNSConfigOption](dropNothing),
 	}
@@ -97,27 +103,36 @@ func (c *Compiled) compileFields(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	if s := spec.ContainerSelector; s != nil {
 		c.target = s.DeepCopy()
 	}
-	if spec.ServiceAccountName != "" {
-		c.podValues = append(c.podValues, fieldValue{[]string{"serviceAccountName"}, quote(spec.ServiceAccountName), serviceAccountRule})
+	for _, f := range []struct {
+		name  string
+		value any // not set if it is the empty string or nil
+		rule  *valueRule
+	}{
+		{"serviceAccountName", spec.ServiceAccountName, serviceAccountRule},
+		{automountField, spec.AutomountServiceAccountToken, automountRule},
+		{"priorityClassName", spec.PriorityClassName, priorityClassRule},
+		{"runtimeClassName", spec.RuntimeClassName, runtimeClassRule},
+		{"terminationGracePeriodSeconds", spec.TerminationGracePeriodSeconds, graceRule},
+		{"schedulerName", spec.SchedulerName, schedulerRule},
+		{"hostUsers", spec.HostUsers, plainRule},
+		{"shareProcessNamespace", spec.ShareProcessNamespace, plainRule},
+		{"enableServiceLinks", spec.EnableServiceLinks, serviceLinksRule},
+		{"dnsPolicy", spec.DNSPolicy, dnsPolicyRule},
+		{"activeDeadlineSeconds", spec.ActiveDeadlineSeconds, plainRule},
+	} {
+		if value := encode(f.value); string(value) != "null" && string(value) != `""` {
+			c.podValues = append(c.podValues, fieldValue{[]string{f.name}, value, f.rule})
+		}
 	}
-	if token := spec.AutomountServiceAccountToken; token != nil {
-		c.podValues = append(c.podValues, fieldValue{[]string{automountField}, encode(*token), automountRule})
-	}
-	c.overwrites = len(c.podValues) > 0
+	c.overwrites = spec.ServiceAccountName != "" || spec.AutomountServiceAccountToken != nil
 	for _, e := range entries(spec.NodeSelector) {
 		c.podValues = append(c.podValues, fieldValue{[]string{"nodeSelector", e.key}, quote(e.value), plainRule})
 	}
-	if spec.PriorityClassName != "" {
-		c.podValues = append(c.podValues, fieldValue{[]string{"priorityClassName"}, quote(spec.PriorityClassName), priorityClassRule})
-	}
-	if class := spec.RuntimeClassName; class != nil {
-		c.podValues = append(c.podValues, fieldValue{[]string{"runtimeClassName"}, quote(*class), runtimeClassRule})
-	}
-	if seconds := spec.TerminationGracePeriodSeconds; seconds != nil {
-		c.podValues = append(c.podValues, fieldValue{[]string{"terminationGracePeriodSeconds"}, encode(*seconds), graceRule})
-	}
 	c.podLists = appendList(c, c.podLists, spreadKind, spec.TopologySpreadConstraints, "topologySpreadConstraints")
 	c.podLists = appendList(c, c.podLists, hostAliasKind, spec.HostAliases, "hostAliases")
+	c.podLists = appendList(c, c.podLists, podClaimKind, spec.ResourceClaims, "resourceClaims")
+	c.podLists = appendList(c, c.podLists, gateKind, spec.SchedulingGates, "schedulingGates")
+	c.podLists = appendList(c, c.podLists, readinessGateKind, spec.ReadinessGates, "readinessGates")
 	if dns := spec.DNSConfig; dns != nil {
 		c.podLists = appendList(c, c.podLists, nameserverKind, dns.Nameservers, "dnsConfig", "nameservers")
 		c.podLists = appendList(c, c.podLists, searchKind, dns.Searches, "dnsConfig", "searches")
@@ -131,6 +146,9 @@ func (c *Compiled) compileFields(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	}
 	if len(spec.Args) > 0 {
 		c.containerValues = append(c.containerValues, fieldValue{[]string{"args"}, encode(spec.Args), commandRule})
+	}
+	if spec.TerminationMessagePolicy != "" {
+		c.containerValues = append(c.containerValues, fieldValue{[]string{"terminationMessagePolicy"}, encode(spec.TerminationMessagePolicy), messagePolicyRule})
 	}
 	if spec.Lifecycle != nil {
 		c.containerValues = fieldsOf(c.containerValues, encode(spec.Lifecycle), lifecycleRule, nil, "lifecycle")

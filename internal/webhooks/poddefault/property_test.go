@@ -4,6 +4,7 @@ package poddefault
 
 import (
 	"bytes"
+	corecmp "cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -169,7 +170,9 @@ func TestPatchedPodIsTheIntendedOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tb := rapidTB{t, rt}
 		pod, pds := drawPod(rt), drawPodDefaults(rt)
+		pod.Spec.SchedulerName, pod.Spec.HostUsers, pod.Spec.ResourceClaims = drawScheduler.Draw(rt, "pod's scheduler"), drawFlag.Draw(rt, "pod's users"), drawClaims(rt)
 		for _, pd := range pds {
+			pd.Spec.SchedulerName, pd.Spec.HostUsers, pd.Spec.ResourceClaims = drawScheduler.Draw(rt, "scheduler"), drawFlag.Draw(rt, "users"), drawClaims(rt)
 			pd.Spec.Priority = int32(rapid.IntRange(0, 1).Draw(rt, "priority"))
 			pd.Spec.NodeSelector = drawMap(rt, "node selector")
 			pd.Spec.ExclusiveGroup = rapid.SampledFrom([]string{"", "", "", "x", "y"}).Draw(rt, "group")
@@ -191,7 +194,7 @@ func TestPatchedPodIsTheIntendedOne(t *testing.T) {
 			rt.Fatal(err)
 		}
 		delete(got.Annotations, DecisionsAnnotation)
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), inAnyOrder(envName), inAnyOrder(mountPath), inAnyOrder(volumeName),
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), inAnyOrder(envName), inAnyOrder(mountPath), inAnyOrder(volumeName), inAnyOrder(claimName),
 			inAnyOrder(func(c corev1.Container) string { return c.Name })); diff != "" {
 			rt.Fatalf("(-want +got):\n%s", diff)
 		}
@@ -325,6 +328,7 @@ func defaulted(t testing.TB, raw []byte) []byte {
 		for i := range containers {
 			containers[i].TerminationMessagePath = "/dev/termination-log"
 			containers[i].ImagePullPolicy = corev1.PullAlways
+			containers[i].TerminationMessagePolicy = corecmp.Or(containers[i].TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 			for _, env := range containers[i].Env {
 				if env.ValueFrom != nil && env.ValueFrom.FieldRef != nil {
 					env.ValueFrom.FieldRef.APIVersion = "v1"
@@ -340,6 +344,11 @@ func defaulted(t testing.TB, raw []byte) []byte {
 	}
 	if pod.Spec.TerminationGracePeriodSeconds == nil {
 		pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
+	}
+	pod.Spec.SchedulerName = corecmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName)
+	pod.Spec.DNSPolicy = corecmp.Or(pod.Spec.DNSPolicy, corev1.DNSClusterFirst)
+	if pod.Spec.EnableServiceLinks == nil {
+		pod.Spec.EnableServiceLinks = new(true)
 	}
 	if pod.Spec.PriorityClassName != "" { // the Priority plugin
 		pod.Spec.Priority, pod.Spec.PreemptionPolicy = new(int32(7)), new(corev1.PreemptLowerPriority)

@@ -38,27 +38,33 @@ var (
 
 	// serviceAccountRule: the ServiceAccount plugin has set a missing name to
 	// "default". The deprecated serviceAccount is left to the API server.
-	serviceAccountRule = &valueRule{
-		unwritten: kubeflowv1alpha1.ConflictOverride,
-		unset:     func(have jsontext.Value) bool { return string(have) == `""` || string(have) == `"default"` },
-	}
-	automountRule = &valueRule{unwritten: kubeflowv1alpha1.ConflictOverride}
-	commandRule   = &valueRule{unwritten: kubeflowv1alpha1.ConflictKeepPod, unset: empty, command: true}
+	serviceAccountRule = &valueRule{unwritten: kubeflowv1alpha1.ConflictOverride, unset: anyOf(`""`, `"default"`)}
+	automountRule      = &valueRule{unwritten: kubeflowv1alpha1.ConflictOverride}
+	commandRule        = &valueRule{unwritten: kubeflowv1alpha1.ConflictKeepPod, unset: empty, command: true}
 
 	// priorityClassRule: the Priority plugin has already computed both numbers. It
 	// refuses a pod whose numbers do not match its class when it runs again.
 	priorityClassRule = &valueRule{
-		unset:   func(have jsontext.Value) bool { return string(have) == `""` },
+		unset:   anyOf(`""`),
 		removes: [][]string{{"priority"}, {"preemptionPolicy"}},
 	}
 	// runtimeClassRule: the RuntimeClass plugin has set the overhead of the pod's
 	// class, and refuses a different one when it runs again.
 	runtimeClassRule = &valueRule{removes: [][]string{{"overhead"}}}
-	// graceRule: 30 is the API server's default.
-	graceRule = &valueRule{unset: func(have jsontext.Value) bool { return string(have) == "30" }}
+	// Fields that the API server has defaulted.
+	graceRule         = &valueRule{unset: anyOf("30")}
+	schedulerRule     = &valueRule{unset: anyOf(`""`, `"default-scheduler"`)}
+	serviceLinksRule  = &valueRule{unset: anyOf("true")}
+	dnsPolicyRule     = &valueRule{unset: anyOf(`""`, `"ClusterFirst"`)}
+	messagePolicyRule = &valueRule{unset: anyOf(`""`, `"File"`)}
 
 	lifecycleRule = &valueRule{running: true}
 )
+
+// anyOf returns a [valueRule.unset] for these values, as the API server encodes them.
+func anyOf(values ...string) func(jsontext.Value) bool {
+	return func(have jsontext.Value) bool { return slices.Contains(values, string(have)) }
+}
 
 // policy returns c's policy for a conflict over the field.
 func (r *valueRule) policy(c *Compiled) kubeflowv1alpha1.ConflictPolicy {

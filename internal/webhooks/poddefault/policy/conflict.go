@@ -61,6 +61,13 @@ func (n *namespace) disagreements(o *object) string {
 	if token := spec.AutomountServiceAccountToken; token != nil && o.denies() {
 		tell("object.spec.?automountServiceAccountToken.orValue("+literal(*token)+") != "+literal(*token), "automountServiceAccountToken")
 	}
+	for _, s := range podScalars(spec) {
+		tell(s.differs("object.spec", s.value), s.field)
+	}
+	for _, s := range ownScalars(spec) {
+		out = append(out, "object.spec.containers.filter(c, "+n.takes(n.settings.MeshContainers)+" && "+s.differs("c", s.value)+
+			").map(c, "+saysOfContainer(says(s.field))+")")
+	}
 	for _, l := range ownLists(spec) {
 		var differing []string
 		for _, e := range l.elements {

@@ -72,7 +72,14 @@ func (n *namespace) injection(o *object) string {
 		ops = append(ops, unless(fixed, operation("\"/spec/automountServiceAccountToken\"", literal(*token))))
 	}
 
+	for _, s := range podScalars(spec) {
+		ops = append(ops, s.add("\"/spec/"+s.field+"\"", "object.spec"))
+	}
+
 	var own []string
+	for _, s := range ownScalars(spec) {
+		own = append(own, s.add("\"/spec/containers/\" + string(i) + \"/"+s.field+"\"", "c"))
+	}
 	for _, l := range ownLists(spec) {
 		own = append(own, l.add("\"/spec/containers/\" + string(i) + \"/"+l.field+"\"", "c")...)
 	}

@@ -73,6 +73,12 @@ func podLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
 		newList("imagePullSecrets", "imagePullSecret", spec.ImagePullSecrets, secret,
 			func(r *corev1.LocalObjectReference) string { return text("name", r.Name) }, always),
 		newList("hostAliases", "hostAlias", spec.HostAliases, alias, func(a *corev1.HostAlias) string { return text("ip", a.IP) }, satisfiesSubset),
+		newList("resourceClaims", "resource claim", spec.ResourceClaims, func(r *corev1.PodResourceClaim) string { return r.Name },
+			func(r *corev1.PodResourceClaim) string { return text("name", r.Name) }, satisfiesExactly[corev1.PodResourceClaim](nil)),
+		newList("schedulingGates", "schedulingGate", spec.SchedulingGates, func(g *corev1.PodSchedulingGate) string { return g.Name },
+			func(g *corev1.PodSchedulingGate) string { return text("name", g.Name) }, always),
+		newList("readinessGates", "readinessGate", spec.ReadinessGates, func(g *corev1.PodReadinessGate) string { return string(g.ConditionType) },
+			func(g *corev1.PodReadinessGate) string { return text("conditionType", string(g.ConditionType)) }, always),
 	}
 }
 
@@ -84,6 +90,46 @@ func containerLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
 		newList("initContainers", "container", spec.InitContainers, name, same, satisfiesSubset),
 		newList("containers", "container", spec.Sidecars, name, same, satisfiesSubset),
 	}
+}
+
+// scalar is a field with one value, of the pod's spec or of every container.
+type scalar struct {
+	field string
+	value any
+	// unset is the API server's default, which counts as unset; nil if there is none.
+	unset any
+}
+
+// podScalars returns the fields that the object sets in the pod's spec.
+func podScalars(spec *kubeflowv1alpha1.PodDefaultSpec) []scalar {
+	return given(
+		scalar{"activeDeadlineSeconds", tree(spec.ActiveDeadlineSeconds), nil}, scalar{"dnsPolicy", tree(spec.DNSPolicy), "ClusterFirst"},
+		scalar{"enableServiceLinks", tree(spec.EnableServiceLinks), true}, scalar{"hostUsers", tree(spec.HostUsers), nil},
+		scalar{"schedulerName", tree(spec.SchedulerName), corev1.DefaultSchedulerName}, scalar{"shareProcessNamespace", tree(spec.ShareProcessNamespace), nil},
+	)
+}
+
+// ownScalars returns the fields that the object sets in every container.
+func ownScalars(spec *kubeflowv1alpha1.PodDefaultSpec) []scalar {
+	return given(scalar{"terminationMessagePolicy", tree(spec.TerminationMessagePolicy), "File"})
+}
+
+func given(scalars ...scalar) []scalar {
+	return slices.DeleteFunc(scalars, func(s scalar) bool { return s.value == nil || s.value == "" })
+}
+
+// add sets the field, unless the holder has a value.
+func (s scalar) add(path, holder string) string {
+	fixed := "has(" + holder + "." + s.field + ")"
+	if s.unset != nil {
+		fixed = s.differs(holder, s.unset)
+	}
+	return unless(fixed, operation(path, literalOf(s.value)))
+}
+
+// differs reports whether the holder has another value.
+func (s scalar) differs(holder string, value any) string {
+	return holder + ".?" + s.field + ".orValue(" + literalOf(value) + ") != " + literalOf(value)
 }
 
 // command is a list of every container that is set as a whole if it is absent.

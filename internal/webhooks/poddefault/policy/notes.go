@@ -20,6 +20,7 @@ func notes(objects []*kubeflowv1alpha1.PodDefault) []string {
 		"  fails, as for a pod so large that it costs too much, the API server's message to who creates the pod holds it with its values.",
 		"Conflicts are found when the pod is finished: also those with what other webhooks and policies have put there after these.",
 		"A message about a conflict begins with the name of the policy, and its status is 403 Forbidden, not 400 BadRequest.",
+		"Fields that exclude others, as hostUsers: false excludes hostNetwork, are left to the API server, whose message names no PodDefault.",
 		"Labels that webhooks add to a pod select nothing if no PodDefault selected it before: the API server does not ask again a policy",
 		"  that had nothing to do. Those that other policies add count if they happen to be asked first, which is in no fixed order.",
 		"Each PodDefault of a namespace makes the API server encode and decode once more every pod there that any of them selects:",

@@ -20,9 +20,10 @@ import (
 // conflictPolicy and mode, only the values Deny and Enforce can.
 func Fields() []string {
 	return []string{
-		"annotations", "args", "automountServiceAccountToken", "command", "conflictPolicy", "desc", "env", "envFrom", "hostAliases",
-		"imagePullSecrets", "initContainers", "labels", "mode", "nodeSelector", "priority", "selector", "serviceAccountName", "sidecars",
-		"tolerations", "volumeMounts", "volumes",
+		"activeDeadlineSeconds", "annotations", "args", "automountServiceAccountToken", "command", "conflictPolicy", "desc", "dnsPolicy",
+		"enableServiceLinks", "env", "envFrom", "hostAliases", "hostUsers", "imagePullSecrets", "initContainers", "labels", "mode",
+		"nodeSelector", "priority", "readinessGates", "resourceClaims", "schedulerName", "schedulingGates", "selector",
+		"serviceAccountName", "shareProcessNamespace", "sidecars", "terminationMessagePolicy", "tolerations", "volumeMounts", "volumes",
 	}
 }
 
