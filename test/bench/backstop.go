@@ -60,7 +60,7 @@ func measureBackstop(ctx context.Context, p plan, site *site, progress progress)
 					return nil, fmt.Errorf("installing the policy: %w", err)
 				}
 			}
-			elapsed, took, err := site.cp.createPods(ctx, decided, p.Creates, creators, nil, typical[0].Name)
+			elapsed, took, err := site.cp.createPods(ctx, decided, p.Creates, creators, nil, typical[0].Name, false)
 			if err = errors.Join(err, remove()); err != nil {
 				return nil, fmt.Errorf("creating pods with %s: %w", backstopName(size), err)
 			}

@@ -25,6 +25,7 @@ type stage struct {
 	freshness []int
 	idle      bool // whether sallyport is looked at when it has nothing to do
 	burst     bool // whether pods are created by many writers at once
+	exports   bool // whether pods are created with the PodDefaults as policies
 }
 
 // A benchCase is a review sent to a path over and over. To measure another
@@ -52,13 +53,14 @@ const (
 	partDatasets    = "datasets"
 	partVolumes     = "volumes"
 	partBackstop    = "backstop"
+	partExport      = "export"
 	partFreshness   = "freshness"
 	partSizes       = "sizes"
 	partBurst       = "burst"
 	partStart       = "start"
 )
 
-var parts = []string{partCommand, partPodDefaults, partSizes, partBurst, partStart, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop, partFreshness}
+var parts = []string{partCommand, partPodDefaults, partSizes, partBurst, partStart, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop, partExport, partFreshness}
 
 const (
 	floorName     = "floor"
@@ -121,6 +123,12 @@ func planStages(p plan) ([]stage, error) {
 				{id: libraryNothing, name: "notebook pod, typed mutator changes nothing", review: "notebook", path: nothingPath},
 				{id: libraryValidate, name: "notebook pod, typed validator", review: "notebook", path: validatePath},
 			},
+		},
+		{
+			part:        partExport,
+			podDefaults: few,
+			servers:     []string{sallyportName},
+			exports:     true,
 		},
 		policyStage(few),
 	}, freshnessStages(p), []stage{

@@ -40,7 +40,7 @@ func (r *results) rows() []row {
 	for _, table := range []struct {
 		name string
 		rows []creation
-	}{{"pods created", r.Creations}, {"volumes created", r.Volumes}, {"burst", r.Burst}, {"backstop", r.Backstop}} {
+	}{{"pods created", r.Creations}, {"volumes created", r.Volumes}, {"burst", r.Burst}, {"export", r.Exported}, {"backstop", r.Backstop}} {
 		for i, c := range table.rows {
 			if base := table.rows[0].Rates; i > 0 && len(c.Rates) == len(base) && len(base) > 0 {
 				rows = append(rows, row{table.name + ": " + c.Server, "× time of the first", quotients(base, c.Rates)})

@@ -44,7 +44,7 @@ func measureCreations(ctx context.Context, p plan, site *site, targets []target,
 			if i > 0 {
 				r = site.registration(targets[i-1], c.path)
 			}
-			elapsed, latencies, err := site.cp.createPods(ctx, pod, pods, clients, r, c.adds[0])
+			elapsed, latencies, err := site.cp.createPods(ctx, pod, pods, clients, r, c.adds[0], r.injects())
 			if err != nil {
 				return nil, fmt.Errorf("creating pods with webhook %q: %w", tallies[i].Server, err)
 			}
@@ -78,17 +78,18 @@ func (s *site) registration(t target, path string) *registration {
 	return r
 }
 
+// injects says whether the webhook marks pods: those of the floor do not, nor does none.
+func (r *registration) injects() bool { return r != nil && r.reviewVersions[0] == "v1" }
+
 // createPods has clients create n pods, checks that each went through the webhook (nil: no
-// webhook) and came back with the mark of the PodDefault where the webhook is
-// not the floor's, and deletes them again.
-func (cp *controlPlane) createPods(ctx context.Context, pod *corev1.Pod, n, clients int, r *registration, podDefault string) (elapsed time.Duration, latencies []time.Duration, err error) {
-	marked := false
+// webhook) and came back with the mark of the PodDefault, or without it, and deletes
+// them again.
+func (cp *controlPlane) createPods(ctx context.Context, pod *corev1.Pod, n, clients int, r *registration, podDefault string, marked bool) (elapsed time.Duration, latencies []time.Duration, err error) {
 	callsBefore := 0
 	if r != nil {
 		if err := cp.register(ctx, *r); err != nil {
 			return 0, nil, err
 		}
-		marked = r.reviewVersions[0] == "v1"
 		if callsBefore, err = cp.calls(ctx, r.name); err != nil {
 			return 0, nil, err
 		}

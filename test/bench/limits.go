@@ -52,6 +52,7 @@ var limits = []limit{
 	{Part: partConversion, Name: "LIST of 5,000, time", Unit: "× controller-runtime", AtMost: 0.9, value: listed(func(l listing) float64 { return l.Seconds })},
 	{Part: partBackstop, Name: "no policy / policy with 1,000 PodDefaults", Unit: "× creates/s", AtMost: 1 / 0.65, value: backstopCost(0, 1000)},
 	{Part: partBackstop, Name: "policy with 10 / with 1,000 PodDefaults", Unit: "× creates/s", AtMost: 1.15, value: backstopCost(10, 1000)},
+	{Part: partExport, Name: "webhook / policies, 11 PodDefaults", Unit: "× creates/s", AtMost: 2, value: exportCost},
 	{Part: partFreshness, Name: "freshness Cached / Consistent, 128 clients", Unit: "× creates/s", AtMost: 1 / 0.6, value: freshnessCost},
 	{Part: partPolicies, Name: "imagepull, nothing to set", Unit: "× floor", AtMost: 2.2, value: ratio(imagePullNothing, policiesName)},
 	{Part: partPolicies, Name: "imagepull, sets the policy of each container", Unit: "× floor", AtMost: 2.5, value: ratio(imagePullChange, policiesName)},

@@ -87,6 +87,14 @@ func TestQuickRunOnARealAPIServer(t *testing.T) {
 			t.Errorf("creations with a policy: %+v", c)
 		}
 	}
+	if len(got.Exported) != 3 {
+		t.Errorf("creations without a webhook, with one, and with policies: got %d", len(got.Exported))
+	}
+	for _, c := range got.Exported {
+		if c.Pods != quickPlan.Creates*quickPlan.CreateTurns || c.CreatesPerSecond <= 0 {
+			t.Errorf("creations with policies: %+v", c)
+		}
+	}
 	if len(got.Freshness) != 6 {
 		t.Errorf("creations with each freshness: got %d", len(got.Freshness))
 	}

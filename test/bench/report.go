@@ -75,6 +75,9 @@ func writeText(w io.Writer, r *results, verdicts []verdict) error {
 	if len(r.Volumes) > 0 {
 		writeCreations(out, "Persistent volumes", creators, r.Volumes)
 	}
+	if len(r.Exported) > 0 {
+		writeCreations(out, "Notebook pods, with PodDefaults as policies,", creators, r.Exported)
+	}
 	if len(r.Burst) > 0 {
 		writeCreations(out, "A burst of notebook pods", writers, r.Burst)
 	}

@@ -28,6 +28,7 @@ type results struct {
 	Volumes             []creation  `json:"volumes,omitempty"` // as Creations, of persistent volumes
 	Freshness           []freshness `json:"freshness,omitempty"`
 	Listings            []listing   `json:"listings"`
+	Exported            []creation  `json:"exported,omitempty"` // as Creations, with the PodDefaults as policies
 	Backstop            []creation  `json:"backstop,omitempty"` // pods that a policy looks up; the servers are what is in force
 }
 

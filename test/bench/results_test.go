@@ -93,6 +93,7 @@ func someResults() *results {
 			{Server: neighbourName, Objects: 5000, Seconds: 2, CPUMicrosPerObject: 200, RatioToFloor: 4},
 			{Server: libraryName, Objects: 5000, Seconds: 1.8, CPUMicrosPerObject: 100, RatioToFloor: 2},
 		},
+		Exported: []creation{{CreatesPerSecond: 600}, {Server: sallyportName, CreatesPerSecond: 300}, {Server: exportedName, CreatesPerSecond: 150}},
 		Backstop: []creation{
 			{Server: backstopName(0), CreatesPerSecond: 600}, {Server: backstopName(10), CreatesPerSecond: 500}, {Server: backstopName(1000), CreatesPerSecond: 450},
 		},
@@ -139,6 +140,9 @@ func TestJudge(t *testing.T) {
 		"a policy that costs more with every PodDefault": {
 			func(r *results) { r.Backstop[2].CreatesPerSecond = 380 },
 			[]string{"no policy / policy with 1,000 PodDefaults", "policy with 10 / with 1,000 PodDefaults"},
+		},
+		"policies that cost more than twice the webhook": {
+			func(r *results) { r.Exported[2].CreatesPerSecond = 149 }, []string{"webhook / policies, 11 PodDefaults"},
 		},
 		"a freshness that costs too much": {
 			func(r *results) { r.Freshness[3].CreatesPerSecond = 299 }, []string{"freshness Cached / Consistent, 128 clients"},

@@ -164,6 +164,11 @@ func (s *site) runStage(ctx context.Context, p plan, stage stage, results *resul
 		progress.sayf("%s is ready after %s", name, srv.ready.Round(time.Millisecond))
 		targets = append(targets, target{srv, newLoader(srv.url, s.trust())})
 	}
+	if stage.exports {
+		progress.sayf("creating pods through the API server, %d turns of %d with %s and with policies", p.CreateTurns, p.Creates, sallyportName)
+		results.Exported, err = measureExported(ctx, p, s, targets[0], podDefaults)
+		return err
+	}
 	if !stage.burst { // of that one the creations tell
 		progress.sayf("%d case(s) on %d servers, %d rounds of %s each", len(stage.cases), len(targets), p.Rounds, p.Window)
 		measurements, err := measureCases(ctx, p, targets, stage.cases, podDefaults)

@@ -5,8 +5,8 @@
 // reflect the objects at the time of the export.
 //
 // There is one MutatingAdmissionPolicy per namespace, because the API server evaluates
-// policies in the random order of a Go map. It has one mutation per PodDefault, in the
-// webhook's order of application. A mutating policy cannot deny. A
+// policies in the random order of a Go map. Its mutations inject the PodDefaults in the
+// webhook's order of application, several at once. A mutating policy cannot deny. A
 // ValidatingAdmissionPolicy therefore checks the finished pod and refuses pods that the
 // webhook would deny because of a conflict.
 package policy
@@ -65,13 +65,15 @@ func Export(objects []*kubeflowv1alpha1.PodDefault, settings poddefault.Settings
 	if err := errors.Join(append(errs, settings.Validate())...); err != nil {
 		return nil, err
 	}
-	out := &Exported{Notes: notes(objects)}
+	out, rounds := &Exported{}, 0
 	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
 		n := newNamespace(name, namespaces[name], settings)
 		validating, mutating := n.validatingPolicy(), n.mutatingPolicy()
-		errs = append(errs, n.sizes(validating.Spec.Variables, mutating.Spec.Mutations))
+		errs = append(errs, n.sizes(validating.Spec.Variables))
 		out.Objects = append(out.Objects, validating, n.validatingBinding(), mutating, n.mutatingBinding())
+		rounds = max(rounds, len(mutating.Spec.Mutations))
 	}
+	out.Notes = notes(objects, rounds)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -168,10 +170,9 @@ func (n *namespace) mutatingPolicy() *admissionregistrationv1.MutatingAdmissionP
 			ReinvocationPolicy: admissionregistrationv1.IfNeededReinvocationPolicy,
 		},
 	}
-	for _, o := range n.objects {
-		p.Spec.Mutations = append(p.Spec.Mutations, mutation(n.injection(o)))
+	for _, expression := range n.mutations() {
+		p.Spec.Mutations = append(p.Spec.Mutations, mutation(expression))
 	}
-	p.Spec.Mutations = append(p.Spec.Mutations, mutation(n.closing()))
 	return p
 }
 
@@ -227,10 +228,10 @@ func (n *namespace) validatingBinding() *admissionregistrationv1.ValidatingAdmis
 }
 
 // sizes rejects expressions that are too long for the API server.
-func (n *namespace) sizes(variables []admissionregistrationv1.Variable, mutations []admissionregistrationv1.Mutation) error {
+func (n *namespace) sizes(variables []admissionregistrationv1.Variable) error {
 	var errs []error
-	for i, o := range n.objects {
-		longest := utf8.RuneCountInString(mutations[i].JSONPatch.Expression)
+	for _, o := range n.objects {
+		longest := utf8.RuneCountInString(n.injection([]*object{o}))
 		for _, v := range variables {
 			if v.Name == o.conflicts {
 				longest = max(longest, utf8.RuneCountInString(v.Expression))

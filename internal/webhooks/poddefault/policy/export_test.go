@@ -4,9 +4,11 @@ package policy
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -139,11 +141,62 @@ func TestOnePolicyOfEachKindForANamespace(t *testing.T) {
 		t.Fatalf("policies: %v", policies)
 	}
 	mutations := policies[0].Spec.Mutations
-	if len(mutations) != 3 || !strings.Contains(mutations[0].JSONPatch.Expression, "poddefault-b") || !strings.Contains(mutations[1].JSONPatch.Expression, "poddefault-a") {
-		t.Errorf("mutations: %+v", mutations)
+	if len(mutations) != 1 {
+		t.Fatalf("mutations: %+v", mutations)
+	}
+	first, then, ok := strings.Cut(mutations[0].JSONPatch.Expression, "poddefault-b")
+	if !ok || strings.Contains(first, "poddefault-a") || !strings.Contains(then, "poddefault-a") {
+		t.Errorf("the mutation: %s", mutations[0].JSONPatch.Expression)
 	}
 	if !strings.Contains(strings.Join(exported.Notes, "\n"), "have no resourceVersion") {
 		t.Errorf("nothing says that marks are empty: %v", exported.Notes)
+	}
+}
+
+func TestOneMutationInjectsWhatSharesNoElement(t *testing.T) {
+	different := make([]string, 2*mostInStep)
+	for i := range different {
+		different[i] = fmt.Sprintf("{env: [{name: V%d, value: '1'}]}", i)
+	}
+	large := "{annotations: {note: '" + strings.Repeat("x", maxExpression/5*2) + "'}}"
+	for name, test := range map[string]struct {
+		specs []string
+		want  int
+	}{
+		"different elements of the same lists":    {[]string{"{env: [{name: A}], labels: {a: '1'}}", "{env: [{name: B}], labels: {b: '1'}}"}, 1},
+		"the same variable":                       {[]string{"{env: [{name: A}]}", "{env: [{name: A}]}", "{env: [{name: B}]}"}, 2},
+		"the same label":                          {[]string{"{labels: {a: '1'}}", "{labels: {a: '1'}}"}, 2},
+		"the same toleration":                     {[]string{"{tolerations: [{key: a}]}", "{tolerations: [{key: a, operator: Equal}]}"}, 2},
+		"a sidecar with an init container's name": {[]string{"{sidecars: [{name: a, image: i}], selector: {matchLabels: {a: '1'}}}", "{initContainers: [{name: a, image: i}], selector: {matchLabels: {a: '2'}}}"}, 2},
+		"two commands":                            {[]string{"{command: [a]}", "{command: [b]}"}, 2},
+		"two accounts":                            {[]string{"{serviceAccountName: a}", "{serviceAccountName: b}"}, 2},
+		"the same for tokens, which stay":         {[]string{"{automountServiceAccountToken: true}", "{automountServiceAccountToken: true}"}, 2},
+		"a token that is taken away, at the end":  {[]string{"{automountServiceAccountToken: false}"}, 2},
+		"as many as one takes, twice":             {different, 2},
+		"three long ones":                         {[]string{large, strings.Replace(large, "note", "other", 1), strings.Replace(large, "note", "third", 1)}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var pds []*kubeflowv1alpha1.PodDefault
+			for i, spec := range test.specs {
+				pds = append(pds, podDefault(t, fmt.Sprintf("pd-%02d", i), spec))
+			}
+			exported, err := Export(pds, poddefault.DefaultSettings())
+			if err != nil {
+				t.Fatal(err)
+			}
+			mutations := exported.Objects[2].(*admissionregistrationv1.MutatingAdmissionPolicy).Spec.Mutations
+			if len(mutations) != test.want {
+				t.Errorf("%d mutations, want %d", len(mutations), test.want)
+			}
+			for _, m := range mutations {
+				if n := utf8.RuneCountInString(m.JSONPatch.Expression); n > maxExpression {
+					t.Errorf("an expression of %d characters", n)
+				}
+			}
+			if want := fmt.Sprintf("(here %d at most)", test.want); !strings.Contains(strings.Join(exported.Notes, "\n"), want) {
+				t.Errorf("no note says %q: %q", want, exported.Notes)
+			}
+		})
 	}
 }
 

@@ -36,18 +36,34 @@ func unless(condition, operation string) string {
 	return condition + " ? [] : [" + operation + "]"
 }
 
-// injection returns the mutation of an object.
-func (n *namespace) injection(o *object) string {
+// injection returns the mutation of objects that share no place, see [namespace.steps].
+// It first creates the maps and lists that the pod lacks, once for all objects.
+func (n *namespace) injection(objects []*object) string {
+	var ops, ofContainers []string
+	for _, h := range holders(objects) {
+		op := unless("!("+h.wanted+") || size("+h.expression+") > 0", operation(h.path, h.empty))
+		if h.inContainers {
+			ofContainers = append(ofContainers, op)
+		} else {
+			ops = append(ops, op)
+		}
+	}
+	if len(ofContainers) > 0 {
+		ops = append(ops, n.ofContainers(n.settings.MeshContainers, ofContainers))
+	}
+	for _, o := range objects {
+		ops = append(ops, "variables."+o.selected+" ? "+flatten(n.additions(o))+" : []")
+	}
+	return flatten(ops)
+}
+
+// additions returns lists of operations, for maps and lists that exist.
+func (n *namespace) additions(o *object) []string {
 	spec := &o.Spec
 	var ops []string
-	ops = append(ops, addToMap("/metadata/labels", "object.metadata.?labels.orValue({})", spec.Labels)...)
-	annotations := maps.Clone(spec.Annotations)
-	if annotations == nil {
-		annotations = map[string]string{}
+	for _, m := range o.maps() {
+		ops = append(ops, m.add()...)
 	}
-	annotations[poddefault.Mark(o.Name)] = o.ResourceVersion
-	ops = append(ops, addToMap("/metadata/annotations", "object.metadata.?annotations.orValue({})", annotations)...)
-	ops = append(ops, addToMap("/spec/nodeSelector", "object.spec.?nodeSelector.orValue({})", spec.NodeSelector)...)
 	for _, l := range podLists(spec) {
 		ops = append(ops, l.add("\"/spec/"+l.field+"\"", "object.spec")...)
 	}
@@ -81,20 +97,30 @@ func (n *namespace) injection(o *object) string {
 		own = append(own, s.add("\"/spec/containers/\" + string(i) + \"/"+s.field+"\"", "c"))
 	}
 	for _, l := range ownLists(spec) {
-		own = append(own, l.add("\"/spec/containers/\" + string(i) + \"/"+l.field+"\"", "c")...)
+		own = append(own, l.add(pathInContainer(l.field), "c")...)
 	}
 	if len(own) > 0 {
-		ops = append(ops, "object.spec.containers.transformList(i, c, "+n.takes(n.settings.MeshContainers)+", "+flatten(own)+").flatten()")
+		ops = append(ops, n.ofContainers(n.settings.MeshContainers, own))
 	}
 	var commands []string
 	for _, c := range commandsOf(spec) {
-		commands = append(commands, unless("size("+c.of()+") > 0",
-			operation("\"/spec/containers/\" + string(i) + \"/"+c.field+"\"", literal(c.values))))
+		commands = append(commands, unless("size("+c.of()+") > 0", operation(pathInContainer(c.field), literal(c.values))))
 	}
 	if len(commands) > 0 {
-		ops = append(ops, "object.spec.containers.transformList(i, c, "+n.takes(n.settings.CommandExcluded)+", "+flatten(commands)+").flatten()")
+		ops = append(ops, n.ofContainers(n.settings.CommandExcluded, commands))
 	}
-	return "variables." + o.selected + " ? " + flatten(ops) + " : []"
+	return ops
+}
+
+// ofContainers returns an expression for operations on every container c at index i that is
+// not excluded.
+func (n *namespace) ofContainers(excluded, operations []string) string {
+	return "object.spec.containers.transformList(i, c, " + n.takes(excluded) + ", " + flatten(operations) + ").flatten()"
+}
+
+// pathInContainer is an expression for the path of a field of the container at index i.
+func pathInContainer(field string) string {
+	return "\"/spec/containers/\" + string(i) + \"/" + field + "\""
 }
 
 // takes reports whether the container c gets what PodDefaults add to every container.
@@ -106,14 +132,11 @@ func (n *namespace) takes(excluded []string) string {
 	return condition
 }
 
-// addToMap adds missing keys to a map of strings.
-func addToMap(path, expression string, wanted map[string]string) []string {
-	if len(wanted) == 0 {
-		return nil
-	}
-	ops := []string{unless("size("+expression+") > 0", operation(quote(path), "{}"))}
-	for _, key := range slices.Sorted(maps.Keys(wanted)) {
-		ops = append(ops, unless(quote(key)+" in "+expression, operation(quote(path+jsonpatch.Pointer(key)), quote(wanted[key]))))
+// add adds missing keys.
+func (m stringMap) add() []string {
+	var ops []string
+	for _, key := range slices.Sorted(maps.Keys(m.wanted)) {
+		ops = append(ops, unless(quote(key)+" in "+m.of(), operation(quote(m.path+jsonpatch.Pointer(key)), quote(m.wanted[key]))))
 	}
 	return ops
 }
@@ -123,12 +146,11 @@ func (l list) add(path, holder string) []string {
 	if len(l.elements) == 0 {
 		return nil
 	}
-	ops := []string{unless("size("+l.of(holder)+") > 0", operation(path, "[]"))}
 	var missing []string
 	for _, e := range l.elements {
 		missing = append(missing, unless("S.exists(e, "+e.same+")", operation(behind(path), literalOf(e.value))))
 	}
-	return append(ops, "["+l.narrowed(holder)+"].map(S, "+flatten(missing)+").flatten()")
+	return []string{"[" + l.narrowed(holder) + "].map(S, " + flatten(missing) + ").flatten()"}
 }
 
 // behind returns the end of the list at a path, whose expression ends in a literal.
@@ -136,15 +158,11 @@ func behind(path string) string { return strings.TrimSuffix(path, `"`) + `/-"` }
 
 // addContainers adds containers whose names are in neither list of the pod.
 func addContainers(l list) []string {
-	if len(l.elements) == 0 {
-		return nil
-	}
+	var ops []string
 	expression, beside := l.of("object.spec"), besideOf(l)
-	path := "\"/spec/" + l.field + "\""
-	ops := []string{unless("size("+expression+") > 0", operation(path, "[]"))}
 	for _, e := range l.elements {
 		there := expression + ".exists(e, " + e.same + ") || " + beside + ".exists(e, " + e.same + ")"
-		ops = append(ops, unless(there, operation(behind(path), literalOf(e.value))))
+		ops = append(ops, unless(there, operation("\"/spec/"+l.field+"/-\"", literalOf(e.value))))
 	}
 	return ops
 }
@@ -160,11 +178,8 @@ func besideOf(l list) string {
 // that is otherwise equal.
 func (o *object) tolerations() []string {
 	l := tolerationsOf(&o.Spec)
-	if len(l.elements) == 0 {
-		return nil
-	}
 	expression := l.of("object.spec")
-	ops := []string{unless("size("+expression+") > 0", operation("\"/spec/tolerations\"", "[]"))}
+	var ops []string
 	for _, e := range l.elements {
 		path := "\"/spec/tolerations/\" + string(L[size(L) - 1]) + \"/tolerationSeconds\""
 		last := expression + "[L[size(L) - 1]].?tolerationSeconds"
