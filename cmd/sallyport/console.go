@@ -7,11 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
+	"os/signal"
+	"path"
+	"strings"
+	"syscall"
 
 	"github.com/cli/browser"
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/console"
@@ -20,14 +26,23 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/serving"
 )
 
 type consoleOptions struct {
 	cluster.Flags
-	port      int
-	noBrowser bool
-	config    string
-	server    *server.Config
+	bindAddress netip.Addr
+	port        uint16
+	noBrowser   bool
+	config      string
+	server      *server.Config
+
+	proxy             console.Proxy
+	networks          []string
+	clientCA          string
+	commonNames       []string
+	certFile, keyFile string
+	prefix            string
 }
 
 func newConsoleCommand() *cobra.Command {
@@ -38,18 +53,39 @@ func newConsoleCommand() *cobra.Command {
 		Long: "Serve web pages about admission in a cluster on a loopback address of this machine, and open them in the\n" +
 			"browser. The pages are read with your kubeconfig and your rights, and change nothing: what you may not\n" +
 			"read is shown as such. As with 'kubectl proxy', every user of this machine can open them as long as the\n" +
-			"command runs. It ends with Ctrl-C.",
+			"command runs. It ends with Ctrl-C.\n\n" +
+			"With --user-header it serves the users that a proxy has authenticated, in a cluster for example, and reads\n" +
+			"with the rights of each: it impersonates the user that the header names. Only trusted proxies may send it.",
 		Example: "  sallyport console\n\n" +
 			"  # of another cluster, at a fixed address\n" +
-			"  sallyport console --context staging --namespace team-a --port 8765 --no-browser",
+			"  sallyport console --context staging --namespace team-a --port 8765 --no-browser\n\n" +
+			"  # behind the gateway of Kubeflow\n" +
+			"  sallyport console --bind-address 0.0.0.0 --port 8080 --user-header kubeflow-userid --trusted-networks 10.0.0.0/8",
 		Args:    cli.NoArguments("choose a namespace with --namespace"),
 		PreRunE: func(*cobra.Command, []string) error { return o.validate() },
 		RunE:    cli.Interruptible(o.run),
 	}
+	cmd.SetUsageFunc(cli.PrintUsage)
 	o.AddNamespacedFlags(cmd)
+	flags := cmd.Flags()
 	cli.AddFlagGroup(cmd, "Console", func() {
-		cmd.Flags().IntVar(&o.port, "port", 0, "`port` on the loopback address; 0 for any free port")
-		cmd.Flags().BoolVar(&o.noBrowser, "no-browser", false, "print the address and open no browser")
+		flags.TextVar(&o.bindAddress, "bind-address", netip.AddrFrom4([4]byte{127, 0, 0, 1}), "`address` to listen on; one that is not a loopback address requires --user-header")
+		flags.Uint16Var(&o.port, "port", 0, "`port` to listen on; 0 for any free port")
+		flags.BoolVar(&o.noBrowser, "no-browser", false, "print the address and open no browser")
+	})
+	cli.AddFlagGroup(cmd, "Behind a proxy", func() {
+		flags.StringVar(&o.proxy.UserHeader, "user-header", "", "`name` of the header with the user, such as kubeflow-userid or X-Forwarded-User")
+		flags.StringVar(&o.proxy.GroupsHeader, "groups-header", "", "`name` of the header with the user's groups, separated by commas")
+		flags.StringSliceVar(&o.networks, "trusted-networks", nil, "`networks` of the proxies that may send these headers, such as 10.0.0.0/8")
+		flags.StringVar(&o.clientCA, "client-ca-file", "", "`file` with the PEM-encoded CA bundle that verifies the proxies' client certificates; reloaded when it changes")
+		flags.StringSliceVar(&o.commonNames, "client-common-names", nil, "accepted common `names` of client certificates; if empty, any certificate signed by the CA is accepted")
+		flags.StringVar(&o.certFile, "tls-cert-file", "", "`file` with the PEM-encoded serving certificate and its chain; without it the console serves plain HTTP")
+		flags.StringVar(&o.keyFile, "tls-private-key-file", "", "`file` with the PEM-encoded key of the certificate")
+		flags.StringVar(&o.prefix, "prefix", "", "`path` below which the proxy serves the console, such as /sallyport")
+		for _, file := range []string{"client-ca-file", "tls-cert-file", "tls-private-key-file"} {
+			cli.CompleteFiles(cmd, file)
+		}
+		cli.CompleteChoices(cmd, "user-header", []string{"kubeflow-userid", "X-Forwarded-User", "X-Auth-Request-User"})
 	})
 	cli.AddFlagGroup(cmd, "Server configuration", func() {
 		addConfigFlag(cmd, &o.config)
@@ -57,11 +93,38 @@ func newConsoleCommand() *cobra.Command {
 	return cmd
 }
 
+// behind reports whether the console serves the users of a proxy.
+func (o *consoleOptions) behind() bool { return o.proxy.UserHeader != "" }
+
 // validate reports every problem.
 func (o *consoleOptions) validate() error {
 	var errs []error
-	if o.port < 0 || o.port > 65535 {
-		errs = append(errs, fmt.Errorf("--port %d is outside 0 to 65535", o.port))
+	for _, network := range o.networks {
+		parsed, err := netip.ParsePrefix(network)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--trusted-networks %q: write a network such as 10.0.0.0/8", network))
+		}
+		o.proxy.Networks = append(o.proxy.Networks, parsed)
+	}
+	switch {
+	case !o.behind() && (o.proxy.GroupsHeader != "" || len(o.networks) > 0 || o.clientCA != "" || o.certFile != "" || o.prefix != ""):
+		errs = append(errs, errors.New("--groups-header, --trusted-networks, --client-ca-file, --tls-cert-file and --prefix are only valid with --user-header"))
+	case !o.behind() && !o.bindAddress.IsLoopback():
+		errs = append(errs, fmt.Errorf("--bind-address %s: others would read with your rights; set --user-header, or choose a loopback address", o.bindAddress))
+	case o.behind() && len(o.networks) == 0 && o.clientCA == "":
+		errs = append(errs, errors.New("--user-header: set --trusted-networks or --client-ca-file too, because anybody could send the header"))
+	}
+	if (o.certFile == "") != (o.keyFile == "") {
+		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file belong together"))
+	}
+	if o.clientCA != "" && o.certFile == "" {
+		errs = append(errs, errors.New("--client-ca-file: set --tls-cert-file too, because client certificates need TLS"))
+	}
+	if len(o.commonNames) > 0 && o.clientCA == "" {
+		errs = append(errs, errors.New("--client-common-names is only valid with --client-ca-file"))
+	}
+	if o.prefix != "" && (!strings.HasPrefix(o.prefix, "/") || path.Clean(o.prefix) != o.prefix || o.prefix == "/") {
+		errs = append(errs, fmt.Errorf("--prefix %q: write a path such as /sallyport", o.prefix))
 	}
 	config, err := server.Load(o.config, nil, server.OfDeployment...)
 	if config != nil {
@@ -84,11 +147,36 @@ func (o *consoleOptions) run(ctx context.Context, cmd *cobra.Command, _ []string
 		},
 	}
 	options.Doctor.Registration, options.Doctor.Certificate, options.Doctor.MetricsPort = known.Server, known.Certificates, doctor.DefaultMetricsPort
-	return options.RunLocal(ctx, o.port, func(url string) {
+	address := netip.AddrPortFrom(o.bindAddress, o.port)
+	if o.behind() {
+		return o.runBehind(ctx, cmd, &options, address)
+	}
+	return options.RunLocal(ctx, address, func(url string) {
 		manifest.Note(cmd.ErrOrStderr(), "the console is at %s until you press Ctrl-C", url)
 		if !o.noBrowser {
 			go openBrowser(url, cmd.ErrOrStderr())
 		}
+	})
+}
+
+// runBehind serves the users of a proxy. It ends on SIGTERM too, as in a pod.
+func (o *consoleOptions) runBehind(ctx context.Context, cmd *cobra.Command, options *console.Options, address netip.AddrPort) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if o.clientCA != "" {
+		if o.proxy.ClientCA, err = serving.NewClientCA(serving.ClientCAOptions{File: o.clientCA, CommonNames: o.commonNames}); err != nil {
+			return err
+		}
+	}
+	var files *certificate.Files
+	if o.certFile != "" {
+		if files, err = certificate.NewFiles(certificate.FilesOptions{CertFile: o.certFile, KeyFile: o.keyFile}); err != nil {
+			return err
+		}
+	}
+	return options.RunBehind(ctx, &o.proxy, address, o.prefix, files, func(url string) {
+		manifest.Note(cmd.ErrOrStderr(), "the console serves %s", url)
 	})
 }
 

@@ -4,13 +4,18 @@ package console
 
 import (
 	"net/http"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
@@ -76,7 +81,47 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 	t.Run("a user sees what the user's rights show", func(t *testing.T) {
 		has(t, w.page(t, "member", "/poddefaults?ns=team-a", http.StatusOK), "PodDefault first", "Forbidden:", "you may not list namespaces", "you may not list ClusterPodDefaults", "!everywhere")
 		has(t, w.page(t, "member", "/poddefaults?namespace=team-b", http.StatusForbidden), "You may not read this", "!PodDefault third")
-		has(t, w.page(t, "stranger", "/poddefaults", http.StatusForbidden), "You may not read this", "!team-a")
+		has(t, w.page(t, "stranger", "/poddefaults", http.StatusOK), "Forbidden:", "you may not list poddefaults in all namespaces", "!team-a")
+		has(t, w.page(t, "stranger", "/", http.StatusOK), "no permission to")
+	})
+	t.Run("behind a proxy the console has its users' rights, to read what pages need", func(t *testing.T) {
+		w.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "console"}, Rules: PolicyRules()}, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "console"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "console"},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "console"}},
+		})
+		w.await(t, "console", authorizationv1.ResourceAttributes{Verb: onBehalf + "list", Group: "kubeflow.org", Resource: "poddefaults"})
+		w.grant(t, "reader", "team-a", "secrets", "poddefaults.kubeflow.org", "pods")
+		o, proxy := w.options(""), &Proxy{UserHeader: "X-User", Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
+		o.Config = w.configOf(t, "console")
+		handler := o.handler(proxy.identify)
+		visit := func(user, target string) (int, string) {
+			r := localRequest(http.MethodGet, target, nil)
+			r.RemoteAddr = "192.0.2.1:1"
+			r.Header.Set("X-User", user)
+			response := recorded(handler, r)
+			return response.Code, response.Body.String()
+		}
+		status, body := visit("reader", "/poddefaults?namespace=team-a")
+		if has(t, body, "PodDefault first", "1 pod has the current version"); status != http.StatusOK {
+			t.Errorf("status %d", status)
+		}
+		if status, body := visit("reader", "/poddefaults?namespace=team-b"); status != http.StatusForbidden {
+			t.Errorf("status %d:\n%s", status, body)
+		}
+		for name, tc := range map[string]struct{ user, resource string }{
+			"a Secret that the user may read": {"reader", "secrets"}, "pods as a service account": {"system:serviceaccount:team-a:default", "pods"},
+		} {
+			as := rest.CopyConfig(o.Config)
+			as.Impersonate.UserName = tc.user
+			clients, err := kubernetes.NewForConfig(as)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = clients.CoreV1().RESTClient().Get().AbsPath("/api/v1/namespaces/team-a", tc.resource).Do(t.Context()).Error()
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "impersonate") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	})
 	t.Run("an API server that goes away is reported, and its return too", func(t *testing.T) {
 		w.APIServer.Signal(syscall.SIGKILL)

@@ -21,14 +21,18 @@ func unreachable() *Options {
 // visitPage requests a page of a local console.
 func visitPage(t *testing.T, o *Options, r *http.Request) (*http.Response, string) {
 	t.Helper()
-	w := httptest.NewRecorder()
-	o.handler(local).ServeHTTP(w, r)
-	response := w.Result()
+	response := recorded(o.handler(local), r).Result()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return response, string(body)
+}
+
+func recorded(handler http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w
 }
 
 func localRequest(method, target string, body io.Reader) *http.Request {

@@ -29,7 +29,7 @@ func showPodDefaults(ctx context.Context, v *visit) (templ.Component, error) {
 		if err != nil {
 			return nil, err
 		}
-		if counts != nil {
+		if counts != nil || v.Namespace == "" {
 			return podDefaultNamespaces(v, namespaces, counts), nil
 		}
 	}
@@ -52,8 +52,8 @@ type namespaceCount struct {
 	count     int
 }
 
-// countPodDefaults returns the namespaces with PodDefaults, or nil if the user may not list them in all
-// namespaces.
+// countPodDefaults returns the namespaces with PodDefaults. It is nil if the user may not list them in all
+// namespaces, or if the cluster has none of the kind.
 func countPodDefaults(ctx context.Context, v *visit) ([]namespaceCount, error) {
 	out := []namespaceCount{}
 	err := v.cluster.EachMetadata(ctx, "/apis/"+kubeflowv1alpha1.GroupVersion.String()+"/"+kubeflowv1alpha1.PodDefaultResource, "", func(o *metav1.ObjectMeta) {
@@ -63,11 +63,11 @@ func countPodDefaults(ctx context.Context, v *visit) ([]namespaceCount, error) {
 		}
 		out[i].count++
 	})
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // the survey says so
+	switch {
+	case apierrors.IsNotFound(err):
 		return nil, nil
-	}
-	if err != nil {
-		return nil, err
+	case err != nil:
+		return nil, v.hide("list poddefaults in all namespaces: choose one of yours", err)
 	}
 	return out, nil
 }

@@ -3,6 +3,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,7 +38,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	cp, err := lab.StartControlPlane(t.Context(), t.TempDir(), lab.ControlPlaneOptions{Assets: os.Getenv("KUBEBUILDER_ASSETS"), Flags: lab.SharedFlags})
+	cp, err := lab.StartControlPlane(t.Context(), t.TempDir(), lab.ControlPlaneOptions{Assets: os.Getenv("KUBEBUILDER_ASSETS"), Flags: lab.SharedFlags, Users: []lab.User{{Name: "console"}}})
 	t.Cleanup(cp.Kill)
 	w := &world{ControlPlane: cp}
 	check := func(err error) {
@@ -46,10 +48,7 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	check(err)
-	w.config, err = clientcmd.BuildConfigFromFlags("", cp.Kubeconfig)
-	check(err)
-	check(rest.LoadTLSFiles(w.config))
-	w.config.QPS = -1
+	w.config = readConfig(t, cp.Kubeconfig)
 	definitions, err := crd.All()
 	check(err)
 	_, err = envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: time.Minute})
@@ -59,6 +58,29 @@ func newWorld(t *testing.T) *world {
 	w.client, err = client.New(w.config, client.Options{Scheme: scheme})
 	check(err)
 	return w
+}
+
+func readConfig(t *testing.T, kubeconfig string) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err == nil {
+		err = rest.LoadTLSFiles(config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	return config
+}
+
+// configOf authenticates as a user.
+func (w *world) configOf(t *testing.T, user string) *rest.Config {
+	t.Helper()
+	kubeconfig, err := w.KubeconfigOf(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readConfig(t, kubeconfig)
 }
 
 // options are those of a local console of a user.
@@ -112,9 +134,21 @@ func has(t *testing.T, body string, texts ...string) {
 	}
 }
 
-// grant allows a user to get and list resources in a namespace.
+// grant allows a user to get and list resources in a namespace, and waits until the API server knows.
 func (w *world) grant(t *testing.T, user, namespace string, groupResources ...string) {
 	t.Helper()
 	role, binding := roleFor(user, namespace, groupResources)
 	w.create(t, role, binding)
+	resource, group, _ := strings.Cut(groupResources[0], ".")
+	w.await(t, user, authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "list", Group: group, Resource: resource})
+}
+
+// await waits until a user may do something.
+func (w *world) await(t *testing.T, user string, what authorizationv1.ResourceAttributes) {
+	t.Helper()
+	lab.Eventually(t.Context(), t, time.Minute, user+" may "+what.Verb+" "+what.Resource, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &what}}
+		err := w.client.Create(ctx, review)
+		return review.Status.Allowed, err
+	})
 }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/workload"
+	"github.com/sallyport-io/sallyport/lint"
+)
+
+// onBehalf limits what the console may do as somebody else, with constrained impersonation (KEP-5284, on by
+// default since Kubernetes 1.36): the API server checks it in addition to the user's own rights.
+const onBehalf = "impersonate-on:user-info:"
+
+// PolicyRules returns the rights of a console that serves the users of a proxy: to read as any user that is
+// no service account and no node, no Secrets, and nothing but what the pages need. It has no rights of its
+// own. The chart adds the groups that may be impersonated.
+func PolicyRules() []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{{
+		APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"users"}, Verbs: []string{"impersonate:user-info"},
+	}}
+	read := map[string][]string{} // resources by group
+	add := func(group, resource string) {
+		if !slices.Contains(read[group], resource) {
+			read[group] = append(read[group], resource)
+		}
+	}
+	add("", "nodes")
+	add("coordination.k8s.io", "leases")
+	add(kubeflowv1alpha1.GroupName, kubeflowv1alpha1.PodDefaultResource)
+	add(sallyportv1alpha1.GroupName, sallyportv1alpha1.ClusterPodDefaultResource)
+	for _, gvk := range lint.Kinds() {
+		if gvk.Kind != "Secret" {
+			resource, _ := meta.UnsafeGuessKindToResource(gvk) // correct for these kinds
+			add(resource.Group, resource.Resource)
+		}
+	}
+	for _, k := range workload.Kinds() {
+		group, _, grouped := strings.Cut(k.GroupVersion, "/")
+		if !grouped {
+			group = ""
+		}
+		add(group, k.Resource)
+	}
+	add("data.fluid.io", "datasets")
+	for _, group := range slices.SortedFunc(maps.Keys(read), cmp.Compare[string]) {
+		slices.Sort(read[group])
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: read[group], Verbs: []string{onBehalf + "get", onBehalf + "list"}})
+	}
+	return append(rules, rbacv1.PolicyRule{
+		NonResourceURLs: []string{"/api", "/api/*", "/apis", "/apis/*", "/metrics", "/version"}, Verbs: []string{onBehalf + "get"},
+	})
+}
