@@ -36,9 +36,9 @@ func (e *Explanation) carry(known *Defaults, stored *manifest.Object, whyNot map
 		if strings.HasPrefix(title, "ClusterPodDefault ") && known.clusterHidden {
 			detail = "there is no such object now, or you may not read it"
 		}
-		version, applied := stored.Annotations[mark]
+		value, applied := stored.Annotations[mark]
 		if applied {
-			detail = "as it was at resourceVersion " + version + "; " + detail
+			detail = "as it was at " + markedState(value) + "; " + detail
 		} else if _, skip := stored.Annotations[skipped]; skip {
 			detail = "it was skipped because of a conflict; " + detail
 		} else {

@@ -250,13 +250,14 @@ func (d *Default) wasDecided(stored *manifest.Object) bool {
 
 // wasApplied explains the decision on an admitted pod.
 func (d *Default) wasApplied(stored *manifest.Object) (applied bool, detail string) {
-	version, applied := stored.Annotations[d.mark()]
+	mark, applied := stored.Annotations[d.mark()]
 	decided := decidedOn(stored.Annotations, d)
 	switch {
-	case applied && version == d.ResourceVersion:
+	case applied && d.compiled.Wrote(mark):
 		return true, "as it is now"
 	case applied:
-		return true, "as it was at resourceVersion " + version + "; it has changed since, and is at " + d.ResourceVersion + " now"
+		return true, "as it was at " + markedState(mark) + "; it has changed since, and is at " +
+			markedState(poddefault.MarkValue(d.ResourceVersion, d.compiled.Revision())) + " now"
 	case stored.Annotations[poddefault.ExcludeAnnotation] == "true" && d.allowExclude:
 		return false, "the pod excludes itself"
 	case decided && d.spec.Mode == kubeflowv1alpha1.ModeAudit:
@@ -269,6 +270,15 @@ func (d *Default) wasApplied(stored *manifest.Object) (applied bool, detail stri
 		return false, "it was created after the pod"
 	}
 	return false, "the webhook was not asked, or the object was another one then: see the namespace selector and the failure policy of its configuration"
+}
+
+// markedState describes the state of an object that a mark names.
+func markedState(mark string) string {
+	resourceVersion, revision := poddefault.ParseMark(mark)
+	if revision == "" {
+		return "resourceVersion " + resourceVersion
+	}
+	return "resourceVersion " + resourceVersion + ", revision " + revision
 }
 
 // whyNot explains the decision on a new pod.

@@ -114,7 +114,7 @@ func testFields(t *testing.T, e *env) {
 	check("tolerationSeconds that the API server had set", notReady >= 0 && *got.Spec.Tolerations[notReady].TolerationSeconds == 60, got.Spec.Tolerations)
 	check("labels", got.Labels["team"] == "a" && got.Labels["use"] == "true", got.Labels)
 	check("annotations", got.Annotations["example.com/note"] == "x", got.Annotations)
-	check("the mark", got.Annotations[poddefault.Mark("every-field")] == pd.ResourceVersion, got.Annotations)
+	check("the mark", got.Annotations[poddefault.Mark("every-field")] == poddefault.MarkValue(pd.ResourceVersion, poddefault.RevisionOf(poddefault.Meaning(&pd.Spec))), got.Annotations)
 	check("the decisions", got.Annotations[poddefault.DecisionsAnnotation] == "every-field", got.Annotations)
 	check("init containers", len(got.Spec.InitContainers) == 2 && got.Spec.InitContainers[1].RestartPolicy != nil, got.Spec.InitContainers)
 	check("sidecar", len(got.Spec.Containers) == 4 && got.Spec.Containers[3].Name == "logs" && len(got.Spec.Containers[3].Env) == 0, got.Spec.Containers)

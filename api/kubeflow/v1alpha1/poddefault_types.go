@@ -5,6 +5,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // PodDefault adds fields to the pods of its namespace that match its selector, when they
@@ -294,6 +295,107 @@ type PodDefaultSpec struct {
 	// policy.
 	// +optional
 	TerminationMessagePolicy corev1.TerminationMessagePolicy `json:"terminationMessagePolicy,omitempty"`
+
+	// RevisionHistoryLimit is the number of earlier revisions of this object to keep, as
+	// ControllerRevisions. Default 5. With 0, only revisions that a rollout needs are kept.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// Rollout stages changes of this object: new pods get the new revision step by step,
+	// and all others the revision before. If absent, a change applies to all new pods. The
+	// first revision of an object is never staged.
+	// +optional
+	Rollout *Rollout `json:"rollout,omitempty"`
+}
+
+// Rollout defines how a new revision of an object reaches new pods. It is not part of the
+// revision, so changing it starts no rollout.
+type Rollout struct {
+	// Steps are entered one after the other. A pod gets the new revision if the current
+	// step or an earlier one includes it.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	Steps []RolloutStep `json:"steps"`
+
+	// By is Workload (the default) or Pod. All pods of a workload get the same revision in
+	// a step, unless it is Pod.
+	// +optional
+	By RolloutUnit `json:"by,omitempty"`
+
+	// MaxFailedPercent is the share of pods with the new revision, in percent, that may be
+	// refused or fail to run. If more do, the condition RolloutHealthy is False, and no
+	// further step is entered. Default 10.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	MaxFailedPercent *int32 `json:"maxFailedPercent,omitempty"`
+
+	// Paused stays in the current step.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// AbortedRevision is the name of a revision that no new pod gets: all get the revision
+	// before. It has no effect on other revisions.
+	// +optional
+	AbortedRevision string `json:"abortedRevision,omitempty"`
+
+	// Promotion enters a later step of a revision without waiting, unless the condition
+	// RolloutHealthy is False. It has no effect on other revisions.
+	// +optional
+	Promotion *RolloutPromotion `json:"promotion,omitempty"`
+}
+
+// RolloutStep includes pods that match all of its fields.
+type RolloutStep struct {
+	// Percent is the share of workloads, or of pods, that the step includes. Which they are
+	// depends on their names only: those of a smaller percentage are also in a larger one.
+	// Default 100.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Percent *int32 `json:"percent,omitempty"`
+
+	// PodSelector selects pods by the labels that they have on arrival. If absent or empty,
+	// it selects all.
+	// +optional
+	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
+
+	// NamespaceSelector selects namespaces by their labels. If absent or empty, it selects
+	// all.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// HoldSeconds is how long the step lasts, in seconds. The next step then begins; after
+	// the last one, all new pods get the new revision. If absent, the step lasts until it
+	// is promoted.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	HoldSeconds *int64 `json:"holdSeconds,omitempty"`
+}
+
+// RolloutUnit is what a percentage of a rollout counts.
+//
+// +kubebuilder:validation:Enum=Workload;Pod
+type RolloutUnit string
+
+// The units. An empty unit means Workload.
+const (
+	RolloutByWorkload RolloutUnit = "Workload"
+	RolloutByPod      RolloutUnit = "Pod"
+)
+
+// RolloutPromotion names a step of the rollout of a revision.
+type RolloutPromotion struct {
+	// Revision is the name of the new revision.
+	Revision string `json:"revision"`
+
+	// Step is the step to enter, counted from 1. If absent or beyond the last one, the
+	// rollout is completed.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Step *int32 `json:"step,omitempty"`
 }
 
 // ConflictPolicy defines what happens on a conflict.
@@ -396,6 +498,9 @@ const (
 	// ConditionUISelectable is True if Kubeflow's forms can offer the object: matchLabels
 	// of its selector has exactly one key, with the value "true".
 	ConditionUISelectable = "UISelectable"
+	// ConditionRolloutHealthy is False if too many pods with the new revision are refused
+	// or fail to run. It exists while a rollout is in progress.
+	ConditionRolloutHealthy = "RolloutHealthy"
 )
 
 // PodDefaultStatus is the observed state of a PodDefault. It has no counters: each update
@@ -410,6 +515,38 @@ type PodDefaultStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// CurrentRevision is the name of the revision that the spec has.
+	// +optional
+	CurrentRevision string `json:"currentRevision,omitempty"`
+
+	// Rollout is the state of the rollout. It exists if the spec has a rollout.
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+}
+
+// RolloutStatus is the state of a rollout. Replicas decide from it and from the spec, which
+// they read together.
+type RolloutStatus struct {
+	// StableRevision is the name of the revision before, which pods get that no step
+	// includes. It equals currentRevision when no rollout is in progress.
+	StableRevision string `json:"stableRevision"`
+
+	// StableSpec is the spec of that revision.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	StableSpec *runtime.RawExtension `json:"stableSpec,omitempty"`
+
+	// Step is the current step, counted from 1. It is absent when no rollout is in
+	// progress.
+	// +optional
+	Step int32 `json:"step,omitempty"`
+
+	// StepStartTime is when the current step began.
+	// +optional
+	StepStartTime *metav1.Time `json:"stepStartTime,omitempty"`
 }
 
 // PodDefaultList is a list of PodDefaults.

@@ -3,7 +3,6 @@
 package poddefault
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,6 +43,7 @@ type identity struct {
 	title                            string // for messages; unique
 	decision                         string // the object's name in [DecisionsAnnotation]
 	version                          string // see Version
+	revision                         string // see Revision
 
 	selector     labels.Selector // nil if invalid
 	namespaces   labels.Selector // for a ClusterPodDefault; nil selects all
@@ -135,11 +135,19 @@ func (c *Compiled) pack(
 	meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, status *kubeflowv1alpha1.PodDefaultStatus,
 	namespaces *metav1.LabelSelector, errs field.ErrorList,
 ) {
-	// One allocation: the garbage collector would scan each string separately.
 	uid, version := string(meta.UID), versionOf(meta.UID, &spec.Selector, namespaces)
-	all := meta.ResourceVersion + uid + version
+	c.packed = encodedSpec(spec)
+	c.size = len(c.packed)
+	tooMuch := limits(spec, c.size, field.NewPath("spec"))
+	revision := ""
+	if len(tooMuch) == 0 {
+		revision = RevisionOf(meaning(c.packed, namespaces, c.Cluster() && c.allowExclude))
+	}
+	// One allocation: the garbage collector would scan each string separately.
+	all := meta.ResourceVersion + uid + version + revision
 	c.resourceVersion, all = all[:len(meta.ResourceVersion)], all[len(meta.ResourceVersion):]
-	c.uid, c.version = types.UID(all[:len(uid)]), all[len(uid):]
+	c.uid, all = types.UID(all[:len(uid)]), all[len(uid):]
+	c.version, c.revision = all[:len(version)], all[len(version):]
 	c.generation = meta.Generation
 	c.priority, c.policy, c.audit = spec.Priority, spec.ConflictPolicy, spec.Mode == kubeflowv1alpha1.ModeAudit
 	c.group = spec.ExclusiveGroup
@@ -148,9 +156,6 @@ func (c *Compiled) pack(
 	if selector, err := metav1.LabelSelectorAsSelector(&spec.Selector); err == nil {
 		c.selector = selector
 	}
-	c.packed = encodedSpec(spec)
-	c.size = len(c.packed)
-	tooMuch := limits(spec, c.size, field.NewPath("spec"))
 	if len(tooMuch) > 0 {
 		c.problem = problemOf(append(tooMuch, errs...))
 		c.packed, c.additions = nil, &additions{mark: c.markOf()} // too large for any pod, so too large to keep
@@ -266,11 +271,7 @@ func encode(value any) jsontext.Value {
 	if err != nil { // values decoded from JSON can be encoded
 		return jsontext.Value("null")
 	}
-	// Quotes in JSON strings are escaped, so these only match members.
-	for _, empty := range []string{`,"resources":{}`, `,"divisor":"0"`} {
-		out = bytes.ReplaceAll(out, []byte(empty), nil)
-	}
-	return slices.Clip(out)
+	return slices.Clip(withoutEmpty(out))
 }
 
 func entries(m map[string]string) []entry {

@@ -123,7 +123,7 @@ func refuses(policy kubeflowv1alpha1.ConflictPolicy) bool {
 // exclusion is not allowed, a mark excuses nothing.
 func (m *merge) changedSince(c *Compiled) bool {
 	mark, marked := m.pod.annotations.Lookup(c.mark)
-	return marked && mark != c.resourceVersion
+	return marked && !c.Wrote(mark)
 }
 
 // disagree settles a disagreement between wanted and the existing element other.

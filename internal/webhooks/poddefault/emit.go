@@ -194,7 +194,7 @@ func (e *emitter) metadata(m *merge) {
 		// An existing mark stays: the resourceVersion also changes with the object's
 		// status, and a pod that is sent again must not change with it.
 		if !p.annotations.Has(c.mark) {
-			annotate(c.mark, c.resourceVersion, c.title)
+			annotate(c.mark, MarkValue(c.resourceVersion, c.revision), c.title)
 		}
 	}
 	listed := p.annotations.Get(DecisionsAnnotation)

@@ -44,7 +44,8 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 	}
 	o := oracle{chosen: chosen, marked: func(pd *kubeflowv1alpha1.PodDefault) bool {
 		mark, marked := before.Annotations[Mark(pd.Name)]
-		return marked && mark != pd.ResourceVersion
+		version, revision, _ := strings.Cut(mark, "@")
+		return marked && revision != revisionName(pd) && (revision != "" || version != pd.ResourceVersion)
 	}}
 	groups := map[string]int{}
 	for _, pd := range chosen {
@@ -71,7 +72,7 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 			pod.Annotations = map[string]string{}
 		}
 		if _, marked := pod.Annotations[Mark(pd.Name)]; !marked {
-			pod.Annotations[Mark(pd.Name)] = pd.ResourceVersion
+			pod.Annotations[Mark(pd.Name)] = pd.ResourceVersion + "@" + revisionName(pd)
 		}
 		for _, toleration := range pd.Spec.Tolerations {
 			if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return taint(t) == taint(toleration) }) {
@@ -295,3 +296,5 @@ func satisfies(have, want corev1.EnvVar) bool {
 	return have.Name == want.Name && (want.Value == "" || have.Value == want.Value) &&
 		(want.ValueFrom == nil || reflect.DeepEqual(have.ValueFrom, want.ValueFrom))
 }
+
+func revisionName(pd *kubeflowv1alpha1.PodDefault) string { return RevisionOf(Meaning(&pd.Spec)) }

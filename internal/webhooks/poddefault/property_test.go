@@ -114,7 +114,7 @@ func drawPod(t *rapid.T) *corev1.Pod {
 			if pod.Annotations == nil {
 				pod.Annotations = map[string]string{}
 			}
-			pod.Annotations[mark] = rapid.SampledFrom([]string{"1", "7", "8"}).Draw(t, "version that injected it")
+			pod.Annotations[mark] = rapid.SampledFrom([]string{"1", "7", "8", "7@0123456789"}).Draw(t, "version that injected it")
 		}
 	}
 	return pod

@@ -87,8 +87,9 @@ func (n *namespace) disagreements(o *object) string {
 	if len(out) == 0 {
 		return noText
 	}
-	// A pod marked by another version keeps what that version gave it.
-	mark := "object.metadata.?annotations[?" + quote(poddefault.Mark(o.Name)) + "] == optional.of(" + quote(o.ResourceVersion) + ")"
+	// A pod marked by another revision keeps what that revision gave it.
+	mark := "[object.metadata.?annotations[?" + quote(poddefault.Mark(o.Name)) + "]].exists(m, m == optional.of(" + quote(o.ResourceVersion) +
+		") || m.orValue(\"\").endsWith(" + quote("@"+o.revision()) + "))"
 	return "variables." + o.selected + " && " + mark + " ? " + flatten(out) + " : []"
 }
 

@@ -94,6 +94,8 @@ type object struct {
 	conflicts string // variable: its conflicts with the pod
 }
 
+func (o *object) revision() string { return poddefault.RevisionOf(poddefault.Meaning(&o.Spec)) }
+
 func newNamespace(name string, objects []*kubeflowv1alpha1.PodDefault, settings poddefault.Settings) *namespace {
 	n := &namespace{name: name, settings: settings}
 	for i, pd := range objects {

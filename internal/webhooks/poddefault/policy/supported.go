@@ -22,7 +22,7 @@ func Fields() []string {
 	return []string{
 		"activeDeadlineSeconds", "annotations", "args", "automountServiceAccountToken", "command", "conflictPolicy", "desc", "dnsPolicy",
 		"enableServiceLinks", "env", "envFrom", "hostAliases", "hostUsers", "imagePullSecrets", "initContainers", "labels", "mode",
-		"nodeSelector", "priority", "readinessGates", "resourceClaims", "schedulerName", "schedulingGates", "selector",
+		"nodeSelector", "priority", "readinessGates", "resourceClaims", "revisionHistoryLimit", "schedulerName", "schedulingGates", "selector",
 		"serviceAccountName", "shareProcessNamespace", "sidecars", "terminationMessagePolicy", "tolerations", "volumeMounts", "volumes",
 	}
 }

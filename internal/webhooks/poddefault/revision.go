@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+)
+
+// A revision is what an object means for pods: its spec without the fields that only
+// people and the controller read. Its name is a hash of that.
+
+// notMeant are the fields of a spec that are not part of a revision.
+var notMeant = []string{"desc", "revisionHistoryLimit", "rollout"}
+
+// RevisionSize is the length of the name of a revision.
+const RevisionSize = 10
+
+// Meaning returns the part of a PodDefault's spec that a revision has, as canonical JSON
+// (RFC 8785, with exact integers). It depends neither on the order of fields nor on empty
+// ones, and a mode Enforce is as good as none.
+func Meaning(spec *kubeflowv1alpha1.PodDefaultSpec) []byte {
+	return meaning(encodedSpec(spec), nil, false)
+}
+
+// ClusterMeaning is [Meaning] for a ClusterPodDefault.
+func ClusterMeaning(spec *sallyportv1alpha1.ClusterPodDefaultSpec) []byte {
+	return meaning(encodedSpec(&spec.PodDefaultSpec), spec.NamespaceSelector, spec.AllowExclude)
+}
+
+// RevisionOf returns the name of the revision with this meaning: the first hex digits of
+// its SHA-256.
+func RevisionOf(meaning []byte) string {
+	sum := sha256.Sum256(meaning)
+	return hex.EncodeToString(sum[:RevisionSize/2])
+}
+
+// meaning takes an encoded PodDefaultSpec.
+func meaning(spec jsontext.Value, namespaces *metav1.LabelSelector, allowExclude bool) jsontext.Value {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(spec, &members); err != nil { // encoded by this program
+		return spec
+	}
+	for name, value := range members {
+		switch {
+		case slices.Contains(notMeant, name), name == "mode" && string(value) == `"`+string(kubeflowv1alpha1.ModeEnforce)+`"`,
+			name != "selector" && string(value) == "{}":
+			delete(members, name)
+		}
+	}
+	if namespaces != nil && len(namespaces.MatchLabels)+len(namespaces.MatchExpressions) > 0 {
+		members["namespaceSelector"] = encode(namespaces)
+	}
+	if allowExclude {
+		members["allowExclude"] = jsontext.Value("true")
+	}
+	out, err := json.Marshal(members)
+	if err != nil { // it was valid JSON
+		return spec
+	}
+	canonical := jsontext.Value(withoutEmpty(out))
+	if err := canonical.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
+		return out
+	}
+	return canonical
+}
+
+// withoutEmpty removes the empty values that encoding/json cannot omit. Quotes in JSON
+// strings are escaped, so these only match members.
+func withoutEmpty(value []byte) []byte {
+	for _, empty := range []string{`,"resources":{}`, `,"divisor":"0"`} {
+		value = bytes.ReplaceAll(value, []byte(empty), nil)
+	}
+	return value
+}
+
+// Revision is the name of the object's revision. It is empty for an object that is too
+// large for any pod.
+func (c *Compiled) Revision() string { return c.revision }
+
+// MarkValue returns the value of the annotation that marks a pod as changed by an object
+// ([Mark]): the object's resourceVersion, "@", and the name of the revision that the pod
+// got. Kubeflow's webhook, and Sallyport before there were revisions, wrote the
+// resourceVersion only. The mark of an object that is in no cluster is empty.
+func MarkValue(resourceVersion, revision string) string {
+	if resourceVersion == "" || revision == "" {
+		return resourceVersion
+	}
+	return resourceVersion + "@" + revision
+}
+
+// ParseMark parses the value of a mark in both forms. The revision is empty if the mark
+// does not have one. Anyone can write an annotation, so neither is to be trusted.
+func ParseMark(value string) (resourceVersion, revision string) {
+	before, after, found := strings.Cut(value, "@")
+	if !found || before == "" || len(after) != RevisionSize || strings.Trim(after, "0123456789abcdef") != "" {
+		return value, ""
+	}
+	return before, after
+}
+
+// Wrote reports whether a mark is of this state of the object: of its revision, or of its
+// resourceVersion if the mark has no revision.
+func (c *Compiled) Wrote(mark string) bool {
+	resourceVersion, revision := ParseMark(mark)
+	if revision == "" {
+		return resourceVersion == c.resourceVersion
+	}
+	return revision == c.revision
+}
