@@ -141,7 +141,7 @@ func (o *consoleOptions) run(ctx context.Context, cmd *cobra.Command, _ []string
 	}
 	known := authorityFlags()
 	options := console.Options{
-		Config: c.Config, Namespace: c.Namespace, Doctor: deployment.Doctor(), Version: buildVersion(),
+		Config: c.Config, Namespace: c.Namespace, Doctor: deployment.Doctor(), Version: buildVersion(), Dataset: o.server.Settings.Dataset,
 		Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
 			return o.server.Define(server.Sources{PodDefaults: source, Authors: server.Anybody{}})
 		},

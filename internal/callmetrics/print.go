@@ -27,7 +27,7 @@ func Print(out io.Writer, usages []*Usage, window time.Duration) error {
 	_, _ = fmt.Fprintln(table, "NAME\tKIND\tOPERATION\tCALLS\tP50\tP99\tWAITED\tREJECTED\tFAILED\tFAILED OPEN") // Flush returns the error
 	row := func(u *Usage, name, kind, operation string) {
 		_, _ = fmt.Fprintln(table, strings.Join([]string{
-			name, kind, operation, count(u.Calls), duration(u.P50), duration(u.P99), duration(u.Seconds), count(u.Rejected), count(u.Failed), count(u.FailedOpen),
+			name, kind, operation, count(u.Calls), Duration(u.P50), Duration(u.P99), Duration(u.Seconds), count(u.Rejected), count(u.Failed), count(u.FailedOpen),
 		}, "\t"))
 	}
 	for _, u := range usages {
@@ -50,8 +50,8 @@ func Print(out io.Writer, usages []*Usage, window time.Duration) error {
 
 func count(n float64) string { return fmt.Sprintf("%.0f", n) }
 
-// duration formats seconds with at most three digits.
-func duration(seconds float64) string {
+// Duration formats seconds with at most three digits.
+func Duration(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {
 	case d >= time.Minute:

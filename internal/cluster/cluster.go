@@ -183,7 +183,7 @@ func (c *Cluster) Workload(ctx context.Context, args []string) (*manifest.Object
 func (c *Cluster) PodsOf(ctx context.Context, o *manifest.Object) ([]*workload.Pod, error) {
 	pods, err := workload.PodsOf(o, c.Namespace, c.Find(ctx))
 	if err == nil && len(pods) == 0 {
-		err = fmt.Errorf("%s: %s: it makes no pods: it has no pod template", o.At(), o.Title())
+		err = o.ErrorAt("", o.Title()+": it makes no pods: it has no pod template")
 	}
 	return pods, err
 }

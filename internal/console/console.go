@@ -18,6 +18,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/doctor"
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
@@ -31,6 +32,8 @@ type Options struct {
 	Doctor doctor.Options
 	// Webhooks defines the PodDefault webhooks that evaluate the PodDefaults of a source.
 	Webhooks func(poddefault.Source) ([]admission.Webhook, error)
+	// Dataset are the settings of the webhook dataset.
+	Dataset dataset.Settings
 	// Version is the version of this program.
 	Version string
 }
@@ -58,6 +61,9 @@ func pages() []page {
 	return []page{
 		{path: "", title: "Overview", show: showOverview},
 		{path: "poddefaults", title: "PodDefaults", show: showPodDefaults},
+		{path: "pod", title: "Pod or workload", show: showPod},
+		{path: "try", title: "Try it", posts: true, show: showTry},
+		{path: "who", title: "Who gets it", show: showWho},
 	}
 }
 

@@ -123,6 +123,10 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 			}
 		}
 	})
+	t.Run("why a pod looks the way it does", func(t *testing.T) { testPodPage(t, w) })
+	t.Run("what a manifest would do", func(t *testing.T) { testTryPage(t, w) })
+	t.Run("who gets something", func(t *testing.T) { testWhoPage(t, w) })
+	t.Run("each user sees what the user's rights show on each page", func(t *testing.T) { testUsersAndPages(t, w) })
 	t.Run("an API server that goes away is reported, and its return too", func(t *testing.T) {
 		w.APIServer.Signal(syscall.SIGKILL)
 		<-w.APIServer.Ended

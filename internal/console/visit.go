@@ -113,6 +113,10 @@ func (v *visit) open() error {
 	if err == nil {
 		err = v.ParseMultipartForm(mostBytes)
 	}
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return fmt.Errorf("%w: the form has more than %d MiB", errBadInput, large.Limit>>20)
+	}
 	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
 		return fmt.Errorf("%w: %w", errBadInput, err)
 	}

@@ -21,11 +21,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/doctor"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -85,8 +88,11 @@ func (w *world) configOf(t *testing.T, user string) *rest.Config {
 
 // options are those of a local console of a user.
 func (w *world) options(user string) *Options {
-	o := &Options{Config: rest.CopyConfig(w.config), Version: "v0", Doctor: doctor.Options{
+	o := &Options{Config: rest.CopyConfig(w.config), Version: "v0", Dataset: dataset.DefaultSettings(), Doctor: doctor.Options{
 		Program: "sallyport", Registration: hosting.RegistrationSettings{Name: "sallyport"}, MetricsPort: doctor.DefaultMetricsPort,
+	}, Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
+		webhook, err := poddefault.New(source, poddefault.DefaultSettings())
+		return []admission.Webhook{webhook}, err
 	}}
 	o.Config.Impersonate.UserName = user
 	return o

@@ -42,8 +42,11 @@ type Explanation struct {
 	Denied   string   `json:"denied,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 
-	sent, stored jsontext.Value
-	origins      []admission.Origin // in stored
+	// Sent is the pod before admission, as far as known.
+	Sent *manifest.Object `json:"-"`
+
+	stored  jsontext.Value
+	origins []admission.Origin // in stored
 }
 
 // explained is an object that applies to the pod.
@@ -121,7 +124,7 @@ func (x *explainer) explain(ctx context.Context, given *manifest.Object) (*Expla
 	if err != nil {
 		return nil, err
 	}
-	if err := e.compare(out, stored); err != nil {
+	if err := e.compare(pod, out, stored); err != nil {
 		return nil, err
 	}
 	e.Warnings = out.Warnings

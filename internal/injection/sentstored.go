@@ -22,25 +22,13 @@ import (
 
 // compare keeps the pod as it was sent and as it is stored, or would be. The PodDefaults of the
 // cluster tell the origins of changes, also in a pod that was admitted earlier.
-func (e *Explanation) compare(out *review.Outcome, stored *manifest.Object) error {
-	e.sent, e.stored, e.origins = out.Before, out.After, out.Origins()
+func (e *Explanation) compare(sent *manifest.Object, out *review.Outcome, stored *manifest.Object) error {
+	e.Sent, e.stored, e.origins = sent, out.After, out.Origins()
 	if stored == nil {
 		return nil
 	}
-	clean, err := stored.EditMetadata(func(meta map[string]any) {
-		for _, name := range []string{"creationTimestamp", "generation", "managedFields", "ownerReferences", "resourceVersion", "uid"} {
-			delete(meta, name)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	var body map[string]jsontext.Value
-	if err := json.Unmarshal(clean.Raw, &body); err != nil {
-		return err
-	}
-	delete(body, "status")
-	if e.stored, err = json.Marshal(body, json.Deterministic(true)); err != nil {
+	var err error
+	if e.stored, err = Authored(stored); err != nil {
 		return err
 	}
 	e.origins = nil
@@ -52,15 +40,39 @@ func (e *Explanation) compare(out *review.Outcome, stored *manifest.Object) erro
 	return nil
 }
 
+// Authored returns an object of a cluster without its status and what the API server and
+// controllers keep in its metadata.
+func Authored(o *manifest.Object) (jsontext.Value, error) {
+	clean, err := o.EditMetadata(func(meta map[string]any) {
+		for _, name := range []string{"creationTimestamp", "generation", "managedFields", "ownerReferences", "resourceVersion", "uid"} {
+			delete(meta, name)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var body map[string]jsontext.Value
+	if err := json.Unmarshal(clean.Raw, &body); err != nil {
+		return nil, err
+	}
+	delete(body, "status")
+	return json.Marshal(body, json.Deterministic(true))
+}
+
 // Lines returns the pod as it was sent and as it is stored, or would be stored, with the origin of
 // each changed line. What the API server keeps about an object is left out. Unless values is set, a
 // code replaces each value of an environment variable or annotation; equal values have equal codes.
 func (e *Explanation) Lines(values bool) ([]review.Line, error) {
-	return Lines(e.sent, e.stored, nil, e.origins, values)
+	return lines(e.Sent.Raw, e.stored, nil, e.origins, values)
 }
 
-// Lines compares an object before and after a change as [Explanation.Lines] does.
-func Lines(before, after jsontext.Value, originsBefore, origins []admission.Origin, values bool) ([]review.Line, error) {
+// Lines returns the pod before and after the change as [Explanation.Lines] does.
+func (c *Change) Lines(values bool) ([]review.Line, error) {
+	o := c.Outcome()
+	return lines(o.Before, o.After, o.OriginsBefore, o.Origins(), values)
+}
+
+func lines(before, after jsontext.Value, originsBefore, origins []admission.Origin, values bool) ([]review.Line, error) {
 	if !values {
 		var err error
 		if before, err = hidden.Object(before); err != nil {

@@ -45,7 +45,7 @@ func TestThePodAsStoredHasTheOriginOfEachChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &Explanation{}
-	if err := e.compare(out, stored); err != nil {
+	if err := e.compare(pod, out, stored); err != nil {
 		t.Fatal(err)
 	}
 	lines, err := e.Lines(false)
@@ -70,7 +70,7 @@ func TestHiddenValuesDifferIfTheValuesDo(t *testing.T) {
 		after   string
 		changed bool
 	}{"another value": {"b", true}, "the same": {"a", false}} {
-		lines, err := Lines(env("a"), env(tc.after), nil, nil, false)
+		lines, err := lines(env("a"), env(tc.after), nil, nil, false)
 		changed := false
 		for _, line := range lines {
 			changed = changed || line.Kind != udiff.Equal

@@ -69,8 +69,18 @@ func (t *Trial) try(ctx context.Context, object *manifest.Object, known *Default
 // is a verb for messages: "look at".
 func ReadFiles(ctx context.Context, paths []string, stdin io.Reader, checker *fieldcheck.Checker, use string) ([]*manifest.Object, error) {
 	objects, err := manifest.Read(paths, stdin)
+	return checked(ctx, objects, err, checker, strings.Join(paths, ", "), use)
+}
+
+// Parse is [ReadFiles] for the content of one file, which messages call name.
+func Parse(ctx context.Context, name string, data []byte, checker *fieldcheck.Checker, use string) ([]*manifest.Object, error) {
+	objects, _, err := manifest.Parse(name, data)
+	return checked(ctx, objects, err, checker, name, use)
+}
+
+func checked(ctx context.Context, objects []*manifest.Object, err error, checker *fieldcheck.Checker, name, use string) ([]*manifest.Object, error) {
 	if err == nil && len(objects) == 0 {
-		err = fmt.Errorf("%s: there is nothing to %s: the lists are empty", strings.Join(paths, ", "), use)
+		err = fmt.Errorf("%s: there is nothing to %s: the lists are empty", name, use)
 	}
 	errs := []error{err, checker.Check(ctx, objects...)}
 	for i, object := range objects {

@@ -45,49 +45,54 @@ type Bringer struct {
 // A Carrier is a pod that an object was applied to.
 type Carrier struct {
 	Namespace, Name string
-	// Version is the resourceVersion of the object when it was applied.
-	Version string
-	// Current is set if that is its resourceVersion now.
+	// State says how the object was when it was applied.
+	State string
+	// Current is set if it is so now.
 	Current bool
 }
 
 // Bringers finds the objects of a namespace, or of all if it is empty, that bring something of a
-// kind whose name contains text, and the pods that carry them. It notes on notes what the user may
-// not read.
+// kind whose name contains text, and the pods that carry them. It notes on notes if the user may not
+// list ClusterPodDefaults or pods; without the right to list PodDefaults the error is forbidden.
 func Bringers(ctx context.Context, c *cluster.Cluster, namespace, kind, text string, notes io.Writer) ([]*Bringer, error) {
 	var found []*Bringer
-	for _, k := range Kinds() {
-		path := k.Path(namespace)
-		if namespace == "" {
-			path = strings.Replace(path, "namespaces//", "", 1)
-		}
-		objects, _, err := c.ListIfAllowed(ctx, k.Words[1], path, notes)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range objects {
-			if places := referencesIn(o.Raw, kind, text); len(places) > 0 {
-				found = append(found, &Bringer{Object: o, Places: places})
-			}
+	objects, err := c.List(ctx, strings.Replace(kinds[0].Path(namespace), "namespaces//", "", 1))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, ErrNoPodDefaults
+	case err != nil:
+		return nil, fmt.Errorf("list PodDefaults: %w", err)
+	}
+	more, _, err := c.ListIfAllowed(ctx, "ClusterPodDefaults", kinds[1].Path(""), notes)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range append(more, objects...) {
+		if places := referencesIn(o.Raw, kind, text); len(places) > 0 {
+			found = append(found, &Bringer{Object: o, Places: places})
 		}
 	}
 	if len(found) == 0 {
 		return nil, nil
 	}
-	marks := map[string][]*Bringer{} // the same name may exist in several namespaces
+	type marking struct {
+		*Bringer
+		*Default
+	}
+	marks := map[string][]marking{} // the same name may exist in several namespaces
 	for _, b := range found {
 		d, err := New(b.Object)
 		if err != nil {
 			return nil, err
 		}
-		marks[d.mark()] = append(marks[d.mark()], b)
+		marks[d.mark()] = append(marks[d.mark()], marking{b, d})
 	}
 	pods := workload.Kinds()[0].Path(namespace)
-	err := c.EachMetadata(ctx, pods, "status.phase!=Succeeded,status.phase!=Failed", func(pod *metav1.ObjectMeta) {
-		for mark, version := range pod.Annotations {
-			for _, b := range marks[mark] {
-				if b.Namespace == "" || b.Namespace == pod.Namespace {
-					b.Pods = append(b.Pods, Carrier{pod.Namespace, pod.Name, version, version == b.ResourceVersion})
+	err = c.EachMetadata(ctx, pods, "status.phase!=Succeeded,status.phase!=Failed", func(pod *metav1.ObjectMeta) {
+		for mark, value := range pod.Annotations {
+			for _, m := range marks[mark] {
+				if b := m.Bringer; b.Namespace == "" || b.Namespace == pod.Namespace {
+					b.Pods = append(b.Pods, Carrier{pod.Namespace, pod.Name, markedState(value), m.compiled.Wrote(value)})
 				}
 			}
 		}
