@@ -66,7 +66,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 // routes, checks and certificate. [New] accepts what it accepts.
 func (o *Options) ValidateSettings() error {
 	settings := *o
-	settings.Routes, settings.Checks, settings.LiveChecks = nil, nil, nil
+	settings.Routes, settings.MetricsRoutes, settings.Checks, settings.LiveChecks = nil, nil, nil, nil
 	settings.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }
 	errs := []error{settings.validate()}
 	if address := o.MetricsBindAddress; address != "" && address != "0" {

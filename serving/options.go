@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -165,6 +166,9 @@ type Options struct {
 	// port then serves TLS with the certificate of the webhooks, because readers send a
 	// token. /livez and /readyz need no authentication. Nil accepts any reader.
 	AuthenticateMetrics func(*http.Request) error
+	// MetricsRoutes are further paths on MetricsBindAddress, with their handlers.
+	// AuthenticateMetrics, which they require, decides who may call them.
+	MetricsRoutes map[string]http.Handler
 	// PathSegments makes the paths private: a route is served at its path followed by a
 	// slash and one of the path's current segments; other paths get 404. It is called for
 	// each call. Nil means that paths are as in Routes.
@@ -242,6 +246,11 @@ func (o *Options) validate() error {
 		errs = append(errs, route.validate())
 		require(!paths[route.Path], "path %q is already in use", route.Path)
 		paths[route.Path] = true
+	}
+	for path := range o.MetricsRoutes {
+		require(o.AuthenticateMetrics != nil, "path %q on the metrics port requires AuthenticateMetrics", path)
+		require(strings.HasPrefix(path, "/") && !strings.ContainsAny(path, " \t{}"), "path %q on the metrics port must start with a slash and contain no space or brace", path)
+		require(path != metricsPath && path != livezPath && path != readyzPath, "path %q on the metrics port is already in use", path)
 	}
 	for _, checks := range [][]Check{o.Checks, o.LiveChecks} {
 		names := map[string]bool{}

@@ -3,6 +3,7 @@
 package serving
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -31,9 +32,13 @@ func TestOptions(t *testing.T) {
 		"a path without a slash, and one without a handler": {func(o *Options) { o.Routes = []Route{{Path: "a", Handler: echo}, {Path: "/b"}} }, []string{`path "a" must start`, `path "/b" has no handler`}},
 		"a path that is taken twice":                        {func(o *Options) { o.Routes = []Route{{Path: "/a", Handler: echo}, {Path: "/a", Handler: echo}} }, []string{`path "/a" is already in use`}},
 		"a path of the probes":                              {func(o *Options) { o.Routes = []Route{{Path: "/readyz", Handler: echo}} }, []string{`path "/readyz" is already in use`}},
-		"a version of TLS that there is not":                {func(o *Options) { o.MinTLSVersion = "1.2" }, []string{`minimum TLS version "1.2": choose one of VersionTLS10, `}},
-		"a cipher suite that there is not":                  {func(o *Options) { o.CipherSuites = []string{"TLS_NONE"} }, []string{"TLS_NONE", "choose among TLS_"}},
-		"HTTP/2 without a cipher suite of its own":          {func(o *Options) { o.HTTP2, o.CipherSuites = true, []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"} }, []string{"HTTP/2 requires"}},
+		"a path of the metrics port for all callers":        {func(o *Options) { o.MetricsRoutes = map[string]http.Handler{"/a": http.NotFoundHandler()} }, []string{`path "/a" on the metrics port requires AuthenticateMetrics`}},
+		"paths of the metrics port that cannot be served": {func(o *Options) {
+			o.MetricsRoutes = map[string]http.Handler{"/{a": http.NotFoundHandler(), "/metrics": http.NotFoundHandler()}
+		}, []string{`path "/{a" on the metrics port must start`, `path "/metrics" on the metrics port is already in use`}},
+		"a version of TLS that there is not":       {func(o *Options) { o.MinTLSVersion = "1.2" }, []string{`minimum TLS version "1.2": choose one of VersionTLS10, `}},
+		"a cipher suite that there is not":         {func(o *Options) { o.CipherSuites = []string{"TLS_NONE"} }, []string{"TLS_NONE", "choose among TLS_"}},
+		"HTTP/2 without a cipher suite of its own": {func(o *Options) { o.HTTP2, o.CipherSuites = true, []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"} }, []string{"HTTP/2 requires"}},
 		"HTTP/2 with one, and with TLS 1.3 alone": {func(o *Options) {
 			o.HTTP2, o.MinTLSVersion, o.CipherSuites = true, "VersionTLS13", []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}
 		}, nil},

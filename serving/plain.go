@@ -17,6 +17,9 @@ const maxScrapes = 2
 func (s *Server) plainHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(metricsPath, s.guardMetrics(promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})))
+	for path, handler := range s.options.MetricsRoutes {
+		mux.Handle(path, s.guardMetrics(handler))
+	}
 	mux.HandleFunc(livezPath, s.health.livez)
 	mux.HandleFunc(readyzPath, s.health.readyz)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -29,18 +32,19 @@ func (s *Server) plainHandler() http.Handler {
 	})
 }
 
-// guardMetrics rejects callers that may not read the metrics, if they are protected.
-func (s *Server) guardMetrics(metrics http.Handler) http.Handler {
+// guardMetrics rejects callers that may not read the metrics or another path, if they are
+// protected.
+func (s *Server) guardMetrics(protected http.Handler) http.Handler {
 	if s.options.AuthenticateMetrics == nil {
-		return metrics
+		return protected
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if refused := s.mayCall(s.options.AuthenticateMetrics, r, metricsPath); refused != nil {
+		if refused := s.mayCall(s.options.AuthenticateMetrics, r, r.URL.Path); refused != nil {
 			s.metrics.refused.WithLabelValues(refused.reason).Inc()
 			http.Error(w, refused.text, refused.status)
 			return
 		}
-		metrics.ServeHTTP(w, r)
+		protected.ServeHTTP(w, r)
 	})
 }
 

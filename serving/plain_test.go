@@ -71,8 +71,11 @@ func TestFloodsOfTheMetricsPortDoNotReachTheOther(t *testing.T) {
 }
 
 func TestWhoReadsMetricsIsAsked(t *testing.T) {
+	var asked string
 	h := start(t, func(o *Options) {
+		o.MetricsRoutes = map[string]http.Handler{"/private": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "for few") })}
 		o.AuthenticateMetrics = func(r *http.Request) error {
+			asked = r.URL.Path
 			switch r.Header.Get("Authorization") {
 			case "Bearer good":
 				return nil
@@ -100,7 +103,14 @@ func TestWhoReadsMetricsIsAsked(t *testing.T) {
 		return readReply(t, response)
 	}
 	ask("/metrics", "good").expect(t, 200, "sallyport_serving_")
+	ask("/private", "good").expect(t, 200, "for few")
+	if asked != "/private" {
+		t.Errorf("asked who may read %q", asked)
+	}
 	for token, status := range map[string]int{"": 401, "known": 403, "other": 503} {
+		if got := ask("/private", token); got.StatusCode != status || strings.Contains(got.text, "few") {
+			t.Errorf("with token %q: %d %s", token, got.StatusCode, got.text)
+		}
 		got := ask("/metrics", token)
 		got.expect(t, status, "")
 		if strings.Contains(got.text, "sallyport_") || strings.Contains(got.text, "away") {

@@ -25,7 +25,8 @@ func newCommand() *cobra.Command {
 			"(certificates), and removes what it registered (uninstall). It finds problems in any webhook\n" +
 			"configurations (lint), lists the webhooks and policies that a request passes (chain), and diagnoses an\n" +
 			"installation (doctor). It checks that objects survive conversion\n" +
-			"(convert), and starts a project with webhooks of your own (init).\n\n" +
+			"(convert), and starts a project with webhooks of your own (init). It fetches reviews that servers have\n" +
+			"recorded (record), and answers them by another configuration (replay).\n\n" +
 			"For the PodDefaults of a cluster it explains which of them apply to a pod (explain), and shows what they\n" +
 			"would change (diff), which workloads a new one would affect (preview), and which pods were created\n" +
 			"without them (missed); in a browser, the same is on pages (console). Installed as kubectl-sallyport, the\n" +
@@ -44,7 +45,7 @@ func newCommand() *cobra.Command {
 		}
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
-	cmd.AddCommand(newServeCommand(), newReviewCommand(), newTestCommand(), newReplayCommand(), newExplainCommand(), newDiffCommand(), newPreviewCommand(), newManifestsCommand(), newWebhooksCommand(), newConfigCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
+	cmd.AddCommand(newServeCommand(), newReviewCommand(), newTestCommand(), newRecordCommand(), newReplayCommand(), newExplainCommand(), newDiffCommand(), newPreviewCommand(), newManifestsCommand(), newWebhooksCommand(), newConfigCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
 	cmd.AddCommand(newLintCommand(), newChainCommand(), newDoctorCommand(), newTopCommand(), newMissedCommand(), newConsoleCommand(), roundtrip.WebhookCommand("sallyport", clusterFlags()))
 	cmd.AddCommand(newInitCommand())
 	return cmd

@@ -78,7 +78,7 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"chain", "pods", "-o", ""}, []string{"text", "json"}},
 		{[]string{"doctor", "-o", ""}, []string{"text", "json"}},
 		{[]string{"init", "--scope", ""}, []string{"Namespaced", "Cluster"}},
-		{[]string{"re"}, []string{"replay", "review"}},
+		{[]string{"re"}, []string{"record", "replay", "review"}},
 	} {
 		got, directive := complete(t, tc.words...)
 		if diff := cmp.Diff(tc.want, got); diff != "" || directive != cobra.ShellCompDirectiveNoFileComp {

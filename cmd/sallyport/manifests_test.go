@@ -37,6 +37,10 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 		"rbac-outside-with-authority-secret": {"--part", "rbac", "--url", "https://127.0.0.1:9443", "--authority-secret", "safe/authority"},
 		"rbac-with-delegated-authentication": {"--part", "rbac", "--service", service, "--authentication", "delegated"},
 		"rbac-with-metrics-for-some":         {"--part", "rbac", "--service", service, "--metrics-authentication", "delegated"},
+		"rbac-with-recent-reviews": {
+			"--part", "rbac", "--service", service, "--metrics-authentication", "delegated",
+			"--config", configured(t, "recording: {recentReviews: 100, samplingRatePerMillion: 1000000}\n"),
+		},
 		"rbac-outside-with-delegated":        {"--part", "rbac", "--url", "https://127.0.0.1:9443", "--authentication", "delegated"},
 		"rbac-with-network-policy":           {"--part", "rbac", "--service", service, "--network-policy", "--api-server-cidrs", "10.0.0.1/32,fd00::1/128"},
 		"rbac-with-every-webhook":            {"--part", "rbac", "--service", service, "--webhooks", "*", "--authentication", "delegated"},

@@ -50,7 +50,7 @@ const (
 // Verb is the verb that a caller needs on the path of a webhook as a nonResourceURL.
 const Verb = "post"
 
-// MetricsVerb is the verb that a caller needs on /metrics.
+// MetricsVerb is the verb that a caller needs on /metrics and other paths of that port.
 const MetricsVerb = "get"
 
 // Authenticator authenticates and authorizes callers. Create one with [New].

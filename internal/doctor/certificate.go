@@ -23,6 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/authority"
 	"github.com/sallyport-io/sallyport/internal/inspect"
+	"github.com/sallyport-io/sallyport/internal/portforward"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
@@ -94,7 +95,7 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 // forwardAll gets the certificates of servers behind Services through the API server, because a
 // Service answers only within the cluster. The error says why some are missing.
 func (d *doctor) forwardAll(ctx context.Context, endpoints []string, leaves map[string][]*x509.Certificate) error {
-	forwarder := &podForwarder{config: d.Config, client: d.Client}
+	forwarder := &portforward.Forwarder{Config: d.Config, Client: d.Client}
 	var errs []error
 	for _, endpoint := range endpoints {
 		name, namespace, ok := inspect.ServiceOf(endpoint)
@@ -111,7 +112,7 @@ func (d *doctor) forwardAll(ctx context.Context, endpoints []string, leaves map[
 			errs = append(errs, err)
 			continue
 		}
-		conn, err := forwarder.dialService(ctx, namespace, name, int32(port))
+		conn, err := forwarder.DialService(ctx, namespace, name, int32(port))
 		if err == nil {
 			leaves[endpoint], err = inspect.Certificate(ctx, endpoint, conn)
 		}

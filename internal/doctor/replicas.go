@@ -16,6 +16,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/callmetrics"
 	"github.com/sallyport-io/sallyport/internal/inspect"
+	"github.com/sallyport-io/sallyport/internal/portforward"
 )
 
 // replica holds what a replica reports about itself.
@@ -98,7 +99,7 @@ func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 		d.Skip(check, "a server that is reached by a URL is asked only if --replica names its metrics")
 		return nil, false
 	}
-	ready, _, err := d.endpointsOf(ctx, s.Namespace, s.Name)
+	ready, _, err := d.Endpoints(ctx, s.Namespace, s.Name)
 	if err != nil {
 		d.Unread(check, "list endpointslices in "+s.Namespace, err)
 		return nil, false
@@ -146,11 +147,11 @@ func (d *doctor) metricsOf(ctx context.Context, namespace, pod string) ([]byte, 
 	if err == nil || apierrors.IsForbidden(err) || ctx.Err() != nil {
 		return body, err
 	}
-	forwarder := &podForwarder{config: d.Config, client: d.Client}
-	client := &http.Client{Timeout: forwardTimeout, Transport: &http.Transport{
+	forwarder := &portforward.Forwarder{Config: d.Config, Client: d.Client}
+	client := &http.Client{Timeout: portforward.Timeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return forwarder.dialPod(ctx, namespace, pod, int32(d.MetricsPort)) //nolint:gosec // it is that of a port
+			return forwarder.DialPod(ctx, namespace, pod, int32(d.MetricsPort)) //nolint:gosec // it is that of a port
 		},
 	}}
 	status, forwarded, forwardErr := get(ctx, client, "http://"+pod+"/metrics")

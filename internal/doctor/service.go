@@ -12,30 +12,11 @@ import (
 	"net/http"
 	"strings"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/internal/inspect"
 )
-
-// endpointsOf returns the endpoints of a Service.
-func (d *doctor) endpointsOf(ctx context.Context, namespace, name string) (ready, other []discoveryv1.Endpoint, err error) {
-	list, err := d.Client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, slice := range list.Items {
-		for _, e := range slice.Endpoints {
-			if e.Conditions.Ready == nil || *e.Conditions.Ready {
-				ready = append(ready, e)
-			} else {
-				other = append(other, e)
-			}
-		}
-	}
-	return ready, other, nil
-}
 
 // checkService checks the Service and its endpoints.
 func (d *doctor) checkService(ctx context.Context) {
@@ -71,7 +52,7 @@ func (d *doctor) checkService(ctx context.Context) {
 		d.Fix(check, "add the port, or correct --service of the server", "Service %s has no port %d", title, port)
 		return
 	}
-	ready, other, err := d.endpointsOf(ctx, s.Namespace, s.Name)
+	ready, other, err := d.Endpoints(ctx, s.Namespace, s.Name)
 	switch {
 	case err != nil:
 		d.Unread(check, "list endpointslices in "+s.Namespace, err)

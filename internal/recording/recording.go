@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recording records a sample of admission reviews and their decisions in files, for
-// replay against another configuration. It redacts values that may be secret.
+// Package recording records a sample of admission reviews and their decisions in files and in
+// memory, for replay against another configuration. It redacts values that may be secret.
 package recording
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,20 +35,32 @@ const FileName = "reviews.jsonl"
 // a slow disk never delays a call.
 const queueLength = 64
 
+// The limits of the recent reviews in memory.
+const (
+	maxRecent          = 100_000
+	maxRecentMegabytes = 64
+)
+
 // Validate reports every problem, by field name.
 func Validate(s *configv1alpha1.Recording, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.SamplingRatePerMillion < 0 || s.SamplingRatePerMillion > 1_000_000 {
 		errs = append(errs, field.Invalid(path.Child("samplingRatePerMillion"), s.SamplingRatePerMillion, "must be 0 to 1000000"))
 	}
-	if s.Directory == "" && s.SamplingRatePerMillion != 0 {
-		errs = append(errs, field.Required(path.Child("directory"), "say where samples are written"))
+	if !enabled(s) && s.SamplingRatePerMillion != 0 {
+		errs = append(errs, field.Required(path.Child("directory"), "say where samples are written, or with recentReviews how many are kept in memory"))
 	}
-	if s.Directory != "" && s.SamplingRatePerMillion == 0 {
-		errs = append(errs, field.Required(path.Child("samplingRatePerMillion"), "say how many of a million reviews are written"))
+	if enabled(s) && s.SamplingRatePerMillion == 0 {
+		errs = append(errs, field.Required(path.Child("samplingRatePerMillion"), "say how many of a million reviews are recorded"))
 	}
 	if s.Directory != "" && !filepath.IsAbs(s.Directory) {
 		errs = append(errs, field.Invalid(path.Child("directory"), s.Directory, "must be an absolute path"))
+	}
+	if s.RecentReviews < 0 || s.RecentReviews > maxRecent {
+		errs = append(errs, field.Invalid(path.Child("recentReviews"), s.RecentReviews, fmt.Sprintf("must be 0 to %d", maxRecent)))
+	}
+	if s.RecentMegabytes < 1 || s.RecentMegabytes > maxRecentMegabytes {
+		errs = append(errs, field.Invalid(path.Child("recentMegabytes"), s.RecentMegabytes, fmt.Sprintf("must be 1 to %d", maxRecentMegabytes)))
 	}
 	for name, value := range map[string]int{"maxSizeMegabytes": s.MaxSizeMegabytes, "maxFiles": s.MaxFiles, "maxAgeDays": s.MaxAgeDays} {
 		if value < 1 {
@@ -56,12 +70,16 @@ func Validate(s *configv1alpha1.Recording, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// enabled reports whether reviews are recorded anywhere.
+func enabled(s *configv1alpha1.Recording) bool { return s.Directory != "" || s.RecentReviews > 0 }
+
 // A Recorder records samples. A nil Recorder records nothing.
 type Recorder struct {
 	settings  configv1alpha1.Recording
 	redaction Redaction
 	logger    *slog.Logger
-	file      *lumberjack.Logger
+	file      *lumberjack.Logger // nil if nothing is written
+	recent    *ring              // nil if nothing is kept in memory
 	queue     chan sample
 	reviews   *prometheus.CounterVec
 	failing   bool // the last write failed
@@ -78,21 +96,26 @@ type sample struct {
 
 // New returns a recorder, or nil if the settings disable it. It registers its metrics.
 func New(s configv1alpha1.Recording, logger *slog.Logger, metrics prometheus.Registerer) (*Recorder, error) {
-	if s.Directory == "" {
+	if !enabled(&s) {
 		return nil, nil
-	}
-	if err := os.MkdirAll(s.Directory, 0o700); err != nil {
-		return nil, err
 	}
 	r := &Recorder{
 		settings: s, redaction: Redaction{Annotations: s.Annotations, Variables: s.Variables}, logger: logger,
-		file: &lumberjack.Logger{
-			Filename: filepath.Join(s.Directory, FileName), MaxSize: s.MaxSizeMegabytes, MaxBackups: s.MaxFiles - 1, MaxAge: s.MaxAgeDays,
-		},
 		queue: make(chan sample, queueLength),
 		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sallyport_recorded_reviews_total", Help: "Admission reviews in the sample, by result: written, dropped because writing is too slow, or failed to be written.",
+			Name: "sallyport_recorded_reviews_total", Help: "Admission reviews in the sample, by result: written (to a file or to memory), dropped because writing is too slow, or failed to be written.",
 		}, []string{"result"}),
+	}
+	if s.Directory != "" {
+		if err := os.MkdirAll(s.Directory, 0o700); err != nil {
+			return nil, err
+		}
+		r.file = &lumberjack.Logger{
+			Filename: filepath.Join(s.Directory, FileName), MaxSize: s.MaxSizeMegabytes, MaxBackups: s.MaxFiles - 1, MaxAge: s.MaxAgeDays,
+		}
+	}
+	if s.RecentReviews > 0 {
+		r.recent = newRing(s.RecentReviews, s.RecentMegabytes)
 	}
 	for _, result := range []string{"written", "dropped", "failed"} {
 		r.reviews.WithLabelValues(result)
@@ -101,6 +124,14 @@ func New(s configv1alpha1.Recording, logger *slog.Logger, metrics prometheus.Reg
 		return nil, err
 	}
 	return r, nil
+}
+
+// Recent answers with the recent reviews; see [RecentPath]. It is nil if none are kept in memory.
+func (r *Recorder) Recent() http.Handler {
+	if r == nil || r.recent == nil {
+		return nil
+	}
+	return r.recent
 }
 
 // Run writes until the context ends, and then writes the queue.
@@ -119,6 +150,9 @@ func (r *Recorder) Run(ctx context.Context) error {
 		case s := <-r.queue:
 			r.record(s)
 		default:
+			if r.file == nil {
+				return nil
+			}
 			return r.file.Close()
 		}
 	}
@@ -155,7 +189,10 @@ func (r *Recorder) samples(webhook string, req *admissionv1.AdmissionRequest) bo
 
 func (r *Recorder) record(s sample) {
 	line, err := r.line(s)
-	if err == nil {
+	if err == nil && r.recent != nil {
+		r.recent.add(line)
+	}
+	if err == nil && r.file != nil {
 		_, err = r.file.Write(line)
 	}
 	if err == nil {

@@ -311,7 +311,7 @@ func TestNothingIsRecordedWithoutADirectory(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	good := configv1alpha1.Recording{MaxSizeMegabytes: 1, MaxFiles: 1, MaxAgeDays: 1}
+	good := configv1alpha1.Recording{MaxSizeMegabytes: 1, MaxFiles: 1, MaxAgeDays: 1, RecentMegabytes: 1}
 	for _, tc := range []struct {
 		change func(*configv1alpha1.Recording)
 		want   string
@@ -322,6 +322,12 @@ func TestSettings(t *testing.T) {
 		{func(s *configv1alpha1.Recording) { s.Directory, s.SamplingRatePerMillion = "x", 1 }, "must be an absolute path"},
 		{func(s *configv1alpha1.Recording) { s.Directory, s.SamplingRatePerMillion = "/x", -1 }, "must be 0 to 1000000"},
 		{func(s *configv1alpha1.Recording) { s.MaxFiles = 0 }, "recording.maxFiles: Invalid value"},
+		{func(s *configv1alpha1.Recording) { s.RecentReviews, s.SamplingRatePerMillion = 1, 1 }, ""},
+		{func(s *configv1alpha1.Recording) { s.RecentReviews = 1 }, "recording.samplingRatePerMillion: Required value"},
+		{func(s *configv1alpha1.Recording) { s.RecentReviews = -1 }, "recording.recentReviews: Invalid value"},
+		{func(s *configv1alpha1.Recording) { s.RecentReviews = 100_001 }, "must be 0 to 100000"},
+		{func(s *configv1alpha1.Recording) { s.RecentMegabytes = 0 }, "recording.recentMegabytes: Invalid value"},
+		{func(s *configv1alpha1.Recording) { s.RecentMegabytes = 65 }, "must be 1 to 64"},
 	} {
 		s := good
 		tc.change(&s)

@@ -75,7 +75,7 @@ func Default() *Config {
 				DrainMin: duration(limits.DrainMin), DrainTimeout: duration(limits.DrainMax),
 			},
 			Log:         configv1alpha1.Log{Level: "info", Format: "text"},
-			Recording:   configv1alpha1.Recording{MaxSizeMegabytes: 10, MaxFiles: 5, MaxAgeDays: 7},
+			Recording:   configv1alpha1.Recording{MaxSizeMegabytes: 10, MaxFiles: 5, MaxAgeDays: 7, RecentMegabytes: 8},
 			Webhooks:    []configv1alpha1.Webhook{{Name: enabledByDefault}},
 			Controllers: []string{"*"},
 		},

@@ -181,6 +181,7 @@ func TestEveryFieldIsValidated(t *testing.T) {
 		"authentication: {clientCAFile: a}":                                                  "authentication.clientCAFile: Forbidden: only with the mode client-ca",
 		"authentication: {clientCommonNames: [a]}":                                           "authentication.clientCommonNames: Forbidden",
 		"authentication: {metrics: client-ca}":                                               `authentication.metrics: Unsupported value: "client-ca": supported values: "none", "delegated"`,
+		"recording: {recentReviews: 1, samplingRatePerMillion: 1}":                           "recording.recentReviews: Forbidden: only with authentication.metrics delegated",
 		"authentication: {metrics: delegated}\nserving: {metricsBindAddress: '0'}":           "authentication.metrics: Forbidden: serving.metricsBindAddress switches metrics off",
 		"authentication: {privatePaths: true}\nregistration: {mode: none}":                   "authentication.privatePaths: Forbidden: needs the registration mode api",
 		"authentication: {privatePaths: true}\ncertificate: {source: files}":                 "authentication.privatePaths: Forbidden: needs the certificate source authority",

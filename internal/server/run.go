@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -13,6 +14,7 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/logging"
+	"github.com/sallyport-io/sallyport/internal/recording"
 )
 
 // lastSpans limits the time to export the last spans.
@@ -44,6 +46,11 @@ func Run(ctx context.Context, o Options) error {
 	}
 	live := newLiveConfig(o.File, o.Given, config)
 	settings.Registration.Adjust = live.adjust
+	if config.Recording.RecentReviews > 0 {
+		settings.Serving.MetricsRoutes = map[string]http.Handler{
+			recording.RecentPath: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { live.recorder.Recent().ServeHTTP(w, r) }),
+		}
+	}
 	app, err := live.app(o.Version)
 	if err != nil { // the name is a constant, and the webhooks are set at run time
 		return err

@@ -89,6 +89,7 @@ func (c *Config) validate() field.ErrorList {
 		c.validateLog(section("log")),
 		c.tracing().Validate(field.NewPath("tracing")),
 		recording.Validate(&c.Recording, field.NewPath("recording")),
+		c.validateRecentReviews(section("recording")),
 		c.validateWebhooks(field.NewPath("webhooks")),
 	)
 	if err := cli.ValidateSelection("controllers", c.Controllers, controllerNames()); err != nil {
@@ -275,6 +276,14 @@ func (c *Config) validateAuthentication(v *validator) field.ErrorList {
 		if c.Registration.Mode == string(registration.ModeNone) {
 			v.forbidden("privatePaths", "needs the registration mode api: nobody else knows the paths")
 		}
+	}
+	return v.errs
+}
+
+// validateRecentReviews requires that the API server decides who may read them, over TLS.
+func (c *Config) validateRecentReviews(v *validator) field.ErrorList {
+	if c.Recording.RecentReviews > 0 && c.Authentication.Metrics != AuthenticationDelegated {
+		v.forbidden("recentReviews", "only with authentication.metrics delegated: the API server decides who may read them")
 	}
 	return v.errs
 }

@@ -3,12 +3,16 @@
 package e2e
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -23,7 +27,18 @@ func TestReviewsAreRecordedAndReplayed(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	name, folder := e.namespace(t, "recording"), t.TempDir()
-	s := e.serve(t, name, lab.Set("recording", "{directory: "+folder+", samplingRatePerMillion: 1000000}"))
+	// With the rights that manifests prints, which name the right to read what is in memory.
+	const recent = "recording: {recentReviews: 100, samplingRatePerMillion: 1000000}"
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\n"+recent+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	account := e.serviceAccount(t, name, "--metrics-authentication", "delegated", "--config", config)
+	s := e.start(t, name, "--kubeconfig", account, "--metrics-authentication", "delegated", "--authority-secret", name+"/sallyport-authority",
+		lab.Set("recording", "{directory: "+folder+", samplingRatePerMillion: 1000000, recentReviews: 100}"))
+	s.Metrics = strings.Replace(s.Metrics, "http:", "https:", 1)
+	s.Probes = s.Metrics
+	s.awaitReady(t)
 	pd := &kubeflowv1alpha1.PodDefault{
 		ObjectMeta: metav1.ObjectMeta{Name: "proxy", Namespace: name},
 	}
@@ -39,6 +54,33 @@ func TestReviewsAreRecordedAndReplayed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	record := []string{"record", "--kubeconfig", e.kubeconfig, "--configuration-name", name, "--replica", s.Metrics}
+	fetched := filepath.Join(t.TempDir(), "fetched.jsonl")
+	eventually(t, "what is in memory to be read", func(context.Context) (bool, error) {
+		status, stdout, stderr := e.look(t, append(record, "-o", fetched)...)
+		text, err := os.ReadFile(fetched)
+		if err == nil && strings.Count(string(text), "\n") < 6 {
+			err = fmt.Errorf("status %d\n%s%s%s", status, text, stdout, stderr)
+		}
+		return err == nil && status == 0, err
+	})
+	e.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "reader"}})
+	status, stdout, stderr := e.look(t, append(record, "--as-service-account", name+"/reader")...)
+	if status != 1 || stdout != "" || !strings.Contains(stderr, "you may not read the recent reviews: bind the ClusterRole that ends in -recorded-reviews-reader") {
+		t.Errorf("without the right: status %d\n%s%s", status, stdout, stderr)
+	}
+	e.create(t, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name + "-recordings"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name + "-recorded-reviews-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: name, Name: "reader"}},
+	})
+	eventually(t, "the right to be known", func(context.Context) (bool, error) {
+		status, _, stderr = e.look(t, append(record, "--as-service-account", name+"/reader")...)
+		if status != 0 {
+			return false, errors.New(stderr)
+		}
+		return true, nil
+	})
 	s.stop(t) // what waits is written
 
 	file := filepath.Join(folder, "reviews.jsonl")
@@ -48,6 +90,9 @@ func TestReviewsAreRecordedAndReplayed(t *testing.T) {
 	}
 	if strings.Contains(string(recorded), "s3cret") || strings.Count(string(recorded), "\n") < 6 {
 		t.Errorf("recorded:\n%s", recorded)
+	}
+	if text, err := os.ReadFile(fetched); err != nil || !strings.HasPrefix(string(recorded), string(text)) {
+		t.Errorf("the file and the memory differ (%v):\n%s\n%s", err, recorded, text)
 	}
 	pd.SetGroupVersionKind(kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind)) // the client has taken it away
 	text, err := yaml.Marshal(pd)
@@ -59,11 +104,11 @@ func TestReviewsAreRecordedAndReplayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The first probes came before the PodDefault was there.
-	status, stdout, stderr := e.look(t, "replay", "-f", file, "--with", with)
+	status, stdout, stderr = e.look(t, "replay", "-f", file, "--with", with)
 	if !strings.Contains(stdout, " decided as before") || strings.Contains(stdout, "fails now") || status == 1 {
 		t.Errorf("status %d\n%s%s", status, stdout, stderr)
 	}
-	status, stdout, stderr = e.look(t, "replay", "-f", file)
+	status, stdout, stderr = e.look(t, "replay", "-f", fetched)
 	if status != 2 || !strings.Contains(stdout, "is changed differently (poddefault.sallyport.io): metadata.annotations") {
 		t.Errorf("without the PodDefault: status %d\n%s%s", status, stdout, stderr)
 	}

@@ -56,7 +56,7 @@ var allowed = map[string][]string{
 	"internal/inspect":     {"lint", "internal/report", "internal/cluster", "internal/resources", "internal/manifest", "internal/workload", "internal/cli"},
 	"internal/commands":    {"admission", "lint", "internal/authority", "internal/cli", "internal/cluster", "internal/doctor", "internal/fieldcheck", "internal/inspect", "internal/manifest", "internal/replay/review", "internal/report"},
 	"commands":             {"admission", "internal/authority", "internal/cli", "internal/cluster", "internal/commands", "internal/doctor", "internal/install", "internal/replay/review"},
-	"internal/doctor":      {"certificate", "lint", "internal/authority", "internal/callmetrics", "internal/cli", "internal/cluster", "internal/hosting", "internal/inspect", "internal/manifest", "internal/privatepath"},
+	"internal/doctor":      {"certificate", "lint", "internal/authority", "internal/callmetrics", "internal/cli", "internal/cluster", "internal/hosting", "internal/inspect", "internal/manifest", "internal/portforward", "internal/privatepath"},
 	"internal/console":     {"admission", "api/", "certificate", "lint", "serving", "internal/callmetrics", "internal/cli", "internal/cluster", "internal/doctor", "internal/fieldcheck", "internal/injection", "internal/inspect", "internal/manifest", "internal/replay/review", "internal/resources", "internal/webhooks/", "internal/workload"},
 	"internal/authority":   {"certificate", "internal/hosting", "internal/cluster", "internal/manifest", "internal/cli"},
 	"internal/manifest":    {},
@@ -65,6 +65,9 @@ var allowed = map[string][]string{
 	"internal/memory":      {},
 	"internal/rawobject":   {},
 	"internal/roundtrip":   {"conversion", "internal/cli", "internal/cluster", "internal/manifest"},
+	"internal/portforward": {},
+	// What replicas have recorded, apart from the recorder in them.
+	"internal/recording/fetch": {"internal/recording", "internal/cluster", "internal/manifest", "internal/portforward"},
 	// It needs nothing of ours: the API server asks for the conversions.
 	"internal/storagemigration": {},
 	"test/golden":               {},

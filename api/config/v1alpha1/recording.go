@@ -7,11 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Recording writes a sample of admission reviews and their decisions to files, for
-// `sallyport replay`. Values of environment variables and annotations, and the data of
-// Secrets, are not written.
+// Recording records a sample of admission reviews and their decisions in files or in memory,
+// for `sallyport replay`. Values of environment variables and annotations, and the data of
+// Secrets, are not recorded.
 type Recording struct {
-	// Directory is an absolute path; empty to record nothing.
+	// Directory is an absolute path of files; empty to write none.
 	Directory string `json:"directory,omitempty"`
 	// SamplingRatePerMillion is how many of a million reviews are recorded. Default 0.
 	SamplingRatePerMillion int32 `json:"samplingRatePerMillion"`
@@ -27,6 +27,13 @@ type Recording struct {
 	MaxFiles int `json:"maxFiles"`
 	// MaxAgeDays is for how long a file is kept. Default 7.
 	MaxAgeDays int `json:"maxAgeDays"`
+	// RecentReviews is how many of the latest recorded reviews the server keeps in memory and
+	// serves to `sallyport record`, on the port for metrics. Requires authentication.metrics
+	// delegated. At most 100000. Default 0.
+	RecentReviews int `json:"recentReviews"`
+	// RecentMegabytes limits the memory of the recent reviews; the oldest leave first. At most
+	// 64. Default 8.
+	RecentMegabytes int `json:"recentMegabytes"`
 }
 
 // RecordedReviewKind is the kind of a line of a recording.

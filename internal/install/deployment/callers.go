@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/delegated"
 	"github.com/sallyport-io/sallyport/internal/install"
+	"github.com/sallyport-io/sallyport/internal/recording"
 	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -96,6 +97,9 @@ func (c *Callers) rights(config registration.Config, serviceAccount string, of *
 	}
 	if metrics {
 		objects = append(objects, role("-metrics-reader", delegated.MetricsVerb, "/metrics"))
+		if of.Recording.RecentReviews > 0 {
+			objects = append(objects, role("-recorded-reviews-reader", delegated.MetricsVerb, recording.RecentPath))
+		}
 	}
 	if config.Endpoint.Service == nil {
 		return objects, nil

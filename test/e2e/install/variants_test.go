@@ -106,6 +106,9 @@ var variants = map[string]variant{
 		values:    "metrics: {authentication: delegated}",
 		manifests: append([]string{"--metrics-authentication", "delegated"}, owned...),
 	},
+	"recent reviews for whom the API server allows": {
+		values: "{metrics: {authentication: delegated}, config: {recording: {recentReviews: 100, samplingRatePerMillion: 1000000}}}",
+	},
 	"callers and readers whom the API server allows": {
 		values: "{authentication: {mode: delegated}, metrics: {authentication: delegated, serviceMonitor: {enabled: true}}}",
 	},

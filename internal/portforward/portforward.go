@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package doctor
+// Package portforward connects to ports of pods through the API server and the kubelet, like kubectl
+// port-forward, but opens no local port.
+package portforward
 
 import (
 	"context"
@@ -24,26 +26,25 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// podForwarder connects to pod ports through the API server and the kubelet, like kubectl
-// port-forward, but opens no local port.
-type podForwarder struct {
-	config *rest.Config
-	client kubernetes.Interface
+// A Forwarder connects with the rights of its client.
+type Forwarder struct {
+	Config *rest.Config
+	Client kubernetes.Interface
 }
 
-// forwardTimeout limits the wait for an answer from a pod's port.
-const forwardTimeout = 15 * time.Second
+// Timeout limits the wait for an answer from a pod's port.
+const Timeout = 15 * time.Second
 
-// dialService connects to a Service's port through one of its ready pods.
-func (f *podForwarder) dialService(ctx context.Context, namespace, name string, port int32) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+// DialService connects to a Service's port through one of its ready pods.
+func (f *Forwarder) DialService(ctx context.Context, namespace, name string, port int32) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	targets, err := f.podsBehind(ctx, namespace, name, port)
 	if err != nil {
 		return nil, err
 	}
 	// Check the permission first: a refused upgrade does not always give the reason.
-	review, err := f.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+	review, err := f.Client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: namespace, Verb: "create", Resource: "pods", Subresource: "portforward",
 		}},
@@ -54,7 +55,7 @@ func (f *podForwarder) dialService(ctx context.Context, namespace, name string, 
 	const most = 3 // pods to try
 	var errs []error
 	for _, target := range targets[:min(most, len(targets))] {
-		conn, err := f.dialPod(ctx, namespace, target.pod, target.port)
+		conn, err := f.DialPod(ctx, namespace, target.pod, target.port)
 		if err == nil {
 			return conn, nil
 		}
@@ -70,8 +71,8 @@ type podPort struct {
 }
 
 // podsBehind returns the ready pods behind a Service's port, at least one.
-func (f *podForwarder) podsBehind(ctx context.Context, namespace, name string, port int32) ([]podPort, error) {
-	service, err := f.client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+func (f *Forwarder) podsBehind(ctx context.Context, namespace, name string, port int32) ([]podPort, error) {
+	service, err := f.Client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func (f *podForwarder) podsBehind(ctx context.Context, namespace, name string, p
 	if !ok {
 		return nil, fmt.Errorf("the Service %s/%s has no port %d", namespace, name, port)
 	}
-	slices, err := f.client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
+	slices, err := f.Client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
 	if err != nil {
 		return nil, err
 	}
@@ -108,15 +109,15 @@ func (f *podForwarder) podsBehind(ctx context.Context, namespace, name string, p
 	return out, nil
 }
 
-// dialPod connects to a port of a pod. It tries SPDY over WebSocket, which passes more proxies,
+// DialPod connects to a port of a pod. It tries SPDY over WebSocket, which passes more proxies,
 // and falls back to SPDY if the API server or a proxy does not support that.
-func (f *podForwarder) dialPod(ctx context.Context, namespace, pod string, port int32) (net.Conn, error) {
-	url := f.client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
-	transport, upgrader, err := spdy.RoundTripperFor(f.config)
+func (f *Forwarder) DialPod(ctx context.Context, namespace, pod string, port int32) (net.Conn, error) {
+	url := f.Client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
+	transport, upgrader, err := spdy.RoundTripperFor(f.Config)
 	if err != nil {
 		return nil, err
 	}
-	tunnel, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, f.config)
+	tunnel, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, f.Config)
 	if err != nil {
 		return nil, err
 	}
