@@ -64,6 +64,7 @@ func pages() []page {
 		{path: "pod", title: "Pod or workload", show: showPod},
 		{path: "try", title: "Try it", posts: true, show: showTry},
 		{path: "who", title: "Who gets it", show: showWho},
+		{path: "webhooks", title: "Webhooks", show: showWebhooks},
 	}
 }
 

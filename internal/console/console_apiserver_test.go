@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
@@ -46,6 +48,20 @@ func roleFor(user, namespace string, groupResources []string) (*rbacv1.Role, *rb
 	}
 }
 
+func webhookConfiguration(name string, bundle []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "hook." + name, ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/"), CABundle: bundle},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+			}},
+			TimeoutSeconds: ptr.To[int32](1), SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+}
+
 func TestConsoleOnARealAPIServer(t *testing.T) {
 	w := newWorld(t)
 	w.create(t, newNamespace("team-a"), newNamespace("team-b"))
@@ -68,6 +84,21 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 
 	t.Run("the overview has what doctor says", func(t *testing.T) {
 		has(t, w.page(t, "", "/", http.StatusOK), "api-server", "there is no webhook configuration sallyport", `class="fix"`)
+	})
+	t.Run("webhooks of everybody have their order, policies, calls and findings", func(t *testing.T) {
+		w.create(t, webhookConfiguration("b.example.com", w.config.CAData), webhookConfiguration("a.example.com", nil))
+		_ = w.client.Create(t.Context(), newPod("team-a", "called", nil, nil)) // refused: nobody answers
+		body := w.page(t, "", "/webhooks", http.StatusOK)
+		has(t, body, "a.example.com", "hook.b.example.com", "Fail", "1 failed", "after 1 s", `<time datetime="20`, `href="https://github.com/sallyport-io/sallyport/blob/main/docs/lint.md#`)
+		if strings.Index(body, "hook.b.example.com") < strings.Index(body, "hook.a.example.com") {
+			t.Errorf("they are not in the order of calls:\n%s", body)
+		}
+		has(t, w.page(t, "member", "/webhooks", http.StatusOK), "you may not get /metrics", "no permission to list mutatingwebhookconfigurations", "!hook.b")
+		for _, name := range []string{"a.example.com", "b.example.com"} {
+			if err := w.client.Delete(t.Context(), webhookConfiguration(name, nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
 	})
 	t.Run("PodDefaults are counted by namespace", func(t *testing.T) {
 		has(t, w.page(t, "", "/poddefaults", http.StatusOK), `href="poddefaults?namespace=team-a">team-a</a></th><td class="number">2</td>`, "team-b")

@@ -11,11 +11,16 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/internal/doctor"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
 // unreachable are options for a cluster that does not answer.
 func unreachable() *Options {
-	return &Options{Config: &rest.Config{Host: "https://127.0.0.1:1"}, Version: "v0"}
+	return &Options{
+		Config: &rest.Config{Host: "https://127.0.0.1:1"}, Version: "v0", Doctor: doctor.Options{Registration: hosting.RegistrationSettings{Name: "sallyport"}},
+	}
 }
 
 // visitPage requests a page of a local console.

@@ -3,20 +3,84 @@
 package console
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/a-h/templ"
 
+	"github.com/sallyport-io/sallyport/internal/callmetrics"
+	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/doctor"
+	"github.com/sallyport-io/sallyport/internal/report"
 )
 
-// showOverview shows what doctor says.
+// showOverview shows what doctor says, worst first, and the calls of the server's webhooks.
 func showOverview(ctx context.Context, v *visit) (templ.Component, error) {
-	options := v.Doctor
-	options.Window = 0 // a page does not wait for further failures
-	report, err := doctor.Run(ctx, v.config, options)
+	registered, err := v.cluster.Webhooks(ctx, v.Doctor.Registration.Name)
+	if err := v.hide("get webhook configurations", err); err != nil {
+		return nil, err
+	}
+	counters, err := callmetrics.Read(ctx, v.cluster.Client.Discovery().RESTClient())
+	if err := v.hide("get /metrics of the API server", err); err != nil {
+		return nil, err
+	}
+	counted, err := newCalls(counters)
 	if err != nil {
 		return nil, err
 	}
-	return overview(report), nil
+	options := v.Doctor
+	options.Window = 0 // a page does not wait for further failures
+	found, err := doctor.Run(ctx, v.config, options)
+	if err != nil {
+		return nil, err
+	}
+	order := []doctor.Status{doctor.Fix, doctor.Note, doctor.OK, doctor.Skipped}
+	slices.SortStableFunc(found.Checks, func(a, b doctor.Diagnosis) int {
+		return cmp.Compare(slices.Index(order, a.Status), slices.Index(order, b.Status))
+	})
+	return overview(v, found, summary(found, order), registered, counted), nil
+}
+
+// statusWords are the outcomes of checks for people.
+var statusWords = map[doctor.Status]string{doctor.OK: "ok", doctor.Fix: "to fix", doctor.Note: "to look at", doctor.Skipped: "not checked"}
+
+// summary counts the outcomes.
+func summary(found *doctor.Report, order []doctor.Status) string {
+	counts := map[doctor.Status]int{}
+	for _, d := range found.Checks {
+		counts[d.Status]++
+	}
+	var out []string
+	for _, status := range order {
+		if counts[status] > 0 {
+			out = append(out, fmt.Sprintf("%d %s", counts[status], statusWords[status]))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// explanations are the pages of the documentation about checks other than doctor.md.
+var explanations = map[string]string{
+	"configurations": "runbooks/SallyportNotRegistered.md", "service": "runbooks/SallyportFewReplicas.md", "reachability": "runbooks/SallyportAbsent.md",
+	"certificate": "runbooks/SallyportCertificateProblem.md", "authority": "runbooks/SallyportAuthorityExpires.md", "replicas": "runbooks/SallyportFewReplicas.md",
+	"calls": "runbooks/SallyportCallsFail.md", "latency": "runbooks/SallyportSlow.md", "guard": "runbooks/SallyportBackstopOff.md",
+}
+
+// explanation is the page of the documentation about a check.
+func explanation(check string) templ.SafeURL {
+	return templ.SafeURL(report.DocsURI(cmp.Or(explanations[check], "doctor.md")))
+}
+
+// ofWebhook returns what was counted for a registered webhook, or nil.
+func (c *calls) ofWebhook(w cluster.Webhook) *callmetrics.Usage {
+	if c == nil {
+		return nil
+	}
+	if w.Kind == "MutatingWebhookConfiguration" {
+		return c.usages[callmetrics.Mutating+"/"+w.Name]
+	}
+	return c.usages[callmetrics.Validating+"/"+w.Name]
 }

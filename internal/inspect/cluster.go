@@ -22,24 +22,33 @@ import (
 // LintCluster runs the rules over cluster-scoped objects and the namespaces of webhook servers,
 // and asks those servers for their certificates.
 func LintCluster(ctx context.Context, c *cluster.Cluster, options lint.Options) (*lint.Report, error) {
-	objects, err := ReadCluster(ctx, c, lint.Kinds())
+	_, inventory, options, err := readForLint(ctx, c, options)
 	if err != nil {
 		return nil, err
 	}
+	options.Leaves = Certificates(ctx, inventory.Endpoints())
+	return lint.Run(inventory, options), nil
+}
+
+// readForLint reads what the rules are about, and adds the API server's resources to the options.
+func readForLint(ctx context.Context, c *cluster.Cluster, options lint.Options) (*Objects, *lint.Inventory, lint.Options, error) {
+	objects, err := ReadCluster(ctx, c, lint.Kinds())
+	if err != nil {
+		return nil, nil, options, err
+	}
 	inventory, err := objects.Inventory()
 	if err != nil {
-		return nil, err
+		return nil, nil, options, err
 	}
 	known, err := resources.OfCluster(c.Client.Discovery())
 	switch {
 	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err): // the rule reports that the resources are unknown
 	case err != nil:
-		return nil, err
+		return nil, nil, options, err
 	default:
 		options.Resources = known.ForLint()
 	}
-	options.Leaves = Certificates(ctx, inventory.Endpoints())
-	return lint.Run(inventory, options), nil
+	return objects, inventory, options, nil
 }
 
 // Objects are the objects read from a cluster.
