@@ -89,7 +89,7 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 		w.create(t, webhookConfiguration("b.example.com", w.config.CAData), webhookConfiguration("a.example.com", nil))
 		_ = w.client.Create(t.Context(), newPod("team-a", "called", nil, nil)) // refused: nobody answers
 		body := w.page(t, "", "/webhooks", http.StatusOK)
-		has(t, body, "a.example.com", "hook.b.example.com", "Fail", "1 failed", "after 1 s", `<time datetime="20`, `href="https://github.com/sallyport-io/sallyport/blob/main/docs/lint.md#`)
+		has(t, body, "a.example.com", "hook.b.example.com", "Fail", "1 failed", "after 1 s", ">20", `href="https://github.com/sallyport-io/sallyport/blob/main/docs/lint.md#`)
 		if strings.Index(body, "hook.b.example.com") < strings.Index(body, "hook.a.example.com") {
 			t.Errorf("they are not in the order of calls:\n%s", body)
 		}
@@ -101,12 +101,12 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 		}
 	})
 	t.Run("PodDefaults are counted by namespace", func(t *testing.T) {
-		has(t, w.page(t, "", "/poddefaults", http.StatusOK), `href="poddefaults?namespace=team-a">team-a</a></th><td class="number">2</td>`, "team-b")
+		has(t, w.page(t, "", "/poddefaults", http.StatusOK), `href="poddefaults?namespace=team-a">team-a</a></th><td>2</td>`, "team-b")
 	})
 	t.Run("PodDefaults of a namespace have what became of them", func(t *testing.T) {
 		body := w.page(t, "", "/poddefaults?namespace=team-a", http.StatusOK)
-		has(t, body, "PodDefault first", "ClusterPodDefault everywhere", "<code>uses-first=true</code>", "TOKEN", "data at /data", "env TOKEN",
-			"1 pod has the current version", "2 pods have version 1", "1 pod is selected and without it", "1 pod has it and would not be selected now",
+		has(t, body, "PodDefault first", "ClusterPodDefault everywhere", "uses-first=true", "TOKEN", "data at /data", "env TOKEN",
+			"1 pod has the current version", "2 pods have the older version 1", "1 pod is selected and without it", "1 pod has it and would not be selected now",
 			"name=without", "&lt;script&gt;", "!<script", "!hunter2", "!hunter3", "!xxxxx", "!third")
 	})
 	t.Run("a user sees what the user's rights show", func(t *testing.T) {

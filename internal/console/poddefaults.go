@@ -92,14 +92,13 @@ func conflicting(s *injection.Survey) []int {
 	return slices.Compact(out)
 }
 
-// places are the places where two objects conflict, shortened.
-func places(s *injection.Survey, a, b int) string {
-	for _, c := range s.Conflicts {
-		if c.A == min(a, b) && c.B == max(a, b) {
-			return shortList(c.Places, 2)
-		}
+// conflictColumns are the headings of the matrix of conflicts.
+func conflictColumns(s *injection.Survey) []string {
+	out := []string{"Object"}
+	for _, i := range conflicting(s) {
+		out = append(out, s.Defaults[i].Name)
 	}
-	return ""
+	return out
 }
 
 // shortList joins at most most elements.

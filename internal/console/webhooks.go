@@ -4,7 +4,6 @@ package console
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -38,7 +37,7 @@ func showWebhooks(ctx context.Context, v *visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	return webhooks(listing, calls), nil
+	return webhooks(v, listing, calls), nil
 }
 
 // calls are what the API server counted, by phase and name. It is nil if the user may not read it.
@@ -79,8 +78,21 @@ func (c *calls) of(link inspect.Listed) *callmetrics.Usage {
 	return c.usages[callmetrics.ValidatingPolicy+"/"+link.Configuration]
 }
 
-// milliseconds formats seconds.
-func milliseconds(seconds float64) string { return fmt.Sprintf("%.1f ms", 1000*seconds) }
+// period says since when calls are counted.
+func (c *calls) period() string {
+	if c == nil {
+		return ""
+	}
+	return "Calls are counted since the API server that answered started, at " + c.since.Format(timeFormat) + "."
+}
+
+// expiry is the day when the CA of a webhook expires.
+func expiry(link inspect.Listed) string {
+	if link.CAExpires.IsZero() {
+		return ""
+	}
+	return link.CAExpires.Format(time.DateOnly)
+}
 
 // severityClass is the style of a finding.
 func severityClass(s lint.Severity) string {
