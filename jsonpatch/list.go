@@ -2,7 +2,10 @@
 
 package jsonpatch
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+)
 
 // list compares two slices. Key is the member that names their elements, or "" if the
 // type has none.
@@ -16,6 +19,9 @@ func (d *differ) list(p *plan, key string, before, after reflect.Value) bool {
 	was, is := before.Len(), after.Len()
 	if d.probing > 0 && was != is {
 		return false
+	}
+	if d.probing == 0 && was == is && key != "" && sameNames(p.elem, key, before, after) {
+		return d.inPlace(p, before, after)
 	}
 	first := 0
 	for first < min(was, is) && d.probe(p.elem, before.Index(first), after.Index(first)) {
@@ -40,6 +46,42 @@ func (d *differ) list(p *plan, key string, before, after reflect.Value) bool {
 		after:  after.Slice(first, is-last),
 	}))
 	return false
+}
+
+// mostInPlace is the number of elements up to which [sameNames] compares each with all others.
+const mostInPlace = 16
+
+// sameNames reports whether two short lists of the same length have the same elements in the same
+// order: each has a name that no other has.
+func sameNames(elem *plan, key string, before, after reflect.Value) bool {
+	if before.Len() > mostInPlace {
+		return false
+	}
+	var names [mostInPlace]string
+	for i := range before.Len() {
+		was, okBefore := nameOf(elem, before.Index(i), key)
+		is, okAfter := nameOf(elem, after.Index(i), key)
+		if !okBefore || !okAfter || was != is || slices.Contains(names[:i], is) {
+			return false
+		}
+		names[i] = is
+	}
+	return true
+}
+
+// inPlace compares elements that keep their places, without first asking which of them differ.
+func (d *differ) inPlace(p *plan, before, after reflect.Value) bool {
+	same := true
+	for i := range before.Len() {
+		b, a := before.Index(i), after.Index(i)
+		d.enter(step{index: i, whole: whole{p.elem, a}})
+		same = d.walk(p.elem, b, a) && same
+		d.leave()
+	}
+	if !same {
+		d.here().list = newArrangement(before.Len(), before.Len(), 0, nil)
+	}
+	return same
 }
 
 // rearrange records what happens to the elements between the equal first and last ones.
