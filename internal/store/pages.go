@@ -12,12 +12,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// pageSize is the limit of a list request.
-const pageSize = 500
+// pageSize is the limit of a list request. An object of a page of 500 takes the API server half as
+// long again, and larger pages than these take no less.
+const pageSize = 1000
 
 // inPages lists page by page and keeps only the result of keep for each object, so that
-// no complete list is ever in memory. The store's Replace gets a digest per object, its
-// other methods get objects.
+// no complete list is ever in memory: one page is fetched while the one before is kept.
+// The store's Replace gets a digest per object, its other methods get objects.
 func inPages[T runtime.Object, D any](from cache.ListerWatcher, keep func(T) D) cache.ListerWatcher {
 	source := cache.ToListerWatcherWithContext(from)
 	return &cache.ListWatch{
@@ -26,31 +27,51 @@ func inPages[T runtime.Object, D any](from cache.ListerWatcher, keep func(T) D) 
 			// cache.
 			options.ResourceVersion, options.ResourceVersionMatch = "", ""
 			options.Limit = pageSize
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
 			all := &digests{}
-			for {
-				page, err := source.ListWithContext(ctx, options)
+			for next := fetch(ctx, source, options); next != nil; {
+				got := <-next
+				if got.err != nil {
+					return nil, got.err
+				}
+				about, err := meta.ListAccessor(got.list)
 				if err != nil {
 					return nil, err
 				}
-				about, err := meta.ListAccessor(page)
-				if err != nil {
-					return nil, err
+				next = nil
+				if options.Continue = about.GetContinue(); options.Continue != "" {
+					next = fetch(ctx, source, options)
 				}
-				err = meta.EachListItem(page, func(object runtime.Object) error {
+				all.ResourceVersion = about.GetResourceVersion()
+				err = meta.EachListItem(got.list, func(object runtime.Object) error {
 					all.Items = append(all.Items, &digest[D]{of: keep(object.(T))})
 					return nil
 				})
 				if err != nil {
 					return nil, err
 				}
-				all.ResourceVersion = about.GetResourceVersion()
-				if options.Continue = about.GetContinue(); options.Continue == "" {
-					return all, nil
-				}
 			}
+			return all, nil
 		},
 		WatchFuncWithContext: source.WatchWithContext,
 	}
+}
+
+// A page is the answer to a list request.
+type page struct {
+	list runtime.Object
+	err  error
+}
+
+// fetch requests a page. The channel gets it, or the error.
+func fetch(ctx context.Context, from cache.ListerWithContext, options metav1.ListOptions) <-chan page {
+	fetched := make(chan page, 1)
+	go func() {
+		list, err := from.ListWithContext(ctx, options)
+		fetched <- page{list, err}
+	}()
+	return fetched
 }
 
 // A digest is the kept part of an object, as a list item.

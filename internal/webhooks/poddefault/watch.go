@@ -9,11 +9,8 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	metadataclient "k8s.io/client-go/metadata"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
@@ -66,11 +63,11 @@ func Watch(cluster *store.Factory, logger *slog.Logger, loaded func()) (*Watcher
 	w.lists = newLists(w, metadataOnly, podDefaults, clusterWide)
 	w.PodDefaults = store.Follow(cluster, store.Kind[*kubeflowv1alpha1.PodDefault, *Compiled]{
 		Name: kubeflowv1alpha1.PodDefaultResource, Example: &kubeflowv1alpha1.PodDefault{}, Keep: pack,
-		From: cache.NewListWatchFromClient(podDefaults, kubeflowv1alpha1.PodDefaultResource, metav1.NamespaceAll, fields.Everything()),
+		From: store.Source(podDefaults, kubeflowv1alpha1.PodDefaultResource, &kubeflowv1alpha1.PodDefaultList{}),
 	})
 	w.ClusterPodDefaults = store.Follow(cluster, store.Kind[*sallyportv1alpha1.ClusterPodDefault, *Compiled]{
 		Name: sallyportv1alpha1.ClusterPodDefaultResource, Example: &sallyportv1alpha1.ClusterPodDefault{}, Keep: packCluster, Optional: true,
-		From: cache.NewListWatchFromClient(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, metav1.NamespaceAll, fields.Everything()),
+		From: store.Source(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, &sallyportv1alpha1.ClusterPodDefaultList{}),
 	})
 	w.PodDefaults.Handle(store.Handler[*Compiled]{Changed: w.changed, Synced: loaded})
 	w.ClusterPodDefaults.Handle(store.Handler[*Compiled]{Changed: w.changed, Synced: loaded})

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/sallyport-io/sallyport/internal/decode"
+	"github.com/sallyport-io/sallyport/test/lab"
+)
+
+// TestASourceListsAndWatchesOnARealAPIServer compares what a source lists with what client-go
+// decodes.
+func TestASourceListsAndWatchesOnARealAPIServer(t *testing.T) {
+	config := lab.APIServer(t)
+	namespace := lab.Namespace(t, config)
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := Client(config, corev1.SchemeGroupVersion, corev1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps := clients.CoreV1().ConfigMaps(namespace)
+	created, err := maps.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "listed", Labels: map[string]string{"a": "1"}},
+		Data:       map[string]string{"text": "ü \"quoted\"\n"}, BinaryData: map[string][]byte{"bytes": {0, 255}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := Source(client, "configmaps", &corev1.ConfigMapList{})
+	list, err := cache.ToListerWatcherWithContext(source).ListWithContext(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed *corev1.ConfigMap
+	for i, item := range list.(*corev1.ConfigMapList).Items {
+		if item.Namespace == namespace && item.Name == created.Name {
+			listed = &list.(*corev1.ConfigMapList).Items[i]
+		}
+	}
+	if diff := cmp.Diff(created, listed); diff != "" {
+		t.Errorf("(-created +listed):\n%s", diff)
+	}
+
+	store := recorder{make(chan []any, 1), make(chan any, 100)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		Reflector("test", slog.New(slog.DiscardHandler), Soon, source, &corev1.ConfigMap{}, store).RunWithContext(ctx)
+	}()
+	defer func() { cancel(); <-done }()
+	<-store.replaced
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "later"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for came := range store.set {
+		if later := came.(*corev1.ConfigMap); later.Namespace == namespace && later.Name == "later" {
+			break
+		}
+	}
+
+	absent := Source(client, "absents", &corev1.ConfigMapList{})
+	if _, err := cache.ToListerWatcherWithContext(absent).ListWithContext(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a resource that is not there: %v", err)
+	}
+	if _, err := cache.ToListerWatcherWithContext(source).ListWithContext(t.Context(), metav1.ListOptions{Continue: "none"}); !apierrors.IsBadRequest(err) {
+		t.Errorf("a token of no list: %v", err)
+	}
+}
+
+func TestAListThatCannotBeDecodedIsDescribedWithoutItsContent(t *testing.T) {
+	typ := decode.For(reflect.TypeFor[corev1.ConfigMapList]())
+	for raw, want := range map[string]string{
+		`{"items":[{"data":{"a":"secret"}}`:         "the end",
+		`{"items":[{"data":{"a":"secret","a":1}}]}`: "a name that its object has before",
+		`{"items":[{"data":"secret"}]}`:             "expected an object, found a string",
+		`["secret"]`:                                "expected an object, found a list",
+		``:                                          "expected a value",
+	} {
+		list, err := decodeList(typ, []byte(raw))
+		if err == nil || list != nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: list %v, error %v, want one with %q", raw, list, err, want)
+		}
+	}
+}
