@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,12 +12,20 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/inspect"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay/chain"
+	"github.com/sallyport-io/sallyport/internal/replay/review"
+	"github.com/sallyport-io/sallyport/internal/report"
 	"github.com/sallyport-io/sallyport/internal/resources"
+	"github.com/sallyport-io/sallyport/internal/server"
 )
 
 var chainOperations = []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
@@ -28,22 +37,41 @@ type chainOptions struct {
 	with     []string
 	all      bool
 	output   string
+
+	evaluate           bool
+	old                string
+	call, allowUnknown bool
+	config             *server.Config
+	configFile         string
 }
 
+// chainOutputs are the formats; those for continuous integration need --evaluate.
+var chainOutputs = append(slices.Clone(cli.TextOrJSON), report.Formats...)
+
 func newChainCommand() *cobra.Command {
-	o := chainOptions{Flags: clusterFlags()}
+	o := chainOptions{Flags: clusterFlags(), config: server.Default()}
 	cmd := &cobra.Command{
 		Use:   "chain RESOURCE [-n NAMESPACE] [-f FILE]",
-		Short: "List the webhooks and policies that a request passes, in the API server's order",
+		Short: "List or evaluate the webhooks and policies that a request passes, in the API server's order",
 		Long: "List the policies and webhooks that the API server evaluates for a request, in order, with failure\n" +
 			"policy, timeout, and the rules, selectors and match conditions that include or exclude the request. They\n" +
 			"are evaluated as the API server does.\n\n" +
 			"RESOURCE has the format that kubectl accepts, such as pods, deployments.apps or pods/eviction. Without\n" +
 			"-f, everything that depends on the object is reported as maybe. The object is evaluated as it is in the\n" +
-			"file, without the API server's defaults.",
+			"file, without the API server's defaults.\n\n" +
+			"With --evaluate, the request passes the chain, with the API server's own libraries: mutating policies and\n" +
+			"webhooks, reinvocation, pod security, validating policies and webhooks, each on the result of the one\n" +
+			"before. Each step shows what it changes and what it refuses, and why. Webhooks of Sallyport are answered\n" +
+			"here; what others would do is not known, unless --call asks them. See docs/chain.md.\n\n" +
+			"Exit status with --evaluate: 0 allowed, 3 refused, 1 anything else, such as a result that depends on\n" +
+			"what is not known.",
 		Example: "  sallyport chain pods -n team-a -f pod.yaml\n" +
 			"  sallyport chain deployments.apps -n team-a --operation UPDATE --as alice --all\n" +
-			"  sallyport chain pods -n team-a -f pod.yaml --with manifests/ --output json",
+			"  sallyport chain pods -n team-a -f pod.yaml --with manifests/ --output json\n\n" +
+			"  # what the policies and webhooks of a cluster do to a pod\n" +
+			"  sallyport chain pods -n team-a -f pod.yaml --as alice --evaluate\n\n" +
+			"  # what those of a repository do, in a pipeline\n" +
+			"  sallyport chain pods -f pod.yaml --with policies/ --evaluate -o github",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("%s takes one argument, a resource such as pods or deployments.apps; got %d", cmd.CommandPath(), len(args))
@@ -67,29 +95,56 @@ func newChainCommand() *cobra.Command {
 		flags.StringArrayVar(&o.with, "with", nil, "`file` or folder with webhook configurations, policies, CustomResourceDefinitions and namespaces to use instead of a cluster; may be repeated")
 		cli.CompleteFiles(cmd, "with", manifest.Extensions...)
 	})
+	cli.AddFlagGroup(cmd, "Evaluation", func() {
+		flags.BoolVar(&o.evaluate, "evaluate", false, "evaluate the policies and webhooks on the object of --filename, and print what they change and refuse")
+		flags.StringVar(&o.old, "old", "", "`file` with the old object for --operation UPDATE, if it differs")
+		cli.CompleteFiles(cmd, "old", manifest.Extensions...)
+		flags.BoolVar(&o.call, "call", false, "call webhooks of others that can be reached, as a dry run, if they declare no side effects for it")
+		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "exit with 0 or 3 although the result depends on what is not known")
+		addConfigFlag(cmd, &o.configFile)
+		addServerFlags(cmd, o.config, "webhooks")
+	})
 	o.AddFlags(cmd)
 	cli.AddFlagGroup(cmd, "Output", func() {
-		flags.BoolVar(&o.all, "all", false, "also print webhooks and policies whose rules or selectors exclude the request")
+		flags.BoolVar(&o.all, "all", false, "also print webhooks and policies whose rules, selectors or match conditions exclude the request")
 	})
-	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
+	cli.AddOutputFlag(cmd, &o.output, chainOutputs)
 	return cmd
 }
 
-func (o *chainOptions) validate() error {
-	errs := []error{cli.Choice("operation", o.question.Operation, chainOperations), cli.Choice("output", o.output, cli.TextOrJSON)}
+func (o *chainOptions) validate(flags *pflag.FlagSet) error {
+	errs := []error{cli.Choice("operation", o.question.Operation, chainOperations), cli.Choice("output", o.output, chainOutputs)}
+	if o.evaluate {
+		if o.file == "" {
+			errs = append(errs, errors.New("--evaluate requires -f: pass the file with the object"))
+		}
+		if o.old != "" && o.question.Operation != string(admissionv1.Update) {
+			errs = append(errs, errors.New("--old requires --operation UPDATE"))
+		}
+	} else {
+		if given := cli.Given(flags, func(f *pflag.Flag) bool { return slices.Contains(ofEvaluation, f.Name) }); len(given) > 0 {
+			errs = append(errs, fmt.Errorf("%s requires --evaluate", strings.Join(given, ", ")))
+		}
+		if slices.Contains(report.Formats, o.output) {
+			errs = append(errs, fmt.Errorf("--output %s requires --evaluate", o.output))
+		}
+	}
 	if len(o.with) > 0 && (o.Kubeconfig != "" || o.Context != "") {
 		errs = append(errs, errors.New("--with replaces the cluster: omit --kubeconfig and --context"))
 	}
-	return errors.Join(append(errs, manifest.StdinOnce(append(slices.Clone(o.with), o.file)))...)
+	return errors.Join(append(errs, manifest.StdinOnce(append(slices.Clone(o.with), o.file, o.old)))...)
 }
 
 func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, args []string) error {
-	if err := o.validate(); err != nil {
+	if err := o.validate(cmd.Flags()); err != nil {
 		return err
 	}
 	var err error
-	if o.question.Object, err = o.object(cmd.InOrStdin()); err != nil {
+	if o.question.Object, err = object(o.file, cmd.InOrStdin()); err != nil {
 		return err
+	}
+	if o.evaluate {
+		return o.evaluateChain(ctx, cmd, args[0])
 	}
 	var admission *inspect.Admission
 	var known *resources.Set
@@ -107,15 +162,18 @@ func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	if err != nil {
 		return err
 	}
-	chain, err := admission.Chain(ctx, resource, o.question)
+	links, err := admission.Chain(ctx, resource, o.question)
 	if err != nil {
 		return err
 	}
 	if o.output == "json" {
-		return cli.PrintJSON(cmd.OutOrStdout(), chain)
+		return cli.PrintJSON(cmd.OutOrStdout(), links)
 	}
-	return chain.PrintText(cmd.OutOrStdout(), o.all)
+	return links.PrintText(cmd.OutOrStdout(), o.all)
 }
+
+// ofEvaluation are the flags that --evaluate needs.
+var ofEvaluation = []string{"old", "call", "allow-unknown", "config", "webhooks"}
 
 // cluster reads the admission configuration and the resources of a cluster.
 func (o *chainOptions) cluster(ctx context.Context) (*inspect.Admission, *resources.Set, error) {
@@ -131,17 +189,87 @@ func (o *chainOptions) cluster(ctx context.Context) (*inspect.Admission, *resour
 	return admission, known, err
 }
 
-// object reads the file of --filename; nil without that flag.
-func (o *chainOptions) object(stdin io.Reader) (*manifest.Object, error) {
-	if o.file == "" {
+// object reads a file with one object; nil without a file.
+func object(file string, stdin io.Reader) (*manifest.Object, error) {
+	if file == "" {
 		return nil, nil
 	}
-	objects, err := manifest.ReadPath(o.file, stdin)
+	objects, err := manifest.ReadPath(file, stdin)
 	if err != nil {
 		return nil, err
 	}
 	if len(objects) != 1 {
-		return nil, fmt.Errorf("%s contains %d objects: chain takes one", o.file, len(objects))
+		return nil, fmt.Errorf("%s contains %d objects: chain takes one", file, len(objects))
 	}
 	return objects[0], nil
+}
+
+// evaluateChain evaluates the chain of a request.
+func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, argument string) error {
+	config, err := server.Load(o.configFile, cmd.Flags(), server.OfDeployment...)
+	if err != nil {
+		return err
+	}
+	if o.question.Old, err = object(o.old, cmd.InOrStdin()); err != nil {
+		return err
+	}
+	run := &chain.Run{Call: o.call}
+	var from *cluster.Cluster
+	if len(o.with) > 0 {
+		if run.Objects, err = manifest.Read(o.with, cmd.InOrStdin()); err == nil {
+			run.Resources, err = resources.OfFiles(run.Objects)
+		}
+	} else if from, err = o.Open(); err == nil {
+		run.Resources, err = resources.OfCluster(from.Client.Discovery())
+	}
+	if err != nil {
+		return err
+	}
+	argument, o.question.Subresource, _ = strings.Cut(argument, "/")
+	resource, err := run.Resources.Find(argument)
+	if err != nil {
+		return err
+	}
+	if o.question.User == "" {
+		o.question.User = "sallyport-chain" // every request has a user
+	}
+	if run.Request, err = o.question.Review(resource); err != nil {
+		return err
+	}
+	if from != nil {
+		if err := run.ReadCluster(ctx, from); err != nil {
+			return err
+		}
+	}
+	reads := &review.Run{Given: run.Objects, Notes: cmd.ErrOrStderr(), Namespace: cmp.Or(run.Request.Namespace, metav1.NamespaceDefault), Validation: fieldcheck.Modes[0]}
+	config.Review(reads)
+	if run.Webhooks, err = reads.Prepared(ctx); err != nil {
+		return err
+	}
+	result, err := run.Do(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.print(cmd.OutOrStdout(), result); err != nil {
+		return err
+	}
+	if err := result.ErrUnknown(); err != nil && !o.allowUnknown {
+		return err
+	}
+	if result.Denied != nil {
+		return exitStatus(exitDenied)
+	}
+	return nil
+}
+
+func (o *chainOptions) print(out io.Writer, result *chain.Result) error {
+	switch {
+	case o.output == "json":
+		return cli.PrintJSON(out, result)
+	case slices.Contains(report.Formats, o.output):
+		written := report.Report{Tool: "sallyport chain", Version: cli.BuildVersion()}
+		written.Entries, written.Rules = result.Entries(o.question.Object)
+		return written.Write(out, o.output)
+	}
+	return result.PrintText(out, o.question.Operation+" "+o.question.Object.Title(), o.all)
 }

@@ -75,7 +75,7 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"lint", "--ignore", "wedge-s"}, []string{"wedge-self=", "wedge-system="}},
 		{[]string{"lint", "--explain", "crd-s"}, []string{"crd-storage-version", "crd-stored-versions"}},
 		{[]string{"chain", "pods", "--operation", ""}, []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}},
-		{[]string{"chain", "pods", "-o", ""}, []string{"text", "json"}},
+		{[]string{"chain", "pods", "-o", ""}, []string{"text", "json", "junit", "sarif", "github"}},
 		{[]string{"doctor", "-o", ""}, []string{"text", "json"}},
 		{[]string{"init", "--scope", ""}, []string{"Namespaced", "Cluster"}},
 		{[]string{"re"}, []string{"record", "replay", "review"}},

@@ -24,8 +24,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
@@ -100,6 +102,38 @@ func (d *Definitions) of(gvk schema.GroupVersionKind) (*definition, error) {
 		d.ready[gvk] = ready
 	}
 	return ready, nil
+}
+
+// Knows reports whether there is a definition of a kind in its version.
+func (d *Definitions) Knows(gvk schema.GroupVersionKind) bool {
+	definition, err := d.of(gvk)
+	return err == nil && definition != nil
+}
+
+// Default sets the defaults of a custom resource's schema, and removes unknown fields, as the API
+// server does. It leaves kinds without a definition alone.
+func (d *Definitions) Default(gvk schema.GroupVersionKind, body map[string]any) {
+	definition, err := d.of(gvk)
+	if err != nil || definition == nil {
+		return
+	}
+	if !definition.preserve {
+		pruning.Prune(body, definition.structural, true)
+		defaulting.PruneNonNullableNullsWithoutDefaults(body, definition.structural)
+	}
+	defaulting.Default(body, definition.structural)
+}
+
+// TypeConverter merges custom resources of a kind by its schema, as the API server does; nil without a
+// definition.
+func (d *Definitions) TypeConverter(gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
+	definition, err := d.of(gvk)
+	if err != nil || definition == nil {
+		return nil, err
+	}
+	model := definition.structural.ToKubeOpenAPI()
+	model.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}})
+	return managedfields.NewTypeConverter(map[string]*spec.Schema{gvk.String(): model}, true)
 }
 
 // A definition is one version of a CustomResourceDefinition, prepared for checks.

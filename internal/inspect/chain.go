@@ -10,9 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -102,8 +105,29 @@ type Question struct {
 	Subresource           string
 	Namespace, Name, User string
 	Groups                []string
-	// Object is nil if it is unknown. For UPDATE and DELETE it is also the old object.
-	Object *manifest.Object
+	// Object is nil if it is unknown. For UPDATE and DELETE it is also the old object, unless Old is set.
+	Object, Old *manifest.Object
+}
+
+// Review returns the request as webhooks receive it. The object is the one of the question.
+func (q Question) Review(of *resources.Resource) (*admissionv1.AdmissionRequest, error) {
+	r, err := q.request(of)
+	if err != nil {
+		return nil, err
+	}
+	req := &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Operation(q.Operation), Kind: metav1.GroupVersionKind(r.Kind), Resource: metav1.GroupVersionResource(r.Resource), SubResource: r.Subresource,
+		Namespace: r.Namespace, Name: r.Name, UserInfo: authenticationv1.UserInfo{Username: r.User, Groups: r.Groups},
+	}
+	for into, object := range map[*runtime.RawExtension]map[string]any{&req.Object: r.Object, &req.OldObject: r.OldObject} {
+		if object == nil {
+			continue
+		}
+		if into.Raw, err = utiljson.Marshal(object); err != nil {
+			return nil, err
+		}
+	}
+	return req, nil
 }
 
 // Chain answers a question about a resource.
@@ -151,6 +175,15 @@ func (q Question) request(of *resources.Resource) (lint.Request, error) {
 		}
 		if r.Operation == admissionregistrationv1.Update || r.Operation == admissionregistrationv1.Delete {
 			r.OldObject = value
+		}
+	}
+	if old := q.Old; old != nil {
+		if old.GVK() != r.Kind || old.Name != r.Name {
+			return r, fmt.Errorf("%s: the old object is %s of %s: it must be the same object in the same version", old.At(), old.Title(), old.APIVersion)
+		}
+		r.OldObject = nil
+		if err := utiljson.Unmarshal(old.Raw, &r.OldObject); err != nil {
+			return r, old.ErrorAt("", err.Error())
 		}
 	}
 	switch {

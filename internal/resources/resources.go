@@ -13,6 +13,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -89,6 +90,15 @@ func (s *Set) withEquivalents(found Resource) *Resource {
 		}
 	}
 	return &found
+}
+
+// Equivalents returns what the API server converts between: the versions of each resource.
+func (s *Set) Equivalents() runtime.EquivalentResourceRegistry {
+	out := runtime.NewEquivalentResourceRegistry()
+	for _, r := range s.all {
+		out.RegisterKindFor(r.GroupVersionResource, "", r.Kind)
+	}
+	return out
 }
 
 // areEvents tells whether a resource is Events, which two groups serve from one storage.

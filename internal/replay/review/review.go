@@ -15,6 +15,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
@@ -32,6 +33,8 @@ type Run struct {
 	// the objects before an update.
 	Files, With, Old []string
 	Stdin            io.Reader
+	// Given are more objects that webhooks read. Those that none reads are left out.
+	Given []*manifest.Object
 	// Notes receives everything but the output.
 	Notes io.Writer
 	// Show receives each outcome.
@@ -112,6 +115,7 @@ func (run *Run) prepare(ctx context.Context) (*reviewing, []*manifest.Object, er
 // read reads all files. The error reports all problems.
 func (r *reviewing) read(ctx context.Context) ([]*manifest.Object, error) {
 	with, errWith := manifest.Read(r.With, r.Stdin)
+	with = append(with, slices.DeleteFunc(slices.Clone(r.Given), func(o *manifest.Object) bool { return !r.reads(o) })...)
 	objects, errObjects := manifest.Read(r.Files, r.Stdin)
 	was, errOld := manifest.Read(r.Old, r.Stdin)
 	known, errDefinitions := fieldcheck.ReadDefinitions(slices.Concat(with, objects))
@@ -135,6 +139,17 @@ func (r *reviewing) read(ctx context.Context) ([]*manifest.Object, error) {
 		rest, errDatasets = r.datasets.load(rest, r.Namespace)
 	}
 	return objects, errors.Join(errProjects, errDatasets, r.podDefaults.load(rest, r.Namespace, r.Notes))
+}
+
+// reads reports whether a webhook of the run reads an object.
+func (r *reviewing) reads(o *manifest.Object) bool {
+	switch o.GVK() {
+	case corev1.SchemeGroupVersion.WithKind("Namespace"):
+		return true
+	case corev1.SchemeGroupVersion.WithKind("Node"):
+		return r.ReadDatasets
+	}
+	return isPodDefault(o) || r.ReadDatasets && dataset.Kinds()[dataset.Kind(o.Kind)] == o.APIVersion
 }
 
 // wasOf reports whether an object that no webhook reads is in the files only as the previous

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/sallyport-io/sallyport/internal/replay/chain"
+)
+
+const (
+	evaluatedPod  = "testdata/chain/pod.yaml"
+	evaluatedWith = "testdata/chain/with.yaml"
+)
+
+// evaluateChain evaluates the pod of testdata.
+func evaluateChain(t *testing.T, more ...string) result {
+	t.Helper()
+	return sallyport(t, append([]string{"chain", "pods", "-f", evaluatedPod, "--with", evaluatedWith, "--evaluate"}, more...)...)
+}
+
+func TestChainEvaluatesEachStepOnTheResultOfTheOneBefore(t *testing.T) {
+	got := evaluateChain(t)
+	if got.status != exitDenied || got.stderr != "" {
+		t.Errorf("status %d, %s", got.status, got.stderr)
+	}
+	equal(t, "chain/denied.txt", got.stdout)
+	allowed := sallyportWith(t, strings.ReplaceAll(readFile(t, evaluatedPod), "image: nginx", "image: registry.example.com/nginx:1"),
+		"chain", "pods", "-f", "-", "--with", evaluatedWith, "--evaluate")
+	equal(t, "chain/allowed.txt", allowed.wantOK(t))
+}
+
+func TestChainPrintsAnEvaluationForOtherPrograms(t *testing.T) {
+	var printed chain.Result
+	if err := json.Unmarshal([]byte(evaluateChain(t, "-o", "json").stdout), &printed); err != nil {
+		t.Fatal(err)
+	}
+	last := printed.Steps[len(printed.Steps)-1]
+	if printed.Denied == nil || printed.Denied.Code != 422 || last.Name != "images/ours" || last.Outcome != chain.Denied || last.Param != "team-a/images" {
+		t.Errorf("%+v, %+v", printed.Denied, last)
+	}
+	if github := evaluateChain(t, "-o", "github"); github.status != exitDenied || !strings.Contains(github.stdout, "::error file=testdata/chain/pod.yaml,line=1") || !strings.Contains(github.stdout, "images must be from registry.example.com/") {
+		t.Errorf("%+v", github)
+	}
+	for _, format := range []string{"junit", "sarif"} {
+		if got := evaluateChain(t, "-o", format); got.status != exitDenied || !strings.Contains(got.stdout, "images/ours") {
+			t.Errorf("%s: %+v", format, got)
+		}
+	}
+}
+
+func TestChainDoesNotSucceedIfTheResultIsNotKnown(t *testing.T) {
+	allowed := strings.ReplaceAll(readFile(t, evaluatedPod), "image: nginx", "image: registry.example.com/nginx:1")
+	args := []string{"chain", "pods", "-f", "-", "--with", evaluatedWith, "--with", everyWebhook, "--evaluate"}
+	got := sallyportWith(t, allowed, args...)
+	if got.status != exitError || !strings.Contains(got.stderr, "sallyport/imagepull.sallyport.io") || !strings.Contains(got.stderr, "--allow-unknown") || !strings.Contains(got.stdout, "allowed, changed, as far as is known") {
+		t.Errorf("%+v", got)
+	}
+	if got := sallyportWith(t, allowed, append(args, "--allow-unknown")...); got.status != exitOK {
+		t.Errorf("%+v", got)
+	}
+	// The webhook is one of Sallyport: it is answered here if it is enabled.
+	config := configured(t, "webhooks: [{name: poddefault}, {name: imagepull, settings: {forbidLatest: true}}]\n")
+	if got := sallyportWith(t, allowed, append(args, "--config", config)...); got.status != exitOK {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestProblemsOfAnEvaluationSayWhatToDo(t *testing.T) {
+	broken := file(t, "broken.yaml", strings.ReplaceAll(readFile(t, evaluatedWith), "namespaceObject.metadata.labels.tier", "namespaceObject."))
+	other := file(t, "other.yaml", strings.ReplaceAll(readFile(t, evaluatedPod), "name: web", "name: other"))
+	for name, tc := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"no object":                      {[]string{"--evaluate", "--with", evaluatedWith}, []string{"--evaluate requires -f"}},
+		"flags without --evaluate":       {[]string{"-f", evaluatedPod, "--with", evaluatedWith, "--call", "--old", other}, []string{"--call", "--old", "requires --evaluate"}},
+		"a format without --evaluate":    {[]string{"--with", evaluatedWith, "-o", "sarif"}, []string{"--output sarif requires --evaluate"}},
+		"an old object of a creation":    {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--old", other}, []string{"--old requires --operation UPDATE"}},
+		"an old object of another name":  {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--operation", "UPDATE", "--old", other}, []string{"the old object is Pod team-a/other"}},
+		"a policy that does not compile": {[]string{"--evaluate", "-f", evaluatedPod, "--with", broken}, []string{"broken.yaml:", "MutatingAdmissionPolicy tier", "Syntax error"}},
+		"a configuration that is none":   {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--config", evaluatedPod}, []string{"SallyportConfiguration"}},
+		"a webhook that does not exist":  {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--webhooks", "poddefaults"}, []string{`"poddefaults"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sallyport(t, append([]string{"chain", "pods"}, tc.args...)...).wantError(t, tc.want...)
+		})
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

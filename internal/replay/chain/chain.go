@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chain evaluates the admission chain of a request without a server. It runs
+// kube-apiserver's own plugins on the configurations, policies and parameters that it is given, in
+// kube-apiserver's order, each on the result of the one before, with reinvocation.
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiserveradmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/resources"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/lint"
+)
+
+// PodSecurity is the phase of kube-apiserver's plugin PodSecurity, which runs before the validating
+// policies (kube-apiserver's order of plugins: k8s.io/kubernetes/pkg/kubeapiserver/options).
+const PodSecurity lint.Phase = "pod security"
+
+// A Run evaluates the chain of one request.
+type Run struct {
+	// Objects are the webhook configurations, policies, bindings, parameters, namespaces and
+	// CustomResourceDefinitions that exist.
+	Objects   []*manifest.Object
+	Resources *resources.Set
+	// Request is the request, with the resource and the object of the version that the user sends.
+	Request *admissionv1.AdmissionRequest
+	// Webhooks are answered in this process, wherever a configuration has a webhook of that name.
+	Webhooks []admission.Webhook
+	// Call calls other webhooks, as a dry run, if they declare that they have no side effects then.
+	Call bool
+	// Authorizer answers expressions that ask for rights. Without one, their result is unknown.
+	Authorizer authorizer.UnconditionalAuthorizer
+	// Unknown says what could not be read, for the result.
+	Unknown []string
+}
+
+// An Outcome is the outcome of a step.
+type Outcome string
+
+// The outcomes.
+const (
+	Unchanged Outcome = "unchanged"
+	Changed   Outcome = "changed"
+	Allowed   Outcome = "allowed"
+	Warned    Outcome = "warned"
+	Audited   Outcome = "audited"
+	Denied    Outcome = "denied"
+	// Failed means that it could not be evaluated and that its failure policy refuses the request.
+	Failed Outcome = "failed"
+	// Ignored means that it could not be evaluated and that its failure policy ignores that.
+	Ignored Outcome = "ignored"
+	// Skipped means that a match condition excludes the request.
+	Skipped Outcome = "skipped"
+	// Unknown means that it depends on what is not known here.
+	Unknown Outcome = "unknown"
+)
+
+// A Step is the evaluation of a policy or webhook.
+type Step struct {
+	Phase lint.Phase `json:"phase"`
+	// Name is "policy/binding", "configuration/webhook" or "PodSecurity".
+	Name string `json:"name"`
+	// Param is the name of the policy's parameter, with its namespace.
+	Param string `json:"param,omitempty"`
+	// Again is set for a reinvocation.
+	Again   bool    `json:"again,omitempty"`
+	Outcome Outcome `json:"outcome"`
+	// Messages say why.
+	Messages []string `json:"messages,omitempty"`
+	// Changes turn the object before the step into the object after it and the API server's
+	// defaulting.
+	Changes []Change `json:"changes,omitempty"`
+
+	before  any
+	order   int
+	origins []admission.Origin
+}
+
+// A Change is an operation of a JSON Patch.
+type Change struct {
+	jsonpatch.Operation
+	// Origin says what wanted the change, if the webhook is one of Sallyport.
+	Origin string `json:"origin,omitempty"`
+}
+
+// changes returns what turns one object into another.
+func changes(before, after any, origins []admission.Origin) ([]Change, error) {
+	patch, err := jsonpatch.Diff(before, after)
+	out := make([]Change, len(patch))
+	for i, operation := range patch {
+		out[i].Operation = operation
+		var sources []string
+		for _, o := range origins {
+			if (within(o.Path, operation.Path) || within(operation.Path, o.Path)) && !slices.Contains(sources, o.Source) {
+				sources = append(sources, o.Source)
+			}
+		}
+		out[i].Origin = strings.Join(sources, ", ")
+	}
+	return out, err
+}
+
+// within reports whether a JSON pointer is at or below another one.
+func within(pointer, parent string) bool {
+	return pointer == parent || strings.HasPrefix(pointer, parent+"/")
+}
+
+// A Result is the result of a request.
+type Result struct {
+	Steps []*Step `json:"steps"`
+	// Denied is the API server's answer; nil if the request is allowed.
+	Denied *metav1.Status `json:"denied,omitempty"`
+	// Warnings and audit annotations are those of all steps.
+	Warnings         []string          `json:"warnings,omitempty"`
+	AuditAnnotations map[string]string `json:"auditAnnotations,omitempty"`
+	// Unknown says what the result depends on and is not known.
+	Unknown []string `json:"unknown,omitempty"`
+	// Notes say what was assumed.
+	Notes []string `json:"notes,omitempty"`
+	// Changes turn the object of the request, with the API server's defaults, into Object.
+	Changes []Change `json:"changes,omitempty"`
+	// Object is the object after all mutations; nil for a request without one.
+	Object map[string]any `json:"object,omitempty"`
+}
+
+// evaluation is a run in progress.
+type evaluation struct {
+	*Run
+	kinds      *kinds
+	namespaces cache.Indexer
+	objects    objects
+	own        map[string]admission.Webhook
+	called     []*hook
+
+	mu     sync.Mutex
+	result *Result
+	again  bool
+	open   *Step // the last mutating step, whose result is not known yet
+	asked  bool  // whether rights were asked for that are not known
+	trial  bool  // steps are not recorded
+}
+
+// Do evaluates the request. An error is about what is given: objects that the API server would not
+// accept, or a conversion between versions that only the API server can do.
+func (r *Run) Do(ctx context.Context) (*Result, error) {
+	e := &evaluation{Run: r, own: map[string]admission.Webhook{}, result: &Result{Steps: []*Step{}, Unknown: slices.Clone(r.Unknown)}}
+	for _, w := range r.Webhooks {
+		e.own[w.Name] = w
+	}
+	var err error
+	if e.kinds, err = newKinds(r.Objects, r.Resources); err != nil {
+		return nil, err
+	}
+	if err := e.objects.read(r.Objects); err != nil {
+		return nil, err
+	}
+	if err := e.readNamespaces(); err != nil {
+		return nil, err
+	}
+	attributes, err := e.attributes()
+	if err != nil {
+		return nil, err
+	}
+	before, err := content(attributes.GetObject())
+	if err != nil {
+		return nil, err
+	}
+	matcher := matching.NewMatcher(e.namespaceLister(), noClient())
+	mutatingPolicies, err := e.mutatingPolicies(matcher)
+	if err != nil {
+		return nil, err
+	}
+	validatingPolicies, err := e.validatingPolicies(matcher)
+	if err != nil {
+		return nil, err
+	}
+	mutatingWebhooks, validatingWebhooks, err := e.webhooks()
+	if err != nil {
+		return nil, err
+	}
+	ctx = warning.WithWarningRecorder(ctx, e)
+	defer silence()()
+	admit := func() error {
+		if err := mutatingPolicies(ctx, attributes); err != nil {
+			return err
+		}
+		return mutatingWebhooks(ctx, attributes)
+	}
+	err = admit()
+	// As k8s.io/apiserver/pkg/admission/reinvocation.go: at most once more.
+	if again := attributes.GetReinvocationContext(); err == nil && again.ShouldReinvoke() {
+		again.SetIsReinvoke()
+		e.again = true
+		err = admit()
+	}
+	e.again = false
+	for _, validate := range []func(context.Context, apiserveradmission.Attributes) error{e.podSecurity, validatingPolicies, validatingWebhooks} {
+		if err == nil {
+			err = validate(ctx, attributes)
+		}
+	}
+	return e.finish(before, attributes, err)
+}
+
+func (e *evaluation) finish(before any, attributes *attributes, refused error) (*Result, error) {
+	if e.kinds.unconvertible != nil {
+		return nil, e.kinds.unconvertible
+	}
+	if err := e.close(attributes.GetObject()); err != nil {
+		return nil, err
+	}
+	out := e.result
+	if refused != nil && !errors.Is(refused, errRights) {
+		var status *apierrors.StatusError
+		if !errors.As(refused, &status) {
+			status = apierrors.NewInternalError(refused)
+		}
+		out.Denied = &status.ErrStatus
+	}
+	slices.SortStableFunc(out.Steps, func(a, b *Step) int { return a.order - b.order })
+	for _, s := range out.Steps {
+		if s.Outcome == Unknown {
+			out.Unknown = append(out.Unknown, s.Name+": "+s.Messages[0])
+		}
+	}
+	out.AuditAnnotations = attributes.annotations
+	out.Notes = append(out.Notes, e.objects.noteBindings()...)
+	out.Notes = append(out.Notes, e.kinds.notes(schema.GroupVersionKind(e.Request.Kind))...)
+	after, err := content(attributes.GetObject())
+	if err != nil {
+		return nil, err
+	}
+	if after == nil {
+		return out, nil
+	}
+	out.Object, _ = after.(map[string]any)
+	out.Changes, err = changes(before, after, nil)
+	return out, err
+}
+
+// begin records a step of the mutating phases on an object. A policy's mutations are one step.
+func (e *evaluation) begin(s Step, object runtime.Object) (*Step, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s.Again = e.again
+	if e.trial {
+		return &s, nil
+	}
+	if o := e.open; o != nil && o.Phase == s.Phase && o.Name == s.Name && o.Param == s.Param && o.Again == s.Again {
+		return o, nil
+	}
+	if err := e.close(object); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.before, err = content(object); err != nil {
+		return nil, err
+	}
+	s.Outcome = Unchanged
+	e.open = e.add(s)
+	return e.open, nil
+}
+
+// add records a step.
+func (e *evaluation) add(s Step) *Step {
+	if e.trial {
+		return &s
+	}
+	s.Again, s.order = e.again, len(e.result.Steps)
+	e.result.Steps = append(e.result.Steps, &s)
+	return &s
+}
+
+// close completes the last mutating step, after which the object is the given one.
+func (e *evaluation) close(object runtime.Object) error {
+	s := e.open
+	if s == nil || s.before == nil || object == nil {
+		return nil
+	}
+	e.open = nil
+	after, err := content(object)
+	if err != nil {
+		return err
+	}
+	if s.Changes, err = changes(s.before, after, s.origins); err != nil {
+		return err
+	}
+	if len(s.Changes) > 0 && s.Outcome == Unchanged {
+		s.Outcome = Changed
+	}
+	return nil
+}
+
+// AddWarning implements [warning.Recorder].
+func (e *evaluation) AddWarning(_, text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !slices.Contains(e.result.Warnings, text) {
+		e.result.Warnings = append(e.result.Warnings, text)
+	}
+}
+
+// errRights is the error of expressions that ask for unknown rights.
+var errRights = errors.New("it depends on rights that are not known here")
+
+// Authorize implements [authorizer.UnconditionalAuthorizer].
+func (e *evaluation) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if e.Authorizer != nil {
+		decision, reason, err := e.Authorizer.Authorize(ctx, a)
+		if err == nil {
+			return decision, reason, nil
+		}
+	}
+	e.asked = true
+	return authorizer.DecisionNoOpinion, "", errRights
+}
+
+// rightsUnknown reports whether f asked for rights that are not known.
+func (e *evaluation) rightsUnknown(f func()) bool {
+	e.asked = false
+	f()
+	return e.asked
+}
+
+// silence discards what the API server's plugins log until the returned function is called: the result
+// says it.
+func silence() (restore func()) {
+	state := klog.CaptureState()
+	klog.SetLogger(logr.Discard())
+	return state.Restore
+}
+
+// attributes are the attributes of the request, with its audit annotations.
+type attributes struct {
+	apiserveradmission.Attributes
+	mu          sync.Mutex
+	annotations map[string]string
+}
+
+// AddAnnotation implements [apiserveradmission.Attributes].
+func (a *attributes) AddAnnotation(key, value string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.annotations[key] = value
+	return nil
+}
+
+func (e *evaluation) attributes() (*attributes, error) {
+	req := e.Request
+	gvk := schema.GroupVersionKind(req.Kind)
+	object, err := e.kinds.decode(gvk, req.Object.Raw, req.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	old, err := e.kinds.decode(gvk, req.OldObject.Raw, req.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("the old object: %w", err)
+	}
+	u := &user.DefaultInfo{Name: req.UserInfo.Username, UID: req.UserInfo.UID, Groups: req.UserInfo.Groups}
+	record := apiserveradmission.NewAttributesRecord(object, old, gvk, req.Namespace, req.Name, schema.GroupVersionResource(req.Resource), req.SubResource,
+		apiserveradmission.Operation(req.Operation), optionsOf(req.Operation), false, u)
+	return &attributes{Attributes: record, annotations: map[string]string{}}, nil
+}
+
+// optionsOf returns the options of a request without any.
+func optionsOf(operation admissionv1.Operation) runtime.Object {
+	kind := func(name string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: name}
+	}
+	switch operation {
+	case admissionv1.Create:
+		return &metav1.CreateOptions{TypeMeta: kind("CreateOptions")}
+	case admissionv1.Update:
+		return &metav1.UpdateOptions{TypeMeta: kind("UpdateOptions")}
+	case admissionv1.Delete:
+		return &metav1.DeleteOptions{TypeMeta: kind("DeleteOptions")}
+	}
+	return nil
+}
+
+// readNamespaces reads the namespaces. That of the request always exists.
+func (e *evaluation) readNamespaces() error {
+	e.namespaces = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	for _, o := range e.Objects {
+		if o.GVK() != corev1.SchemeGroupVersion.WithKind("Namespace") || o.Name == "" {
+			continue
+		}
+		namespace := &corev1.Namespace{}
+		if err := o.Decode(namespace); err != nil {
+			return err
+		}
+		defaultNamespace(namespace)
+		if err := e.namespaces.Add(namespace); err != nil {
+			return err
+		}
+	}
+	name := e.Request.Namespace
+	if _, exists, _ := e.namespaces.GetByKey(name); exists || name == "" {
+		return nil
+	}
+	if e.Request.Kind.Kind != "Namespace" {
+		e.result.Notes = append(e.result.Notes, "the namespace "+name+" is not among the objects: it is taken as one without labels of its own")
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	defaultNamespace(namespace)
+	return e.namespaces.Add(namespace)
+}

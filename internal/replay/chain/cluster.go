@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/workload"
+)
+
+// ReadCluster sets what a request depends on from a cluster: Objects, Unknown and Authorizer. What
+// the user may not read is unknown.
+func (r *Run) ReadCluster(ctx context.Context, c *cluster.Cluster) error {
+	read := &reading{Run: r, cluster: c}
+	gv := admissionregistrationv1.SchemeGroupVersion
+	for _, resource := range []string{
+		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+	} {
+		read.list(ctx, gv.WithResource(resource), "")
+	}
+	if namespace := r.Request.Namespace; namespace != "" {
+		read.get(ctx, "the namespace "+namespace, "/api/v1/namespaces/"+namespace)
+		read.list(ctx, kubeflowv1alpha1.GroupVersion.WithResource(kubeflowv1alpha1.PodDefaultResource), namespace)
+	}
+	read.list(ctx, sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.ClusterPodDefaultResource), "")
+	if asked := r.Request.Resource; !scheme.Scheme.Recognizes(schema.GroupVersionKind(r.Request.Kind)) {
+		read.get(ctx, "the CustomResourceDefinition of "+asked.Resource, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+asked.Resource+"."+asked.Group)
+	}
+	kinds, err := paramKinds(r.Objects)
+	if err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		if resource := r.Resources.OfKind(kind); resource != nil {
+			read.list(ctx, resource.GroupVersionResource, "")
+		}
+	}
+	r.Authorizer = &reviewer{c.Client}
+	return errors.Join(read.errs...)
+}
+
+// paramKinds returns the kinds of parameters that policies name.
+func paramKinds(all []*manifest.Object) ([]schema.GroupVersionKind, error) {
+	var kinds []schema.GroupVersionKind
+	for _, o := range all {
+		var policy struct {
+			Spec struct {
+				ParamKind *admissionregistrationv1.ParamKind `json:"paramKind"`
+			} `json:"spec"`
+		}
+		if o.GVK().Group != admissionregistrationv1.GroupName {
+			continue
+		}
+		if err := o.Decode(&policy); err != nil {
+			return nil, err
+		}
+		if p := policy.Spec.ParamKind; p != nil {
+			if gvk := schema.FromAPIVersionAndKind(p.APIVersion, p.Kind); !slices.Contains(kinds, gvk) {
+				kinds = append(kinds, gvk)
+			}
+		}
+	}
+	return kinds, nil
+}
+
+// reading reads a cluster for a run.
+type reading struct {
+	*Run
+	cluster *cluster.Cluster
+	errs    []error
+}
+
+// list adds the objects of a resource, which the cluster may lack.
+func (r *reading) list(ctx context.Context, resource schema.GroupVersionResource, namespace string) {
+	path := workload.Kind{GroupVersion: resource.GroupVersion().String(), Resource: resource.Resource}.Path(namespace)
+	objects, err := r.cluster.List(ctx, path)
+	r.take(resource.GroupResource().String(), objects, err)
+}
+
+func (r *reading) get(ctx context.Context, what, path string) {
+	object, err := r.cluster.Get(ctx, path)
+	r.take(what, []*manifest.Object{object}, err)
+}
+
+func (r *reading) take(what string, objects []*manifest.Object, err error) {
+	switch {
+	case apierrors.IsForbidden(err):
+		r.Unknown = append(r.Unknown, what+": you may not read them")
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		r.errs = append(r.errs, fmt.Errorf("reading %s: %w", what, err))
+	default:
+		r.Objects = append(r.Objects, objects...)
+	}
+}
+
+// reviewer asks the API server for rights. It implements [authorizer.UnconditionalAuthorizer].
+type reviewer struct{ client kubernetes.Interface }
+
+// Authorize implements [authorizer.UnconditionalAuthorizer].
+func (r *reviewer) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: a.GetUser().GetName(), UID: a.GetUser().GetUID(), Groups: a.GetUser().GetGroups()}}
+	if a.IsResourceRequest() {
+		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Namespace: a.GetNamespace(), Verb: a.GetVerb(), Group: a.GetAPIGroup(), Version: a.GetAPIVersion(), Resource: a.GetResource(), Subresource: a.GetSubresource(), Name: a.GetName(),
+		}
+	} else {
+		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: a.GetPath(), Verb: a.GetVerb()}
+	}
+	answer, err := r.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		return authorizer.DecisionNoOpinion, "", err
+	case answer.Status.Denied:
+		return authorizer.DecisionDeny, answer.Status.Reason, nil
+	case answer.Status.Allowed:
+		return authorizer.DecisionAllow, answer.Status.Reason, nil
+	}
+	return authorizer.DecisionNoOpinion, answer.Status.Reason, nil
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/report"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/lint"
+)
+
+// phases are the phases in kube-apiserver's order.
+var phases = []struct {
+	phase lint.Phase
+	title string
+}{
+	{lint.MutatingPolicies, "Mutating policies, one after the other"},
+	{lint.MutatingWebhooks, "Mutating webhooks, one after the other"},
+	{PodSecurity, "Pod security"},
+	{lint.ValidatingPolicies, "Validating policies, one after the other"},
+	{lint.ValidatingWebhooks, "Validating webhooks, all at the same time"},
+}
+
+// notEvaluated names the rest of the chain: k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go.
+const notEvaluated = "kube-apiserver's other plugins, such as NamespaceLifecycle, LimitRanger, ServiceAccount, Priority and DefaultTolerationSeconds before these steps and ResourceQuota after them, " +
+	"its validation of objects, and what it sets when it stores them"
+
+// PrintText prints a result as text. Steps that a match condition excludes are only counted, unless all is
+// set.
+func (r *Result) PrintText(out io.Writer, title string, all bool) error {
+	var text strings.Builder
+	line := func(format string, args ...any) {
+		text.WriteString(manifest.Printable(fmt.Sprintf(format, args...)) + "\n")
+	}
+	line("%s: %s", title, r.verdict())
+	number, skipped, heading := 0, 0, ""
+	for _, s := range r.Steps {
+		if s.Outcome == Skipped && !all {
+			skipped++
+			continue
+		}
+		if h := s.heading(); h != heading {
+			heading = h
+			line("\n%s:", h)
+		}
+		number++
+		line("%4d  %-9s  %s", number, s.Outcome, s.title())
+		for _, message := range s.Messages {
+			line("                 %s", strings.ReplaceAll(message, "\n", "\n                 "))
+		}
+		for _, change := range s.Changes {
+			line("                 %s", change.describe())
+		}
+	}
+	if len(r.Steps) == 0 {
+		line("\nNo policy or webhook is for it.")
+	}
+	if skipped > 0 {
+		line("%6d skipped: --all says why", skipped)
+	}
+	text.WriteString("\n")
+	if r.Denied != nil {
+		line("refused: %s", r.Denied.Message)
+	}
+	for _, warning := range r.Warnings {
+		line("warning: %s", warning)
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.AuditAnnotations)) {
+		if !strings.Contains(key, "webhook.admission.k8s.io/") { // the API server's own record of webhooks
+			line("audit annotation: %s=%s", key, r.AuditAnnotations[key])
+		}
+	}
+	for _, unknown := range r.Unknown {
+		line("not known: %s", unknown)
+	}
+	for _, note := range r.Notes {
+		line("note: %s", note)
+	}
+	line("not evaluated: %s", notEvaluated)
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// verdict says what the API server would do.
+func (r *Result) verdict() string {
+	verdict := "allowed"
+	switch {
+	case r.Denied != nil:
+		verdict = "refused"
+	case len(r.Changes) > 0:
+		verdict = "allowed, changed"
+	}
+	if len(r.Unknown) > 0 {
+		verdict += ", as far as is known"
+	}
+	return verdict
+}
+
+func (s *Step) heading() string {
+	for _, p := range phases {
+		if p.phase == s.Phase {
+			if s.Again {
+				title, _, _ := strings.Cut(p.title, ",")
+				return title + ", reinvoked"
+			}
+			return p.title
+		}
+	}
+	return string(s.Phase)
+}
+
+func (s *Step) title() string {
+	if s.Param == "" {
+		return s.Name
+	}
+	return s.Name + " (parameter " + s.Param + ")"
+}
+
+// describe describes a change, with its origin.
+func (change *Change) describe() string {
+	path := manifest.FieldPath(jsontext.Pointer(change.Path))
+	var text string
+	switch change.Op {
+	case jsonpatch.Remove:
+		text = "- " + path
+	case jsonpatch.Add:
+		text = "+ " + path + " = " + string(change.Value)
+	case jsonpatch.Replace:
+		text = "~ " + path + " = " + string(change.Value)
+	default:
+		text = "~ " + path + " from " + manifest.FieldPath(jsontext.Pointer(change.From))
+	}
+	if change.Origin != "" {
+		text += "   # " + change.Origin
+	}
+	return text
+}
+
+// The rule IDs of a report.
+const (
+	ruleRefused = "refused"
+	ruleWarning = "warning"
+	ruleUnknown = "unknown"
+)
+
+// Entries returns a report's entries for the steps, and its rules. About is the object of the request.
+func (r *Result) Entries(about *manifest.Object) ([]report.Entry, []report.Rule) {
+	file, line := about.Position("")
+	var entries []report.Entry
+	for _, s := range r.Steps {
+		e := report.Entry{Suite: about.Title(), Name: s.title(), Level: report.Pass, File: file, Line: line, Message: s.Name + ": " + string(s.Outcome)}
+		switch s.Outcome {
+		case Denied, Failed:
+			e.Rule, e.Level = ruleRefused, report.Failure
+		case Warned:
+			e.Rule, e.Level = ruleWarning, report.Warning
+		case Unknown:
+			e.Rule, e.Level = ruleUnknown, report.Error
+		}
+		e.Details = strings.Join(s.Messages, "\n")
+		entries = append(entries, e)
+	}
+	docs := report.DocsURI("chain.md")
+	return entries, []report.Rule{
+		{ID: ruleRefused, What: "A policy or webhook refuses the request.", URI: docs},
+		{ID: ruleWarning, What: "A policy or webhook warns the user.", URI: docs},
+		{ID: ruleUnknown, What: "What a policy or webhook does is not known.", URI: docs},
+	}
+}
+
+// ErrUnknown returns an error if the result depends on what is not known.
+func (r *Result) ErrUnknown() error {
+	if len(r.Unknown) == 0 {
+		return nil
+	}
+	more := ""
+	if n := len(r.Unknown) - 1; n > 0 {
+		more = fmt.Sprintf(", and %d more", n)
+	}
+	return fmt.Errorf("the result depends on what is not known: %s%s; --allow-unknown accepts that", r.Unknown[0], more)
+}
