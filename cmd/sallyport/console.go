@@ -24,6 +24,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/doctor"
 	"github.com/sallyport-io/sallyport/internal/install/deployment"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/memory"
 	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/serving"
@@ -163,6 +164,7 @@ func (o *consoleOptions) run(ctx context.Context, cmd *cobra.Command, _ []string
 func (o *consoleOptions) runBehind(ctx context.Context, cmd *cobra.Command, options *console.Options, address netip.AddrPort) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
+	defer memory.Manage()()
 	var err error
 	if o.clientCA != "" {
 		if o.proxy.ClientCA, err = serving.NewClientCA(serving.ClientCAOptions{File: o.clientCA, CommonNames: o.commonNames}); err != nil {

@@ -12,9 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/internal/console"
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/server"
@@ -128,6 +130,7 @@ type chartRights struct {
 	Events       []rbacv1.PolicyRule            `json:"events"`
 	Authority    []rbacv1.PolicyRule            `json:"authority"`
 	Profile      []rbacv1.PolicyRule            `json:"profile"` // in the namespace of the ConfigMap
+	Console      []rbacv1.PolicyRule            `json:"console"` // for its users
 }
 
 func TestRightsInTheChartAreGenerated(t *testing.T) {
@@ -160,6 +163,7 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 	}
 	_, in := dataset.Settings{PluginsProfileConfigMap: "NAMESPACE/NAME"}.PolicyRules()
 	rights.Profile = in["NAMESPACE"]
+	rights.Console = console.PolicyRules()
 	if len(rights.Authority) == 0 {
 		t.Fatal("there is no Role for the authority")
 	}
@@ -168,6 +172,12 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	generated(t, "charts/sallyport/files/rights.yaml", generatedHeader+string(text))
+
+	role := rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: "sallyport-console"}, Rules: append(console.PolicyRules(), console.ImpersonateAnyUser())}
+	if text, err = yaml.Marshal(role); err != nil {
+		t.Fatal(err)
+	}
+	generated(t, "config/components/console/role.yaml", generatedHeader+string(text))
 }
 
 // TestEveryValueOfTheChartIsExplained generates the table in the chart's README from the

@@ -116,7 +116,7 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 		has(t, w.page(t, "stranger", "/", http.StatusOK), "no permission to")
 	})
 	t.Run("behind a proxy the console has its users' rights, to read what pages need", func(t *testing.T) {
-		w.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "console"}, Rules: PolicyRules()}, &rbacv1.ClusterRoleBinding{
+		w.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "console"}, Rules: append(PolicyRules(), ImpersonateAnyUser())}, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "console"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "console"},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "console"}},
 		})

@@ -13,6 +13,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/internal/workload"
 	"github.com/sallyport-io/sallyport/lint"
 )
@@ -21,20 +22,25 @@ import (
 // default since Kubernetes 1.36): the API server checks it in addition to the user's own rights.
 const onBehalf = "impersonate-on:user-info:"
 
-// PolicyRules returns the rights of a console that serves the users of a proxy: to read as any user that is
-// no service account and no node, no Secrets, and nothing but what the pages need. It has no rights of its
-// own. The chart adds the groups that may be impersonated.
+// ImpersonateAnyUser is the right to impersonate any user that is no service account and no node, as far as
+// [PolicyRules] go. Restrict it with resourceNames if the users are known.
+func ImpersonateAnyUser() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"users"}, Verbs: []string{"impersonate:user-info"}}
+}
+
+// PolicyRules returns what a console behind a proxy may do as its users: to read what the pages need, and no
+// Secrets. It has no rights of its own.
 func PolicyRules() []rbacv1.PolicyRule {
-	rules := []rbacv1.PolicyRule{{
-		APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"users"}, Verbs: []string{"impersonate:user-info"},
-	}}
+	var rules []rbacv1.PolicyRule
 	read := map[string][]string{} // resources by group
 	add := func(group, resource string) {
 		if !slices.Contains(read[group], resource) {
 			read[group] = append(read[group], resource)
 		}
 	}
-	add("", "nodes")
+	for _, resource := range []string{"nodes", "persistentvolumeclaims", "persistentvolumes"} {
+		add("", resource)
+	}
 	add("coordination.k8s.io", "leases")
 	add(kubeflowv1alpha1.GroupName, kubeflowv1alpha1.PodDefaultResource)
 	add(sallyportv1alpha1.GroupName, sallyportv1alpha1.ClusterPodDefaultResource)
@@ -51,7 +57,12 @@ func PolicyRules() []rbacv1.PolicyRule {
 		}
 		add(group, k.Resource)
 	}
-	add("data.fluid.io", "datasets")
+	for _, resource := range []string{"clustertrainingruntimes", "trainingruntimes"} { // of TrainJobs
+		add("trainer.kubeflow.org", resource)
+	}
+	for _, resource := range dataset.Resources() {
+		add(dataset.Group, resource)
+	}
 	for _, group := range slices.SortedFunc(maps.Keys(read), cmp.Compare[string]) {
 		slices.Sort(read[group])
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: read[group], Verbs: []string{onBehalf + "get", onBehalf + "list"}})

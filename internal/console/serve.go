@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -91,7 +92,11 @@ func withoutPrefix(prefix string, next http.Handler) http.Handler {
 }
 
 func listen(ctx context.Context, address netip.AddrPort) (net.Listener, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address.String())
+	text := address.String()
+	if address.Addr().IsUnspecified() { // both families, or the one that there is
+		text = net.JoinHostPort("", strconv.Itoa(int(address.Port())))
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", text)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w; choose another --port", err)
 	}

@@ -25,6 +25,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- end }}
 {{- end -}}
 
+{{/* Labels of the console, whose pods are none of the webhooks' Service. */}}
+{{- define "sallyport.consoleLabels" -}}
+{{ include "sallyport.labels" . | replace (include "sallyport.selector" .) (printf "%s-console" (include "sallyport.selector" .)) }}
+{{- end -}}
+
 {{- define "sallyport.serviceAccount" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "sallyport.fullname" .) -}}

@@ -137,6 +137,21 @@ var variants = map[string]variant{
 	"no network policy":     {values: "networkPolicy: {enabled: false}", manifests: append([]string{"--network-policy=false"}, owned...)},
 	"everything to look at": {values: "metrics: {serviceMonitor: {enabled: true, labels: {release: p}, interval: 1m}, prometheusRule: {enabled: true, labels: {release: p}}, dashboard: {enabled: true, labels: {g: d}}}"},
 	"whatever else":         {values: "{extraArgs: [--verbosity=1], extraEnv: [{name: A, value: b}], extraVolumes: [{name: v, emptyDir: {}}], extraVolumeMounts: [{name: v, mountPath: /v}]}"},
+	"a console behind Kubeflow's gateway": {
+		values: "console: {enabled: true, userHeader: kubeflow-userid, trustedNetworks: [10.0.0.0/8, 'fd00::/8'], prefix: /sallyport, replicas: 2, from: [{podSelector: {}}], resources: {requests: {cpu: 20m, memory: 64Mi}, limits: {memory: 512Mi}}}",
+	},
+	"a console for proxies with certificates": {
+		values: "console: {enabled: true, userHeader: X-User, groupsHeader: X-Groups, tlsSecret: console, clientCASecret: proxies, clientCommonNames: [gateway, 'a b'], users: [anna@example.com], groups: [dev]}",
+	},
+	"a console of an older cluster": {
+		values: "console: {enabled: true, userHeader: X-User, trustedNetworks: [10.0.0.0/8], impersonation: legacy, users: [anna], groups: [dev]}",
+	},
+	"a console for whom nobody names":                 {values: "console: {enabled: true}", refused: "console.userHeader is needed"},
+	"a console that believes everybody":               {values: "console: {enabled: true, userHeader: X-User}", refused: "anybody could send the header"},
+	"a console for certificates without TLS":          {values: "console: {enabled: true, userHeader: X-User, clientCASecret: c}", refused: "needs console.tlsSecret"},
+	"a console that may act as anybody":               {values: "console: {enabled: true, userHeader: X-User, trustedNetworks: [10.0.0.0/8], impersonation: legacy}", refused: "needs console.users"},
+	"a console for components of Kubernetes":          {values: "console: {users: ['system:admin']}", refused: "users"},
+	"a console for the administrators of the cluster": {values: "console: {groups: ['system:masters']}", refused: "groups"},
 
 	"a value that is not known":           {values: "replica: 3", refused: "replica"},
 	"a section that is not known":         {values: "config: {servng: {idleTimeout: 10s}}", refused: "servng"},
@@ -168,6 +183,7 @@ var kustomizations = map[string]struct {
 	"cert-manager":                      {folder: "cert-manager", manifests: []string{"--certificate-source", "files", "--tls-secret", "sallyport-tls"}},
 	"kubeflow":                          {folder: "kubeflow"},
 	"static":                            {folder: "static"},
+	"base with a console":               {folder: "base", components: []string{"console"}},
 	"base with autoscaling":             {folder: "base", components: []string{"autoscaling"}},
 	"cert-manager with every component": {folder: "cert-manager", components: []string{"autoscaling", "monitoring", "metrics-authentication-cert-manager"}},
 	"metrics for whom the API server allows": {
