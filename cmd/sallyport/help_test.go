@@ -52,7 +52,7 @@ func TestUsageOfEveryFlagIsOfOneStyle(t *testing.T) {
 }
 
 func TestHelpNamesEveryFlagOnceAndFitsTheScreen(t *testing.T) {
-	for _, command := range []string{"serve", "review", "init", "manifests", "explain", "diff", "preview", "certificates status", "certificates rotate", "uninstall", "lint", "chain", "doctor", "version"} {
+	for _, command := range []string{"serve", "review", "init", "manifests", "explain", "diff", "preview", "certificates status", "certificates rotate", "uninstall", "lint", "chain", "doctor", "console", "version"} {
 		t.Run(command, func(t *testing.T) {
 			help := sallyport(t, append(strings.Fields(command), "--help")...).wantOK(t)
 			if !strings.Contains(help, "\nUsage:\n  sallyport "+command) {

@@ -170,12 +170,13 @@ func testUsersAndPages(t *testing.T, w *world) {
 	const hidden, shown = "", "PodDefault team-c/credentials"
 	pages := []string{
 		"/pod?namespace=team-c&type=pod&name=web-0", "/who?kind=Secret&namespace=team-c", "/who?kind=Secret", "/try?type=poddefault&name=credentials&namespace=team-c",
+		"/poddefaults?namespace=team-c",
 	}
 	for user, want := range map[string][]string{
-		"":         {shown, shown, shown, "hunter4"},
-		"alice":    {shown, shown, hidden, "hunter4"}, // without a namespace it is the default one, of which she has no rights
-		"member":   {hidden, hidden, hidden, hidden},
-		"stranger": {hidden, hidden, hidden, hidden},
+		"":         {shown, shown, shown, "hunter4", "PodDefault credentials"},
+		"alice":    {shown, shown, hidden, "hunter4", "PodDefault credentials"}, // without a namespace it is the default one, of which she has no rights
+		"member":   {hidden, hidden, hidden, hidden, hidden},
+		"stranger": {hidden, hidden, hidden, hidden, hidden},
 	} {
 		for i, page := range pages {
 			t.Run(fmt.Sprintf("%s as %q", page, user), func(t *testing.T) {
@@ -185,6 +186,11 @@ func testUsersAndPages(t *testing.T, w *world) {
 				}
 				has(t, w.page(t, user, page, http.StatusForbidden), "You may not read this", "!user-gcp-sa", "!hunter", "!web-0</")
 			})
+		}
+	}
+	for _, user := range []string{"alice", "member", "stranger"} { // pages about the cluster have what the user may read
+		for _, page := range []string{"/", "/poddefaults", "/webhooks", "/pod", "/try", "/who"} {
+			has(t, w.page(t, user, page, http.StatusOK), "!team-c", "!credentials", "!web-0", "!hunter", "!sallyport-test")
 		}
 	}
 	has(t, w.page(t, "alice", "/pod?namespace=team-c&type=pod&name=web-0", http.StatusOK), "no permission to list", "you may not get the metrics")
