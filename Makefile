@@ -45,7 +45,7 @@ endif
 
 # What of the control plane is needed; tests need controllers, a scheduler and nodes, too.
 components = etcd kube-apiserver kubectl
-apiserver race-all: components += kube-controller-manager kube-scheduler kwok
+apiserver alone race-all: components += kube-controller-manager kube-scheduler kwok
 # Builds what is missing; prints progress on stderr, the folder as its last line.
 controlplane = (cd test/controlplane && $(GO) run . $(if $(K8S),-kubernetes "$(K8S)") $(components))
 # For the beginning of a recipe's command: builds the control plane and sets
@@ -78,7 +78,7 @@ apiserver_packages = $(longest) ./test/e2e/... $(call folders_with,'^func Test.*
 # Runs a command with one API server for those tests that need none of their own.
 shared = $(GO) run ./test/lab/shared
 # What these say of creates that fail or take long is true of a machine with nothing else to do.
-alone = ./test/e2e/faults
+alone_packages = ./test/e2e/faults
 drawing_packages = $(call folders_with,'"pgregory.net/rapid"')
 
 # Packages that `make test` runs under the race detector: those of whose tests this prints
@@ -173,7 +173,7 @@ check: ## Before each commit: format, vet, unit tests, import table, generated f
 .PHONY: test
 test: ## For each change: check, other modules, and all that has to be true, on a real API server
 	@rm -rf $(results); trap '$(report)' EXIT; trap 'exit 1' INT TERM; set -e; \
-	for stage in format vet unit generated modules race apiserver; do $(MAKE) --no-print-directory $$stage RERUNS=1 ALL=1; done; \
+	for stage in format vet unit "-j 2 apiserver generated modules race" alone; do $(MAKE) --no-print-directory $$stage RERUNS=1 ALL=1; done; \
 	$(MAKE) --no-print-directory properties CHECKS=500 PROPERTIES=./internal/webhooks/poddefault
 
 .PHONY: format
@@ -210,10 +210,13 @@ properties: ## Properties with CHECKS random cases each (default 10000)
 .PHONY: apiserver
 apiserver: build ## Tests on a real API server
 	@for tool in helm kustomize; do $(deploy_tool) -n $$tool >/dev/null || exit 1; done
-	@$(with_control_plane); packages=$$($(GO) list $(apiserver_packages) | grep -v "$(alone:.%=%)$$" | tr '\n' ' '); echo "tests on an API server"; \
+	@$(with_control_plane); packages=$$($(GO) list $(apiserver_packages) | grep -v "$(alone_packages:.%=%)$$" | tr '\n' ' '); echo "tests on an API server"; \
 	$(call gotest,$(or $(STAGE),apiserver),$$packages,-count=1 -p $(PARALLEL) -parallel $(PARALLEL) -timeout 20m,$(shared)) && \
-	(cd $(operator_module) && $(call gotest,$(or $(STAGE),apiserver)-bookstore,./...,-count=1 -run '$(on_apiserver)')) && \
-	$(call gotest,$(or $(STAGE),apiserver)-alone,$(alone),-count=1 -timeout 20m)
+	(cd $(operator_module) && $(call gotest,$(or $(STAGE),apiserver)-bookstore,./...,-count=1 -run '$(on_apiserver)'))
+
+.PHONY: alone
+alone: build
+	@$(with_control_plane); $(call gotest,$(or $(STAGE),apiserver)-alone,$(alone_packages),-count=1 -timeout 20m)
 
 .PHONY: race-all
 race-all: build ## All tests under the race detector, on a real API server too; needs a C compiler
@@ -263,7 +266,7 @@ nightly: ## Hours: race detector over all, fuzzing, CHECKS cases of each propert
 	@rm -rf $(results); trap '$(report)' EXIT; trap 'exit 1' INT TERM; set -e; \
 	for stage in race-all properties; do $(MAKE) --no-print-directory $$stage; done; \
 	$(MAKE) --no-print-directory fuzz; \
-	for release in $(older); do echo "Kubernetes $$release"; $(MAKE) --no-print-directory apiserver K8S=$$release STAGE=apiserver-$$release; done; \
+	for release in $(older); do echo "Kubernetes $$release"; $(MAKE) --no-print-directory apiserver alone K8S=$$release STAGE=apiserver-$$release; done; \
 	$(MAKE) --no-print-directory provider
 	@$(GO) test ./internal/decode -run TestRecordSeesChangesWhateverTheMemoryDoes -timeout 2h -mutations 1000000
 	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestPodDefaultsUnderControl/what_may_be_written' -v -changes 10000
@@ -320,7 +323,7 @@ generated: build bin/.generated
 bin/.generated: $(shell find $(generated_from) -type f -newer bin/.generated -print 2>/dev/null | grep -v ' ' | grep . || [ -e bin/.generated ] || echo Makefile)
 	@echo "make generate"; tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && trap 'exit 1' INT TERM && \
 	tar --exclude=./.git --exclude=./bin -cf - . | tar -xf - -C "$$tmp" && \
-	$(MAKE) --no-print-directory -C "$$tmp" definitions templates reference && \
+	for target in definitions templates reference; do $(MAKE) --no-print-directory -C "$$tmp" $$target || exit 1; done && \
 	stale=$$(cd "$$tmp" && find . -type f | while read -r f; do cmp -s "$$f" "$(CURDIR)/$$f" || echo "$$f"; done) && \
 	{ [ -z "$$stale" ] || { echo "not up to date, run make generate:"; echo "$$stale"; exit 1; }; }
 	@touch $@
