@@ -55,8 +55,9 @@ func (d *demo) checkStored(ctx context.Context, stored map[string]any) error {
 	if err != nil {
 		return err
 	}
-	d.check(pod.Annotations[markPrefix+podDefaultName] == pd.GetResourceVersion(),
-		"the pod carries the mark of the PodDefault, at resource version %s", pd.GetResourceVersion())
+	resourceVersion, revision, _ := strings.Cut(pod.Annotations[markPrefix+podDefaultName], "@")
+	d.check(resourceVersion == pd.GetResourceVersion() && revision != "",
+		"the pod carries the mark of the PodDefault, at resource version %s, with its revision %s", pd.GetResourceVersion(), revision)
 	d.check(strings.Contains(pod.Annotations[listAnnotation], podDefaultName),
 		"the annotation %s names it too", listAnnotation)
 	return nil
