@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/injection"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
@@ -37,7 +38,7 @@ func newPreviewCommand() *cobra.Command {
 			"  # what deleting it would undo\n" +
 			"  sallyport preview poddefault/http-proxy -n team-a --remove",
 		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: o.completeDefaults,
+		ValidArgsFunction: completeDefaults(&o.Flags),
 		PreRunE: func(cmd *cobra.Command, args []string) error {
 			err := errors.Join(o.prepare(cmd, args), cli.Choice("color", o.color, cli.ColorChoices))
 			if o.remove && len(o.files) > 0 {
@@ -57,30 +58,34 @@ func newPreviewCommand() *cobra.Command {
 	return cmd
 }
 
-func (o *previewOptions) completeDefaults(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	word, _, named := strings.Cut(typed, "/")
-	var offered []string
-	for _, kind := range injection.Kinds() {
-		if !named && strings.HasPrefix(kind.Words[0], typed) {
-			offered = append(offered, kind.Words[0]+"/")
+// completeDefaults completes poddefault/ and clusterpoddefault/, and then names in the
+// cluster.
+func completeDefaults(of *cluster.Flags) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		if named && slices.Contains(kind.Words, word) {
-			c, err := o.Open()
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
+		word, _, named := strings.Cut(typed, "/")
+		var offered []string
+		for _, kind := range injection.Kinds() {
+			if !named && strings.HasPrefix(kind.Words[0], typed) {
+				offered = append(offered, kind.Words[0]+"/")
 			}
-			for _, name := range o.Complete(cmd, kind.Path(c.Namespace)) {
-				offered = append(offered, word+"/"+name)
+			if named && slices.Contains(kind.Words, word) {
+				c, err := of.Open()
+				if err != nil {
+					return nil, cobra.ShellCompDirectiveNoFileComp
+				}
+				for _, name := range of.Complete(cmd, kind.Path(c.Namespace)) {
+					offered = append(offered, word+"/"+name)
+				}
 			}
 		}
+		if !named {
+			return offered, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		}
+		return offered, cobra.ShellCompDirectiveNoFileComp
 	}
-	if !named {
-		return offered, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	}
-	return offered, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (o *previewOptions) preview(cmd *cobra.Command, args []string) error {

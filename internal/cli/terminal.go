@@ -3,10 +3,13 @@
 package cli
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -26,6 +29,20 @@ func UseColor(choice string, out io.Writer) bool {
 	}
 	file, ok := out.(*os.File)
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+}
+
+// Confirm asks a question that a line with "y" or "yes" affirms. Any other answer, and the
+// end of the input, is a no.
+func Confirm(in io.Reader, out io.Writer, question string) (bool, error) {
+	if _, err := io.WriteString(out, question+" [y/N] "); err != nil {
+		return false, err
+	}
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", nil
 }
 
 // TextOrJSON are the output formats of most commands.

@@ -3,8 +3,6 @@
 package injection
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/sallyport-io/sallyport/internal/manifest"
@@ -54,11 +52,7 @@ func (e *Explanation) carry(known *Defaults, stored *manifest.Object, whyNot map
 		}
 	}
 	// Kubeflow's webhook writes no list.
-	for _, key := range slices.Sorted(maps.Keys(stored.Annotations)) {
-		if name, ok := strings.CutPrefix(key, poddefault.MarkPrefix); ok {
-			add("PodDefault "+e.Namespace+"/"+name, key, "")
-		} else if name, ok := strings.CutPrefix(key, poddefault.ClusterMarkPrefix); ok && !strings.HasPrefix(key, poddefault.ClusterSkipPrefix) {
-			add("ClusterPodDefault "+name, key, "")
-		}
+	for _, mark := range poddefault.Marks(stored.Annotations) {
+		add(mark.Title(e.Namespace), mark.Annotation, "")
 	}
 }

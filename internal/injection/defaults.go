@@ -104,20 +104,28 @@ func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Wr
 		return nil, err
 	}
 	out.clusterHidden = hidden
-	for _, o := range append(more, objects...) {
-		d, err := New(o)
-		if err != nil {
-			return nil, err
-		}
-		out.all = append(out.all, d)
+	if err := out.add(append(more, objects...)); err != nil {
+		return nil, err
 	}
 	if len(more) > 0 {
 		if err := readNamespaceLabels(ctx, c, out, notes); err != nil {
 			return nil, err
 		}
 	}
-	out.sort()
 	return out, nil
+}
+
+// add adds the Defaults of objects.
+func (k *Defaults) add(objects []*manifest.Object) error {
+	for _, o := range objects {
+		d, err := New(o)
+		if err != nil {
+			return err
+		}
+		k.all = append(k.all, d)
+	}
+	k.sort()
+	return nil
 }
 
 func readNamespaceLabels(ctx context.Context, c *cluster.Cluster, into *Defaults, notes io.Writer) error {
@@ -170,7 +178,9 @@ func same(a, b *Default) bool {
 }
 
 // source returns the webhook's source.
-func (k *Defaults) source() poddefault.Source {
+func (k *Defaults) source() poddefault.Source { return k.index() }
+
+func (k *Defaults) index() *poddefault.Index {
 	index := poddefault.NewIndex()
 	index.SetNamespace(k.namespace, k.labels)
 	for _, d := range k.all {

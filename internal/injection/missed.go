@@ -3,7 +3,6 @@
 package injection
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,16 +13,18 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/inspect"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/drift"
 	"github.com/sallyport-io/sallyport/internal/workload"
 	"github.com/sallyport-io/sallyport/lint"
 )
@@ -39,42 +40,30 @@ type MissedPod struct {
 // injection. Pods older than the last change of the objects that would now inject are
 // left out, and counted on notes.
 func FindMissed(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) ([]MissedPod, error) {
-	pods, err := c.List(ctx, workload.Kinds()[0].Path(namespace))
-	if err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
-	}
-	asked, err := newAsked(ctx, c)
+	f, err := newFleet(ctx, c, namespace, notes)
 	if err != nil {
 		return nil, err
 	}
-	if !asked.registered {
+	if !f.asked.registered {
 		manifest.Note(notes, "note: no webhook %s is registered: pods are listed whatever the selectors of its configuration were", poddefault.Name)
 	}
-	trial := Trial{Cluster: c, Notes: notes}
 	found, older := []MissedPod{}, 0
-	for _, pod := range pods {
-		defaults, err := trial.defaults(ctx, pod.Namespace)
-		if err != nil {
-			return nil, err
-		}
-		missed, changed := defaults.missed(pod)
-		if len(missed) == 0 && !changed {
-			continue
-		}
-		if in, err := asked.about(ctx, pod); err != nil {
-			return nil, err
-		} else if !in {
-			continue
-		}
-		if len(missed) == 0 {
+	err = f.eachPod(ctx, namespace, "", func(pod *metav1.ObjectMeta) error {
+		missed, changed, err := f.missed(ctx, pod)
+		switch {
+		case err != nil:
+			return err
+		case len(missed) > 0:
+			found = append(found, MissedPod{pod.Namespace, pod.Name, missed})
+		case changed:
 			older++
-			continue
 		}
-		found = append(found, MissedPod{pod.Namespace, pod.Name, missed})
-	}
-	slices.SortFunc(found, func(a, b MissedPod) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, func(a, b MissedPod) int { return compareNames(a.Namespace, a.Name, b.Namespace, b.Name) })
 	if older > 0 {
 		manifest.Note(notes, "note: %s older than what would inject now, and not listed", cli.Count(older, "pod is", "pods are"))
 	}
@@ -96,6 +85,7 @@ func PrintMissed(out io.Writer, found []MissedPod) error {
 
 // asked reports which pods the API server sends to the PodDefault webhook.
 type asked struct {
+	cluster    *cluster.Cluster
 	admission  *inspect.Admission
 	registered bool
 }
@@ -105,7 +95,7 @@ func newAsked(ctx context.Context, c *cluster.Cluster) (*asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &asked{admission: admission}
+	a := &asked{cluster: c, admission: admission}
 	links, err := a.links(ctx, lint.Request{})
 	a.registered = len(links) > 0
 	return a, err
@@ -117,42 +107,65 @@ func (a *asked) links(ctx context.Context, r lint.Request) ([]lint.Link, error) 
 	return slices.DeleteFunc(links, func(link lint.Link) bool { return !strings.HasSuffix(link.Name, "/"+poddefault.Name) }), err
 }
 
-func (a *asked) about(ctx context.Context, pod *manifest.Object) (bool, error) {
+// about reports whether the webhook is called for such a pod. If the metadata does not
+// say, it reads the pod.
+func (a *asked) about(ctx context.Context, pod *metav1.ObjectMeta) (bool, error) {
 	if !a.registered {
 		return true, nil
 	}
-	var value map[string]any
-	if err := utiljson.Unmarshal(pod.Raw, &value); err != nil {
+	whole := metav1.PartialObjectMetadata{ObjectMeta: *pod}
+	whole.ManagedFields = nil // nobody asks for them, and they are the larger part
+	value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&whole)
+	if err != nil {
 		return false, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	links, err := a.links(ctx, lint.Request{
+	links, err := a.ofPod(ctx, pod, value)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != lint.Out && link.Answer != lint.In }) {
+		whole, err := a.cluster.Get(ctx, workload.Kinds()[0].Path(pod.Namespace)+"/"+pod.Name)
+		switch {
+		case apierrors.IsNotFound(err): // it ended meanwhile
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+		if err := utiljson.Unmarshal(whole.Raw, &value); err != nil {
+			return false, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+		if links, err = a.ofPod(ctx, pod, value); err != nil {
+			return false, err
+		}
+	}
+	return slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != lint.Out }), nil
+}
+
+func (a *asked) ofPod(ctx context.Context, pod *metav1.ObjectMeta, value map[string]any) ([]lint.Link, error) {
+	return a.links(ctx, lint.Request{
 		Operation: admissionregistrationv1.Create, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: corev1.SchemeGroupVersion.WithKind("Pod"),
 		Namespace: pod.Namespace, Name: pod.Name, Object: value,
 	})
-	return slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != lint.Out }), err
 }
 
 // missed returns the names, as in the decisions annotation, of the objects for a pod
-// that the webhook has not considered. Nothing was added to such a pod, so all labels
-// are its own. Changed is set if any object for it changed after the pod's creation.
-func (k *Defaults) missed(pod *manifest.Object) (missed []string, changed bool) {
-	_, mirror := pod.Annotations[poddefault.MirrorAnnotation]
-	if _, decided := pod.Annotations[poddefault.DecisionsAnnotation]; decided || mirror {
-		return nil, false
+// that the webhook has not considered. Changed is set if any object for it changed after
+// the pod's creation.
+func (f *fleet) missed(ctx context.Context, pod *metav1.ObjectMeta) (missed []string, changed bool, err error) {
+	if _, decided := pod.Annotations[poddefault.DecisionsAnnotation]; decided {
+		return nil, false, nil
 	}
-	for _, d := range k.all {
-		excluded := pod.Annotations[poddefault.ExcludeAnnotation] == "true" && d.allowExclude
+	findings, err := f.judge(ctx, pod)
+	for _, finding := range findings {
 		switch {
-		case excluded, d.compiled.Problem() != nil, d.spec.Mode == kubeflowv1alpha1.ModeAudit, d.notFor(k, labels.Set(pod.Labels)) != "":
-		case pod.CreationTimestamp.Time.Before(d.changedAt()):
+		case finding.State != drift.Missing:
+		case pod.CreationTimestamp.Time.Before(f.known[pod.Namespace].byTitle[finding.Title].changedAt()):
 			changed = true
-		case d.namespaces != nil:
-			missed = append(missed, "cluster/"+d.Name)
 		default:
-			missed = append(missed, d.Name)
+			missed = append(missed, finding.Object.Decision())
 		}
 	}
-	return missed, changed
+	return missed, changed, err
 }
 
 // changedAt returns when the object was last written, ignoring its status.

@@ -3,7 +3,6 @@
 package install
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -199,19 +198,11 @@ func confirm(planned []registration.Removal, in io.Reader, out io.Writer) (bool,
 	if err := printRemovals(out, planned, true); err != nil {
 		return false, err
 	}
-	if _, err := io.WriteString(out, "Continue? [y/N] "); err != nil {
-		return false, err
+	agreed, err := cli.Confirm(in, out, "Continue?")
+	if err == nil && !agreed {
+		_, err = io.WriteString(out, "nothing was removed\n")
 	}
-	line, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false, err
-	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return true, nil
-	}
-	_, err = io.WriteString(out, "nothing was removed\n")
-	return false, err
+	return agreed, err
 }
 
 func printRemovals(out io.Writer, removals []registration.Removal, dryRun bool) error {

@@ -7,11 +7,13 @@ import (
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/drift"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/status"
 )
 
@@ -76,7 +78,7 @@ func controllers() []controller {
 	return []controller{{
 		name: status.Name, builtin: "poddefault",
 		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
-			c, err := status.New(env.Client, status.Options{Watcher: l.podDefaults(), Leader: leader, Logger: env.Logger, Metrics: env.Metrics})
+			c, err := status.New(env.Client, status.Options{Watcher: l.podDefaults(), Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Pods: l.podCounter()})
 			if err != nil {
 				return nil, err
 			}
@@ -89,7 +91,28 @@ func controllers() []controller {
 			return l.startIndexes(env, leader)
 		},
 		rights: backstop.PolicyRules(),
+	}, {
+		name: drift.Name, builtin: "poddefault",
+		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
+			c, err := drift.NewController(env.Client, drift.Options{
+				Watcher: l.podDefaults(), Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Board: &l.drift,
+				Asked: func() (namespaces, pods labels.Selector, err error) { return l.asked(l.builtin("poddefault")) },
+			})
+			if err != nil {
+				return nil, err
+			}
+			return c.Run, nil
+		},
+		rights: drift.PolicyRules(),
 	}}
+}
+
+// podCounter returns what counts the pods of PodDefaults; nil if its controller is off.
+func (l *liveConfig) podCounter() status.PodCounter {
+	if !cli.Selects(l.start.Controllers, drift.Name) {
+		return nil
+	}
+	return &l.drift
 }
 
 // podDefaults returns the source of the webhook poddefault; nil if there is none.

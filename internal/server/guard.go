@@ -97,9 +97,18 @@ func (l *liveConfig) startIndexes(env frontdoor.Environment, leader frontdoor.Le
 
 // guardedNamespaces are those for which the PodDefault webhook is, as it is now.
 func (l *liveConfig) guardedNamespaces(b *liveBuiltin) (labels.Selector, error) {
-	state := b.state.Load()
-	if state == nil || l.now().Settings.PodDefault.Guard == GuardFail { // nobody would read them
+	if l.now().Settings.PodDefault.Guard == GuardFail { // nobody would read them
 		return labels.Nothing(), nil
+	}
+	namespaces, _, err := l.asked(b)
+	return namespaces, err
+}
+
+// asked returns the selectors of the PodDefault webhook as it is now.
+func (l *liveConfig) asked(b *liveBuiltin) (namespaces, pods labels.Selector, err error) {
+	state := b.state.Load()
+	if state == nil {
+		return labels.Nothing(), labels.Nothing(), nil
 	}
 	for _, w := range state.webhooks {
 		if w.Name != poddefault.Name {
@@ -109,12 +118,21 @@ func (l *liveConfig) guardedNamespaces(b *liveBuiltin) (labels.Selector, error) 
 		settings.Adjust = l.adjust
 		applied, err := settings.Apply([]admission.Webhook{w})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if applied[0].NamespaceSelector == nil {
-			return labels.Everything(), nil
+		if namespaces, err = selectorOf(applied[0].NamespaceSelector); err != nil {
+			return nil, nil, err
 		}
-		return metav1.LabelSelectorAsSelector(applied[0].NamespaceSelector)
+		pods, err = selectorOf(applied[0].ObjectSelector)
+		return namespaces, pods, err
 	}
-	return labels.Nothing(), nil
+	return labels.Nothing(), labels.Nothing(), nil
+}
+
+// selectorOf returns the selector of a webhook; an absent one selects everything.
+func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
+	if selector == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(selector)
 }

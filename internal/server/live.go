@@ -26,6 +26,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/follow"
 	"github.com/sallyport-io/sallyport/internal/recording"
 	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/drift"
 )
 
 // reloadInterval is how often the configuration is read even without a file event, and how
@@ -51,6 +52,7 @@ type liveConfig struct {
 	good     prometheus.Gauge
 	current  atomic.Pointer[Config]
 	indexes  indexes
+	drift    drift.Board
 	detail   atomic.Pointer[string]
 }
 

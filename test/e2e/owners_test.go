@@ -36,7 +36,7 @@ func TestOwners(t *testing.T) {
 
 	const name = "owners"
 	e.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"e2e": name}}})
-	s := e.serve(t, name, lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index")
+	s := e.serve(t, name, lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index,poddefault-drift,poddefault-status")
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 
 	t.Run("pods of a Deployment and of a StatefulSet are injected and run", func(t *testing.T) {
@@ -55,6 +55,7 @@ func TestOwners(t *testing.T) {
 				"conflict occurred while applying poddefaults: env on pod:", "env FROM_PODDEFAULT of container main")
 		}
 	})
+	t.Run("drift counts what is in the pods, and restarts what differs", func(t *testing.T) { testDrift(t, e, name) })
 	t.Run("pods of the unselected are made while every server is down, and those of others once one is back", func(t *testing.T) {
 		e.awaitPolicy(t, name, admissionregistrationv1.Ignore)
 		eventuallyWithin(t, soon, "the index", func(ctx context.Context) (bool, error) { return e.indexed(ctx, name, 1) })
@@ -209,7 +210,7 @@ const (
 func startNode(t *testing.T, e *env) {
 	t.Helper()
 	lab.StartBinary(t, controlPlane, "kube-controller-manager", "--kubeconfig", e.kubeconfig, "--leader-elect=false", "--secure-port", "0",
-		"--controllers", "deployment-controller,replicaset-controller,statefulset-controller,serviceaccount-controller,endpointslice-controller")
+		"--controllers", "deployment-controller,replicaset-controller,statefulset-controller,job-controller,serviceaccount-controller,endpointslice-controller")
 	lab.StartBinary(t, controlPlane, "kwok", "--kubeconfig", e.kubeconfig, "--manage-all-nodes=true")
 	e.create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: playedNode}})
 	eventuallyWithin(t, soon, "the node to be ready", func(ctx context.Context) (bool, error) {

@@ -21,6 +21,9 @@ import (
 // +kubebuilder:printcolumn:name="Selector",type=string,priority=1,JSONPath=`.spec.selector.matchLabels`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Conflicting",type=string,JSONPath=`.status.conditions[?(@.type=="Conflicting")].status`
+// +kubebuilder:printcolumn:name="Current",type=integer,priority=1,JSONPath=`.status.pods.current`
+// +kubebuilder:printcolumn:name="Outdated",type=integer,priority=1,JSONPath=`.status.pods.outdated`
+// +kubebuilder:printcolumn:name="Missing",type=integer,priority=1,JSONPath=`.status.pods.missing`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PodDefault struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -503,8 +506,7 @@ const (
 	ConditionRolloutHealthy = "RolloutHealthy"
 )
 
-// PodDefaultStatus is the observed state of a PodDefault. It has no counters: each update
-// would change the resourceVersion, which pods record.
+// PodDefaultStatus is the observed state of a PodDefault.
 type PodDefaultStatus struct {
 	// ObservedGeneration is the metadata.generation that the conditions were computed for.
 	// +optional
@@ -523,6 +525,11 @@ type PodDefaultStatus struct {
 	// Rollout is the state of the rollout. It exists if the spec has a rollout.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
+	// Pods counts running pods. It is written at most once a minute, so it lags behind; the
+	// metric sallyport_poddefault_pods does not.
+	// +optional
+	Pods *PodCounts `json:"pods,omitempty"`
 }
 
 // RolloutStatus is the state of a rollout. Replicas decide from it and from the spec, which
@@ -547,6 +554,27 @@ type RolloutStatus struct {
 	// StepStartTime is when the current step began.
 	// +optional
 	StepStartTime *metav1.Time `json:"stepStartTime,omitempty"`
+}
+
+// PodCounts counts the running pods that carry an object or should carry it. Each pod is
+// in one number at most.
+type PodCounts struct {
+	// Current is the number of pods that carry the object as it is now.
+	Current int32 `json:"current"`
+
+	// Outdated is the number of pods that carry an earlier revision.
+	Outdated int32 `json:"outdated"`
+
+	// Unknown is the number of pods that carry a revision that they do not name, because
+	// they were created before there were revisions.
+	Unknown int32 `json:"unknown"`
+
+	// Missing is the number of pods that should carry the object and do not: they are older
+	// than it, or were created during an outage.
+	Missing int32 `json:"missing"`
+
+	// Surplus is the number of pods that carry the object and should not any more.
+	Surplus int32 `json:"surplus"`
 }
 
 // PodDefaultList is a list of PodDefaults.

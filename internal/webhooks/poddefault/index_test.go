@@ -155,15 +155,6 @@ func TestIndexMayChangeWhilePodsAreReviewed(t *testing.T) {
 	group.Wait()
 }
 
-func labelsOf(set map[string]string) Labels {
-	var l Labels
-	for key, value := range set {
-		l.list = append(l.list, label{[]byte(key), []byte(value)})
-	}
-	l.reindex()
-	return l
-}
-
 // TestOnlyWhatAPodSelectsIsUnpacked: other objects cost no more than their JSON,
 // however many there are.
 func TestOnlyWhatAPodSelectsIsUnpacked(t *testing.T) {

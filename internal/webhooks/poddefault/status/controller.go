@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package status writes the status of PodDefaults and ClusterPodDefaults: whether they
-// are valid, which others they conflict with, and whether forms can offer them. Only
-// the leader writes, and no review waits for a status.
+// are valid, which others they conflict with, whether forms can offer them, and how many
+// pods carry them. Only the leader writes, and no review waits for a status.
 //
 // Writes are rare: only if the status differs, after a quiet moment, and with growing
-// delays for the same generation. Each write changes the resourceVersion that pods
-// carry as a mark.
+// delays for the same generation. Counts of pods are written at most once a minute for
+// one object, and for few objects a second.
 package status
 
 import (
@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -40,12 +41,24 @@ type Options struct {
 	Leader  store.Leader
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
+	// Pods counts the pods of objects; nil if nobody does.
+	Pods PodCounter
+}
+
+// A PodCounter counts the pods of objects. A ClusterPodDefault has no namespace.
+type PodCounter interface {
+	// Pods returns nil while the counts are not known.
+	Pods(types.NamespacedName) *kubeflowv1alpha1.PodCounts
+	// Handle calls changed with the objects whose counts have changed, until remove is
+	// called.
+	Handle(changed func([]types.NamespacedName)) (remove func())
 }
 
 // Controller reconciles statuses while it leads. See [New].
 type Controller struct {
 	watcher                         *poddefault.Watcher
 	leader                          store.Leader
+	pods                            PodCounter // may be nil
 	log                             *slog.Logger
 	podDefaults, clusterPodDefaults rest.Interface
 	events                          kubernetes.Interface
@@ -63,6 +76,10 @@ type pace struct {
 	// again is the delay between the first and second write for a generation. It
 	// quadruples with each further write, up to longest.
 	again, longest time.Duration
+	// counts is the delay between a write and one that only changes counts of pods.
+	// CountsPerSecond limits the latter for all objects.
+	counts          time.Duration
+	countsPerSecond float64
 	// compare is how long comparisons run before they pause for three times as long.
 	compare time.Duration
 	// writers limits concurrent writes.
@@ -71,6 +88,7 @@ type pace struct {
 
 var defaultPace = pace{
 	quiet: time.Second, patience: 10 * time.Second, again: 15 * time.Second, longest: 10 * time.Minute,
+	counts: time.Minute, countsPerSecond: 2,
 	compare: 10 * time.Millisecond, writers: 4,
 }
 
@@ -81,7 +99,7 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 		return nil, errors.New("status: a watcher, a leader, a logger and metrics are needed")
 	}
 	c := &Controller{
-		watcher: options.Watcher, leader: options.Leader, log: options.Logger.With("controller", Name),
+		watcher: options.Watcher, leader: options.Leader, pods: options.Pods, log: options.Logger.With("controller", Name),
 		pace: defaultPace, overlap: poddefault.OverlapOfCompiled,
 	}
 	var err error

@@ -38,6 +38,7 @@ type reconciler struct {
 	changed     map[key]struct{} // to compare
 	plans       map[key]*plan
 	told        *rate.Limiter // for events
+	counted     *rate.Limiter // for writes that only change counts
 }
 
 // A plan records when a status was written, and whether it is due.
@@ -46,6 +47,7 @@ type plan struct {
 	generation int64     // of the recorded writes
 	writes     int
 	last       time.Time
+	counts     bool // the write in progress only changes counts
 }
 
 func newReconciler(c *Controller) *reconciler {
@@ -54,7 +56,7 @@ func newReconciler(c *Controller) *reconciler {
 		pending: newPending(),
 		objects: map[key]*node{}, claimed: map[place][]claimant{}, namespaces: map[string]labels.Set{},
 		changed: map[key]struct{}{}, plans: map[key]*plan{},
-		told: rate.NewLimiter(eventsPerSecond, eventsBurst),
+		told: rate.NewLimiter(eventsPerSecond, eventsBurst), counted: rate.NewLimiter(rate.Limit(c.pace.countsPerSecond), 1),
 	}
 	r.writes = store.NewController(c.pace.quiet, 128*c.pace.quiet, r.reconcile)
 	return r
@@ -81,10 +83,22 @@ func (r *reconciler) follow(w *poddefault.Watcher) (stop func()) {
 		}
 	}}
 	removes := []func(){w.Namespaces.Handle(namespaces), w.ClusterPodDefaults.Handle(objects), w.PodDefaults.Handle(objects)}
+	if r.pods != nil {
+		removes = append(removes, r.pods.Handle(r.recount))
+	}
 	return func() {
 		for _, remove := range removes {
 			remove()
 		}
+	}
+}
+
+// recount schedules the statuses of objects whose pods were counted.
+func (r *reconciler) recount(changed []types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range changed {
+		r.plan(key{name.Namespace, name.Name})
 	}
 }
 
@@ -118,7 +132,7 @@ func (r *reconciler) set(c *poddefault.Compiled) {
 	n := r.objects[k]
 	if n != nil && n.sameSpec(c) {
 		n.object = n.with(c)
-		if !n.waits && outdated(n.status, n.Generation(), r.desired(n)) {
+		if !n.waits && (outdated(n.status, n.Generation(), r.desired(n)) || !r.hasCounts(n)) {
 			r.plan(k)
 		}
 		return
@@ -163,6 +177,38 @@ func (r *reconciler) plan(k key) {
 		p.since = r.now()
 		r.writes.Enqueue(k, r.pace.quiet)
 	}
+}
+
+// counts returns the desired counts of an object's pods: none if nobody counts, and the
+// observed ones while they are not known, or if there are neither counts nor pods.
+func (r *reconciler) counts(n *node) *kubeflowv1alpha1.PodCounts {
+	if r.pods == nil {
+		return nil
+	}
+	counts := r.pods.Pods(n.namespacedName())
+	if counts == nil || n.status.Pods == nil && *counts == (kubeflowv1alpha1.PodCounts{}) {
+		return n.status.Pods
+	}
+	return counts
+}
+
+func (r *reconciler) hasCounts(n *node) bool {
+	observed, desired := n.status.Pods, r.counts(n)
+	return observed == desired || observed != nil && desired != nil && *observed == *desired
+}
+
+// dueCounts is due for a status that only differs by counts.
+func (r *reconciler) dueCounts(p *plan) time.Duration {
+	now := r.now()
+	if wait := r.pace.counts - now.Sub(p.last); wait > 0 && !p.last.IsZero() {
+		return wait
+	}
+	reservation := r.counted.ReserveN(now, 1)
+	wait := reservation.DelayFrom(now)
+	if wait > 0 {
+		reservation.CancelAt(now)
+	}
+	return wait
 }
 
 // due returns how long a status must wait.
@@ -213,15 +259,22 @@ func (r *reconciler) next(k key) (o *object, next *kubeflowv1alpha1.PodDefaultSt
 	if n == nil || p == nil {
 		return nil, nil, 0
 	}
-	if wait = r.due(p, n.Generation()); wait > 0 {
+	conditions := r.desired(n)
+	if p.counts = !outdated(n.status, n.Generation(), conditions); p.counts && r.hasCounts(n) {
+		p.since = time.Time{}
+		return nil, nil, 0
+	}
+	if p.counts {
+		wait = r.dueCounts(p)
+	} else {
+		wait = r.due(p, n.Generation())
+	}
+	if wait > 0 {
 		return nil, nil, wait
 	}
 	p.since = time.Time{}
-	conditions := r.desired(n)
-	if !outdated(n.status, n.Generation(), conditions) {
-		return nil, nil, 0
-	}
 	next = n.status.DeepCopy()
+	next.Pods = r.counts(n)
 	next.ObservedGeneration = n.Generation()
 	for _, condition := range conditions {
 		meta.SetStatusCondition(&next.Conditions, condition)
@@ -238,8 +291,9 @@ func (r *reconciler) written(o *object, next *kubeflowv1alpha1.PodDefaultStatus,
 	switch {
 	case p == nil: // deleted
 	case err == nil:
-		p.writes++
-		p.last = r.now()
+		if p.last = r.now(); !p.counts { // counts must not delay conditions
+			p.writes++
+		}
 		if n := r.objects[o.key]; n != nil && n.resourceVersion == o.resourceVersion {
 			written := *n.object
 			written.status, written.resourceVersion = next, version

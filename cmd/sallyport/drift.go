@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/injection"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+)
+
+type driftOptions struct {
+	cluster.Flags
+	all       bool
+	output    string
+	restart   bool
+	dryRun    bool
+	yes       bool
+	batchSize int
+	timeout   time.Duration
+}
+
+func newDriftCommand() *cobra.Command {
+	o := driftOptions{Flags: clusterFlags()}
+	cmd := &cobra.Command{
+		Use:   "drift [TYPE/NAME] [-n NAMESPACE | -A] [--restart]",
+		Short: "Compare running pods with the PodDefaults of today, and restart workloads that differ",
+		Long: "Pods get PodDefaults when they are created and never later. For each PodDefault and ClusterPodDefault, or\n" +
+			"only for TYPE/NAME, show how many running pods\n\n" +
+			"  current   carry it as it is now\n" +
+			"  outdated  carry an earlier revision\n" +
+			"  unknown   carry a revision that they do not name, because they were created before there were revisions\n" +
+			"  missing   should carry it and do not: they are older than it, or were created during an outage\n" +
+			"  surplus   carry it and should not any more: it is deleted, in mode Audit, or does not select them now\n\n" +
+			"and the workloads with such pods. It reads the metadata of pods and of their owners with your rights.\n" +
+			"Conflicts are not replayed: see preview for what a new pod would get.\n\n" +
+			"With --restart, replace the pods that are outdated, missing or surplus as 'kubectl rollout restart' does:\n" +
+			"Deployments, StatefulSets and DaemonSets, in batches. The next batch begins when all pods of the one before\n" +
+			"are replaced and available; it stops at a workload that fails.\n\n" +
+			"Exit status: 0 if no pod differs or all workloads were restarted, 2 if some pods differ, 1 anything else.",
+		Example: "  sallyport drift --all-namespaces\n\n" +
+			"  # only what carries an old revision of one object\n" +
+			"  sallyport drift poddefault/proxy -n team-a -o json\n\n" +
+			"  # which workloads would be restarted, then restart them two at a time\n" +
+			"  sallyport drift -n team-a --restart --dry-run\n" +
+			"  sallyport drift -n team-a --restart --batch-size 2",
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: completeDefaults(&o.Flags),
+		PreRunE:           func(*cobra.Command, []string) error { return o.validate() },
+		RunE:              cli.Interruptible(o.run),
+	}
+	o.AddNamespacedFlags(cmd)
+	cli.AddFlagGroup(cmd, "Cluster", func() {
+		cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "compare the pods of all namespaces")
+	})
+	cli.AddFlagGroup(cmd, "Restart", func() {
+		flags := cmd.Flags()
+		flags.BoolVar(&o.restart, "restart", false, "restart workloads with pods that are outdated, missing or surplus")
+		flags.IntVar(&o.batchSize, "batch-size", 5, "`number` of workloads to restart at a time")
+		flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how `long` a batch may take")
+		flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be restarted; the API server validates the requests without storing them")
+		flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
+	})
+	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
+	return cmd
+}
+
+func (o *driftOptions) validate() error {
+	errs := []error{cli.Choice("output", o.output, cli.TextOrJSON)}
+	if o.all && o.Namespace != "" {
+		errs = append(errs, errors.New("--all-namespaces and --namespace cannot be used together"))
+	}
+	if o.batchSize < 1 {
+		errs = append(errs, fmt.Errorf("--batch-size %d: must be at least 1", o.batchSize))
+	}
+	if o.timeout <= 0 {
+		errs = append(errs, fmt.Errorf("--timeout %s: must be positive", o.timeout))
+	}
+	if !o.restart && (o.dryRun || o.yes) {
+		errs = append(errs, errors.New("--dry-run and --yes require --restart"))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *driftOptions) run(ctx context.Context, cmd *cobra.Command, args []string) error {
+	c, err := o.Open()
+	if err != nil {
+		return err
+	}
+	namespace := c.Namespace
+	if o.all {
+		namespace = ""
+	}
+	drift, err := injection.FindDrift(ctx, c, namespace, args, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if o.output == "json" {
+		err = cli.PrintJSON(cmd.OutOrStdout(), drift)
+	} else {
+		err = drift.PrintText(cmd.OutOrStdout())
+	}
+	switch {
+	case err != nil || !drift.Drifted():
+		return err
+	case !o.restart:
+		return exitStatus(exitFound)
+	}
+	return o.restartAll(ctx, cmd, c, drift)
+}
+
+func (o *driftOptions) restartAll(ctx context.Context, cmd *cobra.Command, c *cluster.Cluster, drift *injection.Drift) error {
+	notes := cmd.ErrOrStderr()
+	restarts, others := drift.Restartable()
+	if len(others) > 0 {
+		manifest.Note(notes, "note: not restarted, replace their pods yourself: %s", strings.Join(others, ", "))
+	}
+	if restarts > 0 && !o.dryRun && !o.yes {
+		agreed, err := cli.Confirm(cmd.InOrStdin(), notes, fmt.Sprintf("Restart %s, %d at a time?", cli.Count(restarts, "workload", "workloads"), min(o.batchSize, restarts)))
+		switch {
+		case err != nil:
+			return err
+		case !agreed:
+			manifest.Note(notes, "nothing was restarted")
+			return exitStatus(exitFound)
+		}
+	}
+	err := injection.Restart{Client: c.Client, BatchSize: o.batchSize, Timeout: o.timeout, DryRun: o.dryRun, Out: notes}.Run(ctx, drift)
+	if err == nil && (o.dryRun || len(others) > 0) {
+		err = exitStatus(exitFound)
+	}
+	return err
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/manifest"
+)
+
+// restartedAt is the annotation of pod templates that `kubectl rollout restart` writes.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// A Restart restarts drifted workloads in batches, as `kubectl rollout restart` does: it
+// changes an annotation of the pod template, and the workload's controller replaces the
+// pods by its own strategy. A batch begins when all workloads of the one before have
+// replaced theirs.
+type Restart struct {
+	Client kubernetes.Interface
+	// BatchSize is the number of workloads of a batch.
+	BatchSize int
+	// Timeout limits a batch.
+	Timeout time.Duration
+	// DryRun lets the API server validate the changes without storing them.
+	DryRun bool
+	// Out gets a line for each workload.
+	Out io.Writer
+
+	poll time.Duration // between looks at a workload; 0 is a second
+}
+
+// A restartable is a workload to restart.
+type restartable struct {
+	namespace string
+	target
+}
+
+func (r restartable) String() string {
+	return r.namespace + " " + strings.ToLower(r.kind) + "/" + r.name
+}
+
+// Restartable returns the number of workloads to restart, and the drifted workloads that
+// cannot be restarted: pods without a controller, Jobs, and kinds of others.
+func (d *Drift) Restartable() (restarts int, others []string) {
+	for i := range d.Workloads {
+		if w := &d.Workloads[i]; w.Drifted > 0 && len(w.Restart) == 0 {
+			others = append(others, w.Namespace+" "+w.Title())
+		}
+	}
+	return len(d.restartable()), others
+}
+
+func (d *Drift) restartable() []restartable {
+	var out []restartable
+	for _, w := range d.Workloads {
+		for _, t := range w.targets {
+			out = append(out, restartable{w.Namespace, t})
+		}
+	}
+	return out
+}
+
+// Run restarts the drifted workloads. It stops after a batch in which one fails, with an
+// error about all of that batch.
+func (r Restart) Run(ctx context.Context, d *Drift) error {
+	all := d.restartable()
+	done := 0
+	for batch := range slices.Chunk(all, r.BatchSize) {
+		ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+		err := r.batch(ctx, batch)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("stopped after %d of %s: %w", done, cli.Count(len(all), "workload", "workloads"), err)
+		}
+		if done += len(batch); !r.DryRun {
+			r.tell("%d of %s restarted", done, cli.Count(len(all), "workload", "workloads"))
+		}
+	}
+	return nil
+}
+
+func (r Restart) tell(format string, args ...any) {
+	manifest.Note(r.Out, format, args...)
+}
+
+func (r Restart) batch(ctx context.Context, batch []restartable) error {
+	var errs []error
+	for _, w := range batch {
+		switch err := r.restart(ctx, w); {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", w, err))
+		case r.DryRun:
+			r.tell("%s would be restarted (dry run)", w)
+		default:
+			r.tell("%s restarted", w)
+		}
+	}
+	if len(errs) > 0 || r.DryRun {
+		return errors.Join(errs...)
+	}
+	for _, w := range batch {
+		if err := r.wait(ctx, w); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", w, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// restart changes the annotation. `kubectl rollout restart` refuses a paused Deployment
+// too.
+func (r Restart) restart(ctx context.Context, w restartable) error {
+	apps := r.Client.AppsV1()
+	if w.kind == "Deployment" {
+		d, err := apps.Deployments(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if d.Spec.Paused {
+			return fmt.Errorf("it is paused: resume it first, with kubectl rollout resume -n %s deployment/%s", w.namespace, w.name)
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{restartedAt: time.Now().Format(time.RFC3339)}},
+	}}})
+	if err != nil {
+		return err
+	}
+	options := metav1.PatchOptions{FieldManager: "sallyport"}
+	if r.DryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	switch w.kind {
+	case "Deployment":
+		_, err = apps.Deployments(w.namespace).Patch(ctx, w.name, types.StrategicMergePatchType, patch, options)
+	case "StatefulSet":
+		_, err = apps.StatefulSets(w.namespace).Patch(ctx, w.name, types.StrategicMergePatchType, patch, options)
+	case "DaemonSet":
+		_, err = apps.DaemonSets(w.namespace).Patch(ctx, w.name, types.StrategicMergePatchType, patch, options)
+	}
+	return err
+}
+
+// wait waits until the workload has replaced its pods.
+func (r Restart) wait(ctx context.Context, w restartable) error {
+	poll := r.poll
+	if poll == 0 {
+		poll = time.Second
+	}
+	waitsFor := ""
+	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+		state, err := rolledOut(ctx, r.Client.AppsV1(), w)
+		if err != nil {
+			return false, err
+		}
+		if state != "" && state != waitsFor {
+			r.tell("%s: %s", w, state)
+		}
+		waitsFor = state
+		return state == "", nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s after %s: find out why with kubectl rollout status -n %s %s/%s, or set --timeout", waitsFor, r.Timeout, w.namespace, strings.ToLower(w.kind), w.name)
+	}
+	return err
+}
+
+// rolledOut returns what a workload still waits for, as `kubectl rollout status` decides
+// it, or "".
+func rolledOut(ctx context.Context, apps typedappsv1.AppsV1Interface, w restartable) (string, error) {
+	const unobserved = "waiting for its controller"
+	waiting := func(updated, available, desired, total int32) string {
+		switch {
+		case updated < desired:
+			return fmt.Sprintf("%d of %d pods replaced", updated, desired)
+		case total > updated:
+			return fmt.Sprintf("%s to end", cli.Count(int(total-updated), "old pod has", "old pods have"))
+		case available < updated:
+			return fmt.Sprintf("%d of %d new pods available", available, updated)
+		}
+		return ""
+	}
+	switch w.kind {
+	case "Deployment":
+		d, err := apps.Deployments(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		if d.Status.ObservedGeneration < d.Generation {
+			return unobserved, nil
+		}
+		return waiting(d.Status.UpdatedReplicas, d.Status.AvailableReplicas, *d.Spec.Replicas, d.Status.Replicas), nil
+	case "StatefulSet":
+		s, err := apps.StatefulSets(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType: // its pods are replaced when somebody deletes them
+			return "", nil
+		case s.Status.ObservedGeneration < s.Generation:
+			return unobserved, nil
+		}
+		desired := *s.Spec.Replicas
+		if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
+			desired = max(0, desired-*rolling.Partition)
+		}
+		return waiting(s.Status.UpdatedReplicas, s.Status.AvailableReplicas, desired, s.Status.UpdatedReplicas), nil
+	default:
+		d, err := apps.DaemonSets(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
+			return "", nil
+		case d.Status.ObservedGeneration < d.Generation:
+			return unobserved, nil
+		}
+		return waiting(d.Status.UpdatedNumberScheduled, d.Status.NumberAvailable, d.Status.DesiredNumberScheduled, d.Status.UpdatedNumberScheduled), nil
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drift
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+)
+
+// A Board shows the latest report to the rest of the process. The zero value is ready to
+// use.
+type Board struct {
+	mu       sync.Mutex
+	report   *Report
+	counts   map[types.NamespacedName]kubeflowv1alpha1.PodCounts
+	handlers []*func([]types.NamespacedName)
+}
+
+// Pods returns the counts of an object, a ClusterPodDefault if there is no namespace, or
+// nil if there is no report.
+func (b *Board) Pods(name types.NamespacedName) *kubeflowv1alpha1.PodCounts {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.report == nil {
+		return nil
+	}
+	return new(b.counts[name])
+}
+
+// Handle calls changed with the objects whose counts have changed, until remove is
+// called. Changed must not block.
+func (b *Board) Handle(changed func([]types.NamespacedName)) (remove func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	handler := &changed
+	b.handlers = append(b.handlers, handler)
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.handlers = slices.DeleteFunc(b.handlers, func(one *func([]types.NamespacedName)) bool { return one == handler })
+	}
+}
+
+// Report returns the latest report, or nil.
+func (b *Board) Report() *Report {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.report
+}
+
+// publish shows a report, nil for none.
+func (b *Board) publish(r *Report) {
+	counts := map[types.NamespacedName]kubeflowv1alpha1.PodCounts{}
+	if r != nil {
+		for _, c := range r.objects {
+			if c.Object != nil {
+				counts[c.Object.Identity().NamespacedName] = c.status()
+			}
+		}
+	}
+	b.mu.Lock()
+	var changed []types.NamespacedName
+	for name, now := range counts {
+		if b.counts[name] != now {
+			changed = append(changed, name)
+		}
+	}
+	for name := range b.counts {
+		if _, there := counts[name]; !there {
+			changed = append(changed, name)
+		}
+	}
+	b.report, b.counts = r, counts
+	handlers := slices.Clone(b.handlers)
+	b.mu.Unlock()
+	if r == nil || len(changed) == 0 {
+		return
+	}
+	for _, handler := range handlers {
+		(*handler)(changed)
+	}
+}
+
+func (c *Counts) status() kubeflowv1alpha1.PodCounts {
+	of := func(state State) int32 { return int32(min(c.Pods[state], 1<<30)) } //nolint:gosec // it is limited
+	return kubeflowv1alpha1.PodCounts{Current: of(Current), Outdated: of(Outdated), Unknown: of(Unknown), Missing: of(Missing), Surplus: of(Surplus)}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Due returns the injecting objects that a pod with these labels and annotations would be
+// merged with if it were created now, in order of application. An object is due although
+// it may conflict there: conflicts are found only by merging. An error says why the pod
+// would be refused, or that the source is not ready.
+func Due(ctx context.Context, source Source, namespace string, labels, annotations map[string]string) ([]*Compiled, error) {
+	if _, mirror := annotations[MirrorAnnotation]; mirror {
+		return nil, nil
+	}
+	b := newBounds(ctx)
+	chosen, err := choose(&b, source, namespace, labelsOf(labels), annotations[ExcludeAnnotation] == "true", nil)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(chosen.objects), func(c *Compiled) bool { return !c.Injects() }), nil
+}
+
+// labelsOf returns labels as of a pod's bytes.
+func labelsOf(set map[string]string) (l Labels) {
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		l.list = append(l.list, label{[]byte(key), []byte(set[key])})
+	}
+	l.reindex()
+	return l
+}
+
+// Adds reports whether the object adds this label to pods.
+func (c *Compiled) Adds(key, value string) bool { return slices.Contains(c.labels, entry{key, value}) }
+
+// Mark is the annotation of pods that the object was applied to.
+func (c *Compiled) Mark() string { return c.markOf() }
+
+// Recorded reports whether an annotation of a pod says what was, or must not be, applied
+// to it.
+func Recorded(key string) bool {
+	return key == ExcludeAnnotation || key == MirrorAnnotation || key == DecisionsAnnotation || isMark(key) ||
+		strings.HasPrefix(key, SkipPrefix) || strings.HasPrefix(key, ClusterSkipPrefix)
+}
+
+// PassedOver reports whether a pod without the mark of an object was created when the
+// object was as it is now. It was then skipped, or left out because a volume is missing.
+func (c *Compiled) PassedOver(annotations map[string]string) bool {
+	if !listedAmong(annotations[DecisionsAnnotation], []*Compiled{c})[c.decision] {
+		return false
+	}
+	if skipped, ok := annotations[c.skipMark()]; ok {
+		return strings.HasPrefix(skipped, c.skipValue(""))
+	}
+	return len(c.unpack().strayMounts) > 0 // an object without them was in mode Audit, or could not work
+}
+
+// A CarriedMark is the annotation of a pod that an object was applied to.
+type CarriedMark struct {
+	Annotation, Value string
+	Cluster           bool
+	// Name is that of the object. It may be cut as in [Mark] if the pod does not list the
+	// object in [DecisionsAnnotation].
+	Name string
+}
+
+// Title names the object in messages, given the pod's namespace.
+func (m CarriedMark) Title(namespace string) string {
+	if m.Cluster {
+		return "ClusterPodDefault " + m.Name
+	}
+	return "PodDefault " + namespace + "/" + m.Name
+}
+
+// Marks returns the marks of a pod, sorted by annotation.
+func Marks(annotations map[string]string) []CarriedMark {
+	var listed map[string]string // names by annotation; computed for the first mark
+	var out []CarriedMark
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if !isMark(key) {
+			continue
+		}
+		if listed == nil {
+			listed = map[string]string{}
+			for name := range strings.SplitSeq(annotations[DecisionsAnnotation], ",") {
+				if cluster, ok := strings.CutPrefix(name, clusterDecision); ok {
+					listed[ClusterMark(cluster)] = cluster
+				} else {
+					listed[Mark(name)] = name
+				}
+			}
+		}
+		m := CarriedMark{Annotation: key, Value: annotations[key], Cluster: strings.HasPrefix(key, ClusterMarkPrefix)}
+		if m.Name = listed[key]; m.Name == "" {
+			m.Name = strings.TrimPrefix(strings.TrimPrefix(key, MarkPrefix), ClusterMarkPrefix)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// isMark reports whether an annotation is the mark of an object.
+func isMark(key string) bool {
+	return strings.HasPrefix(key, MarkPrefix) || strings.HasPrefix(key, ClusterMarkPrefix) && !strings.HasPrefix(key, ClusterSkipPrefix)
+}
