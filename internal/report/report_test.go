@@ -5,7 +5,10 @@ package report
 import (
 	"encoding/json"
 	"encoding/xml"
+	"errors"
+	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +70,61 @@ func TestJUnitCountsWhatFailed(t *testing.T) {
 	}
 	if got.Suites[1].Cases[0].Out != "warning: a warning" {
 		t.Errorf("got %+v", got.Suites[1].Cases[0])
+	}
+}
+
+// junitElements are the elements of the format that Jenkins reads (its schema junit-10.xsd), with
+// the attributes that may and, with a "!", must be there, and the elements that may be inside.
+var junitElements = map[string]struct{ attributes, children string }{
+	"testsuites": {"name time tests failures disabled errors", "testsuite"},
+	"testsuite":  {"name! tests failures errors time disabled skipped timestamp hostname id package", "properties testcase system-out system-err"},
+	"testcase":   {"name! classname time assertions status", "skipped error failure system-out system-err"},
+	"error":      {"type message", ""},
+	"failure":    {"type message", ""},
+	"system-out": {},
+}
+
+// No pure Go library validates by an XML schema, so the test has the part of it that is written.
+func TestJUnitHasNothingBeyondTheFormat(t *testing.T) {
+	decoder := xml.NewDecoder(strings.NewReader(write(t, sample(), JUnit)))
+	within := []string{""}
+	seen := map[string]bool{}
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			name, parent := token.Name.Local, within[len(within)-1]
+			element, known := junitElements[name]
+			if inside := strings.Fields(junitElements[parent].children); !known || parent != "" && !slices.Contains(inside, name) || parent == "" && name != "testsuites" {
+				t.Errorf("<%s> in <%s>", name, parent)
+			}
+			given := map[string]bool{}
+			for _, attribute := range token.Attr {
+				given[attribute.Name.Local] = true
+			}
+			for attribute := range strings.FieldsSeq(element.attributes) {
+				attribute, required := strings.CutSuffix(attribute, "!")
+				if required && !given[attribute] {
+					t.Errorf("<%s> lacks %s", name, attribute)
+				}
+				delete(given, attribute)
+			}
+			if len(given) > 0 {
+				t.Errorf("<%s> has %v", name, given)
+			}
+			within, seen[name] = append(within, name), true
+		case xml.EndElement:
+			within = within[:len(within)-1]
+		}
+	}
+	if len(seen) != len(junitElements) {
+		t.Errorf("the sample has only %v", seen)
 	}
 }
 
