@@ -419,14 +419,25 @@ func TestHandlerNeedsNoCluster(t *testing.T) {
 			}
 		})
 	}
-	withComponent, err := sallyport.New("app", sallyport.WithComponent(func(sallyport.Environment) (sallyport.Component, error) {
+	component := func(sallyport.Environment) (sallyport.Component, error) {
+		t.Error("a handler builds a component")
 		return sallyport.Component{}, nil
-	}))
-	if err != nil {
-		t.Fatal(err)
 	}
-	if _, err := withComponent.Handler(options); err == nil {
-		t.Error("a handler with components")
+	for what, tc := range map[string]struct {
+		declares []sallyport.Option
+		want     string
+	}{
+		"a component that declares its webhook": {[]sallyport.Option{sallyport.WithWebhooks(mutating("b.pods.example.com"))}, ""},
+		"a component that declares nothing":     {nil, "declare them with WithComponent"},
+	} {
+		app, err := sallyport.New("app", sallyport.WithComponent(component, tc.declares...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		options.Registry = nil
+		if _, err := app.Handler(options); err == nil && tc.want != "" || err != nil && (tc.want == "" || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

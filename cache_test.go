@@ -5,8 +5,12 @@ package sallyport_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -145,13 +149,40 @@ func TestRightsOfACache(t *testing.T) {
 	}
 }
 
-func TestAnApplicationWithACacheIsNoHandler(t *testing.T) {
+// A handler runs no cache: whoever serves it gives requests a context that has one, or gets
+// faults from webhooks that read it.
+func TestAHandlerReadsTheCacheOfItsRequests(t *testing.T) {
 	app, err := bookstore()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.Handler(serving.DefaultOptions()); err == nil || !strings.Contains(err.Error(), "use Run") {
-		t.Errorf("it is one: %v", err)
+	options := serving.DefaultOptions()
+	options.Logger = slog.New(slog.DiscardHandler)
+	handler, err := app.Handler(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, err := json.Marshal(book("c", "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	review := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE",` +
+		`"kind":{"group":"books.example.com","version":"v1","kind":"Book"},"object":` + string(object) + `}}`
+	ask := func(ctx context.Context) *httptest.ResponseRecorder {
+		req := httptest.NewRequestWithContext(ctx, http.MethodPost, app.Webhooks()[0].Path, strings.NewReader(review))
+		req.Header.Set("Content-Type", "application/json")
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, req)
+		return answer
+	}
+	if answer := ask(t.Context()); answer.Code != http.StatusInternalServerError || !strings.Contains(answer.Body.String(), "there is no cache") {
+		t.Errorf("without a cache: %d %s", answer.Code, answer.Body)
+	}
+	if answer := ask(sallyporttest.CacheContext(t, app, book("a", "2"))); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"allowed":true`) {
+		t.Errorf("with another ISBN in the cache: %d %s", answer.Code, answer.Body)
+	}
+	if answer := ask(sallyporttest.CacheContext(t, app, book("a", "1"))); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"allowed":false`) {
+		t.Errorf("with the same ISBN in the cache: %d %s", answer.Code, answer.Body)
 	}
 }
 

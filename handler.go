@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/serving"
@@ -17,14 +18,14 @@ import (
 // draining and read timeouts are up to your server.
 //
 // Start options from [serving.DefaultOptions]. Handler sets routes, checks and
-// certificate. Components and controllers need [App.Run]: an application with
-// components or caches cannot be a handler.
+// certificate. It runs no components, controllers and caches; [App.Run] does. Webhooks
+// that components declare are served: their handlers must return an error, which is a
+// fault, until the component runs. Reading a [Cache] is such an error unless the context
+// of the request has a cache: in tests, that of sallyporttest.CacheContext. A component
+// that declares nothing is an error, because its webhooks are unknown.
 func (a *App) Handler(options serving.Options) (http.Handler, error) {
-	if len(a.components) > 0 {
-		return nil, errors.New("the application has components, which must run: use Run")
-	}
-	if len(a.kinds) > 0 {
-		return nil, errors.New("the application has a cache, which must be filled: use Run")
+	if slices.ContainsFunc(a.components, func(c component) bool { return !c.declares }) {
+		return nil, errors.New("a component provides its webhooks when it is built: declare them with WithComponent, or use Run")
 	}
 	if len(a.webhooks)+len(a.converters) == 0 {
 		return nil, errors.New("the application has no webhooks and no converters")

@@ -100,7 +100,7 @@ func NewContext(ctx context.Context, reader client.Reader) context.Context {
 }
 
 // errNoCache is what handlers read that have none.
-var errNoCache = errors.New("there is no cache: declare what handlers read with sallyport.WithCache, and read with the context that the handler was called with")
+var errNoCache = errors.New("there is no cache: declare what handlers read with sallyport.WithCache, run the application, and read with the context that the handler was called with")
 
 // From is the cache of a context. One that has none returns a reader that always fails.
 func From(ctx context.Context) client.Reader {
