@@ -4,6 +4,7 @@ package sallyporttest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -35,6 +36,23 @@ var compiler = sync.OnceValue(func() cel.ConditionCompiler {
 	return cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
 
+// compile compiles the match conditions of a webhook.
+func compile(webhook admission.Webhook) cel.ConditionEvaluator {
+	var expressions []cel.ExpressionAccessor
+	for _, condition := range webhook.MatchConditions {
+		expressions = append(expressions, (*matchconditions.MatchCondition)(&condition))
+	}
+	return compiler().CompileCondition(expressions, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
+}
+
+// uncompiled returns why match conditions do not compile. The API server refuses such a webhook.
+func uncompiled(webhook admission.Webhook) error {
+	if len(webhook.MatchConditions) == 0 {
+		return nil
+	}
+	return errors.Join(compile(webhook).CompilationErrors()...)
+}
+
 // uncalled returns why the API server does not call a webhook for a request that its rules
 // match, or empty if it does. An error means that the API server denies the request.
 //
@@ -63,12 +81,7 @@ func uncalled(ctx context.Context, webhook admission.Webhook, request *admission
 	if old != nil {
 		versioned.VersionedOldObject = apiserver.NewLazyObject(old)
 	}
-	var expressions []cel.ExpressionAccessor
-	for _, condition := range webhook.MatchConditions {
-		expressions = append(expressions, (*matchconditions.MatchCondition)(&condition))
-	}
-	evaluator := compiler().CompileCondition(expressions, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
-	matcher := matchconditions.NewMatcher(evaluator, &webhook.FailurePolicy, "webhook", string(webhook.Type), webhook.Name)
+	matcher := matchconditions.NewMatcher(compile(webhook), &webhook.FailurePolicy, "webhook", string(webhook.Type), webhook.Name)
 	switch result := matcher.Match(ctx, versioned, nil, rights); {
 	case result.Error != nil:
 		return "", fmt.Errorf("a match condition of the webhook cannot be evaluated, so the API server denies the request: %w", result.Error)

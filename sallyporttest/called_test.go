@@ -73,12 +73,27 @@ func TestRunWebhookSaysWhyAWebhookIsNotCalled(t *testing.T) {
 // called nor skipped.
 func TestRunWebhookReportsAConditionThatFails(t *testing.T) {
 	pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), "CREATE")
-	for _, expression := range []string{`object.spec.nothing == 'x'`, `object.spec.`} {
-		webhook := admission.Mutating("a.example.com", pods, answers(), admission.WithMatchCondition("only", expression))
-		r := &recorder{}
-		sallyporttest.RunWebhook(r, webhook, sallyporttest.Case{Review: sallyporttest.Create(pod(nil)), NotCalled: true})
-		if got := strings.Join(r.problems, "\n"); !strings.Contains(got, "the API server denies the request") {
-			t.Errorf("%s: got %q", expression, got)
+	webhook := admission.Mutating("a.example.com", pods, answers(), admission.WithMatchCondition("only", `object.spec.nothing == 'x'`))
+	r := &recorder{}
+	sallyporttest.RunWebhook(r, webhook, sallyporttest.Case{Review: sallyporttest.Create(pod(nil)), NotCalled: true})
+	if got := strings.Join(r.problems, "\n"); !strings.Contains(got, "the API server denies the request") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// The API server refuses the configuration, whatever the failure policy and the case.
+func TestAConditionThatDoesNotCompileIsReported(t *testing.T) {
+	pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), "CREATE")
+	for _, policy := range []admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Fail, admissionregistrationv1.Ignore} {
+		for _, expression := range []string{`object.spec.`, `objekt.kind == 'Pod'`, `1 + 1`} {
+			for _, notCalled := range []bool{false, true} {
+				webhook := admission.Mutating("a.example.com", pods, answers(), admission.WithFailurePolicy(policy), admission.WithMatchCondition("only", expression))
+				r := &recorder{}
+				sallyporttest.RunWebhook(r, webhook, sallyporttest.Case{Review: sallyporttest.Create(pod(nil)), NotCalled: notCalled})
+				if got := strings.Join(r.problems, "\n"); !strings.Contains(got, "does not compile, so the API server refuses the webhook") {
+					t.Errorf("%s, %s, not called %t: got %q", expression, policy, notCalled, got)
+				}
+			}
 		}
 	}
 }

@@ -100,7 +100,8 @@ func Run(t testing.TB, handler admission.Handler, c Case) Result {
 
 // RunWebhook is [Run] for a whole webhook. It also reports an invalid definition, and a webhook
 // that the API server would not call because its rules or selectors do not match or a match
-// condition is false. It compiles and evaluates match conditions with the API server's code.
+// condition is false. It compiles and evaluates match conditions with the API server's code, and
+// reports one that does not compile.
 // Conditions that use the authorizer find that system:masters, the group of the default user,
 // may do everything, and other users nothing.
 func RunWebhook(t testing.TB, webhook admission.Webhook, c Case) Result {
@@ -148,6 +149,10 @@ func run(ctx context.Context, webhook admission.Webhook, c Case) (Result, []stri
 	}
 	if r.admit, err = wire.NewAdmission(webhook, wire.AdmissionOptions{Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		r.problem("the webhook is not valid: %v", err)
+		return Result{}, r.problems
+	}
+	if err := uncompiled(webhook); err != nil {
+		r.problem("a match condition does not compile, so the API server refuses the webhook: %v", err)
 		return Result{}, r.problems
 	}
 	if !r.called(ctx, c, envelope.Request) {
