@@ -26,9 +26,8 @@ import (
 // immediately. It only has flags for what is registered: for webhooks, for controllers
 // and, with both, --webhooks and --controllers, so that one binary serves as one
 // process or as two. Its command manifests prints what to install, uninstall removes
-// what the application registered, and config checks flags. Pass it to
-// os.Exit(cli.Run(app.Command())) from k8s.io/component-base/cli, or add it to your own
-// command.
+// what the application registered, and config checks flags. Pass it to [Execute], or add
+// it to your own command.
 func (a *App) Command() *cobra.Command {
 	s := a.DefaultSettings()
 	var log logging.Settings
@@ -58,6 +57,12 @@ func (a *App) Command() *cobra.Command {
 		cmd.AddCommand(roundtrip.Command(a.name, cluster.Flags{UserAgent: a.name + "/" + a.version}, a.converters))
 	}
 	return cmd
+}
+
+// Execute runs a command and returns the exit status for [os.Exit]: 0 without an error, 1
+// with one, which it prints, or what the help of the command says.
+func Execute(cmd *cobra.Command) int {
+	return cli.Execute(context.Background(), cmd, func(err error) { cmd.PrintErrln(cmd.ErrPrefix(), err) })
 }
 
 func (a *App) addFlags(cmd *cobra.Command, s *Settings) {

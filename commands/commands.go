@@ -6,6 +6,10 @@
 //
 //	cmd := app.Command()
 //	commands.AddTo(cmd, app)
+//	os.Exit(sallyport.Execute(cmd))
+//
+// [sallyport.Execute] returns the exit statuses that the help of the commands promises: 2 if lint
+// or doctor find something, 3 if review denies an object.
 //
 // Experimental: its identifiers may change in any minor release, see docs/compatibility.md.
 package commands

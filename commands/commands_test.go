@@ -89,6 +89,47 @@ func TestReviewFailsIfAnObjectIsDeniedOrCannotBeReviewed(t *testing.T) {
 	}
 }
 
+// The exit statuses are those of the help, also for a command with children of others.
+func TestExitStatusesAreThoseOfTheHelp(t *testing.T) {
+	app, err := sallyport.New("shop", sallyport.WithWebhooks(
+		admission.Validating("data.shop.example.com", admission.Rules(corev1.SchemeGroupVersion.WithResource("configmaps")),
+			admission.Validate(func(context.Context, *corev1.ConfigMap) error { return admission.Denyf("never") }))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const configuration = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: hooks}
+webhooks: [{name: short, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {url: "https://192.0.2.1/"}}]
+`
+	for name, tc := range map[string]struct {
+		stdin  string
+		args   []string
+		status int
+		says   string // on stderr
+	}{
+		"findings":           {configuration, []string{"lint", "-f", "-"}, 2, ""},
+		"a denied object":    {configMap, []string{"review", "-f", "-"}, 3, ""},
+		"nothing to examine": {"", []string{"lint", "-f", "-"}, 1, "Error: stdin holds no object"},
+		"an unknown flag":    {"", []string{"lint", "--nothing"}, 1, "Error: unknown flag: --nothing"},
+		"the version":        {"", []string{"--version"}, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := app.Command()
+			commands.AddTo(cmd, app)
+			var out, notes bytes.Buffer
+			cmd.SetIn(strings.NewReader(tc.stdin))
+			cmd.SetOut(&out)
+			cmd.SetErr(&notes)
+			cmd.SetArgs(tc.args)
+			status := sallyport.Execute(cmd)
+			if status != tc.status || !strings.Contains(notes.String(), tc.says) || strings.Contains(notes.String(), "exit status") {
+				t.Errorf("status %d, want %d with %q:\n%s\n%s", status, tc.status, tc.says, &out, &notes)
+			}
+		})
+	}
+}
+
 func TestLintReadsWhatManifestsPrints(t *testing.T) {
 	printed, notes, err := run(t, "", "manifests", "--service", "shop-system/shop", "--part", "configurations,service,workload", "--image", "registry.example.com/shop:v1")
 	if err != nil {

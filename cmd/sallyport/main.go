@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -40,17 +39,9 @@ func runAs(ctx context.Context, title string, args []string, stdin io.Reader, st
 	cmd.SetIn(stdin)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
-	err := cmd.ExecuteContext(ctx)
-	var status exitStatus
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &status): // already reported
-		return int(status)
-	default:
+	return cli.Execute(ctx, cmd, func(err error) {
 		_, _ = fmt.Fprintln(stderr, "sallyport:", manifest.Printable(err.Error()))
-		return exitError
-	}
+	})
 }
 
 type exitStatus = cli.ExitStatus

@@ -35,9 +35,7 @@ func main() {
 	}
 	cmd := app.Command()
 	commands.AddTo(cmd, app)
-	if err := cmd.Execute(); err != nil {
-		os.Exit(1)
-	}
+	os.Exit(sallyport.Execute(cmd))
 }
 
 func newApp() (*sallyport.App, error) {

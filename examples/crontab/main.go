@@ -29,9 +29,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if err := app.Command().Execute(); err != nil {
-		os.Exit(1)
-	}
+	os.Exit(sallyport.Execute(app.Command()))
 }
 
 func newApp() (*sallyport.App, error) {

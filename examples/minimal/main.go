@@ -24,9 +24,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if err := app.Command().Execute(); err != nil {
-		os.Exit(1)
-	}
+	os.Exit(sallyport.Execute(app.Command()))
 }
 
 // setTeam names the team that a ConfigMap belongs to, where its author does not.

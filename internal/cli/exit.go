@@ -2,7 +2,13 @@
 
 package cli
 
-import "fmt"
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
 
 // Exit statuses besides 0 and 1.
 const (
@@ -15,3 +21,20 @@ type ExitStatus int
 
 // Error implements error.
 func (e ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// Execute runs a command and returns its exit status. Report prints an error that has not been
+// reported.
+func Execute(ctx context.Context, cmd *cobra.Command, report func(error)) int {
+	cmd.SilenceErrors = true
+	err := cmd.ExecuteContext(ctx)
+	var status ExitStatus
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		return int(status)
+	default:
+		report(err)
+		return 1
+	}
+}
