@@ -106,13 +106,16 @@ func inject(pod map[string]any, pd *v1alpha1.PodDefault, spec map[string]any) {
 }
 
 // forgetDecisions removes the annotations in which a server tells what else it
-// has decided.
+// has decided, and the revision behind the resourceVersion of a mark.
 func forgetDecisions(object, want map[string]any) {
 	annotations, _ := child(object, "metadata")["annotations"].(map[string]any)
 	wanted, _ := child(want, "metadata")["annotations"].(map[string]any)
 	for key := range annotations {
 		if _, intended := wanted[key]; !intended && strings.HasPrefix(key, "sallyport.io/") {
 			delete(annotations, key)
+		}
+		if value, ok := annotations[key].(string); ok && strings.HasPrefix(key, markPrefix) {
+			annotations[key], _, _ = strings.Cut(value, "@")
 		}
 	}
 }
