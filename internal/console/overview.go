@@ -11,10 +11,10 @@ import (
 
 	"github.com/a-h/templ"
 
-	"github.com/sallyport-io/sallyport/internal/callmetrics"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/doctor"
 	"github.com/sallyport-io/sallyport/internal/report"
+	"github.com/sallyport-io/sallyport/lint"
 )
 
 // showOverview shows what doctor says, worst first, and the calls of the server's webhooks.
@@ -23,11 +23,7 @@ func showOverview(ctx context.Context, v *visit) (templ.Component, error) {
 	if err := v.hide("get webhook configurations", err); err != nil {
 		return nil, err
 	}
-	counters, err := callmetrics.Read(ctx, v.cluster.Client.Discovery().RESTClient())
-	if err := v.hide("get /metrics of the API server", err); err != nil {
-		return nil, err
-	}
-	counted, err := newCalls(counters)
+	counted, err := v.calls(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -69,18 +65,27 @@ var explanations = map[string]string{
 	"calls": "runbooks/SallyportCallsFail.md", "latency": "runbooks/SallyportSlow.md", "guard": "runbooks/SallyportBackstopOff.md",
 }
 
-// explanation is the page of the documentation about a check.
-func explanation(check string) templ.SafeURL {
-	return templ.SafeURL(report.DocsURI(cmp.Or(explanations[check], "doctor.md")))
+// checkRows are the outcomes of checks.
+func checkRows(found *doctor.Report) [][]cell {
+	var out [][]cell
+	for _, d := range found.Checks {
+		out = append(out, []cell{
+			{{text: d.Check, href: report.DocsURI(cmp.Or(explanations[d.Check], "doctor.md"))}}, {{class: string(d.Status), text: statusWords[d.Status]}},
+			{{text: d.Text}, {class: "quiet", text: d.Remedy}},
+		})
+	}
+	return out
 }
 
-// ofWebhook returns what was counted for a registered webhook, or nil.
-func (c *calls) ofWebhook(w cluster.Webhook) *callmetrics.Usage {
-	if c == nil {
-		return nil
+// callRows are the calls of registered webhooks.
+func callRows(registered []cluster.Webhook, c *calls) [][]cell {
+	var out [][]cell
+	for _, w := range registered {
+		link := lint.Link{Phase: lint.ValidatingWebhooks, Name: "/" + w.Name}
+		if w.Kind == "MutatingWebhookConfiguration" {
+			link.Phase = lint.MutatingWebhooks
+		}
+		out = append(out, []cell{text(w.Name), text(string(w.FailurePolicy)), c.counted(c.of(link, ""))})
 	}
-	if w.Kind == "MutatingWebhookConfiguration" {
-		return c.usages[callmetrics.Mutating+"/"+w.Name]
-	}
-	return c.usages[callmetrics.Validating+"/"+w.Name]
+	return out
 }

@@ -10,21 +10,31 @@ import (
 	"github.com/sallyport-io/sallyport/internal/callmetrics"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/injection"
-	"github.com/sallyport-io/sallyport/internal/inspect"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/lint"
 )
 
 // A piece is a line of a page in the style of its meaning.
 type piece struct {
 	class, text string
+	// more is shown if the user opens the piece, with a link.
+	more, link string
+	// href is where the link leads or, without more, the text.
+	href string
 	// pods are named after the text, with links.
 	pods []string
 }
 
+// A cell of a table.
+type cell []piece
+
+// text is a cell without a style.
+func text(s string) cell { return cell{{text: s}} }
+
 // A fact is what is known about one side of an object.
 type fact struct {
 	name   string
-	pieces []piece
+	pieces cell
 }
 
 const timeFormat = "2006-01-02 15:04 UTC"
@@ -67,8 +77,8 @@ func factsOf(s *injection.Survey, d *injection.Surveyed) []fact {
 }
 
 // carriedBy are the pods with a PodDefault, and those that should have it or should not.
-func carriedBy(d *injection.Surveyed) []piece {
-	var out []piece
+func carriedBy(d *injection.Surveyed) cell {
+	var out cell
 	for _, c := range d.Carriers {
 		p := piece{text: cli.Count(len(c.Pods), "pod has", "pods have") + " the current version " + c.Version, pods: c.Pods}
 		if !c.Current {
@@ -80,35 +90,35 @@ func carriedBy(d *injection.Surveyed) []piece {
 		out = append(out, piece{class: "quiet", text: "no pod has it"})
 	}
 	if len(d.Without) > 0 {
-		out = append(out, piece{"note", cli.Count(len(d.Without), "pod is", "pods are") + " selected and without it", d.Without})
+		out = append(out, piece{class: "note", text: cli.Count(len(d.Without), "pod is", "pods are") + " selected and without it", pods: d.Without})
 	}
 	if len(d.Deselected) > 0 {
-		out = append(out, piece{"note", cli.Count(len(d.Deselected), "pod has", "pods have") + " it and would not be selected now", d.Deselected})
+		out = append(out, piece{class: "note", text: cli.Count(len(d.Deselected), "pod has", "pods have") + " it and would not be selected now", pods: d.Deselected})
 	}
 	return out
 }
 
-// whenItFails says what happens if a webhook or a policy fails.
-func whenItFails(link inspect.Listed) []piece {
-	out := []piece{{text: link.FailurePolicy}}
+// whenItFails says what happens if a webhook or a policy fails, and what a policy's binding does.
+func whenItFails(link lint.Link) string {
+	parts := []string{link.FailurePolicy}
 	if link.TimeoutSeconds > 0 {
-		out = append(out, piece{class: "quiet", text: fmt.Sprintf("after %d s", link.TimeoutSeconds)})
+		parts = append(parts, fmt.Sprintf("after %d s", link.TimeoutSeconds))
 	}
 	if link.Reinvoked {
-		out = append(out, piece{class: "quiet", text: "reinvoked"})
+		parts = append(parts, "reinvoked")
 	}
-	return out
+	return strings.Join(append(parts, link.Actions...), ", ")
 }
 
 // counted says what the API server counted for a webhook or a policy.
-func (c *calls) counted(u *callmetrics.Usage) []piece {
+func (c *calls) counted(u *callmetrics.Usage) cell {
 	switch {
 	case c == nil:
-		return []piece{{class: "quiet", text: "unknown"}}
+		return cell{{class: "quiet", text: "unknown"}}
 	case u == nil:
-		return []piece{{class: "quiet", text: "none"}}
+		return cell{{class: "quiet", text: "none"}}
 	}
-	out := []piece{{text: fmt.Sprintf("%.0f, 99 %% within %.1f ms", u.Calls, 1000*u.P99)}}
+	out := cell{{text: fmt.Sprintf("%.0f: half within %s, 99 %% within %s", u.Calls, callmetrics.Duration(u.P50), callmetrics.Duration(u.P99))}}
 	if u.Rejected > 0 {
 		out = append(out, piece{text: fmt.Sprintf("%.0f refused", u.Rejected)})
 	}
@@ -118,18 +128,23 @@ func (c *calls) counted(u *callmetrics.Usage) []piece {
 	return out
 }
 
-// matrixOf are the conflicts of one object with the others that have any, in their order.
-func matrixOf(s *injection.Survey, i int) []piece {
-	var out []piece
-	for _, j := range conflicting(s) {
-		at := slices.IndexFunc(s.Conflicts, func(c injection.Conflict) bool { return c.A == min(i, j) && c.B == max(i, j) })
-		if at < 0 {
-			out = append(out, piece{class: "quiet", text: "-"})
-		} else {
-			out = append(out, piece{class: "fix", text: shortList(s.Conflicts[at].Places, 2)})
+// matrix are the conflicts between the objects that have any, in their order.
+func matrix(s *injection.Survey) (columns []string, rows [][]cell) {
+	columns = []string{"Object"}
+	for _, i := range conflicting(s) {
+		columns = append(columns, s.Defaults[i].Name)
+		row := []cell{{{text: s.Defaults[i].Name, href: "#" + anchor(s.Defaults[i])}}}
+		for _, j := range conflicting(s) {
+			at := slices.IndexFunc(s.Conflicts, func(c injection.Conflict) bool { return c.A == min(i, j) && c.B == max(i, j) })
+			if at < 0 {
+				row = append(row, cell{{class: "quiet", text: "-"}})
+			} else {
+				row = append(row, cell{{class: "fix", text: shortList(s.Conflicts[at].Places, 2)}})
+			}
 		}
+		rows = append(rows, row)
 	}
-	return out
+	return columns, rows
 }
 
 // printable is the text of a piece without characters that could hide something.

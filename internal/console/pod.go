@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -13,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/sallyport-io/sallyport/internal/callmetrics"
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/injection"
 	"github.com/sallyport-io/sallyport/internal/inspect"
@@ -86,41 +86,55 @@ func (v *visit) workload(ctx context.Context, word, name string) (*manifest.Obje
 	return nil, fmt.Errorf("%w: no kind %q that has pods is known: choose one of the list, or paste the object into the page Try it", errBadInput, manifest.Printable(word))
 }
 
-// A listedPod is a row of the list of pods.
-type listedPod struct {
-	name, owner, ownerKind string
-	// decisions are the PodDefaults that were considered.
-	decisions string
-}
-
 func showPodList(ctx context.Context, v *visit) (templ.Component, error) {
-	var pods []listedPod
+	var rows [][]cell
 	more := 0
 	err := v.cluster.EachMetadata(ctx, workload.Kinds()[0].Path(v.cluster.Namespace), "", func(pod *metav1.ObjectMeta) {
-		if len(pods) == mostPods {
+		if len(rows) == mostPods {
 			more++
 			return
 		}
-		listed := listedPod{name: pod.Name, decisions: strings.ReplaceAll(pod.Annotations[poddefault.DecisionsAnnotation], ",", ", ")}
-		if owner := metav1.GetControllerOf(pod); owner != nil {
-			listed.owner, listed.ownerKind = owner.Name, owner.Kind
+		var owner piece
+		if of := metav1.GetControllerOf(pod); of != nil {
+			owner.text = of.Kind + " " + of.Name
+			if knownKind(of.Kind) {
+				owner.href = v.link("pod", "namespace", v.cluster.Namespace, "type", strings.ToLower(of.Kind), "name", of.Name)
+			}
 		}
-		pods = append(pods, listed)
+		rows = append(rows, []cell{
+			{{text: pod.Name, href: v.link("pod", "namespace", v.cluster.Namespace, "type", "pod", "name", pod.Name)}}, {owner},
+			text(strings.ReplaceAll(pod.Annotations[poddefault.DecisionsAnnotation], ",", ", ")),
+		})
 	})
 	if err = v.hide("list pods of the namespace "+v.cluster.Namespace, err); err != nil {
 		return nil, err
 	}
-	return podsPage(v, pods, more), nil
+	return podsPage(v, rows, more), nil
 }
 
 // knownKind reports whether the console can explain a kind by name.
 func knownKind(name string) bool {
-	for _, kind := range workload.Kinds() {
-		if kind.Name == name {
-			return true
+	return slices.ContainsFunc(workload.Kinds(), func(kind workload.Kind) bool { return kind.Name == name })
+}
+
+// defaultRows are the PodDefaults that were considered for a pod.
+func defaultRows(e *injection.Explanation) [][]cell {
+	var out [][]cell
+	for _, m := range slices.Concat(e.Matching, e.Carried) {
+		result := piece{class: "note", text: "not applied"}
+		if m.Applied {
+			result = piece{class: "ok", text: "applied"}
 		}
+		var adds cell
+		for _, added := range m.Adds {
+			adds = append(adds, piece{class: "code", text: added})
+		}
+		out = append(out, []cell{text(m.Name), {result}, text(m.Detail), adds})
 	}
-	return false
+	for _, m := range e.NotMatching {
+		out = append(out, []cell{text(m.Name), text("does not match"), text(m.Reason), nil})
+	}
+	return out
 }
 
 // An admitted is a pod as it was sent and as it is stored, or would be.
@@ -190,31 +204,6 @@ func shorten(text string) string {
 	return fmt.Sprintf("%s… (%d bytes in all)", manifest.Printable(strings.ToValidUTF8(text[:mostCharacters], "")), len(text))
 }
 
-// A chainLink is a webhook or policy that the API server considers for new pods.
-type chainLink struct {
-	lint.Link
-	// usage is nil if the API server has not called it since it started, or its metrics may not
-	// be read.
-	usage *callmetrics.Usage
-}
-
-// failure says what happens if it fails.
-func (l chainLink) failure() string {
-	parts := []string{l.FailurePolicy}
-	if l.TimeoutSeconds > 0 {
-		parts = append(parts, fmt.Sprintf("after %d s", l.TimeoutSeconds))
-	}
-	return strings.Join(append(parts, l.Actions...), ", ")
-}
-
-// figures are the calls, and the median and the 99th percentile of their latency.
-func (l chainLink) figures() []string {
-	if l.usage == nil {
-		return []string{"-", "-", "-"}
-	}
-	return []string{fmt.Sprintf("%.0f", l.usage.Calls), callmetrics.Duration(l.usage.P50), callmetrics.Duration(l.usage.P99)}
-}
-
 // chain returns the webhooks and policies for a pod in the API server's order, without those that
 // are for other resources or namespaces.
 func (v *visit) chain(ctx context.Context, e *injection.Explanation) (*admissionChain, error) {
@@ -229,12 +218,8 @@ func (v *visit) chain(ctx context.Context, e *injection.Explanation) (*admission
 	if err != nil {
 		return nil, err
 	}
-	var usages []*callmetrics.Usage
-	counters, err := callmetrics.Read(ctx, v.cluster.Client.Discovery().RESTClient())
-	if err == nil {
-		usages, err = callmetrics.Usages(nil, counters)
-	}
-	if err = v.hide("get the metrics of the API server: latency", err); err != nil {
+	calls, err := v.calls(ctx)
+	if err != nil {
 		return nil, err
 	}
 	out := &admissionChain{}
@@ -246,40 +231,16 @@ func (v *visit) chain(ctx context.Context, e *injection.Explanation) (*admission
 			out.out++
 			continue
 		}
-		out.links = append(out.links, chainLink{Link: link, usage: usageOf(link, usages)})
+		out.rows = append(out.rows, []cell{
+			text(link.Name), text(string(link.Phase)), {{text: string(link.Answer)}, {class: "quiet", text: link.Why}},
+			text(whenItFails(link)), calls.counted(calls.of(link, "CREATE")),
+		})
 	}
 	return out, nil
 }
 
 type admissionChain struct {
-	links  []chainLink
+	rows   [][]cell
 	out    int // webhooks and policies that do not apply
 	unread []string
-}
-
-// usageOf returns the calls of a link for CREATE, or for all operations where the API server does
-// not count them apart.
-func usageOf(link lint.Link, usages []*callmetrics.Usage) *callmetrics.Usage {
-	kinds := map[lint.Phase]string{
-		lint.MutatingPolicies: callmetrics.MutatingPolicy, lint.MutatingWebhooks: callmetrics.Mutating,
-		lint.ValidatingPolicies: callmetrics.ValidatingPolicy, lint.ValidatingWebhooks: callmetrics.Validating,
-	}
-	configuration, name, _ := strings.Cut(link.Name, "/")
-	if link.Phase == lint.MutatingPolicies || link.Phase == lint.ValidatingPolicies {
-		name = configuration // the policy, before its binding
-	}
-	for _, u := range usages {
-		if u.Name != name || u.Kind != kinds[link.Phase] {
-			continue
-		}
-		for _, operation := range u.Operations {
-			if operation.Operation == "CREATE" {
-				return operation
-			}
-		}
-		if len(u.Operations) == 0 {
-			return u
-		}
-	}
-	return nil
 }

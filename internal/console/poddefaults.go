@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -52,6 +53,15 @@ type namespaceCount struct {
 	count     int
 }
 
+// countRows are the rows of the table of namespaces.
+func countRows(v *visit, counts []namespaceCount) [][]cell {
+	var out [][]cell
+	for _, c := range counts {
+		out = append(out, []cell{{{text: c.namespace, href: v.link("poddefaults", "namespace", c.namespace)}}, text(strconv.Itoa(c.count))})
+	}
+	return out
+}
+
 // countPodDefaults returns the namespaces with PodDefaults. It is nil if the user may not list them in all
 // namespaces, or if the cluster has none of the kind.
 func countPodDefaults(ctx context.Context, v *visit) ([]namespaceCount, error) {
@@ -90,15 +100,6 @@ func conflicting(s *injection.Survey) []int {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// conflictColumns are the headings of the matrix of conflicts.
-func conflictColumns(s *injection.Survey) []string {
-	out := []string{"Object"}
-	for _, i := range conflicting(s) {
-		out = append(out, s.Defaults[i].Name)
-	}
-	return out
 }
 
 // shortList joins at most most elements.

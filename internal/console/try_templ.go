@@ -117,7 +117,7 @@ func tryPage(v *visit, t *tried) templ.Component {
 			}
 		}
 		for _, pod := range t.pods {
-			templ_7745c5c3_Err = admittedPod(pod).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = admittedPod(v, pod).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -187,9 +187,8 @@ func (o *Options) pageHandler(p page, identify identifier, slots chan struct{}) 
 
 // A problem replaces the content of a page.
 type problem struct {
-	status      int
-	text, help  string
-	unreachable bool
+	status            int
+	title, text, help string
 }
 
 // explain says what an error means for the user, and what to do.
@@ -198,26 +197,23 @@ func explain(err error) problem {
 	var network net.Error
 	switch {
 	case errors.Is(err, errBadInput):
-		return problem{status: http.StatusBadRequest, text: text, help: "Correct the address or the form."}
+		return problem{http.StatusBadRequest, "This page cannot be shown", text, "Correct the address or the form."}
 	case apierrors.IsForbidden(err):
-		return problem{status: http.StatusForbidden, text: text, help: "Ask an administrator for the right to read it. The console has no rights of its own."}
+		return problem{http.StatusForbidden, "You may not read this", text, "Ask an administrator for the right to read it. The console has no rights of its own."}
 	case apierrors.IsUnauthorized(err):
-		return problem{status: http.StatusForbidden, text: text, help: "Sign in to the cluster again: the API server does not accept the credentials."}
+		return problem{http.StatusForbidden, "You may not read this", text, "Sign in to the cluster again: the API server does not accept the credentials."}
 	case apierrors.IsNotFound(err):
-		return problem{status: http.StatusNotFound, text: text, help: "It may have been deleted. Check the name and the namespace."}
+		return problem{http.StatusNotFound, "There is no such object", text, "It may have been deleted. Check the name and the namespace."}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network), apierrors.IsServiceUnavailable(err), apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
-		return problem{status: http.StatusServiceUnavailable, text: text, help: "Load the page again in a few seconds.", unreachable: true}
+		return problem{http.StatusServiceUnavailable, "The API server does not answer", text, "Load the page again in a few seconds."}
 	}
-	return problem{status: http.StatusInternalServerError, text: text, help: "Load the page again, and see the log of the console."}
+	return problem{http.StatusInternalServerError, "This page cannot be shown", text, "Load the page again, and see the log of the console."}
 }
 
 // menuLink returns the relative URL of a page in the menu.
 func (v *visit) menuLink(p page) string {
 	if v.cluster == nil { // the parameters are invalid
-		if p.path == "" {
-			return "./"
-		}
-		return p.path
+		return cmp.Or(p.path, "./")
 	}
 	return v.link(p.path)
 }

@@ -11,44 +11,34 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/callmetrics"
 	"github.com/sallyport-io/sallyport/internal/inspect"
+	"github.com/sallyport-io/sallyport/internal/report"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
 // showWebhooks shows everybody's webhooks and policies.
 func showWebhooks(ctx context.Context, v *visit) (templ.Component, error) {
-	type reading struct {
-		counters *callmetrics.Counters
-		err      error
-	}
-	read := make(chan reading, 1)
-	go func() { // while the objects are read
-		counters, err := callmetrics.Read(ctx, v.cluster.Client.Discovery().RESTClient())
-		read <- reading{counters, err}
-	}()
 	listing, err := inspect.List(ctx, v.cluster)
-	metrics := <-read
 	if err != nil {
 		return nil, err
 	}
-	if err := v.hide("get /metrics of the API server", metrics.err); err != nil {
-		return nil, err
-	}
-	calls, err := newCalls(metrics.counters)
+	calls, err := v.calls(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return webhooks(v, listing, calls), nil
 }
 
-// calls are what the API server counted, by phase and name. It is nil if the user may not read it.
+// calls are what the API server that answered counted, by kind and name. They are nil if the user may not
+// read that.
 type calls struct {
 	since  time.Time
 	usages map[string]*callmetrics.Usage
 }
 
-func newCalls(counters *callmetrics.Counters) (*calls, error) {
-	if counters == nil {
-		return nil, nil
+func (v *visit) calls(ctx context.Context) (*calls, error) {
+	counters, err := callmetrics.Read(ctx, v.cluster.Client.Discovery().RESTClient())
+	if err != nil {
+		return nil, v.hide("get the metrics of the API server: calls and latency", err)
 	}
 	usages, err := callmetrics.Usages(nil, counters)
 	if err != nil {
@@ -61,21 +51,34 @@ func newCalls(counters *callmetrics.Counters) (*calls, error) {
 	return out, nil
 }
 
+// kindsOfPhase are the kinds of usages.
+var kindsOfPhase = map[lint.Phase]string{
+	lint.MutatingPolicies: callmetrics.MutatingPolicy, lint.MutatingWebhooks: callmetrics.Mutating,
+	lint.ValidatingPolicies: callmetrics.ValidatingPolicy, lint.ValidatingWebhooks: callmetrics.Validating,
+}
+
 // of returns what was counted for a webhook or a policy, or nil. The API server counts webhooks by name,
-// whatever their configuration, and policies without their bindings.
-func (c *calls) of(link inspect.Listed) *callmetrics.Usage {
+// whatever their configuration, and policies without their bindings. An operation, such as CREATE, counts
+// apart where the API server does.
+func (c *calls) of(link lint.Link, operation string) *callmetrics.Usage {
 	if c == nil {
 		return nil
 	}
-	switch link.Phase {
-	case lint.MutatingWebhooks:
-		return c.usages[callmetrics.Mutating+"/"+link.Entry]
-	case lint.ValidatingWebhooks:
-		return c.usages[callmetrics.Validating+"/"+link.Entry]
-	case lint.MutatingPolicies:
-		return c.usages[callmetrics.MutatingPolicy+"/"+link.Configuration]
+	policy, webhook, _ := strings.Cut(link.Name, "/")
+	name := webhook
+	if link.Phase == lint.MutatingPolicies || link.Phase == lint.ValidatingPolicies {
+		name = policy
 	}
-	return c.usages[callmetrics.ValidatingPolicy+"/"+link.Configuration]
+	sum := c.usages[kindsOfPhase[link.Phase]+"/"+name]
+	if sum == nil || operation == "" || len(sum.Operations) == 0 {
+		return sum
+	}
+	for _, u := range sum.Operations {
+		if u.Operation == operation {
+			return u
+		}
+	}
+	return nil
 }
 
 // period says since when calls are counted.
@@ -108,13 +111,28 @@ func severityClass(s lint.Severity) string {
 // phaseTitle is the heading of a phase.
 func phaseTitle(p lint.Phase) string { return strings.ToUpper(string(p[:1])) + string(p[1:]) }
 
-// linksOf are the webhooks or policies of a phase, in order.
-func linksOf(l *inspect.Listing, phase lint.Phase) []inspect.Listed {
-	var out []inspect.Listed
+// webhookRows are the webhooks or policies of a phase, in order.
+func webhookRows(l *inspect.Listing, phase lint.Phase, c *calls) [][]cell {
+	var out [][]cell
 	for _, link := range l.Links {
 		if link.Phase == phase {
-			out = append(out, link)
+			out = append(out, []cell{
+				{{text: link.Configuration}, {class: "quiet", text: link.Entry}, {class: "code", text: link.Server}},
+				{{text: whenItFails(link.Link)}}, c.counted(c.of(link.Link, "")), {{text: expiry(link)}}, findingPieces(link.Findings),
+			})
 		}
+	}
+	return out
+}
+
+// findingPieces are what the rules found.
+func findingPieces(list []lint.Finding) cell {
+	var out cell
+	for _, f := range list {
+		out = append(out, piece{
+			class: severityClass(f.Severity), text: string(f.Severity) + ": " + f.Message,
+			more: strings.TrimSpace(f.Object+" "+f.Webhook) + ": " + f.Fix, href: report.DocsURI("lint.md#" + f.Rule), link: f.Rule,
+		})
 	}
 	return out
 }
