@@ -65,7 +65,7 @@ gotest = mkdir -p $(results) && $(4) $(gotestsum) --jsonfile $(results)/$(1).jso
 	$(if $(RERUNS),--rerun-fails=$(RERUNS) --rerun-fails-max-failures=5) --packages "$(2)" -- $(3)
 # Prints the slowest packages and tests of all stages, flaky ones, and the total.
 started := $(shell date +%s)
-report = ls $(results)/*.json >/dev/null 2>&1 && $(GO) -C tools run ./testreport -since $(started) $(results)/*.json
+report = ls $(results)/*.json >/dev/null 2>&1 && $(GO) -C tools run ./testreport -since $(started) $(results)/*.json; $(no_browser)
 
 # Tests that need an API server are in test/e2e or have names that end so. The others need
 # none: `make check` sets no KUBEBUILDER_ASSETS. The packages with the former, and those
@@ -75,6 +75,11 @@ on_apiserver = OnARealAPIServer
 folders_with = $$(grep -rl --include='*_test.go' --exclude-dir=bin --exclude-dir=.git --exclude-dir=$(notdir $(operator_module)) $(1) . | xargs -n1 dirname | sort -u | tr '\n' ' ')
 longest = ./test/e2e ./test/e2e/install ./test/docs ./internal/scaffold ./internal/storagemigration ./examples/crontab ./test/bench ./internal/webhooks/poddefault/status
 apiserver_packages = $(longest) ./test/e2e/... $(call folders_with,'^func Test.*$(on_apiserver)')
+# The browser that tries the pages of the console: SALLYPORT_BROWSER or a chromium on the PATH. With
+# SALLYPORT_BROWSER=required, as in continuous integration, there has to be one.
+browser = for name in "$$SALLYPORT_BROWSER" chromium chromium-browser google-chrome google-chrome-stable; do command -v "$$name" 2>/dev/null && break; done
+browser_tests = ./test/e2e/console
+no_browser = [ -n "$$($(browser))" ] || echo "The pages of the console were NOT tried: there is no browser. Install one (Debian: apt-get install chromium), or set SALLYPORT_BROWSER to the path of a chromium."
 # Runs a command with one API server for those tests that need none of their own.
 shared = $(GO) run ./test/lab/shared
 # What these say of creates that fail or take long is true of a machine with nothing else to do.
@@ -207,10 +212,19 @@ properties: ## Properties with CHECKS random cases each (default 10000)
 	@drawing="$(or $(PROPERTIES),$(drawing_packages))"; echo "properties, $(CHECKS) cases each"; \
 	$(call gotest,properties,$$drawing,-timeout 2h -skip '$(on_apiserver)' -args -rapid.checks=$(CHECKS))
 
+# Debian's chromium, where there is no browser and it may be installed.
+.PHONY: browser
+browser:
+	@[ -z "$$($(browser))" ] || exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing chromium to try the pages of the console"; \
+		apt-get install -y -q chromium >/dev/null 2>&1 || { apt-get update -q && apt-get install -y -q chromium; } >/dev/null 2>&1; fi; \
+	[ -n "$$($(browser))" ] || [ "$$SALLYPORT_BROWSER" != required ] || { $(no_browser); exit 1; }
+
 .PHONY: apiserver
-apiserver: build ## Tests on a real API server
+apiserver: build browser ## Tests on a real API server
 	@for tool in helm kustomize; do $(deploy_tool) -n $$tool >/dev/null || exit 1; done
-	@$(with_control_plane); packages=$$($(GO) list $(apiserver_packages) | grep -v "$(alone_packages:.%=%)$$" | tr '\n' ' '); echo "tests on an API server"; \
+	@$(with_control_plane); packages=$$($(GO) list $(apiserver_packages) | grep -v "$(alone_packages:.%=%)$$" | { [ -n "$$($(browser))" ] && cat || grep -v "$(browser_tests:.%=%)$$"; } | tr '\n' ' '); echo "tests on an API server"; \
 	$(call gotest,$(or $(STAGE),apiserver),$$packages,-count=1 -p $(PARALLEL) -parallel $(PARALLEL) -timeout 20m,$(shared)) && \
 	(cd $(operator_module) && $(call gotest,$(or $(STAGE),apiserver)-bookstore,./...,-count=1 -run '$(on_apiserver)'))
 
@@ -219,8 +233,12 @@ alone: build
 	@$(with_control_plane); $(call gotest,$(or $(STAGE),apiserver)-alone,$(alone_packages),-count=1 -timeout 20m)
 
 .PHONY: race-all
-race-all: build ## All tests under the race detector, on a real API server too; needs a C compiler
+race-all: build browser ## All tests under the race detector, on a real API server too; needs a C compiler
 	@$(with_control_plane); export CGO_ENABLED=1; $(call gotest,race-all,./...,-race -count=1 -p 1 -timeout 60m)
+
+.PHONY: screenshots
+screenshots: build browser ## Take the pictures of the console's pages that docs/console.md has
+	@$(with_control_plane); $(GO) test $(browser_tests) -count=1 -run TestPages -screenshots "$(CURDIR)/docs/console"
 
 .PHONY: provider
 provider: ## Test the webhook that labels volumes with a real cloud provider and a fake cloud (first run: several minutes)

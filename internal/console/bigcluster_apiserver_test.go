@@ -53,7 +53,7 @@ func TestABigClusterOnARealAPIServer(t *testing.T) {
 	wait()
 	runtime.GC()
 	before := heap()
-	for _, target := range []string{"/", "/poddefaults", "/poddefaults?namespace=team-0", "/webhooks", "/who", "/try"} {
+	for _, target := range []string{"/", "/poddefaults", "/poddefaults?namespace=team-0", "/webhooks", "/pod?namespace=team-0", "/pod?namespace=team-0&type=pod&name=pod-1", "/who?kind=Volume", "/try"} {
 		o := w.options("")
 		var requests atomic.Int64
 		o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {

@@ -168,12 +168,16 @@ const unknownOrigin = "the API server or another webhook"
 func sideBySide(lines []review.Line) (rows []row, more int) {
 	removed := 0     // rows at the end with a line before only
 	unknown := false // the row above has the unknown origin
-	for _, line := range lines {
+	for i, line := range lines {
 		text, origin := shorten(line.Text), line.Source
-		if line.Kind != udiff.Equal && line.Cause == "" && !unknown {
+		is := line.Kind != udiff.Equal && line.Cause == ""
+		if is && i+1 < len(lines) && lines[i+1].Source != "" && lines[i+1].Kind == line.Kind {
+			is = false // it only holds what follows
+		}
+		if is && !unknown {
 			origin = unknownOrigin
 		}
-		unknown = line.Kind != udiff.Equal && line.Cause == ""
+		unknown = is
 		switch line.Kind {
 		case udiff.Delete:
 			rows = append(rows, row{before: text, removed: true, origin: origin})

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"flag"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// mostMemory is how much the console may have resident, in MiB.
+const mostMemory = 150
+
+var screenshots = flag.String("screenshots", "", "folder for pictures of the pages: see `make screenshots`")
+
+// sitemap are the pages, and a text of each.
+var sitemap = []struct{ name, path, text string }{
+	{"overview", "", "api-server"},
+	{"poddefaults", "poddefaults?namespace=team-a", "gcp-credentials"},
+	{"pod", "pod?namespace=team-a&type=pod&name=notebook-0", "gcp-credentials"},
+	{"pods", "pod?namespace=team-a", "notebook-0"},
+	{"workload", "pod?namespace=team-a&type=deployment&name=web", "http-proxy"},
+	{"try", "try?namespace=team-a&type=poddefault&name=http-proxy", "proxy.example.com"},
+	{"who", "who?kind=Secret&text=gcp", "notebook-0"},
+	{"webhooks", "webhooks", "poddefault.sallyport.io"},
+	{"problem", "pod?namespace=team-a&type=pod&name=gone", "There is no such object"},
+}
+
+// TestPagesOnARealAPIServer tries all pages in one browser.
+func TestPagesOnARealAPIServer(t *testing.T) {
+	w := newWorld(t)
+	w.create(t, namespace("team-a"), namespace("team-b"), credentials("team-a"), proxy("team-a"), credentials("team-b"))
+	w.serve(t)
+	labels := map[string]string{"use-proxy": "true"}
+	template := pod("team-a", "", labels)
+	w.create(t, pod("team-a", "notebook-0", map[string]string{"add-gcp-secret": "true"}), pod("team-b", "notebook-0", map[string]string{"add-gcp-secret": "true"}), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: template.Spec},
+		},
+	})
+	b := newTab(t, w)
+	if *screenshots != "" {
+		b.takeScreenshots(t)
+		return
+	}
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *tab)
+	}{
+		{"each page is accessible in light and dark, on large and small screens", testEachPage},
+		{"values are shown after a click", testValues},
+		{"the keyboard suffices", testKeyboard},
+		{"a change can be tried without scripts", testTry},
+		{"markup in objects is text", testMarkup},
+		{"an API server that goes away and returns", testOutage},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, b) })
+	}
+	if most := w.memory(t); most > mostMemory {
+		t.Errorf("the console has had %d MiB of memory, of %d", most, mostMemory)
+	}
+}
+
+func (b *tab) takeScreenshots(t *testing.T) {
+	for _, page := range sitemap {
+		for _, scheme := range []string{"light", "dark"} {
+			b.screen(t, 1200, 800, scheme)
+			b.open(t, page.path)
+			b.screenshot(t, filepath.Join(*screenshots, page.name+"-"+scheme+".png"))
+		}
+	}
+}
+
+func testEachPage(t *testing.T, b *tab) {
+	for _, page := range sitemap {
+		t.Run(page.name, func(t *testing.T) {
+			b.screen(t, 1280, 800, "light")
+			b.open(t, page.path)
+			b.has(t, page.text, "!<script", "! style=")
+			b.accessible(t)
+			b.screen(t, 1280, 800, "dark")
+			b.accessible(t)
+			b.screen(t, 360, 740, "light")
+			if wide := evaluate[int](t, b, `document.documentElement.scrollWidth`); wide > 360 {
+				t.Errorf("on a screen of 360 pixels the page is %d wide", wide)
+			}
+			b.accessible(t)
+		})
+	}
+	b.screen(t, 1280, 800, "light")
+}
+
+func testValues(t *testing.T, b *tab) {
+	b.open(t, "pod?namespace=team-a&type=pod&name=notebook-0")
+	b.has(t, "hidden ", "PodDefault team-a/gcp-credentials", "!"+secret)
+	b.do(t, chromedp.Click(`//a[contains(., "Show the values")]`), chromedp.WaitVisible(`//a[contains(., "Hide values")]`))
+	b.has(t, secret)
+	b.do(t, chromedp.Click(`//a[contains(., "Hide values")]`), chromedp.WaitVisible(`//a[contains(., "Show the values")]`))
+	b.has(t, "!"+secret)
+}
+
+func testKeyboard(t *testing.T, b *tab) {
+	const focused = `document.activeElement.innerText`
+	b.open(t, "pod?namespace=team-a")
+	b.do(t, chromedp.KeyEvent(kb.Tab))
+	if got := evaluate[string](t, b, focused); got != "Skip to the content" {
+		t.Errorf("the first stop of the keyboard is %q", got)
+	}
+	b.do(t, chromedp.KeyEvent(kb.Enter))
+	if got := evaluate[string](t, b, `document.activeElement.id`); got != "content" {
+		t.Errorf("the link leads to %q", got)
+	}
+	reached := false
+	for range 30 {
+		b.do(t, chromedp.KeyEvent(kb.Tab))
+		if reached = evaluate[string](t, b, focused) == "notebook-0"; reached {
+			break
+		}
+	}
+	if !reached {
+		t.Fatal("the keyboard does not reach the pod")
+	}
+	if outline := evaluate[string](t, b, `getComputedStyle(document.activeElement).outlineStyle`); outline == "none" {
+		t.Error("what the keyboard is at cannot be seen")
+	}
+	b.do(t, chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`//h2[contains(., "Pod team-a/notebook-0")]`))
+}
+
+func testTry(t *testing.T, b *tab) {
+	b.scripts(t, false)
+	defer b.scripts(t, true)
+	b.open(t, "try?namespace=team-a&type=poddefault&name=http-proxy")
+	b.do(t, chromedp.Focus(chromedp.CSS("textarea")), chromedp.KeyEvent(kb.End, chromedp.KeyModifiers(kb.ModifierCtrl)),
+		chromedp.SendKeys(chromedp.CSS("textarea"), "\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: mine, labels: {use-proxy: 'true'}}\nspec: {containers: [{name: c, image: x}]}\n"),
+		chromedp.Click(`//button[contains(., "Try it")]`), chromedp.WaitVisible(`//h2[contains(., "Whose pods would change")]`))
+	b.has(t, "0 of 2 workloads would change", "Pod mine", "PodDefault team-a/http-proxy", "kubectl apply --namespace team-a")
+
+	b.open(t, "try?namespace=team-a")
+	b.do(t, chromedp.SendKeys(chromedp.CSS("textarea"), "a: [\n"), chromedp.Click(`//button[contains(., "Try it")]`), chromedp.WaitVisible(chromedp.CSS("[role=alert]")))
+	b.has(t, "This cannot be tried", "manifest:")
+}
+
+func testMarkup(t *testing.T, b *tab) {
+	attack := credentials("team-b")
+	attack.Name, attack.Spec.Desc = "markup", markup
+	attack.Spec.Env[0].Value = markup
+	attack.Spec.Annotations = map[string]string{"example.com/markup": markup}
+	attacked := pod("team-b", "attacked", nil)
+	attacked.Annotations = map[string]string{"example.com/markup": markup}
+	attacked.Spec.Containers[0].Env[0].Value = markup
+	b.create(t, attack, attacked)
+	for _, path := range []string{
+		"poddefaults?namespace=team-b", "pod?namespace=team-b&type=pod&name=attacked&values=show", "try?namespace=team-b&type=poddefault&name=markup", "who?kind=Secret&text=gcp",
+	} {
+		b.open(t, path)
+		if found := evaluate[int](t, b, `document.querySelectorAll("img, script").length + (document.title === "attacked" ? 1 : 0)`); found > 0 {
+			t.Errorf("%s: markup of an object is part of the page", path)
+		}
+	}
+}
+
+func testOutage(t *testing.T, b *tab) {
+	b.APIServer.Signal(syscall.SIGKILL)
+	<-b.APIServer.Ended
+	b.open(t, "poddefaults?namespace=team-a")
+	b.has(t, "The API server does not answer")
+	b.accessible(t)
+	check(t, b.RestartAPIServer(t.Context(), syscall.SIGKILL))
+	b.do(t, chromedp.Reload(), chromedp.WaitVisible(chromedp.CSS("main")))
+	b.has(t, "gcp-credentials", "!does not answer")
+}
