@@ -67,7 +67,7 @@ func factsOf(s *injection.Survey, d *injection.Surveyed) []fact {
 	}
 	add("Written by", writers...)
 	for _, c := range d.Conditions {
-		conditions = append(conditions, piece{class: conditionClass(c), text: fmt.Sprintf("%s %s: %s", c.Type, c.Status, c.Message)})
+		conditions = append(conditions, piece{class: conditionClass(c), text: strings.TrimSuffix(fmt.Sprintf("%s %s: %s", c.Type, c.Status, c.Message), ": ")})
 	}
 	add("Status", conditions...)
 	if !s.PodsHidden {

@@ -18,6 +18,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
+// containersAlone is the basis of a pod about which nothing says how it was sent.
+const containersAlone = "its containers alone: what else it came with is not known"
+
 // original returns what a running pod was made from, as far as known: the owner's
 // template with its labels, the object last applied with kubectl, or otherwise its
 // containers with only their images.
@@ -43,7 +46,7 @@ func original(ctx context.Context, c *cluster.Cluster, stored *manifest.Object, 
 	}
 	if pod == nil {
 		pod, err = skeleton(stored, known)
-		return pod, "its containers alone: what else it came with is not known", err
+		return pod, containersAlone, err
 	}
 	own := maps.Clone(pod.Labels)
 	if own == nil {

@@ -3,11 +3,14 @@
 package injection
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -15,6 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/recording"
+	"github.com/sallyport-io/sallyport/internal/replay"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/workload"
@@ -37,7 +41,49 @@ func (e *Explanation) compare(sent *manifest.Object, out *review.Outcome, stored
 			e.origins = append(e.origins, admission.Origin{Path: pointer, Source: origin.Source})
 		}
 	}
+	if e.Basis == containersAlone {
+		raw := without(e.stored, e.origins)
+		e.Sent = sent.Part("", raw, sent.TypeMeta, sent.ObjectMeta)
+	}
 	return nil
+}
+
+// SentFrom says where the pod before admission is from; empty if it was given.
+func (e *Explanation) SentFrom() string {
+	if e.Basis == containersAlone {
+		return "not known; it is shown as it is stored, without what PodDefaults added"
+	}
+	return e.Basis
+}
+
+// without removes what has an origin: the last element of a list first, and what is in an object
+// before the object. Values that were replaced are not known.
+func without(object jsontext.Value, origins []admission.Origin) jsontext.Value {
+	origins = slices.SortedFunc(slices.Values(origins), func(a, b admission.Origin) int {
+		return slices.CompareFunc(slices.Collect(jsontext.Pointer(b.Path).Tokens()), slices.Collect(jsontext.Pointer(a.Path).Tokens()), compareTokens)
+	})
+	for _, origin := range origins {
+		parent := string(jsontext.Pointer(origin.Path).Parent())
+		for _, patch := range [][]map[string]any{ // an object or list that it leaves empty came with it
+			{{"op": "remove", "path": origin.Path}},
+			{{"op": "test", "path": parent, "value": []any{}}, {"op": "remove", "path": parent}},
+			{{"op": "test", "path": parent, "value": map[string]any{}}, {"op": "remove", "path": parent}},
+		} {
+			raw, err := json.Marshal(patch)
+			if err != nil {
+				continue
+			}
+			if left, err := replay.Apply(object, raw); err == nil { // else it is gone with its parent, or not empty
+				object = left
+			}
+		}
+	}
+	return object
+}
+
+// compareTokens compares indexes of a list by their value.
+func compareTokens(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
 // Authored returns an object of a cluster without its status and what the API server and

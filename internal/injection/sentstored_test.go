@@ -62,6 +62,33 @@ func TestThePodAsStoredHasTheOriginOfEachChange(t *testing.T) {
 	}
 }
 
+// Nothing says how this pod was sent: what is not from a PodDefault may have been there.
+func TestAPodOfItsOwnIsComparedWithItselfWithoutWhatPodDefaultsAdded(t *testing.T) {
+	known := defaultsOf(t, labels.Set{},
+		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: creds, namespace: team-a, resourceVersion: '7'}, spec: {selector: {matchLabels: {use: 'true'}}, "+
+			"env: [{name: A, value: a}, {name: B, value: b}], volumes: [{name: creds, secret: {secretName: token}}], volumeMounts: [{name: creds, mountPath: /creds}]}}")
+	stored := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a, uid: u, labels: {use: 'true'}, annotations: {poddefault.admission.kubeflow.org/poddefault-creds: '7', sallyport.io/poddefaults: creds}}, "+
+		"spec: {containers: [{name: main, image: x, volumeMounts: [{name: creds, mountPath: /creds}], env: [{name: MINE, value: c}, {name: A, value: a}, {name: B, value: b}]}], "+
+		"volumes: [{name: api, emptyDir: {}}, {name: creds, secret: {secretName: token, defaultMode: 420}}]}}")
+	pod, err := skeleton(stored, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := trial().try(t.Context(), pod, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Explanation{Basis: containersAlone}
+	if err := e.compare(pod, out, stored); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := e.Lines(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Equal(t, "testdata/storedalone.txt", side(lines))
+}
+
 func TestHiddenValuesDifferIfTheValuesDo(t *testing.T) {
 	env := func(value string) []byte {
 		return fmt.Appendf(nil, `{"spec":{"env":[{"name":"A","value":%q}]}}`, value)

@@ -70,7 +70,8 @@ type Writer struct {
 	At   time.Time
 }
 
-// Carriers are the pods that an object was applied to in one version.
+// Carriers are the pods that an object was applied to in one version: a revision, or the
+// resourceVersion for pods from before there were revisions.
 type Carriers struct {
 	Version string
 	Current bool
@@ -136,13 +137,16 @@ func (d *Default) survey(known *Defaults, pods []metav1.ObjectMeta) *Surveyed {
 	if raw, err := json.Marshal(d.spec); err == nil {
 		s.Adds = fieldsOf(raw)
 	}
-	carriers := map[string][]string{}
+	carriers, current := map[string][]string{}, map[string]bool{}
 	for i := range pods {
 		pod := &pods[i]
-		version, carries := pod.Annotations[d.mark()]
+		mark, carries := pod.Annotations[d.mark()]
 		selected := d.compiled.Problem() == nil && d.notFor(known, labels.Set(pod.Labels)) == ""
 		if carries {
+			resourceVersion, revision := poddefault.ParseMark(mark)
+			version := cmp.Or(revision, resourceVersion)
 			carriers[version] = append(carriers[version], pod.Name)
+			current[version] = d.compiled.Wrote(mark)
 		}
 		switch {
 		case carries && !selected:
@@ -155,7 +159,7 @@ func (d *Default) survey(known *Defaults, pods []metav1.ObjectMeta) *Surveyed {
 		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(b, a)) // versions are numbers, or opaque
 	})
 	for _, version := range versions {
-		s.Carriers = append(s.Carriers, Carriers{version, version == d.ResourceVersion, carriers[version]})
+		s.Carriers = append(s.Carriers, Carriers{version, current[version], carriers[version]})
 	}
 	return s
 }
@@ -173,7 +177,7 @@ func writersOf(entries []metav1.ManagedFieldsEntry) []Writer {
 }
 
 // notAdded are fields of a spec that decide where and how the others apply.
-var notAdded = []string{"selector", "namespaceSelector", "desc", "mode", "priority", "conflictPolicy", "exclusiveGroup", "substitute", "containerSelector", "positions", "allowExclude"}
+var notAdded = []string{"selector", "namespaceSelector", "desc", "mode", "priority", "conflictPolicy", "exclusiveGroup", "substitute", "containerSelector", "positions", "allowExclude", "revisionHistoryLimit", "rollout"}
 
 // shownValues are the fields whose values name objects, and are not secret.
 var shownValues = []string{"serviceAccountName", "priorityClassName", "runtimeClassName", "automountServiceAccountToken", "terminationGracePeriodSeconds"}
