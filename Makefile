@@ -252,7 +252,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 1m) each
 		for target in $$(printf '%s\n' "$$listed" | grep '^Fuzz'); do \
 			echo "$$target in $${dir#"$(CURDIR)"/}"; \
 			log=$$(mktemp); \
-			(cd "$$dir" && $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) .) >"$$log" 2>&1 || { \
+			(cd "$$dir" && $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x .) >"$$log" 2>&1 || { \
 				cat "$$log"; grep -q 'context deadline exceeded' "$$log" && ! grep -q 'Failing input' "$$log" && \
 				echo "the time was up in the middle of an input, and none failed: go on" || { rm -f "$$log"; exit 1; }; }; \
 			tail -n 1 "$$log"; rm -f "$$log"; \

@@ -88,7 +88,7 @@ func newChainCommand() *cobra.Command {
 		flags.StringVar(&o.question.Name, "name", "", "`name` of the object, if no file is given")
 		flags.StringVar(&o.question.Operation, "operation", chainOperations[0], "`operation` of the request: "+cli.OneOf(chainOperations))
 		cli.CompleteChoices(cmd, "operation", chainOperations)
-		flags.StringVar(&o.question.User, "as", "", "`name` of the requesting user; empty if unknown")
+		flags.StringVar(&o.question.User, "as", "", "`name` of the requesting user; without it unknown, or with --evaluate you, or a user of no rights if there is no cluster")
 		flags.StringArrayVar(&o.question.Groups, "as-group", nil, "`name` of a group of the user; may be repeated")
 	})
 	cli.AddFlagGroup(cmd, "Webhooks and policies", func() {
@@ -229,9 +229,6 @@ func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, ar
 	resource, err := run.Resources.Find(argument)
 	if err != nil {
 		return err
-	}
-	if o.question.User == "" {
-		o.question.User = "sallyport-chain" // every request has a user
 	}
 	if run.Request, err = o.question.Review(resource); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,10 +25,17 @@ import (
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
-// ReadCluster sets what a request depends on from a cluster: Objects, Unknown and Authorizer. What
-// the user may not read is unknown.
+// ReadCluster sets what a request depends on from a cluster: Objects, Unknown and Authorizer, and the
+// user of a request that has none: whoever reads. What the user may not read is unknown.
 func (r *Run) ReadCluster(ctx context.Context, c *cluster.Cluster) error {
 	read := &reading{Run: r, cluster: c}
+	if r.Request.UserInfo.Username == "" {
+		answer, err := c.Client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("asking the API server who you are: %w; --as says whose request it is", err)
+		}
+		r.Request.UserInfo = answer.Status.UserInfo
+	}
 	gv := admissionregistrationv1.SchemeGroupVersion
 	for _, resource := range []string{
 		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
