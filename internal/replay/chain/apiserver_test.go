@@ -176,7 +176,7 @@ func compare(t *testing.T, title string, set *policySet, pod *corev1.Pod, got *c
 }
 
 func errorAs(err error, target *apierrors.APIStatus) bool {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client does not wrap
+	status, ok := err.(apierrors.APIStatus)
 	*target = status
 	return ok
 }

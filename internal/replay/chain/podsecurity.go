@@ -66,9 +66,10 @@ func (e *evaluation) podSecurity(ctx context.Context, a apiserveradmission.Attri
 	}
 	// As k8s.io/kubernetes/plugin/pkg/admission/security/podsecurity.
 	step.Outcome = Denied
+	reason := "Not allowed by PodSecurity"
 	denied := &apierrors.StatusError{}
-	if !errors.As(apiserveradmission.NewForbidden(a, errors.New("Not allowed by PodSecurity")), &denied) {
-		return errors.New("the request is not allowed by PodSecurity")
+	if err := apiserveradmission.NewForbidden(a, errors.New(reason)); !errors.As(err, &denied) {
+		return err
 	}
 	if result := response.Result; result != nil {
 		step.Messages = append(step.Messages, result.Message)
