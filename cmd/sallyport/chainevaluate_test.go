@@ -19,7 +19,7 @@ const (
 // evaluateChain evaluates the pod of testdata.
 func evaluateChain(t *testing.T, more ...string) result {
 	t.Helper()
-	return sallyport(t, append([]string{"chain", "pods", "-f", evaluatedPod, "--with", evaluatedWith, "--evaluate"}, more...)...)
+	return sallyport(t, append([]string{"chain", "pods", "-f", evaluatedPod, "--with", evaluatedWith, "--evaluate", "--as", "alice"}, more...)...)
 }
 
 func TestChainEvaluatesEachStepOnTheResultOfTheOneBefore(t *testing.T) {
@@ -29,7 +29,7 @@ func TestChainEvaluatesEachStepOnTheResultOfTheOneBefore(t *testing.T) {
 	}
 	equal(t, "chain/denied.txt", got.stdout)
 	allowed := sallyportWith(t, strings.ReplaceAll(readFile(t, evaluatedPod), "image: nginx", "image: registry.example.com/nginx:1"),
-		"chain", "pods", "-f", "-", "--with", evaluatedWith, "--evaluate")
+		"chain", "pods", "-f", "-", "--with", evaluatedWith, "--evaluate", "--as", "alice")
 	equal(t, "chain/allowed.txt", allowed.wantOK(t))
 }
 
@@ -59,7 +59,7 @@ func TestChainDoesNotSucceedIfTheResultIsNotKnown(t *testing.T) {
 	if got.status != exitError || !strings.Contains(got.stderr, "sallyport/imagepull.sallyport.io") || !strings.Contains(got.stderr, "--allow-unknown") || !strings.Contains(got.stdout, "allowed, changed, as far as is known") {
 		t.Errorf("%+v", got)
 	}
-	if got := sallyportWith(t, allowed, append(args, "--allow-unknown")...); got.status != exitOK {
+	if got := sallyportWith(t, allowed, append(args, "--allow-unknown")...); got.status != exitOK || !strings.Contains(got.stdout, "note: the request is taken as one of the user sallyport-chain") {
 		t.Errorf("%+v", got)
 	}
 	// The webhook is one of Sallyport: it is answered here if it is enabled.
