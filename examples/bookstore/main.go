@@ -52,7 +52,8 @@ func newApp() (*sallyport.App, error) {
 	return sallyport.New("bookstore",
 		sallyport.WithScheme(scheme),
 		sallyport.WithWebhooks(
-			admission.Mutating("default.books.bookstore.example.com", rules, admission.Mutate(setDefaults)),
+			admission.Mutating("default.books.bookstore.example.com", rules, admission.Mutate(setDefaults),
+				admission.WithFailurePolicy(admissionregistrationv1.Ignore)), // the next one checks the result
 			admission.Validating("validate.books.bookstore.example.com", rules,
 				admission.ValidateEach(admission.Checks[*v1.Book]{Create: validateCreate, Update: validateUpdate})),
 			admission.Validating("scale.books.bookstore.example.com",

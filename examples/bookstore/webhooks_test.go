@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/commands"
 	v1 "github.com/sallyport-io/sallyport/examples/bookstore/api/v1"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
@@ -109,4 +111,20 @@ func TestManifestsAreComplete(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
+}
+
+func TestManifestsHaveNoFindings(t *testing.T) {
+	app := application(t)
+	run := func(in io.Reader, args ...string) *bytes.Buffer {
+		cmd, out := app.Command(), &bytes.Buffer{}
+		commands.AddTo(cmd, app)
+		cmd.SetIn(in)
+		cmd.SetOut(out)
+		cmd.SetArgs(args)
+		if status := sallyport.Execute(cmd); status != 0 {
+			t.Errorf("%v: exit status %d\n%s", args, status, out)
+		}
+		return out
+	}
+	run(run(nil, "manifests", "--service", "bookstore-system/bookstore", "--registration", "none", "--part", "configurations"), "lint", "-f", "-")
 }
