@@ -8,6 +8,7 @@ package server
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -155,6 +156,12 @@ func (c *Config) AppRegistration() frontdoor.RegistrationSettings {
 		FailurePolicy: r.FailurePolicy, TimeoutSeconds: r.TimeoutSeconds, ReviewVersions: r.ReviewVersions,
 		Adjust: c.adjust,
 	}
+}
+
+// ownNamespace is the namespace of the server's Service, empty outside of a cluster.
+func (c *Config) ownNamespace() string {
+	namespace, _, _ := strings.Cut(c.Registration.Service, "/")
+	return namespace
 }
 
 // AppCertificate returns the certificate settings.

@@ -78,7 +78,10 @@ func controllers() []controller {
 	return []controller{{
 		name: status.Name, builtin: "poddefault",
 		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
-			c, err := status.New(env.Client, status.Options{Watcher: l.podDefaults(), Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Pods: l.podCounter()})
+			c, err := status.New(env.Client, status.Options{
+				Watcher: l.podDefaults(), Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Pods: l.podCounter(),
+				Namespace: l.start.ownNamespace(),
+			})
 			if err != nil {
 				return nil, err
 			}

@@ -426,7 +426,7 @@ func TestWorkGrowsAsThePodAndItsObjectsDo(t *testing.T) {
 				raw, objects := c.make(n)
 				b := newBounds(t.Context())
 				meta, _ := readMetadata(raw)
-				chosen, err := choose(&b, indexOf(objects...), testNamespace, meta.labels, false, nil)
+				chosen, err := choose(&b, indexOf(objects...), testNamespace, &meta, false, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

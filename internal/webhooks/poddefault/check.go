@@ -32,6 +32,7 @@ func Check(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (errs field.
 	c := checker{spec: spec}
 	c.rules(path)
 	c.placeholders(path)
+	c.rollout(path)
 	c.suspicions(path)
 	return c.errs, c.warnings
 }

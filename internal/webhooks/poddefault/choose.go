@@ -13,6 +13,7 @@ type choice struct {
 	labels    Labels      // of the pod and added by objects
 	added     []setEntry  // only the added ones
 	audits    bool        // some object is in mode Audit
+	outside   []*Compiled // would select the pod in another revision than it gets
 	namespace string
 }
 
@@ -22,11 +23,17 @@ type choice struct {
 // do not allow exclusion are chosen.
 //
 // An [*excess] error is a decision.
-func choose(b *bounds, source Source, namespace string, pod Labels, excluded bool, mute []*Compiled) (choice, error) {
+func choose(b *bounds, source Source, namespace string, pod *metadata, excluded bool, mute []*Compiled) (choice, error) {
+	out := choice{labels: pod.labels, namespace: namespace}
+	arriving := arrival{metadata: pod, namespace: namespace, bounds: b}
 	selectAll := func(pod Labels) ([]*Compiled, error) {
 		selected, err := source.Select(b.ctx, namespace, pod)
+		if err == nil {
+			selected, out.outside, err = arriving.resolve(source, selected)
+		}
 		if excluded {
-			selected = slices.DeleteFunc(selected, func(c *Compiled) bool { return c.allowExclude })
+			mayExclude := func(c *Compiled) bool { return c.allowExclude }
+			selected, out.outside = slices.DeleteFunc(selected, mayExclude), slices.DeleteFunc(out.outside, mayExclude)
 		}
 		if b.did(workOfVisit*len(selected) + workOfLabel*pod.len()); b.fault != nil && err == nil {
 			err = b.fault
@@ -56,10 +63,9 @@ func choose(b *bounds, source Source, namespace string, pod Labels, excluded boo
 		}
 		return selected, nil
 	}
-	out := choice{labels: pod, namespace: namespace}
 	var keys map[string]bool // of the added labels
 	var err error
-	out.objects, err = selectAll(pod)
+	out.objects, err = selectAll(pod.labels)
 	for round := 1; err == nil; round++ {
 		known := len(out.added)
 		for _, c := range out.objects {

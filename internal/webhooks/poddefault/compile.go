@@ -57,6 +57,9 @@ type identity struct {
 	size         int                             // JSON size of the spec
 	forms        string                          // see UISelectable
 	status       kubeflowv1alpha1.PodDefaultStatus
+	rollout      *rollout // nil if none is in progress
+	// namespaceSelector is the namespaces' as written.
+	namespaceSelector *metav1.LabelSelector
 }
 
 // additions are what an object adds to pods.
@@ -96,26 +99,34 @@ type entry struct{ key, value string }
 
 // Compile prepares a PodDefault. An object that can never work is compiled too, so that
 // pods can name it where it would have been applied: see [Compiled.Problem].
-func Compile(pd *kubeflowv1alpha1.PodDefault) *Compiled { return pack(pd).unpack() }
+func Compile(pd *kubeflowv1alpha1.PodDefault) *Compiled { return pack(pd, nil).unpack() }
 
 // CompileCluster prepares a ClusterPodDefault, like [Compile].
 func CompileCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
-	return packCluster(cpd).unpack()
+	return packCluster(cpd, nil).unpack()
 }
 
 // pack is [Compile] for an object that an [Index] unpacks when a pod first selects it.
-func pack(pd *kubeflowv1alpha1.PodDefault) *Compiled {
+// Before is the object as known so far, or nil.
+func pack(pd *kubeflowv1alpha1.PodDefault, before *Compiled) *Compiled {
 	const kind = "PodDefault "
 	c := &Compiled{}
 	c.title = kind + pd.Namespace + "/" + pd.Name
 	c.namespace, c.name = c.title[len(kind):len(kind)+len(pd.Namespace)], c.title[len(c.title)-len(pd.Name):]
 	c.decision, c.allowExclude = c.name, true
 	c.pack(&pd.ObjectMeta, &pd.Spec, &pd.Status, nil, nil)
+	c.stage(pd.Spec.Rollout, before, func(spec []byte) *Compiled {
+		stable := &kubeflowv1alpha1.PodDefault{ObjectMeta: pd.ObjectMeta}
+		if json.Unmarshal(spec, &stable.Spec) != nil {
+			return nil
+		}
+		return pack(stable, nil)
+	})
 	return c
 }
 
 // packCluster is [pack] for a ClusterPodDefault.
-func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
+func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault, before *Compiled) *Compiled {
 	c := &Compiled{}
 	c.title, c.decision = "ClusterPodDefault "+cpd.Name, clusterDecision+cpd.Name
 	c.name, c.allowExclude = c.decision[len(clusterDecision):], cpd.Spec.AllowExclude
@@ -126,6 +137,13 @@ func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
 			c.namespaces = labels.Nothing()
 		}
 	}
+	c.stage(cpd.Spec.Rollout, before, func(spec []byte) *Compiled {
+		stable := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: cpd.ObjectMeta}
+		if json.Unmarshal(spec, &stable.Spec) != nil {
+			return nil
+		}
+		return packCluster(stable, nil)
+	})
 	return c
 }
 
@@ -148,7 +166,7 @@ func (c *Compiled) pack(
 	c.resourceVersion, all = all[:len(meta.ResourceVersion)], all[len(meta.ResourceVersion):]
 	c.uid, all = types.UID(all[:len(uid)]), all[len(uid):]
 	c.version, c.revision = all[:len(version)], all[len(version):]
-	c.generation = meta.Generation
+	c.generation, c.namespaceSelector = meta.Generation, namespaces
 	c.priority, c.policy, c.audit = spec.Priority, spec.ConflictPolicy, spec.Mode == kubeflowv1alpha1.ModeAudit
 	c.group = spec.ExclusiveGroup
 	c.forms, c.status = uiSelectable(&spec.Selector), compact(status)

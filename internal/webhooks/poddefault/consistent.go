@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	metadataclient "k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -141,6 +142,8 @@ func (s *corrected) Select(_ context.Context, namespace string, pod Labels) ([]*
 	slices.SortFunc(selected, inOrder)
 	return selected, nil
 }
+
+func (s *corrected) labelsOf(namespace string) labels.Set { return s.index.labelsOf(namespace) }
 
 // A version identifies a state of an object's spec by its generation. The
 // resourceVersion also changes with the status.

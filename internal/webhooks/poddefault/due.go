@@ -11,14 +11,16 @@ import (
 
 // Due returns the injecting objects that a pod with these labels and annotations would be
 // merged with if it were created now, in order of application. An object is due although
-// it may conflict there: conflicts are found only by merging. An error says why the pod
+// it may conflict there: conflicts are found only by merging. While an object is rolled
+// out, the pod is due the revision of its mark. An error says why the pod
 // would be refused, or that the source is not ready.
 func Due(ctx context.Context, source Source, namespace string, labels, annotations map[string]string) ([]*Compiled, error) {
 	if _, mirror := annotations[MirrorAnnotation]; mirror {
 		return nil, nil
 	}
 	b := newBounds(ctx)
-	chosen, err := choose(&b, source, namespace, labelsOf(labels), annotations[ExcludeAnnotation] == "true", nil)
+	pod := &metadata{labels: labelsOf(labels), annotations: labelsOf(annotations)}
+	chosen, err := choose(&b, source, namespace, pod, annotations[ExcludeAnnotation] == "true", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -205,7 +205,7 @@ func (e *emitter) metadata(m *merge) {
 			annotate(s.object.skipMark(), s.object.skipValue(s.reason), s.object.title)
 		}
 	}
-	annotate(DecisionsAnnotation, decisions(listed, m.applied, m.invalid, m.audited, skippedObjects(m.skipped)), "sallyport")
+	annotate(DecisionsAnnotation, decisions(listed, m.applied, m.invalid, m.audited, skippedObjects(m.skipped), m.outside), "sallyport")
 	e.append(labels)
 	e.append(annotations)
 }

@@ -182,7 +182,7 @@ func (x *Index) selected(from map[string]*namespaceIndex, namespace string, pod 
 func (x *Index) inNamespace(namespace string, selected []*Compiled) ([]*Compiled, error) {
 	set, known := x.labels[namespace]
 	if !known {
-		if x.strict && slices.ContainsFunc(selected, func(c *Compiled) bool { return c.namespaces != nil }) {
+		if x.strict && slices.ContainsFunc(selected, (*Compiled).needsNamespace) {
 			return nil, admission.Unavailable(fmt.Errorf("the labels of the namespace %s are not known yet, and a ClusterPodDefault asks for them", namespace), time.Second)
 		}
 		set = labels.Set{corev1.LabelMetadataName: namespace}
@@ -225,15 +225,27 @@ func (ns *namespaceIndex) selected(selected []*Compiled, pod Labels) []*Compiled
 type filing struct {
 	*Compiled
 	terms []string
+	// stable is the stable revision of the object during a rollout, if that selects other
+	// pods.
+	stable *filing
 }
 
 func (ns *namespaceIndex) add(c *Compiled) {
+	f := ns.fileUnder(c)
+	if stable, _ := c.RolledOut(); stable != nil && stable.version != c.version {
+		other := ns.fileUnder(stable)
+		f.stable = &other
+	}
+	ns.objects[c.name] = f
+}
+
+func (ns *namespaceIndex) fileUnder(c *Compiled) filing {
 	f := filing{Compiled: c}
 	if c.selector != nil {
 		f.terms = ns.rarest(c.selector)
 		ns.file(f, func(list []*Compiled) []*Compiled { return append(list, c) })
 	}
-	ns.objects[c.name] = f
+	return f
 }
 
 func (ns *namespaceIndex) remove(name string) {
@@ -242,6 +254,13 @@ func (ns *namespaceIndex) remove(name string) {
 		return
 	}
 	delete(ns.objects, name)
+	ns.takeOut(f)
+	if f.stable != nil {
+		ns.takeOut(*f.stable)
+	}
+}
+
+func (ns *namespaceIndex) takeOut(f filing) {
 	if f.selector != nil {
 		ns.file(f, func(list []*Compiled) []*Compiled {
 			return slices.DeleteFunc(list, func(c *Compiled) bool { return c == f.Compiled })

@@ -26,6 +26,7 @@ type merge struct {
 	invalid    []*Compiled // chosen, but cannot work in this pod
 	skipped    []skip
 	audited    []*Compiled
+	outside    []*Compiled // see [choice]
 
 	picked      map[string]setEntry // labels added by the selection, by key
 	labels      map[string]bool     // keys added so far
@@ -65,7 +66,7 @@ type setSeconds struct {
 
 // mergeAll merges the chosen objects except skipped ones.
 func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge {
-	m := &merge{pod: p, settings: settings}
+	m := &merge{pod: p, settings: settings, outside: chosen.outside}
 	for _, s := range skipped {
 		if isIn(chosen.objects, s.object) { // the selection may no longer include it
 			m.skipped = append(m.skipped, s)

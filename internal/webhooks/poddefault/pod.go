@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
@@ -21,6 +22,8 @@ type metadata struct {
 	// The original values, nil if absent.
 	rawLabels, rawAnnotations jsontext.Value
 	crowded                   bool // too many labels or annotations to read
+	request                   types.UID
+	dryRun                    bool
 
 	spec int // offset of the spec, 0 if unknown
 }

@@ -103,10 +103,15 @@ func MarkValue(resourceVersion, revision string) string {
 // does not have one. Anyone can write an annotation, so neither is to be trusted.
 func ParseMark(value string) (resourceVersion, revision string) {
 	before, after, found := strings.Cut(value, "@")
-	if !found || before == "" || len(after) != RevisionSize || strings.Trim(after, "0123456789abcdef") != "" {
+	if !found || before == "" || !isRevision(after) {
 		return value, ""
 	}
 	return before, after
+}
+
+// isRevision reports whether text may be the name of a revision.
+func isRevision(text string) bool {
+	return len(text) == RevisionSize && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // Wrote reports whether a mark is of this state of the object: of its revision, or of its

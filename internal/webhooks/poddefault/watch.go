@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	metadataclient "k8s.io/client-go/metadata"
 
@@ -36,6 +37,7 @@ type Watcher struct {
 	index   *Index
 	logger  *slog.Logger
 	gone    gone
+	rolling rolling
 	lists   *lists
 }
 
@@ -62,11 +64,17 @@ func Watch(cluster *store.Factory, logger *slog.Logger, loaded func()) (*Watcher
 	}
 	w.lists = newLists(w, metadataOnly, podDefaults, clusterWide)
 	w.PodDefaults = store.Follow(cluster, store.Kind[*kubeflowv1alpha1.PodDefault, *Compiled]{
-		Name: kubeflowv1alpha1.PodDefaultResource, Example: &kubeflowv1alpha1.PodDefault{}, Keep: pack,
+		Name: kubeflowv1alpha1.PodDefaultResource, Example: &kubeflowv1alpha1.PodDefault{},
+		Keep: func(pd *kubeflowv1alpha1.PodDefault) *Compiled {
+			return pack(pd, w.PodDefaults.Get(types.NamespacedName{Namespace: pd.Namespace, Name: pd.Name}))
+		},
 		From: store.Source(podDefaults, kubeflowv1alpha1.PodDefaultResource, &kubeflowv1alpha1.PodDefaultList{}),
 	})
 	w.ClusterPodDefaults = store.Follow(cluster, store.Kind[*sallyportv1alpha1.ClusterPodDefault, *Compiled]{
-		Name: sallyportv1alpha1.ClusterPodDefaultResource, Example: &sallyportv1alpha1.ClusterPodDefault{}, Keep: packCluster, Optional: true,
+		Name: sallyportv1alpha1.ClusterPodDefaultResource, Example: &sallyportv1alpha1.ClusterPodDefault{}, Optional: true,
+		Keep: func(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
+			return packCluster(cpd, w.ClusterPodDefaults.Get(types.NamespacedName{Name: cpd.Name}))
+		},
 		From: store.Source(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, &sallyportv1alpha1.ClusterPodDefaultList{}),
 	})
 	w.PodDefaults.Handle(store.Handler[*Compiled]{Changed: w.changed, Synced: loaded})
@@ -77,6 +85,7 @@ func Watch(cluster *store.Factory, logger *slog.Logger, loaded func()) (*Watcher
 
 func newWatcher(logger *slog.Logger) *Watcher {
 	w := &Watcher{index: NewIndex(), logger: logger, gone: gone{now: time.Now, objects: map[string][]goneObject{}}}
+	w.rolling.objects = map[types.NamespacedName]*Compiled{}
 	w.index.strict = true
 	return w
 }
@@ -128,6 +137,8 @@ func (w *Watcher) Select(ctx context.Context, namespace string, pod Labels) ([]*
 	return w.index.Select(ctx, namespace, pod)
 }
 
+func (w *Watcher) labelsOf(namespace string) labels.Set { return w.index.labelsOf(namespace) }
+
 // All returns the PodDefaults of a namespace, or the ClusterPodDefaults if it is empty,
 // in order of application.
 func (w *Watcher) All(namespace string) []*Compiled { return w.index.All(namespace) }
@@ -157,6 +168,7 @@ func (w *Watcher) changed(changes []store.Change[*Compiled]) {
 			w.logger.Warn("object can never work and is left out", "object", c.Now.String(), "problem", c.Now.problem)
 		}
 		w.gone.changed(c.Before, c.Now)
+		w.rolling.changed(c.Before, c.Now)
 	}
 	w.index.apply(changes)
 }

@@ -178,6 +178,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if meta.crowded {
 		return admission.Deniedf("pod %s has more than %d labels or annotations: PodDefaults cannot be looked for. Give it fewer", meta.name, maxElements), nil
 	}
+	meta.request, meta.dryRun = req.UID, req.DryRun != nil && *req.DryRun
 	excluded := meta.annotations.Get(ExcludeAnnotation) == "true"
 	if excluded != h.excluded || meta.annotations.Has(MirrorAnnotation) {
 		return admission.Allowed(), nil
@@ -215,11 +216,11 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 		}
 	}
 	b := newBounds(ctx)
-	chosen, err := choose(&b, source, namespace, meta.labels, h.excluded, nil)
+	chosen, err := choose(&b, source, namespace, meta, h.excluded, nil)
 	if err != nil {
 		return nil, err
 	}
-	if len(chosen.objects) == 0 {
+	if len(chosen.objects)+len(chosen.outside) == 0 {
 		return admission.Allowed(), nil
 	}
 	var mute []*Compiled
@@ -230,7 +231,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 		if len(known) > 0 {
 			mute = nil
 			silence(skippedObjects(skipped), &mute)
-			if chosen, err = choose(&b, source, namespace, meta.labels, h.excluded, mute); err != nil {
+			if chosen, err = choose(&b, source, namespace, meta, h.excluded, mute); err != nil {
 				return nil, err
 			}
 			continue
@@ -248,7 +249,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 			return nil, err
 		}
 		if silence(m.invalid, &mute) {
-			if chosen, err = choose(&b, source, namespace, meta.labels, h.excluded, mute); err != nil {
+			if chosen, err = choose(&b, source, namespace, meta, h.excluded, mute); err != nil {
 				return nil, err
 			}
 			continue
@@ -258,11 +259,12 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 			// invalid with them may be valid without them.
 			skipped, mute = append(skipped, more...), nil
 			silence(skippedObjects(skipped), &mute)
-			if chosen, err = choose(&b, source, namespace, meta.labels, h.excluded, mute); err != nil {
+			if chosen, err = choose(&b, source, namespace, meta, h.excluded, mute); err != nil {
 				return nil, err
 			}
 			continue
 		}
+		m.tally(chosen)
 		if len(m.conflicts) > 0 {
 			return m.denial(), nil
 		}

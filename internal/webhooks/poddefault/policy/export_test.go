@@ -52,6 +52,7 @@ func TestWhatWouldSilentlyDifferIsRefused(t *testing.T) {
 			"{volumes: [{name: v}], volumeMounts: [{name: v, mountPath: /var/run/secrets/kubernetes.io/serviceaccount}]}"}, []string{"is where the token is that pd-0 takes away"}},
 		"different values where one at most selects": {[]string{"{env: [{name: A, value: '1'}], selector: {matchLabels: {a: '1'}}}", "{env: [{name: A, value: '2'}], selector: {matchLabels: {a: '2'}}}"}, nil},
 		"alternatives":                        {[]string{"{exclusiveGroup: gpu}"}, []string{"spec.exclusiveGroup: policies cannot do this"}},
+		"a rollout":                           {[]string{"{rollout: {steps: [{percent: 10}]}}"}, []string{"spec.rollout: policies cannot do this"}},
 		"the first container alone":           {[]string{"{containerSelector: {first: true}}"}, []string{"spec.containerSelector: policies cannot do this"}},
 		"commands and accounts have an order": {[]string{"{command: [a], serviceAccountName: a}", "{command: [b], serviceAccountName: b}"}, nil},
 		"what says nothing":                   {[]string{"{desc: x, mode: Enforce, conflictPolicy: Deny, containerSelector: {}, resources: {}}"}, nil},

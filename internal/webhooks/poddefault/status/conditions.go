@@ -94,9 +94,10 @@ func cut(text string) string {
 }
 
 // outdated reports whether the observed status differs from the desired one, ignoring
-// transition times.
-func outdated(status *kubeflowv1alpha1.PodDefaultStatus, generation int64, conditions []metav1.Condition) bool {
-	if status.ObservedGeneration != generation {
+// transition times. The revision of an object with a rollout is left to the roller.
+func (o *object) outdated(conditions []metav1.Condition) bool {
+	status := o.status
+	if status.ObservedGeneration != o.Generation() || !o.rolls && status.CurrentRevision != o.Revision() {
 		return true
 	}
 	return slices.ContainsFunc(conditions, func(want metav1.Condition) bool {

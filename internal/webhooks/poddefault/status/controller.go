@@ -2,7 +2,9 @@
 
 // Package status writes the status of PodDefaults and ClusterPodDefaults: whether they
 // are valid, which others they conflict with, whether forms can offer them, and how many
-// pods carry them. Only the leader writes, and no review waits for a status.
+// pods carry them. It also keeps their revisions, as ControllerRevisions, and moves the
+// steps of rollouts. Only the leader writes, except for refusals, and no review waits for
+// a status.
 //
 // Writes are rare: only if the status differs, after a quiet moment, and with growing
 // delays for the same generation. Counts of pods are written at most once a minute for
@@ -43,6 +45,9 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Pods counts the pods of objects; nil if nobody does.
 	Pods PodCounter
+	// Namespace is Sallyport's own, for the revisions of ClusterPodDefaults. Without it
+	// they have none.
+	Namespace string
 }
 
 // A PodCounter counts the pods of objects. A ClusterPodDefault has no namespace.
@@ -61,7 +66,8 @@ type Controller struct {
 	pods                            PodCounter // may be nil
 	log                             *slog.Logger
 	podDefaults, clusterPodDefaults rest.Interface
-	events                          kubernetes.Interface
+	clients                         kubernetes.Interface
+	namespace                       string
 	metrics                         *metrics
 	pace                            pace
 	// overlap returns the places where two objects conflict if both select a pod.
@@ -84,12 +90,15 @@ type pace struct {
 	compare time.Duration
 	// writers limits concurrent writes.
 	writers int
+	// health is how often pods with a revision that is rolled out are looked at.
+	health time.Duration
 }
 
 var defaultPace = pace{
 	quiet: time.Second, patience: 10 * time.Second, again: 15 * time.Second, longest: 10 * time.Minute,
 	counts: time.Minute, countsPerSecond: 2,
 	compare: 10 * time.Millisecond, writers: 4,
+	health: 15 * time.Second,
 }
 
 // New prepares a controller. [Controller.Run] runs it. The credentials in config must
@@ -100,7 +109,7 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 	}
 	c := &Controller{
 		watcher: options.Watcher, leader: options.Leader, pods: options.Pods, log: options.Logger.With("controller", Name),
-		pace: defaultPace, overlap: poddefault.OverlapOfCompiled,
+		pace: defaultPace, namespace: options.Namespace, overlap: poddefault.OverlapOfCompiled,
 	}
 	var err error
 	if c.podDefaults, err = store.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
@@ -109,17 +118,20 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 	if c.clusterPodDefaults, err = store.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for ClusterPodDefaults: %w", err)
 	}
-	if c.events, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("client for events: %w", err)
+	if c.clients, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("client for events, pods and revisions: %w", err)
 	}
 	c.metrics, err = newMetrics(options.Metrics)
 	return c, err
 }
 
-// Run runs until the context ends. While another replica leads it does nothing and uses
-// no memory. It never returns an error: statuses are not worth an outage.
+// Run runs until the context ends. While another replica leads it only reports refusals.
+// It never returns an error: statuses are not worth an outage.
 func (c *Controller) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	running.Go(func() { c.watchRefusals(ctx) })
 	store.WhileLeading(ctx, c.leader, c.lead)
+	running.Wait()
 	return nil
 }
 
@@ -129,7 +141,7 @@ func (c *Controller) lead(ctx context.Context) {
 	if c.watcher.WaitReady(ctx) != nil {
 		return
 	}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.events.EventsV1()})
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.clients.EventsV1()})
 	defer broadcaster.Shutdown()
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil { // it has a sink
 		c.log.Warn("there will be no events", "error", err)
@@ -140,6 +152,7 @@ func (c *Controller) lead(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { r.compareAll(ctx) })
 	running.Go(func() { r.writes.Run(ctx, c.pace.writers) })
+	running.Go(func() { newRoller(c, r.recorder).run(ctx) })
 	running.Wait()
 	c.metrics.reset()
 }

@@ -53,6 +53,7 @@ type object struct {
 	claims   []claim // ordered by place
 	required []requirement
 	warnings []string
+	rolls    bool // it has spec.rollout
 }
 
 func newObject(c *poddefault.Compiled) *object {
@@ -60,6 +61,7 @@ func newObject(c *poddefault.Compiled) *object {
 	var spec kubeflowv1alpha1.PodDefaultSpec
 	if json.Unmarshal(c.Spec(), &spec) == nil {
 		_, o.warnings = poddefault.Check(&spec, field.NewPath("spec"))
+		o.rolls = spec.Rollout != nil
 	}
 	return o.with(c)
 }
@@ -87,12 +89,18 @@ func (o *object) selects(namespace labels.Set) bool {
 
 // reference returns the reference for events.
 func (o *object) reference() *corev1.ObjectReference {
-	is := o.Identity()
+	ref := referenceTo(o.Compiled)
+	ref.ResourceVersion = o.resourceVersion
+	return ref
+}
+
+func referenceTo(c *poddefault.Compiled) *corev1.ObjectReference {
+	is := c.Identity()
 	ref := &corev1.ObjectReference{
 		APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind,
-		Namespace: is.Namespace, Name: is.Name, UID: is.UID, ResourceVersion: o.resourceVersion,
+		Namespace: is.Namespace, Name: is.Name, UID: is.UID, ResourceVersion: is.ResourceVersion,
 	}
-	if o.Cluster() {
+	if c.Cluster() {
 		ref.APIVersion, ref.Kind = sallyportv1alpha1.GroupVersion.String(), sallyportv1alpha1.ClusterPodDefaultKind
 	}
 	return ref

@@ -132,7 +132,7 @@ func (r *reconciler) set(c *poddefault.Compiled) {
 	n := r.objects[k]
 	if n != nil && n.sameSpec(c) {
 		n.object = n.with(c)
-		if !n.waits && (outdated(n.status, n.Generation(), r.desired(n)) || !r.hasCounts(n)) {
+		if !n.waits && (n.outdated(r.desired(n)) || !r.hasCounts(n)) {
 			r.plan(k)
 		}
 		return
@@ -236,7 +236,7 @@ func (r *reconciler) reconcile(ctx context.Context, k key) (again time.Duration,
 	if next == nil {
 		return wait, nil
 	}
-	version, err := r.patchStatus(ctx, o, next)
+	version, err := r.patchStatus(ctx, o.Compiled, o.resourceVersion, next)
 	r.metrics.writes.WithLabelValues(result(err)).Inc()
 	r.written(o, next, version, err)
 	switch {
@@ -260,7 +260,7 @@ func (r *reconciler) next(k key) (o *object, next *kubeflowv1alpha1.PodDefaultSt
 		return nil, nil, 0
 	}
 	conditions := r.desired(n)
-	if p.counts = !outdated(n.status, n.Generation(), conditions); p.counts && r.hasCounts(n) {
+	if p.counts = !n.outdated(conditions); p.counts && r.hasCounts(n) {
 		p.since = time.Time{}
 		return nil, nil, 0
 	}
@@ -275,6 +275,9 @@ func (r *reconciler) next(k key) (o *object, next *kubeflowv1alpha1.PodDefaultSt
 	p.since = time.Time{}
 	next = n.status.DeepCopy()
 	next.Pods = r.counts(n)
+	if !n.rolls {
+		next.CurrentRevision = n.Revision()
+	}
 	next.ObservedGeneration = n.Generation()
 	for _, condition := range conditions {
 		meta.SetStatusCondition(&next.Conditions, condition)
@@ -305,11 +308,14 @@ func (r *reconciler) written(o *object, next *kubeflowv1alpha1.PodDefaultStatus,
 }
 
 // patchStatus writes a status unless the object changed in between, because the status
-// would then describe an old spec. It returns the new resourceVersion.
-func (c *Controller) patchStatus(ctx context.Context, o *object, status *kubeflowv1alpha1.PodDefaultStatus) (string, error) {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": o.resourceVersion, "uid": o.Identity().UID},
-		"status":   status,
+// would then describe an old spec. It returns the new resourceVersion. It replaces the
+// status as a whole: a merge patch would merge the specs of two revisions.
+func (c *Controller) patchStatus(ctx context.Context, o *poddefault.Compiled, resourceVersion string, status *kubeflowv1alpha1.PodDefaultStatus) (string, error) {
+	is := o.Identity()
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion},
+		{"op": "replace", "path": "/metadata/uid", "value": is.UID},
+		{"op": "add", "path": "/status", "value": status},
 	})
 	if err != nil {
 		return "", err
@@ -318,8 +324,8 @@ func (c *Controller) patchStatus(ctx context.Context, o *object, status *kubeflo
 	if o.Cluster() {
 		client, resource = c.clusterPodDefaults, sallyportv1alpha1.ClusterPodDefaultResource
 	}
-	raw, err := client.Patch(types.MergePatchType).NamespaceIfScoped(o.namespace, o.namespace != "").
-		Resource(resource).Name(o.name).SubResource("status").Body(patch).Do(ctx).Raw()
+	raw, err := client.Patch(types.JSONPatchType).NamespaceIfScoped(is.Namespace, is.Namespace != "").
+		Resource(resource).Name(is.Name).SubResource("status").Body(patch).Do(ctx).Raw()
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sallyport-io/sallyport/admission"
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/rawjson"
+)
+
+// A rollout is in progress: some pods get the current revision of an object, the others
+// the stable one. It follows from one state of the object, its spec and status together,
+// so replicas that have read the same state decide the same, also after a restart.
+type rollout struct {
+	current *Compiled
+	// stable is nil if it is not known yet: the object got spec.rollout in the same write
+	// as another change, and this replica has started since. The controller then records
+	// it in the status.
+	stable *Compiled
+	steps  []rolloutStep // up to the current one; none if all pods get the stable revision
+	perPod bool
+	tally  *tally // of the current revision
+}
+
+type rolloutStep struct {
+	percent          uint64
+	pods, namespaces labels.Selector // nil selects all
+}
+
+// stage determines whether a rollout of the object is in progress. Before is the object
+// as this replica knew it, or nil. Compile returns a revision of the object, or nil if it
+// cannot be read.
+func (c *Compiled) stage(spec *kubeflowv1alpha1.Rollout, before *Compiled, compile func([]byte) *Compiled) {
+	if spec == nil {
+		return
+	}
+	r := &rollout{current: c, perPod: spec.By == kubeflowv1alpha1.RolloutByPod}
+	recorded := c.status.Rollout
+	switch {
+	case recorded != nil && recorded.StableSpec != nil:
+		if recorded.StableRevision == c.revision && c.problem == nil {
+			return
+		}
+		r.stable = compile(recorded.StableSpec.Raw)
+	case c.status.CurrentRevision == "" || c.status.CurrentRevision == c.revision:
+		return // the first revision
+	default:
+		r.stable = before.revised(c.uid, c.status.CurrentRevision)
+	}
+	if recorded != nil && c.status.CurrentRevision == c.revision && c.problem == nil && spec.AbortedRevision != c.revision {
+		for _, step := range spec.Steps[:max(0, min(int(recorded.Step), len(spec.Steps)))] {
+			r.steps = append(r.steps, compileStep(step))
+		}
+	}
+	if before != nil && before.rollout != nil && before.uid == c.uid && before.revision == c.revision {
+		r.tally = before.rollout.tally
+	} else {
+		r.tally = &tally{refused: map[string]bool{}}
+	}
+	c.rollout = r
+	if r.stable != nil {
+		r.stable.rollout = r
+	}
+}
+
+// revised returns the object as it was in the named revision, or nil.
+func (c *Compiled) revised(uid types.UID, revision string) *Compiled {
+	if c != nil && c.rollout != nil && c.rollout.stable != nil && c.revision != revision {
+		c = c.rollout.stable
+	}
+	if c == nil || c.uid != uid || c.revision != revision || c.packed == nil {
+		return nil
+	}
+	out := &Compiled{identity: c.identity, packed: c.packed}
+	out.rollout = nil
+	return out
+}
+
+// compileStep prepares a step of a valid object.
+func compileStep(step kubeflowv1alpha1.RolloutStep) rolloutStep {
+	out := rolloutStep{percent: 100}
+	if step.Percent != nil {
+		out.percent = uint64(max(0, *step.Percent)) //nolint:gosec // it is not negative
+	}
+	selector := func(s *metav1.LabelSelector) labels.Selector {
+		if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+			return nil
+		}
+		selector, err := metav1.LabelSelectorAsSelector(s)
+		if err != nil { // the object is valid
+			return labels.Nothing()
+		}
+		return selector
+	}
+	out.pods, out.namespaces = selector(step.PodSelector), selector(step.NamespaceSelector)
+	return out
+}
+
+// needsNamespace reports whether the labels of namespaces decide about the object.
+func (c *Compiled) needsNamespace() bool {
+	return c.namespaces != nil || c.rollout != nil &&
+		slices.ContainsFunc(c.rollout.steps, func(s rolloutStep) bool { return s.namespaces != nil })
+}
+
+// RolledOut returns the stable revision of an object while a rollout is in progress, and
+// nil otherwise or if it is not known yet.
+func (c *Compiled) RolledOut() (stable *Compiled, inProgress bool) {
+	if c.rollout == nil {
+		return nil, false
+	}
+	return c.rollout.stable, true
+}
+
+// An arrival is what decides which revisions a pod gets. It is the same each time that
+// the API server calls for the pod, except for marks from earlier calls.
+type arrival struct {
+	*metadata
+	namespace string
+	labels    labels.Set // of the namespace
+	bounds    *bounds
+	workload  string // see workloadOf; empty until needed
+}
+
+// labelsOfNamespaces is a [Source] that knows the labels of namespaces.
+type labelsOfNamespaces interface {
+	labelsOf(namespace string) labels.Set
+}
+
+// resolve replaces the selected objects of which a rollout is in progress by the revision
+// that the pod gets. Outside are those that do not select the pod in that revision.
+func (a *arrival) resolve(source Source, selected []*Compiled) (resolved, outside []*Compiled, err error) {
+	if !slices.ContainsFunc(selected, func(c *Compiled) bool { return c.rollout != nil }) {
+		return selected, nil, nil
+	}
+	if known, ok := source.(labelsOfNamespaces); ok && a.labels == nil {
+		a.labels = known.labelsOf(a.namespace)
+	}
+	for _, c := range selected {
+		r := c.rollout
+		switch {
+		case r == nil:
+			resolved = append(resolved, c)
+			continue
+		case r.stable == nil:
+			return nil, nil, admission.Unavailable(fmt.Errorf("%s is being rolled out, and its revision %s is not known yet",
+				c, c.status.CurrentRevision), time.Second)
+		}
+		gets := r.stable
+		if a.getsCurrent(r) {
+			gets = r.current
+		}
+		if gets == c || gets.version == c.version { // only one revision is filed if both select the same pods
+			resolved = append(resolved, gets)
+		} else {
+			outside = append(outside, c)
+		}
+	}
+	outside = slices.DeleteFunc(outside, func(c *Compiled) bool { return isIn(resolved, c) })
+	return resolved, outside, nil
+}
+
+// getsCurrent reports whether the pod gets the current revision. A pod that an earlier
+// call has marked keeps its revision, although another replica may have entered a step.
+func (a *arrival) getsCurrent(r *rollout) bool {
+	if len(r.steps) == 0 {
+		return false
+	}
+	if mark, marked := a.annotations.Lookup(r.current.unpack().mark); marked {
+		switch _, revision := ParseMark(mark); revision {
+		case r.current.revision:
+			return true
+		case r.stable.revision:
+			return false
+		}
+	}
+	return slices.ContainsFunc(r.steps, func(s rolloutStep) bool {
+		return (s.namespaces == nil || s.namespaces.Matches(a.labels)) && (s.pods == nil || s.pods.Matches(a.metadata.labels)) &&
+			(s.percent >= 100 || a.place(r) < s.percent)
+	})
+}
+
+// place returns a number below 100 for the pod or its workload: those with a number below
+// a percentage are included. It differs between objects, so that not all of them try a
+// change on the same workloads first.
+func (a *arrival) place(r *rollout) uint64 {
+	unit := a.pod()
+	if !r.perPod {
+		if a.workload == "" {
+			a.workload = workloadOf(a.metadata, a.bounds)
+		}
+		unit = a.workload
+	}
+	sum := sha256.Sum256([]byte(r.current.title + "\n" + a.namespace + "\n" + unit))
+	return binary.BigEndian.Uint64(sum[:]) % 100
+}
+
+// pod names the pod. A pod with a generated name has none yet.
+func (a *arrival) pod() string {
+	if name, ok := rawjson.Lookup(a.raw, "name"); ok && len(name) > len(`""`) && name.Kind() == '"' {
+		return a.name
+	}
+	return string(a.request)
+}
+
+// timestampDigits is the least number of digits at the end of the name of a CronJob's Job:
+// minutes since 1970.
+const timestampDigits = 8
+
+// workloadOf names the workload of a pod: the Deployment of its ReplicaSet, the CronJob of
+// its Job, its controller, or the pod by its name or generateName. Names of owners do not
+// change when a workload gets a new template.
+func workloadOf(pod *metadata, b *bounds) string {
+	kind, name := controllerOf(pod, b)
+	if name == "" {
+		return "Pod/" + pod.name
+	}
+	switch kind {
+	case "ReplicaSet":
+		if hash := pod.labels.Get("pod-template-hash"); hash != "" {
+			name = strings.TrimSuffix(name, "-"+hash)
+		}
+	case "Job":
+		if short := strings.TrimRight(name, "0123456789"); len(name)-len(short) >= timestampDigits {
+			name = strings.TrimSuffix(short, "-")
+		}
+	}
+	return kind + "/" + name
+}
+
+// controllerOf returns the kind and name of the pod's controller. Both are empty if it has
+// none.
+func controllerOf(pod *metadata, b *bounds) (kind, name string) {
+	raw, _ := rawjson.Lookup(pod.raw, "ownerReferences")
+	b.scans(len(pod.raw))
+	owners := rawjson.NewReader(raw)
+	owners.Array(func(int) {
+		var ofKind, named []byte
+		controller := false
+		owners.Object(func(field []byte) {
+			switch string(field) {
+			case "kind":
+				ofKind, _ = owners.String()
+			case "name":
+				named, _ = owners.String()
+			case "controller":
+				controller = owners.Kind() == 't'
+			}
+		})
+		if controller {
+			kind, name = string(ofKind), string(named)
+			owners.Stop()
+		}
+	})
+	return kind, name
+}

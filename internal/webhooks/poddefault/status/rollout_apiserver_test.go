@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/sallyporttest"
+)
+
+// workloads is the number of workloads in the test of rollouts.
+const workloads = 500
+
+// rolling is a PodDefault on an API server, with two replicas.
+type rolling struct {
+	t        *testing.T
+	client   rest.Interface
+	clients  kubernetes.Interface
+	name     string
+	replicas []*running
+}
+
+func (r *rolling) get() *kubeflowv1alpha1.PodDefault {
+	r.t.Helper()
+	pd := &kubeflowv1alpha1.PodDefault{}
+	err := r.client.Get().Namespace(metav1.NamespaceDefault).Resource(kubeflowv1alpha1.PodDefaultResource).Name(r.name).Do(r.t.Context()).Into(pd)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return pd
+}
+
+func (r *rolling) patch(spec string) {
+	r.t.Helper()
+	err := r.client.Patch(types.MergePatchType).Namespace(metav1.NamespaceDefault).Resource(kubeflowv1alpha1.PodDefaultResource).
+		Name(r.name).Body([]byte(`{"spec":` + spec + `}`)).Do(r.t.Context()).Error()
+	if err != nil {
+		r.t.Fatalf("%s: %v", spec, err)
+	}
+}
+
+// await waits until the object is as wanted and both replicas have read that.
+func (r *rolling) await(what string, ok func(*kubeflowv1alpha1.PodDefault) bool) *kubeflowv1alpha1.PodDefault {
+	r.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		pd := r.get()
+		if !ok(pd) {
+			continue
+		}
+		if !slices.ContainsFunc(r.replicas, func(replica *running) bool {
+			c := replica.watcher.Get(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: r.name})
+			return c == nil || c.Identity().ResourceVersion != pd.ResourceVersion
+		}) {
+			return pd
+		}
+	}
+	r.t.Fatalf("waited in vain for %s: %+v", what, r.get().Status)
+	return nil
+}
+
+func (r *rolling) awaitStep(step int32) *kubeflowv1alpha1.PodDefault {
+	r.t.Helper()
+	return r.await(fmt.Sprint("step ", step), func(pd *kubeflowv1alpha1.PodDefault) bool {
+		return pd.Status.Rollout != nil && pd.Status.Rollout.Step == step &&
+			pd.Status.CurrentRevision == poddefault.RevisionOf(poddefault.Meaning(&pd.Spec))
+	})
+}
+
+// newPods returns which workloads get the value in a new pod, and fails if the replicas
+// disagree about one.
+func (r *rolling) newPods(value string) map[int]bool {
+	r.t.Helper()
+	out := map[int]bool{}
+	for i := range workloads {
+		var answers []bool
+		for _, replica := range r.replicas {
+			answers = append(answers, strings.Contains(r.admit(replica, fmt.Sprintf("web-%d", i)), `"value":"`+value+`"`))
+		}
+		if answers[0] != answers[1] {
+			r.t.Errorf("replicas disagree about workload %d", i)
+		}
+		out[i] = answers[0]
+	}
+	return out
+}
+
+// admit returns the patch for a new pod of a Deployment.
+func (r *rolling) admit(replica *running, deployment string) string {
+	r.t.Helper()
+	webhook, err := poddefault.New(replica.watcher, poddefault.DefaultSettings())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: deployment + "-5d8f-", Labels: map[string]string{"use": "true", "pod-template-hash": "5d8f"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: deployment + "-5d8f", UID: "u", Controller: new(true)}},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "x"}}},
+	}
+	raw, err := json.Marshal(pod)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	resp, err := webhook.Handler.Handle(r.t.Context(), &admissionv1.AdmissionRequest{
+		UID: "u", Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: metav1.NamespaceDefault,
+		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
+	})
+	if err != nil || !resp.Allowed {
+		r.t.Fatalf("%v %+v", err, resp)
+	}
+	return string(resp.Patch.AppendJSON(nil))
+}
+
+func count(is map[int]bool) (n int) {
+	for _, one := range is {
+		if one {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *rolling) revisions() []appsv1.ControllerRevision {
+	r.t.Helper()
+	list, err := r.clients.AppsV1().ControllerRevisions(metav1.NamespaceDefault).List(r.t.Context(), metav1.ListOptions{
+		LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: poddefault.RevisionsOf(false, r.name)}),
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	slices.SortFunc(list.Items, func(a, b appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
+	return list.Items
+}
+
+func variable(value string) string { return `"env":[{"name":"REVISION","value":"` + value + `"}]` }
+
+// TestARolloutOnARealAPIServer changes a PodDefault step by step for 500 workloads, with
+// two replicas that take turns in leading and only have the rights of PolicyRules.
+func TestARolloutOnARealAPIServer(t *testing.T) {
+	crds, err := crd.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...))
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allow(t, clients)
+	client, err := store.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rolling{t: t, client: client, clients: clients, name: "staged"}
+	for _, leading := range []bool{true, false} {
+		r.replicas = append(r.replicas, run(t, config, leading))
+	}
+
+	pd := onServer("staged", "use", "one")
+	pd.Spec.Env[0].Name = "REVISION"
+	create(t, client, pd)
+	first := r.await("the first revision", func(pd *kubeflowv1alpha1.PodDefault) bool { return pd.Status.CurrentRevision != "" }).Status.CurrentRevision
+	if n := count(r.newPods("one")); n != workloads {
+		t.Fatalf("%d workloads get the first revision", n)
+	}
+
+	// The rollout comes with the change.
+	r.patch(`{` + variable("two") + `,"rollout":{"steps":[{"percent":10},{"percent":50},{"percent":100}]}}`)
+	second := r.awaitStep(1).Status.CurrentRevision
+	ten := r.newPods("two")
+	if n := count(ten); n < 30 || n > 70 || count(r.newPods("one")) != workloads-n {
+		t.Errorf("step 1: %d of %d workloads", n, workloads)
+	}
+	promote := func(step int) {
+		r.patch(fmt.Sprintf(`{"rollout":{"promotion":{"revision":%q,"step":%d}}}`, second, step))
+	}
+	promote(2)
+	r.awaitStep(2)
+	fifty := r.newPods("two")
+	if n := count(fifty); n < 210 || n > 290 {
+		t.Errorf("step 2: %d of %d workloads", n, workloads)
+	}
+	for i, is := range ten {
+		if is && !fifty[i] {
+			t.Errorf("workload %d gets the stable revision again", i)
+		}
+	}
+
+	// The leader ends in the middle of a step, and the other one goes on.
+	started := r.get().Status.Rollout.StepStartTime
+	r.replicas[0].leader.lead(false)
+	r.replicas[1].leader.lead(true)
+	if state := r.awaitStep(2); !state.Status.Rollout.StepStartTime.Equal(started) {
+		t.Error("the step begins anew with another leader")
+	}
+	promote(3)
+	r.awaitStep(3)
+	if n := count(r.newPods("two")); n != workloads {
+		t.Errorf("step 3: %d of %d workloads", n, workloads)
+	}
+
+	// Abort.
+	r.patch(fmt.Sprintf(`{"rollout":{"abortedRevision":%q,"promotion":null}}`, second))
+	r.awaitStep(0)
+	if n := count(r.newPods("two")); n != 0 {
+		t.Errorf("aborted: %d workloads", n)
+	}
+
+	// Pods that fail keep it in its step, although it is promoted.
+	r.patch(`{"rollout":{"abortedRevision":null}}`)
+	r.awaitStep(1)
+	pod, err := clients.CoreV1().Pods(metav1.NamespaceDefault).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "fails", Labels: map[string]string{"use": "true"}, Annotations: map[string]string{poddefault.Mark("staged"): "1@" + second}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "x"}}, AutomountServiceAccountToken: new(false)},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+	if _, err := clients.CoreV1().Pods(metav1.NamespaceDefault).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.patch(fmt.Sprintf(`{"rollout":{"promotion":{"revision":%q}}}`, second))
+	failing := r.await("the condition", func(pd *kubeflowv1alpha1.PodDefault) bool {
+		return meta.IsStatusConditionFalse(pd.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
+	})
+	if failing.Status.Rollout.Step != 1 || count(r.newPods("two")) > 70 {
+		t.Errorf("it is promoted although pods fail: %+v", failing.Status.Rollout)
+	}
+	if message := meta.FindStatusCondition(failing.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy).Message; !strings.Contains(message, "default/fails: container main: CrashLoopBackOff") {
+		t.Errorf("message: %s", message)
+	}
+	if err := clients.CoreV1().Pods(metav1.NamespaceDefault).Delete(t.Context(), "fails", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		t.Fatal(err)
+	}
+	done := r.await("the end", func(pd *kubeflowv1alpha1.PodDefault) bool {
+		return pd.Status.Rollout.Step == 0 && pd.Status.Rollout.StableRevision == second
+	})
+	if meta.FindStatusCondition(done.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy) != nil {
+		t.Error("the condition stays behind the rollout")
+	}
+	if n := count(r.newPods("two")); n != workloads {
+		t.Errorf("at the end: %d of %d workloads", n, workloads)
+	}
+
+	// A rollback is a rollout of an earlier revision, which gets a new number.
+	r.patch(`{` + variable("one") + `}`)
+	if got := r.awaitStep(1).Status.CurrentRevision; got != first {
+		t.Errorf("the revision is %s, want %s again", got, first)
+	}
+	if n := count(r.newPods("one")); n < 30 || n > 70 {
+		t.Errorf("rollback: %d of %d workloads", n, workloads)
+	}
+	all := r.revisions()
+	if len(all) != 2 || all[1].Labels[poddefault.RevisionLabel] != first || all[1].Revision != 3 {
+		t.Errorf("revisions: %+v", all)
+	}
+	for _, one := range all {
+		if owner := metav1.GetControllerOf(&one); owner == nil || owner.Name != "staged" || owner.UID != done.UID {
+			t.Errorf("%s has no owner: %+v", one.Name, owner)
+		}
+	}
+
+	// Without a rollout a change applies at once. Of the history the limit stays.
+	r.patch(`{"rollout":null,"revisionHistoryLimit":1}`)
+	for _, value := range []string{"three", "four", "five"} {
+		r.patch(`{` + variable(value) + `}`)
+		r.await("revision "+value, func(pd *kubeflowv1alpha1.PodDefault) bool {
+			return pd.Status.ObservedGeneration == pd.Generation && pd.Status.CurrentRevision == poddefault.RevisionOf(poddefault.Meaning(&pd.Spec))
+		})
+		if n := count(r.newPods(value)); n != workloads {
+			t.Errorf("%s: %d of %d workloads", value, n, workloads)
+		}
+	}
+	for end := time.Now().Add(patience); len(r.revisions()) != 2; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for two revisions: %d", len(r.revisions()))
+		}
+	}
+	var data struct {
+		Spec kubeflowv1alpha1.PodDefaultSpec
+	}
+	if err := json.Unmarshal(r.revisions()[1].Data.Raw, &data); err != nil || data.Spec.Env[0].Value != "five" {
+		t.Errorf("the last revision: %v %+v", err, data)
+	}
+}
