@@ -82,7 +82,7 @@ type Link struct {
 // Each is evaluated against the original request, although earlier changes may include
 // or exclude later ones.
 func (in *Inventory) Chain(ctx context.Context, r Request) []Link {
-	c := &chain{Inventory: in, request: r, attributes: r.attributes(), conditions: &conditions{reached: map[reachKey]bool{}}}
+	c := &chain{Inventory: in, request: r, attributes: r.attributes(), conditions: &conditions{&in.expressions, map[reachKey]bool{}}}
 	var out []Link
 	for _, phase := range Phases() {
 		switch phase {

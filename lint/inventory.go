@@ -97,6 +97,7 @@ type Inventory struct {
 	namespacesByName map[string]*typed[corev1.Namespace]
 
 	// Caches.
+	expressions          expressions
 	workloadsByNamespace map[string][]*workload
 	behindService        map[*typed[corev1.Service]][]*workload
 	allBackends          []*backend

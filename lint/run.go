@@ -36,7 +36,7 @@ func Run(in *Inventory, options Options) *Report {
 		options.Now = time.Now()
 	}
 	report := &Report{Checked: maps.Clone(in.checked), Findings: []Finding{}, Skipped: slices.Clone(in.unread)}
-	shared := &checker{Inventory: in, options: options, report: report, conditions: &conditions{reached: map[reachKey]bool{}}, skipped: map[[2]string]int{}}
+	shared := &checker{Inventory: in, options: options, report: report, conditions: &conditions{&in.expressions, map[reachKey]bool{}}, skipped: map[[2]string]int{}}
 	for _, rule := range Rules() {
 		if len(options.Rules) > 0 && !slices.Contains(options.Rules, rule.ID) {
 			continue

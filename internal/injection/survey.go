@@ -16,12 +16,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/drift"
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
@@ -50,7 +50,8 @@ type Surveyed struct {
 	Adds                        []Field
 	Writers                     []Writer
 	Conditions                  []metav1.Condition
-	// Carriers are the pods that it was applied to, by its version at that time, most pods first.
+	// Carriers are the pods that it was applied to, by its revision at that time, or its resourceVersion for
+	// pods from before there were revisions: the current one first, then those with most pods.
 	Carriers []Carriers
 	// Without are pods that it selects and was not applied to. Deselected are pods that it was applied
 	// to and does not select now.
@@ -97,9 +98,14 @@ func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes 
 		return nil, err
 	}
 	known.all = slices.DeleteFunc(known.all, func(d *Default) bool { return d.namespaces != nil && !d.namespaces.Matches(known.labels) })
-	var pods []metav1.ObjectMeta
+	var pods []surveyedPod
+	judge := drift.New(known.index())
 	err = c.EachMetadata(ctx, workload.Kinds()[0].Path(namespace), "", func(pod *metav1.ObjectMeta) {
-		pods = append(pods, metav1.ObjectMeta{Name: pod.Name, Labels: pod.Labels, Annotations: pod.Annotations})
+		findings, err := judge.Pod(ctx, drift.Pod{Namespace: namespace, Labels: pod.Labels, Annotations: pod.Annotations})
+		if err != nil && ctx.Err() == nil {
+			manifest.Note(notes, "note: pod %s is left out, because it would be refused: %v", pod.Name, err)
+		}
+		pods = append(pods, surveyedPod{pod.Name, pod.Annotations, findings})
 	})
 	hidden := apierrors.IsForbidden(err)
 	if err != nil && !hidden {
@@ -107,7 +113,7 @@ func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes 
 	}
 	s := &Survey{Pods: len(pods), PodsHidden: hidden, Compared: min(len(known.all), mostCompared)}
 	for _, d := range known.all {
-		s.Defaults = append(s.Defaults, d.survey(known, pods))
+		s.Defaults = append(s.Defaults, d.survey(pods))
 	}
 	for i, a := range known.all[:s.Compared] {
 		for j, b := range known.all[:i] {
@@ -119,10 +125,17 @@ func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes 
 	return s, nil
 }
 
-func (d *Default) survey(known *Defaults, pods []metav1.ObjectMeta) *Surveyed {
+// A surveyedPod is a pod with what the PodDefaults of today say about it.
+type surveyedPod struct {
+	name        string
+	annotations map[string]string
+	findings    []drift.Finding
+}
+
+func (d *Default) survey(pods []surveyedPod) *Surveyed {
 	s := &Surveyed{
 		Kind: kubeflowv1alpha1.PodDefaultKind, Name: d.Name, Description: d.spec.Desc, Selector: metav1.FormatLabelSelector(&d.spec.Selector),
-		Mode: cmp.Or(d.spec.Mode, kubeflowv1alpha1.ModeEnforce), Version: d.ResourceVersion, Conditions: d.compiled.Status().Conditions,
+		Mode: cmp.Or(d.spec.Mode, kubeflowv1alpha1.ModeEnforce), Version: cmp.Or(d.compiled.Revision(), d.ResourceVersion), Conditions: d.compiled.Status().Conditions,
 		Writers: writersOf(d.ManagedFields),
 	}
 	if d.namespaces != nil {
@@ -137,31 +150,47 @@ func (d *Default) survey(known *Defaults, pods []metav1.ObjectMeta) *Surveyed {
 	if raw, err := json.Marshal(d.spec); err == nil {
 		s.Adds = fieldsOf(raw)
 	}
-	carriers, current := map[string][]string{}, map[string]bool{}
+	carriers := map[string]*Carriers{}
 	for i := range pods {
 		pod := &pods[i]
-		mark, carries := pod.Annotations[d.mark()]
-		selected := d.compiled.Problem() == nil && d.notFor(known, labels.Set(pod.Labels)) == ""
-		if carries {
-			resourceVersion, revision := poddefault.ParseMark(mark)
-			version := cmp.Or(revision, resourceVersion)
-			carriers[version] = append(carriers[version], pod.Name)
-			current[version] = d.compiled.Wrote(mark)
-		}
+		j := slices.IndexFunc(pod.findings, func(f drift.Finding) bool { return f.Title == d.compiled.String() })
 		switch {
-		case carries && !selected:
-			s.Deselected = append(s.Deselected, pod.Name)
-		case selected && !carries && s.Mode != kubeflowv1alpha1.ModeAudit:
-			s.Without = append(s.Without, pod.Name)
+		case j < 0:
+			continue
+		case pod.findings[j].State == drift.Missing:
+			s.Without = append(s.Without, pod.name)
+			continue
+		case pod.findings[j].State == drift.Surplus:
+			s.Deselected = append(s.Deselected, pod.name)
 		}
+		mark := pod.annotations[d.mark()]
+		resourceVersion, revision := poddefault.ParseMark(mark)
+		version := cmp.Or(revision, resourceVersion)
+		if carriers[version] == nil {
+			carriers[version] = &Carriers{Version: version, Current: d.compiled.Wrote(mark)}
+		}
+		carriers[version].Pods = append(carriers[version].Pods, pod.name)
 	}
-	versions := slices.SortedFunc(maps.Keys(carriers), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(b, a)) // versions are numbers, or opaque
-	})
-	for _, version := range versions {
-		s.Carriers = append(s.Carriers, Carriers{version, current[version], carriers[version]})
-	}
+	s.Carriers = carriersOf(carriers)
 	return s
+}
+
+// carriersOf puts the current version first, then those with most pods.
+func carriersOf(versions map[string]*Carriers) []Carriers {
+	var out []Carriers
+	for _, version := range slices.Sorted(maps.Keys(versions)) {
+		out = append(out, *versions[version])
+	}
+	slices.SortStableFunc(out, func(a, b Carriers) int {
+		if a.Current != b.Current {
+			if a.Current {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(len(b.Pods), len(a.Pods))
+	})
+	return out
 }
 
 // writersOf returns who wrote an object last, each client once, newest first.

@@ -57,9 +57,11 @@ type pace struct {
 	// again is the minimum time between two reports. It is at least 50 times as long as
 	// the last report took.
 	again time.Duration
+	// late is how long reading all pods may take before the log says so.
+	late time.Duration
 }
 
-var defaultPace = pace{quiet: time.Second, again: 5 * time.Second}
+var defaultPace = pace{quiet: time.Second, again: 5 * time.Second, late: 30 * time.Second}
 
 // NewController prepares a controller. [Controller.Run] runs it. The credentials in
 // config need the rights of [PolicyRules].
@@ -101,11 +103,16 @@ func (c *Controller) lead(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { pods.Run(ctx) })
+	late := time.AfterFunc(c.pace.late, func() {
+		c.log.Warn("pods are not read yet, so they are not counted (may this server list them? sallyport manifests --part rbac prints what it needs)")
+	})
+	defer late.Stop()
 	select {
 	case <-ctx.Done():
 		return
 	case <-pods.Synced():
 	}
+	late.Stop()
 	for {
 		began := time.Now()
 		c.report(ctx, pods)
