@@ -15,7 +15,7 @@ import (
 // spareHeap is the least growth of the heap before a garbage collection. By default Go collects
 // when the heap has doubled. A server with few PodDefaults has so small a heap that Go would
 // collect hundreds of times a second under load and spend a fifth of a review's CPU time on it.
-// With a spare heap of 16 MiB it is a tenth, for reviews of 128 KB.
+// With this one it is a twentieth.
 const spareHeap = 32 << 20
 
 // settled is how long after its start a server returns startup memory to the system. An idle

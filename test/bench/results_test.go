@@ -102,7 +102,7 @@ func someResults() *results {
 			{100, crowd, creation{Server: cachedName, CreatesPerSecond: 500}}, {100, crowd, creation{Server: consistentName, CreatesPerSecond: 301}},
 			{1000, crowd, creation{Server: cachedName, CreatesPerSecond: 500}}, {1000, crowd, creation{Server: consistentName, CreatesPerSecond: 100}},
 		},
-		ColdStartMillis: 100, StartSeconds: 3, IdleRSSMiB: 64, IdleAnonymousMiB: 24, DatasetStartSeconds: 5,
+		ColdStartMillis: 100, StartSeconds: 2, IdleRSSMiB: 64, IdleAnonymousMiB: 24, DatasetStartSeconds: 5,
 		Creations: []creation{{CreatesPerSecond: 600}, {Server: sallyportName, Protocol: "HTTP/1.1"}},
 	}
 }
@@ -118,7 +118,7 @@ func TestJudge(t *testing.T) {
 		"a value at the limit holds, one above does not": {func(*results) {}, nil},
 		"many are judged against the first row":          {func(r *results) { r.Reviews[3].RatioToFloor = 2.41 }, []string{"10,000 PodDefaults, 1 matches"}},
 		"memory":                                         {func(r *results) { r.Reviews[3].PeakRSSMiB = 128.1 }, []string{"peak RSS with 10,000 PodDefaults"}},
-		"a slow start":                                   {func(r *results) { r.StartSeconds = 3.01 }, []string{"start to ready with 10,000 PodDefaults"}},
+		"a slow start":                                   {func(r *results) { r.StartSeconds = 2.01 }, []string{"start to ready with 10,000 PodDefaults"}},
 		"a slow command":                                 {func(r *results) { r.ColdStartMillis = 100.1 }, []string{"sallyport version, from its start to its end"}},
 		"memory at rest":                                 {func(r *results) { r.IdleAnonymousMiB = 24.1 }, []string{"RSS at rest, without files"}},
 		"a library that costs too much":                  {func(r *results) { r.Reviews[4].RatioToFloor = 4.01 }, []string{"Mutate[*corev1.Pod] adds to each container"}},
