@@ -41,10 +41,13 @@ func (e *Explanation) compare(sent *manifest.Object, out *review.Outcome, stored
 			e.origins = append(e.origins, admission.Origin{Path: pointer, Source: origin.Source})
 		}
 	}
-	if e.Basis == containersAlone {
-		raw := without(e.stored, e.origins)
-		e.Sent = sent.Part("", raw, sent.TypeMeta, sent.ObjectMeta)
+	raw := without(e.stored, e.origins)
+	if e.Basis != containersAlone {
+		if raw, err = Authored(sent); err != nil {
+			return err
+		}
 	}
+	e.Sent = sent.Part("", raw, sent.TypeMeta, sent.ObjectMeta)
 	return nil
 }
 

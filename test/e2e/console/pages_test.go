@@ -3,7 +3,9 @@
 package console
 
 import (
+	"encoding/json"
 	"flag"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -21,16 +23,19 @@ const mostMemory = 150
 var screenshots = flag.String("screenshots", "", "folder for pictures of the pages: see `make screenshots`")
 
 // sitemap are the pages, and a text of each.
-var sitemap = []struct{ name, path, text string }{
-	{"overview", "", "api-server"},
-	{"poddefaults", "poddefaults?namespace=team-a", "gcp-credentials"},
-	{"pod", "pod?namespace=team-a&type=pod&name=notebook-0", "gcp-credentials"},
-	{"pods", "pod?namespace=team-a", "notebook-0"},
-	{"workload", "pod?namespace=team-a&type=deployment&name=web", "http-proxy"},
-	{"try", "try?namespace=team-a&type=poddefault&name=http-proxy", "proxy.example.com"},
-	{"who", "who?kind=Secret&text=gcp", "notebook-0"},
-	{"webhooks", "webhooks", "poddefault.sallyport.io"},
-	{"problem", "pod?namespace=team-a&type=pod&name=gone", "There is no such object"},
+var sitemap = []struct {
+	name, path, text string
+	picture          int64 // its height in docs/console.md; 0 if it is not there
+}{
+	{"overview", "", "api-server", 850},
+	{"poddefaults", "poddefaults?namespace=team-a", "gcp-credentials", 900},
+	{"pod", "pod?namespace=team-a&type=pod&name=notebook-0", "gcp-credentials", 1600},
+	{"pods", "pod?namespace=team-a", "notebook-0", 0},
+	{"workload", "pod?namespace=team-a&type=deployment&name=web", "http-proxy", 0},
+	{"try", "try?namespace=team-a&type=poddefault&name=http-proxy", "proxy.example.com", 900},
+	{"who", "who?kind=Secret&text=gcp", "notebook-0", 640},
+	{"webhooks", "webhooks", "poddefault.sallyport.io", 900},
+	{"problem", "pod?namespace=team-a&type=pod&name=gone", "There is no such object", 0},
 }
 
 // TestPagesOnARealAPIServer tries all pages in one browser.
@@ -40,7 +45,12 @@ func TestPagesOnARealAPIServer(t *testing.T) {
 	w.serve(t)
 	labels := map[string]string{"use-proxy": "true"}
 	template := pod("team-a", "", labels)
-	w.create(t, pod("team-a", "notebook-0", map[string]string{"add-gcp-secret": "true"}), pod("team-b", "notebook-0", map[string]string{"add-gcp-secret": "true"}), &appsv1.Deployment{
+	applied := pod("team-a", "notebook-0", map[string]string{"add-gcp-secret": "true"})
+	applied.APIVersion, applied.Kind = "v1", "Pod"
+	text, err := json.Marshal(applied)
+	check(t, err)
+	applied.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: string(text)}
+	w.create(t, applied, pod("team-b", "notebook-0", map[string]string{"add-gcp-secret": "true"}), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web"},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -70,12 +80,20 @@ func TestPagesOnARealAPIServer(t *testing.T) {
 	}
 }
 
+// takeScreenshots takes one picture of each page, and of one page in dark too.
 func (b *tab) takeScreenshots(t *testing.T) {
+	check(t, os.MkdirAll(*screenshots, 0o755)) //nolint:gosec // for everybody
+	take := func(path, name, scheme string, height int64) {
+		b.screen(t, 1200, height, scheme)
+		b.open(t, path)
+		b.screenshot(t, filepath.Join(*screenshots, name+".png"))
+	}
 	for _, page := range sitemap {
-		for _, scheme := range []string{"light", "dark"} {
-			b.screen(t, 1200, 800, scheme)
-			b.open(t, page.path)
-			b.screenshot(t, filepath.Join(*screenshots, page.name+"-"+scheme+".png"))
+		if page.picture > 0 {
+			take(page.path, page.name, "light", page.picture)
+		}
+		if page.name == "pod" {
+			take(page.path, page.name+"-dark", "dark", 900)
 		}
 	}
 }
