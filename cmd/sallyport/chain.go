@@ -237,6 +237,11 @@ func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, ar
 		if err := run.ReadCluster(ctx, from); err != nil {
 			return err
 		}
+		for _, name := range []string{"dataset", "projectlimit"} {
+			if config.Has(name) {
+				run.Unknown = append(run.Unknown, "what the webhook "+name+" reads: it is not read from a cluster, --with takes it")
+			}
+		}
 	}
 	reads := &review.Run{Given: run.Objects, Notes: cmd.ErrOrStderr(), Namespace: cmp.Or(run.Request.Namespace, metav1.NamespaceDefault), Validation: fieldcheck.Modes[0]}
 	config.Review(reads)

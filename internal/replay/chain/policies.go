@@ -350,7 +350,9 @@ func (m *watchedMatcher) Match(ctx context.Context, a *apiserveradmission.Versio
 	if m.validator != nil {
 		m.validator.excluded = &step
 	} else if !e.again { // reinvocation evaluates the conditions of all policies
-		_ = e.close(a.VersionedObject.Object())
+		if err := e.close(a.VersionedObject.Object()); err != nil {
+			return matchconditions.MatchResult{Error: err}
+		}
 		e.add(step)
 	}
 	return result
@@ -403,7 +405,7 @@ func (v *watchedValidator) Validate(ctx context.Context, resource schema.GroupVe
 	var result validating.ValidateResult
 	unknown := e.rightsUnknown(func() { result = v.Validator.Validate(ctx, resource, a, param, namespace, budget, rights) })
 	switch {
-	case v.excluded != nil && (v.excluded.Outcome == Skipped || v.excluded.Outcome == Unknown):
+	case v.excluded != nil && v.excluded.Outcome != Failed: // a failure is a decision
 		e.add(*v.excluded)
 		return validating.ValidateResult{}
 	case unknown:
