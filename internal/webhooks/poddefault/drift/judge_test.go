@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
@@ -210,4 +211,41 @@ func FuzzFindings(f *testing.F) {
 			seen[f.Title] = true
 		}
 	})
+}
+
+// While an object is rolled out, a pod with the revision before has what is due to it.
+func TestPodsOfTheRevisionBeforeAreCurrentUntilARolloutEnds(t *testing.T) {
+	stable := podDefault("x", nil)
+	staged := func(step int32) *poddefault.Compiled {
+		return podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) {
+			meaning := poddefault.Meaning(&pd.Spec)
+			pd.Spec.Env[0].Value = "2"
+			pd.Spec.Rollout = &kubeflowv1alpha1.Rollout{Steps: []kubeflowv1alpha1.RolloutStep{{Percent: new(int32(50))}}}
+			pd.Status.CurrentRevision = poddefault.RevisionOf(poddefault.Meaning(&pd.Spec))
+			if step > 0 {
+				pd.Status.Rollout = &kubeflowv1alpha1.RolloutStatus{
+					StableRevision: poddefault.RevisionOf(meaning), StableSpec: &runtime.RawExtension{Raw: meaning}, Step: step,
+				}
+			}
+		})
+	}
+	now := staged(1)
+	for name, tc := range map[string]struct {
+		object *poddefault.Compiled
+		mark   string
+		want   string
+	}{
+		"the revision before, during the rollout": {now, mark(stable), "current PodDefault a/x"},
+		"the new revision, during the rollout":    {now, mark(now), "current PodDefault a/x"},
+		"another one, during the rollout":         {now, "1@0000000000", "outdated PodDefault a/x"},
+		"the revision before, when it has ended":  {staged(0), mark(stable), "outdated PodDefault a/x"},
+		"the new revision, when it has ended":     {staged(0), mark(now), "current PodDefault a/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := New(index(tc.object)).Pod(t.Context(), Pod{Namespace: "a", Labels: map[string]string{"use": "x"}, Annotations: map[string]string{stable.Mark(): tc.mark}})
+			if err != nil || !slices.Equal(text(got), []string{tc.want}) {
+				t.Errorf("got %q, %v", text(got), err)
+			}
+		})
+	}
 }
