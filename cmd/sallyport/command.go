@@ -48,6 +48,6 @@ func newCommand() *cobra.Command {
 	})
 	cmd.AddCommand(newServeCommand(), newReviewCommand(), newTestCommand(), newRecordCommand(), newReplayCommand(), newExplainCommand(), newDiffCommand(), newPreviewCommand(), newManifestsCommand(), newWebhooksCommand(), newConfigCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
 	cmd.AddCommand(newLintCommand(), newChainCommand(), newDoctorCommand(), newTopCommand(), newMissedCommand(), newDriftCommand(), newConsoleCommand(), roundtrip.WebhookCommand("sallyport", clusterFlags()))
-	cmd.AddCommand(newInitCommand())
+	cmd.AddCommand(newHistoryCommand(), newRollbackCommand(), newPromoteCommand(), newAbortCommand(), newInitCommand())
 	return cmd
 }

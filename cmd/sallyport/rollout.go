@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/injection"
+)
+
+// revisedOptions are the options of commands about the revisions of one object.
+type revisedOptions struct {
+	cluster.Flags
+	dryRun bool
+}
+
+// command returns a command for one object.
+func (o *revisedOptions) command(cmd *cobra.Command, writes bool, run func(cmd *cobra.Command, r *injection.Revised) error) *cobra.Command {
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.ValidArgsFunction = o.complete
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r, err := o.read(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		return run(cmd, r)
+	}
+	o.AddNamespacedFlags(cmd)
+	if writes {
+		cli.AddFlagGroup(cmd, "Output", func() {
+			cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "let the API server check the change without storing it")
+		})
+	}
+	return cmd
+}
+
+// read reads the object with that TYPE/NAME.
+func (o *revisedOptions) read(cmd *cobra.Command, named string) (*injection.Revised, error) {
+	name, ofCluster, err := injection.ParseRevised(named)
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.Open()
+	if err != nil {
+		return nil, err
+	}
+	r, err := injection.ReadRevised(cmd.Context(), c, name, ofCluster)
+	if err == nil {
+		r.DryRun = o.dryRun
+	}
+	return r, err
+}
+
+func (o *revisedOptions) complete(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	kind, _, named := strings.Cut(typed, "/")
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	if !named {
+		return []string{"poddefault/", "clusterpoddefault/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	_, ofCluster, err := injection.ParseRevised(kind + "/x")
+	c, openErr := o.Open()
+	if err != nil || openErr != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names := o.Complete(cmd, injection.CollectionOf(ofCluster, c.Namespace))
+	for i := range names {
+		names[i] = kind + "/" + names[i]
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// said prints what was done.
+func (o *revisedOptions) said(cmd *cobra.Command, format string, args ...any) error {
+	suffix := "\n"
+	if o.dryRun {
+		suffix = " (dry run)\n"
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), format+suffix, args...)
+	return err
+}
+
+func newHistoryCommand() *cobra.Command {
+	o, revision := revisedOptions{Flags: clusterFlags()}, ""
+	cmd := o.command(&cobra.Command{
+		Use:   "history TYPE/NAME",
+		Short: "List the revisions of a PodDefault, or show the spec of one",
+		Long: "List the recorded revisions of a PodDefault or ClusterPodDefault, which of them is current or stable, and\n" +
+			"the state of a rollout. TYPE is poddefault or clusterpoddefault.\n\n" +
+			"Exit status: 0, or 1 if that is not possible.",
+		Example: "  sallyport history poddefault/proxy -n team-a\n\n" +
+			"  # what revision 3 gives to pods\n" +
+			"  sallyport history poddefault/proxy -n team-a --revision 3",
+	}, false, func(cmd *cobra.Command, r *injection.Revised) error {
+		if revision == "" {
+			return r.PrintHistory(cmd.OutOrStdout())
+		}
+		one, err := r.Revision(revision)
+		if err != nil {
+			return err
+		}
+		out, err := yaml.JSONToYAML(one.Data.Raw)
+		if err != nil {
+			return err
+		}
+		_, err = cmd.OutOrStdout().Write(out)
+		return err
+	})
+	cli.AddFlagGroup(cmd, "Output", func() {
+		cmd.Flags().StringVar(&revision, "revision", "", "`number` or name of the revision to show")
+	})
+	return cmd
+}
+
+func newRollbackCommand() *cobra.Command {
+	o, to := revisedOptions{Flags: clusterFlags()}, ""
+	cmd := o.command(&cobra.Command{
+		Use:   "rollback TYPE/NAME",
+		Short: "Give a PodDefault the spec of an earlier revision",
+		Long: "Give a PodDefault or ClusterPodDefault the spec of an earlier revision. Its description, rollout and limit\n" +
+			"of revisions stay. If it has a rollout, the steps apply to this change too, except for a rollback to the\n" +
+			"stable revision, which ends a rollout.\n\n" +
+			"Exit status: 0, or 1 if that is not possible.",
+		Example: "  # undo the last change\n" +
+			"  sallyport rollback poddefault/proxy -n team-a\n\n" +
+			"  sallyport rollback clusterpoddefault/proxy --to-revision 3 --dry-run",
+	}, true, func(cmd *cobra.Command, r *injection.Revised) error {
+		one, err := r.Revision(to)
+		if err != nil {
+			return err
+		}
+		changed, err := r.Rollback(cmd.Context(), one)
+		if err != nil {
+			return err
+		}
+		if !changed {
+			return o.said(cmd, "%s is at revision %d already", r.Title(), one.Revision)
+		}
+		return o.said(cmd, "%s rolled back to revision %d", r.Title(), one.Revision)
+	})
+	cli.AddFlagGroup(cmd, "Input", func() {
+		cmd.Flags().StringVar(&to, "to-revision", "", "`number` or name of the revision; defaults to the latest one before the current")
+	})
+	return cmd
+}
+
+func newPromoteCommand() *cobra.Command {
+	o, full := revisedOptions{Flags: clusterFlags()}, false
+	cmd := o.command(&cobra.Command{
+		Use:   "promote TYPE/NAME",
+		Short: "Enter the next step of the rollout of a PodDefault",
+		Long: "Enter the next step of the rollout of a PodDefault or ClusterPodDefault without waiting. It is refused while\n" +
+			"the condition RolloutHealthy is False.\n\n" +
+			"Exit status: 0, or 1 if that is not possible.",
+		Example: "  sallyport promote poddefault/proxy -n team-a\n\n" +
+			"  # skip the other steps\n" +
+			"  sallyport promote poddefault/proxy -n team-a --full",
+	}, true, func(cmd *cobra.Command, r *injection.Revised) error {
+		step, err := r.Promote(cmd.Context(), full)
+		switch {
+		case err != nil:
+			return err
+		case step == 0:
+			return o.said(cmd, "%s promoted to all new pods", r.Title())
+		}
+		return o.said(cmd, "%s promoted to step %d", r.Title(), step)
+	})
+	cli.AddFlagGroup(cmd, "Input", func() {
+		cmd.Flags().BoolVar(&full, "full", false, "complete the rollout")
+	})
+	return cmd
+}
+
+func newAbortCommand() *cobra.Command {
+	o := revisedOptions{Flags: clusterFlags()}
+	return o.command(&cobra.Command{
+		Use:   "abort TYPE/NAME",
+		Short: "Give all new pods the revision of a PodDefault before its rollout",
+		Long: "Stop the rollout of a PodDefault or ClusterPodDefault: all new pods get the stable revision. The spec stays,\n" +
+			"and so do existing pods. The next change starts another rollout.\n\n" +
+			"Exit status: 0, or 1 if that is not possible.",
+		Example: "  sallyport abort poddefault/proxy -n team-a",
+	}, true, func(cmd *cobra.Command, r *injection.Revised) error {
+		if err := r.Abort(cmd.Context()); err != nil {
+			return err
+		}
+		return o.said(cmd, "%s: rollout aborted", r.Title())
+	})
+}

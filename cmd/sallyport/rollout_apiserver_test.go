@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/sallyporttest"
+)
+
+// TestRevisionsOnARealAPIServer runs the commands for revisions and rollouts. It writes what
+// the controller would, and has an API server of its own because the definitions are for all.
+func TestRevisionsOnARealAPIServer(t *testing.T) {
+	crds, err := crd.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...))
+	kubeconfig := sallyporttest.Kubeconfig(t, config)
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := store.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const resource = kubeflowv1alpha1.PodDefaultResource
+	pd := &kubeflowv1alpha1.PodDefault{}
+	pd.APIVersion, pd.Kind, pd.Name = kubeflowv1alpha1.GroupVersion.String(), kubeflowv1alpha1.PodDefaultKind, "proxy"
+	pd.Spec = kubeflowv1alpha1.PodDefaultSpec{
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"use": "true"}}, Desc: "text", ServiceAccountName: "two",
+		Rollout: &kubeflowv1alpha1.Rollout{Steps: []kubeflowv1alpha1.RolloutStep{{Percent: new(int32(10))}, {Percent: new(int32(50))}}},
+	}
+	if err := client.Post().Namespace("default").Resource(resource).Body(pd).Do(t.Context()).Into(pd); err != nil {
+		t.Fatal(err)
+	}
+	get := func() *kubeflowv1alpha1.PodDefault {
+		t.Helper()
+		out := &kubeflowv1alpha1.PodDefault{}
+		if err := client.Get().Namespace("default").Resource(resource).Name("proxy").Do(t.Context()).Into(out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	patch := func(format string, args ...any) {
+		t.Helper()
+		request := client.Patch(types.MergePatchType).Namespace("default").Resource(resource).Name("proxy").Body(fmt.Appendf(nil, format, args...))
+		if strings.HasPrefix(format, `{"status"`) {
+			request.SubResource("status")
+		}
+		if err := request.Do(t.Context()).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := map[string]string{}
+	for i, account := range []string{"one", "two"} {
+		revision := pd.DeepCopy()
+		revision.Spec.ServiceAccountName = account
+		c := poddefault.Compile(revision)
+		names[account] = c.Revision()
+		_, err := clients.AppsV1().ControllerRevisions("default").Create(t.Context(), &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Name: poddefault.RevisionName(c), Labels: poddefault.RevisionLabels(c), OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind, Name: pd.Name, UID: pd.UID, Controller: new(true),
+			}}},
+			Data: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"spec":%s}`, c.Meaning())}, Revision: int64(i + 1),
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stable := pd.DeepCopy()
+	stable.Spec.ServiceAccountName = "one"
+	patch(`{"status":{"currentRevision":%q,"rollout":{"stableRevision":%q,"stableSpec":%s,"step":1}}}`,
+		names["two"], names["one"], poddefault.Meaning(&stable.Spec))
+
+	on := func(want int, args ...string) string {
+		t.Helper()
+		got := sallyport(t, append(args, "--kubeconfig", kubeconfig, "-n", "default")...)
+		if got.status != want {
+			t.Fatalf("%q: %+v", args, got)
+		}
+		return got.stdout + got.stderr
+	}
+	has := func(text string, wanted ...string) {
+		t.Helper()
+		for _, want := range wanted {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is not in:\n%s", want, text)
+			}
+		}
+	}
+	has(on(0, "history", "poddefault/proxy"), names["one"], "stable\n", names["two"], "step 1 of 2\n")
+	has(on(0, "history", "proxy", "--revision", "1"), "serviceAccountName: one\n")
+	has(on(0, "diff", "poddefault/proxy", "--revision", names["one"]), "\n-  serviceAccountName: one\n+  serviceAccountName: two\n")
+	has(on(1, "history", "proxy", "--revision", "7"), "has no revision 7; it has 2 ("+names["two"]+"), 1 ("+names["one"]+")")
+	has(on(1, "history", "poddefault/none"), "there is no PodDefault none in the namespace default")
+	has(on(1, "history", "pod/proxy"), "expected poddefault/NAME or clusterpoddefault/NAME")
+	has(on(1, "abort", "clusterpoddefault/none"), "there is no ClusterPodDefault none")
+	has(on(1, "diff", "--revision", "1", "-f", kubeconfig), "--revision needs poddefault/NAME")
+
+	has(on(0, "promote", "poddefault/proxy", "--dry-run"), "promoted to step 2 (dry run)")
+	if get().Spec.Rollout.Promotion != nil {
+		t.Error("a dry run writes")
+	}
+	has(on(0, "promote", "poddefault/proxy"), "promoted to step 2\n")
+	if p := get().Spec.Rollout.Promotion; p == nil || p.Revision != names["two"] || p.Step == nil || *p.Step != 2 {
+		t.Errorf("promotion: %+v", p)
+	}
+	has(on(0, "promote", "poddefault/proxy", "--full"), "promoted to all new pods\n")
+	if p := get().Spec.Rollout.Promotion; p == nil || p.Revision != names["two"] || p.Step != nil {
+		t.Errorf("full promotion: %+v", p)
+	}
+	condition, err := json.Marshal([]metav1.Condition{{
+		Type: kubeflowv1alpha1.ConditionRolloutHealthy, Status: metav1.ConditionFalse, Reason: "PodsFail", Message: "3 of 4 fail", LastTransitionTime: metav1.Now(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch(`{"status":{"conditions":%s}}`, condition)
+	has(on(1, "promote", "poddefault/proxy"), "is not promoted while RolloutHealthy is False: 3 of 4 fail")
+	has(on(0, "abort", "poddefault/proxy"), "rollout aborted\n")
+	if got := get().Spec.Rollout.AbortedRevision; got != names["two"] {
+		t.Errorf("aborted is %q", got)
+	}
+	has(on(0, "history", "poddefault/proxy"), "aborted\n", "RolloutHealthy: False: 3 of 4 fail")
+	has(on(1, "promote", "poddefault/proxy"), "is aborted")
+
+	has(on(0, "rollback", "poddefault/proxy"), "rolled back to revision 1\n")
+	if got := get(); got.Spec.ServiceAccountName != "one" || got.Spec.Desc != "text" || len(got.Spec.Rollout.Steps) != 2 {
+		t.Errorf("rolled back: %+v", got.Spec)
+	}
+	has(on(0, "rollback", "poddefault/proxy", "--to-revision", "1"), "is at revision 1 already")
+	has(on(1, "abort", "poddefault/proxy"), "no rollout is in progress")
+	patch(`{"spec":{"rollout":null}}`)
+	has(on(1, "promote", "poddefault/proxy"), "has no spec.rollout")
+}
