@@ -3,14 +3,19 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -131,6 +136,8 @@ type chartRights struct {
 	Authority    []rbacv1.PolicyRule            `json:"authority"`
 	Profile      []rbacv1.PolicyRule            `json:"profile"` // in the namespace of the ConfigMap
 	Console      []rbacv1.PolicyRule            `json:"console"` // for its users
+	// Connections are permissions for dataConnections of poddefault.
+	Connections []rbacv1.PolicyRule `json:"connections"`
 }
 
 func TestRightsInTheChartAreGenerated(t *testing.T) {
@@ -149,6 +156,13 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 			t.Fatal(err)
 		}
 		rights.Paths[name] = paths
+	}
+	connected := server.Default()
+	connected.Settings.PodDefault.DataConnections = "connection"
+	for _, rule := range connected.Rights() {
+		if !slices.ContainsFunc(rights.Webhooks["poddefault"], func(known rbacv1.PolicyRule) bool { return reflect.DeepEqual(known, rule) }) {
+			rights.Connections = append(rights.Connections, rule)
+		}
 	}
 	all := install.Rights{
 		Registration:   frontdoor.RegistrationSettings{Mode: registration.ModeNone, Name: "NAME", Service: "NAMESPACE/SERVICE"},
@@ -178,6 +192,34 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	generated(t, "config/components/console/role.yaml", generatedHeader+string(text))
+}
+
+// TestTheComponentForDataConnectionsHasTheirRights compares a kustomize component with what
+// the setting in it needs.
+func TestTheComponentForDataConnectionsHasTheirRights(t *testing.T) {
+	folder := filepath.Join(topFolder, "config/components/data-connections")
+	read := func(name string, into any) {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		if err == nil {
+			text, _, _ = bytes.Cut(text, []byte("\n---\n"))
+			err = yaml.Unmarshal(text, into)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var configMap corev1.ConfigMap
+	var role rbacv1.ClusterRole
+	read("config.yaml", &configMap)
+	read("rbac.yaml", &role)
+	config, err := server.Load(file(t, "sallyport.yaml", configMap.Data["sallyport.yaml"]), nil, server.OfDeployment...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(append(server.Default().Rights(), role.Rules...), config.Rights(), cmpopts.SortSlices(func(a, b rbacv1.PolicyRule) bool { return a.String() < b.String() })); diff != "" {
+		t.Errorf("(-component +needed):\n%s", diff)
+	}
 }
 
 // TestEveryValueOfTheChartIsExplained generates the table in the chart's README from the

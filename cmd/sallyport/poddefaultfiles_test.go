@@ -109,3 +109,35 @@ func TestAPodDefaultThatIsGivenTwiceIsToldOf(t *testing.T) {
 		t.Errorf("status %d, stderr:\n%s\nstdout:\n%s", got.status, got.stderr, got.stdout)
 	}
 }
+
+func TestSecretsThatPodDefaultsSelectComeFromFiles(t *testing.T) {
+	const selecting = `apiVersion: kubeflow.org/v1alpha1
+kind: PodDefault
+metadata: {name: connections}
+spec:
+  selector: {matchLabels: {proxy: "true"}}
+  envFromSecretSelector: {matchLabels: {connection: "true"}}
+`
+	none := sallyportWith(t, matchingYAML, "review", "-f", "-", "--with", file(t, "with.yaml", selecting))
+	if none.status != exitOK || strings.Contains(none.stdout, "secretRef") || !strings.Contains(none.stderr, "note: PodDefaults select Secrets by labels, and there are none") {
+		t.Errorf("without Secrets: status %d, stdout:\n%s\nstderr:\n%s", none.status, none.stdout, none.stderr)
+	}
+	with := file(t, "with.yaml", selecting+`---
+apiVersion: v1
+kind: Secret
+metadata: {name: lake, labels: {connection: "true"}}
+data: {PASSWORD: aGlkZGVu}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: unrelated}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: of-another-team, namespace: team-b, labels: {connection: "true"}}
+`)
+	got := sallyportWith(t, matchingYAML, "review", "-f", "-", "--with", with)
+	if got.status != exitOK || got.stderr != "" || strings.Count(got.stdout, "secretRef") != 1 || !strings.Contains(got.stdout, "name: lake") || strings.Contains(got.stdout, "aGlkZGVu") {
+		t.Errorf("status %d, stdout:\n%s\nstderr:\n%s", got.status, got.stdout, got.stderr)
+	}
+}

@@ -87,6 +87,7 @@ func TestPodDefaultKeepsTheContractOfKubeflow(t *testing.T) {
 
 		// Beyond Kubeflow's, all optional.
 		"activeDeadlineSeconds": "integer", "affinity": "object", "conflictPolicy": "string", "containerSecurityContext": "object", "containerSelector": "object",
+		"envFromSecretSelector": "object", "secretsMountPath": "string", "volumesFromSecretSelector": "object",
 		"dnsConfig": "object", "dnsPolicy": "string", "enableServiceLinks": "boolean", "exclusiveGroup": "string", "hostAliases": "array",
 		"hostUsers": "boolean", "readinessGates": "array", "resourceClaims": "array", "schedulerName": "string", "schedulingGates": "array",
 		"shareProcessNamespace": "boolean", "terminationMessagePolicy": "string", "lifecycle": "object", "mode": "string", "nodeSelector": "object",

@@ -80,6 +80,7 @@ type Defaults struct {
 	namespace string
 	labels    labels.Set // of the namespace
 	all       []*Default
+	secrets   map[string]labels.Set // labels of Secrets by name, if a Default selects them
 	// clusterHidden is set if the user may not read ClusterPodDefaults.
 	clusterHidden bool
 }
@@ -112,7 +113,23 @@ func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Wr
 			return nil, err
 		}
 	}
-	return out, nil
+	return out, out.readSecrets(ctx, c, out.all, notes)
+}
+
+// readSecrets reads the labels of Secrets once, if one of the objects selects any.
+func (k *Defaults) readSecrets(ctx context.Context, c *cluster.Cluster, objects []*Default, notes io.Writer) error {
+	if k.secrets != nil || !slices.ContainsFunc(objects, func(d *Default) bool { return d.compiled.Connects() }) {
+		return nil
+	}
+	k.secrets = map[string]labels.Set{}
+	err := c.EachMetadata(ctx, "/api/v1/namespaces/"+k.namespace+"/secrets", "", func(meta *metav1.ObjectMeta) { k.secrets[meta.Name] = meta.Labels })
+	switch {
+	case apierrors.IsForbidden(err):
+		manifest.Note(notes, "note: you may not list Secrets in the namespace %s: those that PodDefaults select by labels are left out", k.namespace)
+	case err != nil:
+		return fmt.Errorf("list Secrets of the namespace %s: %w", k.namespace, err)
+	}
+	return nil
 }
 
 // add adds the Defaults of objects.
@@ -164,7 +181,7 @@ func (k *Defaults) with(d *Default) *Defaults {
 
 // without returns the Defaults without the one named like d.
 func (k *Defaults) without(d *Default) *Defaults {
-	out := &Defaults{namespace: k.namespace, labels: k.labels}
+	out := &Defaults{namespace: k.namespace, labels: k.labels, secrets: k.secrets}
 	for _, other := range k.all {
 		if !same(other, d) {
 			out.all = append(out.all, other)
@@ -183,6 +200,9 @@ func (k *Defaults) source() poddefault.Source { return k.index() }
 func (k *Defaults) index() *poddefault.Index {
 	index := poddefault.NewIndex()
 	index.SetNamespace(k.namespace, k.labels)
+	for name, set := range k.secrets {
+		index.SetSecret(k.namespace, name, set)
+	}
 	for _, d := range k.all {
 		index.Set(d.compiled)
 	}

@@ -256,6 +256,9 @@ func (p Preview) namespace(ctx context.Context, namespace string, given []*Defau
 	if err != nil {
 		return err
 	}
+	if err := now.readSecrets(ctx, p.Cluster, given, p.Notes); err != nil {
+		return err
+	}
 	before, after := now, now
 	for _, d := range given {
 		if d.namespaces == nil && d.Namespace != namespace {

@@ -52,6 +52,14 @@ func authorRights(settings *Settings) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}}}
 }
 
+// connectionRights are to read metadata of Secrets, for which RBAC has no right of its own.
+func connectionRights(settings *Settings) []rbacv1.PolicyRule {
+	if settings.PodDefault.DataConnections == "" {
+		return nil
+	}
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}}}
+}
+
 // Anybody may create pods where there is no cluster to ask.
 type Anybody struct{}
 

@@ -36,7 +36,7 @@ type Builtin struct {
 	// webhooks defines it, given its sources.
 	webhooks func(*Settings, Sources) ([]admission.Webhook, error)
 	// watch watches the objects that it reads; nil if it reads none.
-	watch func(frontdoor.Environment, *store.Factory) (watcher, error)
+	watch func(frontdoor.Environment, *store.Factory, *Settings) (watcher, error)
 	// rights are the rules that watch needs; moreRights are needed only with some settings, nil
 	// for none.
 	rights     []rbacv1.PolicyRule
@@ -149,8 +149,8 @@ func Builtins() []Builtin {
 				judges, errAuthor := author.New(from.Authors, from.Neighbours, s.PodDefault.Authorize)
 				return []admission.Webhook{guarded(injects, &s.PodDefault, from), excluded, judges}, errors.Join(err, errAuthor)
 			},
-			watch: func(env frontdoor.Environment, cluster *store.Factory) (watcher, error) {
-				w, err := poddefault.Watch(cluster, env.Logger, env.Changed)
+			watch: func(env frontdoor.Environment, cluster *store.Factory, s *Settings) (watcher, error) {
+				w, err := poddefault.Watch(cluster, s.PodDefault.DataConnections, env.Logger, env.Changed)
 				if err != nil {
 					return watcher{}, err
 				}
@@ -172,7 +172,7 @@ func Builtins() []Builtin {
 				{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.ClusterPodDefaultResource}, Verbs: []string{"list", "watch"}},
 				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}, // their labels
 			},
-			moreRights: authorRights,
+			moreRights: func(s *Settings) []rbacv1.PolicyRule { return append(authorRights(s), connectionRights(s)...) },
 		},
 		{
 			Name:  "imagepull",
@@ -197,7 +197,7 @@ func Builtins() []Builtin {
 			webhooks: func(s *Settings, from Sources) ([]admission.Webhook, error) {
 				return projectlimit.New(from.Projects, s.ProjectLimit)
 			},
-			watch: func(env frontdoor.Environment, cluster *store.Factory) (watcher, error) {
+			watch: func(env frontdoor.Environment, cluster *store.Factory, _ *Settings) (watcher, error) {
 				w, err := projectlimit.Watch(cluster, env.Changed)
 				if err != nil {
 					return watcher{}, err

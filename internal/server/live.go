@@ -187,7 +187,7 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 
 // prepareWatch creates the webhook's sources, which start when it is first enabled.
 func (b *liveBuiltin) prepareWatch(env frontdoor.Environment, out *frontdoor.Component) error {
-	w, err := b.Builtin.watch(env, b.config.cluster)
+	w, err := b.Builtin.watch(env, b.config.cluster, &b.config.start.Settings)
 	if err != nil {
 		return err
 	}
@@ -369,6 +369,9 @@ func (l *liveConfig) later(next *Config) string {
 		if name != "webhooks" && !reflect.DeepEqual(was.FieldByIndex(field.Index).Interface(), is.FieldByIndex(field.Index).Interface()) {
 			sections = append(sections, name)
 		}
+	}
+	if next.Settings.PodDefault.DataConnections != l.start.Settings.PodDefault.DataConnections {
+		sections = append(sections, "dataConnections of poddefault")
 	}
 	for _, name := range Names() {
 		if next.path(name) != l.start.path(name) {

@@ -287,3 +287,15 @@ func TestAConfigurationWaitsForItsProfile(t *testing.T) {
 		}
 	}
 }
+
+func TestAChangeOfDataConnectionsCountsFromTheNextStartOn(t *testing.T) {
+	next := Default()
+	next.Settings.PodDefault.DataConnections = "connection"
+	l := newLiveConfig("", nil, Default())
+	if got := l.later(Default()); got != "" {
+		t.Errorf("without a change: %q", got)
+	}
+	if got := l.later(next); got != "changes of dataConnections of poddefault count from the next start on" {
+		t.Errorf("got %q", got)
+	}
+}

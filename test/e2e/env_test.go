@@ -77,6 +77,7 @@ func TestSallyport(t *testing.T) {
 		{"every field beyond Kubeflow's arrives, and passes a second time", testNewFields},
 		{"ClusterPodDefaults reach new namespaces and excluded pods", testClusterPodDefaults},
 		{"a PodDefault counts at once if consistency is wanted", testConsistent},
+		{"Secrets that PodDefaults select by labels count at once, once the server may read them", testConnections},
 		{"a pod that was injected and is sent again comes out the same", testSecondPass},
 		{"changes and deletions of PodDefaults take effect", testChanges},
 		{"a conflict denies the pod with a message that tells no values", testConflict},

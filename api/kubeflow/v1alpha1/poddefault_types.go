@@ -299,6 +299,23 @@ type PodDefaultSpec struct {
 	// +optional
 	TerminationMessagePolicy corev1.TerminationMessagePolicy `json:"terminationMessagePolicy,omitempty"`
 
+	// EnvFromSecretSelector selects Secrets of the pod's namespace by their labels, when the
+	// pod is created: each becomes an optional envFrom entry of every container, by name and
+	// after those of envFrom. The server must be configured to know Secrets
+	// (dataConnections); it never reads their data.
+	// +optional
+	EnvFromSecretSelector *metav1.LabelSelector `json:"envFromSecretSelector,omitempty"`
+
+	// VolumesFromSecretSelector is like envFromSecretSelector: each Secret becomes an
+	// optional volume, which every container mounts read-only at secretsMountPath/NAME.
+	// +optional
+	VolumesFromSecretSelector *metav1.LabelSelector `json:"volumesFromSecretSelector,omitempty"`
+
+	// SecretsMountPath is the directory below which the Secrets of
+	// volumesFromSecretSelector are mounted.
+	// +optional
+	SecretsMountPath string `json:"secretsMountPath,omitempty"`
+
 	// RevisionHistoryLimit is the number of earlier revisions of this object to keep, as
 	// ControllerRevisions. Default 5. With 0, only revisions that a rollout needs are kept.
 	// +optional

@@ -336,6 +336,16 @@ func (in *PodDefaultSpec) DeepCopyInto(out *PodDefaultSpec) {
 		*out = new(int64)
 		**out = **in
 	}
+	if in.EnvFromSecretSelector != nil {
+		in, out := &in.EnvFromSecretSelector, &out.EnvFromSecretSelector
+		*out = new(metav1.LabelSelector)
+		(*in).DeepCopyInto(*out)
+	}
+	if in.VolumesFromSecretSelector != nil {
+		in, out := &in.VolumesFromSecretSelector, &out.VolumesFromSecretSelector
+		*out = new(metav1.LabelSelector)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.RevisionHistoryLimit != nil {
 		in, out := &in.RevisionHistoryLimit, &out.RevisionHistoryLimit
 		*out = new(int32)

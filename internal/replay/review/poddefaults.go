@@ -3,6 +3,7 @@
 package review
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,8 @@ type podDefaults struct {
 	index      *poddefault.Index
 	namespaces map[string]bool
 	cluster    bool            // there are ClusterPodDefaults
+	connects   bool            // one of them selects Secrets
+	secrets    bool            // there are Secrets
 	told       map[string]bool // namespaces that already have a note
 }
 
@@ -32,7 +35,7 @@ func newPodDefaults() *podDefaults {
 }
 
 // load compiles the PodDefaults and ClusterPodDefaults among the objects and records the labels
-// of Namespaces. PodDefaults without a namespace get the given one. Like serve, it ignores
+// of Namespaces and Secrets. PodDefaults without a namespace get the given one. Like serve, it ignores
 // invalid objects and reports them on notes. The error reports all problems.
 func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes io.Writer) error {
 	var errs []error
@@ -41,6 +44,11 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 	for _, object := range objects {
 		if object.GVK() == (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) && object.Name != "" {
 			p.index.SetNamespace(object.Name, labelsOfNamespace(object))
+			continue
+		}
+		if object.GVK() == (schema.GroupVersionKind{Version: "v1", Kind: "Secret"}) && object.Name != "" {
+			p.index.SetSecret(cmp.Or(object.Namespace, namespace), object.Name, object.Labels)
+			p.secrets = true
 			continue
 		}
 		compiled, err := compilePodDefault(object, namespace)
@@ -61,11 +69,15 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 		}
 		seen[compiled.String()] = object
 		p.index.Set(compiled)
+		p.connects = p.connects || compiled.Connects()
 		if compiled.Cluster() {
 			p.cluster = true
 		} else {
 			p.namespaces[compiled.Namespace()] = true
 		}
+	}
+	if p.connects && !p.secrets {
+		manifest.Note(notes, "note: PodDefaults select Secrets by labels, and there are none: give their metadata with --with, as kubectl get secrets -o yaml has it; data is not needed")
 	}
 	if len(unread) > 0 {
 		first, more := unread[0], ""

@@ -59,6 +59,7 @@ func (c *checker) rules(path *field.Path) {
 	c.choices(path)
 	c.scheduling(path)
 	c.podFields(path)
+	c.connections(path)
 }
 
 // child and index extend a path. They return nil for a nil path.

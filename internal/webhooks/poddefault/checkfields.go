@@ -133,7 +133,7 @@ var fieldRules = map[reflect.Type]map[string]fieldRule{
 		"serviceAccountName": formatted(dnsSubdomain), "priorityClassName": formatted(dnsSubdomain),
 		"runtimeClassName": mustBeFormatted(dnsSubdomain), "terminationGracePeriodSeconds": natural,
 		"dnsPolicy": oneOf("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"), "activeDeadlineSeconds": between(1, 1<<31-1),
-		"terminationMessagePolicy": messagePolicies,
+		"terminationMessagePolicy": messagePolicies, "secretsMountPath": formatted(absolutePath),
 	},
 	typeOf[metav1.LabelSelectorRequirement](): {"operator": selectorOps},
 

@@ -31,6 +31,10 @@ func choose(b *bounds, source Source, namespace string, pod *metadata, excluded 
 		if err == nil {
 			selected, out.outside, err = arriving.resolve(source, selected)
 		}
+		// The revision that the pod gets decides what it selects.
+		if connector, ok := source.(connector); ok && err == nil {
+			err = connector.connect(namespace, selected)
+		}
 		if excluded {
 			mayExclude := func(c *Compiled) bool { return c.allowExclude }
 			selected, out.outside = slices.DeleteFunc(selected, mayExclude), slices.DeleteFunc(out.outside, mayExclude)

@@ -48,6 +48,7 @@ type identity struct {
 	selector     labels.Selector // nil if invalid
 	namespaces   labels.Selector // for a ClusterPodDefault; nil selects all
 	problem      error           // why the object can never work; nil if it can
+	connects     *connections    // nil if it selects no Secrets
 	allowExclude bool
 	audit        bool
 	priority     int32
@@ -168,7 +169,7 @@ func (c *Compiled) pack(
 	c.version, c.revision = all[:len(version)], all[len(version):]
 	c.generation, c.namespaceSelector = meta.Generation, namespaces
 	c.priority, c.policy, c.audit = spec.Priority, spec.ConflictPolicy, spec.Mode == kubeflowv1alpha1.ModeAudit
-	c.group = spec.ExclusiveGroup
+	c.group, c.connects = spec.ExclusiveGroup, connectionsOf(spec)
 	c.forms, c.status = uiSelectable(&spec.Selector), compact(status)
 	c.labels = entries(spec.Labels)
 	if selector, err := metav1.LabelSelectorAsSelector(&spec.Selector); err == nil {

@@ -95,13 +95,27 @@ func (w *Watcher) catchUp(ctx context.Context, namespace string) ([]correction, 
 		}
 		out = append(out, fix)
 	}
+	if w.secrets == nil || namespace == "" {
+		return out, nil
+	}
+	all, err := w.secrets.list(ctx, namespace)
+	switch {
+	case apierrors.IsForbidden(err): // the index says so where it matters
+	case err != nil:
+		return nil, err
+	case !w.index.secrets.same(namespace, all):
+		out = append(out, correction{namespace: namespace, secrets: all})
+	}
 	return out, nil
 }
 
-// A correction replaces the object with this title.
+// A correction replaces the object with this title, or the Secrets of a namespace.
 type correction struct {
 	title  string    // empty: there was none
 	object *Compiled // nil: there is none
+
+	namespace string
+	secrets   secrets // nil: the correction is of an object
 }
 
 // corrected is an index with corrections.
@@ -109,12 +123,19 @@ type corrected struct {
 	index *Index
 	stale map[string]bool            // titles of objects in the index to ignore
 	fresh map[string]*namespaceIndex // their replacements
+	// secrets are those of the index, unless there are newer ones.
+	secrets *secretIndex
 }
 
 func correct(index *Index, corrections []correction) *corrected {
-	s := &corrected{index: index, stale: make(map[string]bool, len(corrections))}
+	s := &corrected{index: index, stale: make(map[string]bool, len(corrections)), secrets: index.secrets}
 	var objects []*Compiled
 	for _, fix := range corrections {
+		if fix.secrets != nil {
+			s.secrets = newSecretIndex()
+			s.secrets.of(fix.namespace).secrets = fix.secrets
+			continue
+		}
 		s.stale[fix.title] = true
 		if fix.object != nil {
 			s.stale[fix.object.title] = true
@@ -144,6 +165,10 @@ func (s *corrected) Select(_ context.Context, namespace string, pod Labels) ([]*
 }
 
 func (s *corrected) labelsOf(namespace string) labels.Set { return s.index.labelsOf(namespace) }
+
+func (s *corrected) connect(namespace string, objects []*Compiled) error {
+	return s.secrets.connect(namespace, objects)
+}
 
 // A version identifies a state of an object's spec by its generation. The
 // resourceVersion also changes with the status.

@@ -5,6 +5,7 @@ package poddefault
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,7 +79,7 @@ func indexOf(pds ...*kubeflowv1alpha1.PodDefault) *Index {
 	return index
 }
 
-// parseIndex reads PodDefaults, ClusterPodDefaults and Namespaces from a stream of YAML
+// parseIndex reads PodDefaults, ClusterPodDefaults, Namespaces and Secrets from a stream of YAML
 // documents, in the given or reverse order.
 func parseIndex(t testing.TB, data []byte, backwards bool) *Index {
 	t.Helper()
@@ -95,6 +96,8 @@ func parseIndex(t testing.TB, data []byte, backwards bool) *Index {
 		switch meta.Kind {
 		case "Namespace":
 			index.SetNamespace(meta.Name, meta.Labels)
+		case "Secret":
+			index.SetSecret(cmp.Or(meta.Namespace, testNamespace), meta.Name, meta.Labels)
 		case "ClusterPodDefault":
 			cpd := &sallyportv1alpha1.ClusterPodDefault{}
 			if err := yaml.UnmarshalStrict(document, cpd); err != nil {

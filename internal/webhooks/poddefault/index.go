@@ -25,6 +25,7 @@ type Index struct {
 	mu         sync.RWMutex
 	namespaces map[string]*namespaceIndex // ClusterPodDefaults in the empty namespace
 	labels     map[string]labels.Set      // of known namespaces
+	secrets    *secretIndex
 	// strict is set if every namespace will eventually be known. A ClusterPodDefault
 	// that selects namespaces must then wait for an unknown one.
 	strict bool
@@ -33,7 +34,7 @@ type Index struct {
 // NewIndex returns an empty index. For namespaces not set with [Index.SetNamespace], it
 // knows the one label that every namespace has: its name.
 func NewIndex() *Index {
-	return &Index{namespaces: map[string]*namespaceIndex{}, labels: map[string]labels.Set{}}
+	return &Index{namespaces: map[string]*namespaceIndex{}, labels: map[string]labels.Set{}, secrets: newSecretIndex()}
 }
 
 // SetNamespace sets the labels of a namespace, by which ClusterPodDefaults select it.
@@ -48,6 +49,12 @@ func (x *Index) DeleteNamespace(name string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.labels, name)
+	x.secrets.deleteNamespace(name)
+}
+
+// SetSecret sets the labels of a Secret, by which objects select it: see [Compiled.Connects].
+func (x *Index) SetSecret(namespace, name string, set map[string]string) {
+	x.secrets.set(namespace, name, set)
 }
 
 // namespaceIndex files every selectable object under one requirement of its selector
@@ -74,7 +81,7 @@ func (x *Index) set(c *Compiled) {
 		ns = &namespaceIndex{objects: map[string]filing{}, filed: map[string][]*Compiled{}, keys: map[string]int{}}
 		x.namespaces[c.namespace] = ns
 	}
-	ns.remove(c.name)
+	x.forget(ns, c.name)
 	ns.add(c)
 }
 
@@ -87,11 +94,19 @@ func (x *Index) Delete(namespace, name string) {
 
 func (x *Index) delete(namespace, name string) {
 	if ns := x.namespaces[namespace]; ns != nil {
-		ns.remove(name)
+		x.forget(ns, name)
 		if len(ns.objects) == 0 {
 			delete(x.namespaces, namespace)
 		}
 	}
+}
+
+// forget removes an object of a namespace.
+func (x *Index) forget(ns *namespaceIndex, name string) {
+	if known := ns.objects[name].Compiled; known != nil {
+		x.secrets.forget(known)
+	}
+	ns.remove(name)
 }
 
 // apply applies changes of the cluster atomically with respect to selections.
@@ -159,6 +174,10 @@ func (x *Index) Select(_ context.Context, namespace string, pod Labels) ([]*Comp
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.selected(x.namespaces, namespace, pod)
+}
+
+func (x *Index) connect(namespace string, objects []*Compiled) error {
+	return x.secrets.connect(namespace, objects)
 }
 
 // selected returns the objects in from that match the labels of a pod, in order of

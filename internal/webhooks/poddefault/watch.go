@@ -4,8 +4,10 @@ package poddefault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,12 +41,14 @@ type Watcher struct {
 	gone    gone
 	rolling rolling
 	lists   *lists
+	secrets *secretWatch // nil if objects may not select Secrets
 }
 
 // Watch prepares a watcher of all namespaces. [Watcher.Run] starts it and calls loaded
 // whenever Ready may have become nil. The factory's credentials must be allowed to list
-// and watch poddefaults.kubeflow.org, clusterpoddefaults.sallyport.io and namespaces.
-func Watch(cluster *store.Factory, logger *slog.Logger, loaded func()) (*Watcher, error) {
+// and watch poddefaults.kubeflow.org, clusterpoddefaults.sallyport.io and namespaces, and
+// Secrets if dataConnections is not empty: see [Settings].DataConnections.
+func Watch(cluster *store.Factory, dataConnections string, logger *slog.Logger, loaded func()) (*Watcher, error) {
 	podDefaults, err := store.Client(cluster.Config(), kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
 	if err != nil {
 		return nil, fmt.Errorf("client for PodDefaults: %w", err)
@@ -77,6 +81,11 @@ func Watch(cluster *store.Factory, logger *slog.Logger, loaded func()) (*Watcher
 		},
 		From: store.Source(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, &sallyportv1alpha1.ClusterPodDefaultList{}),
 	})
+	w.index.secrets.unknown = func() (problem, fault error) { return errConnectionsOff, nil }
+	if dataConnections != "" {
+		w.secrets = watchSecrets(metadataOnly, dataConnections, w, loaded)
+		w.index.secrets.unknown = w.secrets.unknown
+	}
 	w.PodDefaults.Handle(store.Handler[*Compiled]{Changed: w.changed, Synced: loaded})
 	w.ClusterPodDefaults.Handle(store.Handler[*Compiled]{Changed: w.changed, Synced: loaded})
 	w.Namespaces.Handle(store.Handler[*store.Namespace]{Changed: w.namespacesChanged, Synced: loaded})
@@ -96,6 +105,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	group.Go(func() { w.PodDefaults.Run(ctx) })
 	group.Go(func() { w.ClusterPodDefaults.Run(ctx) })
 	group.Go(func() { w.Namespaces.Run(ctx) })
+	if w.secrets != nil {
+		group.Go(func() { w.secrets.Run(ctx) })
+	}
 	group.Wait()
 	return nil
 }
@@ -114,12 +126,23 @@ func (w *Watcher) Ready() error {
 			return fmt.Errorf("%s are not read yet (is their CRD installed, and may this server list them? sallyport manifests --part crd,rbac prints both)", kind.name)
 		}
 	}
+	if w.secrets != nil {
+		select {
+		case <-w.secrets.decided:
+		default:
+			return errors.New("secrets are not read yet")
+		}
+	}
 	return nil
 }
 
 // WaitReady returns nil once everything has been read, or the context's error.
 func (w *Watcher) WaitReady(ctx context.Context) error {
-	for _, synced := range []<-chan struct{}{w.PodDefaults.Synced(), w.ClusterPodDefaults.Synced(), w.Namespaces.Synced()} {
+	all := []<-chan struct{}{w.PodDefaults.Synced(), w.ClusterPodDefaults.Synced(), w.Namespaces.Synced()}
+	if w.secrets != nil {
+		all = append(all, w.secrets.decided)
+	}
+	for _, synced := range all {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -138,6 +161,10 @@ func (w *Watcher) Select(ctx context.Context, namespace string, pod Labels) ([]*
 }
 
 func (w *Watcher) labelsOf(namespace string) labels.Set { return w.index.labelsOf(namespace) }
+
+func (w *Watcher) connect(namespace string, objects []*Compiled) error {
+	return w.index.connect(namespace, objects)
+}
 
 // All returns the PodDefaults of a namespace, or the ClusterPodDefaults if it is empty,
 // in order of application.
@@ -171,6 +198,62 @@ func (w *Watcher) changed(changes []store.Change[*Compiled]) {
 		w.rolling.changed(c.Before, c.Now)
 	}
 	w.index.apply(changes)
+}
+
+func (w *Watcher) secretsChanged(changes []store.Change[*secret]) {
+	for _, c := range changes {
+		if c.Now == nil {
+			w.index.secrets.delete(c.Before.identity.Namespace, c.Before.identity.Name)
+		} else {
+			w.index.secrets.set(c.Now.identity.Namespace, c.Now.identity.Name, c.Now.labels)
+		}
+	}
+}
+
+// Unconnected returns why an object that selects Secrets is left out, or nil. Of a
+// ClusterPodDefault it knows only what is the same in all namespaces.
+func (w *Watcher) Unconnected(c *Compiled) error {
+	if !c.Connects() { // most objects, also without a watcher
+		return nil
+	}
+	return w.index.secrets.problem(c)
+}
+
+// Connections returns why objects that select Secrets are left out, or nil.
+func (w *Watcher) Connections() error {
+	problem, _ := w.index.secrets.unknown()
+	return problem
+}
+
+// HandleConnections calls changed with objects for which [Watcher.Unconnected] may have
+// changed, until remove is called.
+func (w *Watcher) HandleConnections(changed func(*Compiled)) (remove func()) {
+	if w.secrets == nil {
+		return func() {}
+	}
+	tell := func(objects []*Compiled) {
+		for _, c := range objects {
+			if c.Connects() {
+				changed(c)
+			}
+		}
+	}
+	return w.secrets.Handle(store.Handler[*secret]{
+		Changed: func(changes []store.Change[*secret]) {
+			namespaces := map[string]bool{}
+			for _, c := range changes {
+				if c.Now != nil {
+					namespaces[c.Now.identity.Namespace] = true
+				} else {
+					namespaces[c.Before.identity.Namespace] = true
+				}
+			}
+			for namespace := range namespaces {
+				tell(w.All(namespace))
+			}
+		},
+		Synced: func() { tell(slices.Concat(w.ClusterPodDefaults.List(), w.PodDefaults.List())) },
+	})
 }
 
 func (w *Watcher) namespacesChanged(changes []store.Change[*store.Namespace]) {

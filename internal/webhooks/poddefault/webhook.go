@@ -17,6 +17,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -52,6 +53,10 @@ type Settings struct {
 	MeshContainers []string `json:"meshContainers"`
 	// Freshness is [Cached] or [Consistent].
 	Freshness string `json:"freshness"`
+	// DataConnections is a label selector, as kubectl has it, of the Secrets that
+	// PodDefaults may select by labels; the server then reads the metadata of these
+	// Secrets. Empty, the default: PodDefaults that select Secrets are left out.
+	DataConnections string `json:"dataConnections"`
 }
 
 // Values of [Settings].Freshness.
@@ -84,6 +89,9 @@ func (s Settings) Validate() error {
 	}
 	if !slices.Contains(Freshnesses(), s.Freshness) {
 		errs = append(errs, field.NotSupported(field.NewPath("freshness"), s.Freshness, Freshnesses()))
+	}
+	if _, err := labels.Parse(s.DataConnections); err != nil {
+		errs = append(errs, field.Invalid(field.NewPath("dataConnections"), s.DataConnections, err.Error()))
 	}
 	return errs.ToAggregate()
 }

@@ -29,6 +29,8 @@ func judge(resource metav1.GroupVersionResource, raw []byte) (errs field.ErrorLi
 	}
 	spec := &whole.PodDefaultSpec
 	errs = append(tooLarge(&spec.Selector, path.Child("selector")), tooLarge(whole.NamespaceSelector, path.Child("namespaceSelector"))...)
+	errs = append(errs, tooLarge(spec.EnvFromSecretSelector, path.Child("envFromSecretSelector"))...)
+	errs = append(errs, tooLarge(spec.VolumesFromSecretSelector, path.Child("volumesFromSecretSelector"))...)
 	if len(errs) > 0 { // otherwise thousands of errors would follow
 		return errs, nil, nil
 	}

@@ -59,6 +59,17 @@ type Neighbours interface {
 // missing right.
 type reader interface{ Trouble() error }
 
+// A connector is a [Neighbours] that knows whether pods get Secrets that objects select
+// by labels. Connections returns why not.
+type connector interface{ Connections() error }
+
+func selectsSecrets(spec []byte) bool {
+	return slices.ContainsFunc([]string{"envFromSecretSelector", "volumesFromSecretSelector"}, func(field string) bool {
+		selector, ok := rawjson.Lookup(spec, field)
+		return ok && selector.Kind() == '{'
+	})
+}
+
 // New defines the webhook. With [Enforce] it fails closed, otherwise open: injection
 // finds a broken object again, but not a missing right. If neighbours is not nil,
 // authors are warned of conflicts with other objects.
@@ -178,6 +189,11 @@ func (h *handler) check(ctx context.Context, req *admissionv1.AdmissionRequest, 
 	if reader, ok := h.neighbours.(reader); ok {
 		if err := reader.Trouble(); err != nil {
 			resp.Warn("it has no effect on pods for now, because the server may not read such objects any more, see 'sallyport doctor': " + err.Error())
+		}
+	}
+	if connector, ok := h.neighbours.(connector); ok && selectsSecrets(spec) {
+		if err := connector.Connections(); err != nil {
+			resp.Warn("it is left out: " + err.Error())
 		}
 	}
 	resp.Warn(warnings...)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -309,6 +310,33 @@ func TestAuthorsAreToldThatTheServerMayNotRead(t *testing.T) {
 	if err != nil || !resp.Allowed || len(resp.Warnings) != 1 || !strings.Contains(resp.Warnings[0], "no effect on pods for now") ||
 		!strings.Contains(resp.Warnings[0], "poddefaults.kubeflow.org is forbidden") {
 		t.Errorf("%+v, %v", resp, err)
+	}
+}
+
+// unconnected is an index whose server does not know Secrets.
+type unconnected struct{ *poddefault.Index }
+
+func (unconnected) Connections() error { return errors.New("set dataConnections") }
+
+func TestAuthorsAreToldThatPodsGetNoSecretsByLabels(t *testing.T) {
+	webhook, err := New(&rights{namespaces: []string{"team-a"}}, unconnected{poddefault.NewIndex()}, Enforce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for spec, told := range map[string]bool{
+		"{}": false, "{envFromSecretSelector: null}": false, "{envFromSecretSelector: {}}": true,
+		"{volumesFromSecretSelector: {matchLabels: {a: b}}, secretsMountPath: /a}": true,
+	} {
+		object := "metadata: {name: proxy, namespace: team-a}\nspec: " + strings.Replace(spec, "{", "{selector: {matchLabels: {proxy: 'true'}}, ", 1)
+		resp, err := webhook.Handler.Handle(t.Context(), request(t, admissionv1.Create, podDefaults, object, ""))
+		if err != nil || !resp.Allowed || slices.Contains(resp.Warnings, "it is left out: set dataConnections") != told {
+			t.Errorf("%s: %+v, %v", spec, resp, err)
+		}
+	}
+	wide := "metadata: {name: proxy}\nspec: {selector: {}, envFromSecretSelector: {matchExpressions: [{key: a, operator: In, values: [" + strings.Repeat("x, ", mostValues) + "x]}]}}"
+	resp, err := webhook.Handler.Handle(t.Context(), request(t, admissionv1.Create, podDefaults, wide, ""))
+	if err != nil || resp.Allowed || !strings.Contains(resp.Status.Message, "spec.envFromSecretSelector.matchExpressions: Too many") {
+		t.Errorf("a selector with %d values: %+v, %v", mostValues+1, resp, err)
 	}
 }
 

@@ -78,7 +78,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "drift-controller", Groups: []string{"system:authenticated"}}
 	log := &logged{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	watcher, err := poddefault.Watch(store.NewFactory(config, logger), logger, func() {})
+	watcher, err := poddefault.Watch(store.NewFactory(config, logger), "", logger, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

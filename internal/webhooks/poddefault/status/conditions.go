@@ -22,8 +22,8 @@ const (
 )
 
 // desired returns the conditions that an object should have.
-func (*reconciler) desired(o *node) []metav1.Condition {
-	conditions := []metav1.Condition{accepted(o.object), conflicting(o), uiSelectable(o.object)}
+func (r *reconciler) desired(o *node) []metav1.Condition {
+	conditions := []metav1.Condition{accepted(o.object, r.watcher.Unconnected(o.Compiled)), conflicting(o), uiSelectable(o.object)}
 	for i := range conditions {
 		conditions[i].ObservedGeneration = o.Generation()
 		conditions[i].Message = cut(conditions[i].Message)
@@ -31,12 +31,16 @@ func (*reconciler) desired(o *node) []metav1.Condition {
 	return conditions
 }
 
-func accepted(o *object) metav1.Condition {
+// accepted returns the condition for whether the object is applied. Unconnected is why
+// an object that selects Secrets is left out, or nil.
+func accepted(o *object, unconnected error) metav1.Condition {
 	c := metav1.Condition{Type: kubeflowv1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid"}
 	switch problem := o.Problem(); {
 	case problem != nil:
 		c.Status, c.Reason = metav1.ConditionFalse, "Invalid"
 		c.Message = "it can never work, and is left out: " + listed(strings.Split(problem.Error(), "\n"), namedProblems)
+	case unconnected != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotConnected", "it is left out: "+unconnected.Error()
 	case len(o.warnings) > 0:
 		c.Reason, c.Message = "ValidWithWarnings", listed(o.warnings, namedProblems)
 	}

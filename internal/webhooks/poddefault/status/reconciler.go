@@ -82,7 +82,8 @@ func (r *reconciler) follow(w *poddefault.Watcher) (stop func()) {
 			}
 		}
 	}}
-	removes := []func(){w.Namespaces.Handle(namespaces), w.ClusterPodDefaults.Handle(objects), w.PodDefaults.Handle(objects)}
+	reconsider := func(c *poddefault.Compiled) { r.pending.add(keyOf(c)) }
+	removes := []func(){w.Namespaces.Handle(namespaces), w.HandleConnections(reconsider), w.ClusterPodDefaults.Handle(objects), w.PodDefaults.Handle(objects)}
 	if r.pods != nil {
 		removes = append(removes, r.pods.Handle(r.recount))
 	}

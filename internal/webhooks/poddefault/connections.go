@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
+	metadataclient "k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/sallyport-io/sallyport/admission"
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/store"
+)
+
+// Data connections are Secrets that an object selects by their labels, in the namespace
+// of the pod. A chosen object is replaced by one that names these Secrets, so that
+// everything after it, such as merging, conflicts and origins, knows only names. Only
+// metadata of Secrets is read.
+
+// maxConnections limits the Secrets that one selector of an object selects.
+const maxConnections = 100
+
+// connections are the selectors of an object.
+type connections struct{ env, volumes labels.Selector } // nil: none
+
+func connectionsOf(spec *kubeflowv1alpha1.PodDefaultSpec) *connections {
+	if spec.EnvFromSecretSelector == nil && spec.VolumesFromSecretSelector == nil {
+		return nil
+	}
+	parsed := func(selector *metav1.LabelSelector) labels.Selector {
+		if selector == nil {
+			return nil
+		}
+		out, err := metav1.LabelSelectorAsSelector(selector)
+		if err != nil { // it is among the problems
+			return nil
+		}
+		return out
+	}
+	return &connections{parsed(spec.EnvFromSecretSelector), parsed(spec.VolumesFromSecretSelector)}
+}
+
+// A connector is a [Source] that knows Secrets. Connect replaces the objects that select
+// Secrets by ones that name them. An error is a fault.
+type connector interface {
+	connect(namespace string, objects []*Compiled) error
+}
+
+// Connects reports whether the object selects Secrets.
+func (c *Compiled) Connects() bool { return c.connects != nil }
+
+// connections checks what the selectors need.
+func (c *checker) connections(path *field.Path) {
+	switch selector := c.spec.VolumesFromSecretSelector; {
+	case selector != nil && c.spec.SecretsMountPath == "":
+		c.required(child(path, "secretsMountPath"), "volumesFromSecretSelector needs it")
+	case selector == nil && c.spec.SecretsMountPath != "":
+		c.invalid(child(path, "secretsMountPath"), c.spec.SecretsMountPath, "may be set beside volumesFromSecretSelector alone")
+	}
+}
+
+// secrets are the labels of the Secrets of a namespace, by name.
+type secrets map[string]labels.Set
+
+// matching returns the names of the Secrets that a selector selects, sorted.
+func (s secrets) matching(selector labels.Selector) (names []string) {
+	if selector == nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		if selector.Matches(s[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// A secretIndex knows the Secrets of namespaces. It is safe for concurrent use.
+type secretIndex struct {
+	// unknown returns why Secrets are not known: a problem, which leaves objects out that
+	// select Secrets, or a fault, after which the call may be retried. Nil: they are known.
+	unknown func() (problem, fault error)
+
+	mu         sync.Mutex
+	namespaces map[string]*connected
+}
+
+// connected are the Secrets of a namespace and what objects became with them.
+type connected struct {
+	secrets secrets
+	objects map[*Compiled]*Compiled
+}
+
+func newSecretIndex() *secretIndex { return &secretIndex{namespaces: map[string]*connected{}} }
+
+func (x *secretIndex) of(namespace string) *connected {
+	ns := x.namespaces[namespace]
+	if ns == nil {
+		ns = &connected{secrets{}, map[*Compiled]*Compiled{}}
+		x.namespaces[namespace] = ns
+	}
+	return ns
+}
+
+// set adds or replaces a Secret.
+func (x *secretIndex) set(namespace, name string, set labels.Set) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ns := x.of(namespace)
+	ns.secrets[name] = set
+	clear(ns.objects)
+}
+
+// delete removes a Secret.
+func (x *secretIndex) delete(namespace, name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.of(namespace).secrets, name)
+	x.clear(namespace)
+}
+
+// deleteNamespace forgets a namespace. Secrets that are not gone yet stay.
+func (x *secretIndex) deleteNamespace(namespace string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.clear(namespace)
+}
+
+func (x *secretIndex) clear(namespace string) {
+	if ns := x.of(namespace); len(ns.secrets) > 0 {
+		clear(ns.objects)
+	} else {
+		delete(x.namespaces, namespace)
+	}
+}
+
+// same reports whether these are the Secrets of the namespace.
+func (x *secretIndex) same(namespace string, all secrets) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var known secrets
+	if ns := x.namespaces[namespace]; ns != nil {
+		known = ns.secrets
+	}
+	return maps.EqualFunc(known, all, func(a, b labels.Set) bool { return maps.Equal(a, b) })
+}
+
+// forget drops what a former object became.
+func (x *secretIndex) forget(c *Compiled) {
+	if !c.Connects() {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, ns := range x.namespaces {
+		delete(ns.objects, c)
+	}
+}
+
+// connect implements [connector].
+func (x *secretIndex) connect(namespace string, objects []*Compiled) error {
+	for i, c := range objects {
+		if !c.Connects() || c.problem != nil {
+			continue
+		}
+		if x.unknown != nil {
+			problem, fault := x.unknown()
+			if fault != nil {
+				return admission.Unavailable(fault, time.Second)
+			}
+			if problem != nil {
+				objects[i] = c.without(problem)
+				continue
+			}
+		}
+		x.mu.Lock()
+		ns := x.of(namespace)
+		if ns.objects[c] == nil {
+			if len(ns.objects) >= maxObjects { // such as those that were newer than the watch
+				clear(ns.objects)
+			}
+			ns.objects[c] = c.with(ns.secrets)
+		}
+		objects[i] = ns.objects[c]
+		x.mu.Unlock()
+	}
+	return nil
+}
+
+// problem returns why an object is left out that selects Secrets, or nil.
+func (x *secretIndex) problem(c *Compiled) error {
+	if !c.Connects() || c.problem != nil {
+		return nil
+	}
+	if x.unknown != nil {
+		if problem, fault := x.unknown(); problem != nil || fault != nil {
+			return problem
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return c.with(x.of(c.namespace).secrets).problem
+}
+
+// without returns the object with a problem that it has here.
+func (c *Compiled) without(problem error) *Compiled {
+	out := &Compiled{identity: c.identity, additions: &additions{mark: c.markOf()}}
+	out.problem = problem
+	return out
+}
+
+// with returns the object with the Secrets that it selects. They are optional: a
+// container also starts if one has been deleted after the pod was created.
+func (c *Compiled) with(all secrets) *Compiled {
+	spec := &kubeflowv1alpha1.PodDefaultSpec{}
+	if err := json.Unmarshal(c.packed, spec); err != nil { // encoded by this program
+		return c.without(fmt.Errorf("cannot be read: %w", err))
+	}
+	path := field.NewPath("spec")
+	for _, found := range []struct {
+		field string
+		names []string
+		add   func(name string)
+	}{
+		{"envFromSecretSelector", all.matching(c.connects.env), func(name string) {
+			spec.EnvFrom = append(spec.EnvFrom, corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: name}, Optional: new(true),
+			}})
+		}},
+		{"volumesFromSecretSelector", all.matching(c.connects.volumes), func(name string) {
+			volume := volumeOfSecret(name)
+			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
+				Secret: &corev1.SecretVolumeSource{SecretName: name, Optional: new(true)},
+			}})
+			spec.VolumeMounts = append(spec.VolumeMounts, corev1.VolumeMount{
+				Name: volume, MountPath: strings.TrimSuffix(spec.SecretsMountPath, "/") + "/" + name, ReadOnly: true,
+			})
+		}},
+	} {
+		if len(found.names) > maxConnections {
+			return c.without(field.TooMany(path.Child(found.field), len(found.names), maxConnections))
+		}
+		for _, name := range found.names {
+			found.add(name)
+		}
+	}
+	out := &Compiled{identity: c.identity, packed: encodedSpec(spec)}
+	out.size = len(out.packed)
+	if out.problem = problemOf(append(limits(spec, out.size, path), errorsOf(spec)...)); out.problem != nil {
+		return c.without(out.problem)
+	}
+	return out.unpack()
+}
+
+// volumeOfSecret returns the name of the volume of a Secret, which must be a DNS label.
+func volumeOfSecret(name string) string {
+	const prefix = "connection-"
+	if volume := prefix + name; len(validation.IsDNS1123Label(volume)) == 0 {
+		return volume
+	}
+	sum := sha256.Sum256([]byte(name))
+	return prefix + hex.EncodeToString(sum[:16])
+}
+
+// A secret is the cached part of a Secret.
+type secret struct {
+	identity store.Identity
+	labels   labels.Set
+}
+
+// Identity implements [store.Object].
+func (s *secret) Identity() store.Identity { return s.identity }
+
+var errConnectionsOff = errors.New("this server does not know Secrets, which the object selects by labels: " +
+	"set dataConnections in the settings of the webhook poddefault and apply the rights that 'sallyport manifests --part rbac' then prints, " +
+	"or name the Secrets in envFrom")
+
+// secretWatch is the watch of the metadata of Secrets. Nothing else waits for it if the
+// server may not read them.
+type secretWatch struct {
+	*store.Store[*secret]
+	selector string
+	client   metadataclient.Getter
+	denied   atomic.Pointer[error] // while the server may not read them
+	// decided is closed once Secrets are read, or the server may not read them.
+	decided chan struct{}
+	decide  func()
+}
+
+func watchSecrets(client metadataclient.Interface, selector string, w *Watcher, loaded func()) *secretWatch {
+	s := &secretWatch{selector: selector, client: client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")), decided: make(chan struct{})}
+	s.decide = sync.OnceFunc(func() {
+		close(s.decided)
+		loaded()
+	})
+	s.Store = store.New(store.Kind[*metav1.PartialObjectMetadata, *secret]{
+		Name: "secrets", Example: &metav1.PartialObjectMetadata{},
+		Keep: func(from *metav1.PartialObjectMetadata) *secret {
+			return &secret{store.Identity{
+				NamespacedName: types.NamespacedName{Namespace: from.Namespace, Name: from.Name}, UID: from.UID, ResourceVersion: from.ResourceVersion,
+			}, labels.Set(from.Labels)}
+		},
+		From: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				options.LabelSelector = selector
+				list, err := s.client.List(ctx, options)
+				s.note(err)
+				return list, err
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				options.LabelSelector = selector
+				events, err := s.client.Watch(ctx, options)
+				s.note(err)
+				return events, err
+			},
+		},
+	}, w.logger)
+	s.Handle(store.Handler[*secret]{Changed: w.secretsChanged, Synced: s.decide})
+	return s
+}
+
+// note records whether the server may read Secrets.
+func (s *secretWatch) note(err error) {
+	switch {
+	case err == nil:
+		s.denied.Store(nil)
+	case apierrors.IsForbidden(err):
+		s.denied.Store(&err)
+		s.decide()
+	}
+}
+
+// unknown implements [secretIndex].unknown. After Secrets have been read, what is known
+// counts, as it does for PodDefaults.
+func (s *secretWatch) unknown() (problem, fault error) {
+	if s.HasSynced() {
+		return nil, nil
+	}
+	if denied := s.denied.Load(); denied != nil {
+		return fmt.Errorf("this server may not read Secrets, which the object selects by labels: apply the rights that "+
+			"'sallyport manifests --part rbac' prints with dataConnections in the settings of the webhook poddefault: %w", *denied), nil
+	}
+	return nil, errors.New("secrets are not read yet")
+}
+
+// list reads the Secrets of a namespace from the API server, without a resourceVersion.
+func (s *secretWatch) list(ctx context.Context, namespace string) (secrets, error) {
+	out := secrets{}
+	options := metav1.ListOptions{LabelSelector: s.selector, Limit: pageSize}
+	for {
+		page, err := s.client.Namespace(namespace).List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			out[page.Items[i].Name] = page.Items[i].Labels
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return out, nil
+		}
+	}
+}
