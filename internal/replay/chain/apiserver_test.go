@@ -54,7 +54,7 @@ var (
 )
 
 // podsEach is the number of pods for each set of policies.
-const podsEach = 5
+const podsEach = 4
 
 // paramKind is that of all policies: expressions about parameters have to compile.
 const paramKind = "  paramKind: {apiVersion: v1, kind: ConfigMap}\n"
@@ -97,17 +97,21 @@ func TestTheResultIsThatOfTheAPIServerOnARealAPIServer(t *testing.T) {
 			outcomes[w.compare(fmt.Sprintf("set %d, pod %d", i, n), set, pod, got, stored, refused, warnings.take())]++
 			for _, s := range got.Steps {
 				outcomes[string(s.Phase)+" "+string(s.Outcome)]++
-				if s.Again {
-					outcomes["again"]++
+				if s.Again && s.Outcome == chain.Changed && refused == nil {
+					outcomes["stored with changes of a reinvocation"]++
 				}
 			}
 		}
 	}
 	t.Logf("seed %d: %v", *seed, outcomes)
+	if *seed != 1 {
+		return // another one may draw no case of some kind
+	}
 	for _, want := range []string{
-		"stored", "refused", "again", "mutating policies changed", "mutating policies skipped", "mutating policies ignored", "mutating policies failed",
+		"stored", "refused", "mutating policies changed", "mutating policies skipped", "mutating policies ignored", "mutating policies failed",
 		"mutating webhooks changed", "pod security denied", "pod security warned", "validating policies allowed", "validating policies denied",
 		"validating policies warned", "validating policies audited", "validating webhooks allowed", "validating webhooks denied",
+		"stored with changes of a reinvocation",
 	} {
 		if outcomes[want] == 0 && (w.mutates || !strings.HasPrefix(want, "mutating policies")) {
 			t.Errorf("no case was %q: %v", want, outcomes)
@@ -265,7 +269,7 @@ func (w *world) draw(number int, namespace string) *policySet {
 	var docs []string
 	add := func(format string, args ...any) { docs = append(docs, fmt.Sprintf(format, args...)) }
 	labels := "tier: " + w.one("gold", "silver")
-	if w.sometimes(3) {
+	if w.sometimes(4) {
 		labels += ", pod-security.kubernetes.io/enforce: " + w.one("baseline", "restricted")
 	}
 	if w.sometimes(2) {
@@ -284,7 +288,8 @@ func (w *world) draw(number int, namespace string) *policySet {
 	for i := range policies {
 		name := fmt.Sprintf("m%d-%s", i, namespace)
 		var mutation string
-		switch w.rand.IntN(8) {
+		reinvocation := w.one("Never", "IfNeeded")
+		switch w.rand.IntN(10) {
 		case 0:
 			mutation = fmt.Sprintf("{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {\"m%d\": variables.count}}}'}}", i)
 		case 1:
@@ -295,7 +300,8 @@ func (w *world) draw(number int, namespace string) *policySet {
 			mutation = fmt.Sprintf("{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {\"m%d\": object.metadata.labels.missing}}}'}}", i)
 		case 4: // not allowed: the list is atomic
 			mutation = "{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{spec: Object.spec{containers: [Object.spec.containers{name: \"main\", args: [\"x\"]}]}}'}}"
-		case 5: // what the webhook has set, when it is reinvoked
+		case 5, 6, 7: // what the webhook has set, when it is reinvoked
+			reinvocation = "IfNeeded"
 			mutation = fmt.Sprintf("{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: \"add\", path: \"/metadata/labels/m%d\", value: has(object.metadata.labels.team) ? object.metadata.labels.team : \"nobody\"}]'}}", i)
 		default:
 			if lists++; lists > 1 {
@@ -308,7 +314,7 @@ func (w *world) draw(number int, namespace string) *policySet {
 			)
 		}
 		add("apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\nmetadata: {name: %s}\nspec:\n  failurePolicy: %s\n  reinvocationPolicy: %s\n  %s\n%s%s  variables: [{name: count, expression: 'string(object.spec.containers.filter(c, c.name != \"side\").size())'}]\n  mutations:\n  - %s\n",
-			name, w.one("Fail", "Ignore", "Ignore"), w.one("Never", "IfNeeded"), constraints, paramKind, w.conditions(), mutation)
+			name, w.one("Fail", "Ignore", "Ignore"), reinvocation, constraints, paramKind, w.conditions(), mutation)
 		w.bindings(add, "Mutating", name, namespace, "")
 	}
 	for i := range 1 + w.rand.IntN(4) {
@@ -328,7 +334,7 @@ func (w *world) draw(number int, namespace string) *policySet {
 			name, w.one("Fail", "Ignore"), constraints, paramKind, w.conditions(), validation)
 		w.bindings(add, "Validating", name, namespace, "  validationActions: ["+w.one("Deny", "Warn", "Warn", "Audit", "\"Deny\", \"Audit\"", "\"Warn\", \"Audit\"")+"]\n")
 	}
-	for i := range w.rand.IntN(3) {
+	for i := range 1 + w.rand.IntN(2) {
 		add("{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: pd%d, namespace: %s}, spec: {selector: {matchLabels: {use: %q}}, desc: d, conflictPolicy: %s, env: [{name: %s, value: %q}], labels: {team: %s}, annotations: {example.com/pd%d: x}}}",
 			i, namespace, w.one("yes", "both"), w.one("Skip", "Deny"), w.one("A", "B", "FORBIDDEN"), w.one("1", "2"), w.one("red", "red", "blue"), i)
 	}
