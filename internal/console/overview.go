@@ -43,6 +43,9 @@ func showOverview(ctx context.Context, v *visit) (templ.Component, error) {
 // statusWords are the outcomes of checks for people.
 var statusWords = map[doctor.Status]string{doctor.OK: "ok", doctor.Fix: "to fix", doctor.Note: "to look at", doctor.Skipped: "not checked"}
 
+// statusClasses are the styles of outcomes.
+var statusClasses = map[doctor.Status]string{doctor.OK: "ok", doctor.Fix: "fix", doctor.Note: "note", doctor.Skipped: "quiet"}
+
 // summary counts the outcomes.
 func summary(found *doctor.Report, order []doctor.Status) string {
 	counts := map[doctor.Status]int{}
@@ -70,7 +73,7 @@ func checkRows(found *doctor.Report) [][]cell {
 	var out [][]cell
 	for _, d := range found.Checks {
 		out = append(out, []cell{
-			{{text: d.Check, href: report.DocsURI(cmp.Or(explanations[d.Check], "doctor.md"))}}, {{class: string(d.Status), text: statusWords[d.Status]}},
+			{{text: d.Check, href: report.DocsURI(cmp.Or(explanations[d.Check], "doctor.md"))}}, {{class: statusClasses[d.Status], text: statusWords[d.Status]}},
 			{{text: d.Text}, {class: "quiet", text: d.Remedy}},
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,13 +55,13 @@ func testPodPage(t *testing.T, w *world) {
 		"example.com/markup": markup, "example.com/large": strings.Repeat("y", 200<<10),
 	})
 	stored.Spec.Volumes = pd.Spec.Volumes
-	stored.Spec.Containers[0].Env = append(pd.Spec.Env, corev1.EnvVar{Name: "MARKUP", Value: markup})
+	stored.Spec.Containers[0].Env = slices.Concat(pd.Spec.Env, []corev1.EnvVar{{Name: "MARKUP", Value: markup}})
 	w.create(t, stored, newDeployment("team-c", "web", selected))
 
 	has(t, w.page(t, "", "/pod?namespace=team-c", http.StatusOK), "web-0", "credentials", "!hunter")
 	body := w.page(t, "", "/pod?namespace=team-c&type=pod&name=web-0", http.StatusOK)
 	has(t, body, "PodDefault team-c/credentials", "as it is now", "label uses-other: it wants &#34;true&#34;, the pod has no such label",
-		"<ins>    - name: PASSWORD</ins></td><td>PodDefault team-c/credentials</td>", "spec.volumes[credentials]", unknownOrigin,
+		"<ins>    - name: PASSWORD</ins></td><td>PodDefault team-c/credentials</td>", "spec.volumes[credentials]", "it is shown as it is stored, without what PodDefaults added",
 		"hidden ", "Webhooks and policies", "!hunter", "!<img", "!<script", "!onerror", "!yyyy")
 	body = w.page(t, "", "/pod?namespace=team-c&type=pod&name=web-0&values=show", http.StatusOK)
 	has(t, body, "hunter4", "onerror", "bytes in all", "!<img", "!<script", "!hidden ", "!"+strings.Repeat("y", 2*mostCharacters))

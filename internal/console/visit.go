@@ -18,7 +18,7 @@ import (
 
 	"github.com/a-h/templ"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
@@ -55,12 +55,17 @@ func (v *visit) hide(what string, err error) error {
 	return err
 }
 
-// remarks returns the lines of notes.
+// remarks returns the lines of notes, shortened.
 func (v *visit) remarks() []string {
+	const most = 20
 	var out []string
 	for line := range strings.Lines(v.notes.String()) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "note: ")
-		if !slices.Contains(out, line) {
+		switch {
+		case slices.Contains(out, line):
+		case len(out) == most:
+			return append(out, "There are more remarks.")
+		default:
 			out = append(out, line)
 		}
 	}
@@ -101,7 +106,7 @@ func (v *visit) value(parameter string) (string, error) {
 	if value == "" {
 		return "", nil
 	}
-	if problems := path.IsValidPathSegmentName(value); len(problems) > 0 {
+	if problems := content.IsPathSegmentName(value); len(problems) > 0 {
 		return "", fmt.Errorf("%w: %s %q: %s", errBadInput, parameter, manifest.Printable(value), strings.Join(problems, "; "))
 	}
 	return value, nil
