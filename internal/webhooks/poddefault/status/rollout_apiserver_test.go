@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/store"
@@ -106,6 +107,16 @@ func (r *rolling) newPods(value string) map[int]bool {
 // admit returns the patch for a new pod of a Deployment.
 func (r *rolling) admit(replica *running, deployment string) string {
 	r.t.Helper()
+	resp := r.review(replica, deployment, false)
+	if !resp.Allowed {
+		r.t.Fatalf("%+v", resp)
+	}
+	return string(resp.Patch.AppendJSON(nil))
+}
+
+// review asks about a new pod of a Deployment, which may have variables of its own.
+func (r *rolling) review(replica *running, deployment string, dryRun bool, env ...corev1.EnvVar) *admission.Response {
+	r.t.Helper()
 	webhook, err := poddefault.New(replica.watcher, poddefault.DefaultSettings())
 	if err != nil {
 		r.t.Fatal(err)
@@ -115,7 +126,7 @@ func (r *rolling) admit(replica *running, deployment string) string {
 			GenerateName: deployment + "-5d8f-", Labels: map[string]string{"use": "true", "pod-template-hash": "5d8f"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: deployment + "-5d8f", UID: "u", Controller: new(true)}},
 		},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "x"}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "x", Env: env}}},
 	}
 	raw, err := json.Marshal(pod)
 	if err != nil {
@@ -123,12 +134,12 @@ func (r *rolling) admit(replica *running, deployment string) string {
 	}
 	resp, err := webhook.Handler.Handle(r.t.Context(), &admissionv1.AdmissionRequest{
 		UID: "u", Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: metav1.NamespaceDefault,
-		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
+		Operation: admissionv1.Create, DryRun: &dryRun, Object: runtime.RawExtension{Raw: raw},
 	})
-	if err != nil || !resp.Allowed {
-		r.t.Fatalf("%v %+v", err, resp)
+	if err != nil {
+		r.t.Fatal(err)
 	}
-	return string(resp.Patch.AppendJSON(nil))
+	return resp
 }
 
 func count(is map[int]bool) (n int) {
@@ -154,14 +165,9 @@ func (r *rolling) revisions() []appsv1.ControllerRevision {
 
 func variable(value string) string { return `"env":[{"name":"REVISION","value":"` + value + `"}]` }
 
-// TestARolloutOnARealAPIServer changes a PodDefault step by step for 500 workloads, with
-// two replicas that take turns in leading and only have the rights of PolicyRules.
-func TestARolloutOnARealAPIServer(t *testing.T) {
-	crds, err := crd.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...))
+// startRolling starts two replicas, of which the first leads.
+func startRolling(t *testing.T, config *rest.Config) *rolling {
+	t.Helper()
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -175,6 +181,63 @@ func TestARolloutOnARealAPIServer(t *testing.T) {
 	for _, leading := range []bool{true, false} {
 		r.replicas = append(r.replicas, run(t, config, leading))
 	}
+	return r
+}
+
+// TestRefusalsOnARealAPIServer checks that a replica which does not lead stops a rollout
+// whose revision it refuses pods for.
+func TestRefusalsOnARealAPIServer(t *testing.T) {
+	crds, err := crd.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := startRolling(t, sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...)))
+	pd := onServer("staged", "use", "one")
+	pd.Spec.Env[0].Name = "OTHER"
+	create(t, r.client, pd)
+	r.await("the first revision", func(pd *kubeflowv1alpha1.PodDefault) bool { return pd.Status.CurrentRevision != "" })
+	r.patch(`{` + variable("two") + `,"rollout":{"steps":[{"percent":100}]}}`)
+	second := r.awaitStep(1).Status.CurrentRevision
+	follower := r.replicas[1]
+	if resp := r.review(follower, "dry", true, corev1.EnvVar{Name: "REVISION", Value: "mine"}); resp.Allowed {
+		t.Fatal("a pod with another value is admitted")
+	}
+	refusals := func() (int, int) {
+		return follower.watcher.Get(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "staged"}).Refusals()
+	}
+	if _, all := refusals(); all != 0 {
+		t.Errorf("a dry run counts: %d", all)
+	}
+	for range 3 { // a workload counts once
+		r.review(follower, "refused", false, corev1.EnvVar{Name: "REVISION", Value: "mine"})
+	}
+	for i := range 4 {
+		r.admit(follower, fmt.Sprintf("web-%d", i))
+	}
+	if refused, all := refusals(); refused != 1 || all != 5 {
+		t.Errorf("%d of %d workloads are refused", refused, all)
+	}
+	r.await("the condition", func(pd *kubeflowv1alpha1.PodDefault) bool {
+		c := meta.FindStatusCondition(pd.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
+		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == reasonRefused && strings.Contains(c.Message, "1 of 5 workloads are refused")
+	})
+	r.patch(fmt.Sprintf(`{"rollout":{"promotion":{"revision":%q}},"desc":"promoted"}`, second))
+	r.await("the status of the promotion", func(pd *kubeflowv1alpha1.PodDefault) bool { return pd.Status.ObservedGeneration == pd.Generation })
+	if state := r.get().Status.Rollout; state.Step != 1 || state.StableRevision == second {
+		t.Errorf("it is promoted although pods are refused: %+v", state)
+	}
+}
+
+// TestARolloutOnARealAPIServer changes a PodDefault step by step for 500 workloads, with
+// two replicas that take turns in leading and only have the rights of PolicyRules.
+func TestARolloutOnARealAPIServer(t *testing.T) {
+	crds, err := crd.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...))
+	r := startRolling(t, config)
+	clients, client := r.clients, r.client
 
 	pd := onServer("staged", "use", "one")
 	pd.Spec.Env[0].Name = "REVISION"
