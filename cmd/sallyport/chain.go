@@ -45,9 +45,6 @@ type chainOptions struct {
 	configFile         string
 }
 
-// chainOutputs are the formats; those for continuous integration need --evaluate.
-var chainOutputs = append(slices.Clone(cli.TextOrJSON), report.Formats...)
-
 func newChainCommand() *cobra.Command {
 	o := chainOptions{Flags: clusterFlags(), config: server.Default()}
 	cmd := &cobra.Command{
@@ -108,12 +105,12 @@ func newChainCommand() *cobra.Command {
 	cli.AddFlagGroup(cmd, "Output", func() {
 		flags.BoolVar(&o.all, "all", false, "also print webhooks and policies whose rules, selectors or match conditions exclude the request")
 	})
-	cli.AddOutputFlag(cmd, &o.output, chainOutputs)
+	cli.AddOutputFlag(cmd, &o.output, chain.Outputs)
 	return cmd
 }
 
 func (o *chainOptions) validate(flags *pflag.FlagSet) error {
-	errs := []error{cli.Choice("operation", o.question.Operation, chainOperations), cli.Choice("output", o.output, chainOutputs)}
+	errs := []error{cli.Choice("operation", o.question.Operation, chainOperations), cli.Choice("output", o.output, chain.Outputs)}
 	if o.evaluate {
 		if o.file == "" {
 			errs = append(errs, errors.New("--evaluate requires -f: pass the file with the object"))
@@ -252,26 +249,8 @@ func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, ar
 	if err != nil {
 		return err
 	}
-	if err := o.print(cmd.OutOrStdout(), result); err != nil {
+	if err := result.Print(cmd.OutOrStdout(), o.output, o.question.Operation, o.question.Object, o.all); err != nil {
 		return err
 	}
-	if err := result.ErrUnknown(); err != nil && !o.allowUnknown {
-		return err
-	}
-	if result.Denied != nil {
-		return exitStatus(exitDenied)
-	}
-	return nil
-}
-
-func (o *chainOptions) print(out io.Writer, result *chain.Result) error {
-	switch {
-	case o.output == "json":
-		return cli.PrintJSON(out, result)
-	case slices.Contains(report.Formats, o.output):
-		written := report.Report{Tool: "sallyport chain", Version: cli.BuildVersion()}
-		written.Entries, written.Rules = result.Entries(o.question.Object)
-		return written.Write(out, o.output)
-	}
-	return result.PrintText(out, o.question.Operation+" "+o.question.Object.Title(), o.all)
+	return result.Verdict(o.allowUnknown)
 }

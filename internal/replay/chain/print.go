@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/report"
 	"github.com/sallyport-io/sallyport/jsonpatch"
@@ -174,6 +175,34 @@ func (r *Result) Entries(about *manifest.Object) ([]report.Entry, []report.Rule)
 		{ID: ruleWarning, What: "A policy or webhook warns the user.", URI: docs},
 		{ID: ruleUnknown, What: "What a policy or webhook does is not known.", URI: docs},
 	}
+}
+
+// Outputs are the formats of a result; those of package report are for continuous integration.
+var Outputs = append(slices.Clone(cli.TextOrJSON), report.Formats...)
+
+// Print prints a result in one of [Outputs]. About is the object of the request.
+func (r *Result) Print(out io.Writer, format, operation string, about *manifest.Object, all bool) error {
+	switch {
+	case format == "json":
+		return cli.PrintJSON(out, r)
+	case slices.Contains(report.Formats, format):
+		written := report.Report{Tool: "sallyport chain", Version: cli.BuildVersion()}
+		written.Entries, written.Rules = r.Entries(about)
+		return written.Write(out, format)
+	}
+	return r.PrintText(out, operation+" "+about.Title(), all)
+}
+
+// Verdict returns the exit status of a result that has been printed: nil, [cli.ExitDenied], or an error if
+// it depends on what is not known, and that is not allowed.
+func (r *Result) Verdict(allowUnknown bool) error {
+	if err := r.ErrUnknown(); err != nil && !allowUnknown {
+		return err
+	}
+	if r.Denied != nil {
+		return cli.ExitDenied
+	}
+	return nil
 }
 
 // ErrUnknown returns an error if the result depends on what is not known.
