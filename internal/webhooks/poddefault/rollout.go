@@ -129,7 +129,6 @@ type arrival struct {
 	namespace string
 	labels    labels.Set // of the namespace
 	bounds    *bounds
-	workload  string // see workloadOf; empty until needed
 }
 
 // labelsOfNamespaces is a [Source] that knows the labels of namespaces.
@@ -194,14 +193,11 @@ func (a *arrival) getsCurrent(r *rollout) bool {
 // a percentage are included. It differs between objects, so that not all of them try a
 // change on the same workloads first.
 func (a *arrival) place(r *rollout) uint64 {
-	unit := a.pod()
+	unit := a.pod
 	if !r.perPod {
-		if a.workload == "" {
-			a.workload = workloadOf(a.metadata, a.bounds)
-		}
-		unit = a.workload
+		unit = func() string { return workloadOf(a.metadata, a.bounds) }
 	}
-	sum := sha256.Sum256([]byte(r.current.title + "\n" + a.namespace + "\n" + unit))
+	sum := sha256.Sum256([]byte(r.current.title + "\n" + a.namespace + "\n" + unit()))
 	return binary.BigEndian.Uint64(sum[:]) % 100
 }
 
@@ -221,9 +217,12 @@ const timestampDigits = 8
 // its Job, its controller, or the pod by its name or generateName. Names of owners do not
 // change when a workload gets a new template.
 func workloadOf(pod *metadata, b *bounds) string {
+	if pod.workload != "" {
+		return pod.workload
+	}
 	kind, name := controllerOf(pod, b)
 	if name == "" {
-		return "Pod/" + pod.name
+		kind, name = "Pod", pod.name
 	}
 	switch kind {
 	case "ReplicaSet":
@@ -235,7 +234,8 @@ func workloadOf(pod *metadata, b *bounds) string {
 			name = strings.TrimSuffix(short, "-")
 		}
 	}
-	return kind + "/" + name
+	pod.workload = kind + "/" + name
+	return pod.workload
 }
 
 // controllerOf returns the kind and name of the pod's controller. Both are empty if it has
