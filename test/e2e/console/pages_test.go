@@ -119,7 +119,7 @@ func testEachPage(t *testing.T, b *tab) {
 
 func testValues(t *testing.T, b *tab) {
 	b.open(t, "pod?namespace=team-a&type=pod&name=notebook-0")
-	b.has(t, "hidden ", "PodDefault team-a/gcp-credentials", "!"+secret)
+	b.has(t, "hidden ", "PodDefault team-a/gcp-credentials", "the API server or another webhook", "!"+secret)
 	b.do(t, chromedp.Click(`//a[contains(., "Show the values")]`), chromedp.WaitVisible(`//a[contains(., "Hide values")]`))
 	b.has(t, secret)
 	b.do(t, chromedp.Click(`//a[contains(., "Hide values")]`), chromedp.WaitVisible(`//a[contains(., "Show the values")]`))
