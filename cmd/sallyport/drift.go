@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +13,6 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/injection"
-	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
 type driftOptions struct {
@@ -114,27 +112,12 @@ func (o *driftOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	case !o.restart:
 		return exitStatus(exitFound)
 	}
-	return o.restartAll(ctx, cmd, c, drift)
-}
-
-func (o *driftOptions) restartAll(ctx context.Context, cmd *cobra.Command, c *cluster.Cluster, drift *injection.Drift) error {
-	notes := cmd.ErrOrStderr()
-	restarts, others := drift.Restartable()
-	if len(others) > 0 {
-		manifest.Note(notes, "note: not restarted, replace their pods yourself: %s", strings.Join(others, ", "))
+	restart := injection.Restart{Client: c.Client, BatchSize: o.batchSize, Timeout: o.timeout, DryRun: o.dryRun, Out: cmd.ErrOrStderr()}
+	if !o.yes {
+		restart.Confirm = cmd.InOrStdin()
 	}
-	if restarts > 0 && !o.dryRun && !o.yes {
-		agreed, err := cli.Confirm(cmd.InOrStdin(), notes, fmt.Sprintf("Restart %s, %d at a time?", cli.Count(restarts, "workload", "workloads"), min(o.batchSize, restarts)))
-		switch {
-		case err != nil:
-			return err
-		case !agreed:
-			manifest.Note(notes, "nothing was restarted")
-			return exitStatus(exitFound)
-		}
-	}
-	err := injection.Restart{Client: c.Client, BatchSize: o.batchSize, Timeout: o.timeout, DryRun: o.dryRun, Out: notes}.Run(ctx, drift)
-	if err == nil && (o.dryRun || len(others) > 0) {
+	remains, err := restart.Run(ctx, drift)
+	if err == nil && remains {
 		err = exitStatus(exitFound)
 	}
 	return err

@@ -38,6 +38,8 @@ type Restart struct {
 	Timeout time.Duration
 	// DryRun lets the API server validate the changes without storing them.
 	DryRun bool
+	// Confirm is asked before anything is restarted; nil to ask nobody.
+	Confirm io.Reader
 	// Out gets a line for each workload.
 	Out io.Writer
 
@@ -54,15 +56,15 @@ func (r restartable) String() string {
 	return r.namespace + " " + strings.ToLower(r.kind) + "/" + r.name
 }
 
-// Restartable returns the number of workloads to restart, and the drifted workloads that
-// cannot be restarted: pods without a controller, Jobs, and kinds of others.
-func (d *Drift) Restartable() (restarts int, others []string) {
+// notRestartable returns the drifted workloads that cannot be restarted: pods without a
+// controller, Jobs, and kinds of others.
+func (d *Drift) notRestartable() (others []string) {
 	for i := range d.Workloads {
 		if w := &d.Workloads[i]; w.Drifted > 0 && len(w.Restart) == 0 {
 			others = append(others, w.Namespace+" "+w.Title())
 		}
 	}
-	return len(d.restartable()), others
+	return others
 }
 
 func (d *Drift) restartable() []restartable {
@@ -76,22 +78,33 @@ func (d *Drift) restartable() []restartable {
 }
 
 // Run restarts the drifted workloads. It stops after a batch in which one fails, with an
-// error about all of that batch.
-func (r Restart) Run(ctx context.Context, d *Drift) error {
-	all := d.restartable()
+// error about all of that batch. Remains reports whether drifted workloads remain: those
+// that cannot be restarted, or all without a yes and in a dry run.
+func (r Restart) Run(ctx context.Context, d *Drift) (remains bool, err error) {
+	all, others := d.restartable(), d.notRestartable()
+	if len(others) > 0 {
+		r.tell("note: not restarted, replace their pods yourself: %s", strings.Join(others, ", "))
+	}
+	if len(all) > 0 && !r.DryRun && r.Confirm != nil {
+		question := fmt.Sprintf("Restart %s, %d at a time?", cli.Count(len(all), "workload", "workloads"), min(r.BatchSize, len(all)))
+		if agreed, err := cli.Confirm(r.Confirm, r.Out, question); err != nil || !agreed {
+			r.tell("nothing was restarted")
+			return true, err
+		}
+	}
 	done := 0
 	for batch := range slices.Chunk(all, r.BatchSize) {
 		ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 		err := r.batch(ctx, batch)
 		cancel()
 		if err != nil {
-			return fmt.Errorf("stopped after %d of %s: %w", done, cli.Count(len(all), "workload", "workloads"), err)
+			return true, fmt.Errorf("stopped after %d of %s: %w", done, cli.Count(len(all), "workload", "workloads"), err)
 		}
 		if done += len(batch); !r.DryRun {
 			r.tell("%d of %s restarted", done, cli.Count(len(all), "workload", "workloads"))
 		}
 	}
-	return nil
+	return r.DryRun || len(others) > 0, nil
 }
 
 func (r Restart) tell(format string, args ...any) {
