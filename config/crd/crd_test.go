@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/yaml"
@@ -90,7 +91,7 @@ func TestPodDefaultKeepsTheContractOfKubeflow(t *testing.T) {
 		"envFromSecretSelector": "object", "secretsMountPath": "string", "volumesFromSecretSelector": "object",
 		"dnsConfig": "object", "dnsPolicy": "string", "enableServiceLinks": "boolean", "exclusiveGroup": "string", "hostAliases": "array",
 		"hostUsers": "boolean", "readinessGates": "array", "resourceClaims": "array", "schedulerName": "string", "schedulingGates": "array",
-		"shareProcessNamespace": "boolean", "terminationMessagePolicy": "string", "lifecycle": "object", "mode": "string", "nodeSelector": "object",
+		"revisionHistoryLimit": "integer", "rollout": "object", "shareProcessNamespace": "boolean", "terminationMessagePolicy": "string", "lifecycle": "object", "mode": "string", "nodeSelector": "object",
 		"podSecurityContext": "object", "ports": "array", "positions": "array", "priority": "integer",
 		"priorityClassName": "string", "resources": "object", "runtimeClassName": "string", "substitute": "boolean",
 		"terminationGracePeriodSeconds": "integer", "topologySpreadConstraints": "array", "volumeDevices": "array",
@@ -272,6 +273,7 @@ func filler() *randfill.Filler {
 	return randfill.NewWithSeed(1).NilChance(0).NumElements(1, 1).Funcs(
 		func(q *resource.Quantity, _ randfill.Continue) { *q = resource.MustParse("1") },
 		func(v *intstr.IntOrString, _ randfill.Continue) { *v = intstr.FromInt32(1) },
+		func(v *runtime.RawExtension, _ randfill.Continue) { v.Raw = []byte(`{"selector":{}}`) },
 		// Of the metadata of a volume claim template the API server takes these two.
 		func(v *metav1.ObjectMeta, _ randfill.Continue) {
 			*v = metav1.ObjectMeta{Labels: map[string]string{"x": "x"}, Annotations: map[string]string{"x": "x"}}

@@ -129,7 +129,7 @@ var ofPodDefaults = regexp.MustCompile(strings.Join([]string{
 	`Duplicate value`, // elements are merged by key: the second would be lost
 	`Forbidden`,       // it is not for authors to say
 	`spec\.selector`,  // and what else is about the PodDefault itself
-	`spec\.(positions|containerSelector|exclusiveGroup|conflictPolicy|mode|priority|desc|substitute)`,
+	`spec\.(rollout|revisionHistoryLimit|envFromSecretSelector|volumesFromSecretSelector|secretsMountPath|positions|containerSelector|exclusiveGroup|conflictPolicy|mode|priority|desc|substitute)`,
 	`Too (many|long)`, // what a pod gets is bounded
 	`strict decoding error`, `spec: /priority`, `terminationGracePeriodSeconds: Invalid value: -1`,
 	`(secretName|(secret|configMap)\.name|claimName): Invalid`,                                   // nothing can have such a name: the pod would wait for ever
@@ -268,7 +268,8 @@ func (w *trial) byHand(spec map[string]any) ([]byte, error) {
 	}
 	for key, value := range spec {
 		switch key {
-		case "selector", "desc", "priority", "conflictPolicy", "mode", "substitute", "positions", "containerSelector", "exclusiveGroup":
+		case "selector", "desc", "priority", "conflictPolicy", "mode", "substitute", "positions", "containerSelector", "exclusiveGroup", "revisionHistoryLimit", "rollout",
+			"envFromSecretSelector", "volumesFromSecretSelector", "secretsMountPath":
 		case "env", "envFrom", "volumeMounts", "volumeDevices", "command", "args", "ports", "resources", "lifecycle", "terminationMessagePolicy":
 			put(main, key, value)
 		case "containerSecurityContext":
