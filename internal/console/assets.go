@@ -7,10 +7,16 @@ import (
 	"net/http"
 )
 
-//go:embed style.css
-var style []byte
+var (
+	//go:embed style.css
+	style []byte
+	//go:embed live.js
+	live []byte
+)
 
-func serveStyle(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	_, _ = w.Write(style) // the client may be gone
+func serveFile(mediaType string, content []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", mediaType+"; charset=utf-8")
+		_, _ = w.Write(content) // the client may be gone
+	}
 }

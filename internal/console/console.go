@@ -4,7 +4,8 @@
 // PodDefaults do to pods, and what is wrong. It reads with the rights of the user who looks, computes
 // nothing of its own, and changes nothing.
 //
-// Pages are rendered on the server. They have no scripts and no cookies.
+// Pages are rendered on the server, and work without scripts. With them, an open page follows the
+// cluster. There are no cookies.
 package console
 
 import (
@@ -36,6 +37,8 @@ type Options struct {
 	Dataset dataset.Settings
 	// Version is the version of this program.
 	Version string
+
+	ending <-chan struct{} // closed when the console ends
 }
 
 // A page of the console.
@@ -50,6 +53,8 @@ type page struct {
 	title string
 	// posts reports whether the page also takes POST with a form. Nothing may change the cluster.
 	posts bool
+	// live reports whether an open page is read again. Its show function must not take a form.
+	live bool
 	// show reads what the user may read, and returns the content below the heading. It handles a kind
 	// that the user may not read with [visit.hide], so that the rest of the page is shown. Errors
 	// replace the content: see explain.
@@ -59,12 +64,12 @@ type page struct {
 // pages are the pages in the order of the menu.
 func pages() []page {
 	return []page{
-		{path: "", title: "Overview", show: showOverview},
-		{path: "poddefaults", title: "PodDefaults", show: showPodDefaults},
-		{path: "pod", title: "Pod or workload", show: showPod},
+		{path: "", title: "Overview", live: true, show: showOverview},
+		{path: "poddefaults", title: "PodDefaults", live: true, show: showPodDefaults},
+		{path: "pod", title: "Pod or workload", live: true, show: showPod},
 		{path: "try", title: "Try it", posts: true, show: showTry},
 		{path: "who", title: "Who gets it", show: showWho},
-		{path: "webhooks", title: "Webhooks", show: showWebhooks},
+		{path: "webhooks", title: "Webhooks", live: true, show: showWebhooks},
 	}
 }
 
@@ -81,14 +86,15 @@ const (
 // handler returns the console for users that identify recognizes.
 func (o *Options) handler(identify identifier) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /style.css", serveStyle)
-	slots := make(chan struct{}, mostVisits)
+	mux.HandleFunc("GET /style.css", serveFile("text/css", style))
+	mux.HandleFunc("GET /live.js", serveFile("text/javascript", live))
+	slots, streams := make(chan struct{}, mostVisits), make(chan struct{}, mostStreams)
 	for _, p := range pages() {
 		pattern := "/" + p.path
 		if p.path == "" {
 			pattern = "/{$}"
 		}
-		handler := o.pageHandler(p, identify, slots)
+		handler := o.pageHandler(p, identify, slots, streams)
 		mux.Handle("GET "+pattern, handler)
 		if p.posts {
 			mux.Handle("POST "+pattern, handler)
@@ -97,8 +103,8 @@ func (o *Options) handler(identify identifier) http.Handler {
 	return secure(mux)
 }
 
-// contentSecurityPolicy allows the console's own style sheet and forms, and nothing else.
-const contentSecurityPolicy = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
+// contentSecurityPolicy allows the console's own style sheet, script and forms, and nothing else.
+const contentSecurityPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
 
 // secure adds headers to all responses, and refuses requests of other sites and paths that are not
 // clean.

@@ -74,13 +74,14 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestPagesAllowNothingButTheirOwnStyleAndForms(t *testing.T) {
-	for _, target := range []string{"/", "/style.css", "/unknown"} {
+func TestPagesAllowNothingButTheirOwnStyleScriptAndForms(t *testing.T) {
+	for _, target := range []string{"/", "/style.css", "/live.js", "/unknown"} {
 		response, body := visitPage(t, unreachable(), localRequest(http.MethodGet, target, nil))
 		policy := response.Header.Get("Content-Security-Policy")
-		if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "script-src") {
+		if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") || !strings.Contains(policy, " script-src 'self';") {
 			t.Errorf("%s: policy %q", target, policy)
 		}
+		body = strings.Replace(body, `<script src="live.js" defer></script>`, "", 1)
 		if strings.Contains(body, "<script") || strings.Contains(body, " style=") || response.Header.Get("Set-Cookie") != "" {
 			t.Errorf("%s has a script, a style or a cookie:\n%s", target, body)
 		}
@@ -96,5 +97,23 @@ func TestAnAPIServerThatIsGoneIsReportedOnThePage(t *testing.T) {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q in\n%s", want, body)
 		}
+	}
+}
+
+func TestOpenPagesThatFollowTheClusterAreLimited(t *testing.T) {
+	streams := make(chan struct{}, 1)
+	streams <- struct{}{}
+	r := localRequest(http.MethodGet, "/", nil)
+	r.Header.Set("Accept", "text/event-stream")
+	w := httptest.NewRecorder()
+	unreachable().pageHandler(pages()[0], local, make(chan struct{}, 1), streams).ServeHTTP(w, r)
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "too many pages are open") {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+	r.Host = "rebound.example.com"
+	w = httptest.NewRecorder()
+	unreachable().pageHandler(pages()[0], local, make(chan struct{}, 1), make(chan struct{}, 1)).ServeHTTP(w, r)
+	if w.Code != http.StatusForbidden {
+		t.Errorf("status %d: %s", w.Code, w.Body)
 	}
 }

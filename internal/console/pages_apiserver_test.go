@@ -62,9 +62,9 @@ func testPodPage(t *testing.T, w *world) {
 	body := w.page(t, "", "/pod?namespace=team-c&type=pod&name=web-0", http.StatusOK)
 	has(t, body, "PodDefault team-c/credentials", "as it is now", "label uses-other: it wants &#34;true&#34;, the pod has no such label",
 		"<ins>    - name: PASSWORD</ins></td><td>PodDefault team-c/credentials</td>", "spec.volumes[credentials]", "it is shown as it is stored, without what PodDefaults added",
-		"hidden ", "Webhooks and policies", "!hunter", "!<img", "!<script", "!onerror", "!yyyy")
+		"hidden ", "Webhooks and policies", "!hunter", "!<img", "!<script>", "!onerror", "!yyyy")
 	body = w.page(t, "", "/pod?namespace=team-c&type=pod&name=web-0&values=show", http.StatusOK)
-	has(t, body, "hunter4", "onerror", "bytes in all", "!<img", "!<script", "!hidden ", "!"+strings.Repeat("y", 2*mostCharacters))
+	has(t, body, "hunter4", "onerror", "bytes in all", "!<img", "!<script>", "!hidden ", "!"+strings.Repeat("y", 2*mostCharacters))
 	has(t, w.page(t, "", "/pod?namespace=team-c&type=deploy&name=web", http.StatusOK), "Pod team-c/web-", "applied", "<ins>    - name: PASSWORD</ins>", "!hunter4")
 
 	has(t, w.page(t, "", "/pod?namespace=team-c&type=pod&name=gone", http.StatusNotFound), "There is no such object")
@@ -121,7 +121,7 @@ func testTryPage(t *testing.T, w *world) {
 
 	// A PodDefault as it is, and edited.
 	loaded := w.page(t, "", "/try?namespace=team-c&type=PodDefault&name=credentials", http.StatusOK)
-	has(t, loaded, "hunter4", "!resourceVersion", "!managedFields", "!<img", "!<script")
+	has(t, loaded, "hunter4", "!resourceVersion", "!managedFields", "!<img", "!<script>")
 	edited := "apiVersion: kubeflow.org/v1alpha1\nkind: PodDefault\nmetadata: {name: credentials, namespace: team-c}\nspec: {selector: {matchLabels: {uses-credentials: 'true'}}, env: [{name: PASSWORD, value: hunter6}, {name: MORE, value: x}]}\n"
 	has(t, w.post(t, "", edited, false, http.StatusOK, "namespace", "team-c"),
 		"1 of 2 workloads would change, 1 would be denied", "Pod team-c/web-0", "Deployment team-c/web", "<ins>    - name: MORE</ins>", "PodDefault team-c/credentials", "Running pods stay as they are")
@@ -142,7 +142,7 @@ func testTryPage(t *testing.T, w *world) {
 		"markup":               {"apiVersion: v1\nkind: '" + markup + "'\n", "&lt;img"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			has(t, w.post(t, "", tc.text, false, http.StatusOK, "namespace", "team-c"), "This cannot be tried", tc.want, "!<img", "!<script")
+			has(t, w.post(t, "", tc.text, false, http.StatusOK, "namespace", "team-c"), "This cannot be tried", tc.want, "!<img", "!<script>")
 		})
 	}
 	large := "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {a: '" + strings.Repeat("z", 1<<20) + "'}}\nspec: {containers: [{name: c, image: x}]}\n"

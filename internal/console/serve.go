@@ -28,6 +28,7 @@ func (o *Options) RunLocal(ctx context.Context, address netip.AddrPort, ready fu
 	if err != nil {
 		return err
 	}
+	o.ending = ctx.Done()
 	ready("http://" + listener.Addr().String() + "/")
 	return serve(ctx, listener, o.handler(local))
 }
@@ -58,6 +59,7 @@ func (o *Options) RunBehind(ctx context.Context, proxy *Proxy, address netip.Add
 	if proxy.ClientCA != nil {
 		go func() { _ = proxy.ClientCA.Run(ctx) }() // it returns nil
 	}
+	o.ending = ctx.Done()
 	ready(scheme + "://" + listener.Addr().String() + prefix + "/")
 	return serve(ctx, listener, withHealth(withoutPrefix(prefix, o.handler(proxy.identify))))
 }

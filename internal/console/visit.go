@@ -143,14 +143,35 @@ func (v *visit) rights() string {
 	return "the rights of " + manifest.Printable(v.user)
 }
 
-// pageHandler answers requests for a page.
-func (o *Options) pageHandler(p page, identify identifier, slots chan struct{}) http.Handler {
+// content reads the page. An error becomes its content.
+func (v *visit) content(ctx context.Context) (content templ.Component, status int) {
+	err := v.open()
+	if err == nil {
+		content, err = v.page.show(ctx, v)
+	}
+	if err == nil {
+		return content, http.StatusOK
+	}
+	explained := explain(err)
+	if explained.status == http.StatusInternalServerError {
+		slog.ErrorContext(ctx, "a page of the console failed", slog.String("page", v.page.title), slog.Any("error", err))
+	}
+	return problemContent(explained), explained.status
+}
+
+// pageHandler answers requests for a page, and for the changes of an open one. Slots limits how many
+// are rendered at the same time, and streams how many are open.
+func (o *Options) pageHandler(p page, identify identifier, slots, streams chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), mostTime)
 		defer cancel()
 		user, config, err := identify(r, o.Config)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		if p.live && r.Header.Get("Accept") == "text/event-stream" {
+			o.stream(w, r, p, user, config, slots, streams)
 			return
 		}
 		select {
@@ -162,21 +183,9 @@ func (o *Options) pageHandler(p page, identify identifier, slots chan struct{}) 
 			return
 		}
 		v := &visit{Request: r.WithContext(ctx), Options: o, page: p, user: user, config: config}
-		var content templ.Component = templ.NopComponent
-		err = v.open()
-		if err == nil {
-			content, err = p.show(ctx, v)
-		}
-		status := http.StatusOK
-		if err != nil {
-			explained := explain(err)
-			status, content = explained.status, problemContent(explained)
-			if status == http.StatusServiceUnavailable {
-				w.Header().Set("Retry-After", "5")
-			}
-			if status == http.StatusInternalServerError {
-				slog.ErrorContext(ctx, "a page of the console failed", slog.String("page", p.title), slog.Any("error", err))
-			}
+		content, status := v.content(ctx)
+		if status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "5")
 		}
 		var out bytes.Buffer
 		if err := layout(v, content, time.Now().UTC()).Render(ctx, &out); err != nil {

@@ -71,6 +71,7 @@ func TestPagesOnARealAPIServer(t *testing.T) {
 		{"the keyboard suffices", testKeyboard},
 		{"a change can be tried without scripts", testTry},
 		{"markup in objects is text", testMarkup},
+		{"an open page follows the cluster", testLive},
 		{"an API server that goes away and returns", testOutage},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, b) })
@@ -103,7 +104,7 @@ func testEachPage(t *testing.T, b *tab) {
 		t.Run(page.name, func(t *testing.T) {
 			b.screen(t, 1280, 800, "light")
 			b.open(t, page.path)
-			b.has(t, page.text, "!<script", "! style=")
+			b.has(t, page.text, "!<script>", "! style=")
 			b.accessible(t)
 			b.screen(t, 1280, 800, "dark")
 			b.accessible(t)
@@ -180,10 +181,35 @@ func testMarkup(t *testing.T, b *tab) {
 		"poddefaults?namespace=team-b", "pod?namespace=team-b&type=pod&name=attacked&values=show", "try?namespace=team-b&type=poddefault&name=markup", "who?kind=Secret&text=gcp",
 	} {
 		b.open(t, path)
-		if found := evaluate[int](t, b, `document.querySelectorAll("img, script").length + (document.title === "attacked" ? 1 : 0)`); found > 0 {
+		if found := evaluate[int](t, b, `document.querySelectorAll("img, script:not([src='live.js'])").length + (document.title === "attacked" ? 1 : 0)`); found > 0 {
 			t.Errorf("%s: markup of an object is part of the page", path)
 		}
 	}
+}
+
+func testLive(t *testing.T, b *tab) {
+	b.open(t, "poddefaults?namespace=team-b")
+	evaluate[bool](t, b, `window.opened = true`)
+	later := credentials("team-b")
+	later.Name, later.Spec.Desc = "later", markup
+	b.create(t, later)
+	b.do(t, chromedp.WaitVisible(`//h2[contains(., "PodDefault later")]`))
+	if !evaluate[bool](t, b, `window.opened === true`) {
+		t.Error("the page was loaded again")
+	}
+	if found := evaluate[int](t, b, `document.querySelectorAll("img").length + (document.title === "attacked" ? 1 : 0)`); found > 0 {
+		t.Error("markup of an object is part of the page")
+	}
+	b.accessible(t)
+
+	b.do(t, chromedp.Focus(chromedp.CSS("main input")))
+	read := evaluate[string](t, b, `document.querySelector("footer time").textContent`)
+	latest := credentials("team-b")
+	latest.Name = "latest"
+	b.create(t, latest)
+	evaluate[bool](t, b, `new Promise((done) => new MutationObserver(() => setTimeout(() => done(true))).observe(document.querySelector("footer time"), {childList: true}))`)
+	b.has(t, "!PodDefault latest", "!"+read+"</time>") // it was read again, while the user is in the form
+	b.do(t, chromedp.Focus(chromedp.CSS("nav a")), chromedp.WaitVisible(`//h2[contains(., "PodDefault latest")]`))
 }
 
 func testOutage(t *testing.T, b *tab) {

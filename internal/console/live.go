@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// refresh is how often an open page is read again. A page that takes long is read less often: it
+	// takes at most a twentieth of the time.
+	refresh, mostBusy = 5 * time.Second, 20
+	// mostStreams limits the open pages that are read again, and mostStream the time until a browser
+	// asks again, with the credentials that its user has then.
+	mostStreams, mostStream = 64, 10 * time.Minute
+)
+
+// stream sends the content of an open page when it has changed, as server-sent events: content, and
+// read with the time of each reading. It ends with the console.
+func (o *Options) stream(w http.ResponseWriter, r *http.Request, p page, user string, config *rest.Config, slots, streams chan struct{}) {
+	select {
+	case streams <- struct{}{}:
+		defer func() { <-streams }()
+	default:
+		http.Error(w, "too many pages are open: reload them by hand", http.StatusServiceUnavailable)
+		return
+	}
+	control := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	if control.SetReadDeadline(time.Time{}) != nil || control.Flush() != nil {
+		return
+	}
+	end := time.After(mostStream)
+	var shown []byte
+	for wait := refresh; ; {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-o.ending:
+			return
+		case <-end:
+			return
+		case <-time.After(wait):
+		}
+		started := time.Now()
+		content, status := o.again(r, p, user, config, slots)
+		events := fmt.Sprintf("event: read\ndata: %s UTC\n\n", time.Now().UTC().Format(time.TimeOnly))
+		if status != http.StatusServiceUnavailable && !bytes.Equal(content, shown) { // an outage leaves what was read
+			shown = content
+			events += "event: content\ndata: " + strings.ReplaceAll(string(content), "\n", "\ndata: ") + "\n\n"
+		}
+		if control.SetWriteDeadline(time.Now().Add(mostTime)) != nil {
+			return
+		}
+		if _, err := w.Write([]byte(events)); err != nil || control.Flush() != nil {
+			return
+		}
+		wait = max(refresh, mostBusy*time.Since(started))
+	}
+}
+
+// again reads a page and returns what is in its main element.
+func (o *Options) again(r *http.Request, p page, user string, config *rest.Config, slots chan struct{}) (content []byte, status int) {
+	ctx, cancel := context.WithTimeout(r.Context(), mostTime)
+	defer cancel()
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+	case <-ctx.Done():
+		return nil, http.StatusServiceUnavailable
+	}
+	v := &visit{Request: r.WithContext(ctx), Options: o, page: p, user: user, config: config}
+	shown, status := v.content(ctx)
+	var out bytes.Buffer
+	if inMain(v, shown).Render(ctx, &out) != nil {
+		return nil, http.StatusServiceUnavailable
+	}
+	return out.Bytes(), status
+}
