@@ -6,20 +6,18 @@ import (
 	"slices"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	metadatafake "k8s.io/client-go/metadata/fake"
 
-	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// RemoveDerived removes indexes of this version and of an earlier one and revisions, and keeps
-// other clients' objects.
-func TestWhatIsDerivedIsRemoved(t *testing.T) {
+// RemoveIndexes removes indexes of this version and of an earlier one, and keeps other clients'
+// objects.
+func TestIndexesOfBothKindsAreRemoved(t *testing.T) {
 	object := func(of schema.GroupVersionKind, namespace, name string, labels map[string]string) *metav1.PartialObjectMetadata {
 		out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
 		out.SetGroupVersionKind(of)
@@ -27,20 +25,18 @@ func TestWhatIsDerivedIsRemoved(t *testing.T) {
 	}
 	ours := map[string]string{registration.ManagedByLabel: registration.ManagedByValue}
 	template, earlier := corev1.SchemeGroupVersion.WithKind("PodTemplate"), EarlierIndexes.GroupVersion().WithKind("PodDefaultIndex")
-	revision, ofPodDefault := appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), map[string]string{registration.ManagedByLabel: registration.ManagedByValue, poddefault.RevisionLabel: "5f1c2ab9e0"}
 	scheme := metadatafake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	client := metadatafake.NewSimpleMetadataClient(scheme,
 		object(template, "team-a", backstop.TemplateName, ours), object(template, "team-b", backstop.TemplateName, ours),
-		object(template, "team-c", backstop.TemplateName, nil),
-		object(revision, "team-a", "first", ofPodDefault), object(revision, "team-a", "second", ofPodDefault), object(revision, "team-a", "web", map[string]string{"app": "web"}))
+		object(template, "team-c", backstop.TemplateName, nil))
 	// The guessed plural of the kind is wrong.
 	if err := client.Tracker().Create(EarlierIndexes, object(earlier, "team-a", "poddefaults", ours), "team-a"); err != nil {
 		t.Fatal(err)
 	}
-	removed, err := removeDerived(t.Context(), client, false)
+	removed, err := removeIndexes(t.Context(), client, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,15 +44,11 @@ func TestWhatIsDerivedIsRemoved(t *testing.T) {
 	for _, r := range removed {
 		got = append(got, r.Object)
 	}
-	if want := []string{"podtemplates of 2 namespaces", "poddefaultindexes.sallyport.io of 1 namespaces", "controllerrevisions.apps of 1 namespaces"}; !slices.Equal(got, want) {
+	if want := []string{"podtemplates of 2 namespaces", "poddefaultindexes.sallyport.io of 1 namespaces"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	left, err := client.Resource(corev1.SchemeGroupVersion.WithResource(backstop.TemplateResource)).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(left.Items) != 1 || left.Items[0].Namespace != "team-c" {
-		t.Errorf("left: %v (%v)", left, err)
-	}
-	left, err = client.Resource(appsv1.SchemeGroupVersion.WithResource("controllerrevisions")).List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(left.Items) != 1 || left.Items[0].Name != "web" {
 		t.Errorf("left: %v (%v)", left, err)
 	}
 }
