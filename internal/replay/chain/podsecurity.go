@@ -66,9 +66,8 @@ func (e *evaluation) podSecurity(ctx context.Context, a apiserveradmission.Attri
 	}
 	// As k8s.io/kubernetes/plugin/pkg/admission/security/podsecurity.
 	step.Outcome = Denied
-	reason := "Not allowed by PodSecurity"
 	denied := &apierrors.StatusError{}
-	if err := apiserveradmission.NewForbidden(a, errors.New(reason)); !errors.As(err, &denied) {
+	if err := apiserveradmission.NewForbidden(a, errors.New("Not allowed by PodSecurity")); !errors.As(err, &denied) { //nolint:staticcheck // its words
 		return err
 	}
 	if result := response.Result; result != nil {

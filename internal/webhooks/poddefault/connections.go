@@ -163,7 +163,7 @@ func (x *secretIndex) same(namespace string, all secrets) bool {
 	if ns := x.namespaces[namespace]; ns != nil {
 		known = ns.secrets
 	}
-	return maps.EqualFunc(known, all, func(a, b labels.Set) bool { return maps.Equal(a, b) })
+	return maps.EqualFunc(known, all, maps.Equal)
 }
 
 // forget drops what a former object became.
