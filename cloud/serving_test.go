@@ -199,7 +199,7 @@ func authorityOf(t *testing.T, dir string) string {
 	t.Helper()
 	deadline := time.After(time.Minute)
 	for {
-		files, _ := filepath.Glob(filepath.Join(dir, "mutating", "*"))
+		files, _ := filepath.Glob(filepath.Join(dir, "mutating", "*.yaml")) // no file that is being written
 		if len(files) == 1 {
 			data, err := os.ReadFile(files[0])
 			if err != nil {
