@@ -4,13 +4,10 @@ package console
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
-
-	"k8s.io/client-go/rest"
 )
 
 const (
@@ -24,7 +21,7 @@ const (
 
 // stream sends the content of an open page when it has changed, as server-sent events: content, and
 // read with the time of each reading. It ends with the console.
-func (o *Options) stream(w http.ResponseWriter, r *http.Request, p page, user string, config *rest.Config, slots, streams chan struct{}) {
+func (v visit) stream(w http.ResponseWriter, slots, streams chan struct{}) {
 	select {
 	case streams <- struct{}{}:
 		defer func() { <-streams }()
@@ -41,18 +38,18 @@ func (o *Options) stream(w http.ResponseWriter, r *http.Request, p page, user st
 	var shown []byte
 	for wait := refresh; ; {
 		select {
-		case <-r.Context().Done():
+		case <-v.Context().Done():
 			return
-		case <-o.ending:
+		case <-v.ending:
 			return
 		case <-end:
 			return
 		case <-time.After(wait):
 		}
 		started := time.Now()
-		content, status := o.again(r, p, user, config, slots)
+		content, status, err := v.render(slots, inMain)
 		events := fmt.Sprintf("event: read\ndata: %s UTC\n\n", time.Now().UTC().Format(time.TimeOnly))
-		if status != http.StatusServiceUnavailable && !bytes.Equal(content, shown) { // an outage leaves what was read
+		if err == nil && status != http.StatusServiceUnavailable && !bytes.Equal(content, shown) { // an outage leaves what was read
 			shown = content
 			events += "event: content\ndata: " + strings.ReplaceAll(string(content), "\n", "\ndata: ") + "\n\n"
 		}
@@ -64,23 +61,4 @@ func (o *Options) stream(w http.ResponseWriter, r *http.Request, p page, user st
 		}
 		wait = max(refresh, mostBusy*time.Since(started))
 	}
-}
-
-// again reads a page and returns what is in its main element.
-func (o *Options) again(r *http.Request, p page, user string, config *rest.Config, slots chan struct{}) (content []byte, status int) {
-	ctx, cancel := context.WithTimeout(r.Context(), mostTime)
-	defer cancel()
-	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
-	case <-ctx.Done():
-		return nil, http.StatusServiceUnavailable
-	}
-	v := &visit{Request: r.WithContext(ctx), Options: o, page: p, user: user, config: config}
-	shown, status := v.content(ctx)
-	var out bytes.Buffer
-	if inMain(v, shown).Render(ctx, &out) != nil {
-		return nil, http.StatusServiceUnavailable
-	}
-	return out.Bytes(), status
 }

@@ -163,40 +163,48 @@ func (v *visit) content(ctx context.Context) (content templ.Component, status in
 // are rendered at the same time, and streams how many are open.
 func (o *Options) pageHandler(p page, identify identifier, slots, streams chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), mostTime)
-		defer cancel()
 		user, config, err := identify(r, o.Config)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)
 			return
 		}
+		v := visit{Request: r, Options: o, page: p, user: user, config: config}
 		if p.live && r.Header.Get("Accept") == "text/event-stream" {
-			o.stream(w, r, p, user, config, slots, streams)
+			v.stream(w, slots, streams)
 			return
 		}
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		case <-ctx.Done():
-			w.Header().Set("Retry-After", "5")
-			http.Error(w, "too many pages are being rendered: try again", http.StatusServiceUnavailable)
-			return
-		}
-		v := &visit{Request: r.WithContext(ctx), Options: o, page: p, user: user, config: config}
-		content, status := v.content(ctx)
+		shown, status, err := v.render(slots, func(v *visit, content templ.Component) templ.Component { return layout(v, content, time.Now().UTC()) })
 		if status == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", "5")
 		}
-		var out bytes.Buffer
-		if err := layout(v, content, time.Now().UTC()).Render(ctx, &out); err != nil {
-			slog.ErrorContext(ctx, "a page of the console cannot be rendered", slog.String("page", p.title), slog.Any("error", err))
-			http.Error(w, "the page cannot be rendered: see the log of the console", http.StatusInternalServerError)
+		if err != nil {
+			http.Error(w, err.Error(), status)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(status)
-		_, _ = w.Write(out.Bytes()) // the client may be gone
+		_, _ = w.Write(shown) // the client may be gone
 	})
+}
+
+// render reads the page for a new visit and renders it in a frame, when a slot is free.
+func (v visit) render(slots chan struct{}, frame func(*visit, templ.Component) templ.Component) (shown []byte, status int, err error) {
+	ctx, cancel := context.WithTimeout(v.Context(), mostTime)
+	defer cancel()
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+	case <-ctx.Done():
+		return nil, http.StatusServiceUnavailable, errors.New("too many pages are being rendered: try again")
+	}
+	v.Request = v.WithContext(ctx)
+	content, status := v.content(ctx)
+	var out bytes.Buffer
+	if err := frame(&v, content).Render(ctx, &out); err != nil {
+		slog.ErrorContext(ctx, "a page of the console cannot be rendered", slog.String("page", v.page.title), slog.Any("error", err))
+		return nil, http.StatusInternalServerError, errors.New("the page cannot be rendered: see the log of the console")
+	}
+	return out.Bytes(), status, nil
 }
 
 // A problem replaces the content of a page.
