@@ -3,11 +3,13 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -18,10 +20,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 func newPodDefault(namespace, name, label, value string) *kubeflowv1alpha1.PodDefault {
@@ -87,7 +91,9 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 	})
 	t.Run("webhooks of everybody have their order, policies, calls and findings", func(t *testing.T) {
 		w.create(t, webhookConfiguration("b.example.com", w.config.CAData), webhookConfiguration("a.example.com", nil))
-		_ = w.client.Create(t.Context(), newPod("team-a", "called", nil, nil)) // refused: nobody answers
+		lab.Eventually(t.Context(), t, time.Minute, "a pod to be refused, because no webhook answers", func(ctx context.Context) (bool, error) {
+			return w.client.Create(ctx, newPod("team-a", "called", nil, nil), client.DryRunAll) != nil, nil
+		})
 		body := w.page(t, "", "/webhooks", http.StatusOK)
 		has(t, body, "a.example.com", "hook.b.example.com", "Fail", "1 failed", "after 1 s", ">20", `href="https://github.com/sallyport-io/sallyport/blob/main/docs/lint.md#`)
 		if strings.Index(body, "hook.b.example.com") < strings.Index(body, "hook.a.example.com") {
