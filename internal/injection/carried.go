@@ -21,7 +21,7 @@ func (e *Explanation) carry(known *Defaults, stored *manifest.Object, whyNot map
 		if !differs || !d.wasDecided(stored) {
 			continue
 		}
-		applied, detail := d.wasApplied(stored)
+		applied, detail := d.wasApplied(stored, nil)
 		e.Carried = append(e.Carried, explained{Name: name, Applied: applied, Detail: strings.TrimPrefix(detail+"; it does not match now: "+reason, "; ")})
 	}
 	const gone = "there is no such object now"

@@ -3,11 +3,13 @@
 package injection
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
@@ -55,5 +57,72 @@ func TestAnExplanationTellsWhatAPodCarries(t *testing.T) {
 	text.Reset()
 	if err := hidden.PrintText(&text); err != nil || !strings.Contains(text.String(), "ClusterPodDefault left: applied, as it was at resourceVersion 8; there is no such object now, or you may not read it\n") {
 		t.Errorf("%v:\n%s", err, text.String())
+	}
+}
+
+// stagedDefault is a PodDefault whose spec is rolled out over a stable one.
+func stagedDefault(rollout, status string) string {
+	return "{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: staged, namespace: team-a, uid: s, resourceVersion: '7'}, " +
+		"spec: {selector: {matchLabels: {use: 'true'}}, env: [{name: A, value: '2'}], rollout: " + rollout + "}, status: " + status + "}"
+}
+
+// TestAnExplanationTellsTheStepOfARollout checks what is said of pods that have the stable
+// revision, or get it.
+func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
+	const (
+		stable     = `{"env":[{"name":"A","value":"1"}],"selector":{"matchLabels":{"use":"true"}}}`
+		wantsOther = `{"env":[{"name":"A","value":"1"}],"selector":{"matchLabels":{"other":"true"}}}`
+		use, other = "labels: {use: 'true'}", "labels: {other: 'true'}"
+	)
+	current := poddefault.RevisionOf([]byte(strings.Replace(stable, `"1"`, `"2"`, 1)))
+	mark := "resourceVersion 6, revision " + poddefault.RevisionOf([]byte(stable))
+	running := use + ", uid: u, generateName: web-, annotations: {" + poddefault.Mark("staged") + ": 6@" + poddefault.RevisionOf([]byte(stable)) + "}, " +
+		"ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: w, controller: true}]"
+	was := "applied, as it was at " + mark + ", which is stable while revision " + current + " is rolled out "
+	for what, c := range map[string]struct {
+		rollout, stable, pod string
+		step                 int
+		want                 string
+	}{
+		"outside of the step":               {"{steps: [{percent: 0}, {percent: 100}]}", stable, running, 1, was + "(step 1 of 2, which does not include this pod)\n"},
+		"included since":                    {"{steps: [{percent: 0}, {percent: 100}]}", stable, running, 2, was + "(step 2 of 2, which includes the pod that replaces it)\n"},
+		"drawn by a name that is not known": {"{by: Pod, steps: [{percent: 0}]}", stable, running, 1, was + "(step 1 of 1)\n"},
+		"aborted":                           {"{abortedRevision: '" + current + "', steps: [{percent: 100}]}", stable, running, 1, was + "(aborted)\n"},
+		"not begun":                         {"{steps: [{percent: 100}]}", stable, running, 0, was + "(not begun)\n"},
+		"a new pod that only the current revision selects": {"{steps: [{percent: 0}]}", wantsOther, use, 1,
+			"not applied, the stable revision applies to the pod (step 1 of 1), and does not select it\n"},
+		"a new pod that only the stable revision selects": {"{steps: [{percent: 0}]}", wantsOther, other, 1, "applied\n    + spec.containers[main].env[A]\n"},
+	} {
+		known := defaultsOf(t, nil, stagedDefault(c.rollout, fmt.Sprintf("{currentRevision: %q, rollout: {step: %d, stableRevision: %q, stableSpec: %s}}",
+			current, c.step, poddefault.RevisionOf([]byte(c.stable)), c.stable)))
+		pod := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: web-0, namespace: team-a, "+c.pod+"}, spec: {containers: [{name: main, image: x}]}}")
+		sent, stored := pod, pod
+		if pod.UID == "" {
+			stored = nil
+		} else {
+			var err error
+			if sent, err = skeleton(pod, known); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, err := trial().try(t.Context(), sent, known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &Explanation{Namespace: "team-a"}
+		e.match(known, sent, stored, out)
+		var text strings.Builder
+		if err := e.PrintText(&text); err != nil || !strings.Contains(text.String(), "  PodDefault team-a/staged: "+c.want) {
+			t.Errorf("%s: %v:\n%s", what, err, text.String())
+		}
+	}
+}
+
+// TestAHistoryBeforeTheFirstStep: a rollout begins with the change, and its status is
+// written after that.
+func TestAHistoryBeforeTheFirstStep(t *testing.T) {
+	d := defaultsOf(t, nil, stagedDefault("{steps: [{percent: 100}]}", "{currentRevision: '0123456789'}")).all[0]
+	if got := (&Revised{Default: d}).state(d.compiled.Revision()); got != "not begun" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -188,6 +188,11 @@ func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *
 	after := annotationsOf(out.After)
 	for i, d := range known.all {
 		name := d.compiled.String()
+		if _, rolledOut := d.compiled.RolledOut(); rolledOut {
+			if _, applies := after[d.mark()]; applies { // in the stable revision, which selects other pods
+				reasons[i] = ""
+			}
+		}
 		if reasons[i] != "" {
 			if whyNot[name] = reasons[i]; stored == nil || !d.wasDecided(stored) {
 				e.NotMatching = append(e.NotMatching, notMatching{name, reasons[i]})
@@ -196,7 +201,7 @@ func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *
 		}
 		x := explained{Name: name, Adds: added[name]}
 		if stored != nil {
-			x.Applied, x.Detail = d.wasApplied(stored)
+			x.Applied, x.Detail = d.wasApplied(stored, after)
 		} else if _, x.Applied = after[d.mark()]; !x.Applied {
 			x.Detail = d.whyNot(pod, after, e.Denied != "")
 		}
@@ -251,13 +256,18 @@ func (d *Default) wasDecided(stored *manifest.Object) bool {
 	return applied || decidedOn(stored.Annotations, d)
 }
 
-// wasApplied explains the decision on an admitted pod.
-func (d *Default) wasApplied(stored *manifest.Object) (applied bool, detail string) {
+// wasApplied explains the decision on an admitted pod. After are the annotations of such a
+// pod if it were created now.
+func (d *Default) wasApplied(stored *manifest.Object, after map[string]string) (applied bool, detail string) {
 	mark, applied := stored.Annotations[d.mark()]
 	decided := decidedOn(stored.Annotations, d)
+	stable, _ := d.compiled.RolledOut()
 	switch {
 	case applied && d.compiled.Wrote(mark):
 		return true, "as it is now"
+	case applied && stable != nil && stable.Wrote(mark):
+		return true, fmt.Sprintf("as it was at %s, which is stable while revision %s is rolled out (%s%s)",
+			markedState(mark), d.compiled.Revision(), d.stage(), d.reaches(stored, after))
 	case applied:
 		return true, "as it was at " + markedState(mark) + "; it has changed since, and is at " +
 			markedState(poddefault.MarkValue(d.ResourceVersion, d.compiled.Revision())) + " now"
@@ -273,6 +283,34 @@ func (d *Default) wasApplied(stored *manifest.Object) (applied bool, detail stri
 		return false, "it was created after the pod"
 	}
 	return false, "the webhook was not asked, or the object was another one then: see the namespace selector and the failure policy of its configuration"
+}
+
+// stage returns where the rollout in progress is.
+func (d *Default) stage() string {
+	switch state := d.compiled.Status().Rollout; {
+	case d.spec.Rollout.AbortedRevision == d.compiled.Revision():
+		return "aborted"
+	case state == nil || state.Step == 0:
+		return "not begun"
+	default:
+		return fmt.Sprintf("step %d of %d", state.Step, len(d.spec.Rollout.Steps))
+	}
+}
+
+// reaches tells whether the step of the rollout includes an admitted pod, if the pod's
+// name or workload decides that.
+func (d *Default) reaches(stored *manifest.Object, after map[string]string) string {
+	if d.spec.Rollout.By == kubeflowv1alpha1.RolloutByPod && stored.GenerateName != "" {
+		return ""
+	}
+	mark, applies := after[d.mark()]
+	switch state := d.compiled.Status().Rollout; {
+	case !applies || state == nil || state.Step == 0 || d.spec.Rollout.AbortedRevision == d.compiled.Revision():
+		return ""
+	case d.compiled.Wrote(mark):
+		return ", which includes the pod that replaces it"
+	}
+	return ", which does not include this pod"
 }
 
 // markedState describes the state of an object that a mark names.
@@ -296,6 +334,9 @@ func (d *Default) whyNot(pod *manifest.Object, after map[string]string, denied b
 	case d.spec.Mode == kubeflowv1alpha1.ModeAudit:
 		return "its mode is Audit"
 	case decidedOn(after, d):
+		if stable, _ := d.compiled.RolledOut(); stable != nil && stable.Selector() != nil && !stable.Selector().Matches(labels.Set(pod.Labels)) {
+			return "the stable revision applies to the pod (" + d.stage() + "), and does not select it"
+		}
 		return "it would be skipped"
 	}
 	return "it would not be applied"

@@ -71,11 +71,15 @@ func (k *Defaults) adds(stored *manifest.Object, key string) bool {
 	})
 }
 
-// withMetadata returns a pod with another one's name, and these labels and annotations.
+// withMetadata returns a pod with another one's name and owners, and these labels and
+// annotations.
 func withMetadata(pod, named *manifest.Object, labels, annotations map[string]string) (*manifest.Object, error) {
 	return pod.EditMetadata(func(meta map[string]any) {
 		clear(meta)
 		meta["name"], meta["namespace"] = named.Name, named.Namespace
+		if len(named.OwnerReferences) > 0 { // rollouts go by them
+			meta["ownerReferences"] = named.OwnerReferences
+		}
 		if len(labels) > 0 {
 			meta["labels"] = labels
 		}

@@ -201,10 +201,8 @@ func (r *Revised) state(name string) string {
 	switch {
 	case !inProgress && name == r.current():
 		return "current"
-	case name == r.current() && r.spec.Rollout.AbortedRevision == name:
-		return "aborted"
 	case name == r.current():
-		return fmt.Sprintf("step %d of %d", r.body.Status.Rollout.Step, len(r.spec.Rollout.Steps))
+		return r.stage()
 	case stable != nil && name == stable.Revision():
 		return "stable"
 	}

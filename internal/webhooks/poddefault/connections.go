@@ -70,6 +70,18 @@ type connector interface {
 // Connects reports whether the object selects Secrets.
 func (c *Compiled) Connects() bool { return c.connects != nil }
 
+// connecting returns the revisions of the object that select Secrets: besides the object,
+// the stable one of a rollout in progress.
+func (c *Compiled) connecting() (revisions []*Compiled) {
+	if c.Connects() {
+		revisions = append(revisions, c)
+	}
+	if stable, _ := c.RolledOut(); stable != nil && stable.Connects() {
+		revisions = append(revisions, stable)
+	}
+	return revisions
+}
+
 // connections checks what the selectors need.
 func (c *checker) connections(path *field.Path) {
 	switch selector := c.spec.VolumesFromSecretSelector; {
@@ -168,13 +180,16 @@ func (x *secretIndex) same(namespace string, all secrets) bool {
 
 // forget drops what a former object became.
 func (x *secretIndex) forget(c *Compiled) {
-	if !c.Connects() {
+	former := c.connecting()
+	if len(former) == 0 {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, ns := range x.namespaces {
-		delete(ns.objects, c)
+		for _, c := range former {
+			delete(ns.objects, c)
+		}
 	}
 }
 
@@ -208,9 +223,9 @@ func (x *secretIndex) connect(namespace string, objects []*Compiled) error {
 	return nil
 }
 
-// problem returns why an object is left out that selects Secrets, or nil.
+// problem returns why a revision is left out that selects Secrets, or nil.
 func (x *secretIndex) problem(c *Compiled) error {
-	if !c.Connects() || c.problem != nil {
+	if c.problem != nil {
 		return nil
 	}
 	if x.unknown != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -94,6 +95,35 @@ func TestFormerObjectsAreNotCached(t *testing.T) {
 	index.DeleteNamespace(testNamespace)
 	if index.secrets.namespaces[testNamespace] == nil {
 		t.Error("a Secret that is not gone yet was forgotten with its namespace")
+	}
+}
+
+// TestTheStableRevisionMaySelectSecrets during a rollout, too, while the current one does
+// not.
+func TestTheStableRevisionMaySelectSecrets(t *testing.T) {
+	const selects = "selector: {}, envFromSecretSelector: {matchLabels: {connection: 'true'}}"
+	w := newWatcher(slog.New(slog.DiscardHandler))
+	w.index.SetSecret(testNamespace, "a", labels.Set{"connection": "true"})
+	for range 3 {
+		c := Compile(stagedFrom(t, selects, currentSpec, "{steps: [{percent: 0}]}", 1))
+		w.index.Set(c)
+		expectEnvFrom(t, w.index, "secret a, optional")
+		if err := w.Unconnected(c); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(w.index.secrets.namespaces[testNamespace].objects); n != 1 {
+		t.Errorf("%d objects are cached for one", n)
+	}
+	w.index.secrets.unknown = func() (problem, fault error) { return errConnectionsOff, nil }
+	c := w.All(testNamespace)[0]
+	stable, _ := c.RolledOut()
+	if err := w.Unconnected(c); !errors.Is(err, errConnectionsOff) || !strings.HasPrefix(err.Error(), "its stable revision "+stable.Revision()+" is left out: ") {
+		t.Errorf("got %v", err)
+	}
+	w.index.Set(Compile(stagedFrom(t, selects, currentSpec, "null", 0)))
+	if err := w.Unconnected(w.All(testNamespace)[0]); err != nil {
+		t.Errorf("without a rollout: %v", err)
 	}
 }
 

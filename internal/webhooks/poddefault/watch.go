@@ -210,13 +210,19 @@ func (w *Watcher) secretsChanged(changes []store.Change[*secret]) {
 	}
 }
 
-// Unconnected returns why an object that selects Secrets is left out, or nil. Of a
-// ClusterPodDefault it knows only what is the same in all namespaces.
+// Unconnected says that an object that selects Secrets, or the stable revision of a rollout
+// in progress, is left out, and why. It returns nil if they are not. Of a ClusterPodDefault
+// it knows only what is the same in all namespaces.
 func (w *Watcher) Unconnected(c *Compiled) error {
-	if !c.Connects() { // most objects, also without a watcher
-		return nil
+	for _, revision := range c.connecting() { // of most objects none, also without a watcher
+		switch problem := w.index.secrets.problem(revision); {
+		case problem != nil && revision == c:
+			return fmt.Errorf("it is left out: %w", problem)
+		case problem != nil:
+			return fmt.Errorf("its stable revision %s is left out: %w", revision.revision, problem)
+		}
 	}
-	return w.index.secrets.problem(c)
+	return nil
 }
 
 // Connections returns why objects that select Secrets are left out, or nil.
@@ -233,7 +239,7 @@ func (w *Watcher) HandleConnections(changed func(*Compiled)) (remove func()) {
 	}
 	tell := func(objects []*Compiled) {
 		for _, c := range objects {
-			if c.Connects() {
+			if len(c.connecting()) > 0 {
 				changed(c)
 			}
 		}

@@ -31,8 +31,8 @@ func (r *reconciler) desired(o *node) []metav1.Condition {
 	return conditions
 }
 
-// accepted returns the condition for whether the object is applied. Unconnected is why
-// an object that selects Secrets is left out, or nil.
+// accepted returns the condition for whether the object is applied. Unconnected
+// says why an object that selects Secrets is left out; nil if it is not.
 func accepted(o *object, unconnected error) metav1.Condition {
 	c := metav1.Condition{Type: kubeflowv1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid"}
 	switch problem := o.Problem(); {
@@ -40,7 +40,7 @@ func accepted(o *object, unconnected error) metav1.Condition {
 		c.Status, c.Reason = metav1.ConditionFalse, "Invalid"
 		c.Message = "it can never work, and is left out: " + listed(strings.Split(problem.Error(), "\n"), namedProblems)
 	case unconnected != nil:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotConnected", "it is left out: "+unconnected.Error()
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotConnected", unconnected.Error()
 	case len(o.warnings) > 0:
 		c.Reason, c.Message = "ValidWithWarnings", listed(o.warnings, namedProblems)
 	}
