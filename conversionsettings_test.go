@@ -59,7 +59,7 @@ func TestTheCertificateIsForBothServices(t *testing.T) {
 		Published: func() ([][]byte, error) { return nil, nil },
 	}
 	clients := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
-	source, err := settings.Certificate.Open(clients, config.Endpoint, config.ConversionEndpoint, base)
+	source, err := settings.Certificate.Open(clients.CoreV1(), config.Endpoint, config.ConversionEndpoint, base)
 	if err != nil {
 		t.Fatal(err)
 	}

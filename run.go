@@ -12,8 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -83,10 +81,10 @@ func newMetricsRegistry(controls bool) serving.Registry {
 
 // host creates the host for validated settings. It starts nothing.
 func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, error) {
-	var clients kubernetes.Interface
+	clients := &hosting.Clients{} // none, if none is needed
 	var err error
 	if client != nil {
-		if clients, err = kubernetes.NewForConfig(client); err != nil {
+		if clients, err = hosting.NewClients(client); err != nil {
 			return nil, err
 		}
 	}
@@ -118,11 +116,11 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 	namespace, name, inSecret := s.Certificate.AuthoritySecret(config.Endpoint)
 	var leader *hosting.Leader
 	if inSecret && s.LeaderElection.Enabled {
-		if leader, err = hosting.NewLeader(clients.CoordinationV1(), namespace, name, s.LeaderElection.Times(), s.Logger); err != nil {
+		if leader, err = hosting.NewLeader(clients.Leases, namespace, name, s.LeaderElection.Times(), s.Logger); err != nil {
 			return nil, err
 		}
 	}
-	if err := elected.Stand(leader, s.LeaderElection, config, a.name, clients, s.Logger); err != nil {
+	if err := elected.Stand(leader, s.LeaderElection, config, a.name, clients.Leases, s.Logger); err != nil {
 		return nil, err
 	}
 
@@ -130,7 +128,7 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 		Logger: s.Logger, Serving: s.Serving, Changed: changed, Leader: elected.Leader, Parts: parts(components),
 		Certificate: func(authority certificate.AuthorityOptions) (certificate.Source, error) {
 			authority.Leading = leader.Leading
-			return s.Certificate.Open(clients, config.Endpoint, config.ConversionEndpoint, authority)
+			return s.Certificate.Open(clients.Secrets, config.Endpoint, config.ConversionEndpoint, authority)
 		},
 		PrivatePaths: &hosting.PrivatePaths{Mode: cmp.Or(s.Authentication.PrivatePaths, hosting.PrivatePathsNever), Shared: hosting.SharesAuthority(&s.Certificate, &s.Registration)},
 		Registration: &hosting.Registration{
@@ -160,12 +158,8 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 	}
 	if s.Registration.Mode == registration.ModeAPI {
 		r := options.Registration
-		r.Client, r.EventSink = clients.AdmissionregistrationV1(), &events.EventSinkImpl{Interface: clients.EventsV1()}
-		definitions, err := apiextensionsclient.NewForConfig(client)
-		if err != nil {
-			return nil, err
-		}
-		r.CRDs = definitions.CustomResourceDefinitions() // a backstop may need it too
+		r.Client, r.EventSink = clients.Configurations, &events.EventSinkImpl{Interface: clients.Events}
+		r.CRDs = clients.Definitions // a backstop may need it too
 		if len(c.converters) > 0 {
 			r.Conversions = func() []registration.Conversion { return hosting.Conversions(c.converters) }
 		}

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/crdclient"
 )
 
 // DefaultFieldManager is the field manager of Sallyport.
@@ -45,7 +45,7 @@ type Options struct {
 	Conversions func() []Conversion
 	// CRDs needs the permissions of [ConversionPolicyRules]. Required if Conversions is
 	// set.
-	CRDs apiextensionsclient.CustomResourceDefinitionInterface
+	CRDs crdclient.Interface
 	// ConversionCABundle is the CABundle for conversions; nil means CABundle. A server can
 	// convert as soon as it has its certificate, before its other dependencies are ready.
 	ConversionCABundle func() ([]byte, error)

@@ -13,18 +13,19 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsac "k8s.io/apiextensions-apiserver/pkg/client/applyconfiguration/apiextensions/v1"
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/sallyport-io/sallyport/internal/crdclient"
 )
 
 // stanza is spec.conversion of one CustomResourceDefinition.
 type stanza struct {
 	objectName, manager string
-	client              apiextensionsclient.CustomResourceDefinitionInterface
+	client              crdclient.Interface
 	wait                func(context.Context) error
 
 	last

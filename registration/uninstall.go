@@ -12,11 +12,12 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+
+	"github.com/sallyport-io/sallyport/internal/crdclient"
 )
 
 // removalAction is the result of a removal.
@@ -123,7 +124,7 @@ func RemoveStaticManifests(directory string, o RemoveOptions) ([]Removal, error)
 // which the API server changes only apiVersion between versions: correct if the versions
 // have the same schema, and lossy otherwise. A definition whose conversion webhook the
 // field manager does not own is left.
-func RemoveConversions(ctx context.Context, client apiextensionsclient.CustomResourceDefinitionInterface, crds []string, o RemoveOptions) ([]Removal, error) {
+func RemoveConversions(ctx context.Context, client crdclient.Interface, crds []string, o RemoveOptions) ([]Removal, error) {
 	var out []Removal
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(crds))) {
 		removal, err := removeConversion(ctx, client, name, o)
@@ -137,7 +138,7 @@ func RemoveConversions(ctx context.Context, client apiextensionsclient.CustomRes
 	return out, nil
 }
 
-func removeConversion(ctx context.Context, client apiextensionsclient.CustomResourceDefinitionInterface, name string, o RemoveOptions) (*Removal, error) {
+func removeConversion(ctx context.Context, client crdclient.Interface, name string, o RemoveOptions) (*Removal, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	live, err := client.Get(ctx, name, metav1.GetOptions{})
@@ -172,7 +173,7 @@ func removeConversion(ctx context.Context, client apiextensionsclient.CustomReso
 
 // LeftConversions returns the definitions whose conversion webhook the field manager owns.
 // It needs permission to list all definitions.
-func LeftConversions(ctx context.Context, client apiextensionsclient.CustomResourceDefinitionInterface, o RemoveOptions) ([]Removal, error) {
+func LeftConversions(ctx context.Context, client crdclient.Interface, o RemoveOptions) ([]Removal, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	list, err := client.List(ctx, metav1.ListOptions{})

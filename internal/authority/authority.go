@@ -16,12 +16,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
 // An Authority is stored in the Secret of that name, next to the lease of the leader.
 type Authority struct {
-	Cluster         *cluster.Cluster
+	Clients         *hosting.Clients
 	Namespace, Name string
 }
 
@@ -49,7 +49,7 @@ func (l *Lease) Ends() time.Time { return l.Renewed.Add(l.Duration) }
 
 // Lease reads the lease next to the Secret. The error is the API server's.
 func (a Authority) Lease(ctx context.Context) (*Lease, error) {
-	lease, err := a.Cluster.Client.CoordinationV1().Leases(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
+	lease, err := a.Clients.Leases.Leases(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -14,11 +14,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/sallyport-io/sallyport/certificate"
-	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
 func of(objects ...runtime.Object) Authority {
-	return Authority{Cluster: &cluster.Cluster{Client: fake.NewClientset(objects...)}, Namespace: "home", Name: "ca"}
+	clients := fake.NewClientset(objects...)
+	return Authority{Clients: &hosting.Clients{Secrets: clients.CoreV1(), Leases: clients.CoordinationV1(), Configurations: clients.AdmissionregistrationV1()}, Namespace: "home", Name: "ca"}
 }
 
 func TestWhoLeadsIsToldByTheLease(t *testing.T) {

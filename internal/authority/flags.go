@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
@@ -55,6 +56,11 @@ func (f *Flags) ValidateGiven() error {
 // Authority opens the authority that the validated flags identify.
 func (f *Flags) Authority() (Authority, error) {
 	namespace, name, _ := f.Certificates.AuthoritySecret(f.Server.Config().Endpoint)
-	c, err := f.Open()
-	return Authority{Cluster: c, Namespace: namespace, Name: name}, err
+	config, err := f.ClientConfig()
+	if err != nil {
+		return Authority{}, err
+	}
+	config.WarningHandler = rest.NoWarnings{}
+	clients, err := hosting.NewClients(config)
+	return Authority{Clients: clients, Namespace: namespace, Name: name}, err
 }

@@ -20,7 +20,7 @@ const rotationPoll = time.Second
 // Rotate requests a rotation from the leader. If timeout is not 0, it waits up to that
 // long until the old authority is dropped, and prints each phase.
 func (a Authority) Rotate(ctx context.Context, out io.Writer, timeout time.Duration) error {
-	secrets := a.Cluster.Client.CoreV1().Secrets(a.Namespace)
+	secrets := a.Clients.Secrets.Secrets(a.Namespace)
 	before, err := certificate.RequestRotation(ctx, secrets, a.Name, time.Now())
 	if err != nil {
 		return a.about(err)

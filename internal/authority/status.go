@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
@@ -53,7 +54,7 @@ type CABundle struct {
 
 // Status reads the Secret, the lease, and the named webhook configurations.
 func (a Authority) Status(ctx context.Context, configuration string) (*Status, error) {
-	secret, err := a.Cluster.Client.CoreV1().Secrets(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
+	secret, err := a.Clients.Secrets.Secrets(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, a.about(err)
 	}
@@ -69,7 +70,7 @@ func (a Authority) Status(ctx context.Context, configuration string) (*Status, e
 	for _, trusted := range found.Bundle {
 		out.Bundle = append(out.Bundle, fingerprint(trusted))
 	}
-	webhooks, err := a.Cluster.Webhooks(ctx, configuration)
+	webhooks, err := cluster.WebhooksOf(ctx, a.Clients.Configurations, configuration)
 	if err != nil {
 		return nil, fmt.Errorf("webhook configurations: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -21,8 +22,12 @@ type Webhook struct {
 // Webhooks reads the entries of the mutating and the validating configuration of a name,
 // either of which need not exist.
 func (c *Cluster) Webhooks(ctx context.Context, configuration string) ([]Webhook, error) {
+	return WebhooksOf(ctx, c.Client.AdmissionregistrationV1(), configuration)
+}
+
+// WebhooksOf is [Cluster.Webhooks] with a client of their API group.
+func WebhooksOf(ctx context.Context, api admissionregistrationclient.AdmissionregistrationV1Interface, configuration string) ([]Webhook, error) {
 	var out []Webhook
-	api := c.Client.AdmissionregistrationV1()
 	mutating, err := api.MutatingWebhookConfigurations().Get(ctx, configuration, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, err

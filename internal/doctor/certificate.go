@@ -22,6 +22,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/authority"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/inspect"
 	"github.com/sallyport-io/sallyport/internal/portforward"
 	"github.com/sallyport-io/sallyport/lint"
@@ -137,7 +138,7 @@ func (d *doctor) hidden(check string, err error) {
 // authority returns where the server stores its authority. ok is false if that is unknown or
 // not a Secret.
 func (d *doctor) authority() (of authority.Authority, ok bool) {
-	of.Cluster = d.Cluster
+	of.Clients = &hosting.Clients{Secrets: d.Client.CoreV1(), Leases: d.Client.CoordinationV1(), Configurations: d.Client.AdmissionregistrationV1()}
 	of.Namespace, of.Name, ok = d.Certificate.AuthoritySecret(d.Registration.Config().Endpoint)
 	if s := d.service(); !ok && s != nil {
 		of.Namespace, of.Name, ok = s.Namespace, d.Certificate.DefaultSecret, true

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/kubernetes"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -135,7 +135,7 @@ func (s *CertificateSettings) ValidateSource() error {
 
 // Open creates the source. Base has the options of an authority in a Secret that come from
 // other settings. Conversion may be nil.
-func (s *CertificateSettings) Open(clients kubernetes.Interface, endpoint registration.Endpoint, conversion *registration.Endpoint, base certificate.AuthorityOptions) (certificate.Source, error) {
+func (s *CertificateSettings) Open(secrets coreclient.SecretsGetter, endpoint registration.Endpoint, conversion *registration.Endpoint, base certificate.AuthorityOptions) (certificate.Source, error) {
 	if s.Source == SourceFiles {
 		return certificate.NewFiles(certificate.FilesOptions{
 			CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CAFile, Logger: base.Logger, Registry: base.Registry,
@@ -149,7 +149,7 @@ func (s *CertificateSettings) Open(clients kubernetes.Interface, endpoint regist
 		options.DNSNames = append(options.DNSNames, names...)
 	}
 	if namespace, name, ok := s.AuthoritySecret(endpoint); ok {
-		options.Secrets, options.SecretName = clients.CoreV1().Secrets(namespace), name
+		options.Secrets, options.SecretName = secrets.Secrets(namespace), name
 	} else {
 		options.Logger.Warn("the certificate authority is held in memory and will change on restart; store it in a Secret")
 	}

@@ -5,7 +5,7 @@ package hosting
 import (
 	"log/slog"
 
-	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -23,14 +23,14 @@ func (e *Election) Ask() { e.asked = true }
 // Stand joins an election if a component asked for one: the authority's in a Secret, or a
 // separate one whose lease is named after the application. Without a known namespace for that
 // lease every replica leads: outside a cluster there is only one.
-func (e *Election) Stand(authority *Leader, s LeaderElectionSettings, config registration.Config, name string, clients kubernetes.Interface, log *slog.Logger) error {
+func (e *Election) Stand(authority *Leader, s LeaderElectionSettings, config registration.Config, name string, leases coordinationclient.LeasesGetter, log *slog.Logger) error {
 	e.Leader = authority
 	namespace, ok := ComponentsNamespace(s, config)
-	if authority != nil || !e.asked || !ok || clients == nil {
+	if authority != nil || !e.asked || !ok || leases == nil {
 		return nil
 	}
 	var err error
-	e.Leader, err = NewLeader(clients.CoordinationV1(), namespace, ComponentsLease(name), s.Times(), log)
+	e.Leader, err = NewLeader(leases, namespace, ComponentsLease(name), s.Times(), log)
 	return err
 }
 

@@ -50,7 +50,7 @@ func TestComponentsShareTheLeaseOfTheAuthorityOrHaveTheirOwn(t *testing.T) {
 					t.Error("it does not lead before an election")
 				}
 			}
-			if err := c.Stand(tc.authority, tc.settings.LeaderElection, tc.settings.Registration.Config(), "app", clients, log); err != nil {
+			if err := c.Stand(tc.authority, tc.settings.LeaderElection, tc.settings.Registration.Config(), "app", clients.CoordinationV1(), log); err != nil {
 				t.Fatal(err)
 			}
 			got := ""

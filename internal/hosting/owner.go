@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/registration"
@@ -52,17 +52,17 @@ func (s *RegistrationSettings) ValidateOwner() error {
 }
 
 // FindOwner looks up the UID of the owner, by which the garbage collector identifies it.
-func (s *RegistrationSettings) FindOwner(ctx context.Context, client *rest.Config) error {
+func (s *RegistrationSettings) FindOwner(ctx context.Context, config *rest.Config) error {
 	if s.Owner == "" {
 		return nil
 	}
-	clients, err := kubernetes.NewForConfig(client)
+	client, err := rbacclient.NewForConfig(config)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, ownerTimeout)
 	defer cancel()
-	role, err := clients.RbacV1().ClusterRoles().Get(ctx, s.OwnerName(), metav1.GetOptions{})
+	role, err := client.ClusterRoles().Get(ctx, s.OwnerName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return problemf("%s %s: %w; create it first, or omit the flag", setting("owner"), s.Owner, err)

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/authority"
-	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -32,21 +32,9 @@ type Uninstall struct {
 	Leases []string
 	// Also removes other objects that this server writes, after the configurations. It may be
 	// nil.
-	Also func(ctx context.Context, c *cluster.Cluster, dryRun bool) ([]registration.Removal, error)
-
-	// The clients are nil if only files are removed.
-	cluster *cluster.Cluster
-	crds    apiextensionsclient.CustomResourceDefinitionInterface
-}
-
-// In sets the cluster. Without it only static manifests are removed.
-func (u *Uninstall) In(c *cluster.Cluster) error {
-	extensions, err := apiextensionsclient.NewForConfig(c.Config)
-	if err != nil {
-		return err
-	}
-	u.cluster, u.crds = c, extensions.CustomResourceDefinitions()
-	return nil
+	Also func(ctx context.Context, config *rest.Config, dryRun bool) ([]registration.Removal, error)
+	// Clients are nil if only files are removed.
+	Clients *hosting.Clients
 }
 
 // Remove removes everything in order. On error it returns the removals so far. In a dry run,
@@ -59,13 +47,13 @@ func (u *Uninstall) Remove(ctx context.Context, dryRun bool) ([]registration.Rem
 			if u.Directory != "" {
 				return registration.RemoveStaticManifests(u.Directory, options)
 			}
-			return registration.RemoveConfigurations(ctx, u.cluster.Client.AdmissionregistrationV1(), options)
+			return registration.RemoveConfigurations(ctx, u.Clients.Configurations, options)
 		},
 		func() ([]registration.Removal, error) {
-			if u.Also == nil || u.cluster == nil {
+			if u.Also == nil || u.Clients == nil {
 				return nil, nil
 			}
-			return u.Also(ctx, u.cluster, dryRun)
+			return u.Also(ctx, u.Clients.Config, dryRun)
 		},
 		func() ([]registration.Removal, error) { return u.removeConversions(ctx, options) },
 		func() ([]registration.Removal, error) { return u.removeAuthority(ctx, dryRun) },
@@ -81,12 +69,12 @@ func (u *Uninstall) Remove(ctx context.Context, dryRun bool) ([]registration.Rem
 
 func (u *Uninstall) removeConversions(ctx context.Context, options registration.RemoveOptions) ([]registration.Removal, error) {
 	if len(u.Conversions) > 0 {
-		return registration.RemoveConversions(ctx, u.crds, u.Conversions, options)
+		return registration.RemoveConversions(ctx, u.Clients.Definitions, u.Conversions, options)
 	}
-	if u.crds == nil {
+	if u.Clients == nil {
 		return nil, nil
 	}
-	left, err := registration.LeftConversions(ctx, u.crds, options)
+	left, err := registration.LeftConversions(ctx, u.Clients.Definitions, options)
 	if apierrors.IsForbidden(err) { // informational only; removing does not need this permission
 		return nil, nil
 	}
@@ -102,7 +90,7 @@ func (u *Uninstall) removeAuthority(ctx context.Context, dryRun bool) ([]registr
 		return nil, nil
 	}
 	name, at := u.Authority.Name, " of namespace "+u.Authority.Namespace
-	secrets, leases := u.cluster.Client.CoreV1().Secrets(u.Authority.Namespace), u.cluster.Client.CoordinationV1().Leases(u.Authority.Namespace)
+	secrets, leases := u.Clients.Secrets.Secrets(u.Authority.Namespace), u.Clients.Leases.Leases(u.Authority.Namespace)
 	var out []registration.Removal
 	options := metav1.DeleteOptions{}
 	if dryRun {

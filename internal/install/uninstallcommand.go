@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/authority"
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -37,7 +38,7 @@ type Uninstaller struct {
 	CRDs []string
 	// Leases and Also are fields of [Uninstall].
 	Leases []string
-	Also   func(ctx context.Context, c *cluster.Cluster, dryRun bool) ([]registration.Removal, error)
+	Also   func(ctx context.Context, config *rest.Config, dryRun bool) ([]registration.Removal, error)
 }
 
 // uninstallOptions select what to remove, and from which cluster.
@@ -160,9 +161,7 @@ func (o *uninstallOptions) run(ctx context.Context, cmd *cobra.Command, _ []stri
 		if err != nil {
 			return err
 		}
-		if err := u.In(authority.Cluster); err != nil {
-			return err
-		}
+		u.Clients = authority.Clients
 		if o.all {
 			u.Authority = &authority
 		}

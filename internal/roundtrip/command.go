@@ -14,13 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/crdclient"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 )
 
@@ -34,7 +34,7 @@ type command struct {
 	files   []string
 	cluster cluster.Flags
 
-	client *apiextensionsclient.ApiextensionsV1Client // once it is needed
+	client *crdclient.Client // once it is needed
 }
 
 // Command is the command convert of an application with these converters.
@@ -183,7 +183,7 @@ func (c *command) ofDefinitions(ctx context.Context, names []string, objects []*
 		if err != nil {
 			return nil, err
 		}
-		list, err := client.CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
+		list, err := client.List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -202,7 +202,7 @@ func (c *command) ofDefinitions(ctx context.Context, names []string, objects []*
 			if err != nil {
 				return nil, err
 			}
-			client = opened.RESTClient()
+			client = opened.GetClient()
 		}
 		converter, err := ofDefinition(crd, client)
 		converters, errs = append(converters, converter), append(errs, err)
@@ -214,7 +214,7 @@ func (c *command) ofDefinitions(ctx context.Context, names []string, objects []*
 }
 
 // open finds the cluster, once.
-func (c *command) open() (*apiextensionsclient.ApiextensionsV1Client, error) {
+func (c *command) open() (*crdclient.Client, error) {
 	if c.client != nil {
 		return c.client, nil
 	}
@@ -223,7 +223,7 @@ func (c *command) open() (*apiextensionsclient.ApiextensionsV1Client, error) {
 		return nil, err
 	}
 	config.WarningHandler = rest.NoWarnings{}
-	c.client, err = apiextensionsclient.NewForConfig(config)
+	c.client, err = crdclient.NewForConfig(config)
 	return c.client, err
 }
 
@@ -257,8 +257,8 @@ func (c *command) checkCluster(ctx context.Context, converters []conversion.Conv
 }
 
 // checkAll checks the objects of one definition, page by page.
-func checkAll(ctx context.Context, client *apiextensionsclient.ApiextensionsV1Client, converter conversion.Converter, report *Report, notes io.Writer) error {
-	crd, err := client.CustomResourceDefinitions().Get(ctx, converter.CRD(), metav1.GetOptions{})
+func checkAll(ctx context.Context, client *crdclient.Client, converter conversion.Converter, report *Report, notes io.Writer) error {
+	crd, err := client.Get(ctx, converter.CRD(), metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func checkAll(ctx context.Context, client *apiextensionsclient.ApiextensionsV1Cl
 		return err
 	}
 	for next, seen := "", 0; ; {
-		result := client.RESTClient().Get().AbsPath("/apis", crd.Spec.Group, version, crd.Spec.Names.Plural).
+		result := client.GetClient().Get().AbsPath("/apis", crd.Spec.Group, version, crd.Spec.Names.Plural).
 			Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Do(ctx)
 		raw, err := result.Raw()
 		if err = cmp.Or(result.Error(), err); err != nil { // the former has the API server's words

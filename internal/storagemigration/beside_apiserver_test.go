@@ -19,7 +19,7 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/internal/authority"
-	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/storagemigration"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -71,12 +71,12 @@ func TestMigrationBesideKubernetesOwnAndOverARotationOnARealAPIServer(t *testing
 	s.run(t, "widgets", storagemigration.Pace{Page: 20, PerSecond: 10})
 	s.awaitMiddle(t, "widgets", after)
 
-	c, err := cluster.New(s.config, "default")
+	clients, err := hosting.NewClients(s.config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var phases strings.Builder
-	if err := (authority.Authority{Cluster: c, Namespace: "default", Name: "shop-authority"}).Rotate(t.Context(), &phases, 2*time.Minute); err != nil {
+	if err := (authority.Authority{Clients: clients, Namespace: "default", Name: "shop-authority"}).Rotate(t.Context(), &phases, 2*time.Minute); err != nil {
 		t.Fatalf("%v\n%s", err, &phases)
 	}
 	s.awaitStored(t, "widgets", after)

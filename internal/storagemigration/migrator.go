@@ -23,15 +23,16 @@ import (
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/sallyport-io/sallyport/internal/crdclient"
 )
 
 // Pace says how fast a [Migrator] is; what is zero gets its default.
@@ -82,7 +83,7 @@ type Options struct {
 // Migrator migrates the objects of one definition. Make one with [New].
 type Migrator struct {
 	name        string
-	definitions apiextensionsclient.CustomResourceDefinitionInterface
+	definitions crdclient.Interface
 	metadata    metadata.Interface
 	sink        events.EventSink
 	events      events.EventRecorder // while it runs
@@ -100,7 +101,7 @@ func New(o Options) (*Migrator, error) {
 		return nil, err
 	}
 	o.Pace.complete()
-	definitions, err := apiextensionsclient.NewForConfig(o.Client)
+	definitions, err := crdclient.NewForConfig(o.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +109,13 @@ func New(o Options) (*Migrator, error) {
 	if err != nil {
 		return nil, err
 	}
-	clients, err := kubernetes.NewForConfig(o.Client)
+	sink, err := eventsclient.NewForConfig(o.Client)
 	if err != nil {
 		return nil, err
 	}
 	m := &Migrator{
-		name: o.CRD, definitions: definitions.CustomResourceDefinitions(), metadata: objects,
-		sink: &events.EventSinkImpl{Interface: clients.EventsV1()}, leader: o.Leader,
+		name: o.CRD, definitions: definitions, metadata: objects,
+		sink: &events.EventSinkImpl{Interface: sink}, leader: o.Leader,
 		log: o.Logger.With("crd", o.CRD), limiter: rate.NewLimiter(rate.Limit(o.Pace.PerSecond), max(1, int(o.Pace.PerSecond))), pace: o.Pace,
 	}
 	m.metrics, err = newMetrics(o.CRD, o.Metrics)

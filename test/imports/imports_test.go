@@ -37,11 +37,11 @@ var allowed = map[string][]string{
 	"internal/wire":      {"admission", "conversion", "jsonpatch", "internal/rawjson", "internal/rawobject"},
 	"internal/decode":    {"internal/rawjson"},
 	"internal/rawjson":   {},
-	"registration":       {"admission", "conversion", "internal/selectors"},
+	"registration":       {"admission", "conversion", "internal/crdclient", "internal/selectors"},
 	"lint":               {"admission", "conversion", "internal/privatepath", "internal/selectors"},
 	"sallyporttest":      {"admission", "conversion", "jsonpatch", "internal/cached", "internal/wire", "internal/replay"},
 	// No controller-runtime below it: see TestCloudKeepsToTheStackOfControllerManagers.
-	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/selectors", "internal/privatepath"},
+	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/crdclient", "internal/selectors", "internal/privatepath"},
 	// Next to it, with controller-runtime.
 	"internal/controllers": {"serving", "internal/cached", "internal/hosting"},
 	"internal/cached":      {"internal/hosting"},
@@ -64,12 +64,13 @@ var allowed = map[string][]string{
 	"internal/logging":     {"internal/cli"},
 	"internal/memory":      {},
 	"internal/rawobject":   {},
-	"internal/roundtrip":   {"conversion", "internal/cli", "internal/cluster", "internal/manifest"},
+	"internal/roundtrip":   {"conversion", "internal/cli", "internal/cluster", "internal/crdclient", "internal/manifest"},
 	"internal/portforward": {},
 	// What replicas have recorded, apart from the recorder in them.
 	"internal/recording/fetch": {"internal/recording", "internal/cluster", "internal/manifest", "internal/portforward"},
-	// It needs nothing of ours: the API server asks for the conversions.
-	"internal/storagemigration": {},
+	"internal/crdclient":       {},
+	// The API server asks for the conversions.
+	"internal/storagemigration": {"internal/crdclient"},
 	"test/golden":               {},
 	"test/lab":                  {}, // also tests of packages that it could need import it
 

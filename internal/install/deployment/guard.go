@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/crdclient"
 	"github.com/sallyport-io/sallyport/internal/doctor"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
@@ -73,9 +73,9 @@ func readsEarlierIndexes(policy *admissionregistrationv1.ValidatingAdmissionPoli
 
 // checkEarlierIndexes looks for leftovers of an earlier version.
 func checkEarlierIndexes(ctx context.Context, c *cluster.Cluster, report *doctor.Report, check string) {
-	clients, err := apiextensionsclient.NewForConfig(c.Config)
+	definitions, err := crdclient.NewForConfig(c.Config)
 	if err == nil {
-		_, err = clients.CustomResourceDefinitions().Get(ctx, EarlierIndexes.GroupResource().String(), metav1.GetOptions{})
+		_, err = definitions.Get(ctx, EarlierIndexes.GroupResource().String(), metav1.GetOptions{})
 	}
 	switch {
 	case apierrors.IsNotFound(err):

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -26,8 +26,8 @@ var EarlierIndexes = sallyportv1alpha1.Resource("poddefaultindexes")
 
 // RemoveIndexes removes the indexes derived from PodDefaults in all namespaces. Remove the
 // policy that reads them first. Another server that needs them writes them again.
-func RemoveIndexes(ctx context.Context, c *cluster.Cluster, dryRun bool) ([]registration.Removal, error) {
-	client, err := metadata.NewForConfig(c.Config)
+func RemoveIndexes(ctx context.Context, config *rest.Config, dryRun bool) ([]registration.Removal, error) {
+	client, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
