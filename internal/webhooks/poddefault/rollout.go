@@ -176,10 +176,10 @@ func (a *arrival) getsCurrent(r *rollout) bool {
 		return false
 	}
 	if mark, marked := a.annotations.Lookup(r.current.unpack().mark); marked {
-		switch _, revision := ParseMark(mark); revision {
-		case r.current.revision:
+		if r.current.Wrote(mark) { // or a server that knows no revisions, and gives all pods the current one
 			return true
-		case r.stable.revision:
+		}
+		if _, revision := ParseMark(mark); revision == r.stable.revision {
 			return false
 		}
 	}

@@ -275,10 +275,18 @@ func TestReplicasThatDisagreeDoNotFlap(t *testing.T) {
 			t.Errorf("%s changes again: %s", revisionIn(t, after), again.Patch.AppendJSON(nil))
 		}
 	}
+	// A replica of before there were revisions gives the current one, without its name.
+	former := staged(t, steps, 1)
+	former.Spec.Rollout = nil
+	raw := ownedPod("StatefulSet", "db", "")
+	after := cases.Apply(t, raw, handleFrom(t, raw, indexOf(former)))
+	after = []byte(strings.ReplaceAll(string(after), "@"+former.Status.CurrentRevision, ""))
+	if again := handleFrom(t, after, replicas[0]); !again.Allowed || len(again.Patch) > 0 || len(again.Warnings) > 0 {
+		t.Errorf("a pod of a replica without revisions changes again: %+v", again)
+	}
 	// After an abort no mark gives the current revision.
 	aborted := staged(t, steps, 2)
 	aborted.Spec.Rollout.AbortedRevision = aborted.Status.CurrentRevision
-	raw := ownedPod("StatefulSet", "db", "")
 	marked := []byte(strings.Replace(string(raw), `"generateName"`, `"annotations":{"`+Mark("staged")+`":"7@`+aborted.Status.CurrentRevision+`"},"generateName"`, 1))
 	if got := got(t, marked, indexOf(aborted)); got != "stable" {
 		t.Errorf("a pod with a mark of the aborted revision gets %q", got)

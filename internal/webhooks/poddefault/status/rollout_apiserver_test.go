@@ -34,6 +34,7 @@ const workloads = 500
 // rolling is a PodDefault on an API server, with two replicas.
 type rolling struct {
 	t        *testing.T
+	config   *rest.Config
 	client   rest.Interface
 	clients  kubernetes.Interface
 	name     string
@@ -117,10 +118,6 @@ func (r *rolling) admit(replica *running, deployment string) string {
 // review asks about a new pod of a Deployment, which may have variables of its own.
 func (r *rolling) review(replica *running, deployment string, dryRun bool, env ...corev1.EnvVar) *admission.Response {
 	r.t.Helper()
-	webhook, err := poddefault.New(replica.watcher, poddefault.DefaultSettings())
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: deployment + "-5d8f-", Labels: map[string]string{"use": "true", "pod-template-hash": "5d8f"},
@@ -129,6 +126,16 @@ func (r *rolling) review(replica *running, deployment string, dryRun bool, env .
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "x", Env: env}}},
 	}
 	raw, err := json.Marshal(pod)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return r.reviewRaw(replica, raw, dryRun)
+}
+
+// reviewRaw asks about a pod.
+func (r *rolling) reviewRaw(replica *running, raw []byte, dryRun bool) *admission.Response {
+	r.t.Helper()
+	webhook, err := poddefault.New(replica.watcher, poddefault.DefaultSettings())
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -177,7 +184,7 @@ func startRolling(t *testing.T, config *rest.Config) *rolling {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rolling{t: t, client: client, clients: clients, name: "staged"}
+	r := &rolling{t: t, config: config, client: client, clients: clients, name: "staged"}
 	for _, leading := range []bool{true, false} {
 		r.replicas = append(r.replicas, run(t, config, leading))
 	}
@@ -226,6 +233,15 @@ func TestRefusalsOnARealAPIServer(t *testing.T) {
 	if state := r.get().Status.Rollout; state.Step != 1 || state.StableRevision == second {
 		t.Errorf("it is promoted although pods are refused: %+v", state)
 	}
+
+	if err := r.client.Delete().Namespace(metav1.NamespaceDefault).Resource(kubeflowv1alpha1.PodDefaultResource).Name(r.name).Do(t.Context()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("after a server that knew no revisions", func(t *testing.T) {
+		after := *r
+		after.t, after.name = t, "proxy"
+		testUpgrade(t, &after)
+	})
 }
 
 // TestARolloutOnARealAPIServer changes a PodDefault step by step for 500 workloads, with
