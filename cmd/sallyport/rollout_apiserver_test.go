@@ -82,6 +82,23 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for rollout, want := range map[string]string{
+		`{"steps":[{"percent":101}]}`:                       "spec.rollout.steps[0].percent: Invalid value: 101: ",
+		`{"steps":[{"percent":-1}]}`:                        "spec.rollout.steps[0].percent: Invalid value: -1: ",
+		`{"steps":[{"percent":"abc"}]}`:                     `spec.rollout.steps[0].percent: Invalid value: "string": `,
+		`{"steps":[]}`:                                      "spec.rollout.steps: Invalid value: 0: ",
+		`{"steps":[{"holdSeconds":-1}]}`:                    "spec.rollout.steps[0].holdSeconds: Invalid value: -1: ",
+		`{"steps":[{"podSelector":{"matchLabels":["a"]}}]}`: `spec.rollout.steps[0].podSelector.matchLabels: Invalid value: "array": `,
+		`{"steps":[{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Near"}]}}]}`: `.operator: Unsupported value: "Near": `,
+		`{"by":"Node"}`:                           `spec.rollout.by: Unsupported value: "Node": `,
+		`{"promotion":{"step":2}}`:                "spec.rollout.promotion.revision: Required value",
+		`{"promotion":{"revision":"x","step":0}}`: "spec.rollout.promotion.step: Invalid value: 0: ",
+	} {
+		err := client.Patch(types.MergePatchType).Namespace("default").Resource(resource).Name("proxy").Body([]byte(`{"spec":{"rollout":` + rollout + `}}`)).Do(t.Context()).Error()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", rollout, err, want)
+		}
+	}
 	stable := pd.DeepCopy()
 	stable.Spec.ServiceAccountName = "one"
 	patch(`{"status":{"currentRevision":%q,"rollout":{"stableRevision":%q,"stableSpec":%s,"step":1}}}`,
@@ -107,6 +124,9 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 	has(on(0, "history", "proxy", "--revision", "1"), "serviceAccountName: one\n")
 	has(on(0, "diff", "poddefault/proxy", "--revision", names["one"]), "\n-  serviceAccountName: one\n+  serviceAccountName: two\n")
 	has(on(1, "history", "proxy", "--revision", "7"), "has no revision 7; it has 2 ("+names["two"]+"), 1 ("+names["one"]+")")
+	has(on(1, "diff", "proxy", "--revision", "0123456789"), "has no revision 0123456789; it has 2 (")
+	has(on(1, "rollback", "proxy", "--to-revision", "3"), "has no revision 3; it has 2 (")
+	has(on(1, "rollback", "proxy", "--to-revision", "one"), "has no revision one; it has 2 (")
 	has(on(1, "history", "poddefault/none"), "there is no PodDefault none in the namespace default")
 	has(on(1, "history", "pod/proxy"), "expected poddefault/NAME or clusterpoddefault/NAME")
 	has(on(1, "abort", "clusterpoddefault/none"), "there is no ClusterPodDefault none")
