@@ -131,6 +131,7 @@ func planStages(p plan) ([]stage, error) {
 			exports:     true,
 		},
 		policyStage(few),
+		rolloutStage(few),
 	}, freshnessStages(p), []stage{
 		{
 			part:        partStart,

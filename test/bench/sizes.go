@@ -33,9 +33,10 @@ const mostMatches = 20
 // A largePod is the pod of a recording with more in it, as its review would be.
 type largePod struct {
 	recording string
-	bytes     int // that the review has at least; 0: as many as follow from the rest
-	variables int // environment variables that the first container gets
-	matches   int // PodDefaults that select the pod
+	bytes     int    // that the review has at least; 0: as many as follow from the rest
+	variables int    // environment variables that the first container gets
+	matches   int    // PodDefaults that select the pod
+	rollout   string // value of rolloutLabel; empty: none
 }
 
 var largePods = map[string]largePod{
@@ -45,6 +46,9 @@ var largePods = map[string]largePod{
 	"pod of 128 KB":            {recording: "notebook", bytes: 128 << 10, matches: 1},
 	"pod with 1,000 variables": {recording: "notebook", variables: 1000, matches: 2},
 	"pod for 20":               {recording: "notebook", matches: mostMatches},
+
+	"pod for " + rolloutNone:       {recording: "notebook", rollout: rolloutNone},
+	"pod for " + rolloutInProgress: {recording: "notebook", rollout: rolloutInProgress},
 }
 
 // sizesStage has pods that are larger than most, and that several PodDefaults select.
@@ -118,7 +122,12 @@ func loadLarge(name string) (review, error) {
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
-	pod.Labels[matchesLabel] = strconv.Itoa(large.matches)
+	if large.matches > 0 {
+		pod.Labels[matchesLabel] = strconv.Itoa(large.matches)
+	}
+	if large.rollout != "" {
+		pod.Labels[rolloutLabel] = large.rollout
+	}
 	for i := range large.variables {
 		addVariable(&pod.Spec.Containers[0], i)
 	}
