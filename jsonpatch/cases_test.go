@@ -9,12 +9,16 @@ import (
 )
 
 // cases returns the number of random cases for each property of Diff: five times the
-// flag -rapid.checks, which is 100 by default and tens of thousands in `make nightly`.
+// flag -rapid.checks, which is 100 by default and tens of thousands in `make nightly`. With
+// -short, which `make race` sets, they are a fifth, as rapid's are.
 func cases(t *testing.T) uint64 {
 	t.Helper()
 	checks, err := strconv.ParseUint(flag.Lookup("rapid.checks").Value.String(), 10, 32)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if testing.Short() {
+		return checks
 	}
 	return 5 * checks
 }

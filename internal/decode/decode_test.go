@@ -136,6 +136,10 @@ func TestDecodeIsAsKubernetesDoes(t *testing.T) {
 	funcs := fuzzer.MergeFuzzerFuncs(metafuzzer.Funcs)
 	scheme := runtime.NewScheme()
 	random := fuzzer.FuzzerFor(funcs, rand.NewSource(1), serializer.NewCodecFactory(scheme))
+	objects := 1500
+	if testing.Short() {
+		objects /= 5
+	}
 	for _, empty := range []func() runtime.Object{
 		func() runtime.Object { return &corev1.Pod{} },
 		func() runtime.Object { return &appsv1.Deployment{} },
@@ -145,7 +149,7 @@ func TestDecodeIsAsKubernetesDoes(t *testing.T) {
 		func() runtime.Object { return &rbacv1.ClusterRole{} },
 		func() runtime.Object { return &metav1.PartialObjectMetadata{} },
 	} {
-		for range 1500 {
+		for range objects {
 			object := empty()
 			random.Fill(object)
 			raw, err := json.Marshal(object)

@@ -126,7 +126,7 @@ func (s *site) start(ctx context.Context, name string) (_ *server, err error) {
 	defer func() { _ = input.Close() }() // the process has its own
 	srv := &server{url: "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), input: closer}
 	started := time.Now()
-	if srv.Process, err = lab.Start(s.dir, lab.Program{Name: name, Path: argv[0], Args: argv[1:], Stdin: input}); err != nil {
+	if srv.Process, err = lab.Start(s.dir, lab.Program{Name: name, Path: argv[0], Args: argv[1:], Stdin: input, Env: []string{"GOGC="}}); err != nil {
 		return nil, err
 	}
 	if err := s.awaitReady(ctx, srv); err != nil {

@@ -80,7 +80,9 @@ func Serve(folder string, s Serving, args ...string) (*Server, error) {
 	if s.Known != nil {
 		all = s.Known(all)
 	}
-	out.Process, err = Start(folder, Program{Name: s.Name, Path: s.Binary, Args: all, Env: s.Env, OwnGroup: s.OwnGroup})
+	out.Process, err = Start(folder, Program{Name: s.Name, Path: s.Binary, Args: all, OwnGroup: s.OwnGroup,
+		// It spaces its collections itself, as in a container, and not as `make test` does for tests.
+		Env: append([]string{"GOGC="}, s.Env...)})
 	return out, err
 }
 
