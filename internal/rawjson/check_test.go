@@ -218,6 +218,9 @@ func TestCheckRefuses(t *testing.T) {
 		"a name twice, first with an escape":                   {`{"n\u0061me":1,"name":2}`, duplicate + " at byte 15"},
 		"a name twice, with different escapes":                 {`{"\/\n":1,"\u002f\u000A":2}`, duplicate + " at byte 10"},
 		"a name twice, with escapes and others between":        {`{"\u0061":{"\u0062":1},"\u0063":2,"\u0061":3}`, duplicate + " at byte 34"},
+		"a name twice, with a short escape and a long one":     {`{"a":{"k\"":1,"k\u0022":2}}`, duplicate + " at byte 14"},
+		"a name twice, with each short escape":                 {`{"\"\\\b\f\n\r\t12345678":1,"\u0022\u005c\u0008\u000c\u000a\u000d\u0009\u00312345678":2}`, duplicate + " at byte 28"},
+		"a name twice, with escapes and as UTF-8":              {`{"é\"":{"k\"":1},"\u00e9\"":2}`, duplicate + " at byte 18"},
 		"a name twice, as UTF-8 and as surrogates":             {`{"😀":1,"\ud83d\ude00":2}`, duplicate + " at byte 10"},
 		"the 48th name for the second time":                    {members(47, `,"name-0":1`), duplicate + fmt.Sprintf(" at byte %d", len(members(47, "")))},
 		"the 49th name for the second time":                    {members(48, `,"name-0":1`), duplicate + fmt.Sprintf(" at byte %d", len(members(48, "")))},
@@ -306,8 +309,8 @@ func TestCheckHandsOutNamesWithoutTheirEscapes(t *testing.T) {
 			}
 		}
 		r.Object(member)
-		if c := r.check; len(c.names) != 0 || len(c.unquoted) != 0 || c.depth != 0 {
-			t.Errorf("left behind: %d names, %d bytes, depth %d", len(c.names), len(c.unquoted), c.depth)
+		if c := r.check; len(c.names) != 0 || len(c.written) != 0 || len(c.open) != 0 {
+			t.Errorf("left behind: %d names, %d bytes, depth %d", len(c.names), len(c.written), len(c.open))
 		}
 	})
 	if err != nil {

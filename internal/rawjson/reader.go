@@ -9,7 +9,6 @@ package rawjson
 
 import (
 	"bytes"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -23,7 +22,7 @@ import (
 // The reader of [Check] takes any input and checks everything it passes. After an error
 // it is at the end of the input, and its methods return at once.
 //
-// Finding the containers of a pod in a 7 KB review takes 5.7 µs, compared with 14.3 µs
+// Finding the containers of a pod in a 7 KB review takes 5.1 µs, compared with 15.4 µs
 // for a [jsontext.Decoder] that checks neither names nor UTF-8 (BenchmarkReader). The
 // whole PodDefault webhook takes 20 µs (BenchmarkHandle).
 type Reader struct {
@@ -97,45 +96,16 @@ func (r *Reader) next() byte {
 	return c
 }
 
-// object reads and checks the object that begins here. If member is nil, it skips the
-// values.
+// object reads and checks the object that begins here.
 func (r *Reader) object(member func(name []byte)) {
-	s, ok := r.enter()
-	if !ok {
-		return
-	}
-	if r.pos++; r.peek() == '}' {
-		r.leave(s)
-		return
-	}
-	for {
-		if r.peek() != '"' {
-			r.Expected("a name")
+	for more := r.enter('{'); more; more = r.another() {
+		name, ok := r.name(&r.check.open[len(r.check.open)-1])
+		if !ok {
 			return
 		}
-		name := r.name(&s)
-		if r.peek() != ':' {
-			r.Expected("a colon")
-			return
-		}
-		r.pos++
-		if member != nil {
-			at := r.Offset()
-			if member(name); r.pos == at {
-				r.Skip()
-			}
-		} else {
+		at := r.Offset()
+		if member(name); r.pos == at {
 			r.Skip()
-		}
-		switch r.peek() {
-		case ',':
-			r.pos++
-		case '}':
-			r.leave(s)
-			return
-		default:
-			r.Expected("a comma or the end of the object")
-			return
 		}
 	}
 }
@@ -174,35 +144,12 @@ func (r *Reader) trustedArray(element func(index int)) {
 	}
 }
 
-// array reads and checks the array that begins here. If element is nil, it skips the
-// values.
+// array reads and checks the array that begins here.
 func (r *Reader) array(element func(index int)) {
-	s, ok := r.enter()
-	if !ok {
-		return
-	}
-	if r.pos++; r.peek() == ']' {
-		r.leave(s)
-		return
-	}
-	for i := 0; ; i++ {
-		if element != nil {
-			at := r.Offset()
-			if element(i); r.pos == at {
-				r.Skip()
-			}
-		} else {
+	for i, more := 0, r.enter('['); more; i, more = i+1, r.another() {
+		at := r.Offset()
+		if element(i); r.pos == at {
 			r.Skip()
-		}
-		switch r.peek() {
-		case ',':
-			r.pos++
-		case ']':
-			r.leave(s)
-			return
-		default:
-			r.Expected("a comma or the end of the array")
-			return
 		}
 	}
 }
@@ -344,18 +291,10 @@ func (r *Reader) Skip() {
 		r.pos = compositeEnd(r.data, r.pos, 0)
 	case r.check == nil:
 		r.pos = scalarEnd(r.data, r.pos)
-	case c == '{':
-		r.object(nil)
-	case c == '[':
-		r.array(nil)
-	case c == 't':
-		r.literal("true")
-	case c == 'f':
-		r.literal("false")
-	case c == 'n':
-		r.literal("null")
+	case c == '{' || c == '[':
+		r.composite(c)
 	default:
-		r.number()
+		r.scalar(c)
 	}
 }
 
@@ -365,16 +304,20 @@ func (r *Reader) peek() byte {
 	if r.pos < len(r.data) && r.data[r.pos] > ' ' {
 		return r.data[r.pos]
 	}
-	return r.space()
+	c, i := space(r.data, r.pos)
+	r.pos = i
+	return c
 }
 
-func (r *Reader) space() byte {
-	for ; r.pos < len(r.data); r.pos++ {
-		if c := r.data[r.pos]; c != ' ' && c != '\n' && c != '\r' && c != '\t' {
-			return c
+// space returns the first byte from i that is no white space and its index, or 0 at the
+// end.
+func space(data []byte, i int) (byte, int) {
+	for ; i < len(data); i++ {
+		if c := data[i]; c != ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return c, i
 		}
 	}
-	return 0
+	return 0, i
 }
 
 // text skips the string that begins here and reports whether it holds escapes.
@@ -389,6 +332,20 @@ func (r *Reader) text() (escaped bool) {
 	}
 	r.pos = min(end, len(r.data))
 	return holds&escapes != 0
+}
+
+// scalar checks the number or literal that begins here with c.
+func (r *Reader) scalar(c byte) {
+	switch c {
+	case 't':
+		r.literal("true")
+	case 'f':
+		r.literal("false")
+	case 'n':
+		r.literal("null")
+	default:
+		r.number()
+	}
 }
 
 func (r *Reader) literal(literal string) {
@@ -422,11 +379,13 @@ func (r *Reader) number() {
 
 // any consumes one of the characters, if one follows.
 func (r *Reader) any(chars string) bool {
-	if r.pos == len(r.data) || strings.IndexByte(chars, r.data[r.pos]) < 0 {
-		return false
+	for i := range len(chars) {
+		if r.peekAt(r.pos) == chars[i] {
+			r.pos++
+			return true
+		}
 	}
-	r.pos++
-	return true
+	return false
 }
 
 // digits consumes digits and reports whether there are any.

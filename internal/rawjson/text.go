@@ -29,7 +29,7 @@ func textEnd(data []byte, i int) (int, holds) {
 	var found holds
 	for i++; i < len(data); {
 		if i+8 <= len(data) {
-			marks := special(binary.LittleEndian.Uint64(data[i:]))
+			marks := special(binary.LittleEndian.Uint64(data[i : i+8]))
 			if marks == 0 {
 				i += 8
 				continue
@@ -57,15 +57,40 @@ func textEnd(data []byte, i int) (int, holds) {
 	return i, found | noEnd
 }
 
+// plainEnd is [textEnd] for a string of ASCII characters and escapes that [AppendString]
+// writes the same way. For other strings, and near the end of the data, it returns 0.
+func plainEnd(data []byte, i int) int {
+	for i++; i+8 <= len(data); {
+		marks := special(binary.LittleEndian.Uint64(data[i : i+8]))
+		if marks == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(marks) / 8
+		switch {
+		case data[i] == '"':
+			return i + 1
+		case data[i] != '\\' || i+1 == len(data):
+			return 0
+		}
+		switch data[i+1] {
+		case '"', '\\', 'b', 'f', 'n', 'r', 't':
+			i += 2
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
 // quotedEnd returns the index after the valid string that begins at data[i], and
 // whether it holds escapes.
 func quotedEnd(data []byte, i int) (end int, escaped bool) {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	for i++; i < len(data); i++ {
 		if i+8 <= len(data) {
-			v := binary.LittleEndian.Uint64(data[i:])
-			quote, slash := v^(ones*'"'), v^(ones*'\\')
-			found := ((quote-ones)&^quote | (slash-ones)&^slash) & high
+			v := binary.LittleEndian.Uint64(data[i : i+8])
+			found := ((v ^ (ones * '"') - ones) | (v ^ (ones * '\\') - ones)) &^ v & high // see special
 			if found == 0 {
 				i += 7
 				continue
@@ -85,12 +110,13 @@ func quotedEnd(data []byte, i int) (end int, escaped bool) {
 
 // special marks quotes, backslashes, control characters and non-ASCII bytes among the
 // eight bytes of v, each with its highest bit. A subtraction sets that bit in bytes
-// that are too small for it. In bytes above 0x7f, at least one subtraction leaves it
-// set. The lowest mark is always right. Higher marks may be a borrow from it.
+// that are too small for it: quotes and control characters, whose second bit is flipped to
+// make quotes smaller than spaces, and backslashes, which become zero. In bytes above 0x7f,
+// at least one subtraction leaves it set. The lowest mark is always right. Higher marks may
+// be a borrow from it.
 func special(v uint64) uint64 {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
-	quote, slash := v^(ones*'"'), v^(ones*'\\')
-	return ((quote - ones) | (slash - ones) | (v - ones*' ')) & high
+	return ((v ^ (ones * 2) - ones*('"'^2+1)) | (v ^ (ones * '\\') - ones)) & high
 }
 
 // unquote returns the content of a quoted string. The content aliases it if there are
