@@ -25,7 +25,8 @@ type choice struct {
 // An [*excess] error is a decision.
 func choose(b *bounds, source Source, namespace string, pod *metadata, excluded bool, mute []*Compiled) (choice, error) {
 	out := choice{labels: pod.labels, namespace: namespace}
-	arriving := arrival{metadata: pod, namespace: namespace, bounds: b}
+	pod.namespace = namespace // it may name none
+	arriving := arrival{metadata: pod, bounds: b}
 	selectAll := func(pod Labels) ([]*Compiled, error) {
 		selected, err := source.Select(b.ctx, namespace, pod)
 		if err == nil {

@@ -14,8 +14,12 @@ import (
 
 // metadata decides whether to read the rest of a pod.
 type metadata struct {
-	raw         jsontext.Value // nil if absent
-	name        string         // or generateName with its trailing dash
+	object       []byte         // the pod
+	raw          jsontext.Value // nil if absent; up to left until it is complete
+	start, left  int            // offsets of raw and of what is left to read, 0 if nothing is
+	generateName []byte
+
+	name        string // or generateName with its trailing dash
 	namespace   string
 	labels      Labels
 	annotations Labels
@@ -29,51 +33,78 @@ type metadata struct {
 	spec int // offset of the spec, 0 if unknown
 }
 
-// readMetadata reads the pod's metadata, and no spec that follows it. It returns false
-// if the pod or its metadata is malformed.
+// readMetadata reads what selects objects for a pod. It stops there: most pods are not
+// read further, and managedFields are half of many. It returns false if the pod or its
+// metadata is malformed.
 func readMetadata(raw []byte) (meta metadata, ok bool) {
+	meta.object = raw
 	r := rawjson.NewReader(raw)
-	var generateName []byte
-	seen, valid := false, true
+	valid := true
 	ok = r.Object(func(field []byte) {
 		switch string(field) {
+		case "spec":
+			meta.spec = r.Offset()
+			if meta.raw != nil {
+				r.Stop()
+			}
 		case "metadata":
 			if r.Kind() == 'n' {
 				return
 			}
-			seen = true
-		case "spec":
-			meta.spec = r.Offset()
-			if seen {
-				r.Stop()
-			}
-			return
-		default:
-			return
+			meta.start = r.Offset()
+			valid = r.Object(func(field []byte) {
+				meta.read(&r, field)
+				if meta.namespace != "" && meta.rawLabels != nil && meta.rawAnnotations != nil {
+					meta.left = r.Offset()
+					r.Stop()
+				}
+			})
+			meta.raw = r.Since(meta.start)
 		}
-		start := r.Offset()
-		valid = r.Object(func(field []byte) {
-			switch string(field) {
-			case "name":
-				name, _ := r.String()
-				meta.name = string(name)
-			case "generateName":
-				generateName, _ = r.String()
-			case "namespace":
-				namespace, _ := r.String()
-				meta.namespace = string(namespace)
-			case "labels":
-				meta.rawLabels, meta.labels = meta.readLabels(&r)
-			case "annotations":
-				meta.rawAnnotations, meta.annotations = meta.readLabels(&r)
-			}
-		})
-		meta.raw = r.Since(start)
 	})
 	if meta.name == "" {
-		meta.name = string(generateName)
+		meta.name = string(meta.generateName)
 	}
 	return meta, ok && valid
+}
+
+// complete reads what readMetadata left, if anything.
+func (meta *metadata) complete() {
+	if meta.left == 0 {
+		return
+	}
+	r := rawjson.NewReader(meta.object[meta.left:])
+	r.Rest(func(field []byte) { meta.read(&r, field) })
+	end := meta.left + len(r.Since(0))
+	meta.raw = meta.object[meta.start:end:end]
+	if meta.name == "" {
+		meta.name = string(meta.generateName)
+	}
+	r.Rest(func(field []byte) {
+		if string(field) == "spec" {
+			meta.spec = meta.left + r.Offset()
+			r.Stop()
+		}
+	})
+	meta.left = 0
+}
+
+// read reads a field of the metadata.
+func (meta *metadata) read(r *rawjson.Reader, field []byte) {
+	switch string(field) {
+	case "name":
+		name, _ := r.String()
+		meta.name = string(name)
+	case "generateName":
+		meta.generateName, _ = r.String()
+	case "namespace":
+		namespace, _ := r.String()
+		meta.namespace = string(namespace)
+	case "labels":
+		meta.rawLabels, meta.labels = meta.readLabels(r)
+	case "annotations":
+		meta.rawAnnotations, meta.annotations = meta.readLabels(r)
+	}
 }
 
 func (meta *metadata) readLabels(r *rawjson.Reader) (raw jsontext.Value, l Labels) {
@@ -123,13 +154,14 @@ type container struct {
 // returns false if there is no spec or a container is malformed.
 func readPod(raw []byte, meta metadata, objects []*Compiled, within bounds) (p *pod, ok bool) {
 	p = &pod{metadata: meta, bounds: within}
+	p.metadata.complete()
 	b := &p.bounds
 	p.volumes = list{kind: volumeKind, parent: "/spec", field: "volumes", bounds: b}
 	p.tolerations = list{kind: tolerationKind, parent: "/spec", field: "tolerations", bounds: b}
 	p.pullSecrets = list{kind: pullSecretKind, parent: "/spec", field: "imagePullSecrets", bounds: b}
 	p.containers = list{kind: containerKind, parent: "/spec", field: "containers", bounds: b}
 	p.initContainers = list{kind: containerKind, parent: "/spec", field: "initContainers", bounds: b}
-	if meta.spec == 0 {
+	if p.metadata.spec == 0 {
 		return p, false
 	}
 	if b.bytes = len(raw); b.bytes > maxPod {
@@ -138,7 +170,7 @@ func readPod(raw []byte, meta metadata, objects []*Compiled, within bounds) (p *
 	}
 	b.scans(len(raw))
 	p.spec.path, p.spec.bounds = "/spec", b
-	r := rawjson.NewReader(raw[meta.spec:])
+	r := rawjson.NewReader(raw[p.metadata.spec:])
 	wanted := wantedBy(objects)
 	valid := true
 	ok = r.Object(func(field []byte) {

@@ -124,11 +124,12 @@ func (c *Compiled) RolledOut() (stable *Compiled, inProgress bool) {
 
 // An arrival is what decides which revisions a pod gets. It is the same each time that
 // the API server calls for the pod, except for marks from earlier calls.
+//
+// It has nothing of its own that reaches an interface: the pod's metadata would then be
+// allocated for each review.
 type arrival struct {
 	*metadata
-	namespace string
-	labels    labels.Set // of the namespace
-	bounds    *bounds
+	bounds *bounds
 }
 
 // labelsOfNamespaces is a [Source] that knows the labels of namespaces.
@@ -142,8 +143,9 @@ func (a *arrival) resolve(source Source, selected []*Compiled) (resolved, outsid
 	if !slices.ContainsFunc(selected, func(c *Compiled) bool { return c.rollout != nil }) {
 		return selected, nil, nil
 	}
-	if known, ok := source.(labelsOfNamespaces); ok && a.labels == nil {
-		a.labels = known.labelsOf(a.namespace)
+	var namespace labels.Set
+	if known, ok := source.(labelsOfNamespaces); ok {
+		namespace = known.labelsOf(a.namespace)
 	}
 	for _, c := range selected {
 		r := c.rollout
@@ -156,7 +158,7 @@ func (a *arrival) resolve(source Source, selected []*Compiled) (resolved, outsid
 				c, c.status.CurrentRevision), time.Second)
 		}
 		gets := r.stable
-		if a.getsCurrent(r) {
+		if a.getsCurrent(r, namespace) {
 			gets = r.current
 		}
 		if gets == c || gets.version == c.version { // only one revision is filed if both select the same pods
@@ -169,9 +171,10 @@ func (a *arrival) resolve(source Source, selected []*Compiled) (resolved, outsid
 	return resolved, outside, nil
 }
 
-// getsCurrent reports whether the pod gets the current revision. A pod that an earlier
-// call has marked keeps its revision, although another replica may have entered a step.
-func (a *arrival) getsCurrent(r *rollout) bool {
+// getsCurrent reports whether the pod gets the current revision, given the labels of its
+// namespace. A pod that an earlier call has marked keeps its revision, although another
+// replica may have entered a step.
+func (a *arrival) getsCurrent(r *rollout, namespace labels.Set) bool {
 	if len(r.steps) == 0 {
 		return false
 	}
@@ -184,7 +187,7 @@ func (a *arrival) getsCurrent(r *rollout) bool {
 		}
 	}
 	return slices.ContainsFunc(r.steps, func(s rolloutStep) bool {
-		return (s.namespaces == nil || s.namespaces.Matches(a.labels)) && (s.pods == nil || s.pods.Matches(a.metadata.labels)) &&
+		return (s.namespaces == nil || s.namespaces.Matches(namespace)) && (s.pods == nil || s.pods.Matches(a.labels)) &&
 			(s.percent >= 100 || a.place(r) < s.percent)
 	})
 }
@@ -203,6 +206,7 @@ func (a *arrival) place(r *rollout) uint64 {
 
 // pod names the pod. A pod with a generated name has none yet.
 func (a *arrival) pod() string {
+	a.complete()
 	if name, ok := rawjson.Lookup(a.raw, "name"); ok && len(name) > len(`""`) && name.Kind() == '"' {
 		return a.name
 	}
@@ -241,6 +245,7 @@ func workloadOf(pod *metadata, b *bounds) string {
 // controllerOf returns the kind and name of the pod's controller. Both are empty if it has
 // none.
 func controllerOf(pod *metadata, b *bounds) (kind, name string) {
+	pod.complete()
 	raw, _ := rawjson.Lookup(pod.raw, "ownerReferences")
 	b.scans(len(pod.raw))
 	owners := rawjson.NewReader(raw)

@@ -201,9 +201,24 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	var tooMuch *excess
 	if errors.As(err, &tooMuch) {
+		meta.complete()
 		return tooMuch.denial(meta.name), nil
 	}
 	return nil, err
+}
+
+// refreshed returns the source, with which Consistent makes sure that it is up to date.
+func (h *handler) refreshed(ctx context.Context, namespace string) (Source, error) {
+	refresher, ok := h.source.(Refresher)
+	if !ok || h.settings.Freshness != Consistent {
+		return h.source, nil
+	}
+	var source Source
+	err := admission.Await(ctx, func() (err error) {
+		source, err = refresher.Refresh(ctx, namespace)
+		return err
+	})
+	return source, err
 }
 
 // maxSkipRounds limits how often objects with the policy Skip are reconsidered because
@@ -213,15 +228,9 @@ const maxSkipRounds = 16
 // decide merges the chosen objects. It starts again if some are skipped: their labels
 // select nothing, and they conflict with nothing. An [*excess] error is a decision.
 func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namespace string) (*admission.Response, error) {
-	source := h.source
-	if refresher, ok := source.(Refresher); ok && h.settings.Freshness == Consistent {
-		err := admission.Await(ctx, func() (err error) {
-			source, err = refresher.Refresh(ctx, namespace)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
+	source, err := h.refreshed(ctx, namespace)
+	if err != nil {
+		return nil, err
 	}
 	b := newBounds(ctx)
 	chosen, err := choose(&b, source, namespace, meta, h.excluded, nil)
@@ -231,6 +240,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 	if len(chosen.objects)+len(chosen.outside) == 0 {
 		return admission.Allowed(), nil
 	}
+	meta.complete()
 	var mute []*Compiled
 	var skipped []skip
 	for round := 1; ; round++ {
