@@ -9,6 +9,8 @@ package rawjson
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -414,8 +416,17 @@ func compositeEnd(data []byte, i, depth int) int {
 	for i < len(data) {
 		switch data[i] {
 		case '"':
-			i, _ = quotedEnd(data, i)
-			continue
+			// quotedEnd without a call: half of what is skipped are short strings.
+			for i++; i+8 <= len(data); i += 8 {
+				if found := quotes(binary.LittleEndian.Uint64(data[i : i+8])); found != 0 {
+					i += bits.TrailingZeros64(found) / 8
+					break
+				}
+			}
+			if i+8 > len(data) || data[i] != '"' {
+				i, _ = quotedEnd(data, i-1)
+				continue
+			}
 		case '{', '[':
 			depth++
 		case '}', ']':

@@ -86,11 +86,9 @@ func plainEnd(data []byte, i int) int {
 // quotedEnd returns the index after the valid string that begins at data[i], and
 // whether it holds escapes.
 func quotedEnd(data []byte, i int) (end int, escaped bool) {
-	const ones, high = 0x0101010101010101, 0x8080808080808080
 	for i++; i < len(data); i++ {
 		if i+8 <= len(data) {
-			v := binary.LittleEndian.Uint64(data[i : i+8])
-			found := ((v ^ (ones * '"') - ones) | (v ^ (ones * '\\') - ones)) &^ v & high // see special
+			found := quotes(binary.LittleEndian.Uint64(data[i : i+8]))
 			if found == 0 {
 				i += 7
 				continue
@@ -106,6 +104,12 @@ func quotedEnd(data []byte, i int) (end int, escaped bool) {
 		}
 	}
 	return len(data), escaped
+}
+
+// quotes marks quotes and backslashes among the eight bytes of v, as [special] does.
+func quotes(v uint64) uint64 {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	return ((v ^ (ones * '"') - ones) | (v ^ (ones * '\\') - ones)) &^ v & high
 }
 
 // special marks quotes, backslashes, control characters and non-ASCII bytes among the
