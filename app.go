@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,6 +33,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/controllers"
 )
 
@@ -49,10 +51,11 @@ type App struct {
 	managerOptions []func(*manager.Options)
 	migrated       []string // names of CRDs, each with a component
 	kinds          []CachedKind
-	// manage sets up the chosen controllers in a manager. The options that need a
-	// manager set it. A direct call would link controller-runtime's manager into
-	// programs without controllers.
-	manage func(_ *Settings, _ *chosen, _ *rest.Config, changed func()) (*controllers.Manager, error)
+	// manage sets up the chosen controllers in a manager, and checkConversions makes the
+	// command convert. The options that need them set them: direct calls would link
+	// controller-runtime's manager and the command into every program.
+	manage           func(_ *Settings, _ *chosen, _ *rest.Config, changed func()) (*controllers.Manager, error)
+	checkConversions func(application string, flags cluster.Flags, converters []conversion.Converter) *cobra.Command
 	// authentications are the modes of authentication besides the built-in ones.
 	authentications []authentication
 	scheme          *runtime.Scheme // of controllers; nil means client-go's

@@ -18,7 +18,6 @@ import (
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/logging"
 	"github.com/sallyport-io/sallyport/internal/memory"
-	"github.com/sallyport-io/sallyport/internal/roundtrip"
 )
 
 // Command returns a command that runs the application until SIGTERM or an interrupt. It
@@ -54,7 +53,7 @@ func (a *App) Command() *cobra.Command {
 		cmd.AddCommand(install.Command(a.installation()), install.UninstallOf(a.installation()))
 	}
 	if len(a.converters) > 0 {
-		cmd.AddCommand(roundtrip.Command(a.name, cluster.Flags{UserAgent: a.name + "/" + a.version}, a.converters))
+		cmd.AddCommand(a.checkConversions(a.name, cluster.Flags{UserAgent: a.name + "/" + a.version}, a.converters))
 	}
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/internal/roundtrip"
 	"github.com/sallyport-io/sallyport/internal/wire"
 )
 
@@ -16,7 +17,9 @@ import (
 // before components are ready and before the controllers' caches, which may depend on
 // converted objects.
 func WithConverters(converters ...conversion.Converter) Option {
-	return func(a *App) { a.converters = append(a.converters, converters...) }
+	return func(a *App) {
+		a.converters, a.checkConversions = append(a.converters, converters...), roundtrip.Command
+	}
 }
 
 // Converters returns the converters, given or derived from types.
@@ -53,7 +56,7 @@ func (a *App) convertersOf(scheme *runtime.Scheme, implementation any) (known bo
 		}
 	}
 	a.derived = append(a.derived, converter.Kind().String())
-	a.converters = append(a.converters, converter)
+	WithConverters(converter)(a)
 	return true, nil
 }
 
