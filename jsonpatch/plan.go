@@ -165,14 +165,14 @@ func (b planner) fields(t reflect.Type) []field {
 	b.candidates(t, embedding{}, byName)
 	var out []field
 	for _, same := range byName {
-		slices.SortFunc(same, func(x, y candidate) int {
+		slices.SortStableFunc(same, func(x, y candidate) int {
 			return cmp.Or(len(x.index)-len(y.index), compareBool(y.tagged, x.tagged))
 		})
 		if len(same) == 1 || len(same[0].index) < len(same[1].index) || same[0].tagged && !same[1].tagged {
 			out = append(out, same[0].field)
 		}
 	}
-	slices.SortFunc(out, func(x, y field) int { return slices.Compare(x.index, y.index) })
+	slices.SortStableFunc(out, func(x, y field) int { return slices.Compare(x.index, y.index) })
 	return out
 }
 

@@ -171,7 +171,7 @@ func newDrift(report *drift.Report, undecided int, workloads map[types.Namespace
 			out.Workloads = append(out.Workloads, *w)
 		}
 	}
-	slices.SortFunc(out.Workloads, func(a, b DriftedWorkload) int { return compareNames(a.Namespace, a.Title(), b.Namespace, b.Title()) })
+	slices.SortStableFunc(out.Workloads, func(a, b DriftedWorkload) int { return compareNames(a.Namespace, a.Title(), b.Namespace, b.Title()) })
 	return out
 }
 

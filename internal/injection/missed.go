@@ -63,7 +63,7 @@ func FindMissed(ctx context.Context, c *cluster.Cluster, namespace string, notes
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(found, func(a, b MissedPod) int { return compareNames(a.Namespace, a.Name, b.Namespace, b.Name) })
+	slices.SortStableFunc(found, func(a, b MissedPod) int { return compareNames(a.Namespace, a.Name, b.Namespace, b.Name) })
 	if older > 0 {
 		manifest.Note(notes, "note: %s older than what would inject now, and not listed", cli.Count(older, "pod is", "pods are"))
 	}

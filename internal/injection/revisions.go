@@ -109,7 +109,7 @@ func ReadRevised(ctx context.Context, c *cluster.Cluster, name string, ofCluster
 			r.Revisions = append(r.Revisions, one)
 		}
 	}
-	slices.SortFunc(r.Revisions, func(a, b appsv1.ControllerRevision) int { return int(b.Revision - a.Revision) })
+	slices.SortStableFunc(r.Revisions, func(a, b appsv1.ControllerRevision) int { return int(b.Revision - a.Revision) })
 	return r, nil
 }
 

@@ -62,7 +62,7 @@ func (e *Explanation) SentFrom() string {
 // without removes what has an origin: the last element of a list first, and what is in an object
 // before the object. Values that were replaced are not known.
 func without(object jsontext.Value, origins []admission.Origin) jsontext.Value {
-	origins = slices.SortedFunc(slices.Values(origins), func(a, b admission.Origin) int {
+	origins = slices.SortedStableFunc(slices.Values(origins), func(a, b admission.Origin) int {
 		return slices.CompareFunc(slices.Collect(jsontext.Pointer(b.Path).Tokens()), slices.Collect(jsontext.Pointer(a.Path).Tokens()), compareTokens)
 	})
 	for _, origin := range origins {

@@ -130,7 +130,7 @@ func (r *Report) Print(out io.Writer) {
 	for at := range r.found {
 		places = append(places, at)
 	}
-	slices.SortFunc(places, func(a, b place) int {
+	slices.SortStableFunc(places, func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.path, b.path), cmp.Compare(a.change, b.change))
 	})
 	for _, at := range places {

@@ -110,7 +110,7 @@ func (p *Project) Files() ([]File, error) {
 		}
 		return nil
 	})
-	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return files, err
 }
 

@@ -151,7 +151,7 @@ func (e *execution) repeat(node *parse.RangeNode, dot any) error {
 		return e.node(node.ElseList, dot)
 	case of.Kind() == reflect.Map:
 		keys := of.MapKeys()
-		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		slices.SortStableFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 		for _, key := range keys {
 			if err = one(key.Interface(), of.MapIndex(key).Interface()); err != nil {
 				break

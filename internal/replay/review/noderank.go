@@ -39,7 +39,7 @@ func RankNodes(reasons []dataset.Reason, nodes []*manifest.Object) []NodeRank {
 		}
 		ranks[i] = rank
 	}
-	slices.SortFunc(ranks, func(a, b NodeRank) int {
+	slices.SortStableFunc(ranks, func(a, b NodeRank) int {
 		return cmp.Or(cmp.Compare(min(len(a.Lacks), 1), min(len(b.Lacks), 1)), cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Node, b.Node))
 	})
 	return ranks

@@ -197,7 +197,7 @@ func (e *emitter) entries(field string, raw jsontext.Value, changes []change, me
 	if !metadata {
 		e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: "/metadata", Value: jsontext.Value("{}")})
 	}
-	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.key, b.key) })
+	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.key, b.key) })
 	if raw.Kind() != '{' && len(raw) > 0 && raw.Kind() != 'n' && e.err == nil {
 		e.err = fmt.Errorf("its %s are none", field)
 	}

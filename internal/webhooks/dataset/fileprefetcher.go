@@ -139,7 +139,7 @@ func (d *draft) prefetched(list string) (mounts []corev1.VolumeMount, globs []st
 			}
 		}
 	}
-	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(mounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.Name, b.Name) })
 	return mounts, globs
 }
 

@@ -264,7 +264,7 @@ func parseRuntime(kind runtimeKind, spec, status jsontext.Value) *Runtime {
 			k := string(key)
 			out.FuseSelector = append(out.FuseSelector, newRequirement(k, opIn, text(&r)))
 		})
-		slices.SortFunc(out.FuseSelector, func(a, b requirement) int { return strings.Compare(a.key, b.key) })
+		slices.SortStableFunc(out.FuseSelector, func(a, b requirement) int { return strings.Compare(a.key, b.key) })
 	}
 	terms, _ := rawjson.Lookup(status, "cacheAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 	out.Affinity = parseTerms(slices.Clone(terms))

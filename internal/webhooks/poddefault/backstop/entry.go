@@ -54,7 +54,7 @@ func requirements(selector labels.Selector) []metav1.LabelSelectorRequirement {
 	for _, r := range all {
 		out = append(out, metav1.LabelSelectorRequirement{Key: r.Key(), Operator: selectorOperators[r.Operator()], Values: r.Values().List()})
 	}
-	slices.SortFunc(out, func(a, b metav1.LabelSelectorRequirement) int {
+	slices.SortStableFunc(out, func(a, b metav1.LabelSelectorRequirement) int {
 		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(string(a.Operator), string(b.Operator)), slices.Compare(a.Values, b.Values))
 	})
 	return out

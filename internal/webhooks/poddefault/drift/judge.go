@@ -121,7 +121,7 @@ func (j *Judge) Pod(ctx context.Context, pod Pod) ([]Finding, error) {
 		}
 		found[f.Title] = f
 	}
-	return slices.SortedFunc(maps.Values(found), func(a, b Finding) int { return strings.Compare(a.Title, b.Title) }), nil
+	return slices.SortedStableFunc(maps.Values(found), func(a, b Finding) int { return strings.Compare(a.Title, b.Title) }), nil
 }
 
 // due returns what the pod would get if it were created now from the same template. Labels

@@ -113,7 +113,7 @@ func (r *roller) record(ctx context.Context, k key, c *poddefault.Compiled, spec
 // prune deletes the oldest revisions beyond the limit. The current revision, and the
 // stable one of a rollout, do not count.
 func (r *roller) prune(ctx context.Context, namespace string, c *poddefault.Compiled, all []revision, limit int) ([]revision, error) {
-	slices.SortFunc(all, func(a, b revision) int { return cmp.Compare(b.number, a.number) })
+	slices.SortStableFunc(all, func(a, b revision) int { return cmp.Compare(b.number, a.number) })
 	stable := ""
 	if rolled := c.Status().Rollout; rolled != nil {
 		stable = rolled.StableRevision
