@@ -5,6 +5,7 @@
 package decode
 
 import (
+	standard "encoding/json"
 	"reflect"
 	"sync"
 
@@ -65,25 +66,36 @@ func decodeOptions(typ reflect.Type) json.Options {
 	if w.odd {
 		options = append(options, jsonv1.ReportErrorsWithLegacySemantics(true))
 	}
-	if w.dynamic {
-		options = append(options, json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, to *any) error {
-			value, err := dec.ReadValue()
-			if err == nil {
-				*to, err = Tree(value)
-			}
-			return err
-		})))
+	if len(w.unmarshalers) > 0 {
+		options = append(options, json.WithUnmarshalers(json.JoinUnmarshalers(w.unmarshalers...)))
 	}
 	return json.JoinOptions(options...)
 }
 
 // A typeWalk visits all types that decoding a type may reach.
 type typeWalk struct {
-	seen    map[reflect.Type]bool
-	options json.Options
-	dynamic bool // some contain an any
-	odd     bool // some have tags that encoding/json accepts and its successor rejects
+	seen         map[reflect.Type]bool
+	options      json.Options
+	unmarshalers []*json.Unmarshalers // of types that encoding/json's successor reads otherwise
+	odd          bool                 // some have tags that encoding/json accepts and its successor rejects
 }
+
+var (
+	dynamics = json.UnmarshalFromFunc(func(dec *jsontext.Decoder, to *any) error {
+		value, err := dec.ReadValue()
+		if err == nil {
+			*to, err = Tree(value)
+		}
+		return err
+	})
+	numbers = json.UnmarshalFromFunc(func(dec *jsontext.Decoder, to *standard.Number) error {
+		value, err := dec.ReadValue()
+		if err == nil {
+			err = standard.Unmarshal(value, to)
+		}
+		return err
+	})
+)
 
 func (w *typeWalk) walk(typ reflect.Type) {
 	if w.seen[typ] {
@@ -95,7 +107,11 @@ func (w *typeWalk) walk(typ reflect.Type) {
 	}
 	switch typ.Kind() {
 	case reflect.Interface:
-		w.dynamic = true
+		w.unmarshalers = append(w.unmarshalers, dynamics)
+	case reflect.String:
+		if typ == reflect.TypeFor[standard.Number]() {
+			w.unmarshalers = append(w.unmarshalers, numbers)
+		}
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		w.walk(typ.Elem())
 	case reflect.Struct:

@@ -60,6 +60,7 @@ type oddities struct {
 	Ignored   string                        `json:"-"`
 	Float     float64                       `json:"float,omitempty"`
 	Limits    map[corev1.ResourceName]int64 `json:"limits,omitempty"`
+	Number    json.Number                   `json:"number,omitempty"`
 }
 
 type Embedded struct {
@@ -84,6 +85,7 @@ func FuzzDecode(f *testing.F) {
 		`{"pointer":"x","Words":["y"],"Named":{"promoted":"z"},"promoted":"w","fromInner":"v","fields":{"f:a":{}}}`,
 		`{"CASESENSITIVE":"no","CaseSensitive":"no","Ignored":"no","unknown":{"a":[1]},"raw":[1, 2]}`,
 		`{"metadata":null,"any":null,"anys":null,"bytes":null,"amount":null,"port":5,"limits":{"cpu":3},"float":1e3}`,
+		`{"number":12345678901234567890.10}`, `{"number":"5"}`, `{"number":"x"}`, `{"number":null}`,
 		`{"port":true}`, `{"array":"x"}`, `[]`, `null`, `{"quoted":5}`, `{"float":1e999}`, `{"any":1e999}`, `{"numbers":{"x":"y"}}`,
 		`{"metadata":{"name":"\ud83d\ude00\u0000\n"},"spec":{"priority":1.0}}`, `{"amount":1}`, `{"amount":-0.5}`,
 		`{"metadata":{"creationTimestamp":"2020-02-30T00:00:00Z"}}`, `{"metadata":{"creationTimestamp":5}}`,
@@ -166,7 +168,7 @@ func TestDecodeChoosesTheFastWayForKubernetesTypes(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
 		object       any
-		odd, dynamic bool
+		odd, special bool
 	}{
 		{"pods", corev1.Pod{}, false, false},
 		{"deployments", appsv1.Deployment{}, false, false},
@@ -176,11 +178,14 @@ func TestDecodeChoosesTheFastWayForKubernetesTypes(t *testing.T) {
 		{"types with an any", struct {
 			A map[string][]any `json:"a"`
 		}{}, false, true},
+		{"types with a number", struct {
+			A json.Number `json:"a"`
+		}{}, false, true},
 	} {
 		w := typeWalk{seen: map[reflect.Type]bool{}}
 		w.walk(reflect.TypeOf(tc.object))
-		if w.odd != tc.odd || w.dynamic != tc.dynamic {
-			t.Errorf("%s: odd %v, dynamic %v", tc.name, w.odd, w.dynamic)
+		if special := len(w.unmarshalers) > 0; w.odd != tc.odd || special != tc.special {
+			t.Errorf("%s: odd %v, special %v", tc.name, w.odd, special)
 		}
 	}
 }
