@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
-	"sync/atomic"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -67,9 +66,6 @@ type mutator struct {
 	mutate func(ctx context.Context, object apiruntime.Object) error
 	source string // for origins
 	err    error
-	// changes is true if the last call changed its object. The next one will, too, more
-	// often than not, and then a copy to compare with is made in place of a record.
-	changes atomic.Bool
 }
 
 // Operations implements [Restricted].
@@ -100,18 +96,18 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 	}
 	c := newCall(ctx, req)
 	t := mutators[0].target
-	var record *decode.Record
-	if !t.untyped && !mutators[0].changes.Load() && !WantsOrigins(ctx) {
-		record = decode.NewRecord()
-		defer record.Release()
-	}
+	record := decode.NewRecord()
+	defer record.Release()
 	object, err := t.object(req, record)
 	if err != nil {
 		return c.decide(t, err)
 	}
-	var before apiruntime.Object
-	if record == nil {
-		if before, err = t.copy(req.Object.Raw, object); err != nil {
+	var before apiruntime.Object // unless the record tells
+	switch {
+	case t.untyped:
+		before = object.DeepCopyObject()
+	case WantsOrigins(ctx):
+		if before, err = t.object(req, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -127,33 +123,28 @@ func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators 
 		}
 	}
 	if before == nil {
-		if record.Unchanged(object) {
-			return c.response(Allowed()), nil
-		}
-		mutators[0].changes.Store(true)
-		if before, err = t.object(req, nil); err != nil {
+		if before, err = t.before(req, record, object); err != nil {
 			return nil, err
 		}
+	}
+	if before == object {
+		return c.response(Allowed()), nil
 	}
 	patch, err := jsonpatch.DiffRaw(req.Object.Raw, before, object)
 	if err != nil {
 		return nil, fmt.Errorf("the changes of the handler cannot be written as a patch: %w", err)
-	}
-	if len(patch) == 0 {
-		mutators[0].changes.Store(false)
 	}
 	resp := c.response(Patched(patch))
 	resp.Origins = trace.origins()
 	return resp, nil
 }
 
-// copy returns what object, which was read from raw, is compared with later. A copy by a
-// method that does not know all fields would make a patch of what nobody changed.
-func (t *target) copy(raw []byte, object apiruntime.Object) (apiruntime.Object, error) {
-	if t.untyped || t.copyProblem() == "" {
-		return object.DeepCopyObject(), nil
+// before returns what the object of the request was when it was read.
+func (t *target) before(req *admissionv1.AdmissionRequest, record *decode.Record, object apiruntime.Object) (apiruntime.Object, error) {
+	if before := record.Before(object); before != nil {
+		return before.(apiruntime.Object), nil
 	}
-	return t.decode(raw, "object")
+	return t.object(req, nil)
 }
 
 // CopyProblem tells what is wrong with the DeepCopyObject of the objects that the handler

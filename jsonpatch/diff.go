@@ -63,7 +63,7 @@ func DiffRaw(raw []byte, before, after any) (Patch, error) {
 	if err != nil || !d.root.edited() {
 		return nil, err
 	}
-	e := emitter{reader: rawjson.NewReader(raw), path: make([]byte, 0, 128), patch: make(Patch, 0, 16)}
+	e := emitter{reader: rawjson.NewReader(raw), path: make([]byte, 0, 128), patch: make(Patch, 0, 8)}
 	if e.reader.Kind() == 0 {
 		return nil, errors.New("there is no document to edit")
 	}
@@ -96,7 +96,7 @@ func compare(before, after any) (*differ, error) {
 		return nil, fmt.Errorf("cannot compare %v with %v: they must be of one type", x, y)
 	}
 	before, after = content(before), content(after)
-	d := &differ{steps: make([]step, 0, 16)}
+	d := &differ{steps: make([]step, 0, 8)}
 	d.root.whole = whole{value: reflect.ValueOf(after)}
 	d.tree(before, after)
 	return d, d.err

@@ -24,6 +24,9 @@ func (d *differ) list(p *plan, key string, before, after reflect.Value) bool {
 		return d.inPlace(p, before, after)
 	}
 	first := 0
+	if before.Pointer() == after.Pointer() { // the longer one has the other in it
+		first = min(was, is)
+	}
 	for first < min(was, is) && d.probe(p.elem, before.Index(first), after.Index(first)) {
 		first++
 	}

@@ -203,11 +203,11 @@ func (r *reading) fail() {
 func (r *reading) value(l *layout, p unsafe.Pointer) {
 	kind := r.Kind()
 	if l.kind == layoutSelf {
-		raw := r.Value()
-		r.record.raw(raw)
-		if l.self(p).UnmarshalJSON(raw) != nil {
+		raw, value := r.Value(), l.self(p)
+		if value.UnmarshalJSON(raw) != nil {
 			r.fail()
 		}
+		r.record.self(raw, value)
 		return
 	}
 	if kind == 'n' && l.kind != layoutOther { // leaves the zero value
@@ -415,7 +415,7 @@ func (r *reading) integer(l *layout, p unsafe.Pointer) {
 		return
 	}
 	n, err := strconv.ParseInt(string(r.Value()), 10, l.typ.Bits())
-	if err != nil {
+	if err != nil || n == nothing {
 		r.fail()
 		return
 	}

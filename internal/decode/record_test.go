@@ -31,7 +31,7 @@ import (
 var mutations = flag.Int("mutations", 10_000, "how many changes are made where collected memory was")
 
 // Changes everything that can be changed through an object's fields, one at a time. The
-// record must see each change.
+// record must see each change, and tell what was there before.
 func TestRecordSeesEveryChange(t *testing.T) {
 	random := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(2), serializer.NewCodecFactory(apiruntime.NewScheme()))
 	for _, empty := range []func() apiruntime.Object{
@@ -59,7 +59,7 @@ func TestRecordSeesEveryChange(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%T: %v", object, err)
 				}
-				if !record.Unchanged(read) {
+				if record.Before(read) != read {
 					t.Fatalf("%T: nothing was changed, and a change is seen in %s", object, raw)
 				}
 				c := changer{at: at}
@@ -68,8 +68,16 @@ func TestRecordSeesEveryChange(t *testing.T) {
 					break
 				}
 				changes++
-				if record.Unchanged(read) {
+				before := record.Before(read)
+				if before == read {
 					t.Fatalf("%T: the change of %s is not seen in %s", object, c.done, raw)
+				}
+				want, err := target.New(raw, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !reflect.DeepEqual(before, want) {
+					t.Fatalf("%T: before the change of %s it was %+v in the record, of %s", object, c.done, before, raw)
 				}
 			}
 		}
@@ -199,14 +207,14 @@ func TestRecordSeesChangesWhateverTheMemoryDoes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !record.Unchanged(read) {
+				if record.Before(read) != read {
 					t.Fatal("nothing was changed, and a change is seen")
 				}
 				place.put(read.(*shapes), strings.Repeat("-", len(escaped)))
 				runtime.GC()
 				for i := range each {
 					place.put(read.(*shapes), fmt.Sprintf("%0*d", len(escaped), round*each+i))
-					if record.Unchanged(read) {
+					if record.Before(read) == read {
 						t.Fatalf("change %d after collection %d is not seen", i, round)
 					}
 				}
