@@ -9,7 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/workload"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
@@ -115,6 +117,46 @@ func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
 		if err := e.PrintText(&text); err != nil || !strings.Contains(text.String(), "  PodDefault team-a/staged: "+c.want) {
 			t.Errorf("%s: %v:\n%s", what, err, text.String())
 		}
+	}
+}
+
+// TestPodsOfTemplatesAreDrawnByTheirWorkload compares what is said of the pods of a workload
+// with what pods get whose controller is known.
+func TestPodsOfTemplatesAreDrawnByTheirWorkload(t *testing.T) {
+	const stable = `{"env":[{"name":"A","value":"1"}],"selector":{"matchLabels":{"use":"true"}}}`
+	known := defaultsOf(t, nil, stagedDefault("{steps: [{percent: 50}]}", fmt.Sprintf("{currentRevision: %q, rollout: {step: 1, stableRevision: %q, stableSpec: %s}}",
+		poddefault.RevisionOf([]byte(strings.Replace(stable, `"1"`, `"2"`, 1))), poddefault.RevisionOf([]byte(stable)), stable)))
+	gets := func(sent *manifest.Object) string {
+		t.Helper()
+		out, err := trial().try(t.Context(), sent, known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, revision := poddefault.ParseMark(annotationsOf(out.After)[poddefault.Mark("staged")])
+		return revision
+	}
+	seen := map[string]bool{}
+	for i := range 20 {
+		deployment := one(t, fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, metadata: {name: web-%d, namespace: team-a}, "+
+			"spec: {template: {metadata: {labels: {use: 'true'}}, spec: {containers: [{name: main, image: x}]}}}}", i))
+		pods, err := workload.PodsOf(deployment, "team-a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, err := known.owned(pods[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		running := one(t, fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {generateName: web-%d-5d8f-, namespace: team-a, labels: {use: 'true', pod-template-hash: 5d8f}, "+
+			"ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-%d-5d8f, uid: u, controller: true}]}, spec: {containers: [{name: main, image: x}]}}", i, i))
+		got, want := gets(sent), gets(running)
+		if got != want || want == "" {
+			t.Errorf("web-%d: revision %q, want %q", i, got, want)
+		}
+		seen[want] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("all got the same revision: %v", seen)
 	}
 }
 

@@ -83,7 +83,7 @@ func (t *Trial) Explain(ctx context.Context, objects []*manifest.Object, setting
 		if err := t.Checker.CheckPod(ctx, pod); err != nil {
 			return false, err
 		}
-		e, err := x.explain(ctx, pod.Object)
+		e, err := x.explain(ctx, pod)
 		if err != nil {
 			return false, err
 		}
@@ -102,7 +102,8 @@ type explainer struct {
 	noPodDefaults bool // the cluster does not have the kind
 }
 
-func (x *explainer) explain(ctx context.Context, given *manifest.Object) (*Explanation, error) {
+func (x *explainer) explain(ctx context.Context, of *workload.Pod) (*Explanation, error) {
+	given := of.Object
 	namespace := cmp.Or(given.Namespace, x.Cluster.Namespace)
 	known, err := x.defaults(ctx, namespace)
 	if errors.Is(err, ErrNoPodDefaults) {
@@ -112,7 +113,10 @@ func (x *explainer) explain(ctx context.Context, given *manifest.Object) (*Expla
 		return nil, err
 	}
 	e := &Explanation{Object: given.Title(), Namespace: namespace}
-	pod := given
+	pod, err := known.owned(of)
+	if err != nil {
+		return nil, err
+	}
 	var stored *manifest.Object // as admitted
 	if given.UID != "" {
 		stored = given

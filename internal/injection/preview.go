@@ -281,11 +281,15 @@ func (p Preview) namespace(ctx context.Context, namespace string, given []*Defau
 			return err
 		}
 		for _, pod := range pods {
-			was, err := p.try(ctx, pod.Object, before)
+			sent, err := now.owned(pod)
 			if err != nil {
 				return err
 			}
-			is, err := p.try(ctx, pod.Object, after)
+			was, err := p.try(ctx, sent, before)
+			if err != nil {
+				return err
+			}
+			is, err := p.try(ctx, sent, after)
 			if err != nil {
 				return err
 			}

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cluster"
@@ -19,6 +21,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
 // A Trial tries PodDefaults of a cluster on pods.
@@ -63,6 +66,19 @@ func (t *Trial) try(ctx context.Context, object *manifest.Object, known *Default
 		return nil, err
 	}
 	return review.Decide(ctx, review.Asker{Operation: admissionv1.Create, Namespace: known.namespace, User: user}.Ask(object, nil), webhooks)
+}
+
+// owned returns a pod of a workload as its controller creates it. While a Default is rolled
+// out, it has the controller, by whose name workloads are drawn.
+func (k *Defaults) owned(pod *workload.Pod) (*manifest.Object, error) {
+	rolledOut := func(d *Default) bool {
+		_, inProgress := d.compiled.RolledOut()
+		return inProgress
+	}
+	if pod.Controller.Name == "" || !slices.ContainsFunc(k.all, rolledOut) {
+		return pod.Object, nil
+	}
+	return pod.EditMetadata(func(meta map[string]any) { meta["ownerReferences"] = []metav1.OwnerReference{pod.Controller} })
 }
 
 // ReadFiles reads and checks objects of files, or the object in an AdmissionReview. Use
@@ -115,7 +131,11 @@ func (t *Trial) Diff(ctx context.Context, objects []*manifest.Object, printer *r
 			if err := t.Checker.CheckPod(ctx, pod); err != nil {
 				return false, err
 			}
-			out, err := t.try(ctx, pod.Object, known)
+			sent, err := known.owned(pod)
+			if err != nil {
+				return false, err
+			}
+			out, err := t.try(ctx, sent, known)
 			if err != nil {
 				return false, err
 			}

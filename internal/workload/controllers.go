@@ -35,6 +35,7 @@ func finishDeployment(p *draft) error {
 	hash := p.hash()
 	p.label(appsv1.DefaultDeploymentUniqueLabelKey, hash)
 	p.generateName = p.ownerName + "-" + hash + "-"
+	p.controlledBy(appsv1.SchemeGroupVersion.String(), "ReplicaSet", p.ownerName+"-"+hash)
 	return nil
 }
 
@@ -155,6 +156,7 @@ func (p *draft) becomeOfJob(job, uid string, spec ...string) error {
 		}
 	}
 	p.generateName = job + "-"
+	p.controlledBy(batchv1.SchemeGroupVersion.String(), "Job", job)
 	if of.CompletionMode != batchv1.IndexedCompletion {
 		return nil
 	}
@@ -220,6 +222,7 @@ func finishNotebook(p *draft) error {
 		}
 	}
 	p.becomeOrdinal(0)
+	p.controlledBy(appsv1.SchemeGroupVersion.String(), "StatefulSet", p.ownerName)
 	if err := p.setField("hostname", p.name); err != nil {
 		return err
 	}

@@ -35,6 +35,9 @@ type Pod struct {
 	Guessed bool
 	// Added are the labels that the controller adds. Some values are stand-ins.
 	Added map[string]string
+	// Controller is the object that creates the pod, such as a ReplicaSet of a Deployment.
+	// The pod does not name it, because its UID is a stand-in.
+	Controller metav1.OwnerReference
 }
 
 // PodKind is the kind of pods.
@@ -140,6 +143,7 @@ type draft struct {
 	template             foundTemplate
 	ownerName, namespace string
 	name, generateName   string
+	controller           metav1.OwnerReference
 	// labels and annotations come from the template, given from the controller.
 	labels, annotations, given map[string]string
 	spec                       map[string]jsontext.Value
@@ -154,6 +158,11 @@ func (p *draft) hash() string {
 
 // label adds a label of the controller, which overrides the template's.
 func (p *draft) label(key, value string) { p.given[key] = value }
+
+// controlledBy sets the object that creates the pod.
+func (p *draft) controlledBy(apiVersion, kind, name string) {
+	p.controller = metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: standInUID, Controller: new(true)}
+}
 
 // ownField decodes a field of the owner, if present.
 func (p *draft) ownField(into any, tokens ...string) error {
@@ -202,6 +211,7 @@ func (t foundTemplate) pod(owner, holder *manifest.Object, namespace string, fin
 		owner: owner, holder: holder, template: t, ownerName: cmp.Or(owner.Name, owner.GenerateName+standInName), namespace: cmp.Or(owner.Namespace, namespace),
 		labels: body.Metadata.Labels, annotations: body.Metadata.Annotations, given: map[string]string{}, spec: body.Spec,
 	}
+	p.controlledBy(owner.APIVersion, owner.Kind, p.ownerName)
 	if err := finish(&p); err != nil {
 		return nil, err
 	}
@@ -227,7 +237,7 @@ func (t foundTemplate) pod(owner, holder *manifest.Object, namespace string, fin
 	}
 	pod := holder.Part(pointer, raw, metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, meta)
 	pod.MadeBy = owner
-	return &Pod{Object: pod, Template: where, Guessed: guessed, Added: p.given}, nil
+	return &Pod{Object: pod, Template: where, Guessed: guessed, Added: p.given, Controller: p.controller}, nil
 }
 
 // podsByShape finds pod templates in an object of an unknown kind: members that are

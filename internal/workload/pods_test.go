@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,36 @@ import (
 
 // oneContainer is the spec of a pod template.
 const oneContainer = "spec: {containers: [{name: main, image: x, env: [{name: HTTP_PROXY, value: mine}]}]}"
+
+// TestThePodsOfAWorkloadHaveAController checks what creates the pods of those workloads
+// that do not themselves.
+func TestThePodsOfAWorkloadHaveAController(t *testing.T) {
+	const template = "template: {" + oneContainer + "}"
+	for what, c := range map[string]struct{ object, want string }{
+		"a Deployment":  {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {" + template + "}}", "apps/v1 ReplicaSet web-HASH"},
+		"a StatefulSet": {"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {" + template + "}}", "apps/v1 StatefulSet db"},
+		"a Job":         {"{apiVersion: batch/v1, kind: Job, metadata: {name: train}, spec: {" + template + "}}", "batch/v1 Job train"},
+		"a CronJob":     {"{apiVersion: batch/v1, kind: CronJob, metadata: {name: report}, spec: {jobTemplate: {spec: {" + template + "}}}}", "batch/v1 Job report-00000000"},
+		"a Notebook":    {"{apiVersion: kubeflow.org/v1, kind: Notebook, metadata: {name: lab}, spec: {" + template + "}}", "apps/v1 StatefulSet lab"},
+		"a PyTorchJob":  {"{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: fit}, spec: {pytorchReplicaSpecs: {Worker: {" + template + "}}}}", "kubeflow.org/v1 PyTorchJob fit"},
+		"a JobSet":      {"{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: fit}, spec: {replicatedJobs: [{name: node, template: {spec: {" + template + "}}}]}}", "batch/v1 Job fit-node-0"},
+		"a pod":         {"{apiVersion: v1, kind: Pod, metadata: {name: p}, " + oneContainer + "}", "  "},
+	} {
+		objects, _, err := manifest.Parse("in.yaml", []byte(c.object))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods, err := PodsOf(objects[0], "default", nil)
+		if err != nil || len(pods) != 1 {
+			t.Fatalf("%s: %d pods, %v", what, len(pods), err)
+		}
+		of := pods[0].Controller
+		want := strings.ReplaceAll(c.want, "HASH", pods[0].Labels["pod-template-hash"])
+		if got := of.APIVersion + " " + of.Kind + " " + of.Name; got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+}
 
 func FuzzPodsOf(f *testing.F) {
 	for _, seed := range []string{
