@@ -35,6 +35,9 @@ func currentRSS(pid int) (int64, error) { return statusOf(pid, "VmRSS") }
 // anonymousRSS is the part of it that is no file: RssAnon.
 func anonymousRSS(pid int) (int64, error) { return statusOf(pid, "RssAnon") }
 
+// fileRSS is the part of it that is mapped files: RssFile.
+func fileRSS(pid int) (int64, error) { return statusOf(pid, "RssFile") }
+
 func statusOf(pid int, field string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

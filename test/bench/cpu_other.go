@@ -18,3 +18,5 @@ func peakRSS(int) (int64, error) { return 0, errLinuxOnly }
 func currentRSS(int) (int64, error) { return 0, errLinuxOnly }
 
 func anonymousRSS(int) (int64, error) { return 0, errLinuxOnly }
+
+func fileRSS(int) (int64, error) { return 0, errLinuxOnly }

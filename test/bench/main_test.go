@@ -79,7 +79,7 @@ func TestQuickRunOnARealAPIServer(t *testing.T) {
 			t.Errorf("a burst: %+v", c)
 		}
 	}
-	if got.StartPeakRSSMiB < 1 || got.IdleAnonymousMiB < 1 || got.IdleRSSMiB < got.IdleAnonymousMiB || len(got.Starts) != quickPlan.Starts {
+	if got.StartPeakAnonymousMiB < 1 || got.StartPeakRSSMiB < got.StartPeakAnonymousMiB || got.IdleAnonymousMiB < 1 || got.IdleRSSMiB < got.IdleAnonymousMiB || len(got.Starts) != quickPlan.Starts {
 		t.Errorf("starts %v, at most %v MiB, %v MiB at rest", got.Starts, got.StartPeakRSSMiB, got.IdleRSSMiB)
 	}
 	for _, c := range got.Backstop {

@@ -127,14 +127,16 @@ func writeCreations(out *strings.Builder, what string, clients int, rows []creat
 
 func writeStarts(out *strings.Builder, r *results) {
 	const header, line = "  %-44s %10s %13s\n", "  %-44s %10.2f %13.0f\n"
+	const withoutFiles = "of this, no pages of the binary"
 	fmt.Fprintln(out, "\nsallyport without calls")
 	fmt.Fprintf(out, header, "", "s", "RSS MiB")
 	if r.StartSeconds > 0 {
 		fmt.Fprintf(out, line, "from its start to ready, the most of memory", r.StartSeconds, r.StartPeakRSSMiB)
+		fmt.Fprintf(out, header, withoutFiles, "", strconv.FormatFloat(r.StartPeakAnonymousMiB, 'f', 0, 64))
 	}
 	if r.IdleRSSMiB > 0 {
 		fmt.Fprintf(out, header, "with the typical PodDefaults, at rest", "", strconv.FormatFloat(r.IdleRSSMiB, 'f', 0, 64))
-		fmt.Fprintf(out, header, "of this, no pages of the binary", "", strconv.FormatFloat(r.IdleAnonymousMiB, 'f', 0, 64))
+		fmt.Fprintf(out, header, withoutFiles, "", strconv.FormatFloat(r.IdleAnonymousMiB, 'f', 0, 64))
 	}
 }
 

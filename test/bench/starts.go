@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -14,24 +15,27 @@ import (
 func (s *site) measureStarts(ctx context.Context, stage stage, results *results, progress progress) error {
 	progress.sayf("starting %s, %d times", stage.starter, stage.starts)
 	var seconds []float64
-	peak := 0.0
+	peak, anonymous := 0.0, 0.0
 	for range stage.starts {
 		srv, err := s.start(ctx, stage.starter)
 		if err != nil {
 			return err
 		}
 		rss, err := peakRSS(srv.PID())
+		files, errFiles := fileRSS(srv.PID())
 		srv.stop()
-		if err != nil {
+		if err := errors.Join(err, errFiles); err != nil {
 			return err
 		}
-		seconds, peak = append(seconds, srv.ready.Seconds()), max(peak, mebibytes(rss))
+		seconds = append(seconds, srv.ready.Seconds())
+		peak, anonymous = max(peak, mebibytes(rss)), max(anonymous, mebibytes(rss-files))
 	}
 	if stage.starter == datasetsName {
 		results.DatasetStartSeconds = median(seconds)
 		return nil
 	}
 	results.StartSeconds, results.Starts, results.StartPeakRSSMiB = median(seconds), seconds, peak
+	results.StartPeakAnonymousMiB = anonymous
 	return nil
 }
 

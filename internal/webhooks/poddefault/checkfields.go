@@ -77,11 +77,17 @@ func maskTrailingDash(name string) string {
 	return name
 }
 
+// compiledOnce compiles a pattern when it is first used. Few servers see a PodDefault with such
+// a field, and together the patterns take a quarter of a MiB.
+func compiledOnce(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
 // written returns a format that a pattern and a length define.
 func written(pattern string, length int) *format {
-	compiled := regexp.MustCompile(pattern)
+	compiled := compiledOnce(pattern)
 	check := func(text string) []string {
-		if len(text) <= length && compiled.MatchString(text) {
+		if len(text) <= length && compiled().MatchString(text) {
 			return nil
 		}
 		return []string{fmt.Sprintf("must have at most %d characters and match %s", length, pattern)}

@@ -603,8 +603,8 @@ func (c *checker) localhostProfile(at *field.Path, local bool, profile *string) 
 }
 
 var (
-	windowsDomain = regexp.MustCompile(`^([^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}|[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*)$`)
-	windowsUser   = regexp.MustCompile(`^[^"/\\:;|=,+*?<>@\[\][:cntrl:]]{1,104}$`)
+	windowsDomain = compiledOnce(`^([^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}|[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*)$`)
+	windowsUser   = compiledOnce(`^[^"/\\:;|=,+*?<>@\[\][:cntrl:]]{1,104}$`)
 )
 
 func checkWindows(c *checker, at *field.Path, w *corev1.WindowsSecurityContextOptions) {
@@ -616,7 +616,7 @@ func checkWindows(c *checker, at *field.Path, w *corev1.WindowsSecurityContextOp
 		if !found {
 			domain, user = "X", name
 		}
-		if len(domain) > 255 || !windowsDomain.MatchString(domain) || !windowsUser.MatchString(user) || strings.Trim(user, ". ") == "" {
+		if len(domain) > 255 || !windowsDomain().MatchString(domain) || !windowsUser().MatchString(user) || strings.Trim(user, ". ") == "" {
 			c.invalid(at.Child("runAsUserName"), name, `must be a user of Windows, or DOMAIN\USER`)
 		}
 	}
