@@ -197,7 +197,9 @@ func (r *Reader) composite(b byte) {
 		switch b {
 		case '{', '[':
 			r.pos = i
-			if r.enter(b) {
+			if i+1 < len(data) && data[i+1] == b+2 && len(c.open) < c.limit { // as most of managedFields
+				end = i + 2
+			} else if r.enter(b) {
 				s = &c.open[len(c.open)-1]
 				if b, i = next(data, r.pos); s.end == ']' {
 					continue

@@ -105,7 +105,11 @@ func listedAmong(listed string, objects ...[]*Compiled) map[string]bool {
 // covers every considered object: labels that objects add may change which objects
 // select the pod.
 func decisions(listed string, objects ...[]*Compiled) string {
-	var names []string
+	size := 0
+	for _, group := range objects {
+		size += len(group)
+	}
+	names := make([]string, 0, size)
 	for _, group := range objects {
 		for _, c := range group {
 			names = append(names, c.decision)

@@ -20,6 +20,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // Compiled is a PodDefault or ClusterPodDefault ready for injection, with parsed
@@ -65,8 +66,9 @@ type identity struct {
 
 // additions are what an object adds to pods.
 type additions struct {
-	unreadable error  // a fault: additions unknown
-	mark       string // annotation for an applied object
+	unreadable error               // a fault: additions unknown
+	mark       string              // annotation for an applied object
+	marks      jsonpatch.Operation // adds it to a pod that has annotations
 
 	env, envFrom, volumeMounts        []item
 	twins                             []string // of the volumeMounts' paths, see [twinOf]
@@ -177,7 +179,7 @@ func (c *Compiled) pack(
 	}
 	if len(tooMuch) > 0 {
 		c.problem = problemOf(append(tooMuch, errs...))
-		c.packed, c.additions = nil, &additions{mark: c.markOf()} // too large for any pod, so too large to keep
+		c.packed, c.additions = nil, c.onlyMark() // too large for any pod, so too large to keep
 		return
 	}
 	c.problem = problemOf(append(errorsOf(spec), errs...))
@@ -190,7 +192,7 @@ func (c *Compiled) unpack() *Compiled {
 		if c.packed == nil {
 			return
 		}
-		c.additions = &additions{mark: c.markOf()}
+		c.additions = c.onlyMark()
 		spec := &kubeflowv1alpha1.PodDefaultSpec{}
 		if err := json.Unmarshal(c.packed, spec); err != nil { // encoded by this program
 			c.unreadable = fmt.Errorf("%s cannot be read: %w", c, err)
@@ -211,6 +213,14 @@ func (c *Compiled) markOf() string {
 		return ClusterMark(c.name)
 	}
 	return Mark(c.name)
+}
+
+// onlyMark returns additions that so far are only the mark.
+func (c *Compiled) onlyMark() *additions {
+	mark := c.markOf()
+	return &additions{mark: mark, marks: jsonpatch.Operation{
+		Op: jsonpatch.Add, Path: annotationsPath + jsonpatch.Pointer(mark), Value: quote(MarkValue(c.resourceVersion, c.revision)),
+	}}
 }
 
 // longestProblem limits the bytes of a reported problem, which may contain the invalid

@@ -240,7 +240,7 @@ func (x *secretIndex) problem(c *Compiled) error {
 
 // without returns the object with a problem that it has here.
 func (c *Compiled) without(problem error) *Compiled {
-	out := &Compiled{identity: c.identity, additions: &additions{mark: c.markOf()}}
+	out := &Compiled{identity: c.identity, additions: c.onlyMark()}
 	out.problem = problem
 	return out
 }

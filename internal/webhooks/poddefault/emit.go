@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -27,7 +26,7 @@ type emitter struct {
 // response returns the answer to a pod without conflicts, with origins if explain is
 // set. It denies malformed pods, in which a list or map has another type.
 func (m *merge) response(explain bool) *admission.Response {
-	e := emitter{patch: make(jsonpatch.Patch, 0, 16), explain: explain}
+	e := emitter{patch: make(jsonpatch.Patch, 0, len(m.applied)+len(m.entries)+12), explain: explain}
 	p := m.pod
 	m.finish()
 	e.metadata(m)
@@ -168,6 +167,9 @@ func (m *merge) auditAnnotations() map[string]string {
 	return out
 }
 
+// decisionsPath is the place of [DecisionsAnnotation].
+var decisionsPath = annotationsPath + jsonpatch.Pointer(DecisionsAnnotation)
+
 // metadata emits labels, annotations, marks and decisions.
 func (e *emitter) metadata(m *merge) {
 	p := m.pod
@@ -190,10 +192,18 @@ func (e *emitter) metadata(m *merge) {
 		labels.Set(quote(added.entry.value), added.entry.key)
 		e.origin(added.origin.title, "metadata", "labels", added.entry.key)
 	}
+	e.append(labels)
+	// Most pods have annotations and get only new ones, which need no search.
+	onlyNew := p.rawAnnotations.Kind() == '{' && len(m.annotations)+len(m.skipped) == 0 && !p.annotations.Has(DecisionsAnnotation)
 	for _, c := range m.applied {
-		// An existing mark stays: the resourceVersion also changes with the object's
-		// status, and a pod that is sent again must not change with it.
-		if !p.annotations.Has(c.mark) {
+		switch {
+		case p.annotations.Has(c.mark):
+			// It stays: the resourceVersion also changes with the object's status, and a
+			// pod that is sent again must not change with it.
+		case onlyNew:
+			e.patch = append(e.patch, c.marks)
+			e.origin(c.title, "metadata", "annotations", c.mark)
+		default:
 			annotate(c.mark, MarkValue(c.resourceVersion, c.revision), c.title)
 		}
 	}
@@ -205,8 +215,13 @@ func (e *emitter) metadata(m *merge) {
 			annotate(s.object.skipMark(), s.object.skipValue(s.reason), s.object.title)
 		}
 	}
-	annotate(DecisionsAnnotation, decisions(listed, m.applied, m.invalid, m.audited, skippedObjects(m.skipped), m.outside), "sallyport")
-	e.append(labels)
+	value := decisions(listed, m.applied, m.invalid, m.audited, skippedObjects(m.skipped), m.outside)
+	if onlyNew {
+		e.set(decisionsPath, quote(value), nil)
+		e.origin("sallyport", "metadata", "annotations", DecisionsAnnotation)
+		return
+	}
+	annotate(DecisionsAnnotation, value, "sallyport")
 	e.append(annotations)
 }
 
@@ -322,11 +337,18 @@ func names(objects []*Compiled) string {
 
 // generations returns, for example, "a@1,cluster/b@7".
 func generations(objects []*Compiled) string {
-	out := make([]string, len(objects))
-	for i, c := range objects {
-		out[i] = c.decision + "@" + strconv.FormatInt(c.generation, 10)
+	size := 0
+	for _, c := range objects {
+		size += len(c.decision) + len("@12345,")
 	}
-	return strings.Join(out, ",")
+	out := make([]byte, 0, size)
+	for i, c := range objects {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = strconv.AppendInt(append(append(out, c.decision...), '@'), c.generation, 10)
+	}
+	return string(out)
 }
 
 func skippedObjects(skipped []skip) []*Compiled {

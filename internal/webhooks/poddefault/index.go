@@ -211,9 +211,13 @@ func (x *Index) inNamespace(namespace string, selected []*Compiled) ([]*Compiled
 
 // selected appends the objects that match the labels of a pod.
 func (ns *namespaceIndex) selected(selected []*Compiled, pod Labels) []*Compiled {
+	var converted labels.Labels // once, because it allocates
 	take := func(candidates []*Compiled) {
 		for _, c := range candidates {
-			if c.selector.Matches(pod) {
+			if converted == nil {
+				converted = pod
+			}
+			if c.selector.Matches(converted) {
 				selected = append(selected, c)
 			}
 		}

@@ -150,7 +150,7 @@ func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
 	if !ok {
 		return c
 	}
-	filled := &Compiled{identity: c.identity, additions: &additions{mark: c.mark, annotations: c.annotations, strayMounts: c.strayMounts}}
+	filled := &Compiled{identity: c.identity, additions: &additions{mark: c.mark, marks: c.marks, annotations: c.annotations, strayMounts: c.strayMounts}}
 	filled.compileSpec(spec)
 	return filled
 }
