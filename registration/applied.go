@@ -31,7 +31,7 @@ type client[Object metav1.Object, List runtime.Object, Apply any] interface {
 
 // applied is an object that is managed by server-side apply, and removed if it is not
 // desired.
-type applied[Object metav1.Object, List runtime.Object, Apply comparable] struct {
+type applied[Object metav1.Object, List runtime.Object, Apply any] struct {
 	objectName, kindName, manager string
 	example                       runtime.Object
 	client                        client[Object, List, Apply]
@@ -58,6 +58,13 @@ type last struct {
 	done            bool
 	data            []byte // nil: no object
 	resourceVersion string // empty: no object
+}
+
+// isNone reports whether no object is desired. It compares interfaces: with the constraint
+// comparable, the compiler would copy each method of applied for each kind of object.
+func isNone[Apply any](desired Apply) bool {
+	var none Apply
+	return any(desired) == any(none)
 }
 
 func (a *applied[Object, List, Apply]) kind() string              { return a.kindName }
@@ -130,11 +137,10 @@ func (a *applied[Object, List, Apply]) ours(observed metav1.Object) bool {
 
 func (a *applied[Object, List, Apply]) drift(all desired, observed metav1.Object) error {
 	desired := a.desired(all)
-	var none Apply
 	switch {
-	case desired == none && (observed == nil || !a.ours(observed)):
+	case isNone(desired) && (observed == nil || !a.ours(observed)):
 		return nil
-	case desired == none:
+	case isNone(desired):
 		return fmt.Errorf("%s %s still exists and is no longer desired", a.kindName, a.objectName)
 	case observed == nil:
 		return fmt.Errorf("%s %s does not exist", a.kindName, a.objectName)
@@ -172,11 +178,10 @@ func (a *applied[Object, List, Apply]) bundles(names map[string]bool, observed m
 }
 
 func (a *applied[Object, List, Apply]) reconcile(ctx context.Context, all desired, observed metav1.Object, full, repair bool) (outcome, error) {
-	var none Apply
 	desired := a.desired(all)
 	var data []byte
 	before := map[string]*metav1.LabelSelector{}
-	if desired != none {
+	if !isNone(desired) {
 		var err error
 		if data, err = json.Marshal(desired); err != nil {
 			return outcome{}, err
@@ -197,8 +202,7 @@ func (a *applied[Object, List, Apply]) reconcile(ctx context.Context, all desire
 func (a *applied[Object, List, Apply]) write(
 	ctx context.Context, desired Apply, data []byte, drift func() error, observed metav1.Object, full, repair bool,
 ) (outcome, error) {
-	var none Apply
-	if desired == none && observed == nil && a.resourceVersion == "" { // no object is known
+	if isNone(desired) && observed == nil && a.resourceVersion == "" { // no object is known
 		a.last = last{done: true}
 		return outcome{}, nil
 	}
@@ -217,7 +221,7 @@ func (a *applied[Object, List, Apply]) write(
 	var left string
 	var drifted bool
 	var err error
-	if desired == none {
+	if isNone(desired) {
 		left, drifted, err = a.remove(ctx, nil)
 		out.written = drifted
 	} else {

@@ -29,9 +29,10 @@ type Identity struct {
 	ResourceVersion string
 }
 
-// Object is the cached part of an object of the cluster. It is immutable.
+// Object is the cached part of an object of the cluster: a pointer to what is immutable. The
+// store compares it as an interface, because with the constraint comparable the compiler
+// copies all code of a store for each kind.
 type Object interface {
-	comparable
 	Identity() Identity
 }
 
@@ -212,7 +213,7 @@ func (s *Store[O]) Replace(all []O) {
 	for _, now := range all {
 		name := now.Identity().NamespacedName
 		objects[name] = now
-		if before := s.Get(name); before != now {
+		if before := s.Get(name); any(before) != any(now) {
 			changes = append(changes, Change[O]{before, now})
 		}
 	}
@@ -255,7 +256,7 @@ type writer[T runtime.Object, O Object] struct {
 func (w writer[T, O]) kept(object T) O {
 	if is, err := identify(object); err == nil {
 		var none O
-		if known := w.store.Get(is.NamespacedName); known != none && known.Identity() == is {
+		if known := w.store.Get(is.NamespacedName); any(known) != any(none) && known.Identity() == is {
 			return known
 		}
 	}
