@@ -16,6 +16,8 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/injection"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/sallyporttest"
@@ -143,6 +145,23 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 	has(on(0, "promote", "poddefault/proxy", "--full"), "promoted to all new pods\n")
 	if p := get().Spec.Rollout.Promotion; p == nil || p.Revision != names["two"] || p.Step != nil {
 		t.Errorf("full promotion: %+v", p)
+	}
+	// The controller may write the status between the read and the write, and nobody the spec.
+	c, err := cluster.New(config, "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := injection.ReadRevised(t.Context(), c, "proxy", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch(`{"status":{"observedGeneration":7}}`)
+	if step, err := read.Promote(t.Context(), false); err != nil || step != 2 {
+		t.Errorf("promoted to %d, %v", step, err)
+	}
+	patch(`{"spec":{"revisionHistoryLimit":3}}`)
+	if err := read.Abort(t.Context()); err == nil || !strings.Contains(err.Error(), "has changed in between: try again") || get().Spec.Rollout.AbortedRevision != "" {
+		t.Errorf("abort after a change: %v", err)
 	}
 	condition, err := json.Marshal([]metav1.Condition{{
 		Type: kubeflowv1alpha1.ConditionRolloutHealthy, Status: metav1.ConditionFalse, Reason: "PodsFail", Message: "3 of 4 fail", LastTransitionTime: metav1.Now(),

@@ -4,7 +4,6 @@ package injection
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -24,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
@@ -33,8 +33,8 @@ import (
 )
 
 // A Revised is a PodDefault or ClusterPodDefault of a cluster with its revisions. Its
-// methods that change the object have the user's rights, and fail if the object has
-// changed since it was read.
+// methods that change the object have the user's rights, and fail if its spec has changed
+// since it was read.
 type Revised struct {
 	cluster *cluster.Cluster
 	path    string // of the object
@@ -269,8 +269,27 @@ func (r *Revised) rolling() error {
 	return fmt.Errorf("%s: no rollout is in progress", r.compiled)
 }
 
-// write sets a value of the object.
+// write sets a value of the object. The controller may write the status in the meantime.
 func (r *Revised) write(ctx context.Context, path string, value any) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		conflict := r.send(ctx, path, value)
+		if !apierrors.IsConflict(conflict) {
+			return conflict
+		}
+		now, err := r.cluster.Get(ctx, r.path)
+		if err != nil {
+			return err
+		}
+		if now.UID != r.UID || now.Generation != r.Generation {
+			return fmt.Errorf("%s has changed in between: try again", r.compiled)
+		}
+		r.ResourceVersion = now.ResourceVersion
+		return conflict
+	})
+}
+
+// send patches the object if it is as it was read.
+func (r *Revised) send(ctx context.Context, path string, value any) error {
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": r.ResourceVersion},
 		{"op": "add", "path": path, "value": value},
@@ -282,11 +301,7 @@ func (r *Revised) write(ctx context.Context, path string, value any) error {
 	if r.DryRun {
 		request.Param("dryRun", metav1.DryRunAll)
 	}
-	err = request.Do(ctx).Error()
-	if apierrors.IsConflict(err) {
-		return errors.Join(fmt.Errorf("%s has changed in between: try again", r.compiled), err)
-	}
-	return err
+	return request.Do(ctx).Error()
 }
 
 // Title names the object in messages.
