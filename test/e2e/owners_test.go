@@ -71,6 +71,10 @@ func TestOwners(t *testing.T) {
 		e.serve(t, name, lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index")
 		eventuallyWithin(t, soon, "pods that waited to run", func(ctx context.Context) (bool, error) { return e.running(ctx, name, "waits", 2) })
 	})
+	t.Run("a change reaches the workloads of each step, also if the leader is killed in one", func(t *testing.T) {
+		s.Kill() // it would move the steps, too
+		testRollout(t, e)
+	})
 }
 
 // testProxyService applies examples/sidecars/oauth-proxy, and looks where its Service leads:
@@ -210,6 +214,7 @@ const (
 func startNode(t *testing.T, e *env) {
 	t.Helper()
 	lab.StartBinary(t, controlPlane, "kube-controller-manager", "--kubeconfig", e.kubeconfig, "--leader-elect=false", "--secure-port", "0",
+		"--kube-api-qps", "500", "--kube-api-burst", "500",
 		"--controllers", "deployment-controller,replicaset-controller,statefulset-controller,job-controller,serviceaccount-controller,endpointslice-controller")
 	lab.StartBinary(t, controlPlane, "kwok", "--kubeconfig", e.kubeconfig, "--manage-all-nodes=true")
 	e.create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: playedNode}})
