@@ -24,8 +24,8 @@ const mostCounted = 5000
 type Counts struct {
 	decisions *prometheus.CounterVec
 
-	mu   sync.Mutex
-	seen map[[3]string]bool
+	mu       sync.Mutex
+	counters map[[3]string]prometheus.Counter // by the labels of decisions
 }
 
 // NewCounts registers the metric.
@@ -35,7 +35,7 @@ func NewCounts(registry prometheus.Registerer) (*Counts, error) {
 			Name: "sallyport_poddefault_decisions_total",
 			Help: "Decisions on pods, by PodDefault (cluster/NAME for a ClusterPodDefault) and decision: applied, denied, skipped, audited or invalid. Dry runs do not count; a pod counts each time the API server calls.",
 		}, []string{"namespace", "poddefault", "decision"}),
-		seen: map[[3]string]bool{},
+		counters: map[[3]string]prometheus.Counter{},
 	}
 	return c, registry.Register(c.decisions)
 }
@@ -68,15 +68,16 @@ func (h counting) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 func (c *Counts) add(namespace, name, decision string) {
 	series := [3]string{namespace, name, decision}
 	c.mu.Lock()
-	if !c.seen[series] {
-		if len(c.seen) < mostCounted {
-			c.seen[series] = true
-		} else {
+	counter := c.counters[series]
+	if counter == nil {
+		if len(c.counters) >= mostCounted {
 			series = [3]string{"", "", decision}
 		}
+		counter = c.decisions.WithLabelValues(series[:]...)
+		c.counters[series] = counter
 	}
 	c.mu.Unlock()
-	c.decisions.WithLabelValues(series[:]...).Inc()
+	counter.Inc()
 }
 
 // deniedBy returns the audit annotations of a denial: the conflicting objects.
