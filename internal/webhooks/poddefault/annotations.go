@@ -34,8 +34,8 @@ const (
 	DecisionsAnnotation = "sallyport.io/poddefaults"
 )
 
-// clusterDecision is the prefix of a ClusterPodDefault in [DecisionsAnnotation].
-const clusterDecision = "cluster/"
+// ClusterDecision is the prefix of a ClusterPodDefault in [DecisionsAnnotation].
+const ClusterDecision = "cluster/"
 
 // Mark returns the annotation that marks a pod as changed by the named PodDefault.
 // Names of more than 52 characters are cut to 43 and get the first 8 hex digits of

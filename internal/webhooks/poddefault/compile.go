@@ -131,8 +131,8 @@ func pack(pd *kubeflowv1alpha1.PodDefault, before *Compiled) *Compiled {
 // packCluster is [pack] for a ClusterPodDefault.
 func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault, before *Compiled) *Compiled {
 	c := &Compiled{}
-	c.title, c.decision = "ClusterPodDefault "+cpd.Name, clusterDecision+cpd.Name
-	c.name, c.allowExclude = c.decision[len(clusterDecision):], cpd.Spec.AllowExclude
+	c.title, c.decision = "ClusterPodDefault "+cpd.Name, ClusterDecision+cpd.Name
+	c.name, c.allowExclude = c.decision[len(ClusterDecision):], cpd.Spec.AllowExclude
 	c.pack(&cpd.ObjectMeta, &cpd.Spec.PodDefaultSpec, &cpd.Status, cpd.Spec.NamespaceSelector, CheckCluster(&cpd.Spec, field.NewPath("spec")))
 	if selector := cpd.Spec.NamespaceSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
 		// An invalid selector is among the problems.

@@ -89,7 +89,7 @@ func Marks(annotations map[string]string) []CarriedMark {
 		if listed == nil {
 			listed = map[string]string{}
 			for name := range strings.SplitSeq(annotations[DecisionsAnnotation], ",") {
-				if cluster, ok := strings.CutPrefix(name, clusterDecision); ok {
+				if cluster, ok := strings.CutPrefix(name, ClusterDecision); ok {
 					listed[ClusterMark(cluster)] = cluster
 				} else {
 					listed[Mark(name)] = name

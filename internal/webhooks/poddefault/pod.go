@@ -28,7 +28,7 @@ type metadata struct {
 	crowded                   bool // too many labels or annotations to read
 	request                   types.UID
 	dryRun                    bool
-	workload                  string // see workloadOf; empty until needed
+	workload                  Workload // see workloadOf; empty until needed
 
 	spec int // offset of the spec, 0 if unknown
 }

@@ -33,8 +33,8 @@ func TestMetadataIsReadInAnyOrder(t *testing.T) {
 			left++
 		}
 		b := newBounds(t.Context())
-		if kind, owner := controllerOf(&meta, &b); kind != "Job" || owner != "training" {
-			t.Errorf("got the controller %s %s of %s", kind, owner, raw)
+		if owner := controllerOf(&meta, &b); owner.Kind != "Job" || owner.Name != "training" {
+			t.Errorf("got the controller %+v of %s", owner, raw)
 		}
 		if meta.name != "job-" || string(meta.raw) != metadata || !strings.HasPrefix(raw[meta.spec:], spec) {
 			t.Errorf("got name %q, metadata %s and spec at %d of %s", meta.name, meta.raw, meta.spec, raw)

@@ -57,7 +57,7 @@ func (m *merge) tally(chosen choice) {
 			return conflict.object.title == c.title || conflict.opponent != nil && conflict.opponent.title == c.title
 		})
 		if refused || len(m.conflicts) == 0 {
-			c.rollout.tally.add(chosen.namespace+"/"+workloadOf(&m.pod.metadata, &m.pod.bounds), refused)
+			c.rollout.tally.add(chosen.namespace+"/"+workloadOf(&m.pod.metadata, &m.pod.bounds).unit, refused)
 		}
 	}
 }

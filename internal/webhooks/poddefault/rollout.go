@@ -198,7 +198,7 @@ func (a *arrival) getsCurrent(r *rollout, namespace labels.Set) bool {
 func (a *arrival) place(r *rollout) uint64 {
 	unit := a.pod
 	if !r.perPod {
-		unit = func() string { return workloadOf(a.metadata, a.bounds) }
+		unit = func() string { return workloadOf(a.metadata, a.bounds).unit }
 	}
 	sum := sha256.Sum256([]byte(r.current.title + "\n" + a.namespace + "\n" + unit()))
 	return binary.BigEndian.Uint64(sum[:]) % 100
@@ -217,55 +217,67 @@ func (a *arrival) pod() string {
 // minutes since 1970.
 const timestampDigits = 8
 
-// workloadOf names the workload of a pod: the Deployment of its ReplicaSet, the CronJob of
-// its Job, its controller, or the pod by its name or generateName. Names of owners do not
-// change when a workload gets a new template.
-func workloadOf(pod *metadata, b *bounds) string {
-	if pod.workload != "" {
-		return pod.workload
-	}
-	kind, name := controllerOf(pod, b)
-	if name == "" {
-		kind, name = "Pod", pod.name
-	}
-	switch kind {
-	case "ReplicaSet":
-		if hash := pod.labels.Get("pod-template-hash"); hash != "" {
-			name = strings.TrimSuffix(name, "-"+hash)
-		}
-	case "Job":
-		if short := strings.TrimRight(name, "0123456789"); len(name)-len(short) >= timestampDigits {
-			name = strings.TrimSuffix(short, "-")
-		}
-	}
-	pod.workload = kind + "/" + name
-	return pod.workload
+// A Workload is what a pod belongs to, in the pod's namespace.
+type Workload struct {
+	APIVersion, Kind, Name string
+
+	// unit identifies it in rollouts, by the kind of the pod's owner: changing it changes
+	// which workloads are within a percentage.
+	unit string
 }
 
-// controllerOf returns the kind and name of the pod's controller. Both are empty if it has
-// none.
-func controllerOf(pod *metadata, b *bounds) (kind, name string) {
+// workloadOf returns the workload of a pod: the Deployment of its ReplicaSet, the CronJob of
+// its Job, its controller, or the pod by its name or generateName. Names of owners do not
+// change when a workload gets a new template.
+func workloadOf(pod *metadata, b *bounds) Workload {
+	if pod.workload.unit != "" {
+		return pod.workload
+	}
+	w := controllerOf(pod, b)
+	if w.Name == "" {
+		w = Workload{APIVersion: "v1", Kind: "Pod", Name: pod.name}
+	}
+	owner := w.Kind
+	switch owner {
+	case "ReplicaSet":
+		if hash := pod.labels.Get("pod-template-hash"); hash != "" {
+			w.Kind, w.Name = "Deployment", strings.TrimSuffix(w.Name, "-"+hash)
+		}
+	case "Job":
+		if short := strings.TrimRight(w.Name, "0123456789"); len(w.Name)-len(short) >= timestampDigits {
+			w.Kind, w.Name = "CronJob", strings.TrimSuffix(short, "-")
+		}
+	}
+	w.unit = owner + "/" + w.Name
+	pod.workload = w
+	return w
+}
+
+// controllerOf returns the pod's controller, without a name if it has none.
+func controllerOf(pod *metadata, b *bounds) (controller Workload) {
 	pod.complete()
 	raw, _ := rawjson.Lookup(pod.raw, "ownerReferences")
 	b.scans(len(pod.raw))
 	owners := rawjson.NewReader(raw)
 	owners.Array(func(int) {
-		var ofKind, named []byte
-		controller := false
+		var version, kind, name []byte
+		controls := false
 		owners.Object(func(field []byte) {
 			switch string(field) {
+			case "apiVersion":
+				version, _ = owners.String()
 			case "kind":
-				ofKind, _ = owners.String()
+				kind, _ = owners.String()
 			case "name":
-				named, _ = owners.String()
+				name, _ = owners.String()
 			case "controller":
-				controller = owners.Kind() == 't'
+				controls = owners.Kind() == 't'
 			}
 		})
-		if controller {
-			kind, name = string(ofKind), string(named)
+		if controls {
+			controller = Workload{APIVersion: string(version), Kind: string(kind), Name: string(name)}
 			owners.Stop()
 		}
 	})
-	return kind, name
+	return controller
 }

@@ -106,7 +106,7 @@ func TestWorkloads(t *testing.T) {
 	} {
 		meta, _ := readMetadata(c.raw)
 		b := newBounds(t.Context())
-		if got := workloadOf(&meta, &b); got != c.want {
+		if got := workloadOf(&meta, &b).unit; got != c.want {
 			t.Errorf("%s: %s, want %s", what, got, c.want)
 		}
 	}

@@ -202,6 +202,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	var tooMuch *excess
 	if errors.As(err, &tooMuch) {
 		meta.complete()
+		tell(ctx, namespace, &meta, tooMuch.refusals())
 		return tooMuch.denial(meta.name), nil
 	}
 	return nil, err
@@ -262,6 +263,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 		b = pod.bounds
 		if err := m.beyond(); err != nil {
 			if b.fault == nil && m.denies() {
+				tell(ctx, namespace, meta, m.refusals())
 				return m.denial(), nil
 			}
 			return nil, err
@@ -284,11 +286,12 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 		}
 		m.tally(chosen)
 		if len(m.conflicts) > 0 {
+			tell(ctx, namespace, meta, m.refusals())
 			return m.denial(), nil
 		}
 		if len(m.audited) > 0 {
 			another, _ := readPod(raw, *meta, chosen.objects, b.another())
-			m.auditAll(another, chosen, skipped)
+			tell(ctx, namespace, meta, m.auditAll(another, chosen, skipped))
 		}
 		resp := m.response(admission.WantsOrigins(ctx))
 		return resp, m.beyond()
