@@ -26,6 +26,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
@@ -138,6 +139,7 @@ type chartRights struct {
 	Console      []rbacv1.PolicyRule            `json:"console"` // for its users
 	// Connections are permissions for dataConnections of poddefault.
 	Connections []rbacv1.PolicyRule `json:"connections"`
+	Reports     []rbacv1.PolicyRule `json:"reports"` // for the controller poddefault-reports
 }
 
 func TestRightsInTheChartAreGenerated(t *testing.T) {
@@ -164,6 +166,7 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 			rights.Connections = append(rights.Connections, rule)
 		}
 	}
+	rights.Reports = reports.PolicyRules()
 	all := install.Rights{
 		Registration:   frontdoor.RegistrationSettings{Mode: registration.ModeNone, Name: "NAME", Service: "NAMESPACE/SERVICE"},
 		Certificate:    frontdoor.CertificateSettings{Source: frontdoor.SourceAuthority, Secret: "NAMESPACE/SECRET"},
@@ -197,26 +200,51 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 // TestTheComponentForDataConnectionsHasTheirRights compares a kustomize component with what
 // the setting in it needs.
 func TestTheComponentForDataConnectionsHasTheirRights(t *testing.T) {
-	folder := filepath.Join(topFolder, "config/components/data-connections")
-	read := func(name string, into any) {
-		t.Helper()
-		text, err := os.ReadFile(filepath.Join(folder, name))
-		if err == nil {
-			text, _, _ = bytes.Cut(text, []byte("\n---\n"))
-			err = yaml.Unmarshal(text, into)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	var configMap corev1.ConfigMap
 	var role rbacv1.ClusterRole
-	read("config.yaml", &configMap)
-	read("rbac.yaml", &role)
+	readComponent(t, "data-connections/config.yaml", &configMap)
+	readComponent(t, "data-connections/rbac.yaml", &role)
 	config, err := server.Load(file(t, "sallyport.yaml", configMap.Data["sallyport.yaml"]), nil, server.OfDeployment...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if diff := cmp.Diff(append(server.Default().Rights(), role.Rules...), config.Rights(), cmpopts.SortSlices(func(a, b rbacv1.PolicyRule) bool { return a.String() < b.String() })); diff != "" {
+		t.Errorf("(-component +needed):\n%s", diff)
+	}
+}
+
+// readComponent reads the first object of a file of the kustomize components.
+func readComponent(t *testing.T, name string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(topFolder, "config/components", name))
+	if err == nil {
+		text, _, _ = bytes.Cut(text, []byte("\n---\n"))
+		err = yaml.Unmarshal(text, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTheComponentForReportsHasTheirRights compares a kustomize component with what the
+// controller that it enables needs.
+func TestTheComponentForReportsHasTheirRights(t *testing.T) {
+	var component struct {
+		Patches []struct{ Patch string }
+	}
+	var patch []struct{ Value string }
+	var role rbacv1.ClusterRole
+	readComponent(t, "reports/kustomization.yaml", &component)
+	readComponent(t, "reports/rbac.yaml", &role)
+	if err := yaml.Unmarshal([]byte(component.Patches[0].Patch), &patch); err != nil {
+		t.Fatal(err)
+	}
+	selection, ok := strings.CutPrefix(patch[0].Value, "--controllers=")
+	if !ok {
+		t.Fatalf("the component adds the argument %s", patch[0].Value)
+	}
+	config := server.Default()
+	config.Controllers = strings.Split(selection, ",")
 	if diff := cmp.Diff(append(server.Default().Rights(), role.Rules...), config.Rights(), cmpopts.SortSlices(func(a, b rbacv1.PolicyRule) bool { return a.String() < b.String() })); diff != "" {
 		t.Errorf("(-component +needed):\n%s", diff)
 	}

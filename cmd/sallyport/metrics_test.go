@@ -27,6 +27,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/server"
 	"github.com/sallyport-io/sallyport/internal/webhooks/persistentvolumelabel"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
 	"github.com/sallyport-io/sallyport/internal/wire"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
@@ -75,6 +76,7 @@ func everyMetric(t *testing.T) (help map[string]string, labels map[string][]stri
 
 	config := server.Default()
 	must(config.Select("*"))
+	config.Controllers = append(config.Controllers, reports.Name)
 	config.Recording.Directory, config.Recording.SamplingRatePerMillion = t.TempDir(), 1
 	env := frontdoor.Environment{Client: &rest.Config{}, Logger: logger, Metrics: r, Changed: func() {}}
 	env.Leader = func() frontdoor.Leader { return nobody{} }

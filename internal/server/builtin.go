@@ -22,6 +22,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/imagepull"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
 	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
 	"github.com/sallyport-io/sallyport/internal/webhooks/servicetype"
 )
@@ -110,6 +111,8 @@ type Sources struct {
 
 	counts  *poddefault.Counts // nil if metrics are not exposed
 	indexes *indexes           // nil: every index exists
+	// findings records what reports tell; nil without reports.
+	findings *reports.Recorder
 	// observePlugin counts the outcomes for pods; nil to count nothing.
 	observePlugin dataset.Observer
 }
@@ -145,6 +148,9 @@ func Builtins() []Builtin {
 				excluded, err := poddefault.NewExcluded(from.PodDefaults, s.PodDefault.Settings)
 				if from.counts != nil {
 					injects.Handler, excluded.Handler = from.counts.Count(injects.Handler), from.counts.Count(excluded.Handler)
+				}
+				if from.findings != nil {
+					injects.Handler, excluded.Handler = from.findings.Record(injects.Handler), from.findings.Record(excluded.Handler)
 				}
 				judges, errAuthor := author.New(from.Authors, from.Neighbours, s.PodDefault.Authorize)
 				return []admission.Webhook{guarded(injects, &s.PodDefault, from), excluded, judges}, errors.Join(err, errAuthor)

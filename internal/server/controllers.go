@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,6 +15,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/drift"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/status"
 )
 
@@ -29,11 +31,19 @@ type controller struct {
 	rights []rbacv1.PolicyRule
 }
 
+// offByDefault are the controllers that "*" does not select.
+var offByDefault = []string{reports.Name}
+
+// selects reports whether a selection of controllers includes a name.
+func selects(selection []string, name string) bool {
+	return cli.Selects(selection, name) && (slices.Contains(selection, name) || !slices.Contains(offByDefault, name))
+}
+
 // enabledControllers returns the selected controllers whose webhook is enabled.
 func (c *Config) enabledControllers() []controller {
 	var out []controller
 	for _, one := range controllers() {
-		if cli.Selects(c.Controllers, one.name) && c.Has(one.builtin) {
+		if selects(c.Controllers, one.name) && c.Has(one.builtin) {
 			out = append(out, one)
 		}
 	}
@@ -54,7 +64,7 @@ func controllerNames() []string {
 // component runs the controller once its webhook is first enabled.
 func (c controller) component(l *liveConfig, env frontdoor.Environment) (frontdoor.Component, error) {
 	out := frontdoor.Component{Name: c.name}
-	if !cli.Selects(l.start.Controllers, c.name) || l.file == "" && !l.start.Has(c.builtin) {
+	if !selects(l.start.Controllers, c.name) || l.file == "" && !l.start.Has(c.builtin) {
 		return out, nil
 	}
 	wanted := l.builtin(c.builtin).started
@@ -107,12 +117,32 @@ func controllers() []controller {
 			return c.Run, nil
 		},
 		rights: drift.PolicyRules(),
+	}, {
+		name: reports.Name, builtin: "poddefault",
+		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
+			c, err := reports.New(env.Client, reports.Options{
+				Watcher: l.podDefaults(), Recorder: l.findings(), Leader: leader, Logger: env.Logger, Metrics: env.Metrics,
+			})
+			if err != nil {
+				return nil, err
+			}
+			return c.Run, nil
+		},
+		rights: reports.PolicyRules(),
 	}}
+}
+
+// findings returns what records findings for reports; nil if their controller is off.
+func (l *liveConfig) findings() *reports.Recorder {
+	if !selects(l.start.Controllers, reports.Name) {
+		return nil
+	}
+	return &l.reports
 }
 
 // podCounter returns what counts the pods of PodDefaults; nil if its controller is off.
 func (l *liveConfig) podCounter() status.PodCounter {
-	if !cli.Selects(l.start.Controllers, drift.Name) {
+	if !selects(l.start.Controllers, drift.Name) {
 		return nil
 	}
 	return &l.drift

@@ -80,7 +80,7 @@ var flags = []Flag{
 	{Name: "webhooks", Field: "webhooks", Group: groupWebhooks, bind: func(c *Config) any { return &selection{entries: &c.Webhooks} },
 		Usage: "`names` of ready-made webhooks, see 'sallyport webhooks list': foo enables foo, -foo disables it, * enables all that are not named"},
 	{Name: "controllers", Field: "controllers", Group: groupWebhooks, bind: func(c *Config) any { return &c.Controllers },
-		Usage: "`names` of controllers of the enabled webhooks: foo enables foo, -foo disables it, * enables all that are not named; empty for none"},
+		Usage: "`names` of controllers of the enabled webhooks: foo enables foo, -foo disables it, * enables all that are not named, except poddefault-reports; empty for none"},
 
 	{Name: "certificate-source", Field: "certificate.source", Group: groupCert, bind: func(c *Config) any { return &c.Certificate.Source },
 		Usage: "`source` of the serving certificate: a self-managed authority that all replicas share through a Secret (authority), or files (files)"},

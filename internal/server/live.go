@@ -27,6 +27,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/recording"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/drift"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
 )
 
 // reloadInterval is how often the configuration is read even without a file event, and how
@@ -53,6 +54,7 @@ type liveConfig struct {
 	current  atomic.Pointer[Config]
 	indexes  indexes
 	drift    drift.Board
+	reports  reports.Recorder
 	detail   atomic.Pointer[string]
 }
 
@@ -156,7 +158,7 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 			return out, err
 		}
 	}
-	b.from.indexes = &l.indexes
+	b.from.indexes, b.from.findings = &l.indexes, l.findings()
 	state, err := b.next(l.start)
 	if err != nil {
 		return out, err

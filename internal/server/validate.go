@@ -380,7 +380,7 @@ func (c *Config) validateGuard() field.ErrorList {
 	if c.Registration.Mode == string(registration.ModeManifest) {
 		errs = append(errs, field.Forbidden(c.guardPath(), "a backstop is not for the registration mode manifest: static manifests hold no policy with a parameter"))
 	}
-	if !cli.Selects(c.Controllers, backstop.Name) {
+	if !selects(c.Controllers, backstop.Name) {
 		errs = append(errs, field.Forbidden(c.guardPath(), "a backstop needs the controller "+backstop.Name+": add it to controllers"))
 	}
 	return errs

@@ -35,8 +35,8 @@ type SallyportConfiguration struct {
 	// --webhooks.
 	Webhooks []Webhook `json:"webhooks"`
 	// Controllers selects the controllers of the enabled webhooks: foo enables foo, -foo
-	// disables it, * enables all that are not named. An empty list enables none. Default
-	// "*". Flag --controllers.
+	// disables it, * enables all that are not named, except poddefault-reports. An empty
+	// list enables none. Default "*". Flag --controllers.
 	Controllers []string `json:"controllers"`
 }
 

@@ -12,12 +12,13 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// RemoveIndexes removes indexes of this version and of an earlier one, and keeps other clients'
-// objects.
-func TestIndexesOfBothKindsAreRemoved(t *testing.T) {
+// RemoveDerived removes indexes of this version and of an earlier one, and reports, and keeps
+// other clients' objects.
+func TestDerivedObjectsAreRemoved(t *testing.T) {
 	object := func(of schema.GroupVersionKind, namespace, name string, labels map[string]string) *metav1.PartialObjectMetadata {
 		out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
 		out.SetGroupVersionKind(of)
@@ -36,7 +37,13 @@ func TestIndexesOfBothKindsAreRemoved(t *testing.T) {
 	if err := client.Tracker().Create(EarlierIndexes, object(earlier, "team-a", "poddefaults", ours), "team-a"); err != nil {
 		t.Fatal(err)
 	}
-	removed, err := removeIndexes(t.Context(), client, false)
+	for namespace, labels := range map[string]map[string]string{"team-a": ours, "team-b": nil} {
+		report := object(reports.Resource.GroupVersion().WithKind("Report"), namespace, reports.ReportName, labels)
+		if err := client.Tracker().Create(reports.Resource, report, namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removed, err := removeDerived(t.Context(), client, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +51,7 @@ func TestIndexesOfBothKindsAreRemoved(t *testing.T) {
 	for _, r := range removed {
 		got = append(got, r.Object)
 	}
-	if want := []string{"podtemplates of 2 namespaces", "poddefaultindexes.sallyport.io of 1 namespaces"}; !slices.Equal(got, want) {
+	if want := []string{"podtemplates of 2 namespaces", "poddefaultindexes.sallyport.io of 1 namespaces", "reports.openreports.io of 1 namespaces"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	left, err := client.Resource(corev1.SchemeGroupVersion.WithResource(backstop.TemplateResource)).List(t.Context(), metav1.ListOptions{})

@@ -16,6 +16,7 @@ import (
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -24,25 +25,27 @@ import (
 // server.
 var EarlierIndexes = sallyportv1alpha1.Resource("poddefaultindexes")
 
-// RemoveIndexes removes the indexes derived from PodDefaults in all namespaces. Remove the
-// policy that reads them first. Another server that needs them writes them again.
-func RemoveIndexes(ctx context.Context, config *rest.Config, dryRun bool) ([]registration.Removal, error) {
+// RemoveDerived removes what controllers derived from PodDefaults in all namespaces: indexes,
+// whose policy is to be removed first, and reports. Another server that needs them writes
+// them again.
+func RemoveDerived(ctx context.Context, config *rest.Config, dryRun bool) ([]registration.Removal, error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	return removeIndexes(ctx, client, dryRun)
+	return removeDerived(ctx, client, dryRun)
 }
 
-func removeIndexes(ctx context.Context, client metadata.Interface, dryRun bool) ([]registration.Removal, error) {
+func removeDerived(ctx context.Context, client metadata.Interface, dryRun bool) ([]registration.Removal, error) {
 	var out []registration.Removal
-	for _, indexes := range []struct {
+	for _, derived := range []struct {
 		resource schema.GroupVersionResource
 		name     string
 	}{
 		{corev1.SchemeGroupVersion.WithResource(backstop.TemplateResource), backstop.TemplateName}, {EarlierIndexes, "poddefaults"},
+		{reports.Resource, reports.ReportName},
 	} {
-		removal, err := removeIndexesOf(ctx, client, indexes.resource, indexes.name, dryRun)
+		removal, err := removeAll(ctx, client, derived.resource, derived.name, dryRun)
 		if err != nil {
 			return out, err
 		}
@@ -53,9 +56,9 @@ func removeIndexes(ctx context.Context, client metadata.Interface, dryRun bool) 
 	return out, nil
 }
 
-func removeIndexesOf(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource, name string, dryRun bool) (*registration.Removal, error) {
-	indexes := client.Resource(resource)
-	list, err := indexes.List(ctx, metav1.ListOptions{
+func removeAll(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource, name string, dryRun bool) (*registration.Removal, error) {
+	objects := client.Resource(resource)
+	list, err := objects.List(ctx, metav1.ListOptions{
 		LabelSelector: registration.ManagedByLabel + "=" + registration.ManagedByValue,
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String(),
 	})
@@ -63,8 +66,8 @@ func removeIndexesOf(ctx context.Context, client metadata.Interface, resource sc
 		return nil, nil
 	}
 	removal := &registration.Removal{Object: resource.GroupResource().String(), Action: registration.Deleted}
-	if apierrors.IsForbidden(err) { // nothing reads them any more
-		removal.Action, removal.Why = registration.Left, "no permission to list them; nothing reads them any more"
+	if apierrors.IsForbidden(err) {
+		removal.Action, removal.Why = registration.Left, "no permission to list them; this server does not use them any more"
 		return removal, nil
 	}
 	if err != nil {
@@ -75,7 +78,7 @@ func removeIndexesOf(ctx context.Context, client metadata.Interface, resource sc
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	for _, item := range list.Items {
-		if err := indexes.Namespace(item.Namespace).Delete(ctx, item.Name, options); err != nil && !apierrors.IsNotFound(err) {
+		if err := objects.Namespace(item.Namespace).Delete(ctx, item.Name, options); err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
 	}
