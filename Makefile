@@ -17,8 +17,8 @@ CONFORMANCE ?=
 
 # How many test packages `make test` runs at once on API servers, and how many tests of each.
 # They wait more than they compute, so it is more than there are processors; each has an API
-# server with half a gigabyte.
-PARALLEL ?= 3
+# server with some 600 MB.
+PARALLEL ?= 4
 
 # The release of Kubernetes that the targets test, demo, dev, bench, faults, conformance and
 # controlplane take, for example K8S=1.36.3; without it the newest. An unknown one is
@@ -64,7 +64,7 @@ race = $$(command -v "$$(CGO_ENABLED=1 $(GO) env CC | cut -d' ' -f1)" >/dev/null
 # JUnit, in bin/test-results. RERUNS is how often a test that failed is run again: it passes
 # then, and $(report) counts it as flaky. A fourth argument is a command that runs them.
 results = $(CURDIR)/bin/test-results
-gotestsum = $(GO) tool -modfile=$(CURDIR)/tools/gotestsum/go.mod gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped
+gotestsum = $$(CGO_ENABLED=0 $(GO) tool -modfile=$(CURDIR)/tools/gotestsum/go.mod -n gotestsum) --format pkgname --format-hide-empty-pkg --hide-summary skipped
 gotest = mkdir -p $(results) && $(4) $(gotestsum) --jsonfile $(results)/$(1).json --junitfile $(results)/$(1).xml \
 	$(if $(RERUNS),--rerun-fails=$(RERUNS) --rerun-fails-max-failures=5) --packages "$(2)" -- $(3)
 # Prints the slowest packages and tests of all stages, flaky ones, and the total.
@@ -77,7 +77,8 @@ report = ls $(results)/*.json >/dev/null 2>&1 && $(GO) -C tools run ./testreport
 # at the end.
 on_apiserver = OnARealAPIServer
 folders_with = $$(grep -rl --include='*_test.go' --exclude-dir=bin --exclude-dir=.git --exclude-dir=$(notdir $(operator_module)) $(1) . | xargs -n1 dirname | sort -u | tr '\n' ' ')
-longest = ./test/e2e ./test/e2e/install ./test/docs ./internal/scaffold ./internal/storagemigration ./examples/crontab ./test/bench ./internal/webhooks/poddefault/status
+longest = ./test/docs ./test/e2e ./test/e2e/install ./internal/webhooks/poddefault/status ./internal/scaffold ./internal/storagemigration \
+	./test/bench . ./test/e2e/dataset ./examples/crontab ./cmd/sallyport ./test/e2e/console
 apiserver_packages = $(longest) ./test/e2e/... $(call folders_with,'^func Test.*$(on_apiserver)')
 # The browser that tries the pages of the console: SALLYPORT_BROWSER or a chromium on the PATH. With
 # SALLYPORT_BROWSER=required, as in continuous integration, there has to be one.
@@ -183,8 +184,8 @@ check: ## Before each commit: format, vet, unit tests, import table, generated f
 .PHONY: test
 test: ## For each change: check, other modules, and all that has to be true, on a real API server
 	@rm -rf $(results); trap '$(report)' EXIT; trap 'exit 1' INT TERM; set -e; \
-	for stage in format vet unit "-j 2 apiserver generated modules" "-j 2 alone race"; do $(MAKE) --no-print-directory $$stage RERUNS=1 ALL=1; done; \
-	$(MAKE) --no-print-directory properties CHECKS=500 PROPERTIES=./internal/webhooks/poddefault
+	for stage in format vet unit "-j 2 apiserver generated modules" "-j 3 alone race properties"; do \
+		$(MAKE) --no-print-directory $$stage RERUNS=1 ALL=1 CHECKS=500 PROPERTIES=./internal/webhooks/poddefault; done
 
 .PHONY: format
 format:
@@ -207,8 +208,8 @@ modules:
 	@for m in $(other_modules); do echo "$$m"; \
 		$(GO) -C "$$m" vet ./... && (cd "$$m" && $(call gotest,modules-$$(basename $$m),./...,-count=1 -skip '$(on_apiserver)')) || exit 1; done
 
-# With -short, a fifth of the random cases: the unit tests draw all of them. It runs beside `make
-# alone`, which waits more than it computes, and takes only the time that is left over.
+# With -short, a fifth of the random cases: the unit tests draw all of them. It and the properties
+# run beside `make alone`, which waits more than it computes, and take only the time that it leaves.
 .PHONY: race
 race:
 	@[ -n "$(race)" ] || { echo "no C compiler: no race detector"; exit 0; }; packages="$(light)"; \
@@ -217,7 +218,7 @@ race:
 .PHONY: properties
 properties: ## Properties with CHECKS random cases each (default 10000)
 	@drawing="$(or $(PROPERTIES),$(drawing_packages))"; echo "properties, $(CHECKS) cases each"; \
-	$(call gotest,properties,$$drawing,-timeout 2h -skip '$(on_apiserver)' -args -rapid.checks=$(CHECKS))
+	$(call gotest,properties,$$drawing,-timeout 2h -skip '$(on_apiserver)' -args -rapid.checks=$(CHECKS),nice -n 19)
 
 # Debian's chromium, where there is no browser and it may be installed.
 .PHONY: browser
