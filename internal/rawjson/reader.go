@@ -26,7 +26,7 @@ import (
 //
 // Finding the containers of a pod in a 7 KB review takes 5.1 µs, compared with 15.4 µs
 // for a [jsontext.Decoder] that checks neither names nor UTF-8 (BenchmarkReader). The
-// whole PodDefault webhook takes 20 µs (BenchmarkHandle).
+// handler of PodDefaults takes 9.5 µs (BenchmarkHandle).
 type Reader struct {
 	data  []byte
 	pos   int
