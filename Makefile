@@ -62,11 +62,12 @@ race = $$(command -v "$$(CGO_ENABLED=1 $(GO) env CC | cut -d' ' -f1)" >/dev/null
 
 # $(call gotest,STAGE,PACKAGES,FLAGS) runs tests and keeps what they said, as events and as
 # JUnit, in bin/test-results. RERUNS is how often a test that failed is run again: it passes
-# then, and $(report) counts it as flaky. A fourth argument is a command that runs them.
+# then, and $(report) counts it as flaky. A fourth argument is a command that runs them. `go vet`
+# has looked at all before: for its part of that, `go test` would look at all of Kubernetes again.
 results = $(CURDIR)/bin/test-results
 gotestsum = $$(CGO_ENABLED=0 $(GO) tool -modfile=$(CURDIR)/tools/gotestsum/go.mod -n gotestsum) --format pkgname --format-hide-empty-pkg --hide-summary skipped
 gotest = mkdir -p $(results) && $(4) $(gotestsum) --jsonfile $(results)/$(1).json --junitfile $(results)/$(1).xml \
-	$(if $(RERUNS),--rerun-fails=$(RERUNS) --rerun-fails-max-failures=5) --packages "$(2)" -- $(3)
+	$(if $(RERUNS),--rerun-fails=$(RERUNS) --rerun-fails-max-failures=5) --packages "$(2)" -- -vet=off $(3)
 # Prints the slowest packages and tests of all stages, flaky ones, and the total.
 started := $(shell date +%s)
 report = ls $(results)/*.json >/dev/null 2>&1 && $(GO) -C tools run ./testreport -since $(started) $(results)/*.json; $(no_browser)
