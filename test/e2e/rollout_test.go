@@ -75,9 +75,8 @@ func testRollout(t *testing.T, e *env) {
 
 	s.says(t, 0, s.command("promote"), "", "promoted to step 2")
 	s.await(2)
-	before := s.recreate()
 	leads.Kill()
-	fifty := s.expect(s.newPods(before), "two", 0.5)
+	fifty := s.expect(s.newPods(s.recreate()), "two", 0.5)
 	for w := range ten {
 		if ten[w] && !fifty[w] {
 			t.Errorf("%s gets the stable revision again", w)
@@ -106,14 +105,16 @@ func testRollout(t *testing.T, e *env) {
 		t.Errorf("a rollback begins with other workloads: %v, not %v", back, ten)
 	}
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	want := []string{"one/0", "two/1", "two/2", "two/0", "two/1", "two/2", "two/3", "two/0", "one/1"}
 	var got []string
-	for _, step := range s.steps {
-		got = append(got, step[:strings.LastIndex(step, "/")])
-	}
-	if want := []string{"one/0", "two/1", "two/2", "two/0", "two/1", "two/2", "two/3", "two/0", "one/1"}; !slices.Equal(got, want) {
-		t.Errorf("the steps were %q, want each once: %q", s.steps, want)
+	eventually(t, "the watch to deliver all steps", func(context.Context) (bool, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		got = slices.Clone(s.steps)
+		return len(got) >= len(want), nil
+	})
+	if !slices.EqualFunc(got, want, func(got, want string) bool { return strings.HasPrefix(got, want+"/") }) {
+		t.Errorf("the steps were %q, want each once: %q", got, want)
 	}
 }
 
@@ -179,24 +180,27 @@ func (s *staging) follow() {
 // recreate deletes all pods, and makes Jobs anew. It returns the pods that there were.
 func (s *staging) recreate() map[types.UID]bool {
 	s.t.Helper()
-	before := map[types.UID]bool{}
-	var pods corev1.PodList
-	err := s.client.List(s.t.Context(), &pods, client.InNamespace(s.namespace))
-	for _, pod := range pods.Items {
-		before[pod.UID] = true
-	}
-	for _, all := range []client.Object{&batchv1.Job{}, &corev1.Pod{}} {
-		if err == nil {
-			err = s.client.DeleteAllOf(s.t.Context(), all, client.InNamespace(s.namespace), client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationBackground))
+	remove := func(object client.Object) {
+		s.t.Helper()
+		err := s.client.Delete(s.t.Context(), object, client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			s.t.Fatal(err)
 		}
 	}
-	if err != nil {
+	var pods corev1.PodList
+	if err := s.client.List(s.t.Context(), &pods, client.InNamespace(s.namespace)); err != nil {
 		s.t.Fatal(err)
 	}
 	for _, w := range s.workloads {
 		if job, ok := w.(*batchv1.Job); ok {
+			remove(trainJob(s.namespace, job.Name))
 			s.create(s.t, trainJob(s.namespace, job.Name))
 		}
+	}
+	before := map[types.UID]bool{}
+	for i := range pods.Items { // one by one: a collection of hundreds takes longer than a request may
+		before[pods.Items[i].UID] = true
+		remove(&pods.Items[i])
 	}
 	return before
 }
