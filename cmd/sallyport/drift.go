@@ -37,8 +37,9 @@ func newDriftCommand() *cobra.Command {
 			"  outdated  carry an earlier revision\n" +
 			"  unknown   carry a revision that they do not name, because they were created before there were revisions\n" +
 			"  missing   should carry it and do not: they are older than it, or were created during an outage\n" +
-			"  surplus   carry it and should not any more: it is deleted, in mode Audit, or does not select them now\n\n" +
-			"and the workloads with such pods. It reads the metadata of pods and of their owners with your rights.\n" +
+			"  surplus   carry it and should not any more: it is deleted, in mode Audit, or does not select them now\n" +
+			"  exempt    do not carry it because their namespace exempts them for a time\n\n" +
+			"and the workloads with such pods, and the exemptions that have not ended. It reads the metadata of pods and of their owners with your rights.\n" +
 			"Conflicts are not replayed: see preview for what a new pod would get.\n\n" +
 			"With --restart, replace the pods that are outdated, missing or surplus as 'kubectl rollout restart' does:\n" +
 			"Deployments, StatefulSets and DaemonSets, in batches. The next batch begins when all pods of the one before\n" +

@@ -248,11 +248,20 @@ func (c *Cluster) Minor() (int, error) {
 	return int(version.Minor()), nil //nolint:gosec // it is small
 }
 
+// ReadNamespace reads a namespace.
+func (c *Cluster) ReadNamespace(ctx context.Context, name string) (*manifest.Object, error) {
+	namespace, err := c.Get(ctx, "/api/v1/namespaces/"+name)
+	if err != nil {
+		return nil, fmt.Errorf("read the namespace %s: %w", name, err)
+	}
+	return namespace, nil
+}
+
 // NamespaceLabels reads the labels of a namespace.
 func (c *Cluster) NamespaceLabels(ctx context.Context, namespace string) (labels.Set, error) {
-	ns, err := c.Get(ctx, "/api/v1/namespaces/"+namespace)
+	ns, err := c.ReadNamespace(ctx, namespace)
 	if err != nil {
-		return nil, fmt.Errorf("read the namespace %s: %w", namespace, err)
+		return nil, err
 	}
 	return ns.Labels, nil
 }

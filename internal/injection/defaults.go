@@ -77,10 +77,11 @@ func (d *Default) mark() string {
 
 // Defaults are the PodDefaults and ClusterPodDefaults for a namespace.
 type Defaults struct {
-	namespace string
-	labels    labels.Set // of the namespace
-	all       []*Default
-	secrets   map[string]labels.Set // labels of Secrets by name, if a Default selects them
+	namespace  string
+	labels     labels.Set // of the namespace
+	all        []*Default
+	secrets    map[string]labels.Set // labels of Secrets by name, if a Default selects them
+	exemptions []poddefault.Exemption
 	// clusterHidden is set if the user may not read ClusterPodDefaults.
 	clusterHidden bool
 }
@@ -108,8 +109,8 @@ func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Wr
 	if err := out.add(append(more, objects...)); err != nil {
 		return nil, err
 	}
-	if len(more) > 0 {
-		if err := readNamespaceLabels(ctx, c, out, notes); err != nil {
+	if len(out.all) > 0 {
+		if err := out.readNamespace(ctx, c, notes); err != nil {
 			return nil, err
 		}
 	}
@@ -145,17 +146,21 @@ func (k *Defaults) add(objects []*manifest.Object) error {
 	return nil
 }
 
-func readNamespaceLabels(ctx context.Context, c *cluster.Cluster, into *Defaults, notes io.Writer) error {
-	set, err := c.NamespaceLabels(ctx, into.namespace)
+// readNamespace reads the labels and the exemptions of the namespace.
+func (k *Defaults) readNamespace(ctx context.Context, c *cluster.Cluster, notes io.Writer) error {
+	namespace, err := c.ReadNamespace(ctx, k.namespace)
 	switch {
 	case apierrors.IsForbidden(err):
-		manifest.Note(notes, "note: you may not read the namespace %s: which ClusterPodDefaults are for it is a guess", into.namespace)
+		manifest.Note(notes, "note: you may not read the namespace %s: which ClusterPodDefaults are for it is a guess, and its exemptions are not known", k.namespace)
+		return nil
 	case err != nil:
 		return err
-	case set != nil:
-		into.labels = set
+	case namespace.Labels != nil:
+		k.labels = namespace.Labels
 	}
-	return nil
+	exemptions, err := readExemptions(ctx, c, []*manifest.Object{namespace}, notes)
+	k.exemptions = exemptions[k.namespace]
+	return err
 }
 
 // sort sorts them in order of application.
@@ -181,7 +186,7 @@ func (k *Defaults) with(d *Default) *Defaults {
 
 // without returns the Defaults without the one named like d.
 func (k *Defaults) without(d *Default) *Defaults {
-	out := &Defaults{namespace: k.namespace, labels: k.labels, secrets: k.secrets}
+	out := &Defaults{namespace: k.namespace, labels: k.labels, secrets: k.secrets, exemptions: k.exemptions}
 	for _, other := range k.all {
 		if !same(other, d) {
 			out.all = append(out.all, other)
@@ -200,6 +205,7 @@ func (k *Defaults) source() poddefault.Source { return k.index() }
 func (k *Defaults) index() *poddefault.Index {
 	index := poddefault.NewIndex()
 	index.SetNamespace(k.namespace, k.labels)
+	index.SetExemptions(k.namespace, k.exemptions)
 	for name, set := range k.secrets {
 		index.SetSecret(k.namespace, name, set)
 	}

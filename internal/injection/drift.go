@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/drift"
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
@@ -36,6 +38,8 @@ type Drift struct {
 	PodDefaults []driftOf `json:"podDefaults"`
 	// Workloads are those with pods that differ from what they would get now.
 	Workloads []DriftedWorkload `json:"workloads"`
+	// Exemptions are those that have not ended.
+	Exemptions []DriftExemption `json:"exemptions"`
 }
 
 // A driftOf counts the pods of one object.
@@ -59,7 +63,8 @@ type DriftedWorkload struct {
 	// Pods is the number of its running pods, and Drifted of those that differ.
 	Pods    int `json:"pods"`
 	Drifted int `json:"drifted"`
-	// PodDefaults counts its pods by object and state, without those that are current.
+	// PodDefaults counts its pods by object and state, without those that are current or
+	// exempt.
 	PodDefaults map[string]map[drift.State]int `json:"podDefaults"`
 	// Restart is what `--restart` restarts, as kind/name: none for pods without a
 	// controller, Jobs, and kinds of others. A custom kind may own several.
@@ -87,6 +92,7 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 	}
 	report, workloads := drift.NewReport(), &owners{fleet: f, namespace: namespace, kinds: map[schema.GroupVersionKind]map[types.UID]*metav1.ObjectMeta{}}
 	found := map[types.NamespacedName]*DriftedWorkload{} // the name has the kind
+	exempt := map[*poddefault.Exemption]int{}            // pods
 	err = f.eachPod(ctx, namespace, store.RunningPods, func(pod *metav1.ObjectMeta) error {
 		if pod.DeletionTimestamp != nil {
 			return nil
@@ -95,10 +101,13 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 		if err != nil {
 			return err
 		}
-		if only != "" {
-			findings = slices.DeleteFunc(slices.Clone(findings), func(f drift.Finding) bool { return f.Title != only })
+		if only != nil {
+			findings = slices.DeleteFunc(slices.Clone(findings), func(f drift.Finding) bool { return f.Title != only.compiled.String() })
 		}
 		report.Add(findings, 1)
+		for _, by := range exemptedBy(findings) {
+			exempt[by]++
+		}
 		top, restart, err := workloads.of(ctx, pod)
 		if err != nil {
 			return err
@@ -115,23 +124,30 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 	if err != nil {
 		return nil, err
 	}
-	return newDrift(report, f.undecided, found), nil
+	if namespace != "" { // it may have no pods
+		if _, err := f.in(ctx, namespace); err != nil {
+			return nil, err
+		}
+	}
+	out := newDrift(report, f.undecided, found)
+	if out.Exemptions = f.inForce(exempt); only != nil {
+		out.Exemptions = slices.DeleteFunc(out.Exemptions, func(e DriftExemption) bool {
+			return only.Namespace != "" && only.Namespace != e.Namespace || !slices.Contains(e.Objects, only.compiled.Decision())
+		})
+	}
+	return out, nil
 }
 
-// driftOnly returns the title of the named object.
-func driftOnly(ctx context.Context, c *cluster.Cluster, args []string) (string, error) {
+// driftOnly returns the named object, or nil if none is named.
+func driftOnly(ctx context.Context, c *cluster.Cluster, args []string) (*Default, error) {
 	if len(args) == 0 {
-		return "", nil
+		return nil, nil
 	}
 	object, err := defaultNamed(ctx, c, args)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	d, err := New(object)
-	if err != nil {
-		return "", err
-	}
-	return d.compiled.String(), nil
+	return New(object)
 }
 
 // add counts a pod.
@@ -139,7 +155,7 @@ func (w *DriftedWorkload) add(findings []drift.Finding, restart target) {
 	w.Pods++
 	drifted := false
 	for _, f := range findings {
-		if f.State == drift.Current {
+		if f.State == drift.Current || f.State == drift.Exempt {
 			continue
 		}
 		drifted = drifted || f.State != drift.Unknown
@@ -158,7 +174,7 @@ func (w *DriftedWorkload) add(findings []drift.Finding, restart target) {
 }
 
 func newDrift(report *drift.Report, undecided int, workloads map[types.NamespacedName]*DriftedWorkload) *Drift {
-	out := &Drift{Pods: report.Pods, Undecided: undecided, PodDefaults: []driftOf{}, Workloads: []DriftedWorkload{}}
+	out := &Drift{Pods: report.Pods, Undecided: undecided, PodDefaults: []driftOf{}, Workloads: []DriftedWorkload{}, Exemptions: []DriftExemption{}}
 	for _, c := range report.Objects() {
 		of := driftOf{Name: c.Title, Exists: c.Object != nil, Pods: c.Pods, Revisions: c.Revisions}
 		if c.Object != nil {
@@ -180,7 +196,7 @@ func (d *Drift) Drifted() bool {
 	return slices.ContainsFunc(d.Workloads, func(w DriftedWorkload) bool { return w.Drifted > 0 })
 }
 
-// PrintText prints two tables: one of objects, and one of drifted workloads.
+// PrintText prints tables: of objects, of drifted workloads, and of exemptions.
 func (d *Drift) PrintText(out io.Writer) error {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
@@ -208,6 +224,12 @@ func (d *Drift) PrintText(out io.Writer) error {
 	for i := range d.Workloads {
 		of := &d.Workloads[i]
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", of.Namespace, of.Title(), of.Pods, manifest.Printable(of.difference()))
+	}
+	if len(d.Exemptions) > 0 {
+		fmt.Fprintln(w, "\nNAMESPACE\tEXEMPT\tPODS\tUNTIL\tFROM\tREASON")
+	}
+	for _, e := range d.Exemptions {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", e.Namespace, e.Workload, e.Pods, e.Until.Format(time.RFC3339), strings.Join(e.Objects, ","), manifest.Printable(e.Reason))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -56,6 +56,8 @@ type explained struct {
 	Applied bool     `json:"applied"`
 	Detail  string   `json:"detail,omitempty"`
 	Adds    []string `json:"adds,omitempty"`
+	// Exempt is what exempts new pods like this from it.
+	Exempt *poddefault.Exemption `json:"exempt,omitempty"`
 }
 
 type notMatching struct {
@@ -177,7 +179,7 @@ func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *
 	for again := true; again; {
 		again = false
 		for i, d := range known.all {
-			if reasons[i] = d.notFor(known, set); reasons[i] != "" || d.compiled.Problem() != nil || d.spec.Mode == kubeflowv1alpha1.ModeAudit {
+			if reasons[i] = d.notFor(known, set); reasons[i] != "" || d.compiled.Problem() != nil || d.spec.Mode == kubeflowv1alpha1.ModeAudit || known.exemption(d, pod) != nil {
 				continue
 			}
 			for _, key := range slices.Sorted(maps.Keys(d.spec.Labels)) {
@@ -203,11 +205,16 @@ func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *
 			}
 			continue
 		}
-		x := explained{Name: name, Adds: added[name]}
+		x := explained{Name: name, Adds: added[name], Exempt: known.exemption(d, pod)}
 		if stored != nil {
 			x.Applied, x.Detail = d.wasApplied(stored, after)
 		} else if _, x.Applied = after[d.mark()]; !x.Applied {
 			x.Detail = d.whyNot(pod, after, e.Denied != "")
+		}
+		if x.Exempt != nil && x.Applied {
+			x.Detail = strings.TrimPrefix(x.Detail+"; new pods are "+exemptUntil(x.Exempt), "; ")
+		} else if x.Exempt != nil {
+			x.Detail = exemptUntil(x.Exempt)
 		}
 		if via := d.selectedBy(pod, by); via != "" {
 			x.Detail = strings.TrimPrefix(x.Detail+"; "+via, "; ")

@@ -21,6 +21,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/drift"
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
@@ -44,12 +45,13 @@ type judged struct {
 	judge   *drift.Judge
 }
 
-// everywhere are the objects of all namespaces, and their labels.
+// everywhere are the objects of all namespaces, and what these have.
 type everywhere struct {
 	podDefaults map[string][]*manifest.Object
 	cluster     []*manifest.Object
 	hidden      bool // the user may not read ClusterPodDefaults
 	labels      map[string]labels.Set
+	exemptions  map[string][]poddefault.Exemption
 }
 
 // A class is what the findings about a pod depend on.
@@ -84,22 +86,26 @@ func readEverywhere(ctx context.Context, c *cluster.Cluster, notes io.Writer) (*
 		out.podDefaults[o.Namespace] = append(out.podDefaults[o.Namespace], o)
 	}
 	out.cluster, out.hidden, err = c.ListIfAllowed(ctx, "ClusterPodDefaults", "/apis/"+sallyportv1alpha1.GroupVersion.String()+"/"+sallyportv1alpha1.ClusterPodDefaultResource, notes)
-	if err != nil || len(out.cluster) == 0 {
-		return out, err
+	if err != nil {
+		return nil, err
 	}
 	namespaces, hidden, err := c.ListIfAllowed(ctx, "namespaces", "/api/v1/namespaces", notes)
 	if hidden {
-		manifest.Note(notes, "note: which ClusterPodDefaults are for a namespace is a guess")
+		manifest.Note(notes, "note: which ClusterPodDefaults are for a namespace is a guess, and exemptions are not known")
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, n := range namespaces {
 		out.labels[n.Name] = n.Labels
 	}
+	out.exemptions, err = readExemptions(ctx, c, namespaces, notes)
 	return out, err
 }
 
 // of returns the Defaults of a namespace.
 func (all *everywhere) of(namespace string) (*Defaults, error) {
-	out := &Defaults{namespace: namespace, labels: all.labels[namespace], clusterHidden: all.hidden}
+	out := &Defaults{namespace: namespace, labels: all.labels[namespace], exemptions: all.exemptions[namespace], clusterHidden: all.hidden}
 	if out.labels == nil {
 		out.labels = labels.Set{corev1.LabelMetadataName: namespace}
 	}
@@ -143,7 +149,7 @@ func (f *fleet) judge(ctx context.Context, pod *metav1.ObjectMeta) ([]drift.Find
 		return nil, err
 	}
 	judge := func(notAsked bool) ([]drift.Finding, error) {
-		return here.judge.Pod(ctx, drift.Pod{Namespace: pod.Namespace, Labels: pod.Labels, Annotations: pod.Annotations, NotAsked: notAsked})
+		return here.judge.Pod(ctx, drift.Pod{Namespace: pod.Namespace, Labels: pod.Labels, Annotations: pod.Annotations, Workload: poddefault.WorkloadOf(pod), NotAsked: notAsked})
 	}
 	found, err := judge(false)
 	if err != nil {

@@ -101,7 +101,7 @@ func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes 
 	var pods []surveyedPod
 	judge := drift.New(known.index())
 	err = c.EachMetadata(ctx, workload.Kinds()[0].Path(namespace), "", func(pod *metav1.ObjectMeta) {
-		findings, err := judge.Pod(ctx, drift.Pod{Namespace: namespace, Labels: pod.Labels, Annotations: pod.Annotations})
+		findings, err := judge.Pod(ctx, drift.Pod{Namespace: namespace, Labels: pod.Labels, Annotations: pod.Annotations, Workload: poddefault.WorkloadOf(pod)})
 		if err != nil && ctx.Err() == nil {
 			manifest.Note(notes, "note: pod %s is left out, because it would be refused: %v", pod.Name, err)
 		}
@@ -156,6 +156,8 @@ func (d *Default) survey(pods []surveyedPod) *Surveyed {
 		j := slices.IndexFunc(pod.findings, func(f drift.Finding) bool { return f.Title == d.compiled.String() })
 		switch {
 		case j < 0:
+			continue
+		case pod.findings[j].State == drift.Exempt:
 			continue
 		case pod.findings[j].State == drift.Missing:
 			s.Without = append(s.Without, pod.name)

@@ -68,14 +68,14 @@ func (t *Trial) try(ctx context.Context, object *manifest.Object, known *Default
 	return review.Decide(ctx, review.Asker{Operation: admissionv1.Create, Namespace: known.namespace, User: user}.Ask(object, nil), webhooks)
 }
 
-// owned returns a pod of a workload as its controller creates it. While a Default is rolled
-// out, it has the controller, by whose name workloads are drawn.
+// owned returns a pod of a workload as its controller creates it. It has the controller
+// while a Default is rolled out or something is exempt, because both go by its name.
 func (k *Defaults) owned(pod *workload.Pod) (*manifest.Object, error) {
 	rolledOut := func(d *Default) bool {
 		_, inProgress := d.compiled.RolledOut()
 		return inProgress
 	}
-	if pod.Controller.Name == "" || !slices.ContainsFunc(k.all, rolledOut) {
+	if pod.Controller.Name == "" || len(k.exemptions) == 0 && !slices.ContainsFunc(k.all, rolledOut) {
 		return pod.Object, nil
 	}
 	return pod.EditMetadata(func(meta map[string]any) { meta["ownerReferences"] = []metav1.OwnerReference{pod.Controller} })

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -46,7 +47,7 @@ func authorsOf(config *rest.Config) (author.Authorizer, error) {
 
 // authorRights are to ask it.
 func authorRights(settings *Settings) []rbacv1.PolicyRule {
-	if settings.PodDefault.Authorize == author.Off {
+	if settings.PodDefault.Authorize == author.Off && !settings.PodDefault.Exempts() {
 		return nil
 	}
 	return []rbacv1.PolicyRule{{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}}}
@@ -60,10 +61,10 @@ func connectionRights(settings *Settings) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}}}
 }
 
-// Anybody may create pods where there is no cluster to ask.
+// Anybody may do anything where there is no cluster to ask.
 type Anybody struct{}
 
-// MayCreatePods implements [author.Authorizer].
-func (Anybody) MayCreatePods(context.Context, *authenticationv1.UserInfo, string) (bool, string, error) {
+// May implements [author.Authorizer].
+func (Anybody) May(context.Context, *authenticationv1.UserInfo, *authorizationv1.ResourceAttributes) (bool, string, error) {
 	return true, "", nil
 }

@@ -153,10 +153,15 @@ func Builtins() []Builtin {
 					injects.Handler, excluded.Handler = from.findings.Record(injects.Handler), from.findings.Record(excluded.Handler)
 				}
 				judges, errAuthor := author.New(from.Authors, from.Neighbours, s.PodDefault.Authorize)
-				return []admission.Webhook{guarded(injects, &s.PodDefault, from), excluded, judges}, errors.Join(err, errAuthor)
+				all := []admission.Webhook{guarded(injects, &s.PodDefault, from), excluded, judges}
+				if err := errors.Join(err, errAuthor); err != nil || !s.PodDefault.Exempts() {
+					return all, err
+				}
+				exempts, err := author.NewExempt(from.Authors, s.PodDefault.MaxExemption.Duration)
+				return append(all, exempts), err
 			},
 			watch: func(env frontdoor.Environment, cluster *store.Factory, s *Settings) (watcher, error) {
-				w, err := poddefault.Watch(cluster, s.PodDefault.DataConnections, env.Logger, env.Changed)
+				w, err := poddefault.Watch(cluster, s.PodDefault.Settings, env.Logger, env.Changed)
 				if err != nil {
 					return watcher{}, err
 				}
@@ -179,6 +184,7 @@ func Builtins() []Builtin {
 				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}, // their labels
 			},
 			moreRights: func(s *Settings) []rbacv1.PolicyRule { return append(authorRights(s), connectionRights(s)...) },
+			widen:      func(s *Settings) { s.PodDefault.MaxExemption.Duration = 1 },
 		},
 		{
 			Name:  "imagepull",

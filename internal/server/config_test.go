@@ -7,13 +7,18 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/sallyport-io/sallyport/admission"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
 )
 
 const configHead = "apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\n"
@@ -266,4 +271,38 @@ func FuzzConfig(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A Namespace that the webhook for exemptions does not see may be selected later, with an
+// annotation that nobody has checked.
+func TestTheWebhookForExemptionsSeesEveryNamespace(t *testing.T) {
+	c, err := Load(file(t, configHead+`registration: {service: a/b, namespaceSelector: team=a, failurePolicy: Ignore}
+webhooks: [{name: poddefault, failurePolicy: Ignore, namespaceSelector: {matchLabels: {x: z}}, objectSelector: {matchLabels: {x: z}},
+  matchConditions: [{name: a, expression: 'false'}], settings: {maxExemption: 24h, authorizeAuthors: "off"}}]
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	webhooks, err := c.Define(NoSources())
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := c.AppRegistration()
+	if webhooks, err = settings.Apply(webhooks); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(webhooks, func(w admission.Webhook) bool { return w.Name == author.ExemptName })
+	if i < 0 {
+		t.Fatal("there is no such webhook")
+	}
+	w := webhooks[i]
+	if w.NamespaceSelector != nil || w.ObjectSelector != nil || len(w.MatchConditions) != 1 || w.FailurePolicy != admissionregistrationv1.Fail {
+		t.Errorf("%v, %v, %v, %v", w.NamespaceSelector, w.ObjectSelector, w.MatchConditions, w.FailurePolicy)
+	}
+	if !slices.ContainsFunc(c.Rights(), func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "subjectaccessreviews") }) {
+		t.Error("the server may not ask what users may do")
+	}
+	if _, err := Load(file(t, configHead+"webhooks: [{name: poddefault, settings: {maxExemption: -1h}}]"), nil); err == nil || !strings.Contains(err.Error(), "must not be negative") {
+		t.Errorf("a negative duration: %v", err)
+	}
 }

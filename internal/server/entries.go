@@ -27,7 +27,7 @@ func (b *Builtin) defined(c *Config, from Sources) ([]admission.Webhook, error) 
 	}
 	for i := range webhooks {
 		w := &webhooks[i]
-		if w.Name == author.Name {
+		if w.Name == author.Name || w.Name == author.ExemptName {
 			continue // it does not cover pods, so requests it no longer sees would be admitted
 		}
 		if entry.MatchPolicy != nil {
@@ -83,6 +83,10 @@ func (c *Config) adjust(w *admission.Webhook) {
 	}
 	if w.Name == author.Name { // its policy follows from the rules it checks
 		w.FailurePolicy = c.Settings.PodDefault.Authorize.FailurePolicy()
+	}
+	if w.Name == author.ExemptName {
+		// A namespace that a selector leaves out may be selected later, by labels alone.
+		w.FailurePolicy, w.NamespaceSelector = admissionregistrationv1.Fail, nil
 	}
 	c.adjustGuard(w)
 }

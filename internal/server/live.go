@@ -327,6 +327,8 @@ func (l *liveConfig) load() (next *Config, count func() bool, err error) {
 		return next, nil, err
 	}
 	later := l.later(next)
+	// The annotation counts from the next start on, and until then only if it is guarded.
+	next.Settings.PodDefault.MaxExemption = l.start.Settings.PodDefault.MaxExemption
 	states := make([]*builtinState, len(l.builtins))
 	for i, b := range l.builtins {
 		if states[i], err = b.next(next); err != nil {
@@ -374,6 +376,9 @@ func (l *liveConfig) later(next *Config) string {
 	}
 	if next.Settings.PodDefault.DataConnections != l.start.Settings.PodDefault.DataConnections {
 		sections = append(sections, "dataConnections of poddefault")
+	}
+	if next.Settings.PodDefault.MaxExemption != l.start.Settings.PodDefault.MaxExemption {
+		sections = append(sections, "maxExemption of poddefault")
 	}
 	for _, name := range Names() {
 		if next.path(name) != l.start.path(name) {

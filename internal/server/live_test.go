@@ -288,7 +288,7 @@ func TestAConfigurationWaitsForItsProfile(t *testing.T) {
 	}
 }
 
-func TestAChangeOfDataConnectionsCountsFromTheNextStartOn(t *testing.T) {
+func TestChangesThatCountFromTheNextStartOn(t *testing.T) {
 	next := Default()
 	next.Settings.PodDefault.DataConnections = "connection"
 	l := newLiveConfig("", nil, Default())
@@ -296,6 +296,11 @@ func TestAChangeOfDataConnectionsCountsFromTheNextStartOn(t *testing.T) {
 		t.Errorf("without a change: %q", got)
 	}
 	if got := l.later(next); got != "changes of dataConnections of poddefault count from the next start on" {
+		t.Errorf("got %q", got)
+	}
+	next = Default()
+	next.Settings.PodDefault.MaxExemption.Duration = time.Hour
+	if got := l.later(next); got != "changes of maxExemption of poddefault count from the next start on" {
 		t.Errorf("got %q", got)
 	}
 }

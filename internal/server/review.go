@@ -11,6 +11,7 @@ import (
 // files; in serve they read from the cluster.
 func (c *Config) Review(run *review.Run) {
 	run.CountProjects, run.ReadDatasets, run.Dataset = c.Has("projectlimit"), c.Has("dataset"), c.Settings.Dataset
+	run.Exempts = c.Settings.PodDefault.Exempts()
 	run.Webhooks = func(from review.Sources) ([]admission.Webhook, error) {
 		return c.Define(Sources{
 			PodDefaults: from.PodDefaults, Authors: Anybody{}, Neighbours: from.PodDefaults, Projects: from.Projects, Datasets: from.Datasets,

@@ -30,6 +30,7 @@ type Pod struct {
 	UID             types.UID
 	ResourceVersion string
 	Facts           Facts
+	Workload        string // shared, too
 	Terminating     bool
 }
 
@@ -59,9 +60,9 @@ func (f Facts) Read() (labels, annotations map[string]string) {
 }
 
 // Pods returns a store of all pods that have not ended, with the annotations that the
-// caller asks for. It is not one of [Factory]: no review needs it, and a server that may
+// caller asks for and the name that it gives their workloads. It is not one of [Factory]: no review needs it, and a server that may
 // not read pods only lacks what is derived from them.
-func Pods(config *rest.Config, logger *slog.Logger, annotation func(key string) bool) (*Store[*Pod], error) {
+func Pods(config *rest.Config, logger *slog.Logger, annotation func(key string) bool, workload func(*metav1.ObjectMeta) string) (*Store[*Pod], error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)
@@ -87,7 +88,7 @@ func Pods(config *rest.Config, logger *slog.Logger, annotation func(key string) 
 			return &Pod{
 				NamespacedName: types.NamespacedName{Namespace: from.Namespace, Name: from.Name},
 				UID:            from.UID, ResourceVersion: from.ResourceVersion,
-				Facts: NewFacts(from.Labels, annotations), Terminating: from.DeletionTimestamp != nil,
+				Facts: NewFacts(from.Labels, annotations), Workload: unique.Make(workload(&from.ObjectMeta)).Value(), Terminating: from.DeletionTimestamp != nil,
 			}
 		},
 	}, logger), nil

@@ -592,6 +592,10 @@ type PodCounts struct {
 
 	// Surplus is the number of pods that carry the object and should not any more.
 	Surplus int32 `json:"surplus"`
+
+	// Exempt is the number of pods that do not carry the object because they are exempt.
+	// +optional
+	Exempt int32 `json:"exempt,omitempty"`
 }
 
 // PodDefaultList is a list of PodDefaults.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -18,6 +19,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // podDefaults serves PodDefaults from files. In serve they come from the cluster.
@@ -28,10 +30,11 @@ type podDefaults struct {
 	connects   bool            // one of them selects Secrets
 	secrets    bool            // there are Secrets
 	told       map[string]bool // namespaces that already have a note
+	exempts    bool            // exemptions count
 }
 
-func newPodDefaults() *podDefaults {
-	return &podDefaults{index: poddefault.NewIndex(), namespaces: map[string]bool{}, told: map[string]bool{}}
+func newPodDefaults(exempts bool) *podDefaults {
+	return &podDefaults{exempts: exempts, index: poddefault.NewIndex(), namespaces: map[string]bool{}, told: map[string]bool{}}
 }
 
 // load compiles the PodDefaults and ClusterPodDefaults among the objects and records the labels
@@ -44,6 +47,13 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 	for _, object := range objects {
 		if object.GVK() == (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) && object.Name != "" {
 			p.index.SetNamespace(object.Name, labelsOfNamespace(object))
+			if p.exempts {
+				list, err := poddefault.ParseExemptions(object.Annotations[poddefault.ExemptAnnotation])
+				if err != nil {
+					errs = append(errs, object.ErrorAt(jsontext.Pointer(jsonpatch.Pointer("metadata", "annotations", poddefault.ExemptAnnotation)), err.Error()))
+				}
+				p.index.SetExemptions(object.Name, list)
+			}
 			continue
 		}
 		if object.GVK() == (schema.GroupVersionKind{Version: "v1", Kind: "Secret"}) && object.Name != "" {

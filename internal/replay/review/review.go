@@ -51,6 +51,8 @@ type Run struct {
 	// CountProjects and ReadDatasets are set if a webhook reads namespaces by requester, or
 	// datasets.
 	CountProjects, ReadDatasets bool
+	// Exempts is set if exemptions of namespaces count.
+	Exempts bool
 	// Dataset has the settings of the datasets webhook.
 	Dataset dataset.Settings
 }
@@ -103,7 +105,7 @@ func (run *Run) Prepared(ctx context.Context) ([]admission.Webhook, error) {
 }
 
 func (run *Run) prepare(ctx context.Context) (*reviewing, []*manifest.Object, error) {
-	r := &reviewing{Run: run, podDefaults: newPodDefaults(), datasets: newDatasets(), projects: projectlimit.NewIndex()}
+	r := &reviewing{Run: run, podDefaults: newPodDefaults(run.Exempts), datasets: newDatasets(), projects: projectlimit.NewIndex()}
 	var err error
 	if r.webhooks, err = run.Webhooks(Sources{PodDefaults: r.podDefaults.index, Projects: r.projects, Datasets: r.datasets}); err != nil {
 		return nil, nil, err

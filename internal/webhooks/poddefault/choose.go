@@ -13,14 +13,15 @@ type choice struct {
 	labels    Labels      // of the pod and added by objects
 	added     []setEntry  // only the added ones
 	audits    bool        // some object is in mode Audit
-	outside   []*Compiled // would select the pod in another revision than it gets
+	outside   []*Compiled // would select the pod in another revision than it gets, or if it were not exempt
+	exempted  []Exempted  // those of outside from which the pod is exempt
 	namespace string
 }
 
 // choose selects the objects for a pod up to a fixed point. A label added by one object
 // may select another, unless the first is in mute. Chosen objects stay chosen, and the
 // first object to set a label decides its value. For an excluded pod, only objects that
-// do not allow exclusion are chosen.
+// do not allow exclusion are chosen. Objects from which the pod is exempt are not chosen.
 //
 // An [*excess] error is a decision.
 func choose(b *bounds, source Source, namespace string, pod *metadata, excluded bool, mute []*Compiled) (choice, error) {
@@ -32,13 +33,17 @@ func choose(b *bounds, source Source, namespace string, pod *metadata, excluded 
 		if err == nil {
 			selected, out.outside, err = arriving.resolve(source, selected)
 		}
-		// The revision that the pod gets decides what it selects.
-		if connector, ok := source.(connector); ok && err == nil {
-			err = connector.connect(namespace, selected)
-		}
 		if excluded {
 			mayExclude := func(c *Compiled) bool { return c.allowExclude }
 			selected, out.outside = slices.DeleteFunc(selected, mayExclude), slices.DeleteFunc(out.outside, mayExclude)
+		}
+		selected, out.exempted = arriving.exempt(source, selected)
+		for _, e := range out.exempted {
+			out.outside = append(out.outside, e.Compiled)
+		}
+		// The revision that the pod gets decides what it selects.
+		if connector, ok := source.(connector); ok && err == nil {
+			err = connector.connect(namespace, selected)
 		}
 		if b.did(workOfVisit*len(selected) + workOfLabel*pod.len()); b.fault != nil && err == nil {
 			err = b.fault

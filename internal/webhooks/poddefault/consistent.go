@@ -31,7 +31,7 @@ type Refresher interface {
 // Refresh implements [Refresher]. It lists only metadata, one list at a time per
 // namespace, shared by all calls that arrived before the list began. It reads only
 // objects that differ from the watch. It takes at most half of the call's remaining
-// time. Namespace labels come from the watch.
+// time. Labels and exemptions of namespaces come from the watch.
 func (w *Watcher) Refresh(ctx context.Context, namespace string) (Source, error) {
 	if err := w.Ready(); err != nil {
 		return nil, admission.Unavailable(err, time.Second)
@@ -165,6 +165,10 @@ func (s *corrected) Select(_ context.Context, namespace string, pod Labels) ([]*
 }
 
 func (s *corrected) labelsOf(namespace string) labels.Set { return s.index.labelsOf(namespace) }
+
+func (s *corrected) exemptions(namespace string) ([]Exemption, time.Time) {
+	return s.index.exemptions(namespace)
+}
 
 func (s *corrected) connect(namespace string, objects []*Compiled) error {
 	return s.secrets.connect(namespace, objects)

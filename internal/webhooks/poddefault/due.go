@@ -10,21 +10,23 @@ import (
 )
 
 // Due returns the injecting objects that a pod with these labels and annotations would be
-// merged with if it were created now, in order of application. An object is due although
+// merged with if it were created now, in order of application, and those from which it is
+// exempt. Workload is that of [WorkloadOf]. An object is due although
 // it may conflict there: conflicts are found only by merging. While an object is rolled
 // out, the pod is due the revision of its mark. An error says why the pod
 // would be refused, or that the source is not ready.
-func Due(ctx context.Context, source Source, namespace string, labels, annotations map[string]string) ([]*Compiled, error) {
+func Due(ctx context.Context, source Source, namespace, workload string, labels, annotations map[string]string) (due []*Compiled, exempted []Exempted, err error) {
 	if _, mirror := annotations[MirrorAnnotation]; mirror {
-		return nil, nil
+		return nil, nil, nil
 	}
 	b := newBounds(ctx)
-	pod := &metadata{labels: labelsOf(labels), annotations: labelsOf(annotations)}
+	pod := &metadata{labels: labelsOf(labels), annotations: labelsOf(annotations), workload: Workload{unit: workload}}
 	chosen, err := choose(&b, source, namespace, pod, annotations[ExcludeAnnotation] == "true", nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(chosen.objects), func(c *Compiled) bool { return !c.Injects() }), nil
+	return slices.DeleteFunc(slices.Clone(chosen.objects), func(c *Compiled) bool { return !c.Injects() }),
+		slices.DeleteFunc(chosen.exempted, func(e Exempted) bool { return !e.Injects() }), nil
 }
 
 // labelsOf returns labels as of a pod's bytes.

@@ -33,7 +33,7 @@ type goneWorld struct {
 
 func newGoneWorld(t *testing.T) *goneWorld {
 	t.Helper()
-	watcher, err := Watch(store.NewFactory(&rest.Config{}, slog.New(slog.DiscardHandler)), "", slog.New(slog.DiscardHandler), func() {})
+	watcher, err := Watch(store.NewFactory(&rest.Config{}, slog.New(slog.DiscardHandler)), Settings{}, slog.New(slog.DiscardHandler), func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

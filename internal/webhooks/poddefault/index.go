@@ -25,6 +25,8 @@ type Index struct {
 	mu         sync.RWMutex
 	namespaces map[string]*namespaceIndex // ClusterPodDefaults in the empty namespace
 	labels     map[string]labels.Set      // of known namespaces
+	exempt     map[string][]Exemption     // of namespaces that have some
+	now        func() time.Time
 	secrets    *secretIndex
 	// strict is set if every namespace will eventually be known. A ClusterPodDefault
 	// that selects namespaces must then wait for an unknown one.
@@ -34,7 +36,7 @@ type Index struct {
 // NewIndex returns an empty index. For namespaces not set with [Index.SetNamespace], it
 // knows the one label that every namespace has: its name.
 func NewIndex() *Index {
-	return &Index{namespaces: map[string]*namespaceIndex{}, labels: map[string]labels.Set{}, secrets: newSecretIndex()}
+	return &Index{namespaces: map[string]*namespaceIndex{}, labels: map[string]labels.Set{}, exempt: map[string][]Exemption{}, now: time.Now, secrets: newSecretIndex()}
 }
 
 // SetNamespace sets the labels of a namespace, by which ClusterPodDefaults select it.
@@ -44,11 +46,12 @@ func (x *Index) SetNamespace(name string, set map[string]string) {
 	x.labels[name] = set
 }
 
-// DeleteNamespace forgets the labels of a namespace.
+// DeleteNamespace forgets the labels and exemptions of a namespace.
 func (x *Index) DeleteNamespace(name string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.labels, name)
+	delete(x.exempt, name)
 	x.secrets.deleteNamespace(name)
 }
 

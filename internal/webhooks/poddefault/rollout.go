@@ -3,6 +3,7 @@
 package poddefault
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -230,17 +232,33 @@ type Workload struct {
 // its Job, its controller, or the pod by its name or generateName. Names of owners do not
 // change when a workload gets a new template.
 func workloadOf(pod *metadata, b *bounds) Workload {
-	if pod.workload.unit != "" {
-		return pod.workload
+	if pod.workload.unit == "" {
+		controller := controllerOf(pod, b) // it reads the name, too
+		pod.workload = workloadBy(controller, pod.name, pod.labels.Get(appsv1.DefaultDeploymentUniqueLabelKey))
 	}
-	w := controllerOf(pod, b)
+	return pod.workload
+}
+
+// WorkloadOf identifies the workload of a pod for rollouts and exemptions, within the pod's
+// namespace.
+func WorkloadOf(pod *metav1.ObjectMeta) string {
+	var controller Workload
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		controller = Workload{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name}
+	}
+	return workloadBy(controller, cmp.Or(pod.Name, pod.GenerateName), pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]).unit
+}
+
+// workloadBy returns the workload of a pod by its controller, which may have no name, its
+// own name, and the hash of its template.
+func workloadBy(w Workload, pod, hash string) Workload {
 	if w.Name == "" {
-		w = Workload{APIVersion: "v1", Kind: "Pod", Name: pod.name}
+		w = Workload{APIVersion: "v1", Kind: "Pod", Name: pod}
 	}
 	owner := w.Kind
 	switch owner {
 	case "ReplicaSet":
-		if hash := pod.labels.Get("pod-template-hash"); hash != "" {
+		if hash != "" {
 			w.Kind, w.Name = "Deployment", strings.TrimSuffix(w.Name, "-"+hash)
 		}
 	case "Job":
@@ -249,7 +267,6 @@ func workloadOf(pod *metadata, b *bounds) Workload {
 		}
 	}
 	w.unit = owner + "/" + w.Name
-	pod.workload = w
 	return w
 }
 

@@ -47,8 +47,8 @@ type Watcher struct {
 // Watch prepares a watcher of all namespaces. [Watcher.Run] starts it and calls loaded
 // whenever Ready may have become nil. The factory's credentials must be allowed to list
 // and watch poddefaults.kubeflow.org, clusterpoddefaults.sallyport.io and namespaces, and
-// Secrets if dataConnections is not empty: see [Settings].DataConnections.
-func Watch(cluster *store.Factory, dataConnections string, logger *slog.Logger, loaded func()) (*Watcher, error) {
+// Secrets if [Settings].DataConnections is not empty.
+func Watch(cluster *store.Factory, settings Settings, logger *slog.Logger, loaded func()) (*Watcher, error) {
 	podDefaults, err := store.Client(cluster.Config(), kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
 	if err != nil {
 		return nil, fmt.Errorf("client for PodDefaults: %w", err)
@@ -63,7 +63,11 @@ func Watch(cluster *store.Factory, dataConnections string, logger *slog.Logger, 
 	}
 	w := newWatcher(logger)
 	w.cluster = cluster
-	if w.Namespaces, err = cluster.Namespaces(); err != nil {
+	var annotations []string
+	if settings.Exempts() {
+		annotations = []string{ExemptAnnotation}
+	}
+	if w.Namespaces, err = cluster.Namespaces(annotations...); err != nil {
 		return nil, err
 	}
 	w.lists = newLists(w, metadataOnly, podDefaults, clusterWide)
@@ -82,8 +86,8 @@ func Watch(cluster *store.Factory, dataConnections string, logger *slog.Logger, 
 		From: store.Source(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, &sallyportv1alpha1.ClusterPodDefaultList{}),
 	})
 	w.index.secrets.unknown = func() (problem, fault error) { return errConnectionsOff, nil }
-	if dataConnections != "" {
-		w.secrets = watchSecrets(metadataOnly, dataConnections, w, loaded)
+	if settings.DataConnections != "" {
+		w.secrets = watchSecrets(metadataOnly, settings.DataConnections, w, loaded)
 		w.index.secrets.unknown = w.secrets.unknown
 	}
 	w.PodDefaults.Handle(store.Handler[*Compiled]{Changed: w.changed, Synced: loaded})
@@ -161,6 +165,10 @@ func (w *Watcher) Select(ctx context.Context, namespace string, pod Labels) ([]*
 }
 
 func (w *Watcher) labelsOf(namespace string) labels.Set { return w.index.labelsOf(namespace) }
+
+func (w *Watcher) exemptions(namespace string) ([]Exemption, time.Time) {
+	return w.index.exemptions(namespace)
+}
 
 func (w *Watcher) connect(namespace string, objects []*Compiled) error {
 	return w.index.connect(namespace, objects)
@@ -268,6 +276,24 @@ func (w *Watcher) namespacesChanged(changes []store.Change[*store.Namespace]) {
 			w.index.DeleteNamespace(c.Before.Name)
 		} else {
 			w.index.SetNamespace(c.Now.Name, c.Now.Labels)
+			w.exempt(c)
 		}
 	}
+}
+
+// exempt sets the exemptions of a namespace. The webhook for them refuses what cannot be
+// read, unless it was written before.
+func (w *Watcher) exempt(c store.Change[*store.Namespace]) {
+	value, before := c.Now.Annotations[ExemptAnnotation], ""
+	if c.Before != nil {
+		before = c.Before.Annotations[ExemptAnnotation]
+	}
+	if value == before {
+		return
+	}
+	list, err := ParseExemptions(value)
+	if err != nil {
+		w.logger.Warn("exemptions cannot be read and do not count", "namespace", c.Now.Name, "annotation", ExemptAnnotation, "problem", err)
+	}
+	w.index.SetExemptions(c.Now.Name, list)
 }

@@ -57,7 +57,13 @@ type Settings struct {
 	// PodDefaults may select by labels; the server then reads the metadata of these
 	// Secrets. Empty, the default: PodDefaults that select Secrets are left out.
 	DataConnections string `json:"dataConnections"`
+	// MaxExemption is how far in the future an exemption may end when it is written. 0,
+	// the default: [ExemptAnnotation] means nothing.
+	MaxExemption metav1.Duration `json:"maxExemption"`
 }
+
+// Exempts reports whether [ExemptAnnotation] counts.
+func (s *Settings) Exempts() bool { return s.MaxExemption.Duration > 0 }
 
 // Values of [Settings].Freshness.
 const (
@@ -92,6 +98,9 @@ func (s Settings) Validate() error {
 	}
 	if _, err := labels.Parse(s.DataConnections); err != nil {
 		errs = append(errs, field.Invalid(field.NewPath("dataConnections"), s.DataConnections, err.Error()))
+	}
+	if s.MaxExemption.Duration < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("maxExemption"), s.MaxExemption.Duration.String(), "must not be negative"))
 	}
 	return errs.ToAggregate()
 }

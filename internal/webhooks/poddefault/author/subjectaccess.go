@@ -20,24 +20,23 @@ type Reviewer interface {
 	Create(ctx context.Context, review *authorizationv1.SubjectAccessReview, options metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error)
 }
 
-// BySubjectAccessReview asks the API server once for each written object. It caches
+// BySubjectAccessReview asks the API server each time. It caches
 // nothing, so revoked rights stop counting at once.
 func BySubjectAccessReview(reviewer Reviewer) Authorizer { return reviews{reviewer} }
 
 type reviews struct{ reviewer Reviewer }
 
-// MayCreatePods implements [Authorizer].
-func (r reviews) MayCreatePods(ctx context.Context, user *authenticationv1.UserInfo, namespace string) (bool, string, error) {
+// May implements [Authorizer].
+func (r reviews) May(ctx context.Context, user *authenticationv1.UserInfo, access *authorizationv1.ResourceAttributes) (bool, string, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for key, values := range user.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)
 	}
 	review, err := r.reviewer.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user.Username, Groups: user.Groups, UID: user.UID, Extra: extra,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "create", Version: "v1", Resource: "pods"},
+		User: user.Username, Groups: user.Groups, UID: user.UID, Extra: extra, ResourceAttributes: access,
 	}}, metav1.CreateOptions{})
 	if err != nil {
-		return false, "", admission.Unavailable(fmt.Errorf("asking whether the author may create pods: %w", err), time.Second)
+		return false, "", admission.Unavailable(fmt.Errorf("asking whether the author may %s %s: %w", access.Verb, access.Resource, err), time.Second)
 	}
 	if review.Status.Denied {
 		return false, review.Status.Reason, nil

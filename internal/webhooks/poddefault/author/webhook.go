@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package author validates PodDefaults and ClusterPodDefaults and authorizes their
-// authors.
+// authors, and those who exempt pods from them: see [NewExempt].
 //
 // What a PodDefault adds runs in other people's pods. An author who creates a
 // PodDefault or changes its spec must therefore be allowed to create pods: in its
@@ -23,6 +23,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,12 +42,11 @@ const (
 	Path = "/validate-poddefault"
 )
 
-// Authorizer reports whether a user may create pods in a namespace, or in all
-// namespaces if namespace is empty. Reason is the API server's explanation and may be
-// empty. An error is a fault: the object is neither admitted nor denied. Wrap it with
-// [admission.Unavailable] if a retry may succeed.
+// Authorizer reports whether a user has access to a resource. Reason is the API server's
+// explanation and may be empty. An error is a fault: the object is neither admitted nor
+// denied. Wrap it with [admission.Unavailable] if a retry may succeed.
 type Authorizer interface {
-	MayCreatePods(ctx context.Context, user *authenticationv1.UserInfo, namespace string) (allowed bool, reason string, err error)
+	May(ctx context.Context, user *authenticationv1.UserInfo, access *authorizationv1.ResourceAttributes) (allowed bool, reason string, err error)
 }
 
 // Neighbours returns the objects that apply to pods of a namespace, and the
@@ -152,7 +152,8 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 
 // authorize returns why the user may not write the object, or "".
 func (h *handler) authorize(ctx context.Context, req *admissionv1.AdmissionRequest) (string, error) {
-	allowed, reason, err := h.authorizer.MayCreatePods(ctx, &req.UserInfo, req.Namespace)
+	pods := &authorizationv1.ResourceAttributes{Namespace: req.Namespace, Verb: "create", Version: "v1", Resource: "pods"}
+	allowed, reason, err := h.authorizer.May(ctx, &req.UserInfo, pods)
 	if err != nil || allowed {
 		return "", err
 	}

@@ -34,7 +34,8 @@ type rights struct {
 	asked      []string
 }
 
-func (r *rights) MayCreatePods(_ context.Context, user *authenticationv1.UserInfo, namespace string) (bool, string, error) {
+func (r *rights) May(_ context.Context, user *authenticationv1.UserInfo, access *authorizationv1.ResourceAttributes) (bool, string, error) {
+	namespace := access.Namespace
 	r.asked = append(r.asked, user.Username+" "+namespace)
 	for _, n := range r.namespaces {
 		if n == namespace {
@@ -168,7 +169,8 @@ func (r *reviewer) Create(_ context.Context, review *authorizationv1.SubjectAcce
 func TestOneSubjectAccessReviewIsAskedForTheWholeUser(t *testing.T) {
 	r := &reviewer{status: authorizationv1.SubjectAccessReviewStatus{Allowed: true, Reason: "role"}}
 	user := &authenticationv1.UserInfo{Username: "alice", UID: "7", Groups: []string{"team"}, Extra: map[string]authenticationv1.ExtraValue{"scopes": {"a", "b"}}}
-	allowed, reason, err := BySubjectAccessReview(r).MayCreatePods(t.Context(), user, "team-a")
+	pods := &authorizationv1.ResourceAttributes{Namespace: "team-a", Verb: "create", Resource: "pods"}
+	allowed, reason, err := BySubjectAccessReview(r).May(t.Context(), user, pods)
 	if !allowed || reason != "role" || err != nil || len(r.got) != 1 {
 		t.Fatalf("%v %q %v, %d reviews", allowed, reason, err, len(r.got))
 	}
@@ -177,11 +179,11 @@ func TestOneSubjectAccessReviewIsAskedForTheWholeUser(t *testing.T) {
 		t.Errorf("asked %s", got)
 	}
 	r.status = authorizationv1.SubjectAccessReviewStatus{Allowed: true, Denied: true}
-	if allowed, _, err := BySubjectAccessReview(r).MayCreatePods(t.Context(), user, "team-a"); allowed || err != nil {
+	if allowed, _, err := BySubjectAccessReview(r).May(t.Context(), user, pods); allowed || err != nil {
 		t.Errorf("what is denied is allowed (%v)", err)
 	}
 	r.err = errors.New("away")
-	_, _, err = BySubjectAccessReview(r).MayCreatePods(t.Context(), user, "team-a")
+	_, _, err = BySubjectAccessReview(r).May(t.Context(), user, pods)
 	if after, again := admission.RetryAfter(err); !again || after != time.Second {
 		t.Errorf("no other try: %v", err)
 	}

@@ -86,7 +86,7 @@ func (c *Controller) lead(ctx context.Context) {
 	if c.Watcher.WaitReady(ctx) != nil {
 		return
 	}
-	pods, err := store.Pods(c.config, c.log, poddefault.Recorded)
+	pods, err := store.Pods(c.config, c.log, poddefault.Recorded, poddefault.WorkloadOf)
 	if err != nil {
 		c.log.Error("there are no reports about drift", "error", err)
 		return
@@ -115,13 +115,18 @@ func (c *Controller) lead(ctx context.Context) {
 	late.Stop()
 	for {
 		began := time.Now()
-		c.report(ctx, pods)
+		ends := c.report(ctx, pods)
 		took := time.Since(began)
 		pause(ctx, max(c.pace.again, 50*took))
+		var ended <-chan time.Time // never without exemptions
+		if !ends.IsZero() {
+			ended = time.After(time.Until(ends))
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
+		case <-ended:
 		}
 		pause(ctx, c.pace.quiet)
 	}
@@ -142,11 +147,12 @@ func follow(w *poddefault.Watcher, pods *store.Store[*store.Pod], wake func()) (
 	}
 }
 
-func (c *Controller) report(ctx context.Context, pods *store.Store[*store.Pod]) {
+// report counts all pods. It returns when an exemption ends that concerns one, or zero.
+func (c *Controller) report(ctx context.Context, pods *store.Store[*store.Pod]) (ends time.Time) {
 	namespaces, selected, err := c.Asked()
 	if err != nil {
 		c.log.Error("the pods of the webhook are not known", "error", err)
-		return
+		return ends
 	}
 	r := report(ctx, c.Watcher, pods.List(), func(namespace string, set map[string]string) bool {
 		n := c.Watcher.Namespaces.Get(types.NamespacedName{Name: namespace})
@@ -155,6 +161,7 @@ func (c *Controller) report(ctx context.Context, pods *store.Store[*store.Pod]) 
 	if ctx.Err() == nil {
 		c.Board.publish(r)
 	}
+	return r.ends
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -78,7 +78,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "drift-controller", Groups: []string{"system:authenticated"}}
 	log := &logged{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	watcher, err := poddefault.Watch(store.NewFactory(config, logger), "", logger, func() {})
+	watcher, err := poddefault.Watch(store.NewFactory(config, logger), poddefault.Settings{MaxExemption: metav1.Duration{Duration: time.Hour}}, logger, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,19 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	missing := create("x", "")
 	create("y", current)
 	create("y", "")
-	is("each pod to be counted", kubeflowv1alpha1.PodCounts{Current: 2, Outdated: 1, Unknown: 1, Missing: 1, Surplus: 1})
+	all := kubeflowv1alpha1.PodCounts{Current: 2, Outdated: 1, Unknown: 1, Missing: 1, Surplus: 1}
+	is("each pod to be counted", all)
+	exempt := func(d time.Duration) {
+		t.Helper()
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%s x Pod/%s reason"}}}`, poddefault.ExemptAnnotation, time.Now().Add(d).Format(time.RFC3339), missing.Name)
+		if _, err := clients.CoreV1().Namespaces().Patch(t.Context(), name.Namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exempt(time.Hour)
+	is("a pod to be exempt", kubeflowv1alpha1.PodCounts{Current: 2, Outdated: 1, Unknown: 1, Surplus: 1, Exempt: 1})
+	exempt(2 * time.Second)
+	is("the exemption to end by itself", all)
 	if got := testutil.CollectAndCount(collector{board}, "sallyport_poddefault_pods"); got != 6 { // five states, and undecided
 		t.Errorf("%d series", got)
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package drift compares running pods with the PodDefaults and ClusterPodDefaults of
-// today: which pods carry which revision of them, which should carry one and do not, and
-// which carry one that is not for them any more.
+// today: which pods carry which revision of them, which should carry one and do not, which
+// are exempt, and which carry one that is not for them any more.
 //
 // A pod gets objects when it is created and never later, so it drifts whenever an object,
 // or a label that selects it, changes. The comparison reads the annotations in which the
@@ -29,10 +29,14 @@ const (
 	Unknown  State = "unknown"  // it carries a revision that its mark does not identify
 	Missing  State = "missing"  // the pod should carry the object and does not
 	Surplus  State = "surplus"  // the pod carries the object and should not
+	Exempt   State = "exempt"   // the pod would be missing the object if it were not exempt
 )
 
 // States returns all states.
-func States() []State { return []State{Current, Outdated, Unknown, Missing, Surplus} }
+func States() []State { return []State{Current, Outdated, Unknown, Missing, Surplus, Exempt} }
+
+// Carried reports whether a pod in this state carries the object.
+func (s State) Carried() bool { return s != Missing && s != Exempt }
 
 // Source provides the objects. [poddefault.Index] and [poddefault.Watcher] implement it.
 type Source interface {
@@ -45,6 +49,8 @@ type Source interface {
 type Pod struct {
 	Namespace           string
 	Labels, Annotations map[string]string
+	// Workload is that of [poddefault.WorkloadOf].
+	Workload string
 	// NotAsked is set if the API server does not send such pods to the webhook.
 	NotAsked bool
 }
@@ -58,6 +64,8 @@ type Finding struct {
 	// Revision is the one that the pod carries; empty if it carries none, or if the mark is
 	// older than revisions.
 	Revision string
+	// By exempts the pod from the object, whether or not it carries it. Nil if nothing does.
+	By *poddefault.Exemption
 }
 
 // Judge compares pods with objects. It reads the objects of a namespace once. See [New].
@@ -101,7 +109,7 @@ func (j *Judge) Pod(ctx context.Context, pod Pod) ([]Finding, error) {
 		}
 		found[f.Title], marks[f.Title] = f, mark.Value
 	}
-	due, err := j.due(ctx, pod, found)
+	due, exempted, err := j.due(ctx, pod, found)
 	if err != nil {
 		return nil, err
 	}
@@ -121,14 +129,22 @@ func (j *Judge) Pod(ctx context.Context, pod Pod) ([]Finding, error) {
 		}
 		found[f.Title] = f
 	}
+	for _, e := range exempted {
+		f, carries := found[e.String()]
+		if !carries {
+			f = Finding{State: Exempt, Title: e.String(), Object: e.Compiled}
+		}
+		f.By = e.By
+		found[f.Title] = f
+	}
 	return slices.SortedStableFunc(maps.Values(found), func(a, b Finding) int { return strings.Compare(a.Title, b.Title) }), nil
 }
 
-// due returns what the pod would get if it were created now from the same template. Labels
-// that the carried objects have added are not the template's.
-func (j *Judge) due(ctx context.Context, pod Pod, carried map[string]Finding) ([]*poddefault.Compiled, error) {
+// due returns what the pod would get if it were created now from the same template, and
+// from what it is exempt. Labels that the carried objects have added are not the template's.
+func (j *Judge) due(ctx context.Context, pod Pod, carried map[string]Finding) (due []*poddefault.Compiled, exempted []poddefault.Exempted, err error) {
 	if pod.NotAsked {
-		return nil, nil
+		return nil, nil, nil
 	}
 	own := pod.Labels
 	for _, f := range carried {
@@ -142,5 +158,5 @@ func (j *Judge) due(ctx context.Context, pod Pod, carried map[string]Finding) ([
 			}
 		}
 	}
-	return poddefault.Due(ctx, j.source, pod.Namespace, own, pod.Annotations)
+	return poddefault.Due(ctx, j.source, pod.Namespace, pod.Workload, own, pod.Annotations)
 }

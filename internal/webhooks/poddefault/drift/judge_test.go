@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,6 +139,46 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// An exempt pod lacks nothing, and one that carries the object is as one that should not.
+func TestExemptPods(t *testing.T) {
+	x, all := podDefault("x", nil), everywhere("all")
+	source := index(x, all)
+	list, err := poddefault.ParseExemptions(time.Now().Add(time.Hour).Format(time.RFC3339) + " x,cluster/all Deployment/web reason\n" +
+		time.Now().Add(-time.Hour).Format(time.RFC3339) + " x,cluster/all * reason")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source.SetExemptions("a", list)
+	for name, tc := range map[string]struct {
+		pod  Pod
+		want []string
+	}{
+		"a pod without them":          {Pod{Workload: "ReplicaSet/web"}, []string{"exempt ClusterPodDefault all", "exempt PodDefault a/x"}},
+		"a pod that carries one":      {Pod{Workload: "ReplicaSet/web", Annotations: map[string]string{x.Mark(): mark(x)}}, []string{"exempt ClusterPodDefault all", "surplus PodDefault a/x"}},
+		"a pod of another workload":   {Pod{Workload: "ReplicaSet/api"}, []string{"missing ClusterPodDefault all", "missing PodDefault a/x"}},
+		"a pod that nobody would ask": {Pod{Workload: "ReplicaSet/web", NotAsked: true}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.pod.Namespace, tc.pod.Labels = "a", map[string]string{"use": "x"}
+			got, err := New(source).Pod(t.Context(), tc.pod)
+			if err != nil || !slices.Equal(text(got), tc.want) {
+				t.Errorf("got %q, %v; want %q", text(got), err, tc.want)
+			}
+			r := NewReport()
+			r.Add(got, 1)
+			exempt := tc.pod.Workload == "ReplicaSet/web" && !tc.pod.NotAsked
+			if r.ends.Equal(list[0].Until) != exempt {
+				t.Errorf("the first exemption ends at %v", r.ends)
+			}
+			for _, counts := range r.Objects() {
+				if carried := counts.Pods[Surplus]; len(counts.Revisions) != carried {
+					t.Errorf("%s: revisions %v", counts.Title, counts.Revisions)
+				}
+			}
+		})
+	}
+}
+
 // A pod that the webhook has changed carries what it should, whatever the objects are.
 func TestAReviewedPodIsCurrent(t *testing.T) {
 	objects := []*poddefault.Compiled{podDefault("x", nil), everywhere("all"), podDefault("y", func(pd *kubeflowv1alpha1.PodDefault) {
@@ -145,7 +186,7 @@ func TestAReviewedPodIsCurrent(t *testing.T) {
 	})}
 	source := index(objects...)
 	annotations := map[string]string{}
-	due, err := poddefault.Due(t.Context(), source, "a", map[string]string{"use": "x"}, nil)
+	due, _, err := poddefault.Due(t.Context(), source, "a", "", map[string]string{"use": "x"}, nil)
 	if err != nil || len(due) != 3 {
 		t.Fatalf("%d objects, %v", len(due), err)
 	}

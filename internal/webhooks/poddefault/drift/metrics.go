@@ -10,7 +10,7 @@ import "github.com/prometheus/client_golang/prometheus"
 const mostSeries = 5000
 
 var podsDesc = prometheus.NewDesc("sallyport_poddefault_pods",
-	"Running pods by PodDefault (cluster/NAME for a ClusterPodDefault; empty for deleted ones) and state: current, outdated, unknown, missing or surplus; undecided, without a PodDefault, if such a pod would be refused now. Absent if another replica leads.",
+	"Running pods by PodDefault (cluster/NAME for a ClusterPodDefault; empty for deleted ones) and state: current, outdated, unknown, missing, surplus or exempt; undecided, without a PodDefault, if such a pod would be refused now. Absent if another replica leads.",
 	[]string{"namespace", "poddefault", "state"}, nil)
 
 // A collector shows the board's report.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
@@ -29,6 +30,8 @@ type Report struct {
 	// Pods is the number of pods. Undecided are those without findings, because they would
 	// be refused.
 	Pods, Undecided int
+	// ends is when the first of the exemptions ends that concern a pod; zero without any.
+	ends time.Time
 }
 
 // NewReport returns an empty report.
@@ -44,7 +47,10 @@ func (r *Report) Add(findings []Finding, pods int) {
 			r.objects[f.Title] = c
 		}
 		c.Pods[f.State] += pods
-		if f.State != Missing {
+		if f.By != nil && (r.ends.IsZero() || f.By.Until.Before(r.ends)) {
+			r.ends = f.By.Until
+		}
+		if f.State.Carried() {
 			c.Revisions[f.Revision] += pods
 		}
 	}
@@ -72,6 +78,7 @@ func (r *Report) Of(title string) Counts {
 // A class is what the findings about a pod depend on. Most pods of a workload share one.
 type class struct {
 	namespace string
+	workload  string
 	facts     store.Facts
 }
 
@@ -81,7 +88,7 @@ func report(ctx context.Context, source Source, pods []*store.Pod, asked func(na
 	classes := map[class]int{}
 	for _, pod := range pods {
 		if !pod.Terminating {
-			classes[class{pod.Namespace, pod.Facts}]++
+			classes[class{pod.Namespace, pod.Workload, pod.Facts}]++
 		}
 	}
 	out, judge := NewReport(), New(source)
@@ -89,7 +96,7 @@ func report(ctx context.Context, source Source, pods []*store.Pod, asked func(na
 		if ctx.Err() != nil {
 			break
 		}
-		pod := Pod{Namespace: one.namespace}
+		pod := Pod{Namespace: one.namespace, Workload: one.workload}
 		pod.Labels, pod.Annotations = one.facts.Read()
 		pod.NotAsked = !asked(one.namespace, pod.Labels)
 		if findings, err := judge.Pod(ctx, pod); err != nil {

@@ -17,6 +17,7 @@ func notes(objects []*kubeflowv1alpha1.PodDefault, rounds int) []string {
 		"They hold what the PodDefaults say now. Export them again, all of a namespace at once, whenever one is written or deleted;",
 		"  delete the policies and bindings of a namespace that has no PodDefault any more.",
 		"Nobody is warned, and there are no audit annotations of objects that were applied, no events, no metrics and no status.",
+		"Namespaces cannot exempt pods by the annotation sallyport.io/exempt: the policies do not read it.",
 		"A mount path that differs from another only by a slash, and tolerationSeconds that are replaced, are not told of.",
 		"Who may read policies reads the values of environment variables and annotations that PodDefaults set. When an expression",
 		"  fails, as for a pod so large that it costs too much, the API server's message to who creates the pod holds it with its values.",
