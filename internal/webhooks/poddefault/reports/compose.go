@@ -91,7 +91,7 @@ func compose(namespace string, have []openreports.ReportResult, add found, known
 		out = out[:room]
 	}
 	out = append(out, conflicts...)
-	slices.SortFunc(out, newestFirst)
+	slices.SortStableFunc(out, newestFirst)
 	if leftOut = min(leftOut, mostLeftOut); leftOut+leftOutConflicts > 0 {
 		out = append(out, limitResult(namespace, leftOut, leftOutConflicts, leftOutAt))
 	}

@@ -170,6 +170,11 @@ func FuzzCompose(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text, true)
+	var twins []string
+	for i := range 20 {
+		twins = append(twins, fmt.Sprintf(`{"policy":"one","rule":"conflict","message":"%d"}`, i))
+	}
+	f.Add([]byte(`{"results":[`+strings.Join(twins, ",")+`]}`), false)
 	f.Add([]byte(`{"results":[{"policy":"sallyport","rule":"limit","properties":{"leftOut":"-9999999999999999999"}},{"rule":"conflict"},{"properties":{"podDefaults":"@,one@x"}}]}`), false)
 	f.Fuzz(func(t *testing.T, data []byte, leads bool) {
 		var report openreports.Report
