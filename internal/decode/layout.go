@@ -14,6 +14,7 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
@@ -57,6 +58,7 @@ const (
 	layoutBool
 	layoutSelf  // decodes itself
 	layoutTime  // metav1.Time
+	layoutPort  // intstr.IntOrString
 	layoutTexts // map[string]string
 )
 
@@ -84,6 +86,9 @@ func (ls layouts) of(typ reflect.Type) *layout {
 		return l
 	case reflect.TypeFor[map[string]string]():
 		l.kind = layoutTexts
+		return l
+	case reflect.TypeFor[intstr.IntOrString]():
+		l.kind = layoutPort
 		return l
 	}
 	switch pointer := reflect.PointerTo(typ); {
@@ -252,6 +257,8 @@ func (r *reading) value(l *layout, p unsafe.Pointer) {
 		}
 		r.record.number(at.Unix())
 		(*metav1.Time)(p).Time = at.Local()
+	case layoutPort:
+		r.port(reflect.NewAt(l.typ, p).Interface().(*intstr.IntOrString))
 	case layoutBool:
 		switch kind {
 		case 't':
@@ -410,15 +417,7 @@ func (r *reading) texts(p *map[string]string) {
 }
 
 func (r *reading) integer(l *layout, p unsafe.Pointer) {
-	if r.Kind() != '0' {
-		r.fail()
-		return
-	}
-	n, err := strconv.ParseInt(string(r.Value()), 10, l.typ.Bits())
-	if err != nil || n == nothing {
-		r.fail()
-		return
-	}
+	n := r.number(l.typ.Bits())
 	r.record.number(n)
 	switch l.typ.Bits() {
 	case 8:
@@ -430,6 +429,28 @@ func (r *reading) integer(l *layout, p unsafe.Pointer) {
 	default:
 		*(*int64)(p) = n
 	}
+}
+
+// number reads the next value, an integer of that many bits.
+func (r *reading) number(bits int) int64 {
+	if r.Kind() != '0' {
+		r.fail()
+		return 0
+	}
+	n, err := strconv.ParseInt(string(r.Value()), 10, bits)
+	if err != nil || n == nothing {
+		r.fail()
+	}
+	return n
+}
+
+func (r *reading) port(p *intstr.IntOrString) {
+	if r.Kind() == '"' {
+		*p = intstr.FromString(r.string())
+	} else {
+		*p = intstr.FromInt32(int32(r.number(32)))
+	}
+	r.record.port(*p)
 }
 
 // string reads the next value, a string.

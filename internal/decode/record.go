@@ -11,6 +11,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // A Record holds the values read into an object, in JSON order, and later tells what a
@@ -29,6 +30,7 @@ type Record struct {
 	// quantities are what raws of that type were decoded to: comparing with them takes a
 	// quarter of the time of decoding again.
 	quantities []resource.Quantity
+	ports      []intstr.IntOrString // these decode themselves, too, but slowly
 }
 
 // nothing stands for null. No length or field uses this number, and objects with an
@@ -48,7 +50,8 @@ func (m *Record) Release() {
 	clear(m.strings)
 	clear(m.raws)
 	clear(m.quantities)
-	*m = Record{numbers: m.numbers[:0], strings: m.strings[:0], raws: m.raws[:0], quantities: m.quantities[:0]}
+	clear(m.ports)
+	*m = Record{numbers: m.numbers[:0], strings: m.strings[:0], raws: m.raws[:0], quantities: m.quantities[:0], ports: m.ports[:0]}
 	records.Put(m)
 }
 
@@ -59,7 +62,7 @@ func (m *Record) of(t *Type) {
 	}
 }
 
-// null, number, text and raw record a value.
+// null, number, text, port and raw record a value.
 func (m *Record) null() { m.number(nothing) }
 
 func (m *Record) number(n int64) {
@@ -78,6 +81,13 @@ func (m *Record) text(s string) {
 func (m *Record) raw(value []byte) {
 	if m != nil {
 		m.raws = append(m.raws, value)
+	}
+}
+
+func (m *Record) port(port intstr.IntOrString) {
+	if m != nil {
+		m.numbers = append(m.numbers, 0)
+		m.ports = append(m.ports, port)
 	}
 }
 
@@ -143,7 +153,7 @@ type comparison struct {
 }
 
 // A position counts what was looked at of a record.
-type position struct{ numbers, strings, raws, quantities int }
+type position struct{ numbers, strings, raws, quantities, ports int }
 
 func (c *comparison) number() int64 {
 	c.numbers++
@@ -198,6 +208,13 @@ func (c *comparison) value(l *layout, v reflect.Value, restore bool) (same bool)
 	case layoutBool:
 		if same = v.Bool() == (n == 't'); !same && restore {
 			v.SetBool(n == 't')
+		}
+	case layoutPort:
+		c.ports++
+		was := c.record.ports[c.ports-1]
+		same = v.Field(0).Int() == int64(was.Type) && v.Field(1).Int() == int64(was.IntVal) && v.Field(2).String() == was.StrVal
+		if !same && restore {
+			v.Set(reflect.ValueOf(was))
 		}
 	case layoutTime:
 		if same = v.Interface().(metav1.Time).Unix() == n; !same && restore {
