@@ -5,6 +5,8 @@ package jsonpatch
 import (
 	"reflect"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // list compares two slices. Key is the member that names their elements, or "" if the
@@ -34,6 +36,9 @@ func (d *differ) list(p *plan, key string, before, after reflect.Value) bool {
 	case first == max(was, is):
 		return true
 	case d.probing > 0:
+		return false
+	case first == was:
+		d.extend(p, first, after)
 		return false
 	case is == 0: // all elements are gone
 		return d.replace(p, after)
@@ -85,6 +90,21 @@ func (d *differ) inPlace(p *plan, before, after reflect.Value) bool {
 		d.here().list = newArrangement(before.Len(), before.Len(), 0, nil)
 	}
 	return same
+}
+
+// extend records that elements were added behind the first ones, which stay as they are.
+func (d *differ) extend(p *plan, first int, after reflect.Value) {
+	n, added := d.here(), after.Len()-first
+	n.list = &arrangement{length: first, first: first, order: make([]int, added)}
+	n.appended = make([]jsontext.Value, added)
+	for i := range added {
+		value, err := p.elem.encode(after.Index(first + i))
+		if err != nil {
+			d.fail(err)
+			return
+		}
+		n.appended[i], n.list.order[i] = value, ^i
+	}
 }
 
 // rearrange records what happens to the elements between the equal first and last ones.
