@@ -8,7 +8,7 @@ GO ?= go
 FUZZTIME ?= 1m
 # How often each property is tried in `make properties` and `make nightly`.
 CHECKS ?= 10000
-# Flags for `make bench`, for example BENCH="-json".
+# Flags for `make bench` and `make bench-peers`, for example BENCH="-json".
 BENCH ?=
 # Flags for `make faults`, for example FAULTS="-rows rolling-restart,kill".
 FAULTS ?=
@@ -20,7 +20,7 @@ CONFORMANCE ?=
 # server with some 600 MB.
 PARALLEL ?= 4
 
-# The release of Kubernetes that the targets test, demo, dev, bench, faults, conformance and
+# The release of Kubernetes that the targets test, demo, dev, bench, bench-peers, faults, conformance and
 # controlplane take, for example K8S=1.36.3; without it the newest. An unknown one is
 # refused with a list of those that are known.
 K8S ?=
@@ -271,6 +271,11 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 1m) each
 bench: build ## Measure sallyport against the floor and controller-runtime, in one run
 	@$(build_command) -o bin/bench ./test/bench
 	@$(with_control_plane); exec bin/bench $(BENCH)
+
+.PHONY: bench-peers
+bench-peers: ## Measure sallyport against Gatekeeper, Kyverno and Istio's injector, which are built from their modules the first time
+	@$(build_command) -o bin/bench ./test/bench
+	@$(with_control_plane); exec bin/bench -only peers $(BENCH)
 
 .PHONY: faults
 faults: build ## Break things around sallyport while pods are created, for up to 60 minutes; needs root and haproxy

@@ -58,9 +58,10 @@ const (
 	partSizes       = "sizes"
 	partBurst       = "burst"
 	partStart       = "start"
+	partPeers       = "peers" // which is measured if it is named alone
 )
 
-var parts = []string{partCommand, partPodDefaults, partSizes, partBurst, partStart, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop, partExport, partFreshness}
+var parts = []string{partCommand, partPodDefaults, partSizes, partBurst, partStart, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop, partExport, partFreshness, partPeers}
 
 const (
 	floorName     = "floor"
@@ -147,5 +148,5 @@ func planStages(p plan) ([]stage, error) {
 			},
 		},
 		datasetStage(p, few),
-	}), nil
+	}, peerStages(p, few, injected)), nil
 }

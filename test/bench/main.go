@@ -130,20 +130,23 @@ type plan struct {
 	Listed      int           // objects in a LIST
 	ListTurns   int           // of it, for each server
 	ColdStarts  int           // of the command that prints its version
-	Only        string        // a part, and all else is left out; "" nothing
+	Only        string        // a part, and all else is left out; "" nothing but partPeers
+	Peers       []int         // policies of each peer in the stages after the first with peers
 }
 
 // measures says whether a part is in the run.
-func (p plan) measures(part string) bool { return p.Only == "" || p.Only == part }
+func (p plan) measures(part string) bool {
+	return p.Only == part || p.Only == "" && part != partPeers
+}
 
 var (
 	fullPlan = plan{
 		Judge: true, Rounds: 9, Window: 500 * time.Millisecond, WarmUp: 300 * time.Millisecond,
-		Many: 10_000, Fresh: [2]int{100, 1000}, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Burst: 1028, Idle: 10 * time.Second, Listed: 5000, ListTurns: 3, ColdStarts: 21,
+		Many: 10_000, Fresh: [2]int{100, 1000}, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Burst: 1028, Idle: 10 * time.Second, Listed: 5000, ListTurns: 3, ColdStarts: 21, Peers: []int{100},
 	}
 	quickPlan = plan{
 		Rounds: 2, Window: 30 * time.Millisecond, WarmUp: 10 * time.Millisecond,
-		Many: 200, Fresh: [2]int{20, 40}, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Burst: 32, Idle: time.Second, Listed: 50, ListTurns: 1, ColdStarts: 1,
+		Many: 200, Fresh: [2]int{20, 40}, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Burst: 32, Idle: time.Second, Listed: 50, ListTurns: 1, ColdStarts: 1, Peers: []int{12},
 	}
 )
 
@@ -156,6 +159,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	binary := flags.String("sallyport", "", "the sallyport binary to measure; built from ./cmd/sallyport if empty")
 	only := flags.String("only", "", "measure and judge one part alone: "+strings.Join(parts, ", "))
 	from := flags.String("from", "", "measure nothing: print the tables of a file that a run has written")
+	many := flags.Bool("many", false, "with -only "+partPeers+", also with 1,000 policies, which takes minutes more")
 	out := flags.String("out", defaultOut(time.Now()), "the file that gets the results as JSON; empty for none")
 	comparing := flags.Bool("compare", false, "measure nothing: compare the files of two runs, OLD and NEW, and fail if a row got worse")
 	if err := flags.Parse(args); err != nil {
@@ -190,6 +194,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		p = quickPlan
 	}
 	p.Only = *only
+	if *many {
+		p.Peers = append(slices.Clone(p.Peers), 1000)
+	}
 	results, err := runPlan(ctx, p, *binary, progress)
 	if err != nil {
 		return err

@@ -85,6 +85,9 @@ func newTrial(ctx context.Context, c benchCase, t target, podDefaults *v1alpha1.
 	if err != nil {
 		return nil, err
 	}
+	if t.peer != nil {
+		c = t.peer.adapt(c)
+	}
 	edit := c.edit
 	if len(c.adds) > 0 {
 		if edit, err = c.injection(podDefaults); err != nil {
@@ -95,9 +98,14 @@ func newTrial(ctx context.Context, c benchCase, t target, podDefaults *v1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	if t.Name == floorName {
+	switch {
+	case t.Name == floorName:
 		err = verifyAllowed(answer)
-	} else {
+	case t.peer != nil && t.peer.verify != nil:
+		err = t.peer.verify(answer, r)
+	case t.peer != nil:
+		err = verify(answer, r, edit, t.peer.compare)
+	default:
 		err = verify(answer, r, edit)
 	}
 	if err != nil {

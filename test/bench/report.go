@@ -68,6 +68,9 @@ func writeText(w io.Writer, r *results, verdicts []verdict) error {
 	}
 	out.WriteString(".\n\n")
 
+	for _, name := range slices.Sorted(maps.Keys(r.Peers)) {
+		fmt.Fprintf(out, "%s is %s.\n", name, r.Peers[name])
+	}
 	writeReviews(out, r.Reviews)
 	if len(r.Creations) > 0 {
 		writeCreations(out, "Notebook pods", creators, r.Creations)
@@ -93,7 +96,9 @@ func writeText(w io.Writer, r *results, verdicts []verdict) error {
 	if len(r.Listings) > 0 {
 		writeListings(out, r.Listings)
 	}
-	writeVerdicts(out, verdicts, r.Quick)
+	if len(verdicts) > 0 {
+		writeVerdicts(out, verdicts, r.Quick)
+	}
 	_, err := io.WriteString(w, out.String())
 	return err
 }

@@ -10,13 +10,14 @@ import (
 
 // results are all that a run has measured.
 type results struct {
-	Machine         machine       `json:"machine"`
-	Quick           bool          `json:"quick"` // too short to conclude anything
-	Reviews         []measurement `json:"reviews"`
-	ColdStartMillis float64       `json:"coldStartMilliseconds,omitempty"` // of the command, to print its version
-	StartSeconds    float64       `json:"startSeconds"`                    // sallyport, from start to ready, in the stage that asks for it
-	Starts          []float64     `json:"starts,omitempty"`                // what StartSeconds is the median of
-	StartPeakRSSMiB float64       `json:"startPeakRSSMiB,omitempty"`       // the largest of these starts
+	Machine         machine           `json:"machine"`
+	Quick           bool              `json:"quick"` // too short to conclude anything
+	Reviews         []measurement     `json:"reviews"`
+	Peers           map[string]string `json:"peers,omitempty"`                 // versions of the modules, by name
+	ColdStartMillis float64           `json:"coldStartMilliseconds,omitempty"` // of the command, to print its version
+	StartSeconds    float64           `json:"startSeconds"`                    // sallyport, from start to ready, in the stage that asks for it
+	Starts          []float64         `json:"starts,omitempty"`                // what StartSeconds is the median of
+	StartPeakRSSMiB float64           `json:"startPeakRSSMiB,omitempty"`       // the largest of these starts
 	// StartPeakAnonymousMiB is the part of it that is no file, see IdleAnonymousMiB.
 	StartPeakAnonymousMiB float64 `json:"startPeakAnonymousMiB,omitempty"`
 	IdleRSSMiB            float64 `json:"idleRSSMiB,omitempty"` // sallyport with the typical PodDefaults, some seconds after its start

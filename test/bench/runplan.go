@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 )
 
@@ -25,7 +26,7 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
-	site := &site{dir: dir, sallyport: binary, podDefaults: filepath.Join(dir, "poddefaults.json")}
+	site := &site{dir: dir, sallyport: binary, podDefaults: filepath.Join(dir, "poddefaults.json"), peers: map[string]installedPeer{}}
 	if site.sallyport == "" && p.Only != partVolumes {
 		progress.sayf("building sallyport")
 		site.sallyport = filepath.Join(dir, "sallyport")
@@ -42,7 +43,7 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 	}
 	defer site.cp.Kill()
 
-	results := &results{Quick: !p.Judge}
+	results := &results{Quick: !p.Judge, Peers: map[string]string{}}
 	if results.Machine, err = describe(p, site.cp); err != nil {
 		return nil, err
 	}
@@ -69,6 +70,9 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 			return nil, err
 		}
 	}
+	for name, peer := range site.peers {
+		results.Peers[name] = peer.version
+	}
 	if p.measures(partConversion) {
 		if results.Listings, err = measureLists(ctx, p, site, progress); err != nil {
 			return results, err
@@ -83,12 +87,23 @@ func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *
 // buildSallyport builds the command of the module that the working directory is in, with the
 // flags of a release: another binary has more pages, which count in its resident memory.
 func buildSallyport(ctx context.Context, target string) error {
-	const pkg = "github.com/sallyport-io/sallyport/cmd/sallyport"
-	out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", target, pkg).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+	_, err := goCommand(ctx, "", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", target, "github.com/sallyport-io/sallyport/cmd/sallyport")
+	return err
+}
+
+// goCommand runs the go command in a folder; empty is the working directory.
+func goCommand(ctx context.Context, folder string, args ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = folder
+	out, err := command.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		err = fmt.Errorf("%w\n%s", err, failed.Stderr)
 	}
-	return nil
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+	}
+	return out, nil
 }
 
 func describe(p plan, cp *controlPlane) (machine, error) {

@@ -27,13 +27,16 @@ type site struct {
 	cp          *controlPlane
 	sallyport   string // binary
 	podDefaults string // file
+	peers       map[string]installedPeer
 }
 
 // A server is a process that answers reviews at url and a path.
 type server struct {
 	*lab.Process
 	url   string
-	ready time.Duration // from the start of the process to the first 200 of /readyz
+	probe string        // URL of its readiness
+	ready time.Duration // from the start of the process to the first 200 of that
+	peer  *peer         // nil if it is none
 
 	input io.Closer // ends a server of this binary when it goes away
 }
@@ -107,15 +110,21 @@ func (s *site) serve(port int, more ...string) ([]string, error) {
 
 // start runs a server and returns when it is ready.
 func (s *site) start(ctx context.Context, name string) (_ *server, err error) {
-	command, known := commands[name]
-	if !known {
-		return nil, fmt.Errorf("no server %q", name)
-	}
 	port, err := lab.UnusedPort()
 	if err != nil {
 		return nil, err
 	}
-	argv, err := command(s, port)
+	srv := &server{url: "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	srv.probe = srv.url + "/readyz"
+	var argv []string
+	if command, known := commands[name]; known {
+		argv, err = command(s, port)
+	} else if p, installed := s.peers[name]; installed {
+		srv.peer = &p.peer
+		argv, srv.probe, err = p.start(s, port)
+	} else {
+		err = fmt.Errorf("no server %q", name)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +133,7 @@ func (s *site) start(ctx context.Context, name string) (_ *server, err error) {
 		return nil, err
 	}
 	defer func() { _ = input.Close() }() // the process has its own
-	srv := &server{url: "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), input: closer}
+	srv.input = closer
 	started := time.Now()
 	if srv.Process, err = lab.Start(s.dir, lab.Program{Name: name, Path: argv[0], Args: argv[1:], Stdin: input, Env: []string{"GOGC="}}); err != nil {
 		return nil, err
@@ -144,7 +153,7 @@ func (srv *server) stop() {
 	_ = srv.input.Close()
 }
 
-// awaitReady asks /readyz again and again until it says 200: more often than [lab.Await] does,
+// awaitReady asks the readiness probe again and again until it says 200: more often than [lab.Await] does,
 // because how long that takes is measured.
 func (s *site) awaitReady(ctx context.Context, srv *server) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -153,7 +162,7 @@ func (s *site) awaitReady(ctx context.Context, srv *server) error {
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	for {
-		_, err := lab.Get(ctx, client, srv.url+"/readyz")
+		_, err := lab.Get(ctx, client, srv.probe)
 		if err == nil {
 			return nil
 		}

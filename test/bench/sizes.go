@@ -49,6 +49,8 @@ var largePods = map[string]largePod{
 
 	"pod for " + rolloutNone:       {recording: "notebook", rollout: rolloutNone},
 	"pod for " + rolloutInProgress: {recording: "notebook", rollout: rolloutInProgress},
+	// For servers that know nothing of these labels.
+	"selecting pod with 1,000 variables": {recording: "notebook-selecting", variables: 1000},
 }
 
 // sizesStage has pods that are larger than most, and that several PodDefaults select.

@@ -38,39 +38,23 @@ func decodeAnswer(answer []byte) (*admissionv1.AdmissionReview, error) {
 
 // verify checks that an answer is what kube-apiserver accepts and makes of the
 // object exactly what edit makes of it; nil means that nothing may change.
-func verify(answer []byte, r review, edit func(object map[string]any)) error {
+func verify(answer []byte, r review, edit func(object map[string]any), options ...cmp.Option) error {
 	if isConversion(r.name) {
 		return verifyConversion(answer, r)
 	}
 	if r.name == volumeReviewName {
 		return verifyVolume(answer, r)
 	}
-	envelope, err := decodeAnswer(answer)
-	if err != nil {
+	if edit == nil {
+		envelope, err := decodeReply(answer, r)
+		if err == nil && len(envelope.Response.Patch) > 0 {
+			err = fmt.Errorf("a patch where nothing has to change: %s", envelope.Response.Patch)
+		}
 		return err
 	}
-	if envelope.APIVersion != "admission.k8s.io/v1" || envelope.Kind != "AdmissionReview" {
-		return fmt.Errorf("the answer is a %s of %s", envelope.Kind, envelope.APIVersion)
-	}
-	if got := string(envelope.Response.UID); got != r.uid {
-		return fmt.Errorf("the answer has the UID %q, the review %q", got, r.uid)
-	}
-	if edit == nil {
-		if len(envelope.Response.Patch) > 0 {
-			return fmt.Errorf("a patch where nothing has to change: %s", envelope.Response.Patch)
-		}
-		return nil
-	}
-	if t := envelope.Response.PatchType; t == nil || *t != admissionv1.PatchTypeJSONPatch {
-		return errors.New("the answer has no JSON Patch")
-	}
-	patch, err := jsonpatch.DecodePatch(envelope.Response.Patch)
+	patched, err := applyAnswer(answer, r)
 	if err != nil {
-		return fmt.Errorf("the patch is not one: %w", err)
-	}
-	patched, err := patch.Apply(r.object)
-	if err != nil {
-		return fmt.Errorf("the patch does not apply: %w", err)
+		return err
 	}
 	var got, want map[string]any
 	if err := errors.Join(json.Unmarshal(patched, &got), json.Unmarshal(r.object, &want)); err != nil {
@@ -78,10 +62,45 @@ func verify(answer []byte, r review, edit func(object map[string]any)) error {
 	}
 	edit(want)
 	forgetDecisions(got, want)
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, options...); diff != "" {
 		return fmt.Errorf("the patched object is not the intended one (- intended, + patched):\n%s", diff)
 	}
 	return nil
+}
+
+// decodeReply checks that an answer is one to the review.
+func decodeReply(answer []byte, r review) (*admissionv1.AdmissionReview, error) {
+	envelope, err := decodeAnswer(answer)
+	if err != nil {
+		return nil, err
+	}
+	if envelope.APIVersion != "admission.k8s.io/v1" || envelope.Kind != "AdmissionReview" {
+		return nil, fmt.Errorf("the answer is a %s of %s", envelope.Kind, envelope.APIVersion)
+	}
+	if got := string(envelope.Response.UID); got != r.uid {
+		return nil, fmt.Errorf("the answer has the UID %q, the review %q", got, r.uid)
+	}
+	return envelope, nil
+}
+
+// applyAnswer is what kube-apiserver makes of the object.
+func applyAnswer(answer []byte, r review) ([]byte, error) {
+	envelope, err := decodeReply(answer, r)
+	if err != nil {
+		return nil, err
+	}
+	if t := envelope.Response.PatchType; t == nil || *t != admissionv1.PatchTypeJSONPatch {
+		return nil, errors.New("the answer has no JSON Patch")
+	}
+	patch, err := jsonpatch.DecodePatch(envelope.Response.Patch)
+	if err != nil {
+		return nil, fmt.Errorf("the patch is not one: %w", err)
+	}
+	patched, err := patch.Apply(r.object)
+	if err != nil {
+		return nil, fmt.Errorf("the patch does not apply: %w", err)
+	}
+	return patched, nil
 }
 
 // injection is the change to a pod as JSON, without any of the types that the
