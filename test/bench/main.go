@@ -159,7 +159,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	binary := flags.String("sallyport", "", "the sallyport binary to measure; built from ./cmd/sallyport if empty")
 	only := flags.String("only", "", "measure and judge one part alone: "+strings.Join(parts, ", "))
 	from := flags.String("from", "", "measure nothing: print the tables of a file that a run has written")
-	many := flags.Bool("many", false, "with -only "+partPeers+", also with 1,000 policies, which takes minutes more")
 	out := flags.String("out", defaultOut(time.Now()), "the file that gets the results as JSON; empty for none")
 	comparing := flags.Bool("compare", false, "measure nothing: compare the files of two runs, OLD and NEW, and fail if a row got worse")
 	if err := flags.Parse(args); err != nil {
@@ -194,9 +193,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		p = quickPlan
 	}
 	p.Only = *only
-	if *many {
-		p.Peers = append(slices.Clone(p.Peers), 1000)
-	}
 	results, err := runPlan(ctx, p, *binary, progress)
 	if err != nil {
 		return err
