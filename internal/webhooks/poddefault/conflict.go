@@ -51,7 +51,7 @@ type skip struct {
 // the pod must not reverse it.
 func skippedBefore(chosen choice, annotations Labels, skipped []skip) (more []skip) {
 	for _, c := range chosen.objects {
-		skippable := c.policy == kubeflowv1alpha1.ConflictSkip || c.policy == kubeflowv1alpha1.ConflictKeepPod && c.template != nil
+		skippable := c.policy == kubeflowv1alpha1.ConflictSkip || c.policy == kubeflowv1alpha1.ConflictKeepPod && (c.template != nil || c.clashes)
 		if !skippable || c.problem != nil || c.audit || isSkipped(skipped, c) {
 			continue
 		}
