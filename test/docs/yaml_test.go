@@ -18,7 +18,10 @@ import (
 // absolute are files on the machine of the reader. The world has those of the same name.
 var absolute = regexp.MustCompile(`(?m): /\S*/(\S+)$`)
 
-var kindOf = regexp.MustCompile(`(?m)^kind: (\S+)$`)
+var (
+	kindOf      = regexp.MustCompile(`(?m)^kind: (\S+)$`)
+	namespaceOf = regexp.MustCompile(`\bnamespace: ([-a-z0-9]+)`)
+)
 
 func hasKind(b block) bool { return kindOf.MatchString(b.text) }
 
@@ -60,7 +63,11 @@ func (w *world) yaml(t *testing.T, b block) {
 		decode(t, b.text, &clientcmdv1.Config{})
 	default:
 		w.be(t, installed)
-		w.sh(t, "kubectl apply --server-side --dry-run=server --validate=strict -n $(kubectl create -f block.yaml --dry-run=client -o jsonpath='{.metadata.namespace}' | grep . || echo team-a) -f block.yaml")
+		namespace := "team-a"
+		if m := namespaceOf.FindStringSubmatch(b.text); m != nil {
+			namespace = m[1]
+		}
+		w.sh(t, "kubectl apply --server-side --dry-run=server --validate=strict -n "+namespace+" -f block.yaml")
 	}
 }
 
