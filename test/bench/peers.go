@@ -22,6 +22,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/sallyport-io/sallyport/internal/manifest"
@@ -57,6 +59,9 @@ type peer struct {
 	arguments func(s *site, port, health string) []string
 	ports     []string
 	ready     func(port, health string) string // URL of its readiness probe
+	// policiesKind is the kind of its policies if it applies only those whose status says Ready,
+	// which may come after its own readiness; zero if it does not.
+	policiesKind schema.GroupVersionKind
 	// verify checks an answer; nil for the injection that the case tells.
 	verify func(answer []byte, r review) error
 	// compare is how the pod is compared that it makes; nil for exactly.
@@ -96,8 +101,9 @@ var peers = map[string]peer{
 				"--controllerRuntimeMetricsAddress=0",
 			}
 		},
-		ports: []string{"--metricsPort="},
-		ready: func(port, _ string) string { return "https://127.0.0.1:" + port + "/health/readiness" },
+		ports:        []string{"--metricsPort="},
+		ready:        func(port, _ string) string { return "https://127.0.0.1:" + port + "/health/readiness" },
+		policiesKind: schema.GroupVersionKind{Group: "kyverno.io", Version: "v1", Kind: "ClusterPolicyList"},
 		// It puts what it adds before what is there.
 		compare: cmp.Options{cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })},
 	},
@@ -333,6 +339,30 @@ func (p installedPeer) start(s *site, port int) (argv []string, ready string, er
 		argv = append(argv, flag+strconv.Itoa(port))
 	}
 	return argv, p.ready(at, healthAt), nil
+}
+
+// awaitPolicies waits until the peer says of each of its policies that it is ready.
+func (p *peer) awaitPolicies(ctx context.Context, s *site) error {
+	if p.policiesKind.Empty() {
+		return nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(p.policiesKind)
+	return wait.PollUntilContextTimeout(ctx, time.Second, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
+		if err := s.cp.objects.List(ctx, list); err != nil {
+			return false, err
+		}
+		return !slices.ContainsFunc(list.Items, func(policy unstructured.Unstructured) bool { return !ready(policy) }), nil
+	})
+}
+
+// ready reports whether the condition Ready of an object is true.
+func ready(object unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return condition["type"] == "Ready" && condition["status"] == "True"
+	})
 }
 
 // variables are those of the Deployment, as far as they are known without a pod.

@@ -144,6 +144,12 @@ func (s *site) start(ctx context.Context, name string) (_ *server, err error) {
 		return nil, err
 	}
 	srv.ready = time.Since(started)
+	if srv.peer != nil {
+		if err := srv.peer.awaitPolicies(ctx, s); err != nil {
+			srv.stop()
+			return nil, fmt.Errorf("not all policies of %s became ready: %w", name, err)
+		}
+	}
 	return srv, nil
 }
 
