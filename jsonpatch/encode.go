@@ -16,7 +16,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/rawjson"
 )
 
-// maxNesting limits the depth of values. Deeper ones most likely contain themselves.
+// maxNesting limits the depth of values, as jsontext does. Deeper ones most likely contain
+// themselves.
 const maxNesting = 10_000
 
 // AppendValue appends a value as encoding/json encodes it, in a fraction of the time,

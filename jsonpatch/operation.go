@@ -76,16 +76,13 @@ func (p Patch) Validate() error {
 	return nil
 }
 
-// maxDepth is the nesting that jsontext accepts.
-const maxDepth = 10_000
-
 func (op Operation) validate() error {
 	if err := checkPointer(op.Path); err != nil {
 		return fmt.Errorf("%s: path: %w", op.Op, err)
 	}
 	switch op.Op {
 	case Add, Replace, Test:
-		if rawjson.Check(op.Value, maxDepth, nil) != nil {
+		if rawjson.Check(op.Value, maxNesting, nil) != nil {
 			return fmt.Errorf("%s %s: the value is missing or no JSON", op.Op, op.Path)
 		}
 	case Move, Copy:

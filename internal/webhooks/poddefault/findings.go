@@ -45,19 +45,22 @@ func WithObserver(ctx context.Context, observe Observer) context.Context {
 	return context.WithValue(ctx, observerKey{}, observe)
 }
 
-// tell calls the observer of the call, if there is one.
-func tell(ctx context.Context, namespace string, pod *metadata, findings []Finding) {
+// tell calls the observer of the call, if there is one, with what find returns.
+func tell(ctx context.Context, namespace string, pod *metadata, find func() []Finding) {
 	observe, _ := ctx.Value(observerKey{}).(Observer)
-	if observe == nil || pod.dryRun || len(findings) == 0 {
+	if observe == nil || pod.dryRun {
 		return
 	}
-	b := newBounds(ctx)
-	observe(namespace, workloadOf(pod, &b), findings)
+	if findings := find(); len(findings) > 0 {
+		b := newBounds(ctx)
+		observe(namespace, workloadOf(pod, &b), findings)
+	}
 }
 
 // refusals returns a finding for each object because of which the pod is denied.
 func (m *merge) refusals() []Finding {
 	var findings []Finding
+	var texts [][]string // of each finding
 	for _, c := range m.conflicts {
 		i := slices.IndexFunc(findings, func(f Finding) bool { return f.Object.title == c.object.title })
 		if i < 0 {
@@ -65,11 +68,13 @@ func (m *merge) refusals() []Finding {
 				continue
 			}
 			i = len(findings)
-			findings = append(findings, Finding{Object: c.object, Verdict: Refused})
+			findings, texts = append(findings, Finding{Object: c.object, Verdict: Refused}), append(texts, nil)
 		}
-		f := &findings[i]
-		f.Text = strings.TrimPrefix(f.Text+"; "+c.text, "; ")
-		f.dependsOn(c.opponent)
+		texts[i] = append(texts[i], c.text)
+		findings[i].dependsOn(c.opponent)
+	}
+	for i := range findings {
+		findings[i].Text = strings.Join(texts[i], "; ")
 	}
 	return findings
 }

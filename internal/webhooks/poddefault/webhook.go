@@ -211,7 +211,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	var tooMuch *excess
 	if errors.As(err, &tooMuch) {
 		meta.complete()
-		tell(ctx, namespace, &meta, tooMuch.refusals())
+		tell(ctx, namespace, &meta, tooMuch.refusals)
 		return tooMuch.denial(meta.name), nil
 	}
 	return nil, err
@@ -272,7 +272,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 		b = pod.bounds
 		if err := m.beyond(); err != nil {
 			if b.fault == nil && m.denies() {
-				tell(ctx, namespace, meta, m.refusals())
+				tell(ctx, namespace, meta, m.refusals)
 				return m.denial(), nil
 			}
 			return nil, err
@@ -295,12 +295,13 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 		}
 		m.tally(chosen)
 		if len(m.conflicts) > 0 {
-			tell(ctx, namespace, meta, m.refusals())
+			tell(ctx, namespace, meta, m.refusals)
 			return m.denial(), nil
 		}
 		if len(m.audited) > 0 {
 			another, _ := readPod(raw, *meta, chosen.objects, b.another())
-			tell(ctx, namespace, meta, m.auditAll(another, chosen, skipped))
+			findings := m.auditAll(another, chosen, skipped) // which warns, too
+			tell(ctx, namespace, meta, func() []Finding { return findings })
 		}
 		resp := m.response(admission.WantsOrigins(ctx))
 		return resp, m.beyond()

@@ -305,12 +305,10 @@ func (c *Controller) lead(ctx context.Context) {
 				c.log.Warn("cannot list reports, will try again", "error", err)
 			}
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(wait):
 		}
 	}
 }
