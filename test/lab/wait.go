@@ -43,11 +43,13 @@ var errNotYet = errors.New("it is not so yet")
 
 // Await asks again and again until the condition returns nil. What names it for people. It
 // fails after the limit, if ctx ends, and at once if the condition returns a [Final] error.
-// Asking costs the machine on which others work, so the pauses grow to a tenth of a second.
+// Asking costs the machine on which others work, so a pause is a tenth of the time waited so
+// far, and at most half a second.
 func Await(ctx context.Context, limit time.Duration, what string, condition func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for pause := firstPause; ; pause = min(pause*3/2, longestPause) {
+	began := time.Now()
+	for {
 		err := condition(ctx)
 		var final *finalError
 		switch {
@@ -55,13 +57,13 @@ func Await(ctx context.Context, limit time.Duration, what string, condition func
 			return nil
 		case errors.As(err, &final):
 			return fmt.Errorf("waited in vain for %s: %w", what, err)
-		case !Sleep(ctx, pause):
+		case !Sleep(ctx, min(max(firstPause, time.Since(began)/10), longestPause)):
 			return fmt.Errorf("waited %s in vain for %s; last: %w", limit, what, err)
 		}
 	}
 }
 
-const firstPause, longestPause = 20 * time.Millisecond, 100 * time.Millisecond
+const firstPause, longestPause = 20 * time.Millisecond, 500 * time.Millisecond
 
 // Final is an error after which a condition is not asked again.
 func Final(err error) error { return &finalError{err} }
