@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,7 +28,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -47,8 +48,10 @@ const (
 	after  = "v1"       // has spec.width
 )
 
-// kinds by their plurals, one for each test.
-var kinds = map[string]string{"widgets": "Widget", "gadgets": "Gadget", "bolts": "Bolt", "screws": "Screw", "levers": "Lever"}
+// kinds by their plurals.
+var kinds = map[string]string{
+	"widgets": "Widget", "gadgets": "Gadget", "bolts": "Bolt", "screws": "Screw", "levers": "Lever", "nuts": "Nut", "rivets": "Rivet",
+}
 
 // definition stores objects in the version before.
 func definition(plural string) *apiextensionsv1.CustomResourceDefinition {
@@ -116,13 +119,14 @@ func (s *shop) settle(t *testing.T, app *sallyport.App, settings *sallyport.Sett
 	}
 }
 
-func open(t *testing.T, options []sallyport.Option, start ...sallyporttest.StartOption) *shop {
+// open starts a shop of some kinds.
+func open(t *testing.T, plurals []string, options []sallyport.Option, start ...sallyporttest.StartOption) *shop {
 	t.Helper()
 	s := &shop{}
 	s.broken.Store(true)
-	for plural, kind := range kinds {
+	for _, plural := range plurals {
 		options = append(options, sallyport.WithCRDs(definition(plural)), sallyport.WithConverters(
-			conversion.Unstructured(schema.GroupKind{Group: group, Kind: kind}, []string{after, before}, s.convert)))
+			conversion.Unstructured(schema.GroupKind{Group: group, Kind: kinds[plural]}, []string{after, before}, s.convert)))
 	}
 	app, err := sallyport.New("shop", options...)
 	if err != nil {
@@ -307,12 +311,8 @@ func count(t *testing.T, metrics *prometheus.Registry, name, result string) floa
 
 func eventually(t *testing.T, what string, done func() error) {
 	t.Helper()
-	var last error
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
-		last = done()
-		return last == nil, nil
-	}); err != nil {
-		t.Fatalf("%s: %v, %v", what, err, last)
+	if err := lab.Await(t.Context(), 2*time.Minute, what, func(context.Context) error { return done() }); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -369,32 +369,10 @@ func (s *shop) events(t *testing.T, plural, reason string) string {
 	return strings.Join(notes, "\n")
 }
 
-// Two replicas of an application, at the usual pace: the one that leads migrates, with the rights
-// that are printed.
-func TestStorageMigrationHasTheRightsItNeedsOnARealAPIServer(t *testing.T) {
-	t.Parallel()
-	s := open(t, []sallyport.Option{sallyport.WithStorageMigration("widgets."+group, "gadgets."+group)})
-	s.fill(t, "widgets", 60)
-	s.fill(t, "gadgets", 1)
-	s.store(t, "widgets", after)
-	s.store(t, "gadgets", after)
-	s.awaitStored(t, "widgets", after)
-	s.awaitStored(t, "gadgets", after)
-	if got := s.inEtcd(t, "widgets")[after]; got != 60 {
-		t.Errorf("%d objects are left of 60", got)
-	}
-	eventually(t, "it is told", func() error {
-		if got := s.events(t, "widgets", "StorageMigrated"); strings.Count(got, "60 of them were rewritten") != 1 {
-			return fmt.Errorf("the events say %q", got)
-		}
-		return nil
-	})
-}
-
 // etcd forgets what was listed before all of it is rewritten: the API server answers 410.
 func TestMigrationGoesOnAfterACompactionOnARealAPIServer(t *testing.T) {
 	t.Parallel()
-	s := open(t, nil, sallyporttest.WithAPIServer(sallyporttest.WithAPIServerFlag("watch-cache", "false"))) // which could answer from memory
+	s := open(t, []string{"widgets"}, nil, sallyporttest.WithAPIServer(sallyporttest.WithAPIServerFlag("watch-cache", "false"))) // which could answer from memory
 	s.fill(t, "widgets", 60)
 	s.store(t, "widgets", after)
 	s.run(t, "widgets", storagemigration.Pace{Page: 10, PerSecond: 20})
@@ -411,11 +389,13 @@ func TestMigrationGoesOnAfterACompactionOnARealAPIServer(t *testing.T) {
 	}
 }
 
+// Each of the tests has kinds of its own.
 func TestStoredObjectsAreMigratedOnARealAPIServer(t *testing.T) {
 	t.Parallel()
-	s := open(t, nil)
+	s := open(t, slices.Collect(maps.Keys(kinds)), []sallyport.Option{sallyport.WithStorageMigration("nuts."+group, "rivets."+group)})
 
 	t.Run("all are rewritten and nothing else changes, for two definitions at a time", func(t *testing.T) {
+		t.Parallel()
 		s.fill(t, "widgets", 300)
 		s.fill(t, "gadgets", 20)
 		was := s.list(t, "widgets")
@@ -456,6 +436,7 @@ func TestStoredObjectsAreMigratedOnARealAPIServer(t *testing.T) {
 	})
 
 	t.Run("the next leader goes on where one has died", func(t *testing.T) {
+		t.Parallel()
 		s.fill(t, "bolts", 60)
 		s.store(t, "bolts", after)
 		stop, _ := s.run(t, "bolts", storagemigration.Pace{Page: 7, PerSecond: 20})
@@ -479,6 +460,7 @@ func TestStoredObjectsAreMigratedOnARealAPIServer(t *testing.T) {
 	})
 
 	t.Run("an object that cannot be converted is named, and keeps the old version", func(t *testing.T) {
+		t.Parallel()
 		s.fill(t, "screws", 5)
 		s.create(t, "screws", "broken")
 		s.store(t, "screws", after)
@@ -507,6 +489,7 @@ func TestStoredObjectsAreMigratedOnARealAPIServer(t *testing.T) {
 	})
 
 	t.Run("the definition changes in the middle, at last back to the old version", func(t *testing.T) {
+		t.Parallel()
 		s.fill(t, "levers", 60)
 		s.store(t, "levers", after)
 		stop, metrics := s.run(t, "levers", storagemigration.Pace{Page: 10, PerSecond: 20})
@@ -530,5 +513,25 @@ func TestStoredObjectsAreMigratedOnARealAPIServer(t *testing.T) {
 		if got := s.inEtcd(t, "levers")[before]; got != 60 {
 			t.Errorf("%d objects are left of 60", got)
 		}
+	})
+
+	// Two replicas, at the usual pace: the one that leads migrates, with the rights that are printed.
+	t.Run("the application has the rights that it needs", func(t *testing.T) {
+		t.Parallel()
+		s.fill(t, "nuts", 60)
+		s.fill(t, "rivets", 1)
+		s.store(t, "nuts", after)
+		s.store(t, "rivets", after)
+		s.awaitStored(t, "nuts", after)
+		s.awaitStored(t, "rivets", after)
+		if got := s.inEtcd(t, "nuts")[after]; got != 60 {
+			t.Errorf("%d objects are left of 60", got)
+		}
+		eventually(t, "it is told", func() error {
+			if got := s.events(t, "nuts", "StorageMigrated"); strings.Count(got, "60 of them were rewritten") != 1 {
+				return fmt.Errorf("the events say %q", got)
+			}
+			return nil
+		})
 	})
 }

@@ -29,7 +29,7 @@ import (
 // rewrite the same objects, and a user writes them.
 func TestMigrationBesideKubernetesOwnAndOverARotationOnARealAPIServer(t *testing.T) {
 	t.Parallel()
-	s := open(t, nil, sallyporttest.WithSettings(func(settings *sallyport.Settings) { settings.Certificate.Propagation = 3 * time.Second }))
+	s := open(t, []string{"widgets"}, nil, sallyporttest.WithSettings(func(settings *sallyport.Settings) { settings.Certificate.Propagation = 3 * time.Second }))
 	const objects = 150
 	s.fill(t, "widgets", objects)
 	was := s.list(t, "widgets")
@@ -41,7 +41,7 @@ func TestMigrationBesideKubernetesOwnAndOverARotationOnARealAPIServer(t *testing
 	t.Cleanup(users.Wait)
 	t.Cleanup(stopWriting)
 	users.Go(func() {
-		for i := 0; writing.Err() == nil; i = (i + 1) % 10 {
+		for i := 0; lab.Sleep(writing, 50*time.Millisecond); i = (i + 1) % 10 {
 			name := fmt.Sprintf("o%04d", i)
 			object, err := s.of("widgets", before).Get(writing, name, metav1.GetOptions{})
 			if err == nil {
