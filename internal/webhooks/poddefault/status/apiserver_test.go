@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +33,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // patience is the timeout of a test.
@@ -182,10 +186,12 @@ func onServer(name, label, value string) *kubeflowv1alpha1.PodDefault {
 	return pd
 }
 
-// TestStatusesOnARealAPIServer follows statuses: of a thousand objects written at once,
-// of a corrected one, and across a change of the leader. The API server is dedicated,
-// because the controller writes the statuses of all PodDefaults.
-func TestStatusesOnARealAPIServer(t *testing.T) {
+// times multiplies the numbers of objects in some tests.
+var times = flag.Int("times", 1, "how many times 200 PodDefaults get their statuses at once, and 2,000 conflict")
+
+// TestControllerOnARealAPIServer runs controllers one after the other. The API server is
+// dedicated, because a controller writes the statuses of all PodDefaults.
+func TestControllerOnARealAPIServer(t *testing.T) {
 	crds, err := crd.All()
 	if err != nil {
 		t.Fatal(err)
@@ -196,6 +202,16 @@ func TestStatusesOnARealAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	allow(t, clients)
+	t.Run("a replica that does not lead stops a rollout whose revision it refuses pods for", func(t *testing.T) {
+		testRefusals(t, startRolling(t, config, "refused"))
+	})
+	t.Run("a rollout", func(t *testing.T) { testRollout(t, startRolling(t, config, "staged")) })
+	t.Run("statuses", func(t *testing.T) { testStatuses(t, config, clients) })
+}
+
+// testStatuses follows statuses: of many objects written at once, of a corrected one, and
+// across a change of the leader.
+func testStatuses(t *testing.T, config *rest.Config, clients kubernetes.Interface) {
 	client, err := store.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +220,7 @@ func TestStatusesOnARealAPIServer(t *testing.T) {
 	first := run(t, config, true)
 
 	// Every hundredth conflicts with the next one. The others set distinct variables.
-	const many = 1000
+	many := 200 * *times
 	name := func(i int) string { return fmt.Sprintf("number-%04d", i) }
 	numbers := make(chan int)
 	began := time.Now()
@@ -300,17 +316,10 @@ func TestStatusesOnARealAPIServer(t *testing.T) {
 		return is(latest["late"], kubeflowv1alpha1.ConditionConflicting, metav1.ConditionTrue)
 	})
 	var written sallyportv1alpha1.ClusterPodDefault
-	timeout := time.After(patience)
-	for meta.FindStatusCondition(written.Status.Conditions, kubeflowv1alpha1.ConditionConflicting) == nil {
-		if err := cluster.Get().Resource(sallyportv1alpha1.ClusterPodDefaultResource).Name("everywhere").Do(t.Context()).Into(&written); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-timeout:
-			t.Fatal("waited in vain for the status of the ClusterPodDefault")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	lab.Eventually(t.Context(), t, patience, "the status of the ClusterPodDefault", func(ctx context.Context) (bool, error) {
+		err := cluster.Get().Resource(sallyportv1alpha1.ClusterPodDefaultResource).Name("everywhere").Do(ctx).Into(&written)
+		return meta.FindStatusCondition(written.Status.Conditions, kubeflowv1alpha1.ConditionConflicting) != nil, err
+	})
 	if c := meta.FindStatusCondition(written.Status.Conditions, kubeflowv1alpha1.ConditionConflicting); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "PodDefault default/late") {
 		t.Errorf("of the ClusterPodDefault: %+v", c)
 	}
@@ -340,20 +349,10 @@ func allow(t *testing.T, clients kubernetes.Interface) {
 // awaitEvent waits for an event about a PodDefault.
 func awaitEvent(t *testing.T, clients kubernetes.Interface, name, reason, text string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	from, err := clients.EventsV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "regarding.name=" + name})
-	for err == nil {
-		for _, event := range from.Items {
-			if event.Reason == reason && strings.Contains(event.Note, text) {
-				return
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
-		}
-		from, err = clients.EventsV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "regarding.name=" + name})
-	}
-	t.Fatalf("waited in vain for the event %s of %s: %v", reason, name, err)
+	lab.Eventually(t.Context(), t, patience, "the event "+reason+" of "+name, func(ctx context.Context) (bool, error) {
+		from, err := clients.EventsV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "regarding.name=" + name})
+		return err == nil && slices.ContainsFunc(from.Items, func(event eventsv1.Event) bool {
+			return event.Reason == reason && strings.Contains(event.Note, text)
+		}), err
+	})
 }

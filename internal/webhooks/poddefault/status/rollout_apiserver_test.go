@@ -3,12 +3,12 @@
 package status
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,10 +22,9 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
-	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // workloads is the number of workloads in the test of rollouts.
@@ -51,6 +50,14 @@ func (r *rolling) get() *kubeflowv1alpha1.PodDefault {
 	return pd
 }
 
+func (r *rolling) delete() {
+	r.t.Helper()
+	err := r.client.Delete().Namespace(metav1.NamespaceDefault).Resource(kubeflowv1alpha1.PodDefaultResource).Name(r.name).Do(r.t.Context()).Error()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func (r *rolling) patch(spec string) {
 	r.t.Helper()
 	err := r.client.Patch(types.MergePatchType).Namespace(metav1.NamespaceDefault).Resource(kubeflowv1alpha1.PodDefaultResource).
@@ -63,20 +70,17 @@ func (r *rolling) patch(spec string) {
 // await waits until the object is as wanted and both replicas have read that.
 func (r *rolling) await(what string, ok func(*kubeflowv1alpha1.PodDefault) bool) *kubeflowv1alpha1.PodDefault {
 	r.t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		pd := r.get()
-		if !ok(pd) {
-			continue
+	var pd *kubeflowv1alpha1.PodDefault
+	lab.Eventually(r.t.Context(), r.t, patience, what, func(context.Context) (bool, error) {
+		if pd = r.get(); !ok(pd) {
+			return false, fmt.Errorf("its status is %+v", pd.Status)
 		}
-		if !slices.ContainsFunc(r.replicas, func(replica *running) bool {
+		return !slices.ContainsFunc(r.replicas, func(replica *running) bool {
 			c := replica.watcher.Get(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: r.name})
 			return c == nil || c.Identity().ResourceVersion != pd.ResourceVersion
-		}) {
-			return pd
-		}
-	}
-	r.t.Fatalf("waited in vain for %s: %+v", what, r.get().Status)
-	return nil
+		}), nil
+	})
+	return pd
 }
 
 func (r *rolling) awaitStep(step int32) *kubeflowv1alpha1.PodDefault {
@@ -172,34 +176,28 @@ func (r *rolling) revisions() []appsv1.ControllerRevision {
 
 func variable(value string) string { return `"env":[{"name":"REVISION","value":"` + value + `"}]` }
 
-// startRolling starts two replicas, of which the first leads.
-func startRolling(t *testing.T, config *rest.Config) *rolling {
+// startRolling starts two replicas, of which the first leads, for a PodDefault of that name.
+func startRolling(t *testing.T, config *rest.Config, name string) *rolling {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	allow(t, clients)
 	client, err := store.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rolling{t: t, config: config, client: client, clients: clients, name: "staged"}
+	r := &rolling{t: t, config: config, client: client, clients: clients, name: name}
 	for _, leading := range []bool{true, false} {
 		r.replicas = append(r.replicas, run(t, config, leading))
 	}
 	return r
 }
 
-// TestRefusalsOnARealAPIServer checks that a replica which does not lead stops a rollout
-// whose revision it refuses pods for.
-func TestRefusalsOnARealAPIServer(t *testing.T) {
-	crds, err := crd.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := startRolling(t, sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...)))
-	pd := onServer("staged", "use", "one")
+// testRefusals checks that a replica which does not lead stops a rollout whose revision it
+// refuses pods for.
+func testRefusals(t *testing.T, r *rolling) {
+	pd := onServer(r.name, "use", "one")
 	pd.Spec.Env[0].Name = "OTHER"
 	create(t, r.client, pd)
 	r.await("the first revision", func(pd *kubeflowv1alpha1.PodDefault) bool { return pd.Status.CurrentRevision != "" })
@@ -210,7 +208,7 @@ func TestRefusalsOnARealAPIServer(t *testing.T) {
 		t.Fatal("a pod with another value is admitted")
 	}
 	refusals := func() (int, int) {
-		return follower.watcher.Get(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "staged"}).Refusals()
+		return follower.watcher.Get(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: r.name}).Refusals()
 	}
 	if _, all := refusals(); all != 0 {
 		t.Errorf("a dry run counts: %d", all)
@@ -233,10 +231,8 @@ func TestRefusalsOnARealAPIServer(t *testing.T) {
 	if state := r.get().Status.Rollout; state.Step != 1 || state.StableRevision == second {
 		t.Errorf("it is promoted although pods are refused: %+v", state)
 	}
+	r.delete()
 
-	if err := r.client.Delete().Namespace(metav1.NamespaceDefault).Resource(kubeflowv1alpha1.PodDefaultResource).Name(r.name).Do(t.Context()).Error(); err != nil {
-		t.Fatal(err)
-	}
 	t.Run("after a server that knew no revisions", func(t *testing.T) {
 		after := *r
 		after.t, after.name = t, "proxy"
@@ -244,18 +240,11 @@ func TestRefusalsOnARealAPIServer(t *testing.T) {
 	})
 }
 
-// TestARolloutOnARealAPIServer changes a PodDefault step by step for 500 workloads, with
-// two replicas that take turns in leading and only have the rights of PolicyRules.
-func TestARolloutOnARealAPIServer(t *testing.T) {
-	crds, err := crd.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...))
-	r := startRolling(t, config)
+// testRollout changes a PodDefault step by step for 500 workloads, with two replicas that take
+// turns in leading and only have the rights of PolicyRules.
+func testRollout(t *testing.T, r *rolling) {
 	clients, client := r.clients, r.client
-
-	pd := onServer("staged", "use", "one")
+	pd := onServer(r.name, "use", "one")
 	pd.Spec.Env[0].Name = "REVISION"
 	create(t, client, pd)
 	first := r.await("the first revision", func(pd *kubeflowv1alpha1.PodDefault) bool { return pd.Status.CurrentRevision != "" }).Status.CurrentRevision
@@ -309,7 +298,7 @@ func TestARolloutOnARealAPIServer(t *testing.T) {
 	r.patch(`{"rollout":{"abortedRevision":null}}`)
 	r.awaitStep(1)
 	pod, err := clients.CoreV1().Pods(metav1.NamespaceDefault).Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "fails", Labels: map[string]string{"use": "true"}, Annotations: map[string]string{poddefault.Mark("staged"): "1@" + second}},
+		ObjectMeta: metav1.ObjectMeta{Name: "fails", Labels: map[string]string{"use": "true"}, Annotations: map[string]string{poddefault.Mark(r.name): "1@" + second}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "x"}}, AutomountServiceAccountToken: new(false)},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -355,7 +344,7 @@ func TestARolloutOnARealAPIServer(t *testing.T) {
 		t.Errorf("revisions: %+v", all)
 	}
 	for _, one := range all {
-		if owner := metav1.GetControllerOf(&one); owner == nil || owner.Name != "staged" || owner.UID != done.UID {
+		if owner := metav1.GetControllerOf(&one); owner == nil || owner.Name != r.name || owner.UID != done.UID {
 			t.Errorf("%s has no owner: %+v", one.Name, owner)
 		}
 	}
@@ -371,15 +360,12 @@ func TestARolloutOnARealAPIServer(t *testing.T) {
 			t.Errorf("%s: %d of %d workloads", value, n, workloads)
 		}
 	}
-	for end := time.Now().Add(patience); len(r.revisions()) != 2; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for two revisions: %d", len(r.revisions()))
-		}
-	}
+	lab.Eventually(t.Context(), t, patience, "two revisions", func(context.Context) (bool, error) { return len(r.revisions()) == 2, nil })
 	var data struct {
 		Spec kubeflowv1alpha1.PodDefaultSpec
 	}
 	if err := json.Unmarshal(r.revisions()[1].Data.Raw, &data); err != nil || data.Spec.Env[0].Value != "five" {
 		t.Errorf("the last revision: %v %+v", err, data)
 	}
+	r.delete()
 }

@@ -154,4 +154,9 @@ func testUpgrade(t *testing.T, r *rolling) {
 	if all := r.revisions(); len(all) != 2 || all[1].Revision != 2 {
 		t.Errorf("revisions: %+v", all)
 	}
+
+	r.delete()
+	if err := clusterClient.Delete().Resource(sallyportv1alpha1.ClusterPodDefaultResource).Name(cpd.Name).Do(t.Context()).Error(); err != nil {
+		t.Fatal(err)
+	}
 }
