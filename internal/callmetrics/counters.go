@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -36,17 +37,30 @@ func Read(ctx context.Context, client rest.Interface) (*Counters, error) {
 
 // Parse parses metrics in Prometheus' text format.
 func Parse(at time.Time, body []byte) (*Counters, error) {
-	families, err := Families(body)
+	families, err := Families(body, "process_start_time_seconds", "apiserver_admission_webhook_", "apiserver_admission_match_condition_",
+		"apiserver_mutating_admission_policy_", "apiserver_validating_admission_policy_")
 	if err != nil {
 		return nil, errors.New("the metrics of the API server cannot be read")
 	}
 	return &Counters{at, families}, nil
 }
 
-// Families parses Prometheus' text format.
-func Families(body []byte) (map[string]*dto.MetricFamily, error) {
+// Families parses the families whose names have one of the prefixes from Prometheus' text
+// format. It skips the others: an API server has megabytes of them. If there are no such
+// families, it parses the whole body, so that a body that contains no metrics is an error.
+func Families(body []byte, prefixes ...string) (map[string]*dto.MetricFamily, error) {
+	var wanted []byte
+	for line := range bytes.Lines(body) {
+		name := bytes.TrimPrefix(bytes.TrimPrefix(line, []byte("# TYPE ")), []byte("# HELP "))
+		if slices.ContainsFunc(prefixes, func(prefix string) bool { return bytes.HasPrefix(name, []byte(prefix)) }) {
+			wanted = append(wanted, line...)
+		}
+	}
+	if wanted == nil {
+		wanted = body
+	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	return parser.TextToMetricFamilies(bytes.NewReader(body))
+	return parser.TextToMetricFamilies(bytes.NewReader(wanted))
 }
 
 // Started returns when the API server started, by its own clock; zero if unknown.

@@ -128,6 +128,22 @@ a.example.com  Mutating             20     200ms  1s   10s     0         0      
 	}
 }
 
+func TestOnlyFamiliesThatAreReadAreParsed(t *testing.T) {
+	const other = "# HELP other_total One that nothing reads\n# TYPE other_total counter\nother_total{a=\"b\"} broken\n"
+	c, err := Parse(time.Unix(0, 0), []byte(other+"# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds 1.8e+09\n"+other))
+	if err != nil || c.Started().Unix() != 1_800_000_000 || len(c.families) != 1 {
+		t.Errorf("got %v, %v", c, err)
+	}
+	if c, err := Parse(time.Unix(0, 0), nil); err != nil || !c.Started().IsZero() {
+		t.Errorf("got %v, %v of an empty body", c, err)
+	}
+	for _, body := range []string{"<html>", "not found", `{"kind": "Status"}`} {
+		if _, err := Parse(time.Unix(0, 0), []byte(body)); err == nil {
+			t.Errorf("%s is taken for metrics", body)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds 1\n" + histogram(create) + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {

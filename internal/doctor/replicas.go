@@ -177,7 +177,7 @@ func (d *doctor) read(check, name string, body []byte, err error, to *[]replica)
 
 // readMetrics reads our own gauges and counters. It sums metrics with several series.
 func readMetrics(body []byte) (map[string]float64, error) {
-	families, err := callmetrics.Families(body)
+	families, err := callmetrics.Families(body, "sallyport_")
 	if err != nil {
 		return nil, errors.New("its answer contains no metrics")
 	}
