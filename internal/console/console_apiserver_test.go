@@ -164,6 +164,7 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 	t.Run("what a manifest would do", func(t *testing.T) { testTryPage(t, w) })
 	t.Run("who gets something", func(t *testing.T) { testWhoPage(t, w) })
 	t.Run("each user sees what the user's rights show on each page", func(t *testing.T) { testUsersAndPages(t, w) })
+	t.Run("what a page costs in a big cluster", func(t *testing.T) { testBigCluster(t, w) })
 	t.Run("an API server that goes away is reported, and its return too", func(t *testing.T) {
 		w.APIServer.Signal(syscall.SIGKILL)
 		<-w.APIServer.Ended
