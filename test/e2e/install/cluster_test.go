@@ -18,7 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/sallyporttest"
@@ -78,19 +81,19 @@ func startCluster(t *testing.T, images map[string]func(*cluster, *testing.T, *co
 		return network.Dial(ctx, net.JoinHostPort(pod.Status.PodIP, port))
 	})
 	ctx, cancel := context.WithCancel(context.Background())
+	watch := informers.NewSharedInformerFactory(c.client, 0)
+	pods := watch.Core().V1().Pods().Lister()
+	watch.StartWithContext(ctx)
 	var node sync.WaitGroup
 	node.Go(func() {
-		for ctx.Err() == nil {
-			c.runPods(ctx, t, host.Node)
-			select {
-			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond): // as a kubelet looks at its pods from time to time
-			}
+		for ; ctx.Err() == nil; lab.Sleep(ctx, 100*time.Millisecond) { // as a kubelet looks at its pods from time to time
+			c.runPods(ctx, t, host.Node, pods)
 		}
 	})
 	t.Cleanup(func() {
 		cancel()
 		node.Wait()
+		watch.Shutdown()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, running := range c.running {
@@ -101,14 +104,14 @@ func startCluster(t *testing.T, images map[string]func(*cluster, *testing.T, *co
 }
 
 // runPods does what the scheduler and a kubelet do, once. What fails is tried again.
-func (c *cluster) runPods(ctx context.Context, t *testing.T, node string) {
-	list, err := c.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+func (c *cluster) runPods(ctx context.Context, t *testing.T, node string, pods corev1listers.PodLister) {
+	list, err := pods.List(labels.Everything())
 	if err != nil {
-		return
+		t.Error(err)
 	}
-	for i := range list.Items {
-		if err := c.runPod(ctx, t, node, &list.Items[i]); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			t.Errorf("running pod %s: %v", list.Items[i].Name, err)
+	for _, pod := range list {
+		if err := c.runPod(ctx, t, node, pod.DeepCopy()); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			t.Errorf("running pod %s: %v", pod.Name, err)
 		}
 	}
 }

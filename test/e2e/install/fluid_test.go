@@ -90,7 +90,7 @@ func TestTheFluidGuide(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	pods, failed := 0, []string{}
 	watching.Go(func() {
-		for ; lab.Sleep(ctx, 50*time.Millisecond); pods++ {
+		for ; lab.Sleep(ctx, 100*time.Millisecond); pods++ {
 			if _, err := c.placed(ctx, "probe", metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil && ctx.Err() == nil {
 				failed = append(failed, err.Error())
 			}

@@ -307,7 +307,7 @@ func (c *cluster) issueCertificates(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() {
-		for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) { // as a controller comes back to its objects
+		for ; ctx.Err() == nil; time.Sleep(300 * time.Millisecond) { // as a controller comes back to its objects
 			list, err := certificates.List(ctx, metav1.ListOptions{})
 			if err != nil {
 				continue
@@ -486,14 +486,14 @@ func (c *cluster) watchEverything(t *testing.T) *watch {
 	w := &watch{cancel: cancel}
 	began := time.Now()
 	w.group.Go(func() {
-		for ; lab.Sleep(ctx, 50*time.Millisecond); w.pods++ {
+		for ; lab.Sleep(ctx, 100*time.Millisecond); w.pods++ {
 			if err := c.injects(ctx); err != nil && ctx.Err() == nil {
 				w.failed = append(w.failed, fmt.Sprintf("after %s: %v", time.Since(began).Round(time.Millisecond), err))
 			}
 		}
 	})
 	w.group.Go(func() {
-		for lab.Sleep(ctx, 50*time.Millisecond) {
+		for lab.Sleep(ctx, 200*time.Millisecond) {
 			if err := c.listsAsTheWebApp(ctx); err != nil && ctx.Err() == nil {
 				w.lists = append(w.lists, err.Error())
 			}
