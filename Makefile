@@ -209,8 +209,9 @@ modules:
 	@for m in $(other_modules); do echo "$$m"; \
 		$(GO) -C "$$m" vet ./... && (cd "$$m" && $(call gotest,modules-$$(basename $$m),./...,-count=1 -skip '$(on_apiserver)')) || exit 1; done
 
-# With -short, a fifth of the random cases: the unit tests draw all of them. It and the properties
-# run beside `make alone`, which waits more than it computes, and take only the time that it leaves.
+# With -short, a twentieth of the random cases (a fifth of rapid's): the unit tests draw all of
+# them, and most run in one goroutine. It and the properties run beside `make alone`, which waits
+# more than it computes, and take only the time that it leaves.
 .PHONY: race
 race:
 	@[ -n "$(race)" ] || { echo "no C compiler: no race detector"; exit 0; }; packages="$(light)"; \

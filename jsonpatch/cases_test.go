@@ -10,7 +10,7 @@ import (
 
 // cases returns the number of random cases for each property of Diff: five times the
 // flag -rapid.checks, which is 100 by default and tens of thousands in `make nightly`. With
-// -short, which `make race` sets, they are a fifth, as rapid's are.
+// -short, which `make race` sets, they are a twentieth.
 func cases(t *testing.T) uint64 {
 	t.Helper()
 	checks, err := strconv.ParseUint(flag.Lookup("rapid.checks").Value.String(), 10, 32)
@@ -18,7 +18,7 @@ func cases(t *testing.T) uint64 {
 		t.Fatal(err)
 	}
 	if testing.Short() {
-		return checks
+		return checks / 4
 	}
 	return 5 * checks
 }

@@ -140,7 +140,7 @@ func TestDecodeIsAsKubernetesDoes(t *testing.T) {
 	random := fuzzer.FuzzerFor(funcs, rand.NewSource(1), serializer.NewCodecFactory(scheme))
 	objects := 1500
 	if testing.Short() {
-		objects /= 5
+		objects /= 20
 	}
 	for _, empty := range []func() runtime.Object{
 		func() runtime.Object { return &corev1.Pod{} },

@@ -271,7 +271,7 @@ func TestCheckAgreesAboutReviewsThatAreDamaged(t *testing.T) {
 	body := recorded(t, "notebook.json")
 	reviews := 5000
 	if testing.Short() {
-		reviews /= 5
+		reviews /= 20
 	}
 	for range reviews {
 		damaged := bytes.Clone(body)
