@@ -185,7 +185,7 @@ check: ## Before each commit: format, vet, unit tests, import table, generated f
 .PHONY: test
 test: ## For each change: check, other modules, and all that has to be true, on a real API server
 	@rm -rf $(results); trap '$(report)' EXIT; trap 'exit 1' INT TERM; set -e; \
-	for stage in format vet unit "-j 2 apiserver generated modules" "-j 3 alone race properties"; do \
+	for stage in format vet unit "-j 2 apiserver generated" "-j 4 alone race properties modules"; do \
 		$(MAKE) --no-print-directory $$stage RERUNS=1 ALL=1 CHECKS=500 PROPERTIES=./internal/webhooks/poddefault; done
 
 .PHONY: format
@@ -204,14 +204,16 @@ unit:
 	unit=$$($(GO) list ./... | grep -vxF "$$later" | tr '\n' ' '); \
 	echo "unit tests"; $(call gotest,unit,$$unit,-skip '$(on_apiserver)')
 
+# The operator's tests are left to `make apiserver` with ALL, too.
 .PHONY: modules
 modules:
-	@for m in $(other_modules); do echo "$$m"; \
-		$(GO) -C "$$m" vet ./... && (cd "$$m" && $(call gotest,modules-$$(basename $$m),./...,-count=1 -skip '$(on_apiserver)')) || exit 1; done
+	@for m in $(other_modules); do echo "$$m"; nice -n 19 $(GO) -C "$$m" vet ./... || exit 1; \
+		[ "$$m" = "$(if $(ALL),$(operator_module))" ] || \
+		(cd "$$m" && $(call gotest,modules-$$(basename $$m),./...,-count=1 -skip '$(on_apiserver)',nice -n 19)) || exit 1; done
 
 # With -short, a twentieth of the random cases (a fifth of rapid's): the unit tests draw all of
-# them, and most run in one goroutine. It and the properties run beside `make alone`, which waits
-# more than it computes, and take only the time that it leaves.
+# them, and most run in one goroutine. It, the properties and the other modules run beside `make
+# alone`, which waits more than it computes, and take only the time that it leaves.
 .PHONY: race
 race:
 	@[ -n "$(race)" ] || { echo "no C compiler: no race detector"; exit 0; }; packages="$(light)"; \
@@ -236,7 +238,7 @@ apiserver: build browser ## Tests on a real API server
 	@for tool in helm kustomize; do $(deploy_tool) -n $$tool >/dev/null || exit 1; done
 	@$(with_control_plane); packages=$$($(GO) list $(apiserver_packages) | grep -v "$(alone_packages:.%=%)$$" | { [ -n "$$($(browser))" ] && cat || grep -v "$(browser_tests:.%=%)$$"; } | tr '\n' ' '); echo "tests on an API server"; \
 	$(call gotest,$(or $(STAGE),apiserver),$$packages,-count=1 -p $(PARALLEL) -parallel $(PARALLEL) -timeout 20m,$(shared)) && \
-	(cd $(operator_module) && $(call gotest,$(or $(STAGE),apiserver)-bookstore,./...,-count=1 -run '$(on_apiserver)'))
+	(cd $(operator_module) && $(call gotest,$(or $(STAGE),apiserver)-bookstore,./...,-count=1 $(if $(ALL),,-run '$(on_apiserver)')))
 
 .PHONY: alone
 alone: build
