@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-io/sallyport/test/docs/programs"
 )
 
 // TestCommandsOnARealAPIServer does what the documents say, in their order, on one API server.
@@ -46,10 +48,10 @@ func TestCommandsOnARealAPIServer(t *testing.T) {
 	}
 }
 
-func report(t *testing.T, mistakes []string) {
+func report(t *testing.T, problems []string) {
 	t.Helper()
-	for _, mistake := range mistakes {
-		t.Error(mistake)
+	for _, problem := range problems {
+		t.Error(problem)
 	}
 }
 
@@ -121,12 +123,12 @@ func (w *world) run(t *testing.T, b block) {
 	for _, file := range o.with {
 		w.sh(t, "kubectl apply --server-side -f "+file)
 	}
-	w.mistakesOf(t) // those of before are none of this
+	w.readProblems(t) // those of before are none of this
 	if changes.MatchString(b.text) {
 		w.state = ""
 	}
-	out, status := w.shell(t, b.commands(), asVariable+"="+o.as)
-	report(t, w.mistakesOf(t))
+	out, status := w.shell(t, b.commands(), programs.AsVariable+"="+o.as)
+	report(t, w.readProblems(t))
 	if status != o.status {
 		t.Errorf("status %d, want %d:\n%s\n%s", status, o.status, b.commands(), out)
 	}
@@ -161,13 +163,13 @@ func compareConsole(t *testing.T, b block, printed string) {
 // programs of a folder may be named besides.
 func (w *world) check(t *testing.T, commands, besides string) []string {
 	t.Helper()
-	w.mistakesOf(t) // those of before are none of this
-	out, status := w.shell(t, commands, checkVariable+"=1", "PATH="+w.programs+string(os.PathListSeparator)+besides)
-	mistakes := w.mistakesOf(t)
+	w.readProblems(t) // those of before are none of this
+	out, status := w.shell(t, commands, programs.CheckVariable+"=1", "PATH="+w.programs+string(os.PathListSeparator)+besides)
+	problems := w.readProblems(t)
 	if status != 0 {
-		mistakes = append(mistakes, fmt.Sprintf("status %d:\n%s\n%s", status, commands, out))
+		problems = append(problems, fmt.Sprintf("status %d:\n%s\n%s", status, commands, out))
 	}
-	return mistakes
+	return problems
 }
 
 // wrongCommands has to find what no document may say.
@@ -186,21 +188,21 @@ func (w *world) wrongCommands(t *testing.T) {
 		"go run ./examples/nothing",
 		"no-such-program",
 	} {
-		if mistakes := w.check(t, commands, ""); len(mistakes) == 0 {
+		if problems := w.check(t, commands, ""); len(problems) == 0 {
 			t.Errorf("nothing is found wrong in %q", commands)
 		}
 	}
 }
 
-// mistakesOf returns what programs have noted since the last time.
-func (w *world) mistakesOf(t *testing.T) []string {
+// readProblems returns what programs have noted since the last time.
+func (w *world) readProblems(t *testing.T) []string {
 	t.Helper()
-	data, err := os.ReadFile(w.mistakes)
+	data, err := os.ReadFile(w.problems)
 	if os.IsNotExist(err) {
 		return nil
 	}
 	if err == nil {
-		err = os.Remove(w.mistakes)
+		err = os.Remove(w.problems)
 	}
 	if err != nil {
 		t.Fatal(err)

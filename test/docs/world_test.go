@@ -14,9 +14,14 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/docs/programs"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -31,13 +36,14 @@ type world struct {
 	folder   string
 	programs string // the folder of programs
 	config   *rest.Config
+	client   client.Client
 	env      []string
 
 	state    string      // of the cluster; "" if it is not known
 	broken   bool        // it could not be brought into a state
 	server   *lab.Server // nil if none runs
 	pidFile  string
-	mistakes string
+	problems string // the file of what programs note
 }
 
 // States of the cluster that a block can ask for.
@@ -51,7 +57,8 @@ func newWorld(t *testing.T) *world {
 	folder := t.TempDir()
 	w := &world{
 		folder: filepath.Join(folder, "world"), programs: filepath.Join(folder, "programs"),
-		pidFile: filepath.Join(folder, "server"), mistakes: filepath.Join(folder, "mistakes"),
+		pidFile: filepath.Join(folder, "server"), problems: filepath.Join(folder, "problems"),
+		state: nothingInstalled,
 	}
 	for _, name := range []string{"charts", "config", "examples"} {
 		if err := os.CopyFS(filepath.Join(w.folder, name), os.DirFS(filepath.Join(root, name))); err != nil {
@@ -71,19 +78,26 @@ func newWorld(t *testing.T) *world {
 	w.env = append(os.Environ(),
 		"KUBECONFIG="+sallyporttest.Kubeconfig(t, w.config), "HOME="+folder,
 		"PATH="+w.programs+string(os.PathListSeparator)+os.Getenv("PATH"),
-		mistakesVariable+"="+w.mistakes, serverVariable+"="+w.pidFile, rootVariable+"="+top,
+		programs.ProblemsVariable+"="+w.problems, programs.ServerVariable+"="+w.pidFile, programs.RootVariable+"="+top,
 	)
 	for name, path := range w.realPrograms(t) {
-		w.env = append(w.env, realVariable+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))+"="+path)
+		w.env = append(w.env, programs.RealVariable(name)+"="+path)
 	}
 	if err := os.WriteFile(filepath.Join(w.folder, "ca.crt"), w.config.CAData, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, namespace := range []string{"sallyport-system", "team-a", "kubeflow", "crontab-system"} {
-		w.sh(t, "kubectl create namespace "+namespace)
+	w.client = newClient(t, w.config)
+	var objects []client.Object
+	for _, name := range []string{"sallyport-system", "team-a", "kubeflow", "crontab-system"} {
+		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	for _, namespace := range []string{"default", "team-a"} { // where pods are created
-		w.sh(t, "kubectl create serviceaccount default -n "+namespace)
+		objects = append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}})
+	}
+	for _, object := range objects {
+		if err := w.client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return w
 }
@@ -91,25 +105,22 @@ func newWorld(t *testing.T) *world {
 // linkPrograms makes the folder of programs.
 func (w *world) linkPrograms(t *testing.T) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := lab.Command(t, "test/docs/docsprogram")
 	link := func(path string) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink(self, path); err != nil {
+		if err := os.Symlink(program, path); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name := range programs {
+	for _, name := range programs.Names() {
 		link(filepath.Join(w.programs, name))
 	}
 	for _, name := range []string{"sallyport", "faults", "bench"} { // what make builds
 		link(filepath.Join(w.folder, "bin", name))
 	}
-	for _, name := range others { // found only where nothing is run
+	for _, name := range programs.Others { // found only where nothing is run
 		link(filepath.Join(w.programs+"-others", name))
 	}
 }
@@ -171,35 +182,14 @@ func (w *world) be(t *testing.T, state string) {
 	}
 	w.state, w.broken = "", true
 	w.stop(t)
-	// What is left of others: a webhook whose server is away refuses what comes next. A
-	// definition whose objects nobody has read yet is read first: the API server makes its
-	// storage at the first read, fails to delete the objects as long as that is not ready,
-	// and tries again with pauses of up to 1,000 s. Each change of the definition has it try
-	// at once.
-	w.sh(t, `kubectl delete mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicybindings,validatingadmissionpolicies --all
-		crds="poddefaults.kubeflow.org clusterpoddefaults.sallyport.io"
-		crds=$(kubectl get customresourcedefinitions --ignore-not-found -o name $crds)
-		for crd in $crds; do
-			kubectl get --all-namespaces ${crd#*/} || true
-			kubectl delete --wait=false $crd
-		done
-		for crd in $crds; do
-			until [ -z "$(kubectl get --ignore-not-found -o name $crd)" ]; do
-				sleep 0.5
-				kubectl annotate --overwrite $crd tried=$(date +%s%N) || true
-			done
-		done
-		helm uninstall sallyport --namespace sallyport-system --ignore-not-found
-		kubectl delete roles,rolebindings --all -n default
-		for namespace in sallyport-system kubeflow; do
-			kubectl delete deployments,services,serviceaccounts,roles,rolebindings,secrets,leases,poddisruptionbudgets,networkpolicies --all -n $namespace
-		done
-		objects=$(kubectl get clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations -o name | grep -E 'sallyport|poddefault')
-		[ -z "$objects" ] || kubectl delete $objects`)
+	w.reset(t)
 	if state == installed {
 		w.sh(t, "helm install sallyport charts/sallyport --namespace sallyport-system --set image.repository=registry.example.com/sallyport --set image.tag=dev")
 		// Otherwise the server says, rightly, that there are no PodDefaults to be read.
-		w.sh(t, "until kubectl get --all-namespaces poddefaults.kubeflow.org && kubectl get clusterpoddefaults.sallyport.io; do sleep 0.1; done")
+		lab.Eventually(t.Context(), t, patience, "PodDefaults to be served", func(ctx context.Context) (bool, error) {
+			err := w.readPodDefaults(ctx)
+			return err == nil, err
+		})
 		w.serve(t)
 	}
 	w.state, w.broken = state, false
@@ -233,17 +223,16 @@ func (w *world) serve(t *testing.T) {
 
 func (w *world) awaitRegistered(t *testing.T) {
 	t.Helper()
-	lab.Eventually(t.Context(), t, patience, "the server to be registered", func(context.Context) (bool, error) {
-		out, status := w.shell(t, "kubectl get mutatingwebhookconfiguration,validatingwebhookconfiguration sallyport")
-		if status != 0 {
-			return false, errors.New(out)
-		}
-		return true, nil
+	lab.Eventually(t.Context(), t, patience, "the server to be registered", func(ctx context.Context) (bool, error) {
+		name := client.ObjectKey{Name: "sallyport"}
+		err := errors.Join(w.client.Get(ctx, name, &admissionregistrationv1.MutatingWebhookConfiguration{}),
+			w.client.Get(ctx, name, &admissionregistrationv1.ValidatingWebhookConfiguration{}))
+		return err == nil, err
 	})
 }
 
 func (w *world) real(name string) string {
-	variable := realVariable + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "="
+	variable := programs.RealVariable(name) + "="
 	for _, entry := range w.env {
 		if path, ok := strings.CutPrefix(entry, variable); ok {
 			return path

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package docs
+// Package programs stands in for the programs that the commands of documents name. A shell
+// finds links with their names first, which lead to test/docs/docsprogram. That runs the real
+// program, or checks its arguments, and writes what is wrong with them into a file.
+//
+// It takes from the standard library alone: it starts hundreds of times in a run.
+package programs
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,47 +20,50 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 )
 
-// The commands of a document run in a shell that finds these programs first. They are
-// links to the binary of the test, which runs the real program, or checks what it is told
-// and says in a file what is wrong.
+// Environment variables of the shell, for the programs.
 const (
-	mistakesVariable = "DOCS_MISTAKES" // the file
-	checkVariable    = "DOCS_CHECK"    // not empty: nothing is run
-	asVariable       = "DOCS_AS"       // the user that kubectl impersonates
-	serverVariable   = "DOCS_SERVER"   // the file with the ID of the server's process
-	rootVariable     = "DOCS_ROOT"     // the repository
-	realVariable     = "DOCS_REAL_"    // and the name in capitals: the real program
+	ProblemsVariable = "DOCS_PROBLEMS" // the file of what is wrong with commands, a line each
+	CheckVariable    = "DOCS_CHECK"    // not empty: nothing is run
+	AsVariable       = "DOCS_AS"       // the user that kubectl impersonates
+	ServerVariable   = "DOCS_SERVER"   // the file with the ID of the server's process
+	RootVariable     = "DOCS_ROOT"     // the repository
 )
 
-// programs are those that the commands of documents may name.
-var programs = map[string]func(name string, args []string) int{
+// RealVariable is the environment variable with the path of the real program of that name.
+func RealVariable(name string) string {
+	return "DOCS_REAL_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+var programs = map[string]func(name string, args []string) (status int){
 	"sallyport": runOrCheck, "kubectl": kubectl, "kubectl-sallyport": runOrCheck,
 	"helm": runOrCheck, "kustomize": runOrCheck, "go": goCommand, "grep": grep, "openssl": openssl,
 	"cloud-controller-manager": runOrCheck, "make": makeCommand, "faults": flagsOfSource, "bench": flagsOfSource,
 }
 
-// others are programs that are left out where blocks are checked: what they are told is
-// not ours to check. A block that names any other program has to say "not run".
-var others = []string{"base64", "chown", "cp", "curl", "install", "kubeadm", "ln", "sleep", "tail"}
+// Names are those of the programs that commands may name.
+func Names() []string { return slices.Collect(maps.Keys(programs)) }
 
-func TestMain(m *testing.M) {
-	name := filepath.Base(os.Args[0])
-	if os.Getenv(mistakesVariable) == "" {
-		os.Exit(m.Run())
-	}
+// Others are programs that are left out where blocks are checked: what they are told is
+// not ours to check. A block that names any other program has to say "not run".
+var Others = []string{"base64", "chown", "cp", "curl", "install", "kubeadm", "ln", "sleep", "tail"}
+
+// Run is the program that the first argument names. It returns its status, or becomes the real
+// program.
+func Run(args []string) (status int) {
+	name := filepath.Base(args[0])
 	if program, ok := programs[name]; ok {
-		os.Exit(program(name, os.Args[1:]))
+		return program(name, args[1:])
 	}
-	_, _ = io.Copy(io.Discard, os.Stdin) // one of others: an end of a pipe, perhaps
+	_, _ = io.Copy(io.Discard, os.Stdin) // one of Others: an end of a pipe, perhaps
+	return 0
 }
 
-// mistake notes what is wrong with a command.
-func mistake(format string, args ...any) {
-	file, err := os.OpenFile(os.Getenv(mistakesVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+// problem notes what is wrong with a command.
+func problem(format string, args ...any) {
+	file, err := os.OpenFile(os.Getenv(ProblemsVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		panic(err)
 	}
@@ -65,14 +74,24 @@ func mistake(format string, args ...any) {
 }
 
 func realProgram(name string) string {
-	return os.Getenv(realVariable + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+	return os.Getenv(RealVariable(name))
 }
 
 func runOrCheck(name string, args []string) int {
-	if os.Getenv(checkVariable) != "" {
+	if os.Getenv(CheckVariable) != "" {
 		return checkFlags(name, args)
 	}
-	return run(realProgram(name), args)
+	return become(realProgram(name), args)
+}
+
+// become has the program take the place of this one, and returns only if it cannot be run.
+func become(path string, args []string) int {
+	return failed(syscall.Exec(path, append([]string{path}, args...), os.Environ()))
+}
+
+func failed(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 127
 }
 
 // run passes on what the program says, and its status.
@@ -82,8 +101,7 @@ func run(path string, args []string) int {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		fmt.Fprintln(os.Stderr, err)
-		return 127
+		return failed(err)
 	}
 	return cmd.ProcessState.ExitCode()
 }
@@ -100,9 +118,9 @@ func checkFlags(name string, args []string) int {
 	out, err := exec.Command(realProgram(name), append(slices.Clone(args), "--help")...).CombinedOutput()
 	switch {
 	case err != nil:
-		mistake("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		problem("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	case groupOfCommands.Match(out):
-		mistake("%s %s: there is no such command:\n%s", name, strings.Join(args, " "), out)
+		problem("%s %s: there is no such command:\n%s", name, strings.Join(args, " "), out)
 	}
 	return 0
 }
@@ -113,14 +131,17 @@ var needsNodes = regexp.MustCompile(`(^| )(logs|top|port-forward|exec|wait|rollo
 
 func kubectl(name string, args []string) int {
 	line := strings.Join(args, " ")
-	if os.Getenv(checkVariable) != "" || needsNodes.MatchString(line) {
+	if os.Getenv(CheckVariable) != "" || needsNodes.MatchString(line) {
 		return checkFlags(name, args)
 	}
-	if as := os.Getenv(asVariable); as != "" {
+	if as := os.Getenv(AsVariable); as != "" {
 		args = append(slices.Clone(args), "--as", as)
 	}
+	if !strings.Contains(line, "scale deployment sallyport --replicas 0") {
+		return become(realProgram(name), args)
+	}
 	status := run(realProgram(name), args)
-	if status == 0 && strings.Contains(line, "scale deployment sallyport --replicas 0") {
+	if status == 0 {
 		endServer()
 	}
 	return status
@@ -128,9 +149,9 @@ func kubectl(name string, args []string) int {
 
 // endServer does what the controllers and the kubelet do when a Deployment is scaled to 0.
 func endServer() {
-	text, err := os.ReadFile(os.Getenv(serverVariable))
+	text, err := os.ReadFile(os.Getenv(ServerVariable))
 	if err != nil {
-		mistake("no server runs: %v", err)
+		problem("no server runs: %v", err)
 		return
 	}
 	id, err := strconv.Atoi(string(text))
@@ -149,13 +170,13 @@ func goCommand(name string, args []string) int {
 			return runOrCheck(example, args[2:])
 		}
 	}
-	mistake("%s %s: only examples can be run, of those that the test builds", name, strings.Join(args, " "))
+	problem("%s %s: only examples can be run, of those that the test builds", name, strings.Join(args, " "))
 	return 0
 }
 
-// grep that finds nothing is no mistake of a document.
+// grep that finds nothing is no problem of a document.
 func grep(name string, args []string) int {
-	if os.Getenv(checkVariable) != "" {
+	if os.Getenv(CheckVariable) != "" {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return 0
 	}
@@ -167,8 +188,8 @@ func grep(name string, args []string) int {
 
 // openssl is not on every machine.
 func openssl(name string, args []string) int {
-	if os.Getenv(checkVariable) == "" && realProgram(name) != "" {
-		return run(realProgram(name), args)
+	if os.Getenv(CheckVariable) == "" && realProgram(name) != "" {
+		return become(realProgram(name), args)
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return 0
@@ -187,7 +208,7 @@ var flagsIn = map[string]string{
 // makeCommand looks for targets and variables in the Makefile. What make builds, other
 // parts of `make test` use.
 func makeCommand(_ string, args []string) int {
-	data, err := os.ReadFile(filepath.Join(os.Getenv(rootVariable), "Makefile"))
+	data, err := os.ReadFile(filepath.Join(os.Getenv(RootVariable), "Makefile"))
 	if err != nil {
 		panic(err)
 	}
@@ -195,13 +216,13 @@ func makeCommand(_ string, args []string) int {
 		set := assignment.FindStringSubmatch(arg)
 		switch {
 		case set != nil && !regexp.MustCompile(`(?m)^`+set[1]+` \?=`).Match(data):
-			mistake("make %s: the Makefile has no such variable", arg)
+			problem("make %s: the Makefile has no such variable", arg)
 		case set != nil:
 			if _, ok := flagsIn[set[1]]; ok {
 				flagsOfSource(set[1], strings.Fields(set[2]))
 			}
 		case arg != "-s" && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(arg)+`:`).Match(data):
-			mistake("make %s: there is no such target", arg)
+			problem("make %s: there is no such target", arg)
 		}
 	}
 	return 0
@@ -210,7 +231,7 @@ func makeCommand(_ string, args []string) int {
 // flagsOfSource looks for the definitions of flags in the code: to build these programs
 // takes longer than the test.
 func flagsOfSource(name string, args []string) int {
-	folder := filepath.Join(os.Getenv(rootVariable), filepath.FromSlash(flagsIn[name]))
+	folder := filepath.Join(os.Getenv(RootVariable), filepath.FromSlash(flagsIn[name]))
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
 		panic(err)
@@ -225,7 +246,7 @@ func flagsOfSource(name string, args []string) int {
 	}
 	for _, m := range goFlag.FindAllStringSubmatch(strings.Join(args, " "), -1) {
 		if !regexp.MustCompile(`\.(Bool|Int|String|Duration)(Var)?\([^)]*"` + m[2] + `"`).MatchString(code.String()) {
-			mistake("%s: there is no flag -%s in %s", name, m[2], flagsIn[name])
+			problem("%s: there is no flag -%s in %s", name, m[2], flagsIn[name])
 		}
 	}
 	return 0
