@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,8 +49,7 @@ func bookClient(t *testing.T, config *rest.Config) client.Client {
 	return c
 }
 
-// settingsAlone returns settings for a server on this host, for all objects of a
-// dedicated API server, and the address of its probes.
+// settingsAlone returns settings for a server on this host, for all objects of an API server, and the address of its probes.
 func settingsAlone(t *testing.T, app *sallyport.App, config *rest.Config, log io.Writer) (settings sallyport.Settings, probes string) {
 	t.Helper()
 	settings = app.DefaultSettings()
@@ -64,16 +64,8 @@ func settingsAlone(t *testing.T, app *sallyport.App, config *rest.Config, log io
 // eventually retries until there is no error.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal(err)
-		case <-time.After(20 * time.Millisecond):
-		}
+	if err := lab.Await(t.Context(), 4*time.Minute, "no error", func(context.Context) error { return try() }); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -122,10 +114,35 @@ func TestUniquenessAcrossObjectsOnARealAPIServer(t *testing.T) {
 	eventually(t, func() error { return create(book("second", "2"), client.DryRunAll) })
 }
 
+// Caches hold all books of a cluster, so that these servers run one after the other, on an API
+// server of their own.
+func TestCachesOnARealAPIServer(t *testing.T) {
+	config := sallyporttest.StartAPIServer(t)
+	for _, of := range []struct {
+		name string
+		test func(*testing.T, *rest.Config)
+	}{
+		{"of a kind that is missing at first", testMissingKind}, // which it installs
+		{"with the rights that are printed", testRightsOfCache},
+		{"of a server that is restarted", testRestart},
+		{"for handlers and controllers", testOneCopy},
+		{"without what nobody asks for", testCachedFields},
+	} {
+		t.Run(of.name, func(t *testing.T) { of.test(t, config) })
+		c := bookClient(t, config)
+		if err := errors.Join(
+			client.IgnoreNotFound(c.Delete(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "bookstore"}})),
+			c.DeleteAllOf(t.Context(), &Book{}, client.InNamespace("default")),
+		); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() error { return c.Create(t.Context(), book("after", "1"), client.DryRunAll) }) // its webhook is forgotten
+	}
+}
+
 // A restarted server answers nothing until it knows all books. They decide the first
 // call after it is ready.
-func TestARestartKnowsAllObjectsOnARealAPIServer(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(bookCRD()))
+func testRestart(t *testing.T, config *rest.Config) {
 	c := bookClient(t, config)
 	if err := c.Create(t.Context(), book("first", "1")); err != nil {
 		t.Fatal(err)
@@ -157,8 +174,7 @@ func TestARestartKnowsAllObjectsOnARealAPIServer(t *testing.T) {
 
 // Without the kind's definition the server reports that and is not ready. Once it is
 // installed, the server becomes ready.
-func TestACacheOfAKindThatIsMissingOnARealAPIServer(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t)
+func testMissingKind(t *testing.T, config *rest.Config) {
 	app, err := bookstore()
 	if err != nil {
 		t.Fatal(err)
@@ -184,8 +200,7 @@ func TestACacheOfAKindThatIsMissingOnARealAPIServer(t *testing.T) {
 
 // The rights printed by the command manifests suffice. Without those of the cache, the
 // server reports what is missing and is not ready.
-func TestRightsOfACacheOnARealAPIServer(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(bookCRD()))
+func testRightsOfCache(t *testing.T, config *rest.Config) {
 	app, err := bookstore()
 	if err != nil {
 		t.Fatal(err)
@@ -274,8 +289,7 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Handlers, components and controllers share one cache with its indexes. A process with
 // only controllers has it too, and is not ready before it has synced.
-func TestOneCopyForHandlersAndControllersOnARealAPIServer(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(bookCRD()))
+func testOneCopy(t *testing.T, config *rest.Config) {
 	c := bookClient(t, config)
 	trimmed := book("first", "1")
 	trimmed.Annotations = map[string]string{"large": "large"}
@@ -347,8 +361,7 @@ func firstByISBN(ctx context.Context, reader client.Reader) error {
 }
 
 // Trimmed fields and objects outside a selector are not cached.
-func TestACacheKeepsWhatIsAskedForOnARealAPIServer(t *testing.T) {
-	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(bookCRD()))
+func testCachedFields(t *testing.T, config *rest.Config) {
 	c := bookClient(t, config)
 	elsewhere := book("other", "1")
 	elsewhere.Namespace = "kube-public"

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,22 +64,18 @@ func unregisterAtEnd(t *testing.T, client *rest.Config, name string) {
 // awaitProbe polls until the answer has the status and the text.
 func awaitProbe(t *testing.T, url string, status int, part string) {
 	t.Helper()
-	for {
-		code, body := 0, ""
-		if resp, err := http.Get(url); err == nil {
-			text, _ := io.ReadAll(resp.Body)
-			_ = resp.Body.Close()
-			code, body = resp.StatusCode, string(text)
+	eventually(t, func() error {
+		resp, err := http.Get(url)
+		if err != nil {
+			return err
 		}
-		if code == status && strings.Contains(body, part) {
-			return
+		defer func() { _ = resp.Body.Close() }()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != status || !strings.Contains(string(text), part) {
+			return fmt.Errorf("%s answers %d, not %d with %q: %s, %w", url, resp.StatusCode, status, part, text, err)
 		}
-		select {
-		case <-t.Context().Done():
-			t.Fatalf("%s answers %d, not %d with %q: %s", url, code, status, part, body)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+		return nil
+	})
 }
 
 // Checks that a controller adds to its manager are part of /readyz and /livez, with and
