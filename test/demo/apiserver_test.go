@@ -11,7 +11,8 @@ import (
 
 // TestTheDemosOnARealAPIServer runs `make demo` and `make demo-cloud`: their own checks decide.
 func TestTheDemosOnARealAPIServer(t *testing.T) {
-	sallyport, cloud := lab.Command(t, "cmd/sallyport"), lab.Command(t, "examples/cloud-controller-manager")
+	commands := lab.Commands(t, "cmd/sallyport", "examples/cloud-controller-manager")
+	sallyport, cloud := commands["sallyport"], commands["cloud-controller-manager"]
 	t.Chdir("../..") // where make runs them
 	for name, d := range map[string]*demo{
 		"demo":       {command: sallyport},

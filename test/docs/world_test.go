@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +51,7 @@ type world struct {
 const (
 	installed        = "installed" // unless it asks for another one
 	nothingInstalled = "nothing installed"
+	continued        = "continued" // what the block before has left; installed if that has changed nothing for good
 )
 
 func newWorld(t *testing.T) *world {
@@ -68,7 +70,8 @@ func newWorld(t *testing.T) *world {
 	if err := os.CopyFS(w.folder, os.DirFS(filepath.Join("testdata", "world"))); err != nil {
 		t.Fatal(err)
 	}
-	w.linkPrograms(t)
+	commands := lab.Commands(t, "test/docs/docsprogram", "cmd/sallyport", "examples/cloud-controller-manager", "examples/crontab")
+	w.linkPrograms(t, commands["docsprogram"])
 
 	w.config = sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
 	top, err := filepath.Abs(root)
@@ -80,7 +83,7 @@ func newWorld(t *testing.T) *world {
 		"PATH="+w.programs+string(os.PathListSeparator)+os.Getenv("PATH"),
 		programs.ProblemsVariable+"="+w.problems, programs.ServerVariable+"="+w.pidFile, programs.RootVariable+"="+top,
 	)
-	for name, path := range w.realPrograms(t) {
+	for name, path := range w.realPrograms(t, commands) {
 		w.env = append(w.env, programs.RealVariable(name)+"="+path)
 	}
 	if err := os.WriteFile(filepath.Join(w.folder, "ca.crt"), w.config.CAData, 0o600); err != nil {
@@ -102,10 +105,9 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// linkPrograms makes the folder of programs.
-func (w *world) linkPrograms(t *testing.T) {
+// linkPrograms makes the folder of programs, each of which is that one.
+func (w *world) linkPrograms(t *testing.T, program string) {
 	t.Helper()
-	program := lab.Command(t, "test/docs/docsprogram")
 	link := func(path string) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -125,15 +127,12 @@ func (w *world) linkPrograms(t *testing.T) {
 	}
 }
 
-// realPrograms are paths by name; openssl may be missing.
-func (w *world) realPrograms(t *testing.T) map[string]string {
+// realPrograms adds to the paths of commands of this repository, by name; openssl may be missing.
+func (w *world) realPrograms(t *testing.T, commands map[string]string) map[string]string {
 	t.Helper()
-	sallyport := lab.Command(t, "cmd/sallyport")
-	paths := map[string]string{
-		"sallyport": sallyport, "kubectl-sallyport": sallyport,
-		"cloud-controller-manager": lab.Command(t, "examples/cloud-controller-manager"), "crontab": lab.Command(t, "examples/crontab"),
-		"kubectl": filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"),
-	}
+	paths := maps.Clone(commands)
+	paths["kubectl-sallyport"] = paths["sallyport"]
+	paths["kubectl"] = filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
 	for _, name := range []string{"helm", "kustomize"} {
 		paths[name] = lab.Tool(t, "tools/deploy", name)
 	}
@@ -171,28 +170,42 @@ func (w *world) sh(t *testing.T, commands string) string {
 // be brings the cluster into a state.
 func (w *world) be(t *testing.T, state string) {
 	t.Helper()
-	if w.state == state {
-		if state == installed {
-			w.awaitRegistered(t) // a block may have deleted what the server writes again
-		}
-		return
-	}
 	if w.broken {
 		t.Fatal("the cluster could not be brought into a state before")
 	}
+	if state == continued {
+		if w.state == "" {
+			return
+		}
+		state = installed
+	}
+	was := w.state
 	w.state, w.broken = "", true
-	w.stop(t)
-	w.reset(t)
-	if state == installed {
-		w.sh(t, "helm install sallyport charts/sallyport --namespace sallyport-system --set image.repository=registry.example.com/sallyport --set image.tag=dev")
-		// Otherwise the server says, rightly, that there are no PodDefaults to be read.
-		lab.Eventually(t.Context(), t, patience, "PodDefaults to be served", func(ctx context.Context) (bool, error) {
-			err := w.readPodDefaults(ctx)
-			return err == nil, err
-		})
+	if was != state {
+		w.stop(t)
+		w.reset(t)
+		if state == installed {
+			w.install(t)
+		}
+	}
+	switch {
+	case state != installed:
+	case w.server == nil || w.server.HasEnded():
 		w.serve(t)
+	default:
+		w.awaitRegistered(t) // a block may have deleted what the server writes again
 	}
 	w.state, w.broken = state, false
+}
+
+func (w *world) install(t *testing.T) {
+	t.Helper()
+	w.sh(t, "helm install sallyport charts/sallyport --namespace sallyport-system --set image.repository=registry.example.com/sallyport --set image.tag=dev")
+	// Otherwise the server says, rightly, that there are no PodDefaults to be read.
+	lab.Eventually(t.Context(), t, patience, "PodDefaults to be served", func(ctx context.Context) (bool, error) {
+		err := w.readPodDefaults(ctx)
+		return err == nil, err
+	})
 }
 
 // serve starts the server with the rights of its service account, and waits until it has

@@ -19,16 +19,32 @@ import (
 // so all test packages of a run share one build; a lock keeps them from building it at once.
 func Command(t testing.TB, folder string) string {
 	t.Helper()
-	return once(t, folder, func(top string) (string, error) {
-		binary := filepath.Join(top, "bin", filepath.Base(folder))
-		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", binary, "./"+folder)
+	return Commands(t, folder)[filepath.Base(folder)]
+}
+
+// Commands is [Command] for several at once, by their names: most of what it takes the go
+// command to see that they are up to date, it does once.
+func Commands(t testing.TB, folders ...string) (paths map[string]string) {
+	t.Helper()
+	bin := once(t, strings.Join(folders, " "), func(top string) (string, error) {
+		bin := filepath.Join(top, "bin")
+		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", bin+string(filepath.Separator))
+		for _, folder := range folders {
+			build.Args = append(build.Args, "./"+folder)
+		}
 		build.Dir = top
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("%w\n%s", err, out)
 		}
-		return binary, nil
+		return bin, nil
 	})
+	paths = map[string]string{}
+	for _, folder := range folders {
+		name := filepath.Base(folder)
+		paths[name] = filepath.Join(bin, name)
+	}
+	return paths
 }
 
 // Tool returns the path of a tool that the go.mod in a folder pins: ("tools/deploy", "helm").
