@@ -145,7 +145,7 @@ var (
 		Many: 10_000, Fresh: [2]int{100, 1000}, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Burst: 1028, Idle: 10 * time.Second, Listed: 5000, ListTurns: 3, ColdStarts: 21, Peers: []int{100, 1000},
 	}
 	quickPlan = plan{
-		Rounds: 2, Window: 30 * time.Millisecond, WarmUp: 10 * time.Millisecond,
+		Rounds: 2, Window: 15 * time.Millisecond, WarmUp: 10 * time.Millisecond,
 		Many: 200, Fresh: [2]int{20, 40}, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Burst: 32, Idle: time.Second, Listed: 50, ListTurns: 1, ColdStarts: 1, Peers: []int{12},
 	}
 )
