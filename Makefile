@@ -305,8 +305,8 @@ nightly: ## Hours: race detector over all, fuzzing, CHECKS cases of each propert
 	$(MAKE) --no-print-directory provider
 	@$(GO) test ./internal/decode -run TestRecordSeesChangesWhateverTheMemoryDoes -timeout 2h -mutations 1000000
 	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestPodDefaultsUnderControl/what_may_be_written' -v -changes 10000
-	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestSallyport/(a_PodDefault_counts|while_every_server|thousands_of)' -v -times 5
-	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestOwners/a_change_reaches' -v -times 10 -timeout 30m
+	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestSallyport/(a_PodDefault_counts|while_every_server|hundreds_of|private_paths)' -v -times 25
+	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestOwners/a_change_reaches' -v -times 25 -timeout 30m
 	@$(with_control_plane); $(GO) test ./internal/webhooks/poddefault/status ./internal/console -run 'TestController|TestConflicts|TestConsole' -v -times 5
 	@$(with_control_plane); $(GO) test ./internal/replay/chain -run OnARealAPIServer -v -times 5 -seed "$$(date +%s)"
 	@$(MAKE) --no-print-directory conformance CONFORMANCE="-runs 3 $(CONFORMANCE)"

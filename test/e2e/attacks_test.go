@@ -35,9 +35,11 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// steadily creates pods, one after the other and in dry runs, until stop is called: some forty a
-// second, which leaves the machine to what happens meanwhile. It fails the test if one is refused, or
-// is not what the PodDefault of envPodDefault makes of it.
+// steadily creates pods, one after the other and in dry runs, until stop is called: some fifteen a
+// second, which leaves the machine to what happens meanwhile. What it is to notice, such as a certificate
+// that nobody trusts yet or two leaders, lasts until somebody writes a configuration and the API server
+// has heard of it. It fails the test if a pod is refused, or is not what the PodDefault of envPodDefault
+// makes of it.
 func (e *env) steadily(t *testing.T, namespace string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -54,7 +56,7 @@ func (e *env) steadily(t *testing.T, namespace string) (stop func()) {
 				t.Errorf("pod %d was not injected", created)
 				return
 			}
-			lab.Sleep(ctx, 20*time.Millisecond)
+			lab.Sleep(ctx, 50*time.Millisecond)
 		}
 	})
 	var once sync.Once
@@ -463,7 +465,7 @@ func testPartition(t *testing.T, e *env) {
 	config := rest.CopyConfig(e.config)
 	config.Host = link.url
 	args := []string{"--authority-secret", name + "/ca",
-		lab.Set("leaderElection", "{leaseDuration: 10s, renewDeadline: 8s, retryPeriod: 200ms}")}
+		lab.Set("leaderElection", "{leaseDuration: 5s, renewDeadline: 4s, retryPeriod: 200ms}")}
 	leads := e.serve(t, name, append(args, "--kubeconfig", sallyporttest.Kubeconfig(t, config))...)
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 	follows := e.start(t, name, args...)

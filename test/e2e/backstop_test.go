@@ -111,7 +111,7 @@ func testBackstop(t *testing.T, e *env) {
 		})
 	}
 
-	many := 200 * *times
+	many := 40 * *times
 	var matching, others []*corev1.Pod
 	for i := range many {
 		pod := simplePod(name, fmt.Sprintf("matching-%d", i))

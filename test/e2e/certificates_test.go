@@ -31,7 +31,7 @@ func testLostLease(t *testing.T, e *env) {
 	t.Parallel()
 	name := e.namespace(t, "lost-lease")
 	s := e.serve(t, name, "--authority-secret", name+"/ca",
-		lab.Set("leaderElection", "{leaseDuration: 10s, renewDeadline: 8s, retryPeriod: 200ms}"))
+		lab.Set("leaderElection", "{leaseDuration: 5s, renewDeadline: 4s, retryPeriod: 200ms}"))
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 	eventually(t, "the lease to be taken away", func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}
@@ -121,7 +121,8 @@ func testPrivatePaths(t *testing.T, e *env) {
 // before its body is read, and none leaves a trace.
 func (e *env) guessPaths(t *testing.T, s *server, public string) {
 	t.Helper()
-	const guesses, callers = 2000, 16
+	const callers = 16
+	guesses := 400 * *times
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: callers} //nolint:gosec // the caller is not the one to be convinced
 	defer transport.CloseIdleConnections()
 	var guessing sync.WaitGroup

@@ -83,8 +83,9 @@ func (e *env) countByContent(t *testing.T, namespace, value string) map[string]i
 
 // testDrift compares what drift and the status say about pods of real controllers with a
 // count of what is in the pods.
-func testDrift(t *testing.T, e *env, of string) {
+func testDrift(t *testing.T, e *env, of string, args ...string) {
 	const name = "drift"
+	s := e.serve(t, of, args...)
 	e.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"e2e": of}}})
 	runs := func(app string, want int) {
 		t.Helper()
@@ -162,7 +163,10 @@ func testDrift(t *testing.T, e *env, of string) {
 		}
 	}
 
-	// The controller writes the same into the status.
+	// The controller writes the same into the status: counts alone once a minute, and at once when it
+	// has just started.
+	s.stop(t)
+	e.serve(t, of, args...)
 	eventuallyWithin(t, soon, "the status to have the counts", func(ctx context.Context) (bool, error) {
 		var stored kubeflowv1alpha1.PodDefault
 		if err := e.client.Get(ctx, client.ObjectKeyFromObject(pd), &stored); err != nil || stored.Status.Pods == nil {

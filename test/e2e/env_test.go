@@ -23,8 +23,8 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// How often tests do what they repeat. `make nightly` wants five times as much.
-var times = flag.Int("times", 1, "how many times as often tests do what they repeat hundreds of times")
+// How often tests do what they repeat. `make nightly` wants it twenty-five times as often.
+var times = flag.Int("times", 1, "how many times as often tests do what they repeat")
 
 // env is one API server with PodDefaults installed, and the command under test.
 type env struct {
@@ -32,6 +32,7 @@ type env struct {
 	config     *rest.Config
 	kubeconfig string
 	client     client.Client
+	traces     *spans // of TestSallyport's API server
 }
 
 // patience is how long anything may take that needs no more than a moment: tests
@@ -67,7 +68,9 @@ func TestSallyport(t *testing.T) {
 	t.Parallel()
 	// Without a list of disabled plugins ServiceAccount is on, as in any cluster:
 	// it mounts the token that automountServiceAccountToken is about.
-	e := newEnv(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
+	traces := collect(t)
+	e := newEnv(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"), traces.flag(t))
+	e.traces = traces
 
 	for _, test := range []struct {
 		name string
@@ -87,6 +90,8 @@ func TestSallyport(t *testing.T) {
 		{"every order of AdmissionReview versions works", testReviewVersions},
 		{"a webhook that is down refuses only the pods that it is for", testWebhookDown},
 		{"bad input is refused and the server goes on", testBadInput},
+		{"a call is in the trace of its request", testTraces},
+		{"reviews are recorded, read by whom the API server allows, and replayed", testRecording},
 		{"an API server that is away leaves the last cache in use", testAPIServerAway},
 		{"the rights that manifests prints are enough", testManifests},
 		{"a restarted server keeps its authority", testAuthority},
@@ -110,7 +115,7 @@ func TestSallyport(t *testing.T) {
 		{"sidecars of the recipes are found by their services", testSidecars},
 		{"while every server is down only pods that would be injected are refused", testBackstop},
 		{"policies inject what the webhook does", testPolicyMode},
-		{"thousands of PodDefaults are one namespace's", testManyPodDefaults},
+		{"hundreds of PodDefaults are one namespace's", testManyPodDefaults},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, e) })
 	}

@@ -19,14 +19,11 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
-	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// TestNarrow has an API server of its own: the keys are those of all PodDefaults in it.
-func TestNarrow(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
+// testNarrow comes before there are other PodDefaults: the keys are those of all.
+func testNarrow(t *testing.T, e *env) {
 	w := &world{config: e.config}
 	var err error
 	if w.clients, err = kubernetes.NewForConfig(e.config); err != nil {

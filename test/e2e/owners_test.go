@@ -36,7 +36,8 @@ func TestOwners(t *testing.T) {
 
 	const name = "owners"
 	e.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"e2e": name}}})
-	s := e.serve(t, name, lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index,poddefault-drift,poddefault-status")
+	args := []string{lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index,poddefault-drift,poddefault-status"}
+	s := e.serve(t, name, args...)
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
 
 	t.Run("pods of a Deployment and of a StatefulSet are injected and run", func(t *testing.T) {
@@ -55,7 +56,11 @@ func TestOwners(t *testing.T) {
 				"conflict occurred while applying poddefaults: env on pod:", "env FROM_PODDEFAULT of container main")
 		}
 	})
-	t.Run("drift counts what is in the pods, and restarts what differs", func(t *testing.T) { testDrift(t, e, name) })
+	t.Run("drift counts what is in the pods, and restarts what differs", func(t *testing.T) {
+		s.stop(t)
+		testDrift(t, e, name, args...)
+	})
+	s = e.serve(t, name, args...)
 	t.Run("pods of the unselected are made while every server is down, and those of others once one is back", func(t *testing.T) {
 		e.awaitPolicy(t, name, admissionregistrationv1.Ignore)
 		eventuallyWithin(t, soon, "the index", func(ctx context.Context) (bool, error) { return e.indexed(ctx, name, 1) })

@@ -208,7 +208,7 @@ func testConsistent(t *testing.T, e *env) {
 	e.serve(t, name, lab.Set("webhooks.poddefault.freshness", poddefault.Consistent), lab.Set("registration.timeoutSeconds", "30"))
 	e.createSoon(t, envPodDefault(name, "first"), simplePod(name, "probe"), poddefault.Mark("first"))
 	const atATime = 8
-	rounds := 200 * *times
+	rounds := 40 * *times
 	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(atATime)
 	for i := range rounds {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,6 +30,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // configuration writes a SallyportConfiguration with these webhooks to a file, as a
@@ -295,11 +297,14 @@ func testReload(t *testing.T, e *env) {
 			for i := 0; !stop.Load(); i++ {
 				pod := simplePod(name, fmt.Sprintf("p-%d-%d", worker, i))
 				pod.Spec.Containers[0].Image = "app:1"
-				if err := e.client.Create(t.Context(), pod); err != nil {
+				if err := e.client.Create(t.Context(), pod, client.DryRunAll); err != nil {
 					t.Errorf("creating a pod: %v", err)
 					return
 				}
 				pods.Add(1)
+				// A new configuration is at work at once, or after what it reads has been listed: some
+				// hundred calls a second are there in either case.
+				lab.Sleep(t.Context(), 30*time.Millisecond)
 			}
 		})
 	}

@@ -21,11 +21,9 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// What serve has recorded is decided the same by the same PodDefaults, and differently
-// without them.
-func TestReviewsAreRecordedAndReplayed(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
+// testRecording replays what serve has recorded: it is decided the same by the same PodDefaults,
+// and differently without them.
+func testRecording(t *testing.T, e *env) {
 	name, folder := e.namespace(t, "recording"), t.TempDir()
 	// With the rights that manifests prints, which name the right to read what is in memory.
 	const recent = "recording: {recentReviews: 100, samplingRatePerMillion: 1000000}"
@@ -35,7 +33,7 @@ func TestReviewsAreRecordedAndReplayed(t *testing.T) {
 	}
 	account := e.serviceAccount(t, name, "--metrics-authentication", "delegated", "--config", config)
 	s := e.start(t, name, "--kubeconfig", account, "--metrics-authentication", "delegated", "--authority-secret", name+"/sallyport-authority",
-		lab.Set("recording", "{directory: "+folder+", samplingRatePerMillion: 1000000, recentReviews: 100}"))
+		lab.Set("recording", fmt.Sprintf("{directory: %q, samplingRatePerMillion: 1000000, recentReviews: 100}", folder)))
 	s.Metrics = strings.Replace(s.Metrics, "http:", "https:", 1)
 	s.Probes = s.Metrics
 	s.awaitReady(t)

@@ -24,7 +24,7 @@ import (
 )
 
 // podsOfEach is the number of pods of each workload in the test of rollouts. `make nightly`
-// has ten times as many workloads: 500 pods.
+// has twenty-five times as many workloads: 500 pods.
 const podsOfEach = 2
 
 // staging is a PodDefault and the workloads whose pods it selects.
@@ -47,17 +47,17 @@ func testRollout(t *testing.T, e *env) {
 	e.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"e2e": name}}})
 	args := []string{
 		"--controllers", "poddefault-status", "--authority-secret", name + "/ca", lab.Set("webhooks.poddefault.freshness", poddefault.Consistent),
-		lab.Set("leaderElection", "{leaseDuration: 10s, renewDeadline: 8s, retryPeriod: 200ms}"),
+		lab.Set("leaderElection", "{leaseDuration: 5s, renewDeadline: 4s, retryPeriod: 200ms}"),
 	}
 	leads := e.serve(t, name, args...)
 	follows := e.start(t, name, args...)
 	follows.awaitReady(t)
 
 	s := &staging{env: e, plugin: newPlugin(t, e), t: t, namespace: name, name: "staged"}
-	for i := range 15 * *times {
+	for i := range 6 * *times {
 		s.workloads = append(s.workloads, deployment(name, fmt.Sprint("web-", i), "1", ""))
 	}
-	for i := range 5 * *times {
+	for i := range 2 * *times {
 		s.workloads = append(s.workloads, statefulSet(name, fmt.Sprint("db-", i), ""), trainJob(name, fmt.Sprint("train-", i)))
 	}
 	pd := envPodDefault(name, s.name)
@@ -68,6 +68,10 @@ func testRollout(t *testing.T, e *env) {
 	}
 	s.follow()
 	s.expect(s.newPods(nil), "one", 1)
+	eventually(t, "the first revision to be noted, from which a rollout starts", func(ctx context.Context) (bool, error) {
+		pd, err := s.read(ctx)
+		return err == nil && pd.Status.CurrentRevision == poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), err
+	})
 
 	s.patch(`{"env":[{"name":"FROM_PODDEFAULT","value":"two"}],"rollout":{"steps":[{"percent":10},{"percent":50},{"percent":100}]}}`)
 	s.await(1)

@@ -103,7 +103,7 @@ func TestRotation(t *testing.T) {
 	})
 	checks := 0
 	group.Go(func() {
-		for lab.Sleep(ctx, 5*time.Millisecond) {
+		for lab.Sleep(ctx, 20*time.Millisecond) { // each phase lasts a second
 			bundles, err := published()
 			if err != nil {
 				continue

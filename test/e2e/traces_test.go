@@ -6,7 +6,7 @@ import (
 	"context"
 	"encoding/hex"
 	"net"
-	"os"
+	"net/http"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -15,8 +15,8 @@ import (
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -25,6 +25,8 @@ import (
 // spans is a collector of traces that keeps them.
 type spans struct {
 	collector.UnimplementedTraceServiceServer
+
+	endpoint string
 
 	mu  sync.Mutex
 	all map[string]*otlp.Span // by ID
@@ -56,13 +58,14 @@ func text(attributes []*common.KeyValue, key string) string {
 	return ""
 }
 
-func collect(t *testing.T) (s *spans, endpoint string) {
+// collect starts a collector.
+func collect(t *testing.T) *spans {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = &spans{all: map[string]*otlp.Span{}, of: map[string]string{}}
+	s := &spans{endpoint: listener.Addr().String(), all: map[string]*otlp.Span{}, of: map[string]string{}}
 	server := grpc.NewServer()
 	collector.RegisterTraceServiceServer(server, s)
 	done := make(chan error, 1)
@@ -73,31 +76,55 @@ func collect(t *testing.T) (s *spans, endpoint string) {
 			t.Error(err)
 		}
 	})
-	return s, listener.Addr().String()
+	return s
 }
 
-// TestACallIsInTheTraceOfItsRequest has kube-apiserver and sallyport tell one collector.
-func TestACallIsInTheTraceOfItsRequest(t *testing.T) {
-	t.Parallel()
-	traces, endpoint := collect(t)
+// flag has kube-apiserver tell the collector of the requests that their clients trace,
+// and of no others.
+func (s *spans) flag(t *testing.T) sallyporttest.APIServerOption {
+	t.Helper()
 	config := filepath.Join(t.TempDir(), "tracing.yaml")
-	if err := os.WriteFile(config, []byte("apiVersion: apiserver.config.k8s.io/v1beta1\nkind: TracingConfiguration\nendpoint: "+endpoint+
-		"\nsamplingRatePerMillion: 1000000\n"), 0o600); err != nil {
+	writeFile(t, config, "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: TracingConfiguration\nendpoint: "+s.endpoint+"\nsamplingRatePerMillion: 0\n")
+	return sallyporttest.WithAPIServerFlag("tracing-config-file", config)
+}
+
+// traced sends requests as part of a trace.
+type traced struct {
+	next  http.RoundTripper
+	trace string // its ID
+}
+
+// RoundTrip sends the header of W3C's Trace Context, which says that the trace is sampled.
+func (c *traced) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Traceparent", "00-"+c.trace+"-b7ad6b7169203331-01")
+	return c.next.RoundTrip(r)
+}
+
+// testTraces has kube-apiserver and sallyport tell one collector of a request.
+func testTraces(t *testing.T, e *env) {
+	name := e.namespace(t, "traces")
+	e.serve(t, name, lab.Set("tracing.endpoint", `"`+e.traces.endpoint+`"`))
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	config := rest.CopyConfig(e.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &traced{next, trace} })
+	tracing, err := client.New(config, client.Options{Scheme: e.client.Scheme()})
+	if err != nil {
 		t.Fatal(err)
 	}
-	e := newEnv(t, sallyporttest.WithAPIServerFlag("tracing-config-file", config))
-	name := e.namespace(t, "traces")
-	e.serve(t, name, lab.Set("tracing.endpoint", `"`+endpoint+`"`))
-	e.create(t, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "traced"},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/main:1"}}},
-	})
+	if err := tracing.Create(t.Context(), simplePod(name, "traced")); err != nil {
+		t.Fatal(err)
+	}
+	traces := e.traces
 	eventually(t, "a span of the review within one of the request", func(context.Context) (bool, error) {
 		traces.mu.Lock()
 		defer traces.mu.Unlock()
 		for id, span := range traces.all {
 			if traces.of[id] != "sallyport" || text(span.GetAttributes(), "admission.name") != "traced" {
 				continue
+			}
+			if got := hex.EncodeToString(span.GetTraceId()); got != trace {
+				t.Errorf("the trace is %s, the client's is %s", got, trace)
 			}
 			if resource := text(span.GetAttributes(), "admission.resource"); resource != "pods" {
 				t.Errorf("the resource is %q", resource)

@@ -34,7 +34,7 @@ import (
 )
 
 // How many changes testWritten makes; there are some 30,000. `make nightly` wants 10,000.
-var changes = flag.Int("changes", 600, "how many changes to valid PodDefaults are tried")
+var changes = flag.Int("changes", 100, "how many changes to valid PodDefaults are tried")
 
 // testWritten changes valid PodDefaults in one place each and lets the API server judge
 // twice: what is written, with the schema and the webhook, and a plain pod that it was
