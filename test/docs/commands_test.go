@@ -119,7 +119,8 @@ func (b block) commands() string {
 var comments = regexp.MustCompile(`(?m) +#.*$`)
 
 // changes are commands after which what is installed may be another one, for good: a server
-// that runs, or is started again, puts right what it has registered.
+// that runs, or is started again, puts right what it has registered. A block that ends with a
+// rollback has changed nothing for good.
 var changes = regexp.MustCompile(`\b(helm (install|upgrade|uninstall)|sallyport uninstall|--image)\b| -k |delete custom`)
 
 // reaches are commands that need the cluster.

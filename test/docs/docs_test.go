@@ -176,11 +176,16 @@ func documents(t *testing.T) []string {
 	return out
 }
 
+var (
+	heading     = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N}\- ]`)
+)
+
 // anchors of the headings, as GitHub makes them.
 func anchors(text string) map[string]bool {
 	out := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(withoutCode(text), -1) {
-		anchor := regexp.MustCompile(`[^\p{L}\p{N}\- ]`).ReplaceAllString(strings.ToLower(m[1]), "")
+	for _, m := range heading.FindAllStringSubmatch(withoutCode(text), -1) {
+		anchor := notInAnchor.ReplaceAllString(strings.ToLower(m[1]), "")
 		out[strings.ReplaceAll(anchor, " ", "-")] = true
 	}
 	return out

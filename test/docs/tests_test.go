@@ -19,8 +19,9 @@ func TestTestsThatDocumentsNameExist(t *testing.T) {
 			return filepath.SkipDir
 		}
 		if strings.HasSuffix(path, "_test.go") {
-			for _, m := range definition.FindAllStringSubmatch(read(t, path), -1) {
-				defined[m[1]] = read(t, path)
+			text := read(t, path)
+			for _, m := range definition.FindAllStringSubmatch(text, -1) {
+				defined[m[1]] = text
 			}
 		}
 		return err
