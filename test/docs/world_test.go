@@ -214,8 +214,11 @@ func (w *world) serve(t *testing.T) {
 	t.Helper()
 	user := rest.CopyConfig(w.config)
 	user.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:sallyport-system:sallyport", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-	var err error
-	w.server, err = lab.Serve(t.TempDir(), lab.Serving{Binary: w.real("sallyport"), Kubeconfig: sallyporttest.Kubeconfig(t, user), ByURL: true},
+	folder, err := os.MkdirTemp(filepath.Dir(w.folder), "server-") // its log outlives this block
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server, err = lab.Serve(folder, lab.Serving{Binary: w.real("sallyport"), Kubeconfig: sallyporttest.Kubeconfig(t, user), ByURL: true},
 		"--authority-secret", "sallyport-system/sallyport-authority",
 		lab.Set("certificate.caPropagation", "1s"), lab.Set("serving.drainMin", "0s"), lab.Set("serving.drainTimeout", "500ms"),
 		lab.Set("webhooks.poddefault.guard", "Fail"))
