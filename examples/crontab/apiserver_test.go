@@ -25,6 +25,7 @@ import (
 	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
 	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // The operator is installed as its command says, and has no other rights than those
@@ -190,15 +191,7 @@ const patience = 4 * time.Minute
 
 func eventually(ctx context.Context, t *testing.T, what string, check func() error) {
 	t.Helper()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain until %s: %v", what, err)
-		case <-time.After(20 * time.Millisecond):
-		}
+	if err := lab.Await(ctx, patience, what, func(context.Context) error { return check() }); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -235,16 +236,18 @@ func migrate(ctx context.Context, t *testing.T, cluster client.Client) {
 	}
 }
 
+var times = flag.Int("times", 1, "how many times 200 objects fill a cache")
+
 // One replica starts cold: the definition has the stanza of one that is gone, with
 // another authority, and the cache of the controller, on which readiness depends, needs
-// 1,000 objects that only this replica can convert.
+// objects that only this replica can convert.
 func TestACacheOfConvertedObjectsDoesNotWaitForReadinessOnARealAPIServer(t *testing.T) {
 	t.Parallel()
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crd(t)))
 	cluster := clientFor(t, config)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	const count = 1000
+	count := 200 * *times
 	for i := range count {
 		object := &v1beta1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("c%04d", i)},
 			Spec: v1beta1.CronTabSpec{Schedule: schedule("0", "3")}}
