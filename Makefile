@@ -307,7 +307,7 @@ nightly: ## Hours: race detector over all, fuzzing, CHECKS cases of each propert
 	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestPodDefaultsUnderControl/what_may_be_written' -v -changes 10000
 	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestSallyport/(a_PodDefault_counts|while_every_server|hundreds_of|private_paths)' -v -times 25
 	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestOwners/a_change_reaches' -v -times 25 -timeout 30m
-	@$(with_control_plane); $(GO) test ./internal/webhooks/poddefault/status ./internal/console ./examples/crontab -run 'TestController|TestConflicts|TestConsole|TestACache' -v -times 5
+	@$(with_control_plane); $(GO) test ./internal/webhooks/poddefault/status ./internal/webhooks/poddefault/backstop ./internal/console ./examples/crontab -run 'TestController|TestConflicts|TestIndexes|TestConsole|TestACache' -v -times 5
 	@$(with_control_plane); $(GO) test ./internal/replay/chain -run OnARealAPIServer -v -times 5 -seed "$$(date +%s)"
 	@$(MAKE) --no-print-directory conformance CONFORMANCE="-runs 3 $(CONFORMANCE)"
 	@$(MAKE) --no-print-directory faults
