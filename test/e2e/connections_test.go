@@ -22,6 +22,7 @@ import (
 // testConnections runs a server that has the printed rights, first without those for
 // Secrets and then with them. Secrets count at once, as PodDefaults do.
 func testConnections(t *testing.T, e *env) {
+	t.Parallel() // it waits until the server looks again whether it may read Secrets
 	name := e.namespace(t, "connections")
 	account := e.serviceAccount(t, name)
 	s := e.serve(t, name, "--kubeconfig", account, "--controllers=*", lab.Set("webhooks.poddefault.freshness", poddefault.Consistent),

@@ -135,6 +135,7 @@ func testConversions(t *testing.T, w *world) {
 			n++
 			kind := schema.GroupKind{Group: "shapes.example.com", Kind: fmt.Sprintf("Converted%d", n)}
 			t.Run(reviews+", "+tc.name, func(t *testing.T) {
+				t.Parallel() // definitions take seconds to come and go
 				v := &converted{kind: kind, renames: tc.renames, labels: tc.labels}
 				v.live(t, w, tc.converter(kind), reviews)
 			})
@@ -298,6 +299,7 @@ func testBadConversions(t *testing.T, w *world) {
 	const secret = "canary-of-the-object"
 	for _, reviews := range []string{"v1", "v1beta1"} {
 		t.Run(reviews, func(t *testing.T) {
+			t.Parallel()
 			v := &converted{kind: schema.GroupKind{Group: "shapes.example.com", Kind: "Broken" + reviews}}
 			v.connect(t, w, conversion.Unstructured(v.kind, []string{"v1", "v2"}, func(ctx context.Context, object *unstructured.Unstructured, version string) error {
 				if name, ok := object.Object["misdeed"].(string); ok {
@@ -345,6 +347,7 @@ func testBadConversions(t *testing.T, w *world) {
 func testUnknownKind(t *testing.T, w *world) {
 	for _, reviews := range []string{"v1", "v1beta1"} {
 		t.Run(reviews, func(t *testing.T) {
+			t.Parallel()
 			kind := schema.GroupKind{Group: "shapes.example.com", Kind: "Unknown" + reviews}
 			app, err := sallyport.New("converters", sallyport.WithConverters(renaming(schema.GroupKind{Group: kind.Group, Kind: "Known"})))
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,7 +51,7 @@ func newEnv(t *testing.T, options ...sallyporttest.APIServerOption) *env {
 	e.config = sallyporttest.StartAPIServer(t, append(options, sallyporttest.WithCRDs(crds...))...)
 	e.kubeconfig = sallyporttest.Kubeconfig(t, e.config)
 	types := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, kubeflowv1alpha1.AddToScheme, sallyportv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, kubeflowv1alpha1.AddToScheme, sallyportv1alpha1.AddToScheme, openreports.Install} {
 		if err := add(types); err != nil {
 			t.Fatal(err)
 		}

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/imagepull"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -285,8 +286,8 @@ func testReload(t *testing.T, e *env) {
 	t.Parallel()
 	name := e.namespace(t, "reload")
 	path := filepath.Join(t.TempDir(), "sallyport.yaml")
-	imagepull := "- {name: imagepull}\n"
-	configuration(t, path, imagepull)
+	const images = "- {name: imagepull}\n"
+	configuration(t, path, images)
 	s := e.serve(t, name, "--config", path)
 
 	var stop atomic.Bool
@@ -316,6 +317,10 @@ func testReload(t *testing.T, e *env) {
 			return s.metric(t, `sallyport_config_reloads_total{result="`+result+`"}`) == count, nil
 		})
 	}
+	// The harness waits for the configuration of mutating webhooks alone.
+	eventually(t, "pods to be validated", func(context.Context) (bool, error) {
+		return s.metric(t, `sallyport_admission_reviews_total{outcome="allowed",webhook="`+imagepull.ValidatingName+`"}`) != "0", nil
+	})
 	configuration(t, path, "- {name: imagepull, settings: {forbidLatest: true}}\n")
 	reloads("success", "1")
 	latest := simplePod(name, "latest")
@@ -324,7 +329,7 @@ func testReload(t *testing.T, e *env) {
 	reloads("failure", "1")
 	wantForbidden(t, e.client.Create(t.Context(), latest, client.DryRunAll), "tag latest")
 	// Another webhook, which reads from the cluster first.
-	configuration(t, path, imagepull+"- {name: poddefault, settings: {guard: Fail}}\n")
+	configuration(t, path, images+"- {name: poddefault, settings: {guard: Fail}}\n")
 	reloads("success", "2")
 	e.createSoon(t, envPodDefault(name, "late"), simplePod(name, "probe"), poddefault.Mark("late"))
 	if pods.Load() == 0 {
