@@ -68,7 +68,7 @@ func testImagePull(t *testing.T, e *env) {
 	old := simplePod(name, "old")
 	old.Spec.Containers[0].Image, old.Spec.Containers[0].ImagePullPolicy = "app:1", corev1.PullIfNotPresent
 	e.create(t, old) // before there is a webhook
-	e.serve(t, name, "--config", path)
+	e.awaitImageCheck(t, e.serve(t, name, "--config", path), name)
 
 	pod := simplePod(name, "new")
 	pod.Spec.Containers[0].Image, pod.Spec.Containers[0].ImagePullPolicy = "app:1", corev1.PullIfNotPresent
@@ -110,6 +110,18 @@ func testImagePull(t *testing.T, e *env) {
 	got.Spec.EphemeralContainers = append(got.Spec.EphemeralContainers, *got.Spec.EphemeralContainers[0].DeepCopy())
 	got.Spec.EphemeralContainers[1].Name, got.Spec.EphemeralContainers[1].Image = "second", "debug"
 	wantForbidden(t, e.client.SubResource("ephemeralcontainers").Update(t.Context(), got), "spec.ephemeralContainers[1] (second)", "tag latest")
+}
+
+// awaitImageCheck waits until the API server calls the validating webhook, too: the harness waits
+// for the configuration of mutating ones.
+func (e *env) awaitImageCheck(t *testing.T, s *server, namespace string) {
+	t.Helper()
+	eventually(t, "images to be checked", func(ctx context.Context) (bool, error) {
+		probe := simplePod(namespace, "probe")
+		probe.Spec.Containers[0].Image = "app:1"
+		err := e.client.Create(ctx, probe, client.DryRunAll)
+		return s.metric(t, `sallyport_admission_reviews_total{outcome="allowed",webhook="`+imagepull.ValidatingName+`"}`) != "0", err
+	})
 }
 
 func testServiceType(t *testing.T, e *env) {
@@ -317,10 +329,7 @@ func testReload(t *testing.T, e *env) {
 			return s.metric(t, `sallyport_config_reloads_total{result="`+result+`"}`) == count, nil
 		})
 	}
-	// The harness waits for the configuration of mutating webhooks alone.
-	eventually(t, "pods to be validated", func(context.Context) (bool, error) {
-		return s.metric(t, `sallyport_admission_reviews_total{outcome="allowed",webhook="`+imagepull.ValidatingName+`"}`) != "0", nil
-	})
+	e.awaitImageCheck(t, s, name)
 	configuration(t, path, "- {name: imagepull, settings: {forbidLatest: true}}\n")
 	reloads("success", "1")
 	latest := simplePod(name, "latest")

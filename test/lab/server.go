@@ -7,12 +7,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -122,15 +124,21 @@ func (s *Server) Metric(ctx context.Context, name string) (string, error) {
 	return "", errors.New("there is no metric " + name)
 }
 
-// UnusedPort is a TCP port of 127.0.0.1 that nobody listens on.
+// UnusedPort is a TCP port of 127.0.0.1 that nobody listens on. It is none of those that the kernel
+// gives to connections (32768 and above), one of which could take it before the caller does.
 func UnusedPort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+	for {
+		port := 10000 + rand.IntN(20000)
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err == nil {
+			err = listener.Close()
+		}
+		if err != nil {
+			return 0, fmt.Errorf("looking for a port: %w", err)
+		}
+		return port, nil
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
-		return 0, fmt.Errorf("looking for a port: %w", err)
-	}
-	return port, nil
 }
