@@ -45,7 +45,7 @@ endif
 
 # What of the control plane is needed; tests need controllers, a scheduler and nodes, too.
 components = etcd kube-apiserver kubectl
-apiserver alone race-all: components += kube-controller-manager kube-scheduler kwok
+apiserver alone race-all: components += kube-controller-manager kube-scheduler kwok helm kustomize
 # Builds what is missing; prints progress on stderr, the folder as its last line.
 controlplane = (cd test/controlplane && $(GO) run . $(if $(K8S),-kubernetes "$(K8S)") $(components))
 # For the beginning of a recipe's command: builds the control plane and sets
@@ -55,7 +55,7 @@ with_control_plane = assets=$$( $(controlplane) ) || exit 1; \
 
 # Compilers, tests, and the API servers and commands that tests start collect garbage less often:
 # that takes a fifth of the CPU time off a test run. Servers under test do not inherit it (lab.Serve).
-check test: export GOGC := 400
+quickstart demo demo-cloud dev build controlplane check test: export GOGC := 400
 
 # The race detector needs cgo, so tests run with it only where there is a compiler.
 race = $$(command -v "$$(CGO_ENABLED=1 $(GO) env CC | cut -d' ' -f1)" >/dev/null 2>&1 && echo -race)
@@ -94,9 +94,11 @@ alone_packages = ./test/e2e/faults
 drawing_packages = $(call folders_with,'"pgregory.net/rapid"')
 
 # Packages that `make test` runs under the race detector: those of whose tests this prints
-# the name, because they need neither an API server nor what is large in its clients.
+# the name, because they need neither an API server nor what takes long to compile a second
+# time: clients of it, CEL, gRPC.
 race_packages = $(addprefix ./,$(wildcard admission conversion jsonpatch serving certificate)) ./internal/...
-large = "k8s.io/client-go/kubernetes" "k8s.io/client-go/tools/cache" "k8s.io/apiserver/pkg/server" "sigs.k8s.io/controller-runtime/pkg/client"
+large = "k8s.io/client-go/kubernetes" "k8s.io/client-go/tools/cache" "k8s.io/apiserver/pkg/server" "sigs.k8s.io/controller-runtime/pkg/client" \
+	"github.com/google/cel-go/cel" "google.golang.org/grpc"
 light = $$($(GO) list -test -f '{{$$large := false}}{{range .Deps}}{{if eq . $(large)}}{{$$large = true}}{{end}}{{end}}{{if not $$large}}{{.ImportPath}}{{end}}' $(race_packages) | \
 	sed -n 's/\.test$$//p' | sort -u | tr '\n' ' ')
 
@@ -115,7 +117,6 @@ other_modules = $$(for m in $(modules); do \
 # The version of `make image` and `make release`.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null | sed 's/^[^v]/v0.0.0-&/')
 release_folder = $(CURDIR)/bin/release
-deploy_tool = $(GO) tool -modfile=$(CURDIR)/tools/deploy/go.mod
 
 build_command = $(GO) build
 
@@ -161,13 +162,14 @@ image: ## Make image tarballs for amd64 and arm64 in bin/release, without a cont
 	@$(GO) -C tools/release run . image -version "$(VERSION)" -top "$(CURDIR)" -out "$(release_folder)"
 
 .PHONY: release
+release: components = helm kustomize
 release: ## Make everything of a release in bin/release: VERSION=v1.2.3 (else what git describes)
 	@rm -rf "$(release_folder)" && mkdir -p "$(release_folder)"
 	@$(GO) -C tools/release run . binaries -version "$(VERSION)" -top "$(CURDIR)" -out "$(release_folder)"
 	@$(MAKE) --no-print-directory image VERSION="$(VERSION)"
-	@version="$(VERSION)"; $(deploy_tool) helm package charts/sallyport --version "$${version#v}" --app-version "$$version" --destination "$(release_folder)"
-	@for name in base cert-manager kubeflow static; do \
-		$(deploy_tool) kustomize build config/$$name | sed 's|image: sallyport:dev|image: sallyport:$(VERSION)|' > "$(release_folder)/sallyport-$$name.yaml" || exit 1; done
+	@$(with_control_plane); version="$(VERSION)"; "$$KUBEBUILDER_ASSETS/helm" package charts/sallyport --version "$${version#v}" --app-version "$$version" --destination "$(release_folder)"
+	@$(with_control_plane); for name in base cert-manager kubeflow static; do \
+		"$$KUBEBUILDER_ASSETS/kustomize" build config/$$name | sed 's|image: sallyport:dev|image: sallyport:$(VERSION)|' > "$(release_folder)/sallyport-$$name.yaml" || exit 1; done
 	@sed 's|image: sallyport:dev|image: sallyport:$(VERSION)|' config/static/host/sallyport.yaml > "$(release_folder)/sallyport-static-pod.yaml"
 	@cp config/static/host/admission.yaml "$(release_folder)/sallyport-static-admission.yaml"
 	@cp config/components/monitoring/dashboard.json "$(release_folder)/sallyport-dashboard.json"
@@ -235,7 +237,6 @@ browser:
 
 .PHONY: apiserver
 apiserver: build browser ## Tests on a real API server
-	@for tool in helm kustomize; do $(deploy_tool) -n $$tool >/dev/null || exit 1; done
 	@$(with_control_plane); packages=$$($(GO) list $(apiserver_packages) | grep -v "$(alone_packages:.%=%)$$" | { [ -n "$$($(browser))" ] && cat || grep -v "$(browser_tests:.%=%)$$"; } | tr '\n' ' '); echo "tests on an API server"; \
 	$(call gotest,$(or $(STAGE),apiserver),$$packages,-count=1 -p $(PARALLEL) -parallel $(PARALLEL) -timeout 20m,$(shared)) && \
 	(cd $(operator_module) && $(call gotest,$(or $(STAGE),apiserver)-bookstore,./...,-count=1 $(if $(ALL),,-run '$(on_apiserver)')))

@@ -48,7 +48,7 @@ func TestKubernetesMigratesStoredObjectsOnARealAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lab.StartBinary(t, "../../test/controlplane", "kube-controller-manager", "--kubeconfig", sallyporttest.Kubeconfig(t, config),
+	lab.StartBinary(t, "kube-controller-manager", "--kubeconfig", sallyporttest.Kubeconfig(t, config),
 		"--leader-elect=false", "--secure-port", "0", "--controllers", "storage-version-migrator-controller,garbage-collector-controller")
 	ctx, cancel := context.WithTimeout(t.Context(), patience) // the controller looks for kinds twice a minute
 	defer cancel()

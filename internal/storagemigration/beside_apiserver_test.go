@@ -58,7 +58,7 @@ func TestMigrationBesideKubernetesOwnAndOverARotationOnARealAPIServer(t *testing
 	own := lab.KubernetesMinor(t) >= 37 // it is served by default since then
 	migrations := s.objects.Resource(schema.GroupVersionResource{Group: "storagemigration.k8s.io", Version: "v1", Resource: "storageversionmigrations"})
 	if own {
-		lab.StartBinary(t, "../../test/controlplane", "kube-controller-manager", "--kubeconfig", sallyporttest.Kubeconfig(t, s.config),
+		lab.StartBinary(t, "kube-controller-manager", "--kubeconfig", sallyporttest.Kubeconfig(t, s.config),
 			"--leader-elect=false", "--secure-port", "0", "--controllers", "storage-version-migrator-controller,garbage-collector-controller")
 		_, err := migrations.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "storagemigration.k8s.io/v1", "kind": "StorageVersionMigration", "metadata": map[string]any{"name": "widgets"},

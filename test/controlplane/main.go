@@ -6,7 +6,8 @@
 // envtest and the network has them, which is decided in seconds; unless SALLYPORT_CONTROLPLANE
 // is "build". All else is built from the Go modules pinned in the go.mod beside it.
 // kwok, which plays nodes and running pods, comes from the go.mod in ../kwok:
-// its requirements do not go together with those of Kubernetes. e2e.test, the suite that
+// its requirements do not go together with those of Kubernetes. Helm and kustomize come from that
+// in ../../tools/deploy. e2e.test, the suite that
 // Kubernetes tests itself with, comes from that in ../conformance/suite, which nobody needs
 // who does not run it.
 //
@@ -56,12 +57,15 @@ var components = []component{
 	{name: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", duration: "about 1 min", versioned: true},
 	{name: "kube-scheduler", pkg: "k8s.io/kubernetes/cmd/kube-scheduler", duration: "about 30 s", versioned: true},
 	{name: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok", duration: "about 1 min", module: "../kwok"},
+	{name: "helm", pkg: "helm.sh/helm/v4/cmd/helm", duration: "about 1 min", module: "../../tools/deploy"},
+	{name: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5", duration: "about 10 s", module: "../../tools/deploy"},
 	{name: "e2e.test", pkg: "github.com/sallyport-io/sallyport/test/conformance/suite", duration: "about 2 min", module: "../conformance/suite", source: ".", versioned: true},
 }
 
-// buildTag is for packages of ours that are built here and nowhere else. Nobody else's
-// has it.
-const buildTag = "conformance"
+// buildTags are conformance, for packages of ours that are built here and nowhere else, and
+// grpcnotrace, because ../../Makefile has it: so, and as the go.mod here has the versions of the
+// main module, what both have of Kubernetes is compiled once.
+const buildTags = "conformance,grpcnotrace"
 
 // basic is what a webhook needs: the API server, its store, and a client.
 var basic = []string{"etcd", "kube-apiserver", "kubectl"}
@@ -324,7 +328,7 @@ func build(ctx context.Context, cs []component, of release, targets map[string]s
 		return err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
-	args := []string{"build", "-trimpath", "-modfile", cs[0].modFile(of), "-tags", buildTag, "-ldflags", ldflags(cs, of), "-o", tmp + string(filepath.Separator)}
+	args := []string{"build", "-trimpath", "-modfile", cs[0].modFile(of), "-tags", buildTags, "-ldflags", ldflags(cs, of), "-o", tmp + string(filepath.Separator)}
 	cmd := exec.CommandContext(ctx, "go", append(args, pkgs...)...)
 	cmd.Dir = cs[0].module
 	if cmd.Dir == "" {

@@ -134,7 +134,7 @@ func (w *world) realPrograms(t *testing.T, commands map[string]string) map[strin
 	paths["kubectl-sallyport"] = paths["sallyport"]
 	paths["kubectl"] = filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
 	for _, name := range []string{"helm", "kustomize"} {
-		paths[name] = lab.Tool(t, "tools/deploy", name)
+		paths[name] = lab.Binary(t, name)
 	}
 	for _, name := range []string{"grep", "openssl"} {
 		paths[name], _ = exec.LookPath(name)

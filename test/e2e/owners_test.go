@@ -210,18 +210,15 @@ func statefulSet(namespace, name, value string) *appsv1.StatefulSet {
 	}
 }
 
-const (
-	playedNode   = "node-of-kwok"
-	controlPlane = "../controlplane" // the folder of its own module
-)
+const playedNode = "node-of-kwok"
 
 // startNode starts the controllers that make pods, and a node that runs them.
 func startNode(t *testing.T, e *env) {
 	t.Helper()
-	lab.StartBinary(t, controlPlane, "kube-controller-manager", "--kubeconfig", e.kubeconfig, "--leader-elect=false", "--secure-port", "0",
+	lab.StartBinary(t, "kube-controller-manager", "--kubeconfig", e.kubeconfig, "--leader-elect=false", "--secure-port", "0",
 		"--kube-api-qps", "500", "--kube-api-burst", "500",
 		"--controllers", "deployment-controller,replicaset-controller,statefulset-controller,job-controller,serviceaccount-controller,endpointslice-controller")
-	lab.StartBinary(t, controlPlane, "kwok", "--kubeconfig", e.kubeconfig, "--manage-all-nodes=true")
+	lab.StartBinary(t, "kwok", "--kubeconfig", e.kubeconfig, "--manage-all-nodes=true")
 	e.create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: playedNode}})
 	eventuallyWithin(t, soon, "the node to be ready", func(ctx context.Context) (bool, error) {
 		node := &corev1.Node{}

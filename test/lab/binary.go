@@ -11,22 +11,28 @@ import (
 	"testing"
 )
 
-// StartBinary starts a part of Kubernetes until the test ends, which may not end before.
-// It is the one of the folder that KUBEBUILDER_ASSETS names or, if it is not there, one that
-// is built for this test, once, in the folder of test/controlplane.
-func StartBinary(t *testing.T, folder, name string, args ...string) {
+// StartBinary starts a part of Kubernetes, which is that of [Binary], until the test ends. It
+// may not end before.
+func StartBinary(t *testing.T, name string, args ...string) {
 	t.Helper()
-	StartUntilEnd(t, Program{Name: name, Path: controlPlaneBinary(t, folder, name), Args: args, Dir: t.TempDir()})
+	StartUntilEnd(t, Program{Name: name, Path: Binary(t, name), Args: args, Dir: t.TempDir()})
 }
 
-func controlPlaneBinary(t *testing.T, folder, name string) string {
+// Binary returns the path of a program that test/controlplane pins: a part of Kubernetes, or
+// one that installs. It is in the folder that KUBEBUILDER_ASSETS names or, if it is not there,
+// in the cache of test/controlplane, which builds it once.
+func Binary(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), name)
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
+	top, err := Top()
+	if err != nil {
+		t.Fatal(err)
+	}
 	build := exec.CommandContext(t.Context(), "go", "run", ".", name)
-	build.Dir = folder
+	build.Dir = filepath.Join(top, "test/controlplane")
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "KUBEBUILDER_ASSETS=") {
 			build.Env = append(build.Env, variable)

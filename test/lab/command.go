@@ -47,21 +47,6 @@ func Commands(t testing.TB, folders ...string) (paths map[string]string) {
 	return paths
 }
 
-// Tool returns the path of a tool that the go.mod in a folder pins: ("tools/deploy", "helm").
-// The go command keeps what it builds in its cache; a lock keeps test packages from building
-// it at once.
-func Tool(t testing.TB, folder, name string) string {
-	t.Helper()
-	return once(t, folder+" "+name, func(top string) (string, error) {
-		path, err := exec.CommandContext(t.Context(), "go", "tool", "-modfile="+filepath.Join(top, folder, "go.mod"), "-n", name).Output()
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			err = fmt.Errorf("%w\n%s", err, exit.Stderr)
-		}
-		return strings.TrimSpace(string(path)), err
-	})
-}
-
 // built is what this process has built, by its name: tests of a package share that too, since
 // it takes the go command a second to see that something is up to date.
 var built = struct {

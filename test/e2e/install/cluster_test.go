@@ -69,7 +69,7 @@ func startCluster(t *testing.T, images map[string]func(*cluster, *testing.T, *co
 	for image, run := range images {
 		c.images[image] = func(t *testing.T, pod *corev1.Pod) (*container, error) { return run(c, t, pod) }
 	}
-	lab.StartBinary(t, top+"/test/controlplane", "kube-controller-manager", "--kubeconfig", c.kubeconfig, "--leader-elect=false", "--secure-port", "0",
+	lab.StartBinary(t, "kube-controller-manager", "--kubeconfig", c.kubeconfig, "--leader-elect=false", "--secure-port", "0",
 		"--controllers", "deployment-controller,replicaset-controller,endpointslice-controller,serviceaccount-controller,namespace-controller,"+
 			"garbage-collector-controller,clusterrole-aggregation-controller")
 	host := kubelet.Start(t, c.client, func(ctx context.Context, name, port string) (net.Conn, error) {

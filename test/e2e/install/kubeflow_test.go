@@ -56,7 +56,7 @@ var podDefaults = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v
 func TestTheKubeflowGuide(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	steps := guide(t, filepath.Join(top, "docs/kubeflow-migration.md"))
-	command, kustomize := sallyport(t), tool(t, "kustomize")
+	command, kustomize := sallyport(t), lab.Binary(t, "kustomize")
 	tools := t.TempDir()
 	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
 	for name, path := range map[string]string{"kubectl": kubectl, "sallyport": command} {

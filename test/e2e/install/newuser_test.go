@@ -56,7 +56,7 @@ func TestAsANewUser(t *testing.T) {
 		sallyporttest.WithAPIServerFlag("enable-aggregator-routing", "true")) // nobody answers at the address of a Service
 	u := &newUser{
 		apiServer: connect(t, config), kubeconfig: sallyporttest.Kubeconfig(t, config), address: hostAddress(t),
-		helm: tool(t, "helm"), kubectl: filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), command: sallyport(t),
+		helm: lab.Binary(t, "helm"), kubectl: filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), command: sallyport(t),
 	}
 	u.namespace(t, system, nil)
 	u.namespace(t, "team", nil)

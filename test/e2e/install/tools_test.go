@@ -21,12 +21,6 @@ import (
 
 const top = "../../.."
 
-// tool is a command that tools/deploy pins.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	return lab.Tool(t, "tools/deploy", name)
-}
-
 // sallyport is the command under test.
 func sallyport(t *testing.T) string {
 	t.Helper()

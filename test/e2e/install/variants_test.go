@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 const (
@@ -195,7 +196,7 @@ var kustomizations = map[string]struct {
 // kustomize themselves.
 func TestEveryVariantIsWhatManifestsPrintsAndTheAPIServerTakesIt(t *testing.T) {
 	t.Parallel()
-	helm, kustomize, binary := tool(t, "helm"), tool(t, "kustomize"), sallyport(t)
+	helm, kustomize, binary := lab.Binary(t, "helm"), lab.Binary(t, "kustomize"), sallyport(t)
 	server := connect(t, sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(otherDefinitions(t)...)))
 	for _, name := range []string{system, "kubeflow"} {
 		server.namespace(t, name, nil)
