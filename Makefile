@@ -187,7 +187,7 @@ check: ## Before each commit: format, vet, unit tests, import table, generated f
 .PHONY: test
 test: ## For each change: check, other modules, and all that has to be true, on a real API server
 	@rm -rf $(results); trap '$(report)' EXIT; trap 'exit 1' INT TERM; set -e; \
-	for stage in format vet unit "-j 2 apiserver generated" "-j 4 alone race properties modules"; do \
+	for stage in format vet unit "-j 3 apiserver operator generated" "-j 4 alone race properties modules"; do \
 		$(MAKE) --no-print-directory $$stage RERUNS=1 ALL=1 CHECKS=500 PROPERTIES=./internal/webhooks/poddefault; done
 
 .PHONY: format
@@ -206,11 +206,11 @@ unit:
 	unit=$$($(GO) list ./... | grep -vxF "$$later" | tr '\n' ' '); \
 	echo "unit tests"; $(call gotest,unit,$$unit,-skip '$(on_apiserver)')
 
-# The operator's tests are left to `make apiserver` with ALL, too.
+# The operator is tested by `make operator`.
 .PHONY: modules
 modules:
 	@for m in $(other_modules); do echo "$$m"; nice -n 19 $(GO) -C "$$m" vet ./... || exit 1; \
-		[ "$$m" = "$(if $(ALL),$(operator_module))" ] || \
+		[ "$$m" = $(operator_module) ] || \
 		(cd "$$m" && $(call gotest,modules-$$(basename $$m),./...,-count=1 -skip '$(on_apiserver)',nice -n 19)) || exit 1; done
 
 # With -short, a twentieth of the random cases (a fifth of rapid's): the unit tests draw all of
@@ -238,8 +238,11 @@ browser:
 .PHONY: apiserver
 apiserver: build browser ## Tests on a real API server
 	@$(with_control_plane); packages=$$($(GO) list $(apiserver_packages) | grep -v "$(alone_packages:.%=%)$$" | { [ -n "$$($(browser))" ] && cat || grep -v "$(browser_tests:.%=%)$$"; } | tr '\n' ' '); echo "tests on an API server"; \
-	$(call gotest,$(or $(STAGE),apiserver),$$packages,-count=1 -p $(PARALLEL) -parallel $(PARALLEL) -timeout 20m,$(shared)) && \
-	(cd $(operator_module) && $(call gotest,$(or $(STAGE),apiserver)-bookstore,./...,-count=1 $(if $(ALL),,-run '$(on_apiserver)')))
+	$(call gotest,$(or $(STAGE),apiserver),$$packages,-count=1 -p $(PARALLEL) -parallel $(PARALLEL) -timeout 20m,$(shared))
+
+.PHONY: operator
+operator:
+	@$(with_control_plane); cd $(operator_module) && $(call gotest,$(or $(STAGE),apiserver)-bookstore,./...,-count=1)
 
 .PHONY: alone
 alone: build
@@ -302,7 +305,7 @@ nightly: ## Hours: race detector over all, fuzzing, CHECKS cases of each propert
 	@rm -rf $(results); trap '$(report)' EXIT; trap 'exit 1' INT TERM; set -e; \
 	for stage in race-all properties; do $(MAKE) --no-print-directory $$stage; done; \
 	$(MAKE) --no-print-directory fuzz; \
-	for release in $(older); do echo "Kubernetes $$release"; $(MAKE) --no-print-directory apiserver alone K8S=$$release STAGE=apiserver-$$release; done; \
+	for release in $(older); do echo "Kubernetes $$release"; $(MAKE) --no-print-directory apiserver operator alone K8S=$$release STAGE=apiserver-$$release; done; \
 	$(MAKE) --no-print-directory provider
 	@$(GO) test ./internal/decode -run TestRecordSeesChangesWhateverTheMemoryDoes -timeout 2h -mutations 1000000
 	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestPodDefaultsUnderControl/what_may_be_written' -v -changes 10000
