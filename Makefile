@@ -126,14 +126,14 @@ help: ## Print this
 
 .PHONY: quickstart
 quickstart: ## Build sallyport, and ask it what a PodDefault does to a pod; no cluster, no control plane
-	@echo "Building bin/sallyport: about a minute the first time, then seconds."
+	@echo "Building bin/sallyport: about 3 minutes on two cores the first time, then seconds."
 	@$(build_command) -o bin/sallyport ./cmd/sallyport
 	bin/sallyport review -f examples/poddefaults/notebook-pod.yaml --with examples/poddefaults/gcp-credentials.yaml
 
 # What a demo is about to do, for the person who waits: it builds before it shows anything.
 .PHONY: demo-plan
 demo-plan:
-	@echo "1. sallyport and the demo: built, in about a minute the first time, then in seconds"
+	@echo "1. sallyport and the demo: built, in about 3 minutes on two cores the first time, then in seconds"
 	@echo "2. $$(cd test/controlplane && $(GO) run . -plan $(if $(K8S),-kubernetes "$(K8S)") $(components))"
 	@echo "3. the demo: some 10 seconds on a real API server"
 
