@@ -167,8 +167,8 @@ release: ## Make everything of a release in bin/release: VERSION=v1.2.3 (else wh
 	@rm -rf "$(release_folder)" && mkdir -p "$(release_folder)"
 	@$(GO) -C tools/release run . binaries -version "$(VERSION)" -top "$(CURDIR)" -out "$(release_folder)"
 	@$(MAKE) --no-print-directory image VERSION="$(VERSION)"
-	@$(with_control_plane); version="$(VERSION)"; "$$KUBEBUILDER_ASSETS/helm" package charts/sallyport --version "$${version#v}" --app-version "$$version" --destination "$(release_folder)"
-	@$(with_control_plane); for name in base cert-manager kubeflow static; do \
+	@$(with_control_plane); version="$(VERSION)"; "$$KUBEBUILDER_ASSETS/helm" package charts/sallyport --version "$${version#v}" --app-version "$$version" --destination "$(release_folder)" && \
+	for name in base cert-manager kubeflow static; do \
 		"$$KUBEBUILDER_ASSETS/kustomize" build config/$$name | sed 's|image: sallyport:dev|image: sallyport:$(VERSION)|' > "$(release_folder)/sallyport-$$name.yaml" || exit 1; done
 	@sed 's|image: sallyport:dev|image: sallyport:$(VERSION)|' config/static/host/sallyport.yaml > "$(release_folder)/sallyport-static-pod.yaml"
 	@cp config/static/host/admission.yaml "$(release_folder)/sallyport-static-admission.yaml"

@@ -6,10 +6,9 @@
 // envtest and the network has them, which is decided in seconds; unless SALLYPORT_CONTROLPLANE
 // is "build". All else is built from the Go modules pinned in the go.mod beside it.
 // kwok, which plays nodes and running pods, comes from the go.mod in ../kwok:
-// its requirements do not go together with those of Kubernetes. Helm and kustomize come from that
-// in ../../tools/deploy. e2e.test, the suite that
-// Kubernetes tests itself with, comes from that in ../conformance/suite, which nobody needs
-// who does not run it.
+// its requirements do not go together with those of Kubernetes. Helm and kustomize come from
+// that in ../../tools/deploy. e2e.test, the suite that Kubernetes tests itself with, comes from
+// that in ../conformance/suite, which nobody needs who does not run it.
 //
 // Usage: go run . [-kubernetes RELEASE] [-index URL] [-plan] [etcd kube-apiserver kubectl ...]
 //

@@ -4,7 +4,6 @@ package lab
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Command returns the path of a command of this repository in bin/, as `make build` builds
@@ -26,59 +27,44 @@ func Command(t testing.TB, folder string) string {
 // command to see that they are up to date, it does once.
 func Commands(t testing.TB, folders ...string) (paths map[string]string) {
 	t.Helper()
-	bin := once(t, strings.Join(folders, " "), func(top string) (string, error) {
-		bin := filepath.Join(top, "bin")
-		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", bin+string(filepath.Separator))
-		for _, folder := range folders {
-			build.Args = append(build.Args, "./"+folder)
-		}
-		build.Dir = top
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%w\n%s", err, out)
-		}
-		return bin, nil
-	})
-	paths = map[string]string{}
-	for _, folder := range folders {
-		name := filepath.Base(folder)
-		paths[name] = filepath.Join(bin, name)
-	}
-	return paths
-}
-
-// built is what this process has built, by its name: tests of a package share that too, since
-// it takes the go command a second to see that something is up to date.
-var built = struct {
-	sync.Mutex
-	paths map[string]string
-}{paths: map[string]string{}}
-
-// once builds something at the top of the repository, unless this process has.
-func once(t testing.TB, name string, build func(top string) (path string, err error)) string {
-	t.Helper()
-	built.Lock()
-	defer built.Unlock()
-	if path, ok := built.paths[name]; ok {
-		return path
-	}
 	top, err := Top()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock(t, top)()
-	path, err := build(top)
-	if err != nil {
-		t.Fatalf("building %s: %v", name, err)
+	bin := filepath.Join(top, "bin")
+	built.Lock()
+	defer built.Unlock()
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", bin+string(filepath.Separator))
+	build.Dir = top
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	paths = map[string]string{}
+	for _, folder := range folders {
+		paths[filepath.Base(folder)] = filepath.Join(bin, filepath.Base(folder))
+		if !built.folders.Has(folder) {
+			build.Args = append(build.Args, "./"+folder)
+		}
 	}
-	built.paths[name] = path
-	return path
+	if built.folders.HasAll(folders...) {
+		return paths
+	}
+	defer lock(t, bin)()
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", strings.Join(folders, ", "), err, out)
+	}
+	built.folders.Insert(folders...)
+	return paths
 }
 
+// built is what this process has built: tests of a package share that too, since it takes the go
+// command a second to see that something is up to date.
+var built = struct {
+	sync.Mutex
+	folders sets.Set[string]
+}{folders: sets.New[string]()}
+
 // lock waits until no other test builds anything.
-func lock(t testing.TB, top string) (unlock func()) {
+func lock(t testing.TB, bin string) (unlock func()) {
 	t.Helper()
-	bin := filepath.Join(top, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
