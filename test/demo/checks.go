@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -51,16 +53,32 @@ func (d *demo) checkStored(ctx context.Context, stored map[string]any) error {
 	d.check(len(pod.Spec.Containers) == 2 && len(missing) == 0,
 		"volume in the pod, mount and variable in both containers%s", but(missing))
 
-	pd, err := d.cluster.objects.Resource(podDefaults).Namespace(namespace).Get(ctx, podDefaultName, metav1.GetOptions{})
+	current, err := d.currentRevision(ctx)
 	if err != nil {
 		return err
 	}
+	// The resource version may be an earlier one of the PodDefault's: a status has been written since.
 	resourceVersion, revision, _ := strings.Cut(pod.Annotations[markPrefix+podDefaultName], "@")
-	d.check(resourceVersion == pd.GetResourceVersion() && revision != "",
-		"the pod carries the mark of the PodDefault, at resource version %s, with its revision %s", pd.GetResourceVersion(), revision)
+	d.check(resourceVersion != "" && revision == current,
+		"the pod carries the mark of the PodDefault, at resource version %s, with its current revision %s", resourceVersion, current)
 	d.check(strings.Contains(pod.Annotations[listAnnotation], podDefaultName),
 		"the annotation %s names it too", listAnnotation)
 	return nil
+}
+
+// currentRevision waits until the status of the PodDefault has it.
+func (d *demo) currentRevision(ctx context.Context) (revision string, err error) {
+	err = d.server.Await(ctx, soon, "the status of PodDefault "+podDefaultName, func(ctx context.Context) error {
+		pd, err := d.cluster.objects.Resource(podDefaults).Namespace(namespace).Get(ctx, podDefaultName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if revision, _, err = unstructured.NestedString(pd.Object, "status", "currentRevision"); err == nil && revision == "" {
+			err = errors.New("it has no current revision")
+		}
+		return err
+	})
+	return revision, err
 }
 
 // checkUnlabelled creates the same pod without the label, and one without any.
