@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -54,8 +55,8 @@ func settingsAlone(t *testing.T, app *sallyport.App, config *rest.Config, log io
 	t.Helper()
 	settings = app.DefaultSettings()
 	settings.Client, settings.Logger = config, slog.New(slog.NewTextHandler(log, nil))
-	probes = fmt.Sprintf("127.0.0.1:%d", lab.FreePort(t))
-	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", lab.FreePort(t), probes
+	probes = fmt.Sprintf("127.0.0.1:%d", freeport.For(t))
+	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", freeport.For(t), probes
 	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
 	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Serving.Port)
 	return settings, probes
@@ -147,7 +148,7 @@ func testRestart(t *testing.T, config *rest.Config) {
 	if err := c.Create(t.Context(), book("first", "1")); err != nil {
 		t.Fatal(err)
 	}
-	port := lab.FreePort(t)
+	port := freeport.For(t)
 	for i := range 3 {
 		t.Run(fmt.Sprintf("start %d", i+1), func(t *testing.T) {
 			app, err := bookstore()

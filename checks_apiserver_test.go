@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -37,8 +38,8 @@ func settingsOn(t *testing.T, app *sallyport.App, client *rest.Config, log io.Wr
 	settings.LeaderElection.Namespace = namespace
 	settings.Registration.NamespaceSelector = "kubernetes.io/metadata.name=" + namespace
 	unregisterAtEnd(t, client, settings.Registration.Name)
-	probes = fmt.Sprintf("127.0.0.1:%d", lab.FreePort(t))
-	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", lab.FreePort(t), probes
+	probes = fmt.Sprintf("127.0.0.1:%d", freeport.For(t))
+	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", freeport.For(t), probes
 	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
 	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Serving.Port)
 	return settings, probes

@@ -31,6 +31,7 @@ import (
 	genericcontrollermanager "k8s.io/controller-manager/app"
 	"k8s.io/controller-manager/controller"
 
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -161,7 +162,7 @@ func TestOnARealAPIServer(t *testing.T) {
 	}
 
 	clients := newCA(t)
-	known, unknown := lab.FreePort(t), lab.FreePort(t)
+	known, unknown := freeport.For(t), freeport.For(t)
 	users := clientcmdapi.NewConfig()
 	certFile, keyFile := clients.files(clients.issue("kube-apiserver"))
 	identity := &clientcmdapi.AuthInfo{ClientCertificate: certFile, ClientKey: keyFile}
@@ -201,14 +202,14 @@ func TestOnARealAPIServer(t *testing.T) {
 	t.Run("500 volumes at once are one call to the cloud each", func(t *testing.T) { testManyVolumes(t, c) })
 	t.Run("volumes that were missed get their labels, by an update or by the controller", func(t *testing.T) { testMissed(t, c) })
 	t.Run("with the gate off controllers run, and no port is open", func(t *testing.T) {
-		port := lab.FreePort(t)
+		port := freeport.For(t)
 		c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), port, gateOff)
 		if isOpen(port) {
 			t.Error("the port is open")
 		}
 	})
 	t.Run("without a webhook that is enabled no port is open", func(t *testing.T) {
-		port := lab.FreePort(t)
+		port := freeport.For(t)
 		c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), port, gate, "--webhooks=-pvl")
 		if isOpen(port) {
 			t.Error("the port is open")
@@ -234,7 +235,7 @@ func TestOnARealAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		command.SetArgs([]string{"--kubeconfig=" + sallyporttest.Kubeconfig(t, c.config), "--cloud-provider=test", "--secure-port=0", "--webhooks=*", gate,
-			fmt.Sprint("--webhook-secure-port=", lab.FreePort(t))})
+			fmt.Sprint("--webhook-secure-port=", freeport.For(t))})
 		command.SilenceErrors, command.SilenceUsage = true, true
 		if err := command.Execute(); err == nil || !strings.Contains(err.Error(), "does not implement PV labeling") {
 			t.Errorf("%v", err)
@@ -249,7 +250,7 @@ func testBuilder(t *testing.T, c *cluster) {
 		}
 		return zoneOf(ctx, pv)
 	}
-	m := c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(label), lab.FreePort(t), gate)
+	m := c.built(t, registry(t, PersistentVolumeLabel("gce")), labelling(label), freeport.For(t), gate)
 	c.eventually("a volume with labels", gce("a"), labelled)
 	if pv, err := c.create("foreign", corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/a"}}, true); !plain(pv, err) {
 		t.Errorf("a volume of another source: %+v %v", pv, err)
@@ -310,7 +311,7 @@ func testMissed(t *testing.T, c *cluster) {
 	}
 	start := func(mode string) *manager {
 		t.Helper()
-		return c.built(t, registry(t, PersistentVolumeLabel("azure")), labelling(label), lab.FreePort(t), gate, "--webhook-configuration-name=missed",
+		return c.built(t, registry(t, PersistentVolumeLabel("azure")), labelling(label), freeport.For(t), gate, "--webhook-configuration-name=missed",
 			"--persistentvolumelabel-controller="+mode, "--controllers=test,persistentvolumelabel-controller")
 	}
 
@@ -364,7 +365,7 @@ func testManyVolumes(t *testing.T, c *cluster) {
 			return zoneOf(ctx, pv)
 		}}
 	}
-	c.built(t, registry(t, PersistentVolumeLabel("gce")), initialize, lab.FreePort(t), gate, "--webhook-failure-policy=Fail", "--webhook-timeout=30")
+	c.built(t, registry(t, PersistentVolumeLabel("gce")), initialize, freeport.For(t), gate, "--webhook-failure-policy=Fail", "--webhook-timeout=30")
 	c.eventually("a volume with labels", gce("warm"), labelled)
 	var group sync.WaitGroup
 	for i := range 500 {

@@ -38,7 +38,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
-	"github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 )
 
 const (
@@ -177,7 +177,7 @@ func start(t *testing.T, r *Registry, initialize app.InitCloudFunc, more ...stri
 
 func launch(t *testing.T, r *Registry, initialize app.InitCloudFunc, more ...string) *manager {
 	t.Helper()
-	return launchAt(t, lab.FreePort(t), r, initialize, more...)
+	return launchAt(t, freeport.For(t), r, initialize, more...)
 }
 
 func launchAt(t *testing.T, port int, r *Registry, initialize app.InitCloudFunc, more ...string) *manager {

@@ -21,7 +21,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 )
 
 var services = []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("Service")}
@@ -243,10 +243,10 @@ func TestDefaultsOfAProviderAreKept(t *testing.T) {
 
 func TestACloudOfWhichNothingCanBeAskedIsToldAtOnce(t *testing.T) {
 	noLabels := func(*config.CompletedConfig) cloudprovider.Interface { return &withoutLabels{} }
-	refused(t, registry(t, PersistentVolumeLabel("gce")), noLabels, aloneFlags(t, lab.FreePort(t)),
+	refused(t, registry(t, PersistentVolumeLabel("gce")), noLabels, aloneFlags(t, freeport.For(t)),
 		"webhook persistentvolumelabel", "cloud provider plain does not implement PV labeling", "remove the webhook from --webhooks")
 	nothing := func(*config.CompletedConfig) cloudprovider.Interface { return nil }
-	refused(t, registry(t, PersistentVolumeLabel("gce")), nothing, aloneFlags(t, lab.FreePort(t)), "returned no cloud: set --cloud-provider")
+	refused(t, registry(t, PersistentVolumeLabel("gce")), nothing, aloneFlags(t, freeport.For(t)), "returned no cloud: set --cloud-provider")
 }
 
 // withoutLabels is a cloud that labels nothing.

@@ -25,7 +25,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 )
 
 // reviews returns the number of reviews with an outcome, from the process's metrics.
@@ -326,7 +326,7 @@ func TestACloudThatPanicsWhileItIsInitializedEndsTheManager(t *testing.T) {
 	if err := r.Register("needs", services, needsCloud(&seen), WithInitializedCloud()); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, r, func(*config.CompletedConfig) cloudprovider.Interface { return &panicking{} }, aloneFlags(t, lab.FreePort(t)),
+	refused(t, r, func(*config.CompletedConfig) cloudprovider.Interface { return &panicking{} }, aloneFlags(t, freeport.For(t)),
 		"the cloud provider panicking panicked during initialization")
 }
 
@@ -369,7 +369,7 @@ func TestEitherGateIsEnough(t *testing.T) {
 }
 
 func TestAProgramWithoutControllersServesItsWebhooks(t *testing.T) {
-	port, stop := lab.FreePort(t), make(chan struct{})
+	port, stop := freeport.For(t), make(chan struct{})
 	m := &manager{t: t, port: port, stop: stop, ended: make(chan error, 1)}
 	command := commandWithoutControllers(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), stop)
 	var flags []string

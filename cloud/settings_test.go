@@ -14,7 +14,7 @@ import (
 	"k8s.io/cloud-provider/options"
 	"k8s.io/component-base/cli/flag"
 
-	"github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 )
 
 type cliflagFlag = pflag.Flag
@@ -59,7 +59,7 @@ func TestFlagsThatAreWrongAreRefusedWithARemedy(t *testing.T) {
 		{"no provider", []string{"--cloud-provider="}, []string{"--cloud-provider cannot be empty"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			port := lab.FreePort(t)
+			port := freeport.For(t)
 			refused(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), slices.Concat(tc.flags, aloneFlags(t, port), tc.flags), tc.want...)
 			if isOpen(port) {
 				t.Error("the port is open")

@@ -38,7 +38,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/controllerruntime"
-	"github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 )
 
 func TestMain(m *testing.M) {
@@ -159,7 +159,7 @@ func welcome() *ctrladmission.Webhook {
 func options(t *testing.T) (webhook.Options, *x509.CertPool) {
 	t.Helper()
 	directory, roots := certificates(t)
-	return webhook.Options{Host: "127.0.0.1", Port: lab.FreePort(t), CertDir: directory}, roots
+	return webhook.Options{Host: "127.0.0.1", Port: freeport.For(t), CertDir: directory}, roots
 }
 
 // quick returns a server with the shortest drain.
@@ -448,7 +448,7 @@ func TestHandlersOnTheMuxAreServed(t *testing.T) {
 // server does not drain.
 func TestAServerOnLoopbackDoesNotDrain(t *testing.T) {
 	directory, roots := certificates(t)
-	port := lab.FreePort(t)
+	port := freeport.For(t)
 	server, err := controllerruntime.New(controllerruntime.Options{Options: webhook.Options{Host: "127.0.0.1", Port: port, CertDir: directory}})
 	if err != nil {
 		t.Fatal(err)

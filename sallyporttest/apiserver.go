@@ -3,8 +3,10 @@
 package sallyporttest
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/sallyport-io/sallyport/internal/freeport"
 )
 
 // APIServerOption configures the API server of [StartAPIServer].
@@ -71,10 +75,15 @@ func StartAPIServer(t testing.TB, options ...APIServerOption) *rest.Config {
 		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: patience},
 		ControlPlaneStopTimeout:  time.Minute,
 	}
+	apiServer, etcd := env.ControlPlane.GetAPIServer(), &envtest.Etcd{}
+	apiServer.SecureServing.Address, apiServer.SecureServing.Port = "127.0.0.1", strconv.Itoa(freeport.For(t))
+	etcd.URL = &url.URL{Scheme: "http", Host: onLoopback(freeport.For(t))}
+	etcd.Configure().Set("listen-peer-urls", "http://"+onLoopback(freeport.For(t)))
+	env.ControlPlane.Etcd = etcd
 	if folder, ok := memory(); ok { // the data is temporary and need not be on disk
 		data, err := os.MkdirTemp(folder, "sallyporttest-etcd-")
 		if err == nil {
-			env.ControlPlane.Etcd = &envtest.Etcd{DataDir: data}
+			env.ControlPlane.Etcd.DataDir = data
 			t.Cleanup(func() { _ = os.RemoveAll(data) }) // after etcd has stopped
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,6 +35,7 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 )
 
 // startLimit is how long [Start] waits until the API server calls the webhooks.
@@ -109,9 +111,11 @@ func Start(t testing.TB, app *sallyport.App, options ...StartOption) *Cluster {
 // the URLs of their probes.
 func (s *starting) run(t testing.TB, app *sallyport.App, config *rest.Config) (name string, probes []string) {
 	t.Helper()
+	var ports []int
 	var addresses []string
 	for range s.replicas {
-		addresses = append(addresses, freeAddress(t))
+		port := freeport.For(t)
+		ports, addresses = append(ports, port), append(addresses, onLoopback(port))
 	}
 	front := addresses[0]
 	if s.replicas > 1 {
@@ -119,12 +123,12 @@ func (s *starting) run(t testing.TB, app *sallyport.App, config *rest.Config) (n
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, s.replicas)
-	for i, address := range addresses {
+	for i, port := range ports {
 		settings := app.DefaultSettings()
 		settings.Client = rest.CopyConfig(config)
 		settings.Logger = slog.New(slog.NewTextHandler(t.Output(), nil)).With("replica", i+1)
-		settings.Serving.BindAddress, settings.Serving.Port = "127.0.0.1", portOf(address)
-		settings.Serving.MetricsBindAddress = freeAddress(t)
+		settings.Serving.BindAddress, settings.Serving.Port = "127.0.0.1", port
+		settings.Serving.MetricsBindAddress = onLoopback(freeport.For(t))
 		settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
 		settings.Registration.URL = "https://" + front
 		settings.Certificate.Secret = "default/" + settings.Registration.Name + "-authority"
@@ -326,21 +330,4 @@ func balance(t testing.TB, addresses []string) string {
 	return listener.Addr().String()
 }
 
-// freeAddress returns an unused address on this host.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("sallyporttest.Start: %v", err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
-}
-
-func portOf(address string) int {
-	resolved, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil {
-		return 0 // an address from freeAddress
-	}
-	return resolved.Port
-}
+func onLoopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,6 +27,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -42,7 +42,7 @@ type process struct {
 
 func run(t *testing.T, binary string, flags ...string) *process {
 	t.Helper()
-	p := &process{port: freePort(t), done: make(chan struct{})}
+	p := &process{port: freeport.For(t), done: make(chan struct{})}
 	p.cmd = exec.Command(binary, append(flags, fmt.Sprint("--webhook-secure-port=", p.port))...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	if err := p.cmd.Start(); err != nil {
@@ -57,16 +57,6 @@ func run(t *testing.T, binary string, flags ...string) *process {
 		}
 	})
 	return p
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func (p *process) ready() (bool, error) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport"
 	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
 	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -34,7 +34,7 @@ func TestOperatorOnARealAPIServer(t *testing.T) {
 	t.Parallel()
 	// Who makes an object that blocks its owner's deletion needs a right for that.
 	config := sallyporttest.StartAPIServer(t, sallyporttest.WithAPIServerFlag("enable-admission-plugins", "OwnerReferencesPermissionEnforcement"))
-	port := freePort(t)
+	port := freeport.For(t)
 	server := install(t, config, port)
 	stop := start(t, server, port, operator(t), []string{"crontab"}, func(s *sallyport.Settings) {
 		s.Registration.URL, s.Registration.Service = "", installedService(port)
@@ -134,19 +134,6 @@ func crd(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 		t.Fatal(err)
 	}
 	return crd
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 func operator(t *testing.T) *sallyport.App {

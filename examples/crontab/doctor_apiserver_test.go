@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -25,7 +26,7 @@ import (
 func TestDoctorOnARealAPIServer(t *testing.T) {
 	t.Parallel()
 	config := sallyporttest.StartAPIServer(t)
-	port, metrics, secret := freePort(t), freePort(t), installedNamespace+"/crontab-authority"
+	port, metrics, secret := freeport.For(t), freeport.For(t), installedNamespace+"/crontab-authority"
 	server := install(t, config, port)
 	start(t, server, port, operator(t), nil, func(s *sallyport.Settings) {
 		s.Certificate.Secret = secret // as a server in the cluster has it

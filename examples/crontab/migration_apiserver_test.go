@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
 	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -32,7 +33,7 @@ func TestKubernetesMigratesStoredObjectsOnARealAPIServer(t *testing.T) {
 		return
 	}
 	cluster := clientFor(t, config)
-	stop := start(t, config, freePort(t), operator(t), nil)
+	stop := start(t, config, freeport.For(t), operator(t), nil)
 	eventually(t.Context(), t, "the API server converts, and calls the webhooks", func() error {
 		probe := &v1beta1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}, Spec: v1beta1.CronTabSpec{Schedule: schedule("0", "3")}}
 		if err := cluster.Create(t.Context(), probe, client.DryRunAll); err != nil || probe.Spec.Image == "" {

@@ -31,6 +31,7 @@ import (
 	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
 	"github.com/sallyport-io/sallyport/examples/crontab/api/v1alpha1"
 	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -112,7 +113,7 @@ func TestVersionsOnARealAPIServer(t *testing.T) {
 	cluster := clientFor(t, config)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	stop := start(t, config, freePort(t), operator(t), nil)
+	stop := start(t, config, freeport.For(t), operator(t), nil)
 
 	old := &v1beta1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old"},
 		Spec: v1beta1.CronTabSpec{Schedule: schedule("*/5", "1")}}
@@ -199,7 +200,7 @@ func TestVersionsOnARealAPIServer(t *testing.T) {
 	}
 
 	// A review beyond the limit of the server: who asks learns that, and which flag it is.
-	start(t, config, freePort(t), operator(t), nil, func(s *sallyport.Settings) { s.Serving.MaxBodyBytes = 512 })
+	start(t, config, freeport.For(t), operator(t), nil, func(s *sallyport.Settings) { s.Serving.MaxBodyBytes = 512 })
 	eventually(ctx, t, "kubectl says that the review is too large", func() error {
 		out, err := kubectl(ctx, t, config, "get", "crontabs.v1beta1.stable.example.com", "old", "-n", "default")
 		if err == nil || !strings.Contains(out, "conversion webhook for stable.example.com/v1, Kind=CronTab failed") ||
@@ -255,7 +256,7 @@ func TestACacheOfConvertedObjectsDoesNotWaitForReadinessOnARealAPIServer(t *test
 			t.Fatal(err)
 		}
 	}
-	port := freePort(t)
+	port := freeport.For(t)
 	edit(ctx, t, cluster, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 			Strategy: apiextensionsv1.WebhookConverter,

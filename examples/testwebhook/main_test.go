@@ -19,11 +19,13 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/sallyport-io/sallyport/internal/freeport"
 )
 
 func TestCommandServesWithTheFlagsOfTheTestWebhook(t *testing.T) {
 	certFile, keyFile, client := writeCertificate(t)
-	port := freePort(t)
+	port := freeport.For(t)
 	cmd := command()
 	cmd.SetArgs([]string{"--tls-cert-file", certFile, "--tls-private-key-file", keyFile, "--port", strconv.Itoa(port), "--sidecar-image", sidecarImage})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -105,16 +107,4 @@ func writeCertificate(t *testing.T) (certFile, keyFile string, client *http.Clie
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	return certFile, keyFile, &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

@@ -37,8 +37,8 @@ import (
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/delegated"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
-	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // The ways in which the test's API server authenticates itself.
@@ -209,7 +209,7 @@ func run(t *testing.T, app *sallyport.App, settings sallyport.Settings) {
 func TestWhoMayCallOnARealAPIServer(t *testing.T) {
 	c := &callers{folder: t.TempDir(), ports: map[string]int{}}
 	for _, way := range append(ways, metricsPort) {
-		c.ports[way] = lab.FreePort(t)
+		c.ports[way] = freeport.For(t)
 	}
 	c.configure(t)
 	c.ownCA(t)

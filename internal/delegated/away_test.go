@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/delegated"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // An unavailable API server is not the caller's fault: it may retry.
 func TestNobodyIsRefusedForGoodWhileTheAPIServerIsAway(t *testing.T) {
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: fmt.Sprintf("http://127.0.0.1:%d", lab.FreePort(t)), QPS: -1})
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: fmt.Sprintf("http://127.0.0.1:%d", freeport.For(t)), QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

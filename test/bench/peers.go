@@ -26,8 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/internal/manifest"
-	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // Cases of the stages with peers.
@@ -325,14 +325,14 @@ func (s *site) createCertificate(ctx context.Context, namespace string) error {
 
 // start is the command line of a peer, and the URL of its readiness probe.
 func (p installedPeer) start(s *site, port int) (argv []string, ready string, err error) {
-	health, err := lab.UnusedPort()
+	health, err := freeport.Get()
 	if err != nil {
 		return nil, "", err
 	}
 	at, healthAt := strconv.Itoa(port), strconv.Itoa(health)
 	argv = slices.Concat([]string{"env"}, p.variables(), []string{p.binary}, p.container.Args, []string{"--kubeconfig=" + s.cp.Kubeconfig}, p.arguments(s, at, healthAt))
 	for _, flag := range p.ports {
-		port, err := lab.UnusedPort()
+		port, err := freeport.Get()
 		if err != nil {
 			return nil, "", err
 		}

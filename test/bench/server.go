@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -86,7 +87,7 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 
 // serve is the command line of sallyport's own server.
 func (s *site) serve(port int, more ...string) ([]string, error) {
-	metrics, err := lab.UnusedPort()
+	metrics, err := freeport.Get()
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +111,7 @@ func (s *site) serve(port int, more ...string) ([]string, error) {
 
 // start runs a server and returns when it is ready.
 func (s *site) start(ctx context.Context, name string) (_ *server, err error) {
-	port, err := lab.UnusedPort()
+	port, err := freeport.Get()
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -96,11 +97,11 @@ func (d *demo) cloudSteps(ctx context.Context, assets string) error {
 
 // startManager starts the sample with the flags that one has in a cluster.
 func (d *demo) startManager() error {
-	port, err := lab.UnusedPort()
+	port, err := freeport.Get()
 	if err != nil {
 		return err
 	}
-	webhooks, err := lab.UnusedPort()
+	webhooks, err := freeport.Get()
 	if err != nil {
 		return err
 	}

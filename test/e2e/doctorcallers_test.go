@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/test/lab"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 )
 
 // testDoctorCallers has doctor say of servers whether a stranger may call them.
@@ -23,7 +23,7 @@ func testDoctorCallers(t *testing.T, e *env) {
 	} else {
 		address = "127.0.0.2" // where nobody listens
 	}
-	port := lab.FreePort(t)
+	port := freeport.For(t)
 	reached := fmt.Sprintf("https://%s:%d", address, port)
 	for name, tc := range map[string]struct {
 		args   []string

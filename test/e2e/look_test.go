@@ -37,6 +37,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/golden"
@@ -298,7 +299,7 @@ func hostAddress(t *testing.T) (address string, own bool) {
 func testDoctorService(t *testing.T, e *env) {
 	name := e.namespace(t, "behind-service")
 	address, own := hostAddress(t)
-	metrics, server := fmt.Sprint(lab.FreePort(t)), "https://127.0.0.1:443"
+	metrics, server := fmt.Sprint(freeport.For(t)), "https://127.0.0.1:443"
 	if own { // or else there is nobody at the address
 		s := e.start(t, name, "--registration", "none", "--bind-address", address, "--metrics-bind-address", address+":"+metrics,
 			"--authority-secret", name+"/sallyport-authority")

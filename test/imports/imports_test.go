@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"internal/rawjson":   {},
 	"registration":       {"admission", "conversion", "internal/crdclient", "internal/selectors"},
 	"lint":               {"admission", "conversion", "internal/privatepath", "internal/selectors"},
-	"sallyporttest":      {"admission", "conversion", "jsonpatch", "internal/cached", "internal/wire", "internal/replay"},
+	"sallyporttest":      {"admission", "conversion", "jsonpatch", "internal/cached", "internal/freeport", "internal/wire", "internal/replay"},
 	// No controller-runtime below it: see TestCloudKeepsToTheStackOfControllerManagers.
 	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/crdclient", "internal/selectors", "internal/privatepath"},
 	// Next to it, with controller-runtime.
@@ -61,6 +61,7 @@ var allowed = map[string][]string{
 	"internal/authority":   {"certificate", "internal/hosting", "internal/cluster", "internal/manifest", "internal/cli"},
 	"internal/manifest":    {},
 	"internal/privatepath": {},
+	"internal/freeport":    {},
 	"internal/logging":     {"internal/cli"},
 	"internal/memory":      {},
 	"internal/rawobject":   {},
@@ -72,7 +73,7 @@ var allowed = map[string][]string{
 	// The API server asks for the conversions.
 	"internal/storagemigration": {"internal/crdclient"},
 	"test/golden":               {},
-	"test/lab":                  {}, // also tests of packages that it could need import it
+	"test/lab":                  {"internal/freeport"}, // also tests of packages that it could need import it
 
 	"internal/replay":    {"admission", "conversion", "jsonpatch", "internal/wire"},
 	"internal/workload":  {"jsonpatch", "internal/rawjson", "internal/manifest"},

@@ -23,6 +23,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sallyport-io/sallyport/internal/freeport"
 )
 
 // ControlPlaneOptions say what [StartControlPlane] starts.
@@ -73,7 +75,7 @@ func StartControlPlane(ctx context.Context, folder string, o ControlPlaneOptions
 	for i := range ports {
 		if ports[i] == 0 {
 			var err error
-			if ports[i], err = UnusedPort(); err != nil {
+			if ports[i], err = freeport.Get(); err != nil {
 				return cp, err
 			}
 		}

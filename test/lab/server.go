@@ -6,16 +6,15 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/sallyport-io/sallyport/internal/freeport"
 )
 
 // Serving says how [Serve] starts a server.
@@ -56,7 +55,7 @@ func Serve(folder string, s Serving, args ...string) (*Server, error) {
 	for _, port := range []*int{&s.Port, &s.Metrics} {
 		if *port == 0 {
 			var err error
-			if *port, err = UnusedPort(); err != nil {
+			if *port, err = freeport.Get(); err != nil {
 				return nil, err
 			}
 		}
@@ -122,23 +121,4 @@ func (s *Server) Metric(ctx context.Context, name string) (string, error) {
 		}
 	}
 	return "", errors.New("there is no metric " + name)
-}
-
-// UnusedPort is a TCP port of 127.0.0.1 that nobody listens on. It is none of those that the kernel
-// gives to connections (32768 and above), one of which could take it before the caller does.
-func UnusedPort() (int, error) {
-	for {
-		port := 10000 + rand.IntN(20000)
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if errors.Is(err, syscall.EADDRINUSE) {
-			continue
-		}
-		if err == nil {
-			err = listener.Close()
-		}
-		if err != nil {
-			return 0, fmt.Errorf("looking for a port: %w", err)
-		}
-		return port, nil
-	}
 }

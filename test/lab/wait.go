@@ -13,16 +13,6 @@ import (
 	"time"
 )
 
-// FreePort is [UnusedPort] for tests.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	port, err := UnusedPort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
 // Eventually asks again and again until the condition holds; an error is a reason why it
 // does not yet. What names it for people. The test fails after the limit, or if ctx ends.
 func Eventually(ctx context.Context, t testing.TB, limit time.Duration, what string, condition func(context.Context) (bool, error)) {

@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,6 +39,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleetv1 "github.com/sallyport-io/sallyport/examples/kubebuilder/api/v1"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -250,13 +252,10 @@ func startManager(t *testing.T, config *rest.Config) *manager {
 	m := &manager{output: &bytes.Buffer{}, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	folder := t.TempDir()
 	m.ca = writeCertificate(t, folder)
-	webhooks, metrics, probes := freeAddress(t), freeAddress(t), freeAddress(t)
-	m.webhooks, m.metrics, m.probes = "https://"+webhooks, "http://"+metrics, "http://"+probes
+	port := strconv.Itoa(freeport.For(t))
+	metrics, probes := net.JoinHostPort("127.0.0.1", strconv.Itoa(freeport.For(t))), net.JoinHostPort("127.0.0.1", strconv.Itoa(freeport.For(t)))
+	m.webhooks, m.metrics, m.probes = "https://"+net.JoinHostPort("127.0.0.1", port), "http://"+metrics, "http://"+probes
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(webhooks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,16 +331,6 @@ func register(t *testing.T, c client.Client, m *manager) {
 			t.Fatal(err)
 		}
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 // writeCertificate writes the files that cert-manager mounts, and returns what the API

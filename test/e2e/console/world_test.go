@@ -25,6 +25,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -60,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	w.client, err = client.New(config, client.Options{Scheme: scheme})
 	check(t, err)
 
-	port, err := lab.UnusedPort()
+	port, err := freeport.Get()
 	check(t, err)
 	w.url = "http://127.0.0.1:" + strconv.Itoa(port) + "/"
 	w.console, err = lab.Start(w.folder, lab.Program{Name: "console", Path: w.binary, OwnGroup: true, Args: []string{

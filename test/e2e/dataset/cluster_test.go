@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/fluid"
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -65,7 +66,7 @@ func startCluster(t *testing.T) *cluster {
 func (c *cluster) startScheduling(t *testing.T) {
 	t.Helper()
 	c.start(t, filepath.Join(c.assets, "kube-scheduler"), "--kubeconfig", c.kubeconfig, "--authentication-kubeconfig", c.kubeconfig,
-		"--authorization-kubeconfig", c.kubeconfig, "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(lab.FreePort(t)), "--cert-dir", t.TempDir())
+		"--authorization-kubeconfig", c.kubeconfig, "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(freeport.For(t)), "--cert-dir", t.TempDir())
 	c.start(t, filepath.Join(c.assets, "kwok"), "--kubeconfig", c.kubeconfig, "--manage-all-nodes")
 }
 

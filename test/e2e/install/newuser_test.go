@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/test/lab/kubelet"
@@ -316,7 +317,7 @@ func (u *newUser) serve(t *testing.T, args []string) *process {
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
 		return strings.HasPrefix(arg, "--secure-port=") || u.address == "" && strings.HasPrefix(arg, "--service=")
 	})
-	port := lab.FreePort(t)
+	port := freeport.For(t)
 	more := []string{lab.Set("serving.drainMin", "0s"), lab.Set("serving.drainTimeout", "5s")}
 	if u.address == "" {
 		more = append(more, "--authority-secret", system+"/sallyport-authority")
