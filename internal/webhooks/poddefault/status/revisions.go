@@ -85,17 +85,17 @@ func (r *roller) record(ctx context.Context, k key, c *poddefault.Compiled, spec
 		last = max(last, one.number)
 	}
 	i := slices.IndexFunc(all, func(one revision) bool { return one.hash == c.Revision() })
-	switch {
-	case i < 0:
-		o := newRevision(namespace, c, last+1)
-		if _, err := client.Create(ctx, o, metav1.CreateOptions{}); err != nil {
+	if i < 0 {
+		one, err := r.create(ctx, newRevision(namespace, c, last+1))
+		if err != nil {
 			if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 				return nil
 			}
-			return fmt.Errorf("create the ControllerRevision %s/%s: %w", namespace, o.Name, err)
+			return fmt.Errorf("create the ControllerRevision %s/%s: %w", namespace, poddefault.RevisionName(c), err)
 		}
-		all = append(all, revision{o.Name, c.Revision(), o.Revision, c.Identity().UID})
-	case all[i].number < last: // a rollback
+		all, i = append(all, one), len(all)
+	}
+	if all[i].number < last { // a rollback
 		patch := fmt.Appendf(nil, `{"revision":%d}`, last+1)
 		if _, err := client.Patch(ctx, all[i].name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			if apierrors.IsNotFound(err) { // someone has deleted it
@@ -108,6 +108,26 @@ func (r *roller) record(ctx context.Context, k key, c *poddefault.Compiled, spec
 	all, err := r.prune(ctx, namespace, c, all, spec.limit())
 	r.setHistory(k, all)
 	return err
+}
+
+// create creates a ControllerRevision. It accepts one that is there already, of the same owner and
+// spec: the response to an earlier request was lost, or a server created it that led until now.
+func (r *roller) create(ctx context.Context, o *appsv1.ControllerRevision) (revision, error) {
+	client := r.clients.AppsV1().ControllerRevisions(o.Namespace)
+	_, err := client.Create(ctx, o, metav1.CreateOptions{})
+	_, one, _ := read(o)
+	if !apierrors.IsAlreadyExists(err) {
+		return one, err
+	}
+	existing, getErr := client.Get(ctx, o.Name, metav1.GetOptions{})
+	if getErr != nil {
+		return revision{}, getErr
+	}
+	_, found, ok := read(existing)
+	if !ok || found.owner != one.owner || found.hash != one.hash {
+		return revision{}, fmt.Errorf("%w, and belongs to another object: delete it, unless it is about to be garbage collected", err)
+	}
+	return found, nil
 }
 
 // prune deletes the oldest revisions beyond the limit. The current revision, and the

@@ -252,6 +252,21 @@ func testRollout(t *testing.T, r *rolling) {
 		t.Fatalf("%d workloads get the first revision", n)
 	}
 
+	// The next revision is there already, as if the response to its creation had been lost.
+	spec := r.get().Spec
+	spec.Env[0].Value = "two"
+	meaning := poddefault.Meaning(&spec)
+	next := r.revisions()[0]
+	next.Labels[poddefault.RevisionLabel] = poddefault.RevisionOf(meaning)
+	next.ObjectMeta = metav1.ObjectMeta{
+		Namespace: next.Namespace, Name: strings.TrimSuffix(next.Name, first) + poddefault.RevisionOf(meaning),
+		Labels: next.Labels, OwnerReferences: next.OwnerReferences,
+	}
+	next.Revision, next.Data.Raw = 2, fmt.Appendf(nil, `{"spec":%s}`, meaning)
+	if _, err := clients.AppsV1().ControllerRevisions(next.Namespace).Create(t.Context(), &next, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
 	// The rollout comes with the change.
 	r.patch(`{` + variable("two") + `,"rollout":{"steps":[{"percent":10},{"percent":50},{"percent":100}]}}`)
 	second := r.awaitStep(1).Status.CurrentRevision
