@@ -120,8 +120,8 @@ func (r *roller) create(ctx context.Context, o *appsv1.ControllerRevision) (revi
 		return one, err
 	}
 	existing, getErr := client.Get(ctx, o.Name, metav1.GetOptions{})
-	if getErr != nil {
-		return revision{}, getErr
+	if getErr != nil { // also if it is gone by now, which is no NotFound: the next try creates it
+		return revision{}, fmt.Errorf("%w, and reading it failed: %w", err, getErr)
 	}
 	_, found, ok := read(existing)
 	if !ok || found.owner != one.owner || found.hash != one.hash {
