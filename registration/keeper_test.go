@@ -6,8 +6,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
@@ -540,14 +541,7 @@ func (b *buffer) String() string {
 // goroutine.
 func TestKeeperEndsCleanlyWhileTheAPIServerIsAway(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := listener.Close(); err != nil { // so that nothing listens there
-		t.Fatal(err)
-	}
-	k := newKeeper(t, &rest.Config{Host: "http://" + listener.Addr().String()}, "away",
+	k := newKeeper(t, &rest.Config{Host: fmt.Sprint("http://127.0.0.1:", freeport.For(t))}, "away",
 		[]admission.Webhook{webhook(admission.TypeMutating, "a.away.example.com")})
 	k.start()
 	k.eventually("the failure is the status", func() bool {

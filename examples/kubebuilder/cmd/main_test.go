@@ -253,8 +253,8 @@ func startManager(t *testing.T, config *rest.Config) *manager {
 	folder := t.TempDir()
 	m.ca = writeCertificate(t, folder)
 	port := strconv.Itoa(freeport.For(t))
-	metrics, probes := net.JoinHostPort("127.0.0.1", strconv.Itoa(freeport.For(t))), net.JoinHostPort("127.0.0.1", strconv.Itoa(freeport.For(t)))
-	m.webhooks, m.metrics, m.probes = "https://"+net.JoinHostPort("127.0.0.1", port), "http://"+metrics, "http://"+probes
+	metrics, probes := fmt.Sprint("127.0.0.1:", freeport.For(t)), fmt.Sprint("127.0.0.1:", freeport.For(t))
+	m.webhooks, m.metrics, m.probes = "https://127.0.0.1:"+port, "http://"+metrics, "http://"+probes
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

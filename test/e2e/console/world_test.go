@@ -61,11 +61,10 @@ func newWorld(t *testing.T) *world {
 	w.client, err = client.New(config, client.Options{Scheme: scheme})
 	check(t, err)
 
-	port, err := freeport.Get()
-	check(t, err)
-	w.url = "http://127.0.0.1:" + strconv.Itoa(port) + "/"
+	port := strconv.Itoa(freeport.For(t))
+	w.url = "http://127.0.0.1:" + port + "/"
 	w.console, err = lab.Start(w.folder, lab.Program{Name: "console", Path: w.binary, OwnGroup: true, Args: []string{
-		"console", "--kubeconfig", w.Kubeconfig, "--namespace", "team-a", "--port", strconv.Itoa(port), "--no-browser",
+		"console", "--kubeconfig", w.Kubeconfig, "--namespace", "team-a", "--port", port, "--no-browser",
 	}})
 	check(t, err)
 	t.Cleanup(func() {
