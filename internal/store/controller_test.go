@@ -31,6 +31,7 @@ func TestKeysAreReconciledUntilTheyAreRight(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); c.Run(ctx, 2) }()
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		want := []time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second, 66 * time.Second}
 		if !slices.Equal(at, want) {
 			t.Errorf("reconciled at %v, want %v", at, want)
@@ -58,6 +59,7 @@ func TestOneKeyIsNotReconciledTwiceAtOnce(t *testing.T) {
 		c.Enqueue("a", 0)
 		c.Enqueue("a", 0)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if most != 1 || calls != 2 {
 			t.Errorf("%d at once, %d calls", most, calls)
 		}
