@@ -39,6 +39,8 @@ import (
 // precedence.
 type Definitions struct {
 	given map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
+
+	mu    sync.Mutex // guards ready: tests of a suite run side by side
 	ready map[schema.GroupVersionKind]*definition
 }
 
@@ -93,6 +95,8 @@ func (d *Definitions) of(gvk schema.GroupVersionKind) (*definition, error) {
 	if given == nil {
 		return nil, nil
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	ready := d.ready[gvk]
 	if ready == nil {
 		var err error
