@@ -30,8 +30,22 @@ type placeholder struct {
 	label      string // empty for the namespace
 }
 
+// remembering returns a check of strings that asks problems once for each.
+func remembering(problems func(string) []string) (ok func(string) bool) {
+	known := map[string]bool{}
+	return func(s string) bool {
+		good, is := known[s]
+		if !is {
+			good = len(problems(s)) == 0
+			known[s] = good
+		}
+		return good
+	}
+}
+
 // placeholdersIn returns the placeholders of a text in order, and malformed ones.
 func placeholdersIn(text string) (found []placeholder, odd []string) {
+	isKey := remembering(validation.IsQualifiedName)
 	for i := 0; i+1 < len(text); i++ {
 		if text[i] != '$' {
 			continue
@@ -53,7 +67,7 @@ func placeholdersIn(text string) (found []placeholder, odd []string) {
 		switch {
 		case name == placeholderNamespace:
 			found = append(found, placeholder{start: i, end: end})
-		case isLabel && closed && len(validation.IsQualifiedName(label)) == 0:
+		case isLabel && closed && isKey(label):
 			found = append(found, placeholder{i, end, label})
 		case name == "" || strings.HasPrefix(name, "pod.") || strings.HasPrefix(name, placeholderNamespace+"."):
 			odd = append(odd, name)
@@ -123,7 +137,7 @@ func hasPlaceholders(spec *kubeflowv1alpha1.PodDefaultSpec) bool {
 func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
 	m.pod.bounds.did(c.size)
 	spec := c.template.DeepCopy()
-	ok := true
+	ok, isValue := true, remembering(validation.IsValidLabelValue)
 	texts(spec, field.NewPath("spec"), func(path *field.Path, text *string) {
 		found, _ := placeholdersIn(*text)
 		if len(found) == 0 {
@@ -136,7 +150,7 @@ func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
 			if p.label != "" {
 				value, what = chosen.labels.Get(p.label), "the label "+p.label
 			}
-			if value == "" || len(validation.IsValidLabelValue(value)) > 0 {
+			if value == "" || !isValue(value) {
 				ok = false
 				m.conflict(conflict{object: c, alone: true}, "%s: %s needs %s, which the pod does not have, or which is empty or illegal", c, path, what)
 			}
