@@ -218,20 +218,22 @@ func (a *applied[Object, List, Apply]) write(
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	out := outcome{called: true}
-	var left string
-	var drifted bool
+	var left, changedBy string
 	var err error
 	if isNone(desired) {
-		left, drifted, err = a.remove(ctx, nil)
-		out.written = drifted
+		if left, out.written, err = a.remove(ctx, nil); out.written {
+			changedBy = lastManager(observed, a.manager)
+		}
 	} else {
-		left, drifted, err = a.put(ctx, desired)
+		left, changedBy, err = a.put(ctx, desired)
 		out.written = left != a.resourceVersion
 	}
 	if err != nil {
 		return outcome{called: true}, fmt.Errorf("%s %s: %w", a.kindName, a.objectName, err)
 	}
-	out.repaired = drifted && same
+	if same {
+		out.changedBy = changedBy
+	}
 	a.last = last{true, data, left}
 	return out, nil
 }
@@ -239,14 +241,15 @@ func (a *applied[Object, List, Apply]) write(
 // put applies the desired state. It reads the object first and applies to that version, to
 // preserve what other managers wrote and to detect whether they changed our fields, and not
 // only their own. Force takes over only the fields in desired from other managers. The API
-// server does not write an unchanged object. put returns the new resource version, and
-// whether the object was not as desired.
-func (a *applied[Object, List, Apply]) put(ctx context.Context, desired Apply) (left string, drifted bool, err error) {
+// server does not write an unchanged object. put returns the new resource version, and who
+// had changed the object if it was not as desired.
+func (a *applied[Object, List, Apply]) put(ctx context.Context, desired Apply) (left, changedBy string, err error) {
 	err = retry.RetryOnConflict(atOnce, func() error {
-		drifted = true
+		changedBy = ""
 		observed, err := a.client.Get(ctx, a.objectName, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
+			changedBy = lastManager(nil, a.manager)
 			a.at(desired, "")
 		case err != nil:
 			return fmt.Errorf("reading it before writing: %w", err)
@@ -256,7 +259,9 @@ func (a *applied[Object, List, Apply]) put(ctx context.Context, desired Apply) (
 			if err != nil {
 				return err
 			}
-			drifted = !same
+			if !same {
+				changedBy = lastManager(observed, a.manager)
+			}
 			a.at(desired, observed.GetResourceVersion())
 		}
 		applied, err := a.client.Apply(ctx, desired, metav1.ApplyOptions{FieldManager: a.manager, Force: true})
@@ -266,7 +271,7 @@ func (a *applied[Object, List, Apply]) put(ctx context.Context, desired Apply) (
 		left = applied.GetResourceVersion()
 		return nil
 	})
-	return left, drifted, err
+	return left, changedBy, err
 }
 
 // atOnce is how often a write is retried because the object changed in the meantime.

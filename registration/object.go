@@ -56,11 +56,11 @@ type managed interface {
 
 // outcome is the result of reconciling an object.
 type outcome struct {
-	called   bool  // the API server was called
-	written  bool  // the object changed; may also be set if it was right the first time
-	repaired bool  // it was written because other clients had changed it
-	deferred bool  // other clients changed it, and the repair was deferred
-	waiting  error // what has to change before it can be as desired
+	called    bool   // the API server was called
+	written   bool   // the object changed; may also be set if it was right the first time
+	changedBy string // who had changed it, if that is why it was written
+	deferred  bool   // other clients changed it, and the repair was deferred
+	waiting   error  // what has to change before it can be as desired
 }
 
 // object is a managed object with its watch.

@@ -181,10 +181,10 @@ func (k *Keeper) reconcileObject(ctx context.Context, o *object, desired desired
 	}
 	log := k.options.Logger.With("kind", o.kind(), "name", o.name())
 	switch {
-	case out.repaired:
+	case out.changedBy != "":
 		o.repair.done(time.Now())
 		k.metrics.repairs.WithLabelValues(o.kind()).Inc()
-		log.Warn("repaired after another client changed it", "manager", lastManager(observed, k.options.FieldManager))
+		log.Warn("repaired after another client changed it", "manager", out.changedBy)
 	case out.deferred:
 		manager := lastManager(observed, k.options.FieldManager)
 		if o.conflict.isNew(observed) {

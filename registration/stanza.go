@@ -88,7 +88,7 @@ func (s *stanza) reconcile(ctx context.Context, all desired, observed metav1.Obj
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	left, written, err := s.put(ctx, desired)
+	left, changedBy, err := s.put(ctx, desired)
 	switch {
 	case apierrors.IsNotFound(err): // the watch will report it
 		s.forget()
@@ -97,12 +97,17 @@ func (s *stanza) reconcile(ctx context.Context, all desired, observed metav1.Obj
 		return outcome{called: true}, fmt.Errorf("spec.conversion of %s %s: %w", definitionKind, s.objectName, err)
 	}
 	s.last, s.uid = last{true, data, left.GetResourceVersion()}, string(left.GetUID())
-	return outcome{called: true, written: written, repaired: written && same}, nil
+	out := outcome{called: true, written: changedBy != ""}
+	if same {
+		out.changedBy = changedBy
+	}
+	return out, nil
 }
 
 // put applies the stanza to the existing definition. It never creates one: the apply contains
-// the UID of the observed object.
-func (s *stanza) put(ctx context.Context, desired *apiextensionsac.CustomResourceDefinitionApplyConfiguration) (left *apiextensionsv1.CustomResourceDefinition, written bool, err error) {
+// the UID of the observed object. It returns what is there then, and, if it wrote, who had
+// changed the definition before.
+func (s *stanza) put(ctx context.Context, desired *apiextensionsac.CustomResourceDefinitionApplyConfiguration) (left *apiextensionsv1.CustomResourceDefinition, changedBy string, err error) {
 	err = retry.RetryOnConflict(atOnce, func() error {
 		observed, err := s.client.Get(ctx, s.objectName, metav1.GetOptions{})
 		if err != nil {
@@ -112,10 +117,13 @@ func (s *stanza) put(ctx context.Context, desired *apiextensionsac.CustomResourc
 		if left, err = s.client.Apply(ctx, desired, metav1.ApplyOptions{FieldManager: s.manager, Force: true}); err != nil {
 			return fmt.Errorf("server-side apply: %w", err)
 		}
-		written = left.GetResourceVersion() != observed.GetResourceVersion()
+		changedBy = ""
+		if left.GetResourceVersion() != observed.GetResourceVersion() {
+			changedBy = lastManager(observed, s.manager)
+		}
 		return nil
 	})
-	return left, written, err
+	return left, changedBy, err
 }
 
 // conversionTarget is the target of the conversion stanzas.
