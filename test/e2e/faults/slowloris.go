@@ -104,26 +104,27 @@ func (h holding) hold(ctx context.Context) {
 	}
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
+	stream := conn
 	if h.secure {
 		secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the caller is the attacker here
 		if secure.HandshakeContext(ctx) != nil {
 			return
 		}
-		conn = secure
+		stream = secure
 	}
-	if _, err := conn.Write(h.begin); err != nil {
+	if _, err := stream.Write(h.begin); err != nil {
 		return
 	}
 	go func() { // ends with the connection
 		for i := 0; len(h.trickle) > 0 && lab.Sleep(ctx, time.Second); i++ {
-			if _, err := conn.Write([]byte{h.trickle[i%len(h.trickle)]}); err != nil {
+			if _, err := stream.Write([]byte{h.trickle[i%len(h.trickle)]}); err != nil {
 				return
 			}
 		}
 	}()
 	buffer := make([]byte, 512)
 	for {
-		if _, err := conn.Read(buffer); err != nil {
+		if _, err := stream.Read(buffer); err != nil {
 			return
 		}
 	}
