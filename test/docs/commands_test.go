@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-io/sallyport/test/docs/programs"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // TestCommandsOnARealAPIServer does what the documents say on one API server: first what wants
@@ -71,6 +72,7 @@ type options struct {
 	with   []string // "with FILE FILE": files of the world that are applied before
 	as     string   // "as NAME": who runs kubectl
 	status int      // "status N": of the last command
+	since  int      // "since 1.N": the release of Kubernetes
 }
 
 func (b block) options(t *testing.T) options {
@@ -91,6 +93,8 @@ func (b block) options(t *testing.T) options {
 			o.as = value
 		case key == "status":
 			o.status, err = strconv.Atoi(value)
+		case key == "since":
+			o.since, err = strconv.Atoi(strings.TrimPrefix(value, "1."))
 		default:
 			t.Fatalf("%s: there is no option %q", b.name(), option)
 		}
@@ -128,6 +132,10 @@ var reaches = regexp.MustCompile(`\b(kubectl|helm|chain|doctor|certificates)\b|-
 
 func (w *world) run(t *testing.T, b block) {
 	o := b.options(t)
+	if minor := lab.KubernetesMinor(t); minor < o.since {
+		t.Logf("Kubernetes 1.%d does not have it", minor)
+		return
+	}
 	if reaches.MatchString(b.text) {
 		w.be(t, o.state)
 	}

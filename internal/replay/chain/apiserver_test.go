@@ -104,8 +104,8 @@ func TestTheResultIsThatOfTheAPIServerOnARealAPIServer(t *testing.T) {
 		}
 	}
 	t.Logf("seed %d: %v", *seed, outcomes)
-	if *seed != 1 {
-		return // another one may draw no case of some kind
+	if *seed != 1 || !w.mutates {
+		return // another one may draw no case of some kind, and so may this one without mutating policies
 	}
 	for _, want := range []string{
 		"stored", "refused", "mutating policies changed", "mutating policies skipped", "mutating policies ignored", "mutating policies failed",
@@ -113,7 +113,7 @@ func TestTheResultIsThatOfTheAPIServerOnARealAPIServer(t *testing.T) {
 		"validating policies warned", "validating policies audited", "validating webhooks allowed", "validating webhooks denied",
 		"stored with changes of a reinvocation",
 	} {
-		if outcomes[want] == 0 && (w.mutates || !strings.HasPrefix(want, "mutating policies")) {
+		if outcomes[want] == 0 {
 			t.Errorf("no case was %q: %v", want, outcomes)
 		}
 	}

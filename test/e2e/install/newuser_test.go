@@ -370,8 +370,8 @@ func (u *newUser) join(t *testing.T, p *process, port int32) {
 	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
 		t.Fatalf("the Service selects %v, and pods have %v", service.Spec.Selector, pod.Labels)
 	}
-	slices := u.client.DiscoveryV1().EndpointSlices(system)
-	if _, err := slices.Create(t.Context(), &discoveryv1.EndpointSlice{
+	endpointSlices := u.client.DiscoveryV1().EndpointSlices(system)
+	if _, err := endpointSlices.Create(t.Context(), &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: p.pod, Labels: map[string]string{discoveryv1.LabelServiceName: "sallyport"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: &service.Spec.Ports[0].Name, Port: &port, Protocol: new(corev1.ProtocolTCP)}},
@@ -382,15 +382,45 @@ func (u *newUser) join(t *testing.T, p *process, port int32) {
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	u.changeEndpoints(t, func(subsets []corev1.EndpointSubset) []corev1.EndpointSubset { //nolint:staticcheck // see there
+		return append(subsets, corev1.EndpointSubset{ //nolint:staticcheck // likewise
+			Addresses: []corev1.EndpointAddress{{IP: u.address, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: system, Name: pod.Name, UID: pod.UID}}},
+			Ports:     []corev1.EndpointPort{{Name: service.Spec.Ports[0].Name, Port: port, Protocol: corev1.ProtocolTCP}},
+		})
+	})
 	p.leave = func(t *testing.T) {
 		t.Helper()
 		now := int64(0)
+		u.changeEndpoints(t, func(subsets []corev1.EndpointSubset) []corev1.EndpointSubset { //nolint:staticcheck // see there
+			return slices.DeleteFunc(subsets, func(s corev1.EndpointSubset) bool { return s.Addresses[0].TargetRef.Name == pod.Name }) //nolint:staticcheck // likewise
+		})
 		if err := errors.Join(
-			slices.Delete(t.Context(), p.pod, metav1.DeleteOptions{}),
+			endpointSlices.Delete(t.Context(), p.pod, metav1.DeleteOptions{}),
 			pods.Delete(t.Context(), p.pod, metav1.DeleteOptions{GracePeriodSeconds: &now}),
 		); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// changeEndpoints changes the Endpoints of the Service, for which the proxy of API servers
+// before 1.37 asks. A controller writes them beside the slices.
+func (u *newUser) changeEndpoints(t *testing.T, change func([]corev1.EndpointSubset) []corev1.EndpointSubset) { //nolint:staticcheck // it is what older API servers read
+	t.Helper()
+	if lab.KubernetesMinor(t) >= 37 {
+		return
+	}
+	all := u.client.CoreV1().Endpoints(system)
+	endpoints, err := all.Get(t.Context(), "sallyport", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		endpoints, err = all.Create(t.Context(), &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "sallyport"}}, metav1.CreateOptions{}) //nolint:staticcheck // likewise
+	}
+	if err == nil {
+		endpoints.Subsets = change(endpoints.Subsets)
+		_, err = all.Update(t.Context(), endpoints, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
