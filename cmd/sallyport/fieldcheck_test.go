@@ -62,7 +62,7 @@ func TestObjectsAreCheckedAsTheAPIServerDoes(t *testing.T) {
 		"one of an enum":                    {farm("{size: 1, color: s3cret}"), []string{"spec.color: Unsupported value"}},
 		"a pattern":                         {farm("{size: 1, token: S3cret}"), []string{"spec.token: Invalid value: should match"}},
 		"a rule":                            {farm("{size: 13}"), []string{"spec: Invalid value: thirteen brings bad luck"}},
-		"a version that is not served":      {strings.Replace(farm("{size: 1}"), "apiVersion: example.com/v1\n", "apiVersion: example.com/v2\n", 1), []string{"does not serve the version v2"}},
+		"a version that is not served":      {strings.Replace(farm("{size: 1}"), "apiVersion: example.com/v1\n", "apiVersion: example.com/v2\n", 1), []string{"stdin:28: CustomResourceDefinition farms.example.com: it does not serve the version v2"}},
 		"a name that is illegal":            {strings.Replace(farm("{size: 1}"), "{name: f}", "{name: F}", 1), []string{"metadata.name: Invalid value"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -101,8 +101,11 @@ func (c *Checker) CheckPod(ctx context.Context, pod *workload.Pod) error {
 		manifest.Note(c.notes, "note: %s: the kind %s is not known: a pod template was found at %s; labels and names that its controller gives are left out",
 			by.At(), by.GVK().GroupKind(), pod.Template)
 	}
-	if definition, err := c.known.of(by.GVK()); definition != nil || err != nil || goType(by.GVK()) != nil {
-		return err
+	switch definition, err := c.known.of(by.GVK()); {
+	case err != nil:
+		return by.ErrorAt("/apiVersion", err.Error())
+	case definition != nil, goType(by.GVK()) != nil:
+		return nil
 	}
 	return c.checkAll(ctx, pod.Guessed, pod.Object)
 }
@@ -118,7 +121,7 @@ func (c *Checker) problems(ctx context.Context, o *manifest.Object) (unknown, in
 	into := goType(o.GVK())
 	definition, err := c.known.of(o.GVK())
 	if err != nil {
-		return nil, []error{err}
+		return nil, []error{o.ErrorAt("/apiVersion", err.Error())}
 	}
 	if into == nil && definition == nil {
 		c.untyped[o.GVK().GroupKind().String()] = true

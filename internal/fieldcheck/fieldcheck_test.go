@@ -38,6 +38,7 @@ func FuzzFieldCheck(f *testing.F) {
 		"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: farms.example.com}, spec: {group: example.com, names: {kind: Farm, plural: farms}, scope: Namespaced, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}",
 		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: a, labels: {'': b}}, spec: {selector: {matchExpressions: [{}]}, x: 1, volumes: [{name: a, secret: {items: [null]}}]}}",
 		"{apiVersion: sallyport.io/v1alpha1, kind: ClusterPodDefault, metadata: {generateName: a}, spec: {selector: null, namespaceSelector: []}}",
+		"{apiVersion: kubeflow.org/, kind: PodDefault}",
 		"{apiVersion: v1, kind: Pod, spec: {containers: [{resources: {limits: {cpu: x}}, a.b: {c: d}}]}}",
 	} {
 		f.Add(seed)
