@@ -3,6 +3,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -155,7 +156,7 @@ func lastManager(observed metav1.Object, us string) string {
 	name, last := "unknown", time.Time{}
 	for _, entry := range observed.GetManagedFields() {
 		if entry.Manager != us && entry.Subresource == "" && entry.Time != nil && !entry.Time.Time.Before(last) {
-			name, last = entry.Manager, entry.Time.Time
+			name, last = cmp.Or(entry.Manager, "unknown"), entry.Time.Time
 		}
 	}
 	return name
