@@ -276,15 +276,14 @@ func service(t *testing.T, config *rest.Config, address string, port int32) {
 	}
 	target := &corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "shop", UID: pod.UID}
 	create(&corev1.Service{ObjectMeta: *meta.DeepCopy(), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443, Name: "https", TargetPort: intstr.FromInt32(port)}}}})
-	create(&discoveryv1.EndpointSlice{
+	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: *meta.DeepCopy(), AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:     []discoveryv1.EndpointPort{{Name: new("https"), Port: &port, Protocol: new(corev1.ProtocolTCP)}},
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}, TargetRef: target}},
-	})
-	if lab.KubernetesMinor(t) < 37 { // before, the proxy asks for what the same controller writes beside the slices
-		create(&corev1.Endpoints{ObjectMeta: *meta.DeepCopy(), Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // it is what older API servers read
-			Addresses: []corev1.EndpointAddress{{IP: address, TargetRef: target}}, Ports: []corev1.EndpointPort{{Name: "https", Port: port, Protocol: corev1.ProtocolTCP}},
-		}}})
+	}
+	create(slice)
+	if endpoints := lab.EndpointsOf(t, *slice); endpoints != nil {
+		create(endpoints)
 	}
 }
 

@@ -332,7 +332,7 @@ func testDoctorService(t *testing.T, e *env) {
 	if err := e.client.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	e.create(t, &discoveryv1.EndpointSlice{
+	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: name, Name: "sallyport-1", Labels: map[string]string{discoveryv1.LabelServiceName: "sallyport"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: new("webhooks"), Port: new(number), Protocol: new(corev1.ProtocolTCP)}},
@@ -340,15 +340,10 @@ func testDoctorService(t *testing.T, e *env) {
 			Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
 			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: name, Name: pod.Name, UID: pod.UID},
 		}},
-	})
-	if lab.KubernetesMinor(t) < 37 { // before, the proxy asks for what the same controller writes beside the slices
-		e.create(t, &corev1.Endpoints{ //nolint:staticcheck // it is what older API servers read
-			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "sallyport"},
-			Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // likewise
-				Addresses: []corev1.EndpointAddress{{IP: address, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: name, Name: pod.Name, UID: pod.UID}}},
-				Ports:     []corev1.EndpointPort{{Name: "webhooks", Port: number, Protocol: corev1.ProtocolTCP}},
-			}},
-		})
+	}
+	e.create(t, slice)
+	if endpoints := lab.EndpointsOf(t, *slice); endpoints != nil {
+		e.create(t, endpoints)
 	}
 	lines = e.doctorLines(t, 2, "--kubeconfig", e.kubeconfig, "--configuration-name", name, "--service", name+"/sallyport", "--metrics-port", metrics)
 	expectLine(t, lines, "service", "fix: one endpoint of Service behind-service/sallyport is ready")

@@ -382,42 +382,35 @@ func (u *newUser) join(t *testing.T, p *process, port int32) {
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	u.changeEndpoints(t, func(subsets []corev1.EndpointSubset) []corev1.EndpointSubset { //nolint:staticcheck // see there
-		return append(subsets, corev1.EndpointSubset{ //nolint:staticcheck // likewise
-			Addresses: []corev1.EndpointAddress{{IP: u.address, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: system, Name: pod.Name, UID: pod.UID}}},
-			Ports:     []corev1.EndpointPort{{Name: service.Spec.Ports[0].Name, Port: port, Protocol: corev1.ProtocolTCP}},
-		})
-	})
+	u.writeEndpoints(t)
 	p.leave = func(t *testing.T) {
 		t.Helper()
 		now := int64(0)
-		u.changeEndpoints(t, func(subsets []corev1.EndpointSubset) []corev1.EndpointSubset { //nolint:staticcheck // see there
-			return slices.DeleteFunc(subsets, func(s corev1.EndpointSubset) bool { return s.Addresses[0].TargetRef.Name == pod.Name }) //nolint:staticcheck // likewise
-		})
 		if err := errors.Join(
 			endpointSlices.Delete(t.Context(), p.pod, metav1.DeleteOptions{}),
 			pods.Delete(t.Context(), p.pod, metav1.DeleteOptions{GracePeriodSeconds: &now}),
 		); err != nil {
 			t.Error(err)
 		}
+		u.writeEndpoints(t)
 	}
 }
 
-// changeEndpoints changes the Endpoints of the Service, for which the proxy of API servers
-// before 1.37 asks. A controller writes them beside the slices.
-func (u *newUser) changeEndpoints(t *testing.T, change func([]corev1.EndpointSubset) []corev1.EndpointSubset) { //nolint:staticcheck // it is what older API servers read
+// writeEndpoints writes what a controller writes beside the EndpointSlices of the Service.
+func (u *newUser) writeEndpoints(t *testing.T) {
 	t.Helper()
-	if lab.KubernetesMinor(t) >= 37 {
+	slices, err := u.client.DiscoveryV1().EndpointSlices(system).List(t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=sallyport"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoints := lab.EndpointsOf(t, slices.Items...)
+	if endpoints == nil {
 		return
 	}
+	endpoints.Name = "sallyport" // also if there are none
 	all := u.client.CoreV1().Endpoints(system)
-	endpoints, err := all.Get(t.Context(), "sallyport", metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		endpoints, err = all.Create(t.Context(), &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "sallyport"}}, metav1.CreateOptions{}) //nolint:staticcheck // likewise
-	}
-	if err == nil {
-		endpoints.Subsets = change(endpoints.Subsets)
-		_, err = all.Update(t.Context(), endpoints, metav1.UpdateOptions{})
+	if _, err = all.Update(t.Context(), endpoints, metav1.UpdateOptions{}); apierrors.IsNotFound(err) {
+		_, err = all.Create(t.Context(), endpoints, metav1.CreateOptions{})
 	}
 	if err != nil {
 		t.Fatal(err)
