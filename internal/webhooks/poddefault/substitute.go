@@ -45,6 +45,9 @@ func remembering(problems func(string) []string) (ok func(string) bool) {
 
 // placeholdersIn returns the placeholders of a text in order, and malformed ones.
 func placeholdersIn(text string) (found []placeholder, odd []string) {
+	if !strings.Contains(text, "${") {
+		return nil, nil
+	}
 	isKey := remembering(validation.IsQualifiedName)
 	for i := 0; i+1 < len(text); i++ {
 		if text[i] != '$' {
