@@ -19,10 +19,9 @@ import (
 //
 // When the limit is exceeded, another connection is closed: one that sends a body slowly
 // or, if there is none, an idle one, which waits for a request, in its handshake or for its
-// end. Idle connections that never had a request answered go first, then those from the
-// address with the most connections, and of these the one idle for longest. Callers that
-// only hold connections have many and old ones; the API server uses its connections all the
-// time.
+// end. Idle connections on which no API server has sent a review go first, from the address
+// with the most of them, and of these the one idle for longest. Callers that only hold
+// connections have many and old ones; a probe has one, and needs it for a moment.
 type connections struct {
 	limit   int
 	evicted prometheus.Counter
@@ -45,7 +44,7 @@ type connections struct {
 type peer struct {
 	address string
 	byAge   list.List
-	waiting map[bool]int // idle connections by used
+	waiting map[bool]int // idle connections by reviews
 }
 
 type connection struct {
@@ -101,10 +100,10 @@ func (c *connections) stateChanged(conn net.Conn, state http.ConnState) {
 		c.add(conn)
 	case !known: // already evicted
 	case state == http.StateActive:
-		active := element.Value.(*connection)
-		active.set(false, active.used)
+		element.Value.(*connection).set(false)
 	case state == http.StateIdle:
-		c.waits(element, true)
+		element.Value.(*connection).used = true
+		c.waits(element)
 	default: // closed
 		c.forget(element)
 	}
@@ -117,7 +116,7 @@ func (c *connections) waitsFor(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if element, known := c.open[connOf(ctx)]; known {
-		c.waits(element, element.Value.(*connection).used)
+		c.waits(element)
 	}
 }
 
@@ -132,7 +131,11 @@ func (c *connections) carries(r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if element, known := c.open[connOf(r.Context())]; known {
-		element.Value.(*connection).reviews = true
+		carrier := element.Value.(*connection)
+		waiting := carrier.waiting
+		carrier.set(false)
+		carrier.reviews = true
+		carrier.set(waiting)
 	}
 }
 
@@ -156,25 +159,25 @@ func (c *connections) add(conn net.Conn) {
 		c.peers[address] = p
 	}
 	c.open[conn] = p.byAge.PushBack(&connection{conn: conn, peer: p})
-	c.waits(c.open[conn], false)
+	c.waits(c.open[conn])
 }
 
 // waits marks a connection as idle.
-func (c *connections) waits(element *list.Element, used bool) {
+func (c *connections) waits(element *list.Element) {
 	waiting := element.Value.(*connection)
-	waiting.set(true, used)
+	waiting.set(true)
 	c.now++
 	waiting.since = c.now
 	waiting.peer.byAge.MoveToBack(element)
 }
 
-// set changes the state of a connection.
-func (c *connection) set(waiting, used bool) {
+// set makes a connection idle, or not.
+func (c *connection) set(waiting bool) {
 	if c.waiting {
-		c.peer.waiting[c.used]--
+		c.peer.waiting[c.reviews]--
 	}
-	if c.waiting, c.used = waiting, used; waiting {
-		c.peer.waiting[used]++
+	if c.waiting = waiting; waiting {
+		c.peer.waiting[c.reviews]++
 	}
 }
 
@@ -214,18 +217,18 @@ func (c *connections) evictWaiting() bool {
 	return true
 }
 
-// oldestWaiting returns the idle connection, used or not as given, to evict: the one idle
-// for longest from the address with the most of them, or nil if there is none.
-func (c *connections) oldestWaiting(used bool) *list.Element {
+// oldestWaiting returns the idle connection, with reviews or without as given, to evict: the
+// one idle for longest from the address with the most of them, or nil if there is none.
+func (c *connections) oldestWaiting(reviews bool) *list.Element {
 	var oldest *list.Element
 	most := 0
 	for _, p := range c.peers {
-		n := p.waiting[used]
+		n := p.waiting[reviews]
 		if n == 0 || n < most {
 			continue
 		}
 		first := p.byAge.Front()
-		for waiting := first.Value.(*connection); !waiting.waiting || waiting.used != used; waiting = first.Value.(*connection) {
+		for waiting := first.Value.(*connection); !waiting.waiting || waiting.reviews != reviews; waiting = first.Value.(*connection) {
 			first = first.Next()
 		}
 		if n > most || first.Value.(*connection).since < oldest.Value.(*connection).since {
@@ -237,7 +240,7 @@ func (c *connections) oldestWaiting(used bool) *list.Element {
 
 func (c *connections) forget(element *list.Element) {
 	gone := element.Value.(*connection)
-	gone.set(false, gone.used)
+	gone.set(false)
 	gone.peer.byAge.Remove(element)
 	if gone.peer.byAge.Len() == 0 {
 		delete(c.peers, gone.peer.address)

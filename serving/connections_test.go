@@ -5,6 +5,7 @@ package serving
 import (
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,6 +37,7 @@ func TestEviction(t *testing.T) {
 		active = http.StateActive
 		idle   = http.StateIdle
 		closed = http.StateClosed
+		review = http.ConnState(100) // an API server sends one
 	)
 	for name, test := range map[string]struct {
 		steps  []step
@@ -49,10 +51,17 @@ func TestEviction(t *testing.T) {
 			[]step{{0, opened}, {1, opened}, {2, opened}, {0, active}, {3, opened}}, []int{1}, 3},
 		"one that was used since is younger": {
 			[]step{{0, opened}, {1, opened}, {2, opened}, {0, active}, {0, idle}, {3, opened}}, []int{1}, 3},
-		"those without a request go before one that has had one": {
-			[]step{{0, opened}, {0, active}, {0, idle}, {1, opened}, {2, opened}, {3, opened}, {4, opened}}, []int{1, 2}, 3},
+		"those without a review go before one that has had one": {
+			[]step{{0, opened}, {0, active}, {0, review}, {0, idle}, {1, opened}, {2, opened}, {2, active}, {2, idle}, {3, opened}, {4, opened}}, []int{1, 2}, 3},
 		"where all have had one, the longest idle goes": {
-			[]step{{0, opened}, {0, active}, {0, idle}, {1, opened}, {1, active}, {1, idle}, {2, opened}, {2, active}, {2, idle}, {3, opened}}, []int{0}, 3},
+			[]step{
+				{0, opened}, {0, active}, {0, review}, {0, idle}, {1, opened}, {1, active}, {1, review}, {1, idle},
+				{2, opened}, {2, active}, {2, review}, {2, idle}, {3, opened},
+			}, []int{0}, 3},
+		"one that is idle when its first review comes counts once": {
+			[]step{{0, opened}, {0, review}, {0, active}, {0, idle}, {0, closed}, {1, opened}, {2, opened}, {3, opened}, {4, opened}}, []int{1}, 3},
+		"another request is no review": {
+			[]step{{0, opened}, {0, active}, {0, idle}, {1, opened}, {2, opened}, {3, opened}}, []int{0}, 3},
 		"where all are at work the new one is closed": {
 			[]step{{0, opened}, {1, opened}, {2, opened}, {0, active}, {1, active}, {2, active}, {3, opened}, {3, closed}}, []int{3}, 3},
 		"closed ones make room": {
@@ -65,7 +74,13 @@ func TestEviction(t *testing.T) {
 			table := newConnections(3, evicted, nil)
 			conns := make([]fakeConn, 5)
 			for _, step := range test.steps {
-				table.stateChanged(&conns[step.conn], step.state)
+				if conn := &conns[step.conn]; step.state == review {
+					r := httptest.NewRequestWithContext(withConn(t.Context(), conn), http.MethodPost, "/", nil)
+					r.Header.Set("User-Agent", apiServerAgent)
+					table.carries(r)
+				} else {
+					table.stateChanged(conn, step.state)
+				}
 			}
 			want := map[int]bool{}
 			for _, i := range test.closed {
@@ -83,6 +98,25 @@ func TestEviction(t *testing.T) {
 				t.Errorf("counted %v, want %d", got, len(test.closed))
 			}
 		})
+	}
+}
+
+func TestAProbeHasItsConnectionAmongThoseOfOthers(t *testing.T) {
+	table := newConnections(5, prometheus.NewCounter(prometheus.CounterOpts{}), nil)
+	others := make([]fakeConn, 100)
+	for i := range others {
+		others[i].from = "10.0.0.66"
+		table.stateChanged(&others[i], http.StateNew)
+		table.stateChanged(&others[i], http.StateActive)
+		table.stateChanged(&others[i], http.StateIdle) // answered, and not closed
+	}
+	probe := fakeConn{from: "10.0.0.1"}
+	table.stateChanged(&probe, http.StateNew)
+	for range 100 {
+		table.stateChanged(&fakeConn{from: "10.0.0.66"}, http.StateNew)
+	}
+	if probe.closed {
+		t.Error("a new connection is closed for those of an address that has more")
 	}
 }
 

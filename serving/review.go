@@ -54,7 +54,6 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 		return
 	}
 
-	s.connections.carries(r)
 	budget := timeBudget(r.URL.RawQuery)
 	ctx := withDeadline(r.Context(), arrived.Add(budget))
 	defer ctx.end()
@@ -64,7 +63,8 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 		s.refuse(a, refused)
 		return
 	}
-	// After authentication, so that unauthorized callers cannot fill traces.
+	// After authentication, so that unauthorized callers cannot keep connections or fill traces.
+	s.connections.carries(r)
 	if s.options.Tracer != nil {
 		r = s.beginSpan(a, r, to, arrived)
 	}
