@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -16,6 +15,9 @@ import (
 
 // hoarderAddress is that of the pod that callers are in who hold what they can get.
 const hoarderAddress = "10.244.250.1"
+
+// hoardersCome is the time between the first connections of two of them: 4,000 a second.
+const hoardersCome = 250 * time.Microsecond
 
 // livenessLasts is how many probes, one a second, may fail in a row: the kubelet asks every 10 s,
 // and kills after three failures, which takes it longer.
@@ -59,16 +61,21 @@ func slowBodies(ctx context.Context, c *cluster, _ int, out *result) error {
 	if err != nil {
 		return err
 	}
-	body := make([]byte, sent)
-	begin := fmt.Sprintf("POST /apply-poddefault?timeout=10s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", announced)
-	h := c.hoard(ctx, callers, 500*time.Millisecond, func(int) holding {
-		return holding{from: hoarderAddress, address: fmt.Sprintf("%s:%d", live[0].address, webhookPort), secure: true, begin: append([]byte(begin), body...)}
-	})
+	h, err := startHoarder(ctx, attack{Callers: callers, Every: hoardersCome, Pause: 500 * time.Millisecond, Holdings: []holding{{
+		From: hoarderAddress, Address: fmt.Sprintf("%s:%d", live[0].address, webhookPort), Secure: true,
+		Begin: append(announcing(announced), make([]byte, sent)...),
+	}}})
+	if err != nil {
+		return err
+	}
 	lab.Sleep(ctx, c.hoarding())
-	h.stop()
+	came, err := h.stop()
+	if err != nil {
+		return err
+	}
 	out.requireNothingLost(s.stop(ctx, out))
 	live[0].checkMemory(out, memoryLimit)
-	out.notef("%d bodies were cut", h.closed.Load())
+	out.notef("%d bodies were cut", came.Closed)
 	stopWatching()
 	return c.withdraw(ctx, live)
 }
@@ -79,9 +86,6 @@ func connections(ctx context.Context, c *cluster, _ int, out *result) error {
 	plain, trickling := 12_000, 4_090
 	if c.settings.short {
 		plain, trickling = 2_000, 500
-	}
-	if err := raiseFileLimit(uint64(plain) + 4096); err != nil {
-		return err
 	}
 	live, err := c.deployLimited(ctx)
 	if err != nil {
@@ -95,6 +99,7 @@ func connections(ctx context.Context, c *cluster, _ int, out *result) error {
 	}
 	failed, inARow, most := 0, 0, 0 // probes
 	probing, stopProbing := context.WithCancel(ctx)
+	defer stopProbing()
 	var prober sync.WaitGroup
 	prober.Go(func() { // as the kubelet's liveness probe
 		for lab.Sleep(probing, time.Second) {
@@ -111,22 +116,33 @@ func connections(ctx context.Context, c *cluster, _ int, out *result) error {
 			}
 		}
 	})
-	for _, port := range []int{metricsPort, webhookPort} {
-		callers := plain
-		if port == webhookPort {
-			callers = trickling
+	metrics := fmt.Sprintf("%s:%d", live[0].address, metricsPort)
+	for _, a := range []attack{
+		{Callers: plain, Holdings: []holding{
+			{Address: metrics},
+			{Address: metrics, Begin: []byte("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")},
+			{Address: metrics, Begin: []byte("GET /metrics HTTP/1.1\r\n")},
+			{Address: metrics, Begin: []byte("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")},
+		}},
+		{Callers: trickling, Holdings: []holding{{
+			Address: fmt.Sprintf("%s:%d", live[0].address, webhookPort), Secure: true,
+			Begin: announcing(8_000_000), Trickle: `{"kind":"AdmissionReview"`,
+		}}},
+	} {
+		a.Every, a.Pause = hoardersCome, 5*time.Second
+		for i := range a.Holdings {
+			a.Holdings[i].From = hoarderAddress
 		}
-		h := c.hoard(ctx, callers, 5*time.Second, func(i int) holding {
-			if port == webhookPort {
-				return holding{from: hoarderAddress, address: fmt.Sprintf("%s:%d", live[0].address, port), secure: true, trickle: `{"kind":"AdmissionReview"`,
-					begin: []byte("POST /apply-poddefault?timeout=10s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 8000000\r\n\r\n")}
-			}
-			says := []string{"", "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", "GET /metrics HTTP/1.1\r\n", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"}[i%4]
-			return holding{from: hoarderAddress, address: fmt.Sprintf("%s:%d", live[0].address, port), begin: []byte(says)}
-		})
+		h, err := startHoarder(ctx, a)
+		if err != nil {
+			return err
+		}
 		lab.Sleep(ctx, c.hoarding())
-		h.stop()
-		out.notef("port %d: %d callers, the server closed %d connections", port, callers, h.closed.Load())
+		came, err := h.stop()
+		if err != nil {
+			return err
+		}
+		out.notef("%s: %d callers, the server closed %d connections", a.Holdings[0].Address, a.Callers, came.Closed)
 	}
 	stopProbing()
 	prober.Wait()
@@ -138,35 +154,4 @@ func connections(ctx context.Context, c *cluster, _ int, out *result) error {
 	}
 	stopWatching()
 	return c.withdraw(ctx, live)
-}
-
-// A hoarder holds connections until it is stopped.
-type hoarder struct {
-	cancel context.CancelFunc
-	group  sync.WaitGroup
-	closed atomic.Int64 // by the other side
-}
-
-// hoard has so many callers hold a connection each; who loses one opens another after a pause.
-func (c *cluster) hoard(ctx context.Context, callers int, pause time.Duration, of func(int) holding) *hoarder {
-	h := &hoarder{}
-	ctx, h.cancel = context.WithCancel(ctx)
-	for i := range callers {
-		h.group.Go(func() {
-			lab.Sleep(ctx, time.Duration(i)*250*time.Microsecond) // 4,000 a second
-			for ctx.Err() == nil {
-				of(i).hold(ctx)
-				if ctx.Err() == nil {
-					h.closed.Add(1)
-				}
-				lab.Sleep(ctx, pause)
-			}
-		})
-	}
-	return h
-}
-
-func (h *hoarder) stop() {
-	h.cancel()
-	h.group.Wait()
 }

@@ -170,9 +170,11 @@ func mainInside(args []string) int {
 	ctrllog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	s, err := parseSettings(args, os.Stderr)
-	if err == nil {
-		err = run(ctx, s, lab.Enclosed(), os.Stdout, os.Stderr)
+	var err error
+	if len(args) == 1 && args[0] == hoardCommand {
+		err = hoardUntilEnd(ctx, os.Stdin, os.Stdout)
+	} else {
+		err = runInside(ctx, args)
 	}
 	if err != nil {
 		if !errors.Is(err, errFailed) {
@@ -181,6 +183,14 @@ func mainInside(args []string) int {
 		return 1
 	}
 	return 0
+}
+
+func runInside(ctx context.Context, args []string) error {
+	s, err := parseSettings(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	return run(ctx, s, lab.Enclosed(), os.Stdout, os.Stderr)
 }
 
 func run(ctx context.Context, s settings, dir string, stdout, stderr io.Writer) (err error) {
