@@ -70,8 +70,7 @@ func isSkipped(skipped []skip, c *Compiled) bool {
 // settle applies the policy of c to a disagreement. It reports whether c's value
 // replaces the opponent's; a nil opponent is the pod.
 func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPolicy, place, detail string) bool {
-	if opponent == nil && c.allowExclude && refuses(policy) && m.changedSince(c) {
-		m.warn("%s: %s: kept what the pod has from an earlier version of it", c, place)
+	if opponent == nil && m.excused(c, policy, place) {
 		return false
 	}
 	switch policy {
@@ -88,6 +87,16 @@ func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPo
 		m.deny(c, opponent, place, detail)
 	}
 	return false
+}
+
+// excused reports whether the pod keeps a value of its own that c disagrees with, because
+// an earlier version of c injected the pod.
+func (m *merge) excused(c *Compiled, policy kubeflowv1alpha1.ConflictPolicy, place string) bool {
+	if !c.allowExclude || !refuses(policy) || !m.changedSince(c) {
+		return false
+	}
+	m.warn("%s: %s: kept what the pod has from an earlier version of it", c, place)
+	return true
 }
 
 func (m *merge) deny(c, opponent *Compiled, place, detail string) {

@@ -134,6 +134,7 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 		case satisfied(earlier.value):
 		case f.rule.command && c.policy == "":
 			m.warn("%s did not set %s: %s did before", c, place, earlier.origin)
+		case earlier.there && m.excused(c, f.rule.policy(c), place): // the other object wants what the pod has
 		default:
 			m.settle(c, earlier.origin, f.rule.policy(c), place, another(earlier.origin))
 		}
