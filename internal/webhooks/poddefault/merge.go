@@ -402,9 +402,10 @@ func (m *merge) addToleration(w item) {
 	seconds, have := member(w.value, "tolerationSeconds"), member(present.value, "tolerationSeconds")
 	if i, ok := m.setByNow[index]; ok {
 		earlier := m.seconds[i]
-		if string(earlier.value) != string(seconds) && !(earlier.there && m.excused(c, c.policy, place(l.kind, w.key, nil))) {
-			m.disagree(l, w, &item{origin: earlier.origin}, []string{"tolerationSeconds"}, nil)
+		if string(earlier.value) == string(seconds) || earlier.there && m.excused(c, c.policy, place(l.kind, w.key, nil)) {
+			return
 		}
+		m.disagree(l, w, &item{origin: earlier.origin}, []string{"tolerationSeconds"}, nil)
 		return
 	}
 	there := string(have) == string(seconds)

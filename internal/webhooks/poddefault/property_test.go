@@ -221,10 +221,21 @@ func TestSecondPassIsEmpty(t *testing.T) {
 		after := cases.Apply(tb, raw, resp)
 		cases.CheckOrigins(tb, after, resp)
 		for name, again := range map[string][]byte{"as it is": after, "defaulted": defaulted(tb, after)} {
-			if resp := handleFrom(tb, again, index); !resp.Allowed || len(resp.Patch) > 0 {
-				rt.Fatalf("%s: %+v %s\nof %s", name, resp.Status, resp.Patch.AppendJSON(nil), again)
+			second := handleFrom(tb, again, index)
+			if (!second.Allowed || len(second.Patch) > 0) && !foundItsVolume(resp.Warnings, second.Warnings) {
+				rt.Fatalf("%s: %+v %s\nof %s", name, second.Status, second.Patch.AppendJSON(nil), again)
 			}
 		}
+	})
+}
+
+// foundItsVolume reports whether an object that had been left out for want of a volume is not
+// left out any more. Every call tries it again, because other webhooks bring volumes, too. So
+// with the labels that the first call left in the pod, it may select an object with its volume
+// (one of 100,000 drawn cases).
+func foundItsVolume(first, second []string) bool {
+	return slices.ContainsFunc(first, func(warning string) bool {
+		return strings.Contains(warning, "a volume that it mounts exists neither") && !slices.Contains(second, warning)
 	})
 }
 
