@@ -107,8 +107,10 @@ func (p *Process) AwaitEnd(ctx context.Context) error {
 	select {
 	case <-p.Ended:
 	case <-ctx.Done():
-		p.Kill()
-		return fmt.Errorf("%s had to be killed: %w", p.Name, ctx.Err())
+		if !p.HasEnded() { // in time: ctx may have ended long ago
+			p.Kill()
+			return fmt.Errorf("%s had to be killed: %w", p.Name, ctx.Err())
+		}
 	}
 	if p.err != nil {
 		return fmt.Errorf("%s did not end well: %w", p.Name, p.err)
