@@ -124,7 +124,7 @@ func (c *cluster) supersede(ctx context.Context, old []*replica) ([]*replica, er
 			return nil, err
 		}
 	}
-	if !lab.Sleep(ctx, 2*propagation) { // calls are answered
+	if !lab.Sleep(ctx, 2*c.propagation()) { // calls are answered
 		return nil, ctx.Err()
 	}
 	for _, r := range old {
