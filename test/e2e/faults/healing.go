@@ -47,6 +47,7 @@ func healing(ctx context.Context, c *cluster, rounds int, out *result) error {
 	var periods []period
 	var slowest time.Duration
 	expected := 0 // un-injected, while there was no configuration
+	var old []*replica
 	for round := range rounds {
 		good, err := configurations.Get(ctx, configurationName, metav1.GetOptions{})
 		if err != nil {
@@ -92,11 +93,15 @@ func healing(ctx context.Context, c *cluster, rounds int, out *result) error {
 		} else if n > 0 {
 			out.problemf("round %d: %d pods were stored un-injected because of a wrong caBundle", round, n)
 		}
+		old = append(old, live...)
 		if live, err = c.supersede(ctx, live); err != nil {
 			return err
 		}
 	}
 	t := s.stop(ctx, out)
+	for _, err := range c.awaitAllDrained(ctx, old) {
+		out.problemf("%v", err)
+	}
 	out.requireNoFailure(outside(t.failures, periods), " while the configuration was right")
 	if out.Uninjected != expected {
 		out.problemf("%d pods were stored un-injected, %d of them while there was no configuration", out.Uninjected, expected)
@@ -105,8 +110,8 @@ func healing(ctx context.Context, c *cluster, rounds int, out *result) error {
 	return c.withdraw(ctx, live)
 }
 
-// supersede puts others in the place of replicas, which are killed without a word once
-// nobody calls them; one of the others leads.
+// supersede puts others in the place of replicas, which drain; one of the others leads. They
+// are not killed: the API server's open connections to them outlive their endpoints.
 func (c *cluster) supersede(ctx context.Context, old []*replica) ([]*replica, error) {
 	var live []*replica
 	for range old {
@@ -124,11 +129,8 @@ func (c *cluster) supersede(ctx context.Context, old []*replica) ([]*replica, er
 			return nil, err
 		}
 	}
-	if !lab.Sleep(ctx, 2*c.propagation()) { // calls are answered
-		return nil, ctx.Err()
-	}
 	for _, r := range old {
-		r.Kill()
+		r.terminate()
 	}
 	if err := c.dropLeases(ctx); err != nil {
 		return nil, err
