@@ -49,12 +49,12 @@ func TestHowAProcessEndsIsTold(t *testing.T) {
 	if err := failing.AwaitEnd(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("it failed, and %v is said", err)
 	}
-	shelled := shell(t, "exit 0")
-	<-shelled.Ended
+	ended := shell(t, "exit 0")
+	<-ended.Ended
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 50 { // select chooses at random
-		if err := shelled.AwaitEnd(over); err != nil {
+		if err := ended.AwaitEnd(over); err != nil {
 			t.Fatalf("of a process that had ended in time: %v", err)
 		}
 	}

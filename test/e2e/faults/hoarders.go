@@ -61,15 +61,11 @@ func slowBodies(ctx context.Context, c *cluster, _ int, out *result) error {
 	if err != nil {
 		return err
 	}
-	h, err := startHoarder(ctx, attack{Callers: callers, Every: hoardersCome, Pause: 500 * time.Millisecond, Holdings: []holding{{
+	a := attack{Callers: callers, Every: hoardersCome, Pause: 500 * time.Millisecond, Length: c.hoarding(), Holdings: []holding{{
 		From: hoarderAddress, Address: fmt.Sprintf("%s:%d", live[0].address, webhookPort), Secure: true,
 		Begin: append(announcing(announced), make([]byte, sent)...),
-	}}})
-	if err != nil {
-		return err
-	}
-	lab.Sleep(ctx, c.hoarding())
-	came, err := h.stop()
+	}}}
+	came, err := a.hoard(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,16 +125,11 @@ func connections(ctx context.Context, c *cluster, _ int, out *result) error {
 			Begin: announcing(8_000_000), Trickle: `{"kind":"AdmissionReview"`,
 		}}},
 	} {
-		a.Every, a.Pause = hoardersCome, 5*time.Second
+		a.Every, a.Pause, a.Length = hoardersCome, 5*time.Second, c.hoarding()
 		for i := range a.Holdings {
 			a.Holdings[i].From = hoarderAddress
 		}
-		h, err := startHoarder(ctx, a)
-		if err != nil {
-			return err
-		}
-		lab.Sleep(ctx, c.hoarding())
-		came, err := h.stop()
+		came, err := a.hoard(ctx)
 		if err != nil {
 			return err
 		}

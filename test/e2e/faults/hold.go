@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -32,7 +31,8 @@ type attack struct {
 	Callers  int
 	Every    time.Duration // between the first connections of two callers
 	Pause    time.Duration // of a caller before it opens another
-	Holdings []holding     // the callers take turns
+	Length   time.Duration
+	Holdings []holding // the callers take turns
 }
 
 // A toll is what an attack came to.
@@ -41,65 +41,45 @@ type toll struct {
 	Closed int64 // by the other side
 }
 
-// A hoarder is a process that attacks until it is stopped. It takes what processor time others
-// leave: in a cluster, attackers are on machines of their own.
-type hoarder struct {
-	cmd       *exec.Cmd
-	in        io.Closer
-	out, said bytes.Buffer
-}
-
-func startHoarder(ctx context.Context, a attack) (*hoarder, error) {
+// hoard makes the attack in a process of its own, which takes what processor time others leave:
+// in a cluster, attackers are on machines of their own.
+func (a attack) hoard(ctx context.Context) (toll, error) {
 	if err := checkFileLimit(uint64(a.Callers) + 1024); err != nil {
-		return nil, err
+		return toll{}, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return toll{}, err
 	}
-	h := &hoarder{cmd: exec.CommandContext(ctx, "nice", "-n", "19", self, hoardCommand)}
-	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.said
-	in, err := h.cmd.StdinPipe()
+	in, err := json.Marshal(a)
 	if err != nil {
-		return nil, err
+		return toll{}, err
 	}
-	h.in = in
-	if err := h.cmd.Start(); err != nil {
-		return nil, err
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, "nice", "-n", "19", self, hoardCommand)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &said
+	out, err := cmd.Output()
+	if err != nil {
+		return toll{}, fmt.Errorf("holding connections: %w: %s", err, said.Bytes())
 	}
-	return h, json.NewEncoder(in).Encode(a)
+	var came toll
+	err = json.Unmarshal(out, &came)
+	return came, err
 }
 
-// stop ends the attack, and returns what it came to.
-func (h *hoarder) stop() (toll, error) {
-	var t toll
-	_ = h.in.Close() // which it takes as the end
-	if err := h.cmd.Wait(); err != nil {
-		return t, fmt.Errorf("holding connections: %w: %s", err, h.said.Bytes())
-	}
-	return t, json.Unmarshal(h.out.Bytes(), &t)
-}
-
-// hoardUntilEnd is the hoarder's process: it makes the attack that in tells until in ends.
-func hoardUntilEnd(ctx context.Context, in io.Reader, out io.Writer) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// hoardAsTold is that process: it makes the attack that in tells, and tells out what it came to.
+func hoardAsTold(ctx context.Context, in io.Reader, out io.Writer) error {
 	var a attack
 	if err := json.NewDecoder(in).Decode(&a); err != nil {
 		return err
 	}
-	if len(a.Holdings) == 0 {
-		return errors.New("an attack needs connections to hold")
-	}
-	go func() {
-		defer cancel()
-		_, _ = io.Copy(io.Discard, in)
-	}()
-	return json.NewEncoder(out).Encode(a.make(ctx))
+	ctx, cancel := context.WithTimeout(ctx, a.Length)
+	defer cancel()
+	return json.NewEncoder(out).Encode(a.hold(ctx))
 }
 
-// make makes the attack until ctx ends.
-func (a attack) make(ctx context.Context) toll {
+// hold holds connections until ctx ends.
+func (a attack) hold(ctx context.Context) toll {
 	var open, most, closed atomic.Int64
 	var group sync.WaitGroup
 	for i := range a.Callers {

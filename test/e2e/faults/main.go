@@ -172,7 +172,7 @@ func mainInside(args []string) int {
 	defer stop()
 	var err error
 	if len(args) == 1 && args[0] == hoardCommand {
-		err = hoardUntilEnd(ctx, os.Stdin, os.Stdout)
+		err = hoardAsTold(ctx, os.Stdin, os.Stdout)
 	} else {
 		err = runInside(ctx, args)
 	}

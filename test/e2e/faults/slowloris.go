@@ -8,8 +8,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // slowloris holds sockets to the replicas that say nothing, or say it a byte at a
@@ -29,7 +27,7 @@ func slowloris(ctx context.Context, c *cluster, _ int, out *result) error {
 	if err != nil {
 		return err
 	}
-	a := attack{Callers: sockets, Every: 2 * time.Millisecond, Pause: 100 * time.Millisecond}
+	a := attack{Callers: sockets, Every: 2 * time.Millisecond, Pause: 100 * time.Millisecond, Length: length}
 	for _, r := range live {
 		address := fmt.Sprintf("%s:%d", r.address, webhookPort)
 		a.Holdings = append(a.Holdings,
@@ -40,12 +38,7 @@ func slowloris(ctx context.Context, c *cluster, _ int, out *result) error {
 			holding{Address: address, Secure: true, // a body that never ends
 				Begin: announcing(100_000), Trickle: `{"kind":"AdmissionReview"`})
 	}
-	h, err := startHoarder(ctx, a)
-	if err != nil {
-		return err
-	}
-	lab.Sleep(ctx, length)
-	came, err := h.stop()
+	came, err := a.hoard(ctx)
 	if err != nil {
 		return err
 	}
