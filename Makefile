@@ -279,6 +279,11 @@ bench: build ## Measure sallyport against the floor and controller-runtime, in o
 	@$(build_command) -o bin/bench ./test/bench
 	@$(with_control_plane); exec bin/bench $(BENCH)
 
+.PHONY: scale
+scale: build ## Measure sallyport in a cluster of 100,000 PodDefaults; some 10 minutes
+	@$(build_command) -o bin/bench ./test/bench
+	@$(with_control_plane); exec bin/bench -only scale $(BENCH)
+
 .PHONY: bench-peers
 bench-peers: ## Measure sallyport against Gatekeeper, Kyverno and Istio's injector, which are built from their modules the first time
 	@$(build_command) -o bin/bench ./test/bench

@@ -26,6 +26,7 @@ type stage struct {
 	idle      bool // whether sallyport is looked at when it has nothing to do
 	burst     bool // whether pods are created by many writers at once
 	exports   bool // whether pods are created with the PodDefaults as policies
+	scale     bool // whether starts, a leader and caches are measured; see [scaled]
 }
 
 // A benchCase is a review sent to a path over and over. To measure another
@@ -58,10 +59,11 @@ const (
 	partSizes       = "sizes"
 	partBurst       = "burst"
 	partStart       = "start"
-	partPeers       = "peers" // which is measured if it is named alone
+	partPeers       = "peers" // which is measured if it is named alone, as the next
+	partScale       = "scale"
 )
 
-var parts = []string{partCommand, partPodDefaults, partSizes, partBurst, partStart, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop, partExport, partFreshness, partPeers}
+var parts = []string{partCommand, partPodDefaults, partSizes, partBurst, partStart, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop, partExport, partFreshness, partPeers, partScale}
 
 const (
 	floorName     = "floor"
@@ -148,5 +150,6 @@ func planStages(p plan) ([]stage, error) {
 			},
 		},
 		datasetStage(p, few),
+		scaleStage(injected),
 	}, peerStages(p, few, injected)), nil
 }

@@ -75,6 +75,22 @@ var limits = []limit{
 	{Part: partCommand, Name: "sallyport version, from its start to its end", Unit: "ms", AtMost: 100, value: func(r *results) (float64, bool) {
 		return r.ColdStartMillis, r.ColdStartMillis > 0
 	}},
+	{Part: partScale, Name: "100,000 PodDefaults, start to ready", Unit: "s", AtMost: 15, Aim: 6, value: scaledBy(func(s *scaled) float64 { return s.StartSeconds })},
+	{Part: partScale, Name: "100,000 PodDefaults, RSS some seconds later", Unit: "MiB", AtMost: 300, Aim: 250, value: scaledBy(func(s *scaled) float64 { return s.IdleRSSMiB })},
+	{Part: partScale, Name: "100,000 PodDefaults, peak RSS of a leader", Unit: "MiB", AtMost: 700, Aim: 400, value: scaledBy(func(s *scaled) float64 { return s.LeaderPeakRSSMiB })},
+	{Part: partScale, Name: "100,000 PodDefaults, minimal pod, 1 matches", Unit: "× floor", AtMost: 2.8, Aim: 2.2, value: ratio(scaleOneMatch, sallyportName)},
+	{Part: partScale, Name: "the same, while a leader catches up", Unit: "× floor", AtMost: 4.2, Aim: 2.6, value: ratio(scaleOneMatch, leaderName)},
+}
+
+// scaledBy is a figure of a large cluster.
+func scaledBy(figure func(*scaled) float64) func(*results) (float64, bool) {
+	return func(r *results) (float64, bool) {
+		if r.Scale == nil {
+			return 0, false
+		}
+		value := figure(r.Scale)
+		return value, value > 0
+	}
 }
 
 // limitsOf are the limits of what a plan measures.

@@ -97,6 +97,7 @@ var subcommands = map[string]func(args []string) error{
 	cloudName:            serveCloud,
 	"controller-runtime": serveControllerRuntime,
 	"library":            serveLibrary,
+	cacheName:            readIntoCache,
 }
 
 // errMissed is the end of a run in which a limit did not hold.
@@ -130,23 +131,27 @@ type plan struct {
 	Listed      int           // objects in a LIST
 	ListTurns   int           // of it, for each server
 	ColdStarts  int           // of the command that prints its version
-	Only        string        // a part, and all else is left out; "" nothing but partPeers
+	Only        string        // a part, and all else is left out; "" nothing but partPeers and partScale
 	Peers       []int         // policies of each peer in the stages after the first with peers
+	Scale       scale         // the objects of the stage of a large cluster
+	Leads       time.Duration // how long a replica of that stage leads
 }
 
 // measures says whether a part is in the run.
 func (p plan) measures(part string) bool {
-	return p.Only == part || p.Only == "" && part != partPeers
+	return p.Only == part || p.Only == "" && part != partPeers && part != partScale
 }
 
 var (
 	fullPlan = plan{
 		Judge: true, Rounds: 9, Window: 500 * time.Millisecond, WarmUp: 300 * time.Millisecond,
 		Many: 10_000, Fresh: [2]int{100, 1000}, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Burst: 1028, Idle: 10 * time.Second, Listed: 5000, ListTurns: 3, ColdStarts: 21, Peers: []int{100, 1000},
+		Scale: scale{Namespaces: 2000, PodDefaults: 100_000, ClusterPodDefaults: 1000}, Leads: 2 * time.Minute,
 	}
 	quickPlan = plan{
 		Rounds: 2, Window: 15 * time.Millisecond, WarmUp: 10 * time.Millisecond,
 		Many: 200, Fresh: [2]int{20, 40}, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Burst: 32, Idle: time.Second, Listed: 50, ListTurns: 1, ColdStarts: 1, Peers: []int{12},
+		Scale: scale{Namespaces: 4, PodDefaults: 200, ClusterPodDefaults: 5}, Leads: 2 * time.Second,
 	}
 )
 

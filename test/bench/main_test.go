@@ -113,8 +113,36 @@ func TestQuickRunOnARealAPIServer(t *testing.T) {
 			t.Errorf("limit %q has no figure", v.Name)
 		}
 	}
-	if len(got.Limits) != len(limits) {
-		t.Errorf("got %d limits of %d", len(got.Limits), len(limits))
+	if want := len(limitsOf(quickPlan)); len(got.Limits) != want {
+		t.Errorf("got %d limits of %d", len(got.Limits), want)
+	}
+}
+
+// The part that is a large cluster goes through its measurements with a small one.
+func TestQuickRunOfALargeClusterOnARealAPIServer(t *testing.T) {
+	var out, log bytes.Buffer
+	if err := run(t.Context(), []string{"-quick", "-only", partScale, "-json", "-out", "", "-sallyport", lab.Command(t, "cmd/sallyport")}, &out, &log); err != nil {
+		t.Fatalf("%v\n%s", err, &log)
+	}
+	var got struct {
+		results
+		Limits []verdict `json:"limits"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range got.Limits {
+		if !v.Measured {
+			t.Errorf("limit %q has no figure", v.Name)
+		}
+	}
+	if len(got.Limits) == 0 || got.Scale == nil || len(got.Scale.Caches) != len(caches) {
+		t.Fatalf("limits %v, scale %+v", got.Limits, got.Scale)
+	}
+	for _, c := range got.Scale.Caches {
+		if want := quickPlan.Scale.PodDefaults + perNamespace; c.Objects != want || c.Seconds <= 0 || c.CPUSeconds <= 0 || c.LiveMiB <= 0 {
+			t.Errorf("%+v, want %d objects", c, want)
+		}
 	}
 }
 

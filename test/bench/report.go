@@ -87,6 +87,9 @@ func writeText(w io.Writer, r *results, verdicts []verdict) error {
 	if r.StartSeconds > 0 || r.IdleRSSMiB > 0 {
 		writeStarts(out, r)
 	}
+	if r.Scale != nil {
+		writeScale(out, r.Scale)
+	}
 	if len(r.Backstop) > 0 {
 		writeBackstop(out, r.Backstop)
 	}

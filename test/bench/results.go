@@ -33,6 +33,7 @@ type results struct {
 	Freshness           []freshness `json:"freshness,omitempty"`
 	Listings            []listing   `json:"listings"`
 	Exported            []creation  `json:"exported,omitempty"` // as Creations, with the PodDefaults as policies
+	Scale               *scaled     `json:"scale,omitempty"`
 	Backstop            []creation  `json:"backstop,omitempty"` // pods that a policy looks up; the servers are what is in force
 }
 

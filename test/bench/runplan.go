@@ -164,6 +164,11 @@ func (s *site) runStage(ctx context.Context, p plan, stage stage, results *resul
 	if len(stage.servers) == 0 {
 		return nil
 	}
+	if stage.scale {
+		if results.Scale, err = s.measureScale(ctx, p, progress); err != nil {
+			return err
+		}
+	}
 	targets := make([]target, 0, len(stage.servers))
 	defer func() {
 		for _, t := range targets {

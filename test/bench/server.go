@@ -75,6 +75,9 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 	consistentName: func(s *site, port int) ([]string, error) {
 		return s.serve(port, lab.Set("webhooks.poddefault.freshness", poddefault.Consistent))
 	},
+	leaderName: func(s *site, port int) ([]string, error) {
+		return s.serve(port, "--controllers", "poddefault-status,poddefault-drift")
+	},
 	policiesName: func(s *site, port int) ([]string, error) {
 		file, err := writePolicies(s.dir)
 		if err != nil {

@@ -47,6 +47,7 @@ type User struct {
 // again on what it had. Authorization is RBAC, and no controllers run.
 type ControlPlane struct {
 	Etcd, APIServer *Process
+	EtcdURL         string // for clients of etcd, without authentication
 	URL             string
 	Token           string // of an administrator
 	CAFile          string // of the API server's certificate
@@ -85,6 +86,7 @@ func StartControlPlane(ctx context.Context, folder string, o ControlPlaneOptions
 		return cp, err
 	}
 	etcd, peers := fmt.Sprintf("http://127.0.0.1:%d", ports[1]), fmt.Sprintf("http://127.0.0.1:%d", ports[2])
+	cp.EtcdURL = etcd
 	var err error
 	cp.Etcd, err = Start(folder, Program{Name: "etcd", Path: filepath.Join(o.Assets, "etcd"), OwnGroup: true, Args: append([]string{
 		// What is written is thrown away: it need not reach a disk.
