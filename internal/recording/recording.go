@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"gopkg.in/natefinch/lumberjack.v2"
@@ -30,10 +29,6 @@ import (
 
 // FileName is the name of the current file. Rotated files have a time in their names.
 const FileName = "reviews.jsonl"
-
-// queueLength limits the reviews that wait to be written. Further reviews are dropped, so that
-// a slow disk never delays a call.
-const queueLength = 64
 
 // The limits of the recent reviews in memory.
 const (
@@ -80,18 +75,9 @@ type Recorder struct {
 	logger    *slog.Logger
 	file      *lumberjack.Logger // nil if nothing is written
 	recent    *ring              // nil if nothing is kept in memory
-	queue     chan sample
+	queue     *queue
 	reviews   *prometheus.CounterVec
 	failing   bool // the last write failed
-}
-
-type sample struct {
-	at      time.Time
-	webhook string
-	request *admissionv1.AdmissionRequest
-	answer  *admission.Response
-	patch   []byte // from the response
-	err     error
 }
 
 // New returns a recorder, or nil if the settings disable it. It registers its metrics.
@@ -101,9 +87,9 @@ func New(s configv1alpha1.Recording, logger *slog.Logger, metrics prometheus.Reg
 	}
 	r := &Recorder{
 		settings: s, redaction: Redaction{Annotations: s.Annotations, Variables: s.Variables}, logger: logger,
-		queue: make(chan sample, queueLength),
+		queue: newQueue(),
 		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sallyport_recorded_reviews_total", Help: "Admission reviews in the sample, by result: written (to a file or to memory), dropped because writing is too slow, or failed to be written.",
+			Name: "sallyport_recorded_reviews_total", Help: "Admission reviews in the sample, by result: written (to a file or to memory), dropped because 64 reviews or 8 MiB are waiting, or failed to be written.",
 		}, []string{"result"}),
 	}
 	if s.Directory != "" {
@@ -138,7 +124,7 @@ func (r *Recorder) Recent() http.Handler {
 func (r *Recorder) Run(ctx context.Context) error {
 	for {
 		select {
-		case s := <-r.queue:
+		case s := <-r.queue.samples:
 			r.record(s)
 			continue
 		case <-ctx.Done():
@@ -147,7 +133,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 	for {
 		select {
-		case s := <-r.queue:
+		case s := <-r.queue.samples:
 			r.record(s)
 		default:
 			if r.file == nil {
@@ -164,15 +150,9 @@ func (r *Recorder) Handle(ctx context.Context, webhook string, req *admissionv1.
 	if r == nil || !r.samples(webhook, req) {
 		return handler.Handle(ctx, req)
 	}
-	asked := req.DeepCopy() // the handler may change the original
+	s, room := r.queue.begin(webhook, req)
 	answer, err := handler.Handle(ctx, req)
-	var patch []byte
-	if answer != nil && len(answer.Patch) > 0 { // its values may alias the request
-		patch = answer.Patch.AppendJSON(nil)
-	}
-	select {
-	case r.queue <- sample{time.Now(), webhook, asked, answer, patch, err}:
-	default:
+	if !room || !r.queue.end(s, answer, err) {
 		r.reviews.WithLabelValues("dropped").Inc()
 	}
 	return answer, err
@@ -188,6 +168,7 @@ func (r *Recorder) samples(webhook string, req *admissionv1.AdmissionRequest) bo
 }
 
 func (r *Recorder) record(s sample) {
+	defer r.queue.release(s.bytes)
 	line, err := r.line(s)
 	if err == nil && r.recent != nil {
 		r.recent.add(line)
@@ -224,18 +205,16 @@ func (r *Recorder) line(s sample) ([]byte, error) {
 		Time:     metav1.NewMicroTime(s.at.UTC()), Webhook: s.webhook,
 		Review: admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &request},
 	}
-	if s.err != nil {
-		out.Error = s.err.Error()
-	} else if s.answer != nil {
-		out.Review.Response = &admissionv1.AdmissionResponse{
-			UID: request.UID, Allowed: s.answer.Allowed, Result: s.answer.Status, Warnings: s.answer.Warnings, AuditAnnotations: s.answer.AuditAnnotations,
-		}
+	if s.err != "" {
+		out.Error = s.err
+	} else if s.response != nil {
+		out.Review.Response = s.response
+		out.Review.Response.UID = request.UID
 		if s.patch != nil {
-			patch, err := r.redaction.Patch(s.patch, request.Kind.Kind)
-			if err != nil {
+			if s.response.Patch, err = r.redaction.Patch(s.patch, request.Kind.Kind); err != nil {
 				return nil, err
 			}
-			out.Review.Response.Patch, out.Review.Response.PatchType = patch, new(admissionv1.PatchTypeJSONPatch)
+			s.response.PatchType = new(admissionv1.PatchTypeJSONPatch)
 		}
 	}
 	var line bytes.Buffer

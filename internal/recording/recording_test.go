@@ -47,6 +47,17 @@ func TestObjectsAreRedactedAndKeepTheirStructure(t *testing.T) {
 			`{"items":[{"kind":"Secret","data":{"a":"czNjcmV0"},"stringData":{"b":"s3cret"},"type":"Opaque"}]}`,
 			`{"items":[{"data":{"a":"UkVEQUNURUQ="},"kind":"Secret","stringData":{"b":"REDACTED"},"type":"Opaque"}]}`,
 		},
+		{
+			"headers of probes and hooks, in PodDefaults too",
+			`{"kind":"PodDefault","spec":{"sidecars":[{"lifecycle":{"postStart":{"httpGet":{"httpHeaders":[{"name":"A","value":"s3cret"}]}}},"livenessProbe":{"httpGet":{"httpHeaders":[{"name":"LANG","value":"s3cret"}],"path":"/x"}}}]}}`,
+			`{"kind":"PodDefault","spec":{"sidecars":[{"lifecycle":{"postStart":{"httpGet":{"httpHeaders":[{"name":"A","value":"REDACTED"}]}}},"livenessProbe":{"httpGet":{"httpHeaders":[{"name":"LANG","value":"REDACTED"}],"path":"/x"}}}]}}`,
+		},
+		{
+			"the settings of drivers, of pods, templates and PersistentVolumes",
+			`{"spec":{"csi":{"volumeAttributes":{"a":"s3cret"}},"template":{"spec":{"volumes":[{"csi":{"driver":"d","volumeAttributes":{"b":"s3cret"}}},{"flexVolume":{"driver":"d","options":{"c":"s3cret"}}}]}}}}`,
+			`{"spec":{"csi":{"volumeAttributes":{"a":"REDACTED"}},"template":{"spec":{"volumes":[{"csi":{"driver":"d","volumeAttributes":{"b":"REDACTED"}}},{"flexVolume":{"driver":"d","options":{"c":"REDACTED"}}}]}}}}`,
+		},
+		{"options of resolvers stay", `{"dnsConfig":{"options":[{"name":"ndots","value":"2"}]}}`, `{"dnsConfig":{"options":[{"name":"ndots","value":"2"}]}}`},
 		{"the data of a ConfigMap stays", `{"kind":"ConfigMap","data":{"a":"b"}}`, `{"data":{"a":"b"},"kind":"ConfigMap"}`},
 		{"large numbers stay", `{"a":9007199254740993,"b":1.10}`, `{"a":9007199254740993,"b":1.10}`},
 		{"what has another shape", `{"env":"x","annotations":[1],"data":null}`, `{"annotations":[1],"data":null,"env":"x"}`},
@@ -73,6 +84,11 @@ func TestPatchesAreRedactedByWhereTheyLead(t *testing.T) {
 		{"data of a Secret", "Secret", "/data/a", `"czNjcmV0"`, `"UkVEQUNURUQ="`},
 		{"data of a ConfigMap", "ConfigMap", "/data/a", `"b"`, `"b"`},
 		{"the whole object", "Pod", "", `{"metadata":{"annotations":{"a":"s3cret"}}}`, `{"metadata":{"annotations":{"a":"REDACTED"}}}`},
+		{"a header", "Pod", "/spec/containers/0/readinessProbe/httpGet/httpHeaders/-", `{"name":"A","value":"s3cret"}`, `{"name":"A","value":"REDACTED"}`},
+		{"the value of one header", "Pod", "/spec/containers/0/readinessProbe/httpGet/httpHeaders/0/value", `"s3cret"`, `"REDACTED"`},
+		{"a setting of a driver with the name of an index", "Pod", "/spec/volumes/0/csi/volumeAttributes/0", `"s3cret"`, `"REDACTED"`},
+		{"one of a flexVolume", "Pod", "/spec/volumes/0/flexVolume/options/0", `"s3cret"`, `"REDACTED"`},
+		{"an option of a resolver", "Pod", "/spec/dnsConfig/options/0/value", `"2"`, `"2"`},
 		{"anything else", "Pod", "/spec/hostname", `"web"`, `"web"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -271,7 +287,7 @@ func TestARecordingIsBounded(t *testing.T) {
 		if _, err := r.Handle(t.Context(), "a", big, allow); err != nil {
 			t.Fatal(err)
 		}
-		r.record(<-r.queue)
+		r.record(<-r.queue.samples)
 	}
 	if err := r.file.Close(); err != nil {
 		t.Fatal(err)

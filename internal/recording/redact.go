@@ -18,7 +18,8 @@ const Redacted = "REDACTED"
 const RedactedData = "UkVEQUNURUQ="
 
 // Redaction lists the values that are recorded. All other values of environment variables and
-// annotations, and the data of Secrets, are replaced. The structure is preserved.
+// annotations, the data of Secrets, the headers of probes and hooks, and the settings of CSI and
+// flexVolume drivers are replaced, wherever an object has them. The structure is preserved.
 type Redaction struct {
 	// Annotations and Variables are names, or prefixes that end in "*".
 	Annotations, Variables []string
@@ -102,7 +103,7 @@ func (r Redaction) at(path jsontext.Pointer, kind string, value any) any {
 
 // isIndex reports whether a token is a list index. In a map, a number is a key.
 func isIndex(tokens []string, i int) bool {
-	if i == 0 || slices.Contains([]string{"annotations", "data", "stringData"}, tokens[i-1]) {
+	if i == 0 || slices.Contains([]string{"annotations", "data", "stringData", "volumeAttributes", "options"}, tokens[i-1]) {
 		return false
 	}
 	token := tokens[i]
@@ -134,7 +135,15 @@ func (r Redaction) redact(value any) {
 			case "annotations":
 				replaceAll(member, r.Annotations, r.mask)
 			case "env":
-				r.variables(member)
+				r.values(member, r.Variables)
+			case "httpHeaders":
+				r.values(member, nil)
+			case "volumeAttributes":
+				replaceAll(member, nil, r.mask)
+			case "flexVolume":
+				if volume, ok := member.(map[string]any); ok {
+					replaceAll(volume["options"], nil, r.mask)
+				}
 			}
 			r.redact(member)
 		}
@@ -151,12 +160,13 @@ func replaceAll(of any, except []string, mask func(any) string) {
 	}
 }
 
-func (r Redaction) variables(list any) {
-	variables, _ := list.([]any)
-	for _, variable := range variables {
-		fields, _ := variable.(map[string]any)
+// values replaces the values of a list of names and values, except those of some names.
+func (r Redaction) values(list any, except []string) {
+	elements, _ := list.([]any)
+	for _, element := range elements {
+		fields, _ := element.(map[string]any)
 		name, _ := fields["name"].(string)
-		if value, there := fields["value"]; there && (name == "" || !allowed(r.Variables, name)) {
+		if value, there := fields["value"]; there && (name == "" || !allowed(except, name)) {
 			fields["value"] = r.mask(value)
 		}
 	}
