@@ -76,9 +76,6 @@ func pages() []page {
 const (
 	// mostTime limits how long a page takes.
 	mostTime = 30 * time.Second
-	// mostVisits limits how many pages are rendered at the same time, because each may hold all pods
-	// of a cluster.
-	mostVisits = 4
 	// mostBytes limits the body of a request: a manifest is at most 1.5 MiB in etcd.
 	mostBytes = 4 << 20
 )
@@ -88,13 +85,13 @@ func (o *Options) handler(identify identifier) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /style.css", serveFile("text/css", style))
 	mux.HandleFunc("GET /live.js", serveFile("text/javascript", live))
-	slots, streams := make(chan struct{}, mostVisits), make(chan struct{}, mostStreams)
+	renderings, streams := renderings(), streams()
 	for _, p := range pages() {
 		pattern := "/" + p.path
 		if p.path == "" {
 			pattern = "/{$}"
 		}
-		handler := o.pageHandler(p, identify, slots, streams)
+		handler := o.pageHandler(p, identify, renderings, streams)
 		mux.Handle("GET "+pattern, handler)
 		if p.posts {
 			mux.Handle("POST "+pattern, handler)

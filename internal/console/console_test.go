@@ -99,21 +99,3 @@ func TestAnAPIServerThatIsGoneIsReportedOnThePage(t *testing.T) {
 		}
 	}
 }
-
-func TestOpenPagesThatFollowTheClusterAreLimited(t *testing.T) {
-	streams := make(chan struct{}, 1)
-	streams <- struct{}{}
-	r := localRequest(http.MethodGet, "/", nil)
-	r.Header.Set("Accept", "text/event-stream")
-	w := httptest.NewRecorder()
-	unreachable().pageHandler(pages()[0], local, make(chan struct{}, 1), streams).ServeHTTP(w, r)
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "too many pages are open") {
-		t.Errorf("status %d: %s", w.Code, w.Body)
-	}
-	r.Host = "rebound.example.com"
-	w = httptest.NewRecorder()
-	unreachable().pageHandler(pages()[0], local, make(chan struct{}, 1), make(chan struct{}, 1)).ServeHTTP(w, r)
-	if w.Code != http.StatusForbidden {
-		t.Errorf("status %d: %s", w.Code, w.Body)
-	}
-}

@@ -4,6 +4,7 @@ package console
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,21 +15,23 @@ const (
 	// refresh is how often an open page is read again. A page that takes long is read less often: it
 	// takes at most a twentieth of the time.
 	refresh, mostBusy = 5 * time.Second, 20
-	// mostStreams limits the open pages that are read again, and mostStream the time until a browser
-	// asks again, with the credentials that its user has then.
-	mostStreams, mostStream = 64, 10 * time.Minute
+	// mostStream is the time until a browser asks again, with the credentials that its user has then.
+	mostStream = 10 * time.Minute
 )
 
 // stream sends the content of an open page when it has changed, as server-sent events: content, and
 // read with the time of each reading. It ends with the console.
-func (v visit) stream(w http.ResponseWriter, slots, streams chan struct{}) {
-	select {
-	case streams <- struct{}{}:
-		defer func() { <-streams }()
-	default:
-		http.Error(w, "too many pages are open: reload them by hand", http.StatusServiceUnavailable)
+func (v visit) stream(w http.ResponseWriter, renderings, streams *seats) {
+	leave, err := streams.take(v.Context(), v.user)
+	switch {
+	case errors.Is(err, errUser):
+		http.Error(w, fmt.Sprintf("%d pages of yours follow the cluster already: close one, or reload this one by hand", maxUserStreams), http.StatusTooManyRequests)
+		return
+	case err != nil:
+		http.Error(w, "too many pages are open: reload this one by hand", http.StatusServiceUnavailable)
 		return
 	}
+	defer leave()
 	control := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	if control.SetReadDeadline(time.Time{}) != nil || control.Flush() != nil {
@@ -47,7 +50,7 @@ func (v visit) stream(w http.ResponseWriter, slots, streams chan struct{}) {
 		case <-time.After(wait):
 		}
 		started := time.Now()
-		content, status, err := v.render(slots, inMain)
+		content, status, err := v.render(renderings, inMain)
 		events := fmt.Sprintf("event: read\ndata: %s UTC\n\n", time.Now().UTC().Format(time.TimeOnly))
 		if err == nil && status != http.StatusServiceUnavailable && !bytes.Equal(content, shown) { // an outage leaves what was read
 			shown = content

@@ -21,5 +21,10 @@ if (main) {
   const events = new EventSource(location.href);
   events.addEventListener("content", (event) => { latest = event.data; show(); });
   events.addEventListener("read", (event) => { read.textContent = event.data; });
+  events.addEventListener("error", () => {
+    if (events.readyState === EventSource.CLOSED) {
+      read.after(" (the page does not follow the cluster: reload it, or close others)");
+    }
+  });
   main.addEventListener("focusout", () => setTimeout(show));
 }

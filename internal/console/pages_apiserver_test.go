@@ -146,9 +146,20 @@ func testTryPage(t *testing.T, w *world) {
 		})
 	}
 	large := "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {a: '" + strings.Repeat("z", 1<<20) + "'}}\nspec: {containers: [{name: c, image: x}]}\n"
-	if body := w.post(t, "", large, true, http.StatusOK, "namespace", "team-c"); strings.Count(body, "z") > 3<<20 {
+	body := w.post(t, "", large, true, http.StatusOK, "namespace", "team-c")
+	if has(t, body, "The text has 1024 KiB. It was tried, and is too long to be repeated here", "Too long: may not be more than 262144 bytes"); len(body) > 64<<10 {
 		t.Errorf("the page has %d bytes", len(body))
 	}
+	has(t, w.post(t, "", strings.Repeat(triedDeployment+"---\n", 300), false, http.StatusOK, "namespace", "team-c"),
+		"This cannot be tried", "manifest: it has 300 objects: try at most 50 at a time", "!Pod team-c/new")
+	has(t, w.post(t, "", strings.Repeat(triedDeployment+"---\n", maxObjects), false, http.StatusOK, "namespace", "team-c"), "!This cannot be tried", "PodDefault team-c/credentials")
+	wide := strings.Replace(triedDeployment, "containers: [", "containers: ["+strings.Repeat("{name: c, image: x, args: ["+strings.Repeat("a,", 100)+"a]}, ", 20), 1)
+	has(t, w.post(t, "", strings.Repeat(wide+"---\n", maxObjects), true, http.StatusBadRequest, "namespace", "team-c"), "This page is too large", "or use the command line")
+	groups := "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: ray}\nspec:\n  headGroupSpec: {template: {spec: {containers: [{name: c, image: x}]}}}\n  workerGroupSpecs:\n"
+	for i := range 2 * maxObjects {
+		groups += fmt.Sprintf("  - {groupName: g%d, template: {spec: {containers: [{name: c, image: x}]}}}\n", i)
+	}
+	has(t, w.post(t, "", groups, true, http.StatusOK, "namespace", "team-c"), "the objects make more than 50 pods, and only as many are shown")
 	has(t, w.post(t, "", strings.Repeat("z", mostBytes), true, http.StatusBadRequest), "the form has more than")
 }
 

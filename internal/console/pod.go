@@ -149,8 +149,20 @@ func (v *visit) admitted(e *injection.Explanation) (*admitted, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, more := sideBySide(lines)
-	return &admitted{Explanation: e, rows: rows, more: more}, nil
+	rows, more, err := v.sideBySide(lines)
+	return &admitted{Explanation: e, rows: rows, more: more}, err
+}
+
+// sideBySide is the function of this name for a page, whose rows have at most maxAnswer bytes together.
+func (v *visit) sideBySide(lines []review.Line) (rows []row, more int, err error) {
+	rows, more = sideBySide(lines)
+	for _, r := range rows {
+		v.rows += len(r.before) + len(r.after)
+	}
+	if v.rows > maxAnswer {
+		return nil, 0, errTooLarge
+	}
+	return rows, more, nil
 }
 
 // A row has a line before and a line after a change, side by side.

@@ -23,9 +23,12 @@ import (
 // mostChanges limits the changed pods of a preview that a page shows.
 const mostChanges = 50
 
+var errManyPods = fmt.Errorf("the objects make more than %d pods, and only as many are shown: try fewer objects at a time", maxObjects)
+
 // A tried is the outcome of the page Try it.
 type tried struct {
-	text string // what is in the form
+	text string // what is in the form, empty if it is too long to be repeated
+	long int    // bytes of the text that is not repeated
 	// problems of the text.
 	problems []string
 	// pods are those of the workloads in the text.
@@ -50,8 +53,9 @@ func showTry(ctx context.Context, v *visit) (templ.Component, error) {
 	t := &tried{}
 	var err error
 	if v.Method == http.MethodPost {
-		if t.text, err = v.text(); err == nil {
-			err = v.try(ctx, t)
+		var text string
+		if text, err = v.text(); err == nil {
+			err = v.try(ctx, t, text)
 		}
 	} else {
 		t.text, err = v.given(ctx)
@@ -107,9 +111,12 @@ func (v *visit) given(ctx context.Context) (string, error) {
 }
 
 // try evaluates the text. Problems of the text are no error.
-func (v *visit) try(ctx context.Context, t *tried) error {
+func (v *visit) try(ctx context.Context, t *tried, text string) error {
+	if t.text = text; len(text) > maxRepeated {
+		t.text, t.long = "", len(text)
+	}
 	trial := v.trial(fieldcheck.Strict)
-	objects, err := injection.Parse(ctx, "manifest", []byte(t.text), trial.Checker, "try")
+	objects, err := injection.Parse(ctx, "manifest", []byte(text), maxObjects, trial.Checker, "try")
 	for _, problem := range manifest.SplitErrors(err) {
 		t.problems = append(t.problems, problem.Error())
 	}
@@ -124,7 +131,9 @@ func (v *visit) try(ctx context.Context, t *tried) error {
 			workloads = append(workloads, o)
 		}
 	}
-	t.command = v.apply(t.text)
+	if t.long == 0 {
+		t.command = v.apply(text)
+	}
 	if len(defaults) > 0 {
 		preview := injection.Preview{Trial: trial, Show: func(c *injection.Change) error {
 			if len(t.changes) >= mostChanges {
@@ -136,7 +145,9 @@ func (v *visit) try(ctx context.Context, t *tried) error {
 				if err != nil {
 					return err
 				}
-				shown.rows, shown.more = sideBySide(lines)
+				if shown.rows, shown.more, err = v.sideBySide(lines); err != nil {
+					return err
+				}
 			}
 			t.changes = append(t.changes, shown)
 			return nil
@@ -146,10 +157,17 @@ func (v *visit) try(ctx context.Context, t *tried) error {
 		}
 	}
 	_, err = trial.Explain(ctx, workloads, v.Dataset, func(e *injection.Explanation) error {
+		if len(t.pods) == maxObjects {
+			return errManyPods
+		}
 		pod, err := v.admitted(e)
 		t.pods = append(t.pods, pod)
 		return err
 	})
+	if errors.Is(err, errManyPods) {
+		t.problems = append(t.problems, err.Error())
+		return nil
+	}
 	var problem *manifest.Error
 	if errors.As(err, &problem) { // an object that makes no pods
 		t.problems = append(t.problems, problem.Error())

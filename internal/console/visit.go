@@ -41,6 +41,8 @@ type visit struct {
 	hidden []string
 	// notes are remarks of the packages that are asked.
 	notes bytes.Buffer
+	// rows are the bytes of all rows of changes, at most maxAnswer.
+	rows int
 }
 
 // hide notes that the user may not read something, such as "list clusterpoddefaults", if err says so.
@@ -159,9 +161,8 @@ func (v *visit) content(ctx context.Context) (content templ.Component, status in
 	return problemContent(explained), explained.status
 }
 
-// pageHandler answers requests for a page, and for the changes of an open one. Slots limits how many
-// are rendered at the same time, and streams how many are open.
-func (o *Options) pageHandler(p page, identify identifier, slots, streams chan struct{}) http.Handler {
+// pageHandler answers requests for a page, and for the changes of an open one, within limits.
+func (o *Options) pageHandler(p page, identify identifier, renderings, streams *seats) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, config, err := identify(r, o.Config)
 		if err != nil {
@@ -170,11 +171,11 @@ func (o *Options) pageHandler(p page, identify identifier, slots, streams chan s
 		}
 		v := visit{Request: r, Options: o, page: p, user: user, config: config}
 		if p.live && r.Header.Get("Accept") == "text/event-stream" {
-			v.stream(w, slots, streams)
+			v.stream(w, renderings, streams)
 			return
 		}
-		shown, status, err := v.render(slots, func(v *visit, content templ.Component) templ.Component { return layout(v, content, time.Now().UTC()) })
-		if status == http.StatusServiceUnavailable {
+		shown, status, err := v.render(renderings, func(v *visit, content templ.Component) templ.Component { return layout(v, content, time.Now().UTC()) })
+		if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 			w.Header().Set("Retry-After", "5")
 		}
 		if err != nil {
@@ -187,24 +188,37 @@ func (o *Options) pageHandler(p page, identify identifier, slots, streams chan s
 	})
 }
 
-// render reads the page for a new visit and renders it in a frame, when a slot is free.
-func (v visit) render(slots chan struct{}, frame func(*visit, templ.Component) templ.Component) (shown []byte, status int, err error) {
+// render reads the page for a new visit and renders it in a frame, when the limits allow it.
+func (v visit) render(renderings *seats, frame func(*visit, templ.Component) templ.Component) (shown []byte, status int, err error) {
 	ctx, cancel := context.WithTimeout(v.Context(), mostTime)
 	defer cancel()
-	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
-	case <-ctx.Done():
+	leave, err := renderings.take(ctx, v.user)
+	switch {
+	case errors.Is(err, errUser) && ctx.Err() == nil:
+		return nil, http.StatusTooManyRequests, fmt.Errorf("%d pages of yours are waiting already: wait until they are shown", maxWaiting)
+	case errors.Is(err, errUser):
+		return nil, http.StatusServiceUnavailable, errors.New("other pages of yours are still being rendered: try again when they are shown")
+	case err != nil:
 		return nil, http.StatusServiceUnavailable, errors.New("too many pages are being rendered: try again")
 	}
+	defer leave()
 	v.Request = v.WithContext(ctx)
 	content, status := v.content(ctx)
-	var out bytes.Buffer
-	if err := frame(&v, content).Render(ctx, &out); err != nil {
+	out := &answer{}
+	err = frame(&v, content).Render(ctx, out)
+	if out.tooLarge {
+		explained := explain(errTooLarge)
+		out, status = &answer{}, explained.status
+		err = frame(&v, problemContent(explained)).Render(ctx, out)
+	}
+	if err != nil && ctx.Err() != nil {
+		return nil, http.StatusServiceUnavailable, fmt.Errorf("the page takes longer than %s: show less of the cluster", mostTime)
+	}
+	if err != nil {
 		slog.ErrorContext(ctx, "a page of the console cannot be rendered", slog.String("page", v.page.title), slog.Any("error", err))
 		return nil, http.StatusInternalServerError, errors.New("the page cannot be rendered: see the log of the console")
 	}
-	return out.Bytes(), status, nil
+	return out.bytes.Bytes(), status, nil
 }
 
 // A problem replaces the content of a page.
@@ -218,6 +232,8 @@ func explain(err error) problem {
 	text := err.Error()
 	var network net.Error
 	switch {
+	case errors.Is(err, errTooLarge):
+		return problem{http.StatusBadRequest, "This page is too large", text, "Choose one namespace or fewer objects, or use the command line, which has no such limit."}
 	case errors.Is(err, errBadInput):
 		return problem{http.StatusBadRequest, "This page cannot be shown", text, "Correct the address or the form."}
 	case apierrors.IsForbidden(err):

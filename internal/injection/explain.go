@@ -82,6 +82,9 @@ func (t *Trial) Explain(ctx context.Context, objects []*manifest.Object, setting
 		pods = append(pods, made...)
 	}
 	for _, pod := range pods {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
 		if err := t.Checker.CheckPod(ctx, pod); err != nil {
 			return false, err
 		}

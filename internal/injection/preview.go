@@ -281,6 +281,9 @@ func (p Preview) namespace(ctx context.Context, namespace string, given []*Defau
 			return err
 		}
 		for _, pod := range pods {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			sent, err := now.owned(pod)
 			if err != nil {
 				return err

@@ -88,9 +88,12 @@ func ReadFiles(ctx context.Context, paths []string, stdin io.Reader, checker *fi
 	return checked(ctx, objects, err, checker, strings.Join(paths, ", "), use)
 }
 
-// Parse is [ReadFiles] for the content of one file, which messages call name.
-func Parse(ctx context.Context, name string, data []byte, checker *fieldcheck.Checker, use string) ([]*manifest.Object, error) {
+// Parse is [ReadFiles] for the content of one file, which messages call name. It refuses more than maxObjects.
+func Parse(ctx context.Context, name string, data []byte, maxObjects int, checker *fieldcheck.Checker, use string) ([]*manifest.Object, error) {
 	objects, _, err := manifest.Parse(name, data)
+	if len(objects) > maxObjects {
+		return nil, fmt.Errorf("%s: it has %d objects: %s at most %d at a time", name, len(objects), use, maxObjects)
+	}
 	return checked(ctx, objects, err, checker, name, use)
 }
 
@@ -128,6 +131,9 @@ func (t *Trial) Diff(ctx context.Context, objects []*manifest.Object, printer *r
 			return false, err
 		}
 		for _, pod := range pods {
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
 			if err := t.Checker.CheckPod(ctx, pod); err != nil {
 				return false, err
 			}
