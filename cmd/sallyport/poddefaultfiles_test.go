@@ -140,4 +140,19 @@ metadata: {name: of-another-team, namespace: team-b, labels: {connection: "true"
 	if got.status != exitOK || got.stderr != "" || strings.Count(got.stdout, "secretRef") != 1 || !strings.Contains(got.stdout, "name: lake") || strings.Contains(got.stdout, "aGlkZGVu") {
 		t.Errorf("status %d, stdout:\n%s\nstderr:\n%s", got.status, got.stdout, got.stderr)
 	}
+
+	// With a configuration, the Secrets are those that a server with it knows.
+	for name, tc := range map[string]struct{ settings, wantOut, wantErr string }{
+		"a server that knows no Secrets": {"{}", "", "note: PodDefaults select Secrets by labels, and the webhook poddefault has no dataConnections in this configuration"},
+		"one that knows others":          {"{dataConnections: example.com/other}", "", ""},
+		"one that knows this one":        {"{dataConnections: 'connection in (true, yes)'}", "name: lake", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := file(t, "config.yaml", "apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\nwebhooks: [{name: poddefault, settings: "+tc.settings+"}]\n")
+			got := sallyportWith(t, matchingYAML, "review", "-f", "-", "--with", with, "--config", config)
+			if got.status != exitOK || strings.Contains(got.stdout, "secretRef") != (tc.wantOut != "") || !strings.Contains(got.stdout, tc.wantOut) || !strings.Contains(got.stderr, tc.wantErr) {
+				t.Errorf("status %d, stdout:\n%s\nstderr:\n%s", got.status, got.stdout, got.stderr)
+			}
+		})
+	}
 }

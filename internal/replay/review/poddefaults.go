@@ -29,12 +29,19 @@ type podDefaults struct {
 	cluster    bool            // there are ClusterPodDefaults
 	connects   bool            // one of them selects Secrets
 	secrets    bool            // there are Secrets
+	hidden     bool            // no Secret is known, whatever the files have
 	told       map[string]bool // namespaces that already have a note
 	exempts    bool            // exemptions count
 }
 
 func newPodDefaults(exempts bool) *podDefaults {
 	return &podDefaults{exempts: exempts, index: poddefault.NewIndex(), namespaces: map[string]bool{}, told: map[string]bool{}}
+}
+
+// limitSecrets makes the PodDefaults know the Secrets that a server knows by its dataConnections.
+func (p *podDefaults) limitSecrets(dataConnections string) error {
+	p.hidden = dataConnections == ""
+	return p.index.LimitSecrets(dataConnections)
 }
 
 // load compiles the PodDefaults and ClusterPodDefaults among the objects and records the labels
@@ -86,7 +93,9 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 			p.namespaces[compiled.Namespace()] = true
 		}
 	}
-	if p.connects && !p.secrets {
+	if p.connects && p.hidden {
+		manifest.Note(notes, "note: PodDefaults select Secrets by labels, and the webhook poddefault has no dataConnections in this configuration: a server with it leaves them out")
+	} else if p.connects && !p.secrets {
 		manifest.Note(notes, "note: PodDefaults select Secrets by labels, and there are none: give their metadata with --with, as kubectl get secrets -o yaml has it; data is not needed")
 	}
 	if len(unread) > 0 {

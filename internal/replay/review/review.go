@@ -53,6 +53,9 @@ type Run struct {
 	CountProjects, ReadDatasets bool
 	// Exempts is set if exemptions of namespaces count.
 	Exempts bool
+	// DataConnections is the selector of the Secrets that a server with this configuration knows; see
+	// [poddefault.Settings]. Nil: all Secrets in the files.
+	DataConnections *string
 	// Dataset has the settings of the datasets webhook.
 	Dataset dataset.Settings
 }
@@ -107,6 +110,11 @@ func (run *Run) Prepared(ctx context.Context) ([]admission.Webhook, error) {
 func (run *Run) prepare(ctx context.Context) (*reviewing, []*manifest.Object, error) {
 	r := &reviewing{Run: run, podDefaults: newPodDefaults(run.Exempts), datasets: newDatasets(), projects: projectlimit.NewIndex()}
 	var err error
+	if run.DataConnections != nil {
+		if err = r.podDefaults.limitSecrets(*run.DataConnections); err != nil {
+			return nil, nil, err
+		}
+	}
 	if r.webhooks, err = run.Webhooks(Sources{PodDefaults: r.podDefaults.index, Projects: r.projects, Datasets: r.datasets}); err != nil {
 		return nil, nil, err
 	}

@@ -28,6 +28,7 @@ type Index struct {
 	exempt     map[string][]Exemption     // of namespaces that have some
 	now        func() time.Time
 	secrets    *secretIndex
+	limit      labels.Selector // of Secrets that are known; nil for all
 	// strict is set if every namespace will eventually be known. A ClusterPodDefault
 	// that selects namespaces must then wait for an unknown one.
 	strict bool
@@ -57,7 +58,21 @@ func (x *Index) DeleteNamespace(name string) {
 
 // SetSecret sets the labels of a Secret, by which objects select it: see [Compiled.Connects].
 func (x *Index) SetSecret(namespace, name string, set map[string]string) {
-	x.secrets.set(namespace, name, set)
+	if x.limit == nil || x.limit.Matches(labels.Set(set)) {
+		x.secrets.set(namespace, name, set)
+	}
+}
+
+// LimitSecrets makes the index know the Secrets that a server with these [Settings].DataConnections
+// knows: those that the selector selects or, if it is empty, none. It must be called before
+// [Index.SetSecret]. The error is about the selector.
+func (x *Index) LimitSecrets(dataConnections string) (err error) {
+	if dataConnections == "" {
+		x.secrets.unknown = func() (problem, fault error) { return errConnectionsOff, nil }
+		return nil
+	}
+	x.limit, err = labels.Parse(dataConnections)
+	return err
 }
 
 // namespaceIndex files every selectable object under one requirement of its selector
