@@ -30,6 +30,7 @@ type Document struct {
 	before int // lines of the file above text
 	json   bool
 	root   *yamlv3.Node // of text, parsed on demand
+	last   int          // line of the file, counted on demand; see lastLine
 }
 
 // An Error is a problem in a file. Its text is one line.
@@ -200,7 +201,10 @@ func (d *Document) lineOf(pointer jsontext.Pointer) int {
 // lastLine returns the document's last line in the file. It counts lines as editors do; YAML
 // knows more line breaks.
 func (d *Document) lastLine() int {
-	return d.before + bytes.Count(bytes.TrimRight(d.text, "\r\n"), []byte("\n")) + 1
+	if d.last == 0 {
+		d.last = d.before + bytes.Count(bytes.TrimRight(d.text, "\r\n"), []byte("\n")) + 1
+	}
+	return d.last
 }
 
 func (d *Document) node() *yamlv3.Node {

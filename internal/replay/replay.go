@@ -20,7 +20,6 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
-	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,7 +155,7 @@ type run struct {
 	reinvocable, due []string
 }
 
-// mutate calls the mutating webhooks in order and reports whether one changed the object. The
+// mutate calls the mutating webhooks in order and reports whether one must be called again. The
 // second round calls only the webhooks that another webhook's later change affects.
 func (r *run) mutate(ctx context.Context, webhooks []admission.Webhook) (changed bool, err error) {
 	for _, webhook := range webhooks {
@@ -170,7 +169,7 @@ func (r *run) mutate(ctx context.Context, webhooks []admission.Webhook) (changed
 		if call == nil {
 			continue
 		}
-		if call.Patch != nil && !equal(call.Before, call.After) {
+		if call.Patch != nil && len(r.reinvocable) > 0 && !equal(call.Before, call.After) {
 			changed = true
 			r.due = append(r.due, r.reinvocable...)
 			r.reinvocable = nil
@@ -278,17 +277,4 @@ func (r *run) call(ctx context.Context, webhook admission.Webhook, req *admissio
 	call.Patch = reviewed.Response.Patch.AppendJSON(nil)
 	call.After, err = Apply(call.Before, call.Patch)
 	return call, err
-}
-
-// Apply applies a JSON Patch with the library that the API server uses.
-func Apply(object, patch []byte) ([]byte, error) {
-	decoded, err := jsonpatchv4.DecodePatch(patch)
-	if err != nil {
-		return nil, fmt.Errorf("its patch does not decode: %w", err)
-	}
-	after, err := decoded.Apply(object)
-	if err != nil {
-		return nil, fmt.Errorf("its patch does not apply: %w", err)
-	}
-	return after, nil
 }

@@ -30,6 +30,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay"
 	"github.com/sallyport-io/sallyport/internal/resources"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 	"github.com/sallyport-io/sallyport/lint"
@@ -166,6 +167,7 @@ type evaluation struct {
 // Do evaluates the request. An error is about what is given: objects that the API server would not
 // accept, or a conversion between versions that only the API server can do.
 func (r *Run) Do(ctx context.Context) (*Result, error) {
+	replay.LimitCopies() // the API server's plugins apply the patches of webhooks and policies
 	e := &evaluation{Run: r, own: map[string]admission.Webhook{}, result: &Result{Steps: []*Step{}, Unknown: slices.Clone(r.Unknown)}}
 	for _, w := range r.Webhooks {
 		e.own[w.Name] = w

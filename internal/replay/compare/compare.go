@@ -3,6 +3,7 @@
 package compare
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,8 +12,13 @@ import (
 	"maps"
 	"reflect"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/manifest"
@@ -50,6 +56,8 @@ type Result struct {
 	Skipped map[string]int `json:"skipped,omitempty"`
 	// Undecided counts the records without a recorded decision to compare with.
 	Undecided int `json:"undecided"`
+
+	groups map[[3]string]*Group // by webhook, kind and detail
 }
 
 // A Group collects differences of one kind with one cause.
@@ -80,49 +88,38 @@ func (run *Run) Do(ctx context.Context) (*Result, error) {
 	}
 	objects, errRead := manifest.Read(run.Files, run.Stdin)
 	errs := []error{errRead}
-	result := &Result{Skipped: map[string]int{}, Groups: []*Group{}}
-	groups := map[[3]string]*Group{}
-	for _, o := range objects {
+	result := &Result{Skipped: map[string]int{}, Groups: []*Group{}, groups: map[[3]string]*Group{}}
+	for batch := range slices.Chunk(objects, batchSize) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		record, skipped, err := read(o)
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-			continue
-		case skipped != "":
-			result.Skipped[skipped]++
-			continue
-		}
-		was := record.Was
-		if run.Before != nil {
-			was = decide(ctx, record, before)
-		}
-		if was == nil {
-			result.Undecided++
-			continue
-		}
-		result.Replayed++
-		is := decide(ctx, record, now)
-		differences := differ(record, was, is)
-		if len(differences) == 0 {
-			result.Same++
-			continue
-		}
-		result.Different++
-		for _, d := range differences {
-			key := [3]string{d.Webhook, d.Kind, d.Detail}
-			group := groups[key]
-			if group == nil {
-				group = &d
-				groups[key] = group
-				result.Groups = append(result.Groups, group)
+		var batched []*comparison
+		for _, o := range batch {
+			record, skipped, err := read(o)
+			switch {
+			case err != nil:
+				errs = append(errs, err)
+			case skipped != "":
+				result.Skipped[skipped]++
+			default:
+				batched = append(batched, &comparison{record: record})
 			}
-			group.Count++
-			if len(group.Examples) < examples {
-				group.Examples = append(group.Examples, record.Object.At()+": "+record.Object.Title())
+		}
+		var group errgroup.Group
+		group.SetLimit(runtime.GOMAXPROCS(0))
+		for _, r := range batched {
+			group.Go(func() error {
+				r.run(ctx, run.Before != nil, before, now)
+				return nil
+			})
+		}
+		_ = group.Wait() // errors are in the comparisons
+		for _, r := range batched {
+			if r.err != nil {
+				errs = append(errs, r.err)
+				continue
 			}
+			result.add(r)
 		}
 	}
 	slices.SortStableFunc(result.Groups, func(a, b *Group) int {
@@ -132,6 +129,76 @@ func (run *Run) Do(ctx context.Context) (*Result, error) {
 		errs = append(errs, errors.New("there is nothing to replay"+result.why()))
 	}
 	return result, errors.Join(errs...)
+}
+
+// batchSize limits the records that are replayed before their results are counted, in their order.
+const batchSize = 256
+
+// comparison is a record and how its decisions differ.
+type comparison struct {
+	record      *Record
+	undecided   bool // there is no decision to compare with
+	differences []Group
+	err         error // of the recorded patch
+}
+
+// run replays the record with the webhooks now, and compares with the recorded decision or with that of
+// the webhooks before.
+func (r *comparison) run(ctx context.Context, decided bool, before, now []admission.Webhook) {
+	was := r.record.Was
+	if decided {
+		was = decide(ctx, r.record, before)
+	}
+	if was == nil {
+		r.undecided = true
+		return
+	}
+	is := decide(ctx, r.record, now)
+	if samePatch(was, is) {
+		was.After = is.After // but for redacted values; applying the patch once more is most of the work
+	} else if !decided {
+		if r.err = r.record.apply(); r.err != nil {
+			return
+		}
+	}
+	r.differences = differ(r.record, was, is)
+}
+
+// samePatch reports whether two decisions about the same object have the same patch, but for values that
+// the recording redacted.
+func samePatch(was, is *Decision) bool {
+	if is == nil || is.Failed != "" || len(was.Patch) == 0 || len(is.Patch) == 0 {
+		return false
+	}
+	paths, err := differing(was.Patch, is.Patch)
+	return err == nil && len(paths) == 0
+}
+
+// add counts a replay.
+func (r *Result) add(one *comparison) {
+	if one.undecided {
+		r.Undecided++
+		return
+	}
+	r.Replayed++
+	if len(one.differences) == 0 {
+		r.Same++
+		return
+	}
+	r.Different++
+	for _, d := range one.differences {
+		key := [3]string{d.Webhook, d.Kind, d.Detail}
+		group := r.groups[key]
+		if group == nil {
+			group = &d
+			r.groups[key] = group
+			r.Groups = append(r.Groups, group)
+		}
+		group.Count++
+		if len(group.Examples) < examples {
+			group.Examples = append(group.Examples, one.record.Object.At()+": "+one.record.Object.Title())
+		}
+	}
 }
 
 func (r *Result) why() string {
@@ -159,6 +226,9 @@ func decide(ctx context.Context, record *Record, webhooks []admission.Webhook) *
 		return nil
 	}
 	decision := &Decision{Warnings: out.Warnings, After: out.After}
+	if len(out.Calls) == 1 {
+		decision.Patch = out.Calls[0].Patch
+	}
 	if out.Denied != nil {
 		decision.Denied, decision.By, decision.Message = true, out.DeniedBy, out.Denied.Message
 	}
@@ -190,7 +260,7 @@ func differ(record *Record, was, is *Decision) []Group {
 		return nil
 	}
 	var found []Group
-	if was.After != nil && is.After != nil {
+	if was.After != nil && is.After != nil && !bytes.Equal(was.After, is.After) {
 		paths, err := differing(was.After, is.After)
 		if err != nil {
 			found = append(found, one("", NowFails, err.Error())...)
@@ -217,28 +287,26 @@ func general(record *Record, message string) string {
 	return message
 }
 
-// differing returns the fields in which two objects differ, without list indexes. Values that
+// differing returns the fields in which two values differ, without list indexes. Values that
 // the recording redacted never differ.
-func differing(was, is []byte) ([]string, error) {
-	before, err := recording.Decode(was)
-	if err != nil {
-		return nil, err
-	}
-	after, err := recording.Decode(is)
-	if err != nil {
-		return nil, err
-	}
+func differing(was, is jsontext.Value) ([]string, error) {
 	paths := map[string]bool{}
-	walk("", before, after, paths)
+	if err := walk("", was, is, paths); err != nil {
+		return nil, err
+	}
 	return slices.Sorted(maps.Keys(paths)), nil
 }
 
-func walk(path string, was, is any, paths map[string]bool) {
-	switch before := was.(type) {
-	case map[string]any:
-		after, ok := is.(map[string]any)
-		if !ok {
-			break
+// walk decodes only what differs in bytes.
+func walk(path string, was, is jsontext.Value, paths map[string]bool) error {
+	if bytes.Equal(was, is) {
+		return nil
+	}
+	switch kind := was.Kind(); {
+	case kind == '{' && is.Kind() == '{':
+		var before, after map[string]jsontext.Value
+		if err := errors.Join(json.Unmarshal(was, &before), json.Unmarshal(is, &after)); err != nil {
+			return err
 		}
 		names := maps.Clone(before)
 		maps.Copy(names, after)
@@ -248,28 +316,36 @@ func walk(path string, was, is any, paths map[string]bool) {
 			below := strings.TrimPrefix(path+"."+name, ".")
 			if inBefore != inAfter {
 				paths[below] = true
-			} else {
-				walk(below, a, b, paths)
+			} else if err := walk(below, a, b, paths); err != nil {
+				return err
 			}
 		}
-		return
-	case []any:
-		after, ok := is.([]any)
-		if !ok {
-			break
+		return nil
+	case kind == '[' && is.Kind() == '[':
+		var before, after []jsontext.Value
+		if err := errors.Join(json.Unmarshal(was, &before), json.Unmarshal(is, &after)); err != nil {
+			return err
 		}
 		if len(before) != len(after) {
 			paths[path] = true
-			return
+			return nil
 		}
 		for i := range before {
-			walk(path+"[*]", before[i], after[i], paths)
+			if err := walk(path+"[*]", before[i], after[i], paths); err != nil {
+				return err
+			}
 		}
-		return
+		return nil
 	}
-	if !reflect.DeepEqual(was, is) && !redacted(was) {
+	before, errBefore := recording.Decode(was)
+	after, errAfter := recording.Decode(is)
+	if err := errors.Join(errBefore, errAfter); err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(before, after) && !redacted(before) {
 		paths[path] = true
 	}
+	return nil
 }
 
 func redacted(value any) bool {

@@ -203,3 +203,42 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Records are replayed side by side, and counted in their order.
+func TestManyRecordsHaveTheSameResultEachTime(t *testing.T) {
+	var text strings.Builder
+	for i := range 3 * batchSize {
+		response := allowedResponse
+		switch i % 3 {
+		case 1:
+			response = deniedResponse
+		case 2:
+			response = patched(`[{"op":"add","path":"/spec/hostname","value":"x"}]`)
+		}
+		text.WriteString(recorded("a", fmt.Sprintf("web-%d", i), response))
+	}
+	text.WriteString(recorded("a", "broken", patched(`[{"op":"remove","path":"/none"}]`)))
+	var first *Result
+	for range 3 {
+		result, err := replayed(t, text.String(), by("a", func(string) (*admission.Response, error) { return add("/spec/hostname", `"x"`), nil }), nil)
+		if err == nil || strings.Count(err.Error(), "response.patch") != 1 {
+			t.Errorf("got %v", err)
+		}
+		for _, g := range result.Groups {
+			for i := range g.Examples {
+				g.Examples[i] = g.Examples[i][strings.LastIndex(g.Examples[i], "reviews.jsonl"):] // in another folder each time
+			}
+		}
+		result.groups = nil
+		if first == nil {
+			first = result
+		}
+		if diff := cmp.Diff(first, result, cmp.AllowUnexported(Result{})); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if first.Replayed != 3*batchSize || first.Same != batchSize || len(first.Groups) != 3 || // of those that were denied, one has its own name in the message
+		first.Groups[0].Examples[0] != "reviews.jsonl:1: Pod team-a/web-0" {
+		t.Errorf("got %+v, %+v", first, first.Groups)
+	}
+}

@@ -29,6 +29,8 @@ type Record struct {
 	Webhook string
 	// Was is the recorded decision; nil if it is unknown.
 	Was *Decision
+	// response is the response that the patch of Was is from.
+	response *manifest.Object
 }
 
 // A Decision is the outcome of a request.
@@ -41,6 +43,9 @@ type Decision struct {
 	Warnings []string
 	// After is the object after mutation; nil if it is unknown.
 	After jsontext.Value
+	// Patch is what one webhook changed in the request's object; nil if there is none, or several
+	// webhooks were called. After of a recorded decision then lacks it until it is applied.
+	Patch jsontext.Value
 }
 
 // The reasons for skipping a record.
@@ -85,13 +90,20 @@ func readReview(o *manifest.Object) (*Record, error) {
 		if record.Was.Denied && response.Result != nil {
 			record.Was.Message = response.Result.Message
 		}
-		if len(response.Patch) > 0 {
-			if record.Was.After, err = replay.Apply(question.Request.Object.Raw, response.Patch); err != nil {
-				return nil, o.ErrorAt("/response/patch", "response.patch: "+err.Error())
-			}
-		}
+		record.Was.Patch, record.response = response.Patch, o
 	}
 	return record, nil
+}
+
+// apply applies the recorded patch.
+func (r *Record) apply() (err error) {
+	if r.Was == nil || len(r.Was.Patch) == 0 {
+		return nil
+	}
+	if r.Was.After, err = replay.Apply(r.Request.Object.Raw, r.Was.Patch); err != nil {
+		return r.response.ErrorAt("/response/patch", "response.patch: "+err.Error())
+	}
+	return nil
 }
 
 // readRecorded reads a line that `serve` recorded.

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -23,17 +23,26 @@ type datasets struct {
 	index *dataset.Index
 	nodes []*manifest.Object
 	// missing lists the objects that were looked up since the last outcome and are not in the
-	// files.
+	// files, each once.
+	mu      sync.Mutex
 	missing []dataset.Ref
+	seen    map[dataset.Ref]bool
 }
 
-func newDatasets() *datasets { return &datasets{index: dataset.NewIndex()} }
+func newDatasets() *datasets {
+	return &datasets{index: dataset.NewIndex(), seen: map[dataset.Ref]bool{}}
+}
 
 // Find implements [dataset.Source].
 func (f *datasets) Find(ctx context.Context, ref dataset.Ref, fresh bool) (*dataset.Object, error) {
 	found, err := f.index.Find(ctx, ref, fresh)
-	if err == nil && found == nil && !slices.Contains(f.missing, ref) {
-		f.missing = append(f.missing, ref)
+	if err == nil && found == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if !f.seen[ref] {
+			f.seen[ref] = true
+			f.missing = append(f.missing, ref)
+		}
 	}
 	return found, err
 }
@@ -41,8 +50,10 @@ func (f *datasets) Find(ctx context.Context, ref dataset.Ref, fresh bool) (*data
 // tellMissing lists, for a denied pod, the objects that the webhook looked up and the files do
 // not have.
 func (f *datasets) tellMissing(out *Outcome, notes io.Writer) {
+	f.mu.Lock()
 	missing := f.missing
-	f.missing = nil
+	f.missing, f.seen = nil, map[dataset.Ref]bool{}
+	f.mu.Unlock()
 	if out.Denied == nil {
 		return
 	}
