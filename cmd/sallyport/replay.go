@@ -27,6 +27,7 @@ type replaySide struct {
 type replayOptions struct {
 	files       []string
 	now, before replaySide
+	partly      bool
 	output      string
 }
 
@@ -39,7 +40,8 @@ func newReplayCommand() *cobra.Command {
 			"AdmissionReviews with their responses, and kube-apiserver's audit log with request objects. It answers them\n" +
 			"by a configuration and PodDefaults of yours, and groups what is decided differently than it was or, with\n" +
 			"--before-config and --before-with, than by another configuration. Nothing is sent anywhere.\n\n" +
-			"Exit status: 0 all is decided as before, 2 something is not, 1 something could not be read.",
+			"Exit status: 0 all is decided as before, 2 something is not, 1 something could not be read, 4 all that could\n" +
+			"be compared is decided as before, and some requests could not (see --allow-unknown).",
 		Example: "  # what would the new PodDefaults change, for yesterday's pods?\n" +
 			"  sallyport replay -f reviews.jsonl --config new.yaml --with new/\n\n" +
 			"  # the same by an audit log, between two versions of the policies\n" +
@@ -60,6 +62,9 @@ func newReplayCommand() *cobra.Command {
 	for _, flag := range []string{"filename", "config", "with", "before-config", "before-with"} {
 		cli.CompleteFiles(cmd, flag, append(manifest.Extensions, "jsonl", "log")...)
 	}
+	cli.AddFlagGroup(cmd, "Output", func() {
+		flags.BoolVar(&o.partly, "allow-unknown", false, "exit with 0 although some requests could not be compared")
+	})
 	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
 	return cmd
 }
@@ -98,8 +103,11 @@ func (o *replayOptions) run(ctx context.Context, cmd *cobra.Command, _ []string)
 	if err := errors.Join(print(cmd.OutOrStdout()), err); err != nil {
 		return err
 	}
-	if result.Different > 0 {
+	switch {
+	case result.Different > 0:
 		return exitStatus(exitFound)
+	case !result.Complete() && !o.partly:
+		return exitStatus(exitPartly)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 const (
 	ExitFound  ExitStatus = 2 // lint, doctor, missed, convert: there are findings
 	ExitDenied ExitStatus = 3 // review, explain, diff, preview: an object was or would be denied
+	ExitPartly ExitStatus = 4 // replay: nothing that was found is wrong, and not all could be looked at
 )
 
 // ExitStatus is an error that has been reported already.

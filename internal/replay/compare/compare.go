@@ -56,6 +56,8 @@ type Result struct {
 	Skipped map[string]int `json:"skipped,omitempty"`
 	// Undecided counts the records without a recorded decision to compare with.
 	Undecided int `json:"undecided"`
+	// Uncovered counts the allowed requests that no webhook is called for, before or now.
+	Uncovered int `json:"uncovered"`
 
 	groups map[[3]string]*Group // by webhook, kind and detail
 }
@@ -138,6 +140,7 @@ const batchSize = 256
 type comparison struct {
 	record      *Record
 	undecided   bool // there is no decision to compare with
+	uncovered   bool // no webhook is called
 	differences []Group
 	err         error // of the recorded patch
 }
@@ -154,6 +157,10 @@ func (r *comparison) run(ctx context.Context, decided bool, before, now []admiss
 		return
 	}
 	is := decide(ctx, r.record, now)
+	if is != nil && is.uncalled && !was.Denied && len(was.Patch) == 0 && (!decided || was.uncalled) {
+		r.uncovered = true
+		return
+	}
 	if samePatch(was, is) {
 		was.After = is.After // but for redacted values; applying the patch once more is most of the work
 	} else if !decided {
@@ -176,8 +183,12 @@ func samePatch(was, is *Decision) bool {
 
 // add counts a replay.
 func (r *Result) add(one *comparison) {
-	if one.undecided {
+	switch {
+	case one.undecided:
 		r.Undecided++
+		return
+	case one.uncovered:
+		r.Uncovered++
 		return
 	}
 	r.Replayed++
@@ -201,8 +212,21 @@ func (r *Result) add(one *comparison) {
 	}
 }
 
+// Complete reports whether all records were compared, other than those that tell nothing of admission.
+func (r *Result) Complete() bool {
+	for reason, count := range r.Skipped {
+		if count > 0 && !harmless[reason] {
+			return false
+		}
+	}
+	return r.Undecided == 0
+}
+
 func (r *Result) why() string {
 	var reasons []string
+	if r.Uncovered > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d %s", r.Uncovered, uncovered))
+	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
 		reasons = append(reasons, fmt.Sprintf("%d %s", r.Skipped[reason], reason))
 	}
@@ -225,7 +249,7 @@ func decide(ctx context.Context, record *Record, webhooks []admission.Webhook) *
 	if record.Webhook != "" && len(out.Calls) == 0 {
 		return nil
 	}
-	decision := &Decision{Warnings: out.Warnings, After: out.After}
+	decision := &Decision{Warnings: out.Warnings, After: out.After, uncalled: len(out.Calls) == 0}
 	if len(out.Calls) == 1 {
 		decision.Patch = out.Calls[0].Patch
 	}

@@ -175,6 +175,38 @@ func TestWhatCannotBeReplayedIsCounted(t *testing.T) {
 	}
 }
 
+func TestWhatCouldNotBeComparedIsNoGreen(t *testing.T) {
+	service := strings.NewReplacer(`"pods"`, `"services"`, `"kind":"Pod"`, `"kind":"Service"`, "/pods?", "/services?")
+	same := recorded("a", "web-1", allowedResponse)
+	for name, tc := range map[string]struct {
+		text      string
+		complete  bool
+		uncovered int
+	}{
+		"all is replayed":                    {same, true, 0},
+		"one of two is an update":            {same + audited("ResponseComplete", "update", "a", `{"code":200}`), false, 0},
+		"one of two has no decision":         {same + strings.Replace(same, `"response"`, `"other"`, 1), false, 0},
+		"one of two is no request":           {same + strings.ReplaceAll(pod, "NAME", "x") + "\n", false, 0},
+		"what reads has no admission":        {same + audited("ResponseComplete", "list", "a", `{"code":200}`), true, 0},
+		"another stage has its request":      {same + audited("RequestReceived", "create", "a", "null"), true, 0},
+		"no webhook is called for a Service": {same + service.Replace(audited("ResponseComplete", "create", "a", `{"code":201}`)), true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := replayed(t, tc.text, by("a", allow), nil)
+			if err != nil || result.Complete() != tc.complete || result.Uncovered != tc.uncovered || result.Replayed != 1 || result.Same != 1 {
+				t.Errorf("complete: %t, %+v, %v", result.Complete(), result, err)
+			}
+		})
+	}
+	if _, err := replayed(t, service.Replace(audited("ResponseComplete", "create", "a", `{"code":201}`)), by("a", allow), nil); err == nil || !strings.Contains(err.Error(), "there is nothing to replay: 1 requests that no webhook is called for") {
+		t.Errorf("a Service alone: %v", err)
+	}
+	denied := service.Replace(audited("ResponseComplete", "create", "a", `{"code":403,"message":"admission webhook \"a.example.com\" denied the request: no"}`))
+	if result, err := replayed(t, denied, by("a", allow), nil); err != nil || result.Different != 1 {
+		t.Errorf("a Service that was refused: %+v, %v", result, err)
+	}
+}
+
 func TestBrokenRecordsDoNotStopTheOthers(t *testing.T) {
 	text := recorded("a", "web-1", patched(`[{"op":"remove","path":"/none"}]`)) + recorded("a", "web-2", allowedResponse) + `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`
 	result, err := replayed(t, text, by("a", allow), nil)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -46,6 +47,8 @@ type Decision struct {
 	// Patch is what one webhook changed in the request's object; nil if there is none, or several
 	// webhooks were called. After of a recorded decision then lacks it until it is applied.
 	Patch jsontext.Value
+
+	uncalled bool // no webhook was called for it
 }
 
 // The reasons for skipping a record.
@@ -55,7 +58,13 @@ const (
 	otherVerb      = "audit events of other verbs than create: the log lacks the object as it was"
 	withoutObject  = "audit events without the object: the audit level was below Request"
 	notByAdmission = "audit events of requests that failed for other reasons than admission"
+	reading        = "audit events of requests that read"
+	uncovered      = "requests that no webhook is called for"
 )
+
+// harmless are the reasons that leave nothing undecided: another event has the request, or webhooks had
+// and have no part in it.
+var harmless = map[string]bool{otherStage: true, notByAdmission: true, reading: true}
 
 // read reads a record. If there is none, skipped says why.
 func read(o *manifest.Object) (record *Record, skipped string, err error) {
@@ -144,6 +153,8 @@ func readAudit(o *manifest.Object) (*Record, string, error) {
 	switch {
 	case event.Stage != auditv1.StageResponseComplete:
 		return nil, otherStage, nil
+	case slices.Contains([]string{"get", "list", "watch"}, event.Verb):
+		return nil, reading, nil
 	case event.Verb != "create":
 		return nil, otherVerb, nil
 	case event.RequestObject == nil || event.ObjectRef == nil:
