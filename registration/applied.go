@@ -14,16 +14,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/sallyport-io/sallyport/internal/foreign"
 )
 
 // client is the part of client-go's typed clients that is needed to manage an object.
 type client[Object metav1.Object, List runtime.Object, Apply any] interface {
 	Apply(ctx context.Context, desired Apply, opts metav1.ApplyOptions) (Object, error)
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (Object, error)
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (Object, error)
 	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
 	List(ctx context.Context, opts metav1.ListOptions) (List, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
@@ -49,7 +53,9 @@ type applied[Object metav1.Object, List runtime.Object, Apply any] struct {
 type shared[Object metav1.Object, Apply any] struct {
 	empty     func() Apply // without webhooks
 	webhooks  func(Object) []liveWebhook
+	narrowing func(Object) []foreign.Webhook
 	selectors func(Apply) []selectorField
+	refuse    bool                             // terms of other managers
 	before    map[string]*metav1.LabelSelector // desired the last time
 }
 
@@ -146,7 +152,21 @@ func (a *applied[Object, List, Apply]) drift(all desired, observed metav1.Object
 		return fmt.Errorf("%s %s does not exist", a.kindName, a.objectName)
 	}
 	defer a.adopt(desired, observed.(Object))()
-	return driftOf(a.kindName+" "+a.objectName, desired, observed, a.manager)
+	if err := driftOf(a.kindName+" "+a.objectName, desired, observed, a.manager); err != nil {
+		return err
+	}
+	if terms := a.refused(observed); len(terms) > 0 {
+		return fmt.Errorf("%s %s is narrowed: %s", a.kindName, a.objectName, foreign.List(terms))
+	}
+	return nil
+}
+
+// refused returns the foreign terms that are to be removed.
+func (a *applied[Object, List, Apply]) refused(observed metav1.Object) []foreign.Term {
+	if a.shared == nil || !a.shared.refuse {
+		return nil
+	}
+	return foreignTermsOf(observed, a.manager)
 }
 
 // adopt adds to the desired state what other managers may have written to the observed
@@ -154,6 +174,9 @@ func (a *applied[Object, List, Apply]) drift(all desired, observed metav1.Object
 func (a *applied[Object, List, Apply]) adopt(desired Apply, observed Object) (restore func()) {
 	if a.shared == nil {
 		return func() {}
+	}
+	if a.shared.refuse {
+		return own(a.shared.selectors(desired))
 	}
 	selectors := map[string]*metav1.LabelSelector{}
 	for _, w := range a.shared.webhooks(observed) {
@@ -259,7 +282,7 @@ func (a *applied[Object, List, Apply]) put(ctx context.Context, desired Apply) (
 			if err != nil {
 				return err
 			}
-			if !same {
+			if !same || len(a.refused(observed)) > 0 {
 				changedBy = lastManager(observed, a.manager)
 			}
 			a.at(desired, observed.GetResourceVersion())
@@ -269,7 +292,10 @@ func (a *applied[Object, List, Apply]) put(ctx context.Context, desired Apply) (
 			return fmt.Errorf("server-side apply: %w", err)
 		}
 		left = applied.GetResourceVersion()
-		return nil
+		if a.shared != nil && a.shared.refuse {
+			left, err = a.removeConditions(ctx, applied)
+		}
+		return err
 	})
 	return left, changedBy, err
 }

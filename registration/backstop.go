@@ -71,6 +71,7 @@ func (k *Keeper) configurationTarget(caBundle []byte) target {
 	webhooks, again := k.staging.next(time.Now(), k.options.Webhooks())
 	webhooks, settled := k.advanceBackstop(webhooks)
 	configurations, err := Build(k.options.Config, webhooks, caBundle)
+	configurations = withRecords(configurations, webhooks)
 	t := result{again: again}
 	t.add(result{again: settled})
 	return target{desired: desired{Configurations: configurations}, until: t.again, err: err}
@@ -190,12 +191,13 @@ func (k *Keeper) newestPolicy() time.Time {
 	return at
 }
 
-// asRegistered is the webhook with its selectors in the cluster, if they exclude more than
-// its own: the policy must not cover requests for which the API server does not call the
-// webhook.
+// asRegistered is the webhook with its namespace selector in the cluster, if that excludes
+// more than its own: whoever exempts a whole namespace, as in an emergency, exempts it from
+// the policy too. The policy does not follow other foreign terms: it rejects the pods for
+// which the API server does not call the webhook because of them.
 func (k *Keeper) asRegistered(w admission.Webhook) admission.Webhook {
 	configuration := k.find(mutatingKind)
-	if configuration == nil {
+	if configuration == nil || k.options.RefuseForeignTerms {
 		return w
 	}
 	observed, _ := configuration.observed()
@@ -210,9 +212,6 @@ func (k *Keeper) asRegistered(w admission.Webhook) admission.Webhook {
 		}
 		if implies(there.NamespaceSelector, w.NamespaceSelector) {
 			w.NamespaceSelector = there.NamespaceSelector
-		}
-		if implies(there.ObjectSelector, w.ObjectSelector) {
-			w.ObjectSelector = there.ObjectSelector
 		}
 	}
 	return w

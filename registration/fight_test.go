@@ -146,7 +146,7 @@ func testFight(t *testing.T, config *rest.Config) {
 		}
 		conflict = nil
 		for _, event := range list.Items {
-			if event.Regarding.Name == "fight" {
+			if event.Regarding.Name == "fight" && event.Reason != "ForeignTerms" {
 				conflict = append(conflict, event.Reason+" "+event.Regarding.Kind)
 			}
 		}

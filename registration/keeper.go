@@ -30,7 +30,10 @@ import (
 // A webhook with an [admission.Backstop] fails closed until its policy is in force, and
 // open from then on.
 //
-// Terms that other managers add to a selector are preserved as long as ours still hold.
+// Terms that other managers add to a selector, and their match conditions, are preserved as
+// long as ours still hold, and reported as an event, a metric and in the log, because they
+// can switch a webhook off ([Options.RefuseForeignTerms] removes them).
+//
 // Drift of our fields is repaired immediately the first time; if another client keeps
 // changing them, repairs back off up to 5 minutes, and an event, a metric and the log
 // report it.
@@ -49,6 +52,7 @@ type Keeper struct {
 	configurations, conversions, policies *reconciler
 	staging                               staging  // of configurations
 	backstop                              backstop // of a webhook
+	foreign                               foreignTerms
 
 	watches sync.WaitGroup
 	mu      sync.Mutex // of objects
@@ -62,6 +66,7 @@ func NewKeeper(options Options) (*Keeper, error) {
 		return nil, fmt.Errorf("registration options: %w", err)
 	}
 	k := &Keeper{options: options, limiter: rate.NewLimiter(writesPerSecond, writesBurst), notify: make(chan struct{}, 1)}
+	k.foreign.byKind, k.foreign.told = map[string]string{}, map[string]toldTerms{}
 	k.policies = newReconciler("the policy of the backstop and its binding", noCABundle, k.policyTarget)
 	k.configurations = newReconciler("webhook configurations", options.CABundle, k.configurationTarget)
 	k.policies.inUse, k.configurations.inUse = true, true

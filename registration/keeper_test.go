@@ -44,6 +44,9 @@ func TestKeeperOnARealAPIServer(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"creates configurations with a URL and with a service":              testCreates,
 		"leaves what others add, and writes nothing while nothing changes":  testForeignFields,
+		"reports what others add":                                           testReportsForeignTerms,
+		"removes what others add if that is refused":                        testRefusesForeignTerms,
+		"lets the backstop follow terms for namespaces, and no others":      testBackstopFollowsNamespaces,
 		"puts right what others change and what they delete":                testDrift,
 		"restores the order of webhooks":                                    testOrder,
 		"follows definitions, and deletes a configuration without webhooks": testDefinitions,

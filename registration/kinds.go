@@ -8,6 +8,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissionregistrationac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+
+	"github.com/sallyport-io/sallyport/internal/foreign"
 )
 
 // liveWebhook holds what a Keeper needs to know about a webhook in the cluster.
@@ -42,6 +44,7 @@ func mutatingObject(o Options, wait func(context.Context) error) removable {
 				}
 				return out
 			},
+			narrowing: foreign.Mutating, refuse: o.RefuseForeignTerms,
 			selectors: func(c *admissionregistrationac.MutatingWebhookConfigurationApplyConfiguration) []selectorField {
 				var out []selectorField
 				for i := range c.Webhooks {
@@ -71,6 +74,7 @@ func validatingObject(o Options, wait func(context.Context) error) removable {
 				}
 				return out
 			},
+			narrowing: foreign.Validating, refuse: o.RefuseForeignTerms,
 			selectors: func(c *admissionregistrationac.ValidatingWebhookConfigurationApplyConfiguration) []selectorField {
 				var out []selectorField
 				for i := range c.Webhooks {

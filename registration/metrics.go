@@ -2,10 +2,15 @@
 
 package registration
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sallyport-io/sallyport/internal/foreign"
+)
 
 type metrics struct {
 	applies, repairs, conflicts *prometheus.CounterVec
+	foreign                     *prometheus.GaugeVec
 }
 
 func newMetrics(registry prometheus.Registerer, registered, wanted, backstop func() bool) (*metrics, error) {
@@ -22,6 +27,10 @@ func newMetrics(registry prometheus.Registerer, registered, wanted, backstop fun
 			Name: "sallyport_registration_conflicts_total",
 			Help: "Changes by another client that were not reverted at once because they keep recurring, by kind.",
 		}, []string{"kind"}),
+		foreign: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sallyport_registration_foreign_terms",
+			Help: "Selector terms and match conditions of other clients that narrow a webhook, by kind and webhook.",
+		}, []string{"kind", "webhook"}),
 	}
 	for _, kind := range []string{mutatingKind, validatingKind, definitionKind, policyKind, bindingKind} { // so that they exist with 0 from the start
 		m.repairs.WithLabelValues(kind)
@@ -42,7 +51,7 @@ func newMetrics(registry prometheus.Registerer, registered, wanted, backstop fun
 		})
 	}
 	for _, c := range []prometheus.Collector{
-		m.applies, m.repairs, m.conflicts,
+		m.applies, m.repairs, m.conflicts, m.foreign,
 		gauge("sallyport_registration_registered", "1 if the webhook configurations and the conversion stanzas exist with the current CA bundle, else 0.", registered),
 		gauge("sallyport_registration_backstop_wanted", "1 if a policy should stand in for a webhook, because of the setting guard or of the API server's policies, else 0.", wanted),
 		gauge("sallyport_registration_backstop_in_force", "1 if a policy stands in for a webhook that fails open, 0 if the webhook fails closed or has no backstop.", backstop),
@@ -60,4 +69,12 @@ func (m *metrics) applied(kind string, err error) {
 		result = "error"
 	}
 	m.applies.WithLabelValues(kind, result).Inc()
+}
+
+// noteForeign counts the foreign terms of a configuration.
+func (m *metrics) noteForeign(kind string, terms []foreign.Term) {
+	m.foreign.DeletePartialMatch(prometheus.Labels{"kind": kind})
+	for _, t := range terms {
+		m.foreign.WithLabelValues(kind, t.Webhook).Inc()
+	}
 }

@@ -55,6 +55,13 @@ type Options struct {
 	// Keeper would write. Call [Keeper.Notify] when the result changes. It must be fast.
 	Leading func() bool
 
+	// RefuseForeignTerms removes the selector terms and match conditions that other clients
+	// add to the webhooks. By default they are preserved and reported.
+	RefuseForeignTerms bool
+	// ForeignTerms, if not nil, is called with a description of these terms whenever they
+	// change; empty for none. It must be fast.
+	ForeignTerms func(description string)
+
 	// FieldManager defaults to [DefaultFieldManager].
 	FieldManager string
 	// Recheck is how often the objects are applied without apparent drift. Default 10

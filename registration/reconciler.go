@@ -158,6 +158,9 @@ func (k *Keeper) reconcileObjects(ctx context.Context, r *reconciler, caBundle [
 
 func (k *Keeper) reconcileObject(ctx context.Context, o *object, desired desired) (outcome, error) {
 	observed, synced := o.observed()
+	if synced {
+		k.noteForeign(o, desired, observed)
+	}
 	if !k.options.Leading() {
 		o.forget()
 		if !synced {

@@ -37,8 +37,9 @@ var allowed = map[string][]string{
 	"internal/wire":      {"admission", "conversion", "jsonpatch", "internal/rawjson", "internal/rawobject"},
 	"internal/decode":    {"internal/rawjson"},
 	"internal/rawjson":   {},
-	"registration":       {"admission", "conversion", "internal/crdclient", "internal/selectors"},
-	"lint":               {"admission", "conversion", "internal/privatepath", "internal/selectors"},
+	"registration":       {"admission", "conversion", "internal/crdclient", "internal/foreign", "internal/selectors"},
+	"internal/foreign":   {"internal/selectors"},
+	"lint":               {"admission", "conversion", "internal/foreign", "internal/privatepath", "internal/selectors"},
 	"sallyporttest":      {"admission", "conversion", "jsonpatch", "internal/cached", "internal/freeport", "internal/wire", "internal/replay"},
 	// No controller-runtime below it: see TestCloudKeepsToTheStackOfControllerManagers.
 	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/crdclient", "internal/selectors", "internal/privatepath"},
