@@ -133,7 +133,7 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 		PrivatePaths: &hosting.PrivatePaths{Mode: cmp.Or(s.Authentication.PrivatePaths, hosting.PrivatePathsNever), Shared: hosting.SharesAuthority(&s.Certificate, &s.Registration)},
 		Registration: &hosting.Registration{
 			Mode: s.Registration.Mode, Directory: s.Registration.StaticManifestsDir, AwaitService: true,
-			Options: registration.Options{Config: config, Webhooks: definitions(&s.Registration, components, c.webhooks, webhooks, s.Logger)},
+			Options: registration.Options{Config: config, RefuseForeignTerms: s.Registration.RefuseForeignTerms, Webhooks: definitions(&s.Registration, components, c.webhooks, webhooks, s.Logger)},
 		},
 	}
 	options.Serving.Registry = env.Metrics.(serving.Registry)

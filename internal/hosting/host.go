@@ -176,7 +176,7 @@ func (h *Host) guard(options *serving.Options) {
 	// result from an earlier registration.
 	options.Checks = slices.Concat(h.checks, options.Checks)
 	if h.registrar.refused != nil {
-		options.Checks = append(options.Checks, serving.Check{Name: "registration", Ready: h.registrar.refused})
+		options.Checks = append(options.Checks, serving.Check{Name: "registration", Ready: h.registrar.refused, Detail: h.registrar.detail})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -41,6 +42,8 @@ type registrar struct {
 	published func() ([][]byte, error)
 	// refused returns the API server's reason for rejecting every webhook; nil if unknown here.
 	refused func() error
+	// foreign describes the terms of other clients that narrow the webhooks; empty for none.
+	foreign atomic.Pointer[string]
 	// paths returns the paths that the API server currently calls; nil if unknown here.
 	paths func() (paths []string, known bool)
 }
@@ -50,6 +53,14 @@ func (r *registrar) tell() {
 	if r.notify != nil {
 		r.notify()
 	}
+}
+
+// detail is what /readyz?verbose shows of a registration that holds.
+func (r *registrar) detail() string {
+	if text := r.foreign.Load(); text != nil && *text != "" {
+		return "terms of other clients narrow the webhooks: " + *text
+	}
+	return ""
 }
 
 // known reports whether the webhooks are registered.
@@ -67,6 +78,7 @@ func (h *Host) newRegistrar(o *Registration, registry serving.Registry) error {
 	options := o.Options
 	options.CABundle, options.ConversionCABundle = h.caBundle, h.conversionCABundle
 	options.Leading, options.Logger, options.Registry = h.leader.Leading, h.logger, registry
+	options.ForeignTerms = func(description string) { h.registrar.foreign.Store(&description) }
 	options.Webhooks = func() []admission.Webhook { return h.private.onWebhooks(o.Webhooks()) }
 	if o.Conversions != nil {
 		options.Conversions = func() []registration.Conversion { return h.private.onConversions(o.Conversions()) }
@@ -82,10 +94,9 @@ func (h *Host) newRegistrar(o *Registration, registry serving.Registry) error {
 		if err != nil {
 			return err
 		}
-		h.registrar = registrar{
-			run:    func(ctx context.Context) error { return run(keeper, ctx) },
-			notify: keeper.Notify, published: keeper.Published, refused: keeper.Refused, paths: keeper.Paths,
-		}
+		r := &h.registrar
+		r.run = func(ctx context.Context) error { return run(keeper, ctx) }
+		r.notify, r.published, r.refused, r.paths = keeper.Notify, keeper.Published, keeper.Refused, keeper.Paths
 	case registration.ModeManifest:
 		files, err := registration.NewFiles(registration.FilesOptions{
 			Config: options.Config, Directory: o.Directory, Webhooks: options.Webhooks, CABundle: options.CABundle, Logger: options.Logger,
@@ -93,7 +104,7 @@ func (h *Host) newRegistrar(o *Registration, registry serving.Registry) error {
 		if err != nil {
 			return err
 		}
-		h.registrar = registrar{run: files.Run, notify: files.Notify}
+		h.registrar.run, h.registrar.notify = files.Run, files.Notify
 	}
 	return nil
 }

@@ -61,6 +61,9 @@ type RegistrationSettings struct {
 	FailurePolicy  string
 	TimeoutSeconds int32
 	ReviewVersions []string
+	// RefuseForeignTerms removes the selector terms and match conditions that other clients
+	// add to the webhooks; see [registration.Options].
+	RefuseForeignTerms bool
 	// Adjust changes a definition after all of the above has been applied. It may be nil,
 	// and must be deterministic.
 	Adjust func(*admission.Webhook)

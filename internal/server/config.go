@@ -51,6 +51,7 @@ func Default() *Config {
 				ExcludedNamespaces: []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespacePublic},
 				OwnPods:            "app.kubernetes.io/name=" + Name,
 				FailurePolicy:      string(admissionregistrationv1.Fail),
+				ForeignTerms:       foreignTermsKeep,
 				TimeoutSeconds:     5,
 				ReviewVersions:     []string{"v1", "v1beta1"},
 			},
@@ -154,7 +155,8 @@ func (c *Config) AppRegistration() frontdoor.RegistrationSettings {
 		Name: r.Name, NamespaceSelector: r.NamespaceSelector, ExcludedNamespaces: r.ExcludedNamespaces, OwnPods: r.OwnPods,
 		SharedNamespace: r.SharedNamespace, AllowWedge: r.AllowWedge,
 		FailurePolicy: r.FailurePolicy, TimeoutSeconds: r.TimeoutSeconds, ReviewVersions: r.ReviewVersions,
-		Adjust: c.adjust,
+		RefuseForeignTerms: r.ForeignTerms == foreignTermsRefuse,
+		Adjust:             c.adjust,
 	}
 }
 

@@ -167,6 +167,8 @@ func TestEveryFieldIsValidated(t *testing.T) {
 		"registration: {ownPods: a}":                                                         `registration.ownPods: Invalid value: "a": write KEY=VALUE`,
 		"registration: {failurePolicy: fail}":                                                `registration.failurePolicy: Unsupported value: "fail"`,
 		"registration: {timeoutSeconds: 31}":                                                 "registration.timeoutSeconds: Invalid value: 31: the API server allows 1 to 30 seconds",
+		"registration: {foreignTerms: keep}":                                                 `registration.foreignTerms: Unsupported value: "keep": supported values: "Keep", "Refuse"`,
+		"registration: {mode: none, service: a/b, foreignTerms: Refuse}":                     "registration.foreignTerms: Forbidden: only with the mode api",
 		"registration: {reviewVersions: []}":                                                 "registration.reviewVersions: Required value: choose v1 or v1beta1",
 		"registration: {reviewVersions: [v1, v2, v1]}":                                       `registration.reviewVersions[1]: Unsupported value: "v2"`,
 		"registration: {reviewVersions: [v1, v1]}":                                           `registration.reviewVersions[1]: Duplicate value: "v1"`,

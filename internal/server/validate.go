@@ -30,6 +30,7 @@ var choices = map[string][]string{
 	"registration.mode":           {string(registration.ModeAPI), string(registration.ModeManifest), string(registration.ModeNone)},
 	"registration.failurePolicy":  {"Fail", "Ignore"},
 	"registration.reviewVersions": {"v1", "v1beta1"},
+	"registration.foreignTerms":   {foreignTermsKeep, foreignTermsRefuse},
 	"certificate.source":          {frontdoor.SourceAuthority, frontdoor.SourceFiles},
 	"authentication.mode":         {frontdoor.AuthenticationNone, frontdoor.AuthenticationClientCA, AuthenticationDelegated},
 	"authentication.metrics":      {frontdoor.AuthenticationNone, AuthenticationDelegated},
@@ -101,6 +102,12 @@ func (c *Config) validate() field.ErrorList {
 	return errs
 }
 
+// What the server does with the terms of other clients.
+const (
+	foreignTermsKeep   = "Keep"
+	foreignTermsRefuse = "Refuse"
+)
+
 func (c *Config) validateRegistration(v *validator) field.ErrorList {
 	r, settings := &c.Registration, c.AppRegistration()
 	v.choice("mode", r.Mode)
@@ -131,6 +138,10 @@ func (c *Config) validateRegistration(v *validator) field.ErrorList {
 	}
 	v.problems("ownPods", r.OwnPods, hosting.OwnPodsProblems(r.OwnPods))
 	v.choice("failurePolicy", r.FailurePolicy)
+	v.choice("foreignTerms", r.ForeignTerms)
+	if r.ForeignTerms == foreignTermsRefuse && r.Mode != string(registration.ModeAPI) {
+		v.forbidden("foreignTerms", "only with the mode api: otherwise the server does not write the configurations")
+	}
 	if r.TimeoutSeconds < 1 || r.TimeoutSeconds > 30 {
 		v.invalid("timeoutSeconds", r.TimeoutSeconds, "the API server allows 1 to 30 seconds")
 	}

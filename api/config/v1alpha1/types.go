@@ -95,6 +95,10 @@ type Registration struct {
 	// ReviewVersions are the accepted versions of AdmissionReview, in order of preference.
 	// Default v1 and v1beta1.
 	ReviewVersions []string `json:"reviewVersions"`
+	// ForeignTerms is what the server does with selector terms and match conditions that
+	// other clients add to its webhooks: it preserves them and reports them (Keep), or
+	// removes them (Refuse). Only used if mode is api. Default Keep.
+	ForeignTerms string `json:"foreignTerms"`
 }
 
 // Certificate configures the source of the serving certificate.

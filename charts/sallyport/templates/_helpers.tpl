@@ -78,6 +78,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- if $r.sharedNamespace -}}
 {{- $_ := set $registration "sharedNamespace" true -}}
 {{- end -}}
+{{- if eq (toString $r.foreignTerms) "Refuse" -}}
+{{- $_ := set $registration "foreignTerms" $r.foreignTerms -}}
+{{- end -}}
 {{- $authentication := dict -}}
 {{- if and (eq .Values.authentication.mode "client-ca") .Values.authentication.clientCommonNames -}}
 {{- $_ := set $authentication "clientCommonNames" .Values.authentication.clientCommonNames -}}
