@@ -7,6 +7,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // configuration is a webhook configuration of either kind.
@@ -14,6 +15,7 @@ type configuration struct {
 	*Object
 	mutating bool
 	webhooks []*webhook
+	meta     metav1.ObjectMeta
 }
 
 // webhook is an entry of a configuration. Validating entries have no reinvocation
@@ -29,7 +31,7 @@ func (in *Inventory) addMutating(o *Object) error {
 	if err != nil {
 		return err
 	}
-	c := &configuration{Object: o, mutating: true}
+	c := &configuration{Object: o, mutating: true, meta: t.value.ObjectMeta}
 	for i := range t.value.Webhooks {
 		c.webhooks = append(c.webhooks, &webhook{t.value.Webhooks[i], c, i})
 	}
@@ -42,7 +44,7 @@ func (in *Inventory) addValidating(o *Object) error {
 	if err != nil {
 		return err
 	}
-	c := &configuration{Object: o}
+	c := &configuration{Object: o, meta: t.value.ObjectMeta}
 	for i, v := range t.value.Webhooks {
 		c.webhooks = append(c.webhooks, &webhook{admissionregistrationv1.MutatingWebhook{
 			Name: v.Name, ClientConfig: v.ClientConfig, Rules: v.Rules, FailurePolicy: v.FailurePolicy, MatchPolicy: v.MatchPolicy,

@@ -24,6 +24,9 @@ import (
 // Annotation of a webhook configuration records the server's own terms. See [Record].
 const Annotation = "registration.sallyport.io/terms"
 
+// Manager is the server's default field manager.
+const Manager = "sallyport"
+
 // The fields that narrow a webhook.
 const (
 	NamespaceSelector = "namespaceSelector"

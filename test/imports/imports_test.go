@@ -57,7 +57,7 @@ var allowed = map[string][]string{
 	"internal/inspect":     {"lint", "internal/report", "internal/cluster", "internal/resources", "internal/manifest", "internal/workload", "internal/cli"},
 	"internal/commands":    {"admission", "lint", "internal/authority", "internal/cli", "internal/cluster", "internal/doctor", "internal/fieldcheck", "internal/inspect", "internal/manifest", "internal/replay/review", "internal/report"},
 	"commands":             {"admission", "internal/authority", "internal/cli", "internal/cluster", "internal/commands", "internal/doctor", "internal/install", "internal/replay/review"},
-	"internal/doctor":      {"certificate", "lint", "internal/authority", "internal/callmetrics", "internal/cli", "internal/cluster", "internal/hosting", "internal/inspect", "internal/manifest", "internal/portforward", "internal/privatepath"},
+	"internal/doctor":      {"certificate", "lint", "internal/authority", "internal/callmetrics", "internal/cli", "internal/cluster", "internal/foreign", "internal/hosting", "internal/inspect", "internal/manifest", "internal/portforward", "internal/privatepath"},
 	"internal/console":     {"admission", "api/", "certificate", "lint", "serving", "internal/callmetrics", "internal/cli", "internal/cluster", "internal/doctor", "internal/fieldcheck", "internal/injection", "internal/inspect", "internal/manifest", "internal/replay/review", "internal/report", "internal/resources", "internal/webhooks/", "internal/workload"},
 	"internal/authority":   {"certificate", "internal/hosting", "internal/cluster", "internal/manifest", "internal/cli"},
 	"internal/manifest":    {},
