@@ -11,9 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/crdclient"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/backstop"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/definition"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/drift"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/status"
@@ -27,6 +30,8 @@ type controller struct {
 	builtin string // the webhook that it belongs to; it runs only if that webhook is enabled
 	// start creates the controller. It is called for each run.
 	start func(*liveConfig, frontdoor.Environment, frontdoor.Leader) (run func(context.Context) error, err error)
+	// detail is what /readyz?verbose shows of it; nil for nothing.
+	detail func(*liveConfig) string
 	// rights are the rules that it needs.
 	rights []rbacv1.PolicyRule
 }
@@ -72,6 +77,10 @@ func (c controller) component(l *liveConfig, env frontdoor.Environment) (frontdo
 	if err != nil {
 		return out, fmt.Errorf("controller %s: %w", c.name, err)
 	}
+	if c.detail != nil {
+		out.Ready = func() error { return nil } // webhooks do not wait for it
+		out.Detail = func() string { return c.detail(l) }
+	}
 	out.Run = func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
@@ -86,6 +95,27 @@ func (c controller) component(l *liveConfig, env frontdoor.Environment) (frontdo
 // controllers returns all controllers by name.
 func controllers() []controller {
 	return []controller{{
+		name: definition.Name, builtin: "poddefault",
+		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
+			own, err := crd.All()
+			if err != nil {
+				return nil, err
+			}
+			client, err := crdclient.NewForConfig(env.Client)
+			if err != nil {
+				return nil, err
+			}
+			c, err := definition.New(env.Client, definition.Options{
+				Client: client, Own: own, Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Status: &l.definitions,
+			})
+			if err != nil {
+				return nil, err
+			}
+			return c.Run, nil
+		},
+		detail: func(l *liveConfig) string { return l.definitions.Detail() },
+		rights: definition.PolicyRules(),
+	}, {
 		name: status.Name, builtin: "poddefault",
 		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
 			c, err := status.New(env.Client, status.Options{

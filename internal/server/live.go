@@ -26,6 +26,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/follow"
 	"github.com/sallyport-io/sallyport/internal/recording"
 	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/definition"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/drift"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
 )
@@ -55,7 +56,9 @@ type liveConfig struct {
 	indexes  indexes
 	drift    drift.Board
 	reports  reports.Recorder
-	detail   atomic.Pointer[string]
+	// definitions says what the served definitions lack.
+	definitions definition.Status
+	detail      atomic.Pointer[string]
 }
 
 // liveBuiltin is a built-in webhook that can be enabled, disabled and changed at run time.

@@ -3,6 +3,7 @@
 package deployment
 
 import (
+	"context"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,7 +25,10 @@ func Doctor() doctor.Options {
 			}
 			return Rights(config, of.ServiceAccount).Objects(), nil
 		},
-		Also: checkGuard,
+		Also: func(ctx context.Context, of *doctor.Installation, report *doctor.Report) {
+			checkGuard(ctx, of, report)
+			checkDefinitions(ctx, of, report)
+		},
 	}
 }
 
