@@ -3,9 +3,7 @@
 package server
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
@@ -22,7 +20,7 @@ func (b *Builtin) defined(c *Config, from Sources) ([]admission.Webhook, error) 
 	if err != nil || entry == nil {
 		return webhooks, err
 	}
-	if err := c.place(b.Name, webhooks); err != nil {
+	if err := b.place(entry, webhooks); err != nil {
 		return nil, err
 	}
 	for i := range webhooks {
@@ -48,22 +46,6 @@ func (b *Builtin) defined(c *Config, from Sources) ([]admission.Webhook, error) 
 	return webhooks, nil
 }
 
-// place moves the first webhook of an entry to the configured path. If the entry has both
-// kinds, that is the mutating one.
-func (c *Config) place(name string, webhooks []admission.Webhook) error {
-	entry := c.entry(name)
-	if entry == nil || len(webhooks) == 0 {
-		return nil
-	}
-	if entry.ReinvocationPolicy != nil && !slices.ContainsFunc(webhooks, func(w admission.Webhook) bool { return w.Type == admission.TypeMutating }) {
-		return fmt.Errorf("%s: reinvocationPolicy is for mutating webhooks, and this one validates: remove it", webhooks[0].Name)
-	}
-	if entry.Path != nil {
-		webhooks[0].Path = *entry.Path
-	}
-	return nil
-}
-
 // adjust applies the entry's own settings to a webhook, unless a flag sets the field for all
 // webhooks. It is for RegistrationSettings.Adjust.
 func (c *Config) adjust(w *admission.Webhook) {
@@ -71,7 +53,7 @@ func (c *Config) adjust(w *admission.Webhook) {
 		w.FailurePolicy = admissionregistrationv1.Ignore // whatever the others use: see there
 	}
 	for _, entry := range c.Webhooks {
-		if !strings.HasSuffix("."+w.Name, "."+entry.Name+".sallyport.io") {
+		if !names(&entry, w.Name) {
 			continue
 		}
 		if entry.FailurePolicy != nil && !c.set["registration.failurePolicy"] && w.Name != poddefault.ExcludedName {

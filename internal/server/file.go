@@ -56,11 +56,19 @@ func (p *problems) err() error {
 	return errors.Join(p.errs...)
 }
 
-// pointerTo returns the JSON pointer to a field written a.b[0].c.
+// pointerTo returns the JSON pointer to a field written a.b[0].c or a.b[key.with.dots].
 func pointerTo(path string) jsontext.Pointer {
 	var pointer jsontext.Pointer
-	for _, token := range strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
-		pointer += jsontext.Pointer(jsonpatch.Pointer(token))
+	add := func(token string) { pointer += jsontext.Pointer(jsonpatch.Pointer(token)) }
+	for path != "" {
+		fields, rest, _ := strings.Cut(path, "[")
+		for _, name := range strings.FieldsFunc(fields, func(r rune) bool { return r == '.' }) {
+			add(name)
+		}
+		var key string
+		if key, path, _ = strings.Cut(rest, "]"); key != "" {
+			add(key)
+		}
 	}
 	return pointer
 }

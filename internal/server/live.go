@@ -174,12 +174,8 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 	}
 	out.Registered = func() []admission.Webhook { return b.state.Load().webhooks }
 	// Serve every path that the webhook can ever have.
-	defaults := DefaultSettings()
-	if b.widen != nil {
-		b.widen(&defaults)
-	}
-	all, err := b.webhooks(&defaults, NoSources())
-	err = errors.Join(err, l.start.place(b.Name, all))
+	all, err := b.all()
+	err = errors.Join(err, b.place(l.start.entry(b.Name), all))
 	b.paths = map[string]string{}
 	for i := range all {
 		all[i].Handler = liveHandler{b, all[i].Name}
@@ -250,8 +246,32 @@ func (b *liveBuiltin) next(c *Config) (*builtinState, error) {
 			webhook.Path = path
 		}
 	}
+	if err := b.answerAtPath(state); err != nil {
+		return nil, err
+	}
 	b.begin.Do(func() { close(b.started) }) // start its sources
 	return state, nil
+}
+
+// answerAtPath lets the webhooks of a state answer at the configured path of the entry if its
+// first webhook, which is there, is not among them.
+func (b *liveBuiltin) answerAtPath(state *builtinState) error {
+	entry := state.config.entry(b.Name)
+	if entry == nil || entry.Path == nil || len(state.webhooks) == 0 {
+		return nil
+	}
+	all, err := b.all()
+	if err != nil {
+		return err
+	}
+	if err := b.place(entry, all); err != nil {
+		return err
+	}
+	first := all[0].Name
+	if !slices.ContainsFunc(state.webhooks, func(w admission.Webhook) bool { return w.Name == first }) {
+		state.handlers[first] = state.webhooks[0].Handler
+	}
+	return nil
 }
 
 // ready reports whether the sources of a state have been read.
@@ -330,6 +350,7 @@ func (l *liveConfig) load() (next *Config, count func() bool, err error) {
 		return next, nil, err
 	}
 	later := l.later(next)
+	next.keepPlaces(l.start)
 	// The annotation counts from the next start on, and until then only if it is guarded.
 	next.Settings.PodDefault.MaxExemption = l.start.Settings.PodDefault.MaxExemption
 	states := make([]*builtinState, len(l.builtins))
@@ -384,8 +405,8 @@ func (l *liveConfig) later(next *Config) string {
 		sections = append(sections, "maxExemption of poddefault")
 	}
 	for _, name := range Names() {
-		if next.path(name) != l.start.path(name) {
-			sections = append(sections, "the path of "+name)
+		if !next.samePlaces(name, l.start) {
+			sections = append(sections, "paths and names of "+name)
 		}
 	}
 	if len(sections) == 0 {
@@ -393,14 +414,6 @@ func (l *liveConfig) later(next *Config) string {
 	}
 	slices.Sort(sections)
 	return "changes of " + strings.Join(sections, ", ") + " count from the next start on"
-}
-
-// path returns the configured path of a built-in webhook, or an empty string.
-func (c *Config) path(name string) string {
-	if entry := c.entry(name); entry != nil && entry.Path != nil {
-		return *entry.Path
-	}
-	return ""
 }
 
 // adjust is [Config.adjust] of the current configuration.

@@ -352,6 +352,9 @@ func (c *Config) validateWebhooks(path *field.Path) field.ErrorList {
 	if len(c.Enabled()) == 0 {
 		errs = append(errs, field.Required(path, "enables none: name some of "+cli.OneOf(Names())))
 	}
+	if len(errs) == 0 {
+		errs = c.validatePlaces(path)
+	}
 	return append(errs, c.validateGuard()...)
 }
 

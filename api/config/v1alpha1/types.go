@@ -274,9 +274,17 @@ type Webhook struct {
 	// FailurePolicy and TimeoutSeconds override those of registration.
 	FailurePolicy  *string `json:"failurePolicy,omitempty"`
 	TimeoutSeconds *int32  `json:"timeoutSeconds,omitempty"`
-	// Path overrides the webhook's URL path. If the entry has a mutating and a validating
-	// webhook, it is the path of the mutating one. It takes effect at the next start.
+	// Path overrides the URL path of the entry's first webhook, and answers there for all
+	// webhooks of the entry: a configuration written for another server has one path. It
+	// takes effect at the next start.
 	Path *string `json:"path,omitempty"`
+	// Paths overrides the URL paths of single webhooks of the entry, by their default names.
+	// It takes effect at the next start.
+	Paths map[string]string `json:"paths,omitempty"`
+	// Names overrides the names under which webhooks of the entry are registered, by their
+	// default names. It takes effect at the next start. Not for poddefault, whose webhooks
+	// commands find by name.
+	Names map[string]string `json:"names,omitempty"`
 	// MatchPolicy is Exact or Equivalent. Default Equivalent.
 	MatchPolicy *string `json:"matchPolicy,omitempty"`
 	// ReinvocationPolicy of mutating webhooks is Never or IfNeeded. Default IfNeeded.
