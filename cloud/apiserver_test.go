@@ -6,14 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +32,7 @@ import (
 	"k8s.io/cloud-provider/fake"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/configz"
+	"k8s.io/component-base/metrics/legacyregistry"
 	genericcontrollermanager "k8s.io/controller-manager/app"
 	"k8s.io/controller-manager/controller"
 
@@ -125,9 +130,14 @@ func (c *testControllers) constructor() app.ControllerInitFuncConstructor {
 // the KEP requires.
 func (c *cluster) built(t *testing.T, r *Registry, initialize app.InitCloudFunc, port int, flags ...string) *manager {
 	t.Helper()
+	return c.builtBy(t, app.NewBuilder(), r, initialize, port, flags...)
+}
+
+// builtBy does so with a builder that may have webhooks of its own.
+func (c *cluster) builtBy(t *testing.T, builder *app.CommandBuilder, r *Registry, initialize app.InitCloudFunc, port int, flags ...string) *manager {
+	t.Helper()
 	m := &manager{t: t, port: port, stop: make(chan struct{}), ended: make(chan error, 1)}
 	controllers := &testControllers{make(chan struct{})}
-	builder := app.NewBuilder()
 	builder.RegisterController("test", controllers.constructor(), nil)
 	command, err := r.Build(builder, nil, initialize, cliflag.NamedFlagSets{}, m.stop)
 	if err != nil {
@@ -199,6 +209,7 @@ func TestOnARealAPIServer(t *testing.T) {
 		}
 	})
 	t.Run("a builder's cloud controller manager labels volumes of its own source", func(t *testing.T) { testBuilder(t, c) })
+	t.Run("webhooks of the builder are served", func(t *testing.T) { testBuilderWebhooks(t, c) })
 	t.Run("500 volumes at once are one call to the cloud each", func(t *testing.T) { testManyVolumes(t, c) })
 	t.Run("volumes that were missed get their labels, by an update or by the controller", func(t *testing.T) { testMissed(t, c) })
 	t.Run("with the gate off controllers run, and no port is open", func(t *testing.T) {
@@ -241,6 +252,52 @@ func TestOnARealAPIServer(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// testBuilderWebhooks has the gate of the KEP, which upstream does not know.
+func testBuilderWebhooks(t *testing.T, c *cluster) {
+	builder := app.NewBuilder()
+	builder.RegisterWebhook("greeter", app.WebhookConfig{Path: "/greet", AdmissionHandler: func(req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+		if strings.Contains(string(req.Object.Raw), "broken") {
+			return nil, errors.New("broken")
+		}
+		return &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{"hello " + string(req.Operation)}}, nil
+	}})
+	builder.RegisterWebhook("unused", app.WebhookConfig{Path: "/unused"})
+	m := c.builtBy(t, builder, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), freeport.For(t), "--feature-gates=CloudWebhookServer=true", "--webhooks=-unused")
+	m.awaitReady()
+	status, resp, body := m.review("/greet", "?timeout=5s", nil, gceVolume("a"))
+	if status != http.StatusOK || resp == nil || resp.UID != "u" || !slices.Equal(resp.Warnings, []string{"hello CREATE"}) {
+		t.Errorf("the builder's webhook answers %d %s", status, body)
+	}
+	if status, _, body := m.review("/greet", "", nil, gceVolume("broken")); status != http.StatusInternalServerError {
+		t.Errorf("a fault is answered with %d %s", status, body)
+	}
+	if status, _, body := m.review("/unused", "", nil, gceVolume("a")); status != http.StatusNotFound {
+		t.Errorf("a webhook that is not enabled answers %d %s", status, body)
+	}
+	if status, resp, body := m.review(pvlPath, "", nil, gceVolume("a")); status != http.StatusOK || !strings.Contains(string(resp.Patch), "zone-a") {
+		t.Errorf("the registry's webhook answers %d %s", status, body)
+	}
+	for _, want := range []string{`code="200",webhook="greeter"} 1`, `code="500",webhook="greeter"} 1`} {
+		if got := processMetrics(t); !strings.Contains(got, "cloud_provider_webhook_request_total{"+want) {
+			t.Errorf("%s is missing in\n%s", want, got)
+		}
+	}
+}
+
+// processMetrics are upstream's metrics of webhooks, as the cloud controller manager exposes them.
+func processMetrics(t *testing.T) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	legacyregistry.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	var out strings.Builder
+	for line := range strings.Lines(w.Body.String()) {
+		if strings.HasPrefix(line, "cloud_provider_webhook_request_") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
 }
 
 func testBuilder(t *testing.T, c *cluster) {

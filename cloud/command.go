@@ -51,7 +51,8 @@ func (r *Registry) Command(opts *options.CloudControllerManagerOptions, initiali
 }
 
 // Build is BuildCommand of the builder with the webhooks of the registry; the builder has
-// the controllers. It sets options, initializer, flags and stop channel: opts may be nil
+// the controllers. Webhooks that the builder has are served too, by upstream's handlers, but
+// not registered with the API server. It sets options, initializer, flags and stop channel: opts may be nil
 // for the defaults, fss empty and stop nil.
 func (r *Registry) Build(builder *app.CommandBuilder, opts *options.CloudControllerManagerOptions, initializer app.InitCloudFunc,
 	fss cliflag.NamedFlagSets, stop <-chan struct{},
@@ -64,6 +65,9 @@ func (r *Registry) Build(builder *app.CommandBuilder, opts *options.CloudControl
 		if opts, err = options.NewCloudControllerManagerOptions(); err != nil {
 			return nil, fmt.Errorf("cloud: %w", err)
 		}
+	}
+	if err := r.registerOf(builder); err != nil {
+		return nil, err
 	}
 	c, err := r.newCommand(opts, initializer, stop, true)
 	if err != nil {
@@ -209,7 +213,10 @@ func (c *command) run(cmd *cobra.Command, args []string, upstream func(*cobra.Co
 
 	ctx, release := c.lifetime(cmd.Context(), len(webhooks) > 0)
 	defer release()
-	if alone && len(webhooks) > 0 {
+	if ofUpstream := slices.ContainsFunc(webhooks, func(w *Webhook) bool { return w.upstream }); alone && ofUpstream {
+		// Only upstream's command can call them. It has no controllers then, and no port of its own.
+		c.options.Generic.Controllers, c.options.Generic.LeaderElection.LeaderElect, c.options.SecureServing.BindPort = nil, false, 0
+	} else if alone && len(webhooks) > 0 {
 		if err := applyLogging(cmd.Flags()); err != nil {
 			return err
 		}

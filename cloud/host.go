@@ -23,6 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving"
 )
 
 // host serves the webhooks of one process.
@@ -37,6 +38,7 @@ type host struct {
 	informers informers.SharedInformerFactory
 
 	handlers []admission.Handler // in the order of webhooks
+	upstream *upstream           // nil without webhooks of upstream's builder
 	changed  *hosting.Signal
 	hosting  *hosting.Host
 }
@@ -56,6 +58,11 @@ func open(ctx context.Context, s *settings, webhooks []*Webhook, completed *conf
 	}()
 	if h.cloud = initialize(completed); h.cloud == nil {
 		return nil, errors.New("the cloud initializer returned no cloud: set --cloud-provider to a provider of this program")
+	}
+	if h.upstream = newUpstream(h.webhooks); h.upstream != nil {
+		if err := h.upstream.configure(completed); err != nil {
+			return nil, err
+		}
 	}
 	if !h.initializes() { // report errors of New early
 		if err := h.makeHandlers(); err != nil {
@@ -109,10 +116,21 @@ func (h *host) options() (*hosting.Options, error) {
 	o.Serving.Registry = h.metrics
 	var served []admission.Webhook
 	for _, w := range h.webhooks {
+		if w.upstream {
+			continue
+		}
 		served = append(served, w.Definition)
 		o.Parts = append(o.Parts, hosting.Part{Name: w.Name, Ready: w.Definition.Handler.(*slot).ready, Ungated: true})
 	}
 	if o.Serving.Routes, err = hosting.Routes(served, nil, h.log, h.metrics); err != nil {
+		return nil, err
+	}
+	for _, w := range h.webhooks {
+		if w.upstream {
+			o.Serving.Routes = append(o.Serving.Routes, serving.Route{Path: w.Definition.Path, Answer: h.upstream.answer, Ungated: true})
+		}
+	}
+	if err := h.count(o.Serving.Routes); err != nil {
 		return nil, err
 	}
 	for _, n := range named {
@@ -125,6 +143,9 @@ func (h *host) options() (*hosting.Options, error) {
 		return nil, err
 	}
 	definitions := s.definitions(h.webhooks)
+	if len(definitions) == 0 {
+		return o, nil
+	}
 	// Check the wedge rules now, not when the API server is available.
 	if _, err := registration.Build(config, definitions, nil); err != nil {
 		return nil, err
@@ -140,11 +161,15 @@ func (h *host) options() (*hosting.Options, error) {
 
 // definitions are the webhooks to register, with the flags applied.
 func (s *settings) definitions(webhooks []*Webhook) []admission.Webhook {
-	out := make([]admission.Webhook, len(webhooks))
-	for i, w := range webhooks {
-		out[i] = w.Definition
-		out[i].FailurePolicy = cmp.Or(admissionregistrationv1.FailurePolicyType(s.failurePolicy), out[i].FailurePolicy)
-		out[i].TimeoutSeconds = cmp.Or(s.timeoutSeconds, out[i].TimeoutSeconds)
+	var out []admission.Webhook
+	for _, w := range webhooks {
+		if w.upstream {
+			continue // the provider registers them
+		}
+		d := w.Definition
+		d.FailurePolicy = cmp.Or(admissionregistrationv1.FailurePolicyType(s.failurePolicy), d.FailurePolicy)
+		d.TimeoutSeconds = cmp.Or(s.timeoutSeconds, d.TimeoutSeconds)
+		out = append(out, d)
 	}
 	return out
 }
@@ -183,7 +208,9 @@ func (h *host) prepare(ctx context.Context) error {
 		}
 	}
 	for i, w := range h.webhooks {
-		w.Definition.Handler.(*slot).handler.Store(&h.handlers[i])
+		if !w.upstream {
+			w.Definition.Handler.(*slot).handler.Store(&h.handlers[i])
+		}
 	}
 	h.changed.Send()
 	<-ctx.Done()
@@ -208,6 +235,9 @@ func (h *host) makeHandlers() error {
 	h.handlers = make([]admission.Handler, len(h.webhooks))
 	var errs []error
 	for i, w := range h.webhooks {
+		if w.upstream {
+			continue
+		}
 		handler, err := w.New(Dependencies{
 			Cloud: h.cloud, Client: h.completed.Client, Informers: h.informers, Recorder: h.completed.EventRecorder, Logger: h.log.With("webhook", w.Name), Metrics: h.metrics,
 		})

@@ -15,8 +15,8 @@ import (
 // printConfigurations prints what would be registered, without the caBundle of an
 // authority, which is not created for that.
 func (s *settings) printConfigurations(out io.Writer, webhooks []*Webhook) error {
-	if len(webhooks) == 0 {
-		return fmt.Errorf("--print-webhook-configuration: --webhooks enables none")
+	if len(s.definitions(webhooks)) == 0 {
+		return fmt.Errorf("--print-webhook-configuration: --webhooks enables none that this program registers")
 	}
 	if err := s.validateRegistration(); err != nil {
 		return err

@@ -253,3 +253,25 @@ func TestACloudOfWhichNothingCanBeAskedIsToldAtOnce(t *testing.T) {
 type withoutLabels struct{ cloudprovider.Interface }
 
 func (*withoutLabels) ProviderName() string { return "plain" }
+
+func TestWebhooksOfABuilderAreListedAndCollide(t *testing.T) {
+	build := func(configs map[string]string) (string, error) {
+		builder := app.NewBuilder()
+		for name, path := range configs {
+			builder.RegisterWebhook(name, app.WebhookConfig{Path: path})
+		}
+		command, err := registry(t, PersistentVolumeLabel("gce")).Build(builder, nil, labelling(zoneOf), cliflag.NamedFlagSets{}, nil)
+		if err != nil {
+			return "", err
+		}
+		return command.Flags().Lookup("webhooks").Usage, nil
+	}
+	if usage, err := build(map[string]string{"greeter": "/greet"}); err != nil || !strings.Contains(usage, "All webhooks: persistentvolumelabel, greeter\n") {
+		t.Errorf("%v: %s", err, usage)
+	}
+	for name, path := range map[string]string{"pvl": "/x", "greeter": pvlPath, "other": "greet"} {
+		if _, err := build(map[string]string{name: path}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s at %s: %v", name, path, err)
+		}
+	}
+}

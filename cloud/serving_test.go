@@ -56,6 +56,10 @@ func TestAVolumeIsLabelledAndCounted(t *testing.T) {
 	if status != http.StatusOK || !resp.Allowed || !strings.Contains(string(resp.Patch), "zone-a") || resp.UID != "u" {
 		t.Errorf("%d %s", status, body)
 	}
+	if got := processMetrics(t); !strings.Contains(got, `cloud_provider_webhook_request_total{code="200",webhook="persistentvolumelabel"} `) ||
+		!strings.Contains(got, `cloud_provider_webhook_request_duration_seconds_count{code="200",webhook="persistentvolumelabel"} `) {
+		t.Errorf("upstream's metrics are\n%s", got)
+	}
 	if n := reviews(t, "patched"); n != 1 {
 		t.Errorf("%v successes are counted", n)
 	}

@@ -41,7 +41,8 @@ type Webhook struct {
 	// DisabledByDefault requires --webhooks to enable it by name: * does not.
 	DisabledByDefault bool
 
-	problem error // of its constructor
+	problem  error // of its constructor
+	upstream bool  // of upstream's builder: its definition has only name and path
 	// labels are the settings of the controller that labels missed volumes; nil for none.
 	labels *PersistentVolumeLabelSettings
 }
@@ -98,6 +99,9 @@ func rulesFor(kinds []schema.GroupVersionKind) []admissionregistrationv1.RuleWit
 
 // defaulted applies the defaults.
 func (w Webhook) defaulted() Webhook {
+	if w.upstream {
+		return w
+	}
 	w.Definition.FailurePolicy = cmp.Or(w.Definition.FailurePolicy, admissionregistrationv1.Ignore)
 	w.Definition.TimeoutSeconds = cmp.Or(w.Definition.TimeoutSeconds, 10)
 	w.Definition.Handler = &slot{}

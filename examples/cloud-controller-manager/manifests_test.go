@@ -133,3 +133,24 @@ func TestTheRoleHasWhatTheWebhooksNeedAndNoMore(t *testing.T) {
 	}
 	t.Error("there is no ClusterRole")
 }
+
+func TestTheDeploymentAnswersOnlyWhomTheAPIServerKnows(t *testing.T) {
+	pod := programs(t)[filepath.Join("manifests", "in-cluster", "deployment.yaml")]
+	if !slices.Contains(pod.Containers[0].Command, "--webhook-authentication=delegated") {
+		t.Errorf("any client may call: %v", pod.Containers[0].Command)
+	}
+	var roles []string
+	for _, object := range read(t, filepath.Join("manifests", "in-cluster", "rbac.yaml")) {
+		switch binding := object.(type) {
+		case *rbacv1.ClusterRoleBinding:
+			roles = append(roles, binding.RoleRef.Name)
+		case *rbacv1.RoleBinding:
+			roles = append(roles, binding.RoleRef.Name)
+		}
+	}
+	for _, role := range []string{"system:auth-delegator", "extension-apiserver-authentication-reader"} {
+		if !slices.Contains(roles, role) {
+			t.Errorf("the role %s is not bound", role)
+		}
+	}
+}
