@@ -3,6 +3,7 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -225,20 +226,17 @@ func (d *draft) inject(t *template, platform string) error {
 	if d.pod.labels.get(fusePostStartLabel) != "false" {
 		t.checkMount()
 	}
+	names := make(map[string]string, len(t.volumes)) // a new name may be the former one of another volume
 	for i := range t.volumes {
 		v := &t.volumes[i]
 		was := v.Name
-		v.Name = d.freeName(was + suffix)
-		if was == scriptsVolume {
-			v.Name = scriptsVolume
+		if was != scriptsVolume {
+			v.Name = d.freeName(was + suffix)
 		}
-		for j := range t.container.VolumeMounts {
-			if mount := &t.container.VolumeMounts[j]; mount.Name == was {
-				mount.Name = v.Name
-			}
-		}
+		names[was] = v.Name
 		d.addVolume(v, why+"its fuse needs the volume")
 	}
+	t.rename(names)
 	if d.settings.SidecarMode == NativeSidecar {
 		always := corev1.ContainerRestartPolicyAlways
 		c := t.container
@@ -331,6 +329,18 @@ func hasPrefix(name string, prefixes []string) bool {
 func (t *template) drop(prefixes []string) {
 	t.volumes = slices.DeleteFunc(t.volumes, func(v corev1.Volume) bool { return hasPrefix(v.Name, prefixes) })
 	t.container.VolumeMounts = slices.DeleteFunc(t.container.VolumeMounts, func(m corev1.VolumeMount) bool { return hasPrefix(m.Name, prefixes) })
+}
+
+// rename renames the volumes of mounts and devices.
+func (t *template) rename(names map[string]string) {
+	for i := range t.container.VolumeMounts {
+		mount := &t.container.VolumeMounts[i]
+		mount.Name = cmp.Or(names[mount.Name], mount.Name)
+	}
+	for i := range t.container.VolumeDevices {
+		device := &t.container.VolumeDevices[i]
+		device.Name = cmp.Or(names[device.Name], device.Name)
+	}
 }
 
 // unprivileged removes what only privileged containers may have.

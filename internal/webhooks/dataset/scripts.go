@@ -131,16 +131,16 @@ func (t *template) checkMount() {
 }
 
 // mountChecks gives the script to containers that mount one of the Datasets, and runs
-// it in those that a label of the pod selects.
+// it in those that a label of the pod selects. The fuse of Vineyard puts sockets into a
+// folder and mounts nothing: containers would wait in vain, and be killed.
 func (d *draft) mountChecks(templates []*template) {
 	const why = fuseSidecarName + ": waits until datasets are mounted"
-	onlyVineyard := len(templates) == 1 && templates[0].mounted.Type == "vineyard"
-	if onlyVineyard {
-		return
-	}
-	kinds, of := map[*Mounted]string{}, make([]*Mounted, len(templates))
-	for i, t := range templates {
-		of[i], kinds[t.mounted] = t.mounted, t.kind
+	kinds := map[*Mounted]string{}
+	var of []*Mounted
+	for _, t := range templates {
+		if t.mounted.Type != "vineyard" {
+			of, kinds[t.mounted] = append(of, t.mounted), t.kind
+		}
 	}
 	run := d.pod.labels.is(appPostStartLabel)
 	added := false

@@ -93,4 +93,11 @@ func TestTheValuesOfFluidsChartStartTheServer(t *testing.T) {
 			t.Errorf("%q means %q, %v", mode, s.SidecarMode, err)
 		}
 	}
+	for _, mode := range []SidecarMode{"default", "legacy"} { // in the configuration file
+		s := DefaultSettings()
+		s.SidecarMode = mode
+		if err := s.Validate(); err != nil {
+			t.Errorf("sidecarMode %q: %v", mode, err)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,10 @@ const (
 	NativeSidecar SidecarMode = "native-sidecar"
 )
 
+// sidecarModes are the valid values. Fluid's chart has other names for ordinary containers:
+// default and legacy.
+var sidecarModes = []SidecarMode{PlainSidecar, NativeSidecar, "default", "legacy"}
+
 // Settings are those of the webhook.
 type Settings struct {
 	// PluginsProfile is Fluid's profile of plugins, in the format of the key pluginsProfile
@@ -51,7 +56,8 @@ type Settings struct {
 	Disabled bool `json:"disabled,omitempty"`
 	// FilePrefetcherImage is the image for pods whose annotations do not set one.
 	FilePrefetcherImage string `json:"filePrefetcherImage,omitempty"`
-	// SidecarMode defaults to "sidecar".
+	// SidecarMode is "sidecar", the default, or "native-sidecar". "default" and "legacy", the
+	// values of Fluid's chart, are the same as "sidecar".
 	SidecarMode SidecarMode `json:"sidecarMode"`
 	// PlatformLabel is the deprecated label of pods with the name of their serverless
 	// platform.
@@ -72,12 +78,12 @@ func (s *Settings) FromEnvironment(getenv func(string) string) {
 	if image := getenv("FILE_PREFETCHER_IMAGE"); image != "" {
 		s.FilePrefetcherImage = image
 	}
-	switch mode := getenv("FUSE_SIDECAR_INJECTION_MODE"); mode {
+	switch mode := SidecarMode(getenv("FUSE_SIDECAR_INJECTION_MODE")); mode {
 	case "":
-	case "default", "legacy": // the values of Fluid's chart
+	case "default", "legacy":
 		s.SidecarMode = PlainSidecar
 	default:
-		s.SidecarMode = SidecarMode(mode)
+		s.SidecarMode = mode
 	}
 	if key := getenv("KEY_SERVERLESS_PLATFORM"); key != "" {
 		s.PlatformLabel = key
@@ -104,10 +110,8 @@ func (s Settings) Validate() error {
 	default:
 		errs = append(errs, field.NotSupported(at("requiredSemantics"), s.RequiredSemantics, []RequiredSemantics{RequireAll, RequireAny}))
 	}
-	switch s.SidecarMode {
-	case PlainSidecar, NativeSidecar:
-	default:
-		errs = append(errs, field.NotSupported(at("sidecarMode"), s.SidecarMode, []SidecarMode{PlainSidecar, NativeSidecar}))
+	if !slices.Contains(sidecarModes, s.SidecarMode) {
+		errs = append(errs, field.NotSupported(at("sidecarMode"), s.SidecarMode, sidecarModes))
 	}
 	if s.PlatformLabel != "" {
 		for _, problem := range validation.IsQualifiedName(s.PlatformLabel) {
