@@ -4,6 +4,7 @@ package imagepull
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"github.com/sallyport-io/sallyport/internal/rawjson"
@@ -51,6 +52,12 @@ func (u *use) same(others []use) bool {
 		}
 	}
 	return false
+}
+
+// runs reports whether a container of another pod runs the image, as the AlwaysPullImages
+// plugin compares. That pod has pulled it with its own credentials.
+func (u *use) runs(others []use) bool {
+	return u.list != volumes && slices.ContainsFunc(others, func(o use) bool { return o.list != volumes && bytes.Equal(o.image, u.image) })
 }
 
 // readPod calls found for each use of an image, in one pass. It reports whether the pod

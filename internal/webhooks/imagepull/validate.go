@@ -14,7 +14,7 @@ import (
 )
 
 // validator refuses pods that begin to use an image against the settings: on creation,
-// when a container's image changes, and when ephemeral containers are added. Images
+// when a container's image changes to one that the pod did not run, and when ephemeral containers are added. Images
 // already in use are not checked, so that pods older than the settings can still be
 // labelled and deleted.
 type validator struct{ policy *policy }
@@ -36,7 +36,8 @@ func (v *validator) Handle(_ context.Context, req *admissionv1.AdmissionRequest)
 	}
 	var violations []string
 	mirror, ok := readPod(req.Object.Raw, func(u use) {
-		if !updates || !u.same(before) {
+		// The plugin does not look at ephemeral containers, whose policy can still be set.
+		if !updates || !u.same(before) && (req.SubResource != "" || !u.runs(before)) {
 			violations = append(violations, v.policy.violations(&u, updates && req.SubResource == "")...)
 		}
 	})
