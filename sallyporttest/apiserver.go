@@ -7,14 +7,17 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/sallyport-io/sallyport/internal/freeport"
 )
@@ -66,6 +69,7 @@ func StartAPIServer(t testing.TB, options ...APIServerOption) *rest.Config {
 		}
 	}
 
+	quiet.Do(func() { time.AfterFunc(time.Until(started.Add(quietAfter)), discardLog) })
 	never := false
 	const patience = 2 * time.Minute // on a busy machine
 	env := &envtest.Environment{
@@ -102,6 +106,19 @@ func StartAPIServer(t testing.TB, options ...APIServerOption) *rest.Config {
 	config.QPS = -1
 	return config
 }
+
+// controller-runtime, which envtest uses, prints a stack trace if no logger was set in the
+// first 30 seconds of a process, and discards its log from then on. A test that sets none
+// gets the latter without the former; one that sets a logger in time keeps it.
+var (
+	started = time.Now()
+	quiet   sync.Once
+)
+
+const quietAfter = 29 * time.Second
+
+// discardLog has no effect if a logger has been set.
+func discardLog() { controllerlog.SetLogger(logr.Discard()) }
 
 // Kubeconfig writes a kubeconfig file for the API server of [StartAPIServer], for kubectl
 // or a server in another process, and returns its path. It preserves the impersonated user.

@@ -5,12 +5,17 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/internal/freeport"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -111,4 +116,60 @@ func TestServeFailsIfItsPortIsTaken(t *testing.T) {
 	status := run(ctx, append(quick(t), "--secure-port", port, "--log-level", "warn"), strings.NewReader(""), &stdout, stderr)
 	got := result{status, stdout.String(), stderr.String()}
 	got.wantError(t, "sallyport: serving: listen for webhooks", "address already in use")
+}
+
+func TestServeNeedsNoKubeconfigForWebhooksThatReadNothing(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	port := strconv.Itoa(freeport.For(t))
+	const head = configHead + "serving: {drainMin: 0s}\nregistration: {mode: none}\n"
+	path := file(t, "sallyport.yaml", head+"webhooks: [{name: imagepull}, {name: servicetype}]\n")
+	args := []string{
+		"serve", "--config", path, "--url", "https://127.0.0.1:" + port, "--bind-address", "127.0.0.1", "--secure-port", port, "--metrics-bind-address", "0",
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var stdout bytes.Buffer
+	stderr := &lab.Log{}
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, args, strings.NewReader(""), &stdout, stderr) }()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	if err := lab.Await(ctx, time.Minute, "the server", func(context.Context) error {
+		resp, err := client.Get("https://127.0.0.1:" + port + "/readyz")
+		if err != nil {
+			return err
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return errors.New(resp.Status)
+		}
+		return nil
+	}); err != nil {
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	// A webhook that needs one cannot be enabled while it runs, and the log says so.
+	if err := os.WriteFile(path, []byte(head+"webhooks: [{name: imagepull}, {name: poddefault}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.Await(ctx, time.Minute, "the log", func(context.Context) error {
+		if !strings.Contains(stderr.String(), "webhook poddefault reads from the cluster: the server was started without a client: set --kubeconfig and restart it") {
+			return errors.New(stderr.String())
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if status := <-ended; status != 0 {
+		t.Errorf("status %d\n%s", status, stderr)
+	}
+	for name, args := range map[string][]string{
+		"a webhook reads":              {"--registration", "none", "--webhooks", "poddefault"},
+		"it registers the webhooks":    {"--webhooks", "imagepull"},
+		"the API server is asked":      {"--registration", "none", "--webhooks", "imagepull", "--authentication", "delegated"},
+		"the authority is in a Secret": {"--registration", "none", "--webhooks", "imagepull", "--authority-secret", "a/b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sallyport(t, append([]string{"serve", "--url", "https://127.0.0.1:1"}, args...)...).wantError(t, "set --kubeconfig")
+		})
+	}
 }

@@ -69,7 +69,7 @@ func controllerNames() []string {
 // component runs the controller once its webhook is first enabled.
 func (c controller) component(l *liveConfig, env frontdoor.Environment) (frontdoor.Component, error) {
 	out := frontdoor.Component{Name: c.name}
-	if !selects(l.start.Controllers, c.name) || l.file == "" && !l.start.Has(c.builtin) {
+	if l.noCluster || !selects(l.start.Controllers, c.name) || l.file == "" && !l.start.Has(c.builtin) {
 		return out, nil
 	}
 	wanted := l.builtin(c.builtin).started

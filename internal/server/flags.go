@@ -59,7 +59,7 @@ const (
 
 var flags = []Flag{
 	{Name: "kubeconfig", Field: "kubeconfig", Group: groupAPIServer, File: true, bind: func(c *Config) any { return &c.Kubeconfig },
-		Usage: "path of the kubeconfig `file`; defaults to the pod's service account"},
+		Usage: "path of the kubeconfig `file`; defaults to the pod's service account; not needed with --registration none and webhooks that read nothing from the cluster"},
 	{Name: "registration", Field: "registration.mode", Group: groupAPIServer, bind: func(c *Config) any { return &c.Registration.Mode },
 		Usage: "`mode` of registration: the server writes the webhook configurations through the API (api) or as static manifests for kube-apiserver (manifest), or does not write them (none)"},
 	{Name: "static-manifests-dir", Field: "registration.staticManifestsDir", Group: groupAPIServer, Folder: true, bind: func(c *Config) any { return &c.Registration.StaticManifestsDir },

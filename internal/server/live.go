@@ -45,6 +45,8 @@ type liveConfig struct {
 	start    *Config        // the configuration at the start
 	builtins []*liveBuiltin
 	interval time.Duration
+	// noCluster is set if the server has no client, and needed none at the start.
+	noCluster bool
 
 	logger   *slog.Logger
 	changed  func()
@@ -156,6 +158,10 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 		return out, nil
 	}
 	b.from = NoSources()
+	if b.unreachable() != nil {
+		b.state.Store(&builtinState{config: l.start})
+		return out, nil
+	}
 	if b.Builtin.watch != nil {
 		if err := b.prepareWatch(env, &out); err != nil {
 			return out, err
@@ -234,6 +240,9 @@ func (b *liveBuiltin) next(c *Config) (*builtinState, error) {
 	}
 	if !state.enabled {
 		return state, nil
+	}
+	if err := b.unreachable(); err != nil {
+		return nil, err
 	}
 	var err error
 	if state.webhooks, err = b.defined(c, b.from); err != nil {

@@ -39,12 +39,14 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	settings := config.appSettings()
+	var noCluster bool
 	var errClient error
-	settings.Client, errClient = frontdoor.ClientConfig(config.Kubeconfig, Name+"/"+o.Version)
-	if err := errors.Join(err, hosting.ByFlags(errClient)); err != nil {
+	settings.Client, noCluster, errClient = config.client(o.Version)
+	if err := errors.Join(err, errClient); err != nil {
 		return err
 	}
 	live := newLiveConfig(o.File, o.Given, config)
+	live.noCluster = noCluster
 	settings.Registration.Adjust = live.adjust
 	if config.Recording.RecentReviews > 0 {
 		settings.Serving.MetricsRoutes = map[string]http.Handler{

@@ -21,7 +21,7 @@ type SallyportConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
 	// Kubeconfig is the path of a kubeconfig file. If empty, the server uses the pod's
-	// service account. Flag --kubeconfig.
+	// service account. A server that calls no API server needs neither. Flag --kubeconfig.
 	Kubeconfig     string         `json:"kubeconfig,omitempty"`
 	Registration   Registration   `json:"registration"`
 	Certificate    Certificate    `json:"certificate"`
