@@ -36,10 +36,18 @@ func (w *Watcher) Refresh(ctx context.Context, namespace string) (Source, error)
 	if err := w.Ready(); err != nil {
 		return nil, admission.Unavailable(err, time.Second)
 	}
+	return w.refresh(ctx, namespace)
+}
+
+// mergeTime is the part of a call that is kept for the merge; no more than a tenth of the
+// time that is left.
+const mergeTime = 100 * time.Millisecond
+
+func (w *Watcher) refresh(ctx context.Context, namespace string) (Source, error) {
 	if deadline, ok := ctx.Deadline(); ok {
-		now := time.Now()
+		left := time.Until(deadline)
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, now.Add(deadline.Sub(now)/2))
+		ctx, cancel = context.WithTimeout(ctx, left-min(mergeTime, left/10))
 		defer cancel()
 	}
 	unavailable := func(err error) error {

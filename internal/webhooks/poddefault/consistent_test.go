@@ -83,6 +83,31 @@ func TestACallThatGoesAwayTakesNoOtherWithIt(t *testing.T) {
 	})
 }
 
+func TestAListMayTakeTheWholeCall(t *testing.T) {
+	for _, tc := range []struct {
+		takes time.Duration
+		fails bool
+	}{{4800 * time.Millisecond, false}, {4950 * time.Millisecond, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &Watcher{index: NewIndex(), lists: &lists{namespaces: map[string]*shared{}, catchUp: func(ctx context.Context, _ string) ([]correction, error) {
+				select {
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				case <-time.After(tc.takes):
+					return nil, nil
+				}
+			}}}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			_, err := w.refresh(ctx, "team-a")
+			if (err != nil) != tc.fails || ctx.Err() != nil {
+				t.Errorf("a list that takes %s of 5 s: %v", tc.takes, err)
+			}
+			synctest.Wait()
+		})
+	}
+}
+
 func TestAListThatFailsFailsForAllThatWaitForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("away")

@@ -51,7 +51,9 @@ type Settings struct {
 	// meant for the application would break. [DefaultSettings] has istio-proxy and
 	// linkerd-proxy.
 	MeshContainers []string `json:"meshContainers"`
-	// Freshness is [Cached] or [Consistent].
+	// Freshness is Cached or Consistent. Consistent asks the API server for each pod: while
+	// that takes longer than the webhook's timeout, as on an overloaded machine, pods are
+	// refused. Give such a webhook more timeoutSeconds.
 	Freshness string `json:"freshness"`
 	// DataConnections is a label selector, as kubectl has it, of the Secrets that
 	// PodDefaults may select by labels; the server then reads the metadata of these
