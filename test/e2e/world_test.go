@@ -68,6 +68,7 @@ func TestWhatIsAskedOfWebhooks(t *testing.T) {
 		{"requests of every resource, verb and version have the shape that they should", testRequestShapes},
 		{"a handler has the time of the request or of the webhook, whichever ends first", testTimeouts},
 		{"mutating webhooks are called again when somebody else has changed the object", testReinvocation},
+		{"what came with a request is in managedFields, and what webhooks add is not", testManagedFields},
 		{"the API server shows who it is to admission webhooks", testCallers},
 		{"objects are sent in the version of the rules, and changes come back in that of the request", testEquivalentVersions},
 		{"match conditions decide who is called", testMatchConditions},
