@@ -25,6 +25,10 @@ func (e *Explanation) carry(known *Defaults, stored *manifest.Object, whyNot map
 		e.Carried = append(e.Carried, explained{Name: name, Applied: applied, Detail: strings.TrimPrefix(detail+"; it does not match now: "+reason, "; ")})
 	}
 	const gone = "there is no such object now"
+	marks := map[string]poddefault.CarriedMark{}
+	for _, mark := range poddefault.Marks(stored.Annotations) {
+		marks[mark.Annotation] = mark
+	}
 	add := func(title, mark, skipped string) {
 		if told[mark] {
 			return
@@ -34,7 +38,7 @@ func (e *Explanation) carry(known *Defaults, stored *manifest.Object, whyNot map
 		if strings.HasPrefix(title, "ClusterPodDefault ") && known.clusterHidden {
 			detail = "there is no such object now, or you may not read it"
 		}
-		value, applied := stored.Annotations[mark]
+		value, applied := marks[mark]
 		if applied {
 			detail = "as it was at " + markedState(value) + "; " + detail
 		} else if _, skip := stored.Annotations[skipped]; skip {

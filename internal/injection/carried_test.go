@@ -78,7 +78,7 @@ func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
 	)
 	current := poddefault.RevisionOf([]byte(strings.Replace(stable, `"1"`, `"2"`, 1)))
 	mark := "resourceVersion 6, revision " + poddefault.RevisionOf([]byte(stable))
-	running := use + ", uid: u, generateName: web-, annotations: {" + poddefault.Mark("staged") + ": 6@" + poddefault.RevisionOf([]byte(stable)) + "}, " +
+	running := use + ", uid: u, generateName: web-, annotations: {" + poddefault.Mark("staged") + ": '6', " + poddefault.RevisionsAnnotation + ": 'staged@" + poddefault.RevisionOf([]byte(stable)) + "'}, " +
 		"ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: w, controller: true}]"
 	was := "applied, as it was at " + mark + ", which is stable while revision " + current + " is rolled out "
 	for what, c := range map[string]struct {
@@ -132,7 +132,7 @@ func TestPodsOfTemplatesAreDrawnByTheirWorkload(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, revision := poddefault.ParseMark(annotationsOf(out.After)[poddefault.Mark("staged")])
+		_, revision, _ := strings.Cut(annotationsOf(out.After)[poddefault.RevisionsAnnotation], "@")
 		return revision
 	}
 	seen := map[string]bool{}

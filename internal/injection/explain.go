@@ -273,7 +273,7 @@ func (d *Default) wasDecided(stored *manifest.Object) bool {
 // wasApplied explains the decision on an admitted pod. After are the annotations of such a
 // pod if it were created now.
 func (d *Default) wasApplied(stored *manifest.Object, after map[string]string) (applied bool, detail string) {
-	mark, applied := stored.Annotations[d.mark()]
+	mark, applied := d.compiled.MarkIn(stored.Annotations)
 	decided := decidedOn(stored.Annotations, d)
 	stable, _ := d.compiled.RolledOut()
 	switch {
@@ -284,7 +284,7 @@ func (d *Default) wasApplied(stored *manifest.Object, after map[string]string) (
 			markedState(mark), d.compiled.Revision(), d.stage(), d.reaches(stored, after))
 	case applied:
 		return true, "as it was at " + markedState(mark) + "; it has changed since, and is at " +
-			markedState(poddefault.MarkValue(d.ResourceVersion, d.compiled.Revision())) + " now"
+			markedState(d.compiled.MarkNow()) + " now"
 	case stored.Annotations[poddefault.ExcludeAnnotation] == "true" && d.allowExclude:
 		return false, "the pod excludes itself"
 	case decided && d.spec.Mode == kubeflowv1alpha1.ModeAudit:
@@ -317,7 +317,7 @@ func (d *Default) reaches(stored *manifest.Object, after map[string]string) stri
 	if d.spec.Rollout.By == kubeflowv1alpha1.RolloutByPod && stored.GenerateName != "" {
 		return ""
 	}
-	mark, applies := after[d.mark()]
+	mark, applies := d.compiled.MarkIn(after)
 	switch state := d.compiled.Status().Rollout; {
 	case !applies || state == nil || state.Step == 0 || d.spec.Rollout.AbortedRevision == d.compiled.Revision():
 		return ""
@@ -328,12 +328,11 @@ func (d *Default) reaches(stored *manifest.Object, after map[string]string) stri
 }
 
 // markedState describes the state of an object that a mark names.
-func markedState(mark string) string {
-	resourceVersion, revision := poddefault.ParseMark(mark)
-	if revision == "" {
-		return "resourceVersion " + resourceVersion
+func markedState(mark poddefault.CarriedMark) string {
+	if mark.Revision == "" {
+		return "resourceVersion " + mark.Value
 	}
-	return "resourceVersion " + resourceVersion + ", revision " + revision
+	return "resourceVersion " + mark.Value + ", revision " + mark.Revision
 }
 
 // whyNot explains the decision on a new pod.

@@ -143,7 +143,7 @@ func lines(before, after jsontext.Value, originsBefore, origins []admission.Orig
 
 // hidden shows what Sallyport notes about a pod, and which values are equal.
 var hidden = recording.Redaction{
-	Annotations: []string{poddefault.DecisionsAnnotation, poddefault.ExcludeAnnotation, poddefault.MarkPrefix + "*", poddefault.ClusterMarkPrefix + "*", poddefault.SkipPrefix + "*"},
+	Annotations: []string{poddefault.DecisionsAnnotation, poddefault.RevisionsAnnotation, poddefault.ExcludeAnnotation, poddefault.MarkPrefix + "*", poddefault.ClusterMarkPrefix + "*", poddefault.SkipPrefix + "*"},
 	Mask: func(value string) string {
 		code := hmac.New(sha256.New, key)
 		code.Write([]byte(value))

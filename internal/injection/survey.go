@@ -165,9 +165,8 @@ func (d *Default) survey(pods []surveyedPod) *Surveyed {
 		case pod.findings[j].State == drift.Surplus:
 			s.Deselected = append(s.Deselected, pod.name)
 		}
-		mark := pod.annotations[d.mark()]
-		resourceVersion, revision := poddefault.ParseMark(mark)
-		version := cmp.Or(revision, resourceVersion)
+		mark, _ := d.compiled.MarkIn(pod.annotations)
+		version := cmp.Or(mark.Revision, mark.Value)
 		if carriers[version] == nil {
 			carriers[version] = &Carriers{Version: version, Current: d.compiled.Wrote(mark)}
 		}

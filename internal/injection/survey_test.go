@@ -3,6 +3,7 @@
 package injection
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,10 +21,11 @@ spec: {selector: {matchLabels: {proxied: "true"}}, env: [{name: A, value: "1"}]}
 	d := known.all[0]
 	judge := drift.New(known.index())
 	var pods []surveyedPod
-	add := func(name, label, mark string) {
+	add := func(name, label, mark, revision string) {
 		annotations := map[string]string{}
 		if mark != "" {
 			annotations[d.mark()] = mark
+			annotations[poddefault.RevisionsAnnotation] = d.compiled.Decision() + "@" + revision
 		}
 		found, err := judge.Pod(t.Context(), drift.Pod{Namespace: "team-a", Labels: map[string]string{"proxied": label}, Annotations: annotations})
 		if err != nil {
@@ -31,17 +33,17 @@ spec: {selector: {matchLabels: {proxied: "true"}}, env: [{name: A, value: "1"}]}
 		}
 		pods = append(pods, surveyedPod{name, annotations, found})
 	}
-	now := d.compiled.Revision()
-	add("old-1", "true", "5@0123456789")
-	add("old-2", "true", "6@0123456789")
-	add("oldest", "true", "4")
-	add("new", "true", poddefault.MarkValue("6", now))
-	add("without", "true", "")
-	add("unlabelled", "false", poddefault.MarkValue("7", now))
-	add("other", "false", "")
+	now, former := d.compiled.Revision(), strings.Repeat("0", poddefault.RevisionSize)
+	add("old-1", "true", "5", former)
+	add("old-2", "true", "6", former)
+	add("oldest", "true", "4", "")
+	add("new", "true", "6", now)
+	add("without", "true", "", "")
+	add("unlabelled", "false", "7", now)
+	add("other", "false", "", "")
 
 	got := d.survey(pods)
-	want := []Carriers{{now, true, []string{"new", "unlabelled"}}, {"0123456789", false, []string{"old-1", "old-2"}}, {"4", false, []string{"oldest"}}}
+	want := []Carriers{{now, true, []string{"new", "unlabelled"}}, {former, false, []string{"old-1", "old-2"}}, {"4", false, []string{"oldest"}}}
 	if diff := cmp.Diff(want, got.Carriers); diff != "" {
 		t.Errorf("carriers (-want +got):\n%s", diff)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/workload"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
@@ -89,10 +90,10 @@ func Bringers(ctx context.Context, c *cluster.Cluster, namespace, kind, text str
 	}
 	pods := workload.Kinds()[0].Path(namespace)
 	err = c.EachMetadata(ctx, pods, "status.phase!=Succeeded,status.phase!=Failed", func(pod *metav1.ObjectMeta) {
-		for mark, value := range pod.Annotations {
-			for _, m := range marks[mark] {
+		for _, mark := range poddefault.Marks(pod.Annotations) {
+			for _, m := range marks[mark.Annotation] {
 				if b := m.Bringer; b.Namespace == "" || b.Namespace == pod.Namespace {
-					b.Pods = append(b.Pods, Carrier{pod.Namespace, pod.Name, markedState(value), m.compiled.Wrote(value)})
+					b.Pods = append(b.Pods, Carrier{pod.Namespace, pod.Name, markedState(mark), m.compiled.Wrote(mark)})
 				}
 			}
 		}

@@ -245,7 +245,7 @@ func (s *staging) expect(of map[string][]corev1.Pod, value string, share float64
 		for i, pod := range pods {
 			env := pod.Spec.Containers[0].Env
 			is := len(env) == 1 && env[0].Value == value
-			_, revision := poddefault.ParseMark(pod.Annotations[poddefault.Mark(s.name)])
+			_, revision, _ := strings.Cut(pod.Annotations[poddefault.RevisionsAnnotation], "@")
 			if len(env) != 1 || is != (revision == current) || i > 0 && is != out[workload] {
 				s.t.Errorf("%s: variables %v, revision %s, current is %s", pod.Name, env, revision, current)
 			}

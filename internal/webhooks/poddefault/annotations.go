@@ -18,8 +18,8 @@ const (
 	// from files; they are never changed.
 	MirrorAnnotation = "kubernetes.io/config.mirror"
 	// MarkPrefix and a PodDefault's name form the annotation of an applied PodDefault.
-	// Its value is the PodDefault's resourceVersion and the revision that the pod got. See
-	// [Mark] and [MarkValue].
+	// Its value is the PodDefault's resourceVersion, as in Kubeflow's webhook. See [Mark], and
+	// [RevisionsAnnotation] for the revision that the pod got.
 	MarkPrefix = "poddefault.admission.kubeflow.org/poddefault-"
 	// ClusterMarkPrefix is [MarkPrefix] for ClusterPodDefaults. See [ClusterMark].
 	ClusterMarkPrefix = "sallyport.io/clusterpoddefault-"

@@ -219,7 +219,7 @@ func (c *Compiled) markOf() string {
 func (c *Compiled) onlyMark() *additions {
 	mark := c.markOf()
 	return &additions{mark: mark, marks: jsonpatch.Operation{
-		Op: jsonpatch.Add, Path: annotationsPath + jsonpatch.Pointer(mark), Value: quote(MarkValue(c.resourceVersion, c.revision)),
+		Op: jsonpatch.Add, Path: annotationsPath + jsonpatch.Pointer(mark), Value: quote(c.resourceVersion),
 	}}
 }
 

@@ -49,14 +49,16 @@ type skip struct {
 // skippedBefore returns the skippable objects that, according to the pod's annotations,
 // were skipped in this generation. An earlier call decided that, and its own changes to
 // the pod must not reverse it.
-func skippedBefore(chosen choice, annotations Labels, skipped []skip) (more []skip) {
+//
+// Where exclusion is not allowed, that must have been an earlier call for this request.
+func skippedBefore(chosen choice, pod *metadata, b *bounds, skipped []skip) (more []skip) {
 	for _, c := range chosen.objects {
 		skippable := c.policy == kubeflowv1alpha1.ConflictSkip || c.policy == kubeflowv1alpha1.ConflictKeepPod && (c.template != nil || c.clashes)
 		if !skippable || c.problem != nil || c.audit || isSkipped(skipped, c) {
 			continue
 		}
 		mark := c.skipMark()
-		if strings.HasPrefix(annotations.Get(mark), c.skipValue("")) {
+		if strings.HasPrefix(pod.annotations.Get(mark), c.skipValue("")) && (c.allowExclude || !pod.past(b).came(mark)) {
 			more = append(more, skip{c, "it was before; remove the annotation " + mark + " to have it tried again"})
 		}
 	}
@@ -132,7 +134,7 @@ func refuses(policy kubeflowv1alpha1.ConflictPolicy) bool {
 // exclusion is not allowed, a mark excuses nothing.
 func (m *merge) changedSince(c *Compiled) bool {
 	mark, marked := m.pod.annotations.Lookup(c.mark)
-	return marked && !c.Wrote(mark)
+	return marked && !c.wrote(mark, m.pod.past(&m.pod.bounds).revisions[c.decision])
 }
 
 // disagree settles a disagreement between wanted and the existing element other.

@@ -16,12 +16,20 @@ import (
 // out, the pod is due the revision of its mark. An error says why the pod
 // would be refused, or that the source is not ready.
 func Due(ctx context.Context, source Source, namespace, workload string, labels, annotations map[string]string) (due []*Compiled, exempted []Exempted, err error) {
-	if _, mirror := annotations[MirrorAnnotation]; mirror {
+	pod := &metadata{
+		labels: labelsOf(labels), annotations: labelsOf(annotations), workload: Workload{unit: workload},
+		history: &history{revisions: revisionsIn(annotations[RevisionsAnnotation]), stored: true},
+	}
+	return pod.due(ctx, source, namespace)
+}
+
+// due is [Due].
+func (meta *metadata) due(ctx context.Context, source Source, namespace string) (due []*Compiled, exempted []Exempted, err error) {
+	if meta.annotations.Has(MirrorAnnotation) {
 		return nil, nil, nil
 	}
 	b := newBounds(ctx)
-	pod := &metadata{labels: labelsOf(labels), annotations: labelsOf(annotations), workload: Workload{unit: workload}}
-	chosen, err := choose(&b, source, namespace, pod, annotations[ExcludeAnnotation] == "true", nil)
+	chosen, err := choose(&b, source, namespace, meta, meta.annotations.Get(ExcludeAnnotation) == "true", nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,7 +55,7 @@ func (c *Compiled) Mark() string { return c.markOf() }
 // Recorded reports whether an annotation of a pod says what was, or must not be, applied
 // to it.
 func Recorded(key string) bool {
-	return key == ExcludeAnnotation || key == MirrorAnnotation || key == DecisionsAnnotation || isMark(key) ||
+	return key == ExcludeAnnotation || key == MirrorAnnotation || key == DecisionsAnnotation || key == RevisionsAnnotation || isMark(key) ||
 		strings.HasPrefix(key, SkipPrefix) || strings.HasPrefix(key, ClusterSkipPrefix)
 }
 
@@ -65,8 +73,11 @@ func (c *Compiled) PassedOver(annotations map[string]string) bool {
 
 // A CarriedMark is the annotation of a pod that an object was applied to.
 type CarriedMark struct {
+	// Value is the resourceVersion of the object, or whatever somebody has written.
 	Annotation, Value string
-	Cluster           bool
+	// Revision is what the pod records in [RevisionsAnnotation]; empty if it does not.
+	Revision string
+	Cluster  bool
 	// Name is that of the object. It may be cut as in [Mark] if the pod does not list the
 	// object in [DecisionsAnnotation].
 	Name string
@@ -82,29 +93,53 @@ func (m CarriedMark) Title(namespace string) string {
 
 // Marks returns the marks of a pod, sorted by annotation.
 func Marks(annotations map[string]string) []CarriedMark {
-	var listed map[string]string // names by annotation; computed for the first mark
+	var listed, revisions map[string]string // names and revisions by annotation; computed for the first mark
 	var out []CarriedMark
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		if !isMark(key) {
 			continue
 		}
 		if listed == nil {
-			listed = map[string]string{}
-			for name := range strings.SplitSeq(annotations[DecisionsAnnotation], ",") {
-				if cluster, ok := strings.CutPrefix(name, ClusterDecision); ok {
-					listed[ClusterMark(cluster)] = cluster
-				} else {
-					listed[Mark(name)] = name
-				}
+			listed, revisions = map[string]string{}, map[string]string{}
+			for decision := range strings.SplitSeq(annotations[DecisionsAnnotation], ",") {
+				listed[markFor(decision)] = strings.TrimPrefix(decision, ClusterDecision)
+			}
+			for decision, revision := range revisionsIn(annotations[RevisionsAnnotation]) {
+				revisions[markFor(decision)] = revision
+				listed[markFor(decision)] = strings.TrimPrefix(decision, ClusterDecision)
 			}
 		}
-		m := CarriedMark{Annotation: key, Value: annotations[key], Cluster: strings.HasPrefix(key, ClusterMarkPrefix)}
+		m := CarriedMark{Annotation: key, Value: annotations[key], Revision: revisions[key], Cluster: strings.HasPrefix(key, ClusterMarkPrefix)}
 		if m.Name = listed[key]; m.Name == "" {
 			m.Name = strings.TrimPrefix(strings.TrimPrefix(key, MarkPrefix), ClusterMarkPrefix)
 		}
 		out = append(out, m)
 	}
 	return out
+}
+
+// MarkIn returns the mark of the object in the annotations of a pod, and whether it is there.
+func (c *Compiled) MarkIn(annotations map[string]string) (CarriedMark, bool) {
+	value, marked := annotations[c.markOf()]
+	if !marked {
+		return CarriedMark{}, false
+	}
+	m := c.MarkNow()
+	m.Value, m.Revision = value, revisionsIn(annotations[RevisionsAnnotation])[c.decision]
+	return m, true
+}
+
+// MarkNow returns the mark that a pod would get from the object as it is.
+func (c *Compiled) MarkNow() CarriedMark {
+	return CarriedMark{Annotation: c.markOf(), Value: c.resourceVersion, Revision: c.revision, Cluster: c.Cluster(), Name: c.name}
+}
+
+// markFor returns the mark of an object named as in [DecisionsAnnotation].
+func markFor(decision string) string {
+	if cluster, ok := strings.CutPrefix(decision, ClusterDecision); ok {
+		return ClusterMark(cluster)
+	}
+	return Mark(decision)
 }
 
 // isMark reports whether an annotation is the mark of an object.

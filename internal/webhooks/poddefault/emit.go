@@ -167,8 +167,11 @@ func (m *merge) auditAnnotations() map[string]string {
 	return out
 }
 
-// decisionsPath is the place of [DecisionsAnnotation].
-var decisionsPath = annotationsPath + jsonpatch.Pointer(DecisionsAnnotation)
+// The places of annotations that most pods get.
+var (
+	decisionsPath = annotationsPath + jsonpatch.Pointer(DecisionsAnnotation)
+	revisionsPath = annotationsPath + jsonpatch.Pointer(RevisionsAnnotation)
+)
 
 // metadata emits labels, annotations, marks and decisions.
 func (e *emitter) metadata(m *merge) {
@@ -194,7 +197,8 @@ func (e *emitter) metadata(m *merge) {
 	}
 	e.append(labels)
 	// Most pods have annotations and get only new ones, which need no search.
-	onlyNew := p.rawAnnotations.Kind() == '{' && len(m.annotations)+len(m.skipped) == 0 && !p.annotations.Has(DecisionsAnnotation)
+	onlyNew := p.rawAnnotations.Kind() == '{' && len(m.annotations)+len(m.skipped) == 0 &&
+		!p.annotations.Has(DecisionsAnnotation) && !p.annotations.Has(RevisionsAnnotation)
 	for _, c := range m.applied {
 		switch {
 		case p.annotations.Has(c.mark):
@@ -204,8 +208,16 @@ func (e *emitter) metadata(m *merge) {
 			e.patch = append(e.patch, c.marks)
 			e.origin(c.title, "metadata", "annotations", c.mark)
 		default:
-			annotate(c.mark, MarkValue(c.resourceVersion, c.revision), c.title)
+			annotate(c.mark, c.resourceVersion, c.title)
 		}
+	}
+	if revisions := m.recorded(); revisions != nil {
+		if onlyNew {
+			e.set(revisionsPath, revisions, nil)
+		} else {
+			annotations.Set(revisions, RevisionsAnnotation)
+		}
+		e.origin("sallyport", "metadata", "annotations", RevisionsAnnotation)
 	}
 	listed := p.annotations.Get(DecisionsAnnotation)
 	before := listedAmong(listed, skippedObjects(m.skipped))

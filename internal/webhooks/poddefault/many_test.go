@@ -39,7 +39,7 @@ func TestThousandsOfLabelsAndVariables(t *testing.T) {
 	}
 	index := indexOf(pd)
 	resp := handleFrom(t, encodeJSON(t, pod), index)
-	if !resp.Allowed || len(resp.Patch) != 2*variables+containers+2 {
+	if !resp.Allowed || len(resp.Patch) != 2*variables+containers+3 {
 		t.Errorf("allowed is %v, %d operations: %+v", resp.Allowed, len(resp.Patch), resp.Status)
 	}
 	delete(pod.Labels, "l0")

@@ -44,8 +44,8 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 	}
 	o := oracle{chosen: chosen, marked: func(pd *kubeflowv1alpha1.PodDefault) bool {
 		mark, marked := before.Annotations[Mark(pd.Name)]
-		version, revision, _ := strings.Cut(mark, "@")
-		return marked && revision != revisionName(pd) && (revision != "" || version != pd.ResourceVersion)
+		revision := revisionsIn(before.Annotations[RevisionsAnnotation])[pd.Name]
+		return marked && revision != RevisionOf(Meaning(&pd.Spec)) && (revision != "" || mark != pd.ResourceVersion)
 	}}
 	groups := map[string]int{}
 	for _, pd := range chosen {
@@ -72,7 +72,7 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 			pod.Annotations = map[string]string{}
 		}
 		if _, marked := pod.Annotations[Mark(pd.Name)]; !marked {
-			pod.Annotations[Mark(pd.Name)] = pd.ResourceVersion + "@" + revisionName(pd)
+			pod.Annotations[Mark(pd.Name)] = pd.ResourceVersion
 		}
 		for _, toleration := range pd.Spec.Tolerations {
 			if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return taint(t) == taint(toleration) }) {
@@ -296,5 +296,3 @@ func satisfies(have, want corev1.EnvVar) bool {
 	return have.Name == want.Name && (want.Value == "" || have.Value == want.Value) &&
 		(want.ValueFrom == nil || reflect.DeepEqual(have.ValueFrom, want.ValueFrom))
 }
-
-func revisionName(pd *kubeflowv1alpha1.PodDefault) string { return RevisionOf(Meaning(&pd.Spec)) }

@@ -29,6 +29,7 @@ type metadata struct {
 	request                   types.UID
 	dryRun                    bool
 	workload                  Workload // see workloadOf; empty until needed
+	history                   *history // see past; nil until needed
 
 	spec int // offset of the spec, 0 if unknown
 }

@@ -114,7 +114,10 @@ func drawPod(t *rapid.T) *corev1.Pod {
 			if pod.Annotations == nil {
 				pod.Annotations = map[string]string{}
 			}
-			pod.Annotations[mark] = rapid.SampledFrom([]string{"1", "7", "8", "7@0123456789"}).Draw(t, "version that injected it")
+			if sometimes(t, "records revisions") {
+				pod.Annotations[RevisionsAnnotation] = rapid.SampledFrom([]string{"x", "pd-0@" + strings.Repeat("0", RevisionSize), "a@1,,cluster/pd-0@" + strings.Repeat("a", RevisionSize)}).Draw(t, "revisions")
+			}
+			pod.Annotations[mark] = rapid.SampledFrom([]string{"1", "7", "8"}).Draw(t, "version that injected it")
 		}
 	}
 	return pod
@@ -194,6 +197,8 @@ func TestPatchedPodIsTheIntendedOne(t *testing.T) {
 			rt.Fatal(err)
 		}
 		delete(got.Annotations, DecisionsAnnotation)
+		delete(got.Annotations, RevisionsAnnotation)
+		delete(want.Annotations, RevisionsAnnotation)
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), inAnyOrder(envName), inAnyOrder(mountPath), inAnyOrder(volumeName), inAnyOrder(claimName),
 			inAnyOrder(func(c corev1.Container) string { return c.Name })); diff != "" {
 			rt.Fatalf("(-want +got):\n%s", diff)

@@ -88,36 +88,16 @@ func withoutEmpty(value []byte) []byte {
 // large for any pod.
 func (c *Compiled) Revision() string { return c.revision }
 
-// MarkValue returns the value of the annotation that marks a pod as changed by an object
-// ([Mark]): the object's resourceVersion, "@", and the name of the revision that the pod
-// got. Kubeflow's webhook, and Sallyport before there were revisions, wrote the
-// resourceVersion only. The mark of an object that is in no cluster is empty.
-func MarkValue(resourceVersion, revision string) string {
-	if resourceVersion == "" || revision == "" {
-		return resourceVersion
-	}
-	return resourceVersion + "@" + revision
-}
-
-// ParseMark parses the value of a mark in both forms. The revision is empty if the mark
-// does not have one. Anyone can write an annotation, so neither is to be trusted.
-func ParseMark(value string) (resourceVersion, revision string) {
-	before, after, found := strings.Cut(value, "@")
-	if !found || before == "" || !isRevision(after) {
-		return value, ""
-	}
-	return before, after
-}
-
 // isRevision reports whether text may be the name of a revision.
 func isRevision(text string) bool {
 	return len(text) == RevisionSize && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // Wrote reports whether a mark is of this state of the object: of its revision, or of its
-// resourceVersion if the mark has no revision.
-func (c *Compiled) Wrote(mark string) bool {
-	resourceVersion, revision := ParseMark(mark)
+// resourceVersion if the pod records no revision.
+func (c *Compiled) Wrote(mark CarriedMark) bool { return c.wrote(mark.Value, mark.Revision) }
+
+func (c *Compiled) wrote(resourceVersion, revision string) bool {
 	if revision == "" {
 		return resourceVersion == c.resourceVersion
 	}

@@ -74,36 +74,3 @@ func TestAnObjectKnowsItsRevision(t *testing.T) {
 		t.Errorf("ClusterPodDefault: %s, want %s", got, want)
 	}
 }
-
-func TestMarksAreReadInBothForms(t *testing.T) {
-	for value, want := range map[string][2]string{
-		"123":                {"123", ""},
-		"":                   {"", ""},
-		"123@0123456789":     {"123", "0123456789"},
-		"@abcdef0123":        {"@abcdef0123", ""},
-		"123@":               {"123@", ""},
-		"123@0123":           {"123@0123", ""},
-		"123@ABCDEF0123":     {"123@ABCDEF0123", ""},
-		"1@0123456789@abcde": {"1@0123456789@abcde", ""},
-	} {
-		if resourceVersion, revision := ParseMark(value); resourceVersion != want[0] || revision != want[1] {
-			t.Errorf("%q: %q and %q, want %q", value, resourceVersion, revision, want)
-		}
-	}
-}
-
-// FuzzParseMark checks that whatever a pod has is read without loss.
-func FuzzParseMark(f *testing.F) {
-	for _, seed := range []string{"", "1", "1@0123456789", "@", "1@0123456789@"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, value string) {
-		resourceVersion, revision := ParseMark(value)
-		if got := MarkValue(resourceVersion, revision); got != value {
-			t.Errorf("%q is read as %q and %q", value, resourceVersion, revision)
-		}
-		if revision != "" && len(revision) != RevisionSize {
-			t.Errorf("%q has the revision %q", value, revision)
-		}
-	})
-}

@@ -174,17 +174,17 @@ func (a *arrival) resolve(source Source, selected []*Compiled) (resolved, outsid
 }
 
 // getsCurrent reports whether the pod gets the current revision, given the labels of its
-// namespace. A pod that an earlier call has marked keeps its revision, although another
-// replica may have entered a step.
+// namespace. A pod that an earlier call for the same request has marked keeps its revision,
+// although another replica may have entered a step.
 func (a *arrival) getsCurrent(r *rollout, namespace labels.Set) bool {
 	if len(r.steps) == 0 {
 		return false
 	}
-	if mark, marked := a.annotations.Lookup(r.current.unpack().mark); marked {
-		if r.current.Wrote(mark) { // or a server that knows no revisions, and gives all pods the current one
+	if resourceVersion, revision, applied := a.kept(r.current, a.bounds); applied {
+		if r.current.wrote(resourceVersion, revision) { // or a server that knows no revisions, and gives all pods the current one
 			return true
 		}
-		if _, revision := ParseMark(mark); revision == r.stable.revision {
+		if revision == r.stable.revision {
 			return false
 		}
 	}

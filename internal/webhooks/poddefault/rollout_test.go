@@ -43,7 +43,8 @@ func staged(t testing.TB, rollout string, step int32) *kubeflowv1alpha1.PodDefau
 // ownedPod returns a pod of a controller.
 func ownedPod(kind, owner, labels string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":%q,"labels":{%s},`+
-		`"ownerReferences":[{"apiVersion":"x/v1","kind":"Other","name":"other","uid":"o"},{"apiVersion":"apps/v1","kind":%q,"name":%q,"uid":"r","controller":true}]},`+
+		`"ownerReferences":[{"apiVersion":"x/v1","kind":"Other","name":"other","uid":"o"},{"apiVersion":"apps/v1","kind":%q,"name":%q,"uid":"r","controller":true}],`+
+		`"managedFields":[{"manager":"kube-controller-manager","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:generateName":{}}}}]},`+
 		`"spec":{"containers":[{"name":"main","image":"x"}]}}`, owner+"-", labels, kind, owner)
 }
 
@@ -280,14 +281,14 @@ func TestReplicasThatDisagreeDoNotFlap(t *testing.T) {
 	former.Spec.Rollout = nil
 	raw := ownedPod("StatefulSet", "db", "")
 	after := cases.Apply(t, raw, handleFrom(t, raw, indexOf(former)))
-	after = []byte(strings.ReplaceAll(string(after), "@"+former.Status.CurrentRevision, ""))
+	after = []byte(strings.Replace(string(after), `"`+RevisionsAnnotation+`":"staged@`+former.Status.CurrentRevision+`",`, "", 1))
 	if again := handleFrom(t, after, replicas[0]); !again.Allowed || len(again.Patch) > 0 || len(again.Warnings) > 0 {
 		t.Errorf("a pod of a replica without revisions changes again: %+v", again)
 	}
 	// After an abort no mark gives the current revision.
 	aborted := staged(t, steps, 2)
 	aborted.Spec.Rollout.AbortedRevision = aborted.Status.CurrentRevision
-	marked := []byte(strings.Replace(string(raw), `"generateName"`, `"annotations":{"`+Mark("staged")+`":"7@`+aborted.Status.CurrentRevision+`"},"generateName"`, 1))
+	marked := []byte(strings.Replace(string(raw), `"generateName"`, `"annotations":{"`+Mark("staged")+`":"7","`+RevisionsAnnotation+`":"staged@`+aborted.Status.CurrentRevision+`"},"generateName"`, 1))
 	if got := got(t, marked, indexOf(aborted)); got != "stable" {
 		t.Errorf("a pod with a mark of the aborted revision gets %q", got)
 	}

@@ -256,7 +256,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 	var mute []*Compiled
 	var skipped []skip
 	for round := 1; ; round++ {
-		known := skippedBefore(chosen, meta.annotations, skipped)
+		known := skippedBefore(chosen, meta, &b, skipped)
 		skipped = append(skipped, known...)
 		if len(known) > 0 {
 			mute = nil

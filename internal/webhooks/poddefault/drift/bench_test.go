@@ -24,7 +24,8 @@ func BenchmarkReport(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var pods []*store.Pod
 			for i := range 20_000 {
-				annotations := map[string]string{x.Mark(): mark(x), poddefault.DecisionsAnnotation: "x"}
+				annotations := carried(x)
+				annotations[poddefault.DecisionsAnnotation] = "x"
 				pods = append(pods, &store.Pod{NamespacedName: types.NamespacedName{Namespace: "a", Name: fmt.Sprint(i)}, Facts: store.NewFacts(labels(i), annotations)})
 			}
 			b.ReportAllocs()

@@ -135,13 +135,14 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	}
 	pods := clients.CoreV1().Pods(name.Namespace)
 	n := 0
-	create := func(label, value string) *corev1.Pod {
+	create := func(label, value, revision string) *corev1.Pod {
 		t.Helper()
 		n++
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pod-", n), Labels: map[string]string{"use": label}, Annotations: map[string]string{}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "busybox"}}}}
 		if value != "" {
 			pod.Annotations[poddefault.Mark("x")] = value
+			pod.Annotations[poddefault.RevisionsAnnotation] = "x@" + revision
 		}
 		pod, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
 		if err != nil {
@@ -153,14 +154,14 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 		t.Helper()
 		until(what, func() bool { got := board.Pods(name); return got != nil && *got == want })
 	}
-	current := poddefault.MarkValue(pd.ResourceVersion, poddefault.Compile(pd).Revision())
-	ended := create("x", current)
-	create("x", current)
-	create("x", "1@0000000000")
-	create("x", "1")
-	missing := create("x", "")
-	create("y", current)
-	create("y", "")
+	current := poddefault.Compile(pd).Revision()
+	ended := create("x", pd.ResourceVersion, current)
+	create("x", pd.ResourceVersion, current)
+	create("x", "1", strings.Repeat("0", poddefault.RevisionSize))
+	create("x", "1", "")
+	missing := create("x", "", "")
+	create("y", pd.ResourceVersion, current)
+	create("y", "", "")
 	all := kubeflowv1alpha1.PodCounts{Current: 2, Outdated: 1, Unknown: 1, Missing: 1, Surplus: 1}
 	is("each pod to be counted", all)
 	exempt := func(d time.Duration) {
@@ -189,7 +190,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 
 	leader.lead(false)
 	until("the counts to be another replica's", func() bool { return board.Pods(name) == nil && testutil.CollectAndCount(collector{board}) == 0 })
-	create("x", "")
+	create("x", "", "")
 	leader.lead(true)
 	is("the counts of a leader that is back", kubeflowv1alpha1.PodCounts{Current: 1, Outdated: 1, Unknown: 1, Missing: 1, Surplus: 1})
 

@@ -61,8 +61,8 @@ type Finding struct {
 	// Title names the object, which is nil if it does not exist any more.
 	Title  string
 	Object *poddefault.Compiled
-	// Revision is the one that the pod carries; empty if it carries none, or if the mark is
-	// older than revisions.
+	// Revision is the one that the pod carries; empty if it carries none, or does
+	// not record one.
 	Revision string
 	// By exempts the pod from the object, whether or not it carries it. Nil if nothing does.
 	By *poddefault.Exemption
@@ -96,10 +96,9 @@ func (j *Judge) of(namespace string) map[string]*poddefault.Compiled {
 // would be refused, or that the source is not ready.
 func (j *Judge) Pod(ctx context.Context, pod Pod) ([]Finding, error) {
 	found := map[string]Finding{} // by title
-	marks := map[string]string{}  // their values, of the carried ones
+	marks := map[string]poddefault.CarriedMark{}
 	for _, mark := range poddefault.Marks(pod.Annotations) {
-		f := Finding{State: Surplus, Title: mark.Title(pod.Namespace)}
-		_, f.Revision = poddefault.ParseMark(mark.Value)
+		f := Finding{State: Surplus, Title: mark.Title(pod.Namespace), Revision: mark.Revision}
 		of := pod.Namespace
 		if mark.Cluster {
 			of = ""
@@ -107,7 +106,7 @@ func (j *Judge) Pod(ctx context.Context, pod Pod) ([]Finding, error) {
 		if f.Object = j.of(of)[mark.Annotation]; f.Object != nil {
 			f.Title = f.Object.String()
 		}
-		found[f.Title], marks[f.Title] = f, mark.Value
+		found[f.Title], marks[f.Title] = f, mark
 	}
 	due, exempted, err := j.due(ctx, pod, found)
 	if err != nil {

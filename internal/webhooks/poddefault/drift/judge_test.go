@@ -56,8 +56,15 @@ func index(objects ...*poddefault.Compiled) *poddefault.Index {
 	return out
 }
 
-func mark(c *poddefault.Compiled) string {
-	return poddefault.MarkValue(c.Identity().ResourceVersion, c.Revision())
+// carried returns the annotations of a pod that carries the objects as they are.
+func carried(objects ...*poddefault.Compiled) map[string]string {
+	annotations, revisions := map[string]string{}, []string{}
+	for _, c := range objects {
+		annotations[c.Mark()] = c.MarkNow().Value
+		revisions = append(revisions, c.Decision()+"@"+c.Revision())
+	}
+	annotations[poddefault.RevisionsAnnotation] = strings.Join(revisions, ",")
+	return annotations
 }
 
 // text describes findings: "outdated PodDefault a/x".
@@ -90,18 +97,19 @@ func TestFindings(t *testing.T) {
 		want    []string
 	}{
 		"a pod that nothing is for":             {[]*poddefault.Compiled{x}, Pod{Labels: use("other")}, nil},
-		"a pod that carries it as it is":        {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): mark(x)}}, []string{"current PodDefault a/x"}},
-		"a status that was written since":       {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): poddefault.MarkValue("6", x.Revision())}}, []string{"current PodDefault a/x"}},
-		"a pod that carries what it was":        {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): mark(earlier)}}, []string{"outdated PodDefault a/x"}},
-		"a mark from before revisions":          {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "5"}}, []string{"unknown PodDefault a/x"}},
+		"a pod that carries it as it is":        {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"current PodDefault a/x"}},
+		"a status that was written since":       {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "6", poddefault.RevisionsAnnotation: "x@" + x.Revision()}}, []string{"current PodDefault a/x"}},
+		"a pod that carries what it was":        {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: carried(earlier)}, []string{"outdated PodDefault a/x"}},
+		"a mark without a revision":             {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "5"}}, []string{"unknown PodDefault a/x"}},
 		"such a mark of the same version":       {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "7"}}, []string{"current PodDefault a/x"}},
+		"a revision without a mark":             {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.RevisionsAnnotation: "x@" + x.Revision()}}, []string{"missing PodDefault a/x"}},
 		"a mark that somebody wrote":            {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "@@\x00"}}, []string{"unknown PodDefault a/x"}},
 		"a pod without it":                      {[]*poddefault.Compiled{x}, Pod{Labels: use("x")}, []string{"missing PodDefault a/x"}},
-		"an object that is gone":                {nil, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): mark(x)}}, []string{"surplus PodDefault a/x"}},
-		"a cluster object that is gone":         {nil, Pod{Annotations: map[string]string{all.Mark(): mark(all)}}, []string{"surplus ClusterPodDefault all"}},
+		"an object that is gone":                {nil, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
+		"a cluster object that is gone":         {nil, Pod{Annotations: carried(all)}, []string{"surplus ClusterPodDefault all"}},
 		"a long name that is gone":              {nil, Pod{Annotations: map[string]string{long.Mark(): "1", poddefault.DecisionsAnnotation: long.Decision()}}, []string{"surplus PodDefault a/" + long.Name()}},
-		"a label that was taken away":           {[]*poddefault.Compiled{x}, Pod{Annotations: map[string]string{x.Mark(): mark(x)}}, []string{"surplus PodDefault a/x"}},
-		"an object that is in mode Audit now":   {[]*poddefault.Compiled{audit}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): mark(x)}}, []string{"surplus PodDefault a/x"}},
+		"a label that was taken away":           {[]*poddefault.Compiled{x}, Pod{Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
+		"an object that is in mode Audit now":   {[]*poddefault.Compiled{audit}, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
 		"an object in mode Audit":               {[]*poddefault.Compiled{audit}, Pod{Labels: use("x")}, nil},
 		"one that was in mode Audit":            {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.DecisionsAnnotation: "x"}}, []string{"missing PodDefault a/x"}},
 		"one that was skipped":                  {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.DecisionsAnnotation: "x", poddefault.SkipMark("x"): "generation 3: env A"}}, nil},
@@ -110,16 +118,16 @@ func TestFindings(t *testing.T) {
 		"a pod that excludes itself":            {[]*poddefault.Compiled{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.ExcludeAnnotation: "true"}}, []string{"missing ClusterPodDefault all"}},
 		"a mirror pod":                          {[]*poddefault.Compiled{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.MirrorAnnotation: ""}}, nil},
 		"another namespace":                     {[]*poddefault.Compiled{x, all}, Pod{Namespace: "b", Labels: use("x")}, nil},
-		"a pod that the webhook is not for":     {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): mark(x)}, NotAsked: true}, []string{"surplus PodDefault a/x"}},
+		"a pod that the webhook is not for":     {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: carried(x), NotAsked: true}, []string{"surplus PodDefault a/x"}},
 		"a label that another adds":             {[]*poddefault.Compiled{adds, byAdded}, Pod{Labels: use("adds")}, []string{"missing PodDefault a/adds", "missing PodDefault a/y"}},
 		"a label that another has added": {
 			[]*poddefault.Compiled{adds, byAdded},
-			Pod{Labels: map[string]string{"use": "adds", "use2": "y"}, Annotations: map[string]string{adds.Mark(): mark(adds), byAdded.Mark(): mark(byAdded)}},
+			Pod{Labels: map[string]string{"use": "adds", "use2": "y"}, Annotations: carried(adds, byAdded)},
 			[]string{"current PodDefault a/adds", "current PodDefault a/y"},
 		},
 		"a label that another would not add any more": {
 			[]*poddefault.Compiled{movedAdds, byAdded},
-			Pod{Labels: map[string]string{"use": "adds", "use2": "y"}, Annotations: map[string]string{adds.Mark(): mark(adds), byAdded.Mark(): mark(byAdded)}},
+			Pod{Labels: map[string]string{"use": "adds", "use2": "y"}, Annotations: carried(adds, byAdded)},
 			[]string{"surplus PodDefault a/adds", "surplus PodDefault a/y"},
 		},
 	} {
@@ -154,7 +162,7 @@ func TestExemptPods(t *testing.T) {
 		want []string
 	}{
 		"a pod without them":          {Pod{Workload: "ReplicaSet/web"}, []string{"exempt ClusterPodDefault all", "exempt PodDefault a/x"}},
-		"a pod that carries one":      {Pod{Workload: "ReplicaSet/web", Annotations: map[string]string{x.Mark(): mark(x)}}, []string{"exempt ClusterPodDefault all", "surplus PodDefault a/x"}},
+		"a pod that carries one":      {Pod{Workload: "ReplicaSet/web", Annotations: carried(x)}, []string{"exempt ClusterPodDefault all", "surplus PodDefault a/x"}},
 		"a pod of another workload":   {Pod{Workload: "ReplicaSet/api"}, []string{"missing ClusterPodDefault all", "missing PodDefault a/x"}},
 		"a pod that nobody would ask": {Pod{Workload: "ReplicaSet/web", NotAsked: true}, nil},
 	} {
@@ -185,15 +193,11 @@ func TestAReviewedPodIsCurrent(t *testing.T) {
 		pd.Spec.Selector.MatchLabels, pd.Spec.Env = map[string]string{"use": "x"}, []corev1.EnvVar{{Name: "C", Value: "1"}}
 	})}
 	source := index(objects...)
-	annotations := map[string]string{}
 	due, _, err := poddefault.Due(t.Context(), source, "a", "", map[string]string{"use": "x"}, nil)
 	if err != nil || len(due) != 3 {
 		t.Fatalf("%d objects, %v", len(due), err)
 	}
-	for _, c := range due {
-		annotations[c.Mark()] = mark(c)
-	}
-	got, err := New(source).Pod(t.Context(), Pod{Namespace: "a", Labels: map[string]string{"use": "x"}, Annotations: annotations})
+	got, err := New(source).Pod(t.Context(), Pod{Namespace: "a", Labels: map[string]string{"use": "x"}, Annotations: carried(due...)})
 	want := []string{"current ClusterPodDefault all", "current PodDefault a/x", "current PodDefault a/y"}
 	if err != nil || !slices.Equal(text(got), want) {
 		t.Errorf("got %q, %v", text(got), err)
@@ -212,8 +216,8 @@ func TestReportCountsByRevision(t *testing.T) {
 			pods = append(pods, &store.Pod{NamespacedName: types.NamespacedName{Namespace: "a", Name: name}, Facts: store.NewFacts(use, annotations), Terminating: terminating})
 		}
 	}
-	add(3, map[string]string{x.Mark(): mark(x)}, false)
-	add(2, map[string]string{x.Mark(): mark(earlier)}, false)
+	add(3, carried(x), false)
+	add(2, carried(earlier), false)
 	add(1, nil, false)
 	add(5, nil, true)
 	r := report(t.Context(), source, pods, func(string, map[string]string) bool { return true })
@@ -234,7 +238,8 @@ func TestReportCountsByRevision(t *testing.T) {
 
 // FuzzFindings gives the judge annotations that anyone may write.
 func FuzzFindings(f *testing.F) {
-	f.Add("use", "x", poddefault.Mark("x"), "7@0123456789", "x,cluster/all")
+	f.Add("use", "x", poddefault.Mark("x"), "7", "x,cluster/all")
+	f.Add("use", "x", poddefault.RevisionsAnnotation, "x@0123456789,cluster/all@", "x,cluster/all")
 	f.Add("use", "x", poddefault.ClusterSkipMark("all"), "generation 3: ", ",,cluster/")
 	f.Add("", "", poddefault.ExcludeAnnotation, "true", "")
 	source := index(podDefault("x", nil), everywhere("all"))
@@ -272,18 +277,18 @@ func TestPodsOfTheRevisionBeforeAreCurrentUntilARolloutEnds(t *testing.T) {
 	}
 	now := staged(1)
 	for name, tc := range map[string]struct {
-		object *poddefault.Compiled
-		mark   string
-		want   string
+		object      *poddefault.Compiled
+		annotations map[string]string
+		want        string
 	}{
-		"the revision before, during the rollout": {now, mark(stable), "current PodDefault a/x"},
-		"the new revision, during the rollout":    {now, mark(now), "current PodDefault a/x"},
-		"another one, during the rollout":         {now, "1@0000000000", "outdated PodDefault a/x"},
-		"the revision before, when it has ended":  {staged(0), mark(stable), "outdated PodDefault a/x"},
-		"the new revision, when it has ended":     {staged(0), mark(now), "current PodDefault a/x"},
+		"the revision before, during the rollout": {now, carried(stable), "current PodDefault a/x"},
+		"the new revision, during the rollout":    {now, carried(now), "current PodDefault a/x"},
+		"another one, during the rollout":         {now, map[string]string{stable.Mark(): "1", poddefault.RevisionsAnnotation: "x@" + strings.Repeat("0", poddefault.RevisionSize)}, "outdated PodDefault a/x"},
+		"the revision before, when it has ended":  {staged(0), carried(stable), "outdated PodDefault a/x"},
+		"the new revision, when it has ended":     {staged(0), carried(now), "current PodDefault a/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := New(index(tc.object)).Pod(t.Context(), Pod{Namespace: "a", Labels: map[string]string{"use": "x"}, Annotations: map[string]string{stable.Mark(): tc.mark}})
+			got, err := New(index(tc.object)).Pod(t.Context(), Pod{Namespace: "a", Labels: map[string]string{"use": "x"}, Annotations: tc.annotations})
 			if err != nil || !slices.Equal(text(got), []string{tc.want}) {
 				t.Errorf("got %q, %v", text(got), err)
 			}

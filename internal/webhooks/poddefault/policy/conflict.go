@@ -89,7 +89,8 @@ func (n *namespace) disagreements(o *object) string {
 	}
 	// A pod marked by another revision keeps what that revision gave it.
 	mark := "[object.metadata.?annotations[?" + quote(poddefault.Mark(o.Name)) + "]].exists(m, m == optional.of(" + quote(o.ResourceVersion) +
-		") || m.orValue(\"\").endsWith(" + quote("@"+o.revision()) + "))"
+		") || m.hasValue() && (\",\" + object.metadata.annotations[?" + quote(poddefault.RevisionsAnnotation) + "].orValue(\"\") + \",\").contains(" +
+		quote(","+o.Name+"@"+o.revision()+",") + "))"
 	return "variables." + o.selected + " && " + mark + " ? " + flatten(out) + " : []"
 }
 

@@ -100,7 +100,7 @@ func (o *object) maps() []stringMap {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[poddefault.Mark(o.Name)] = poddefault.MarkValue(o.ResourceVersion, o.revision())
+	annotations[poddefault.Mark(o.Name)] = o.ResourceVersion
 	return []stringMap{
 		{"/metadata/labels", "object.metadata", "labels", o.Spec.Labels},
 		{"/metadata/annotations", "object.metadata", "annotations", annotations},

@@ -28,10 +28,6 @@ const (
 // health looks at the pods that carry the current revision. Pods of other revisions do not
 // count, whatever their state.
 func (r *roller) health(ctx context.Context, c *poddefault.Compiled, spec *kubeflowv1alpha1.Rollout) (metav1.Condition, error) {
-	mark := poddefault.Mark(c.Name())
-	if c.Cluster() {
-		mark = poddefault.ClusterMark(c.Name())
-	}
 	all, failed, first := 0, 0, ""
 	options := metav1.ListOptions{LabelSelector: c.Selector().String(), Limit: 500}
 	for {
@@ -41,7 +37,7 @@ func (r *roller) health(ctx context.Context, c *poddefault.Compiled, spec *kubef
 		}
 		for i := range page.Items {
 			pod := &page.Items[i]
-			if _, revision := poddefault.ParseMark(pod.Annotations[mark]); revision != c.Revision() || pod.DeletionTimestamp != nil {
+			if mark, _ := c.MarkIn(pod.Annotations); mark.Revision != c.Revision() || pod.DeletionTimestamp != nil {
 				continue
 			}
 			all++

@@ -92,7 +92,9 @@ func testUpgrade(t *testing.T, r *rolling) {
 		}
 	}
 	r.await("both replicas to read it", func(*kubeflowv1alpha1.PodDefault) bool { return true })
-	if c := leader.watcher.Get(name); !c.Wrote(was.late.Annotations[mark]) || c.Wrote(was.early.Annotations[mark]) {
+	c := leader.watcher.Get(name)
+	early, _ := c.MarkIn(was.early.Annotations)
+	if late, _ := c.MarkIn(was.late.Annotations); !c.Wrote(late) || c.Wrote(early) {
 		t.Errorf("marks %q and %q of resourceVersion %s", was.early.Annotations[mark], was.late.Annotations[mark], stored.ResourceVersion)
 	}
 	// A pod that is sent again stays as it is; that the earlier one differs is told.
