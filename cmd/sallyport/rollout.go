@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/injection"
@@ -152,28 +153,35 @@ func newRollbackCommand() *cobra.Command {
 }
 
 func newPromoteCommand() *cobra.Command {
-	o, full := revisedOptions{Flags: clusterFlags()}, false
+	o, full, force := revisedOptions{Flags: clusterFlags()}, false, false
 	cmd := o.command(&cobra.Command{
 		Use:   "promote TYPE/NAME",
 		Short: "Enter the next step of the rollout of a PodDefault",
 		Long: "Enter the next step of the rollout of a PodDefault or ClusterPodDefault without waiting. It is refused while\n" +
-			"the condition RolloutHealthy is False.\n\n" +
+			"the condition RolloutHealthy is False, unless you override it with --force.\n\n" +
 			"Exit status: 0, or 1 if that is not possible.",
 		Example: "  sallyport promote poddefault/proxy -n team-a\n\n" +
 			"  # skip the other steps\n" +
-			"  sallyport promote poddefault/proxy -n team-a --full",
+			"  sallyport promote poddefault/proxy -n team-a --full\n\n" +
+			"  # although pods with the new revision fail\n" +
+			"  sallyport promote clusterpoddefault/proxy --force",
 	}, true, func(cmd *cobra.Command, r *injection.Revised) error {
-		step, err := r.Promote(cmd.Context(), full)
-		switch {
-		case err != nil:
+		step, overridden, err := r.Promote(cmd.Context(), full, force)
+		if err != nil {
 			return err
-		case step == 0:
-			return o.said(cmd, "%s promoted to all new pods", r.Title())
 		}
-		return o.said(cmd, "%s promoted to step %d", r.Title(), step)
+		to := "all new pods"
+		if step > 0 {
+			to = fmt.Sprintf("step %d", step)
+		}
+		if overridden != "" {
+			to += ", which overrides " + kubeflowv1alpha1.ConditionRolloutHealthy + ": " + overridden
+		}
+		return o.said(cmd, "%s promoted to %s", r.Title(), to)
 	})
 	cli.AddFlagGroup(cmd, "Input", func() {
 		cmd.Flags().BoolVar(&full, "full", false, "complete the rollout")
+		cmd.Flags().BoolVar(&force, "force", false, "promote although the condition RolloutHealthy is False, and print what that says")
 	})
 	return cmd
 }

@@ -156,7 +156,7 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	patch(`{"status":{"observedGeneration":7}}`)
-	if step, err := read.Promote(t.Context(), false); err != nil || step != 2 {
+	if step, _, err := read.Promote(t.Context(), false, true); err != nil || step != 2 {
 		t.Errorf("promoted to %d, %v", step, err)
 	}
 	patch(`{"spec":{"revisionHistoryLimit":3}}`)
@@ -170,7 +170,11 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	patch(`{"status":{"conditions":%s}}`, condition)
-	has(on(1, "promote", "poddefault/proxy"), "is not promoted while RolloutHealthy is False: 3 of 4 fail")
+	has(on(1, "promote", "poddefault/proxy"), "is not promoted while RolloutHealthy is False: 3 of 4 fail. With --force it is")
+	has(on(0, "promote", "poddefault/proxy", "--force"), "promoted to step 2, which overrides RolloutHealthy: 3 of 4 fail\n")
+	if p := get().Spec.Rollout.Promotion; p == nil || !p.Force {
+		t.Errorf("forced promotion: %+v", p)
+	}
 	has(on(0, "abort", "poddefault/proxy"), "rollout aborted\n")
 	if got := get().Spec.Rollout.AbortedRevision; got != names["two"] {
 		t.Errorf("aborted is %q", got)

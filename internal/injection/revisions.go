@@ -232,22 +232,25 @@ func (r *Revised) Rollback(ctx context.Context, revision *appsv1.ControllerRevis
 }
 
 // Promote enters the next step of the rollout, or completes it. It returns the step, or 0
-// if it is completed.
-func (r *Revised) Promote(ctx context.Context, full bool) (step int32, err error) {
+// if it is completed. With force it also does so while the condition RolloutHealthy is
+// False, and overridden is what that says.
+func (r *Revised) Promote(ctx context.Context, full, force bool) (step int32, overridden string, err error) {
 	if err := r.rolling(); err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	if r.spec.Rollout.AbortedRevision == r.current() {
-		return 0, fmt.Errorf("%s: revision %s is aborted: change the object, or remove spec.rollout.abortedRevision", r.compiled, r.current())
+		return 0, "", fmt.Errorf("%s: revision %s is aborted: change the object, or remove spec.rollout.abortedRevision", r.compiled, r.current())
 	}
 	if c := meta.FindStatusCondition(r.body.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy); c != nil && c.Status == metav1.ConditionFalse {
-		return 0, fmt.Errorf("%s is not promoted while %s is False: %s", r.compiled, c.Type, c.Message)
+		if overridden = c.Message; !force {
+			return 0, "", fmt.Errorf("%s is not promoted while %s is False: %s. With --force it is", r.compiled, c.Type, c.Message)
+		}
 	}
-	promotion := kubeflowv1alpha1.RolloutPromotion{Revision: r.current()}
+	promotion := kubeflowv1alpha1.RolloutPromotion{Revision: r.current(), Force: overridden != ""}
 	if next := r.body.Status.Rollout.Step + 1; !full && int(next) <= len(r.spec.Rollout.Steps) {
 		step, promotion.Step = next, &next
 	}
-	return step, r.write(ctx, "/spec/rollout/promotion", promotion)
+	return step, overridden, r.write(ctx, "/spec/rollout/promotion", promotion)
 }
 
 // Abort gives all new pods the stable revision.

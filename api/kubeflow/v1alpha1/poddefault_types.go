@@ -361,7 +361,8 @@ type Rollout struct {
 	AbortedRevision string `json:"abortedRevision,omitempty"`
 
 	// Promotion enters a later step of a revision without waiting, unless the condition
-	// RolloutHealthy is False. It has no effect on other revisions.
+	// RolloutHealthy is False and it does not override that. It has no effect on other
+	// revisions.
 	// +optional
 	Promotion *RolloutPromotion `json:"promotion,omitempty"`
 }
@@ -416,6 +417,11 @@ type RolloutPromotion struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Step *int32 `json:"step,omitempty"`
+
+	// Force enters the step although the condition RolloutHealthy is False. The steps after
+	// it wait for the condition again.
+	// +optional
+	Force bool `json:"force,omitempty"`
 }
 
 // ConflictPolicy defines what happens on a conflict.

@@ -104,7 +104,7 @@ func plain(name string) bool {
 // recorded returns the value of [RevisionsAnnotation] for the finished pod, as JSON, or nil
 // if the pod has it already or there is nothing to record. The record of an object stays
 // with its mark: a pod that is sent again with a mark keeps what an earlier revision gave
-// it, unless the object does not allow exclusion, and so has been enforced.
+// it. Of an object that does not allow exclusion, a wrong record is corrected.
 func (m *merge) recorded() jsontext.Value {
 	present := m.pod.annotations.Get(RevisionsAnnotation)
 	var known map[string]string
@@ -127,7 +127,7 @@ func (m *merge) recorded() jsontext.Value {
 			continue
 		}
 		switch before, ok := known[c.decision]; {
-		case c.allowExclude && m.pod.annotations.Has(c.mark):
+		case m.pod.annotations.Has(c.mark) && (c.allowExclude || !ok):
 			revision = before
 		case !ok || before != revision:
 			changed = true

@@ -30,6 +30,7 @@ type metadata struct {
 	dryRun                    bool
 	workload                  Workload // see workloadOf; empty until needed
 	history                   *history // see past; nil until needed
+	unplaced                  bool     // whether its place in rollouts by pod is unknown, see Includes
 
 	spec int // offset of the spec, 0 if unknown
 }

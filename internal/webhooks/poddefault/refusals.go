@@ -4,6 +4,7 @@ package poddefault
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,21 +28,19 @@ func (t *tally) add(workload string, refused bool) {
 	}
 }
 
-// Refusals returns how many workloads this replica has given the current revision to or
-// refused since its rollout began, and how many it has refused because of it.
-func (c *Compiled) Refusals() (refused, all int) {
+// Refusals calls visit for each workload that this replica has given the current revision
+// to since its rollout began, or refused because of it.
+func (c *Compiled) Refusals(visit func(namespace string, refused bool)) {
 	if c.rollout == nil {
-		return 0, 0
+		return
 	}
 	t := c.rollout.tally
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, is := range t.refused {
-		if is {
-			refused++
-		}
+	for workload, refused := range t.refused {
+		namespace, _, _ := strings.Cut(workload, "/")
+		visit(namespace, refused)
 	}
-	return refused, len(t.refused)
 }
 
 // tally counts a pod for the revisions that are rolled out and that it gets.

@@ -99,7 +99,8 @@ func (c *Compiled) Wrote(mark CarriedMark) bool { return c.wrote(mark.Value, mar
 
 func (c *Compiled) wrote(resourceVersion, revision string) bool {
 	if revision == "" {
-		return resourceVersion == c.resourceVersion
+		// The stable revision of a rollout has the object's resourceVersion, and is not of it.
+		return resourceVersion == c.resourceVersion && (c.rollout == nil || c.rollout.current.revision == c.revision)
 	}
 	return revision == c.revision
 }

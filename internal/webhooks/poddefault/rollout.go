@@ -190,7 +190,7 @@ func (a *arrival) getsCurrent(r *rollout, namespace labels.Set) bool {
 	}
 	return slices.ContainsFunc(r.steps, func(s rolloutStep) bool {
 		return (s.namespaces == nil || s.namespaces.Matches(namespace)) && (s.pods == nil || s.pods.Matches(a.labels)) &&
-			(s.percent >= 100 || a.place(r) < s.percent)
+			(s.percent >= 100 || s.percent > 0 && r.perPod && a.unplaced || a.place(r) < s.percent)
 	})
 }
 

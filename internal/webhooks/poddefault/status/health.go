@@ -25,10 +25,11 @@ const (
 	reasonNoPods  = "NoPods"
 )
 
-// health looks at the pods that carry the current revision. Pods of other revisions do not
-// count, whatever their state.
+// health looks at the pods that carry the current revision and that the present step
+// includes. Pods of other revisions do not count, whatever their state, and neither do pods
+// that only say that they carry this one.
 func (r *roller) health(ctx context.Context, c *poddefault.Compiled, spec *kubeflowv1alpha1.Rollout) (metav1.Condition, error) {
-	all, failed, first := 0, 0, ""
+	pods, first := census{}, ""
 	options := metav1.ListOptions{LabelSelector: c.Selector().String(), Limit: 500}
 	for {
 		page, err := r.clients.CoreV1().Pods(c.Namespace()).List(ctx, options)
@@ -40,21 +41,26 @@ func (r *roller) health(ctx context.Context, c *poddefault.Compiled, spec *kubef
 			if mark, _ := c.MarkIn(pod.Annotations); mark.Revision != c.Revision() || pod.DeletionTimestamp != nil {
 				continue
 			}
-			all++
-			if why := failing(pod); why != "" {
-				if failed++; first == "" {
-					first = pod.Namespace + "/" + pod.Name + ": " + why
-				}
+			if included, err := poddefault.Includes(ctx, r.watcher, c, &pod.ObjectMeta); err != nil {
+				return metav1.Condition{}, fmt.Errorf("which pods the step of %s includes: %w", c, err)
+			} else if !included {
+				continue
+			}
+			why := failing(pod)
+			pods.add(pod.Namespace, why != "")
+			if why != "" && first == "" {
+				first = pod.Namespace + "/" + pod.Name + ": " + why
 			}
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			break
 		}
 	}
+	failed, all := pods.total()
 	switch {
 	case all == 0:
 		return metav1.Condition{Type: kubeflowv1alpha1.ConditionRolloutHealthy, Status: metav1.ConditionUnknown, Reason: reasonNoPods}, nil
-	case tooMany(failed, all, spec):
+	case pods.tooMany(spec):
 		return unhealthy(reasonFailing, "%d of %d pods with revision %s (%d %%) fail, for example %s. Change or abort it: kubectl sallyport abort",
 			failed, all, c.Revision(), percentOf(failed, all), first), nil
 	}

@@ -25,9 +25,11 @@ func (c *Controller) watchRefusals(ctx context.Context) {
 		case <-tick.C:
 		}
 		for _, o := range c.watcher.Rollouts() {
-			refused, all := o.Refusals()
+			workloads := census{}
+			o.Refusals(workloads.add)
+			refused, all := workloads.total()
 			spec := &rolledSpec{}
-			if refused == 0 || json.Unmarshal(o.Spec(), spec) != nil || spec.Rollout == nil || !tooMany(refused, all, spec.Rollout) ||
+			if refused == 0 || json.Unmarshal(o.Spec(), spec) != nil || spec.Rollout == nil || !workloads.tooMany(spec.Rollout) ||
 				meta.IsStatusConditionFalse(o.Status().Conditions, kubeflowv1alpha1.ConditionRolloutHealthy) {
 				continue
 			}

@@ -199,7 +199,7 @@ func (r *roller) advance(c *poddefault.Compiled, spec *kubeflowv1alpha1.Rollout,
 	}
 	setHealth(next, condition, c.Generation())
 	healthy := !meta.IsStatusConditionFalse(next.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
-	if p := spec.Promotion; healthy && p != nil && p.Revision == c.Revision() {
+	if p := spec.Promotion; p != nil && p.Revision == c.Revision() && (healthy || p.Force) {
 		if step := last + 1; p.Step == nil || *p.Step > last {
 			enter(step)
 		} else if *p.Step > state.Step {
@@ -264,14 +264,6 @@ func percentOf(part, all int) int {
 		return 0
 	}
 	return 100 * part / all
-}
-
-func tooMany(failed, all int, spec *kubeflowv1alpha1.Rollout) bool {
-	most := int32(defaultMaxFailedPercent)
-	if spec.MaxFailedPercent != nil {
-		most = *spec.MaxFailedPercent
-	}
-	return failed*100 > int(most)*all
 }
 
 func unhealthy(reason, format string, args ...any) metav1.Condition {

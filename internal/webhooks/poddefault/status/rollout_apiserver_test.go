@@ -13,6 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -208,7 +209,9 @@ func testRefusals(t *testing.T, r *rolling) {
 		t.Fatal("a pod with another value is admitted")
 	}
 	refusals := func() (int, int) {
-		return follower.watcher.Get(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: r.name}).Refusals()
+		workloads := census{}
+		follower.watcher.Get(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: r.name}).Refusals(workloads.add)
+		return workloads.total()
 	}
 	if _, all := refusals(); all != 0 {
 		t.Errorf("a dry run counts: %d", all)
@@ -231,12 +234,48 @@ func testRefusals(t *testing.T, r *rolling) {
 	if state := r.get().Status.Rollout; state.Step != 1 || state.StableRevision == second {
 		t.Errorf("it is promoted although pods are refused: %+v", state)
 	}
+	r.patch(fmt.Sprintf(`{"rollout":{"promotion":{"revision":%q,"force":true}}}`, second))
+	r.await("the promotion that overrides the condition", func(pd *kubeflowv1alpha1.PodDefault) bool {
+		return pd.Status.Rollout.StableRevision == second
+	})
 	r.delete()
 
 	t.Run("after a server that knew no revisions", func(t *testing.T) {
 		after := *r
 		after.t, after.name = t, "proxy"
 		testUpgrade(t, &after)
+	})
+}
+
+// runPod creates a pod of a workload that carries a revision, as if the kubelet had run it.
+func (r *rolling) runPod(name string, workload int, revision string, fails bool) {
+	r.t.Helper()
+	pods := r.clients.CoreV1().Pods(metav1.NamespaceDefault)
+	owner := fmt.Sprintf("web-%d-5d8f", workload)
+	pod, err := pods.Create(r.t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{"use": "true", "pod-template-hash": "5d8f"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: owner, UID: "u", Controller: new(true)}},
+			Annotations:     map[string]string{poddefault.Mark(r.name): "1", poddefault.RevisionsAnnotation: r.name + "@" + revision},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "x"}}, AutomountServiceAccountToken: new(false)},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	status := corev1.ContainerStatus{Name: "main", Image: "x", Ready: true}
+	if fails {
+		status = corev1.ContainerStatus{Name: "main", Image: "x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+	if _, err := pods.UpdateStatus(r.t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		err := pods.Delete(context.WithoutCancel(r.t.Context()), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+		if err != nil && !apierrors.IsNotFound(err) {
+			r.t.Error(err)
+		}
 	})
 }
 
@@ -312,17 +351,21 @@ func testRollout(t *testing.T, r *rolling) {
 	// Pods that fail keep it in its step, although it is promoted.
 	r.patch(`{"rollout":{"abortedRevision":null}}`)
 	r.awaitStep(1)
-	pod, err := clients.CoreV1().Pods(metav1.NamespaceDefault).Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "fails", Labels: map[string]string{"use": "true"}, Annotations: map[string]string{poddefault.Mark(r.name): "1@" + second}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "x"}}, AutomountServiceAccountToken: new(false)},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
+	inStep, outside := -1, -1
+	for i := range workloads {
+		if ten[i] {
+			inStep = i
+		} else {
+			outside = i
+		}
 	}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
-	if _, err := clients.CoreV1().Pods(metav1.NamespaceDefault).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	// A pod that says so is not in the step.
+	r.runPod("forged", outside, second, true)
+	r.runPod("runs", inStep, second, false)
+	r.await("the condition of the pods in the step", func(pd *kubeflowv1alpha1.PodDefault) bool {
+		return meta.IsStatusConditionTrue(pd.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
+	})
+	r.runPod("fails", inStep, second, true)
 	r.patch(fmt.Sprintf(`{"rollout":{"promotion":{"revision":%q}}}`, second))
 	failing := r.await("the condition", func(pd *kubeflowv1alpha1.PodDefault) bool {
 		return meta.IsStatusConditionFalse(pd.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)

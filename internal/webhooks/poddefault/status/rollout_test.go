@@ -78,6 +78,12 @@ func TestStepsOfARollout(t *testing.T) {
 		"promoted although pods fail": {func(pd *kubeflowv1alpha1.PodDefault) {
 			pd.Spec.Rollout.Promotion = &kubeflowv1alpha1.RolloutPromotion{Revision: hash}
 		}, unhealthy(reasonFailing, "x"), 1, at(30 * time.Second), stableHash, 15 * time.Second},
+		"promoted by force although pods fail": {func(pd *kubeflowv1alpha1.PodDefault) {
+			pd.Spec.Rollout.Promotion = &kubeflowv1alpha1.RolloutPromotion{Revision: hash, Step: new(int32(2)), Force: true}
+		}, unhealthy(reasonFailing, "x"), 2, at(0), stableHash, 15 * time.Second},
+		"another revision is promoted by force": {func(pd *kubeflowv1alpha1.PodDefault) {
+			pd.Spec.Rollout.Promotion = &kubeflowv1alpha1.RolloutPromotion{Revision: stableHash, Force: true}
+		}, unhealthy(reasonFailing, "x"), 1, at(30 * time.Second), stableHash, 15 * time.Second},
 		"another revision is promoted": {func(pd *kubeflowv1alpha1.PodDefault) {
 			pd.Spec.Rollout.Promotion = &kubeflowv1alpha1.RolloutPromotion{Revision: stableHash}
 		}, healthy, 1, at(30 * time.Second), stableHash, 15 * time.Second},
