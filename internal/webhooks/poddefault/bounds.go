@@ -101,12 +101,21 @@ func (b *bounds) compares(want, have jsontext.Value) bool {
 // scans counts skipped bytes.
 func (b *bounds) scans(bytes int) { b.did(bytes/workOfScan + 1) }
 
+var tooLarge = fmt.Sprintf("with it the pod would have more than %d MiB, which no API server stores", maxPod>>20)
+
 // grow counts an added element and its bytes.
 func (b *bounds) grow(bytes int) {
 	if b.bytes += bytes; b.bytes > maxPod {
-		b.exceed(fmt.Sprintf("with it the pod would have more than %d MiB, which no API server stores", maxPod>>20))
+		b.exceed(tooLarge)
 	}
 	b.reads()
+}
+
+// replaces counts the bytes by which a replaced element grows.
+func (b *bounds) replaces(before, after int) {
+	if b.bytes += max(0, after-before); b.bytes > maxPod {
+		b.exceed(tooLarge)
+	}
 }
 
 // reads counts an element read from the pod and reports whether more are allowed.

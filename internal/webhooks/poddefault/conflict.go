@@ -79,9 +79,9 @@ func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPo
 	case kubeflowv1alpha1.ConflictKeepPod:
 		m.warn("%s: %s: kept what %s has", c, place, holderName(opponent))
 	case kubeflowv1alpha1.ConflictOverride:
-		if opponent != nil { // the opponent would have given way
-			m.warn("%s: %s: kept what %s has", c, place, opponent)
-			return false
+		if opponent != nil {
+			m.warn("%s: %s: replaced by %s", opponent, place, c)
+			return true
 		}
 		m.warn("%s: %s: replaced what the pod has", c, place)
 		return true
@@ -139,7 +139,7 @@ func (m *merge) changedSince(c *Compiled) bool {
 
 // disagree settles a disagreement between wanted and the existing element other.
 func (m *merge) disagree(l *list, wanted item, other *item, differences []string, t *container) {
-	c, opponent, at := wanted.origin, other.origin, place(l.kind, wanted.key, t)
+	c, opponent, at := wanted.origin, other.origin, placeIn(l.kind, wanted.key, t)
 	if opponent == nil && t != nil {
 		opponent = t.origin
 	}
@@ -155,7 +155,7 @@ func (m *merge) disagree(l *list, wanted item, other *item, differences []string
 	default:
 		detail = "it differs from that of the pod in " + strings.Join(differences, ", ")
 	}
-	if t != nil && m.isInjected(t.name) {
+	if t != nil && m.isInjected(t.name) && other.origin == nil {
 		m.stuck(c, opponent, at, detail)
 	} else if m.settle(c, opponent, c.policy, at, detail) {
 		l.replace(wanted)
@@ -170,8 +170,8 @@ func another(opponent *Compiled) string {
 	return "the values differ"
 }
 
-// place names a list element for messages.
-func place(kind *listKind, key string, t *container) string {
+// placeIn names a list element for messages.
+func placeIn(kind *listKind, key string, t *container) string {
 	return placeOf(kind.name+" "+key, t)
 }
 

@@ -108,6 +108,9 @@ func (e *emitter) holder(h *holder) {
 	for _, l := range h.lists {
 		length := l.length()
 		for _, r := range l.replaced {
+			if r.origin == nil {
+				continue
+			}
 			index := strconv.Itoa(r.index)
 			b.Set(r.value, append(slices.Clone(l.tokens), index)...)
 			e.originBelow(h.path, r.origin, append(slices.Clone(l.tokens), index)...)
@@ -279,6 +282,9 @@ func (e *emitter) tolerations(l *list, seconds []setSeconds) {
 
 func (e *emitter) replace(b *jsonpatch.Builder, l *list, path string) {
 	for _, r := range l.replaced {
+		if r.origin == nil {
+			continue
+		}
 		b.Set(r.value, strconv.Itoa(r.index))
 		e.originAt(path, r.index, r.origin)
 	}

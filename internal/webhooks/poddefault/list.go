@@ -4,6 +4,7 @@ package poddefault
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -194,7 +195,7 @@ type list struct {
 	swapped map[int]int    // positions in replaced by element index, once there are many
 }
 
-// A replacement replaces an element of the pod.
+// A replacement replaces an element of the pod. Without an origin it is the pod's own again.
 type replacement struct {
 	index int
 	item
@@ -325,18 +326,21 @@ func (l *list) at(index int) *item {
 	if i := index - len(l.present); i >= 0 {
 		return &l.added[i]
 	}
-	if l.swapped != nil {
-		if i, ok := l.swapped[index]; ok {
-			return &l.replaced[i].item
-		}
-	} else {
-		for i := range l.replaced {
-			if l.replaced[i].index == index {
-				return &l.replaced[i].item
-			}
-		}
+	if i := l.replacement(index); i >= 0 {
+		return &l.replaced[i].item
 	}
 	return &item{key: string(l.key(index)), value: l.value(index)}
+}
+
+// replacement returns the position in replaced of an original element, or -1.
+func (l *list) replacement(index int) int {
+	if l.swapped != nil {
+		if i, ok := l.swapped[index]; ok {
+			return i
+		}
+		return -1
+	}
+	return slices.IndexFunc(l.replaced, func(r replacement) bool { return r.index == index })
 }
 
 // positions returns the positions of the keys of a long list.
@@ -355,10 +359,22 @@ func (l *list) positions() map[string]int {
 	return l.keys
 }
 
-// replace replaces the pod's element with the same key.
+// replace replaces the element with the same key, in its place.
 func (l *list) replace(wanted item) {
-	_, index := l.find(wanted.key)
-	l.bounds.grow(len(wanted.value))
+	there, index := l.find(wanted.key)
+	l.bounds.replaces(len(there.value), len(wanted.value))
+	if i := index - len(l.present); i >= 0 {
+		l.added[i] = wanted
+		return
+	}
+	// The pod has it already, and an earlier object wanted another.
+	if original := l.value(index); l.kind != containerKind && len(l.kind.compare(l.bounds, wanted.value, original)) == 0 {
+		wanted = item{key: wanted.key, value: original}
+	}
+	if i := l.replacement(index); i >= 0 {
+		l.replaced[i].item = wanted
+		return
+	}
 	l.replaced = append(l.replaced, replacement{index, wanted})
 	if l.swapped != nil {
 		l.swapped[index] = len(l.replaced) - 1

@@ -20,22 +20,22 @@ type merge struct {
 	pod      *pod
 	settings *Settings
 
-	applied    []*Compiled // in the order of application
-	index      int         // of the current object
-	overwrites bool        // some object may override an earlier one
-	invalid    []*Compiled // chosen, but cannot work in this pod
-	skipped    []skip
-	audited    []*Compiled
-	outside    []*Compiled // see [choice]
+	applied  []*Compiled // in the order of application
+	index    int         // of the current object
+	overrode bool        // some object with Override has been applied to the pod before
+	invalid  []*Compiled // chosen, but cannot work in this pod
+	skipped  []skip
+	audited  []*Compiled
+	outside  []*Compiled // see [choice]
 
 	picked      map[string]setEntry // labels added by the selection, by key
 	labels      map[string]bool     // keys added so far
-	annotations map[string]setEntry
-	entries     []setEntry // added labels and annotations, in order
+	annotations map[string]int      // positions in entries by key
+	entries     []setEntry          // added labels and annotations, in order
 
 	seconds     []setSeconds
 	setByNow    map[int]int     // positions in seconds by toleration index
-	overriding  *rivals         // built on demand, see [merge.rivals]
+	overriders  map[place][]int // built on demand, see [merge.overridden]
 	limitRanges map[string]bool // see [merge.limitRanged]
 
 	injected      nameSet      // names of containers added by PodDefaults
@@ -111,7 +111,7 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 	}
 	brings := false
 	for _, c := range m.applied {
-		m.overwrites = m.overwrites || c.overwrites || c.policy == kubeflowv1alpha1.ConflictOverride
+		m.overrode = m.overrode || (c.overwrites || c.policy == kubeflowv1alpha1.ConflictOverride) && p.annotations.Has(c.mark)
 		for _, list := range [][]item{c.containers, c.initContainers} {
 			for _, added := range list {
 				m.injected.add(added.key)
@@ -254,7 +254,7 @@ func (m *merge) apply(c *Compiled) {
 	}
 	m.add(&p.volumes, c.volumes, volumeList, nil)
 	for _, wanted := range c.tolerations {
-		if m.addToleration(wanted); m.exceeded(c, func() string { return place(tolerationKind, wanted.key, nil) }) {
+		if m.addToleration(wanted); m.exceeded(c, func() string { return placeIn(tolerationKind, wanted.key, nil) }) {
 			return
 		}
 	}
@@ -306,18 +306,8 @@ func (m *merge) add(l *list, wanted []item, id string, t *container) {
 		if i > 0 && m.pod.bounds.spent() {
 			break
 		}
-		if m.overwrites {
-			if later := m.replacer(l.kind, w, id, t, false, nil); later != nil {
-				m.warn("%s: %s: replaced by %s", w.origin, place(l.kind, w.key, t), later)
-				continue
-			}
-		}
 		other, differences := l.add(w)
-		present := other
-		if w.origin.policy != kubeflowv1alpha1.ConflictOverride { // it would not override
-			present = nil
-		}
-		if other == nil || other.origin == nil && m.overwrites && m.replacer(l.kind, w, id, t, true, present) != nil {
+		if other == nil || other.origin == nil && m.overridden(place{id, w.key}, t, m.settings.MeshContainers) {
 			continue
 		}
 		m.disagree(l, w, other, differences, t)
@@ -325,26 +315,6 @@ func (m *merge) add(l *list, wanted []item, id string, t *container) {
 	if len(wanted) > 0 {
 		m.exceeded(wanted[0].origin, func() string { return placeOf(l.kind.name, t) })
 	}
-}
-
-// replacer returns a later object that overrides w with its own element of the same
-// key, or nil. If same is set, it returns a later object that wants the same element
-// and will override the pod's, unless present satisfies it.
-func (m *merge) replacer(kind *listKind, w item, id string, t *container, same bool, present *item) *Compiled {
-	if same && t != nil && m.isInjected(t.name) {
-		return nil
-	}
-	b := &m.pod.bounds
-	for _, r := range appliedLater(m, m.rivals().items[rivalKey{id, w.key}]) {
-		object, other := m.applied[r.index], r.wants
-		if t != nil && !m.picks(object, t, m.settings.MeshContainers) || (len(kind.compare(b, other.value, w.value)) == 0) != same {
-			continue
-		}
-		if present == nil || len(kind.compare(b, other.value, present.value)) > 0 {
-			return object
-		}
-	}
-	return nil
 }
 
 // addContainers merges init containers or sidecars. Names are unique across both lists
@@ -356,9 +326,8 @@ func (m *merge) addContainers(to, beside *list, wanted []item, id string) {
 				m.holder(other, "one in "+strings.ReplaceAll(beside.path()[1:], "/", "."))+"; choose another name")
 			continue
 		}
-		known, replaced := len(to.added), len(to.replaced)
 		m.add(to, wanted[i:i+1], id, nil)
-		if len(to.added) > known || len(to.replaced) > replaced {
+		if now, _ := to.find(w.key); now != nil && now.origin == w.origin {
 			m.brought(to, w)
 		}
 	}
@@ -377,6 +346,12 @@ func (m *merge) brought(to *list, w item) {
 			}
 		}
 	}
+	for i := range m.fresh {
+		if m.fresh[i].name == w.key { // or an earlier object's
+			m.fresh[i] = t
+			return
+		}
+	}
 	m.fresh = append(m.fresh, t)
 }
 
@@ -386,12 +361,6 @@ func (m *merge) brought(to *list, w item) {
 // each.
 func (m *merge) addToleration(w item) {
 	l, c := &m.pod.tolerations, w.origin
-	if m.overwrites {
-		if later := m.replacer(l.kind, w, tolerationList, nil, false, nil); later != nil {
-			m.warn("%s: %s: replaced by %s", c, place(l.kind, w.key, nil), later)
-			return
-		}
-	}
 	present, index := l.find(w.key)
 	if present == nil || present.origin != nil {
 		if other, differences := l.add(w); other != nil {
@@ -402,18 +371,21 @@ func (m *merge) addToleration(w item) {
 	seconds, have := member(w.value, "tolerationSeconds"), member(present.value, "tolerationSeconds")
 	if i, ok := m.setByNow[index]; ok {
 		earlier := m.seconds[i]
-		if string(earlier.value) == string(seconds) || earlier.there && m.excused(c, c.policy, place(l.kind, w.key, nil)) {
+		at := placeIn(l.kind, w.key, nil)
+		if string(earlier.value) == string(seconds) || earlier.there && (m.overridden(place{tolerationList, w.key}, nil, nil) || m.excused(c, c.policy, at)) {
 			return
 		}
-		m.disagree(l, w, &item{origin: earlier.origin}, []string{"tolerationSeconds"}, nil)
+		if m.settle(c, earlier.origin, c.policy, at, "they differ in tolerationSeconds") {
+			m.seconds[i] = setSeconds{index, seconds, string(have) == string(seconds), c}
+		}
 		return
 	}
 	there := string(have) == string(seconds)
 	if !there && string(have) != "300" {
-		if m.overwrites && m.replacer(l.kind, w, tolerationList, nil, true, nil) != nil {
+		if m.overridden(place{tolerationList, w.key}, nil, nil) {
 			return
 		}
-		if c.policy != "" && !m.settle(c, nil, c.policy, place(l.kind, w.key, nil), "the pod has other tolerationSeconds") {
+		if c.policy != "" && !m.settle(c, nil, c.policy, placeIn(l.kind, w.key, nil), "the pod has other tolerationSeconds") {
 			return
 		}
 		if c.policy == "" {
@@ -455,32 +427,30 @@ func (m *merge) setLabel(wanted entry, c *Compiled) {
 }
 
 func (m *merge) setAnnotation(wanted entry, c *Compiled) {
-	agreed := false // with an object that will override the pod's value
-	if m.overwrites {
-		for _, r := range appliedLater(m, m.rivals().annotations[wanted.key]) {
-			if r.wants != wanted.value {
-				m.warn("%s: annotation %s: replaced by %s", c, wanted.key, m.applied[r.index])
-				return
-			}
-			agreed = true
+	added := setEntry{"annotations", wanted, c}
+	if i, ok := m.annotations[wanted.key]; ok {
+		earlier := &m.entries[i]
+		value, there := m.pod.metadata.annotations.Lookup(wanted.key)
+		own := there && value == earlier.entry.value // the pod has it already
+		if own && earlier.entry.value != wanted.value && m.excused(c, c.policy, "annotation "+wanted.key) {
+			return
 		}
-	}
-	if earlier, ok := m.annotations[wanted.key]; ok {
-		if earlier.entry.value != wanted.value {
-			m.settle(c, earlier.origin, c.policy, "annotation "+wanted.key, another(earlier.origin))
+		if earlier.entry.value != wanted.value && m.settle(c, earlier.origin, c.policy, "annotation "+wanted.key, another(earlier.origin)) {
+			m.pod.bounds.replaces(len(earlier.entry.value), len(wanted.value))
+			*earlier = added
 		}
 		return
 	}
 	if value, ok := m.pod.metadata.annotations.Lookup(wanted.key); ok {
-		if value == wanted.value || agreed || !m.settle(c, nil, c.policy, "annotation "+wanted.key, another(nil)) {
+		if value == wanted.value || m.overridden(place{annotationsMap, wanted.key}, nil, nil) ||
+			!m.settle(c, nil, c.policy, "annotation "+wanted.key, another(nil)) {
 			return
 		}
 	}
 	if m.annotations == nil {
-		m.annotations = map[string]setEntry{}
+		m.annotations = map[string]int{}
 	}
-	added := setEntry{"annotations", wanted, c}
-	m.annotations[wanted.key] = added
+	m.annotations[wanted.key] = len(m.entries)
 	m.pod.bounds.grow(len(wanted.key) + len(wanted.value))
 	m.entries = append(m.entries, added)
 }

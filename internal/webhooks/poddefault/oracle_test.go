@@ -42,7 +42,10 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 			brought = append(brought, container.Name)
 		}
 	}
-	o := oracle{chosen: chosen, marked: func(pd *kubeflowv1alpha1.PodDefault) bool {
+	o := oracle{chosen: chosen, applied: func(pd *kubeflowv1alpha1.PodDefault) bool {
+		_, marked := before.Annotations[Mark(pd.Name)]
+		return marked
+	}, marked: func(pd *kubeflowv1alpha1.PodDefault) bool {
 		mark, marked := before.Annotations[Mark(pd.Name)]
 		revision := revisionsIn(before.Annotations[RevisionsAnnotation])[pd.Name]
 		return marked && revision != RevisionOf(Meaning(&pd.Spec)) && (revision != "" || mark != pd.ResourceVersion)
@@ -90,9 +93,11 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 			container.Args = args
 		}
 	}
+	o.containers = true
 	containerName := func(c corev1.Container) string { return c.Name }
 	pod.Spec.InitContainers = settleList(&o, pod.Spec.InitContainers, containerName, hasAll, func(s *kubeflowv1alpha1.PodDefaultSpec) []corev1.Container { return s.InitContainers })
 	pod.Spec.Containers = settleList(&o, pod.Spec.Containers, containerName, hasAll, func(s *kubeflowv1alpha1.PodDefaultSpec) []corev1.Container { return s.Sidecars })
+	o.containers = false
 	pod.Spec.ServiceAccountName = settle(&o, pod.Spec.ServiceAccountName, kubeflowv1alpha1.ConflictOverride, equal, func(s *kubeflowv1alpha1.PodDefaultSpec) string { return s.ServiceAccountName })
 	pod.Spec.SchedulerName = settle(&o, pod.Spec.SchedulerName, "", equal, func(s *kubeflowv1alpha1.PodDefaultSpec) string { return s.SchedulerName })
 	pod.Spec.HostUsers = settle(&o, pod.Spec.HostUsers, "", equal, func(s *kubeflowv1alpha1.PodDefaultSpec) *bool { return s.HostUsers })
@@ -104,51 +109,38 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 type oracle struct {
 	chosen   []*kubeflowv1alpha1.PodDefault
 	marked   func(*kubeflowv1alpha1.PodDefault) bool // by another version of it
+	applied  func(*kubeflowv1alpha1.PodDefault) bool // by any version of it
 	conflict bool
+	// containers are not what the pod came with once they have been replaced, even by the same.
+	containers bool
 }
 
-// settle returns the value of one place; the zero value means none. Values before the
-// last overriding object do not count. Unwritten is the policy of objects without one.
+// settle returns the value of one place; the zero value means none. Each object is tried, in
+// order, on what those before have left. Unwritten is the policy of objects without one.
 func settle[T any](o *oracle, there T, unwritten kubeflowv1alpha1.ConflictPolicy, satisfied func(have, want T) bool, of func(*kubeflowv1alpha1.PodDefaultSpec) T) T {
-	type wish struct {
-		value  T
-		policy kubeflowv1alpha1.ConflictPolicy
-		marked bool
+	policy := func(pd *kubeflowv1alpha1.PodDefault) kubeflowv1alpha1.ConflictPolicy {
+		return cmp.Or(pd.Spec.ConflictPolicy, unwritten)
 	}
-	own := !reflect.ValueOf(there).IsZero() // it is what the pod came with
-	fold := func(wishes []wish) {
-		for _, w := range wishes {
-			switch {
-			case reflect.ValueOf(there).IsZero():
-				there = w.value
-			case own && w.marked:
-			case !satisfied(there, w.value) && w.policy != kubeflowv1alpha1.ConflictKeepPod:
-				o.conflict = true
+	came, own := there, true // it is what the pod came with
+	for i, pd := range o.chosen {
+		want := of(&pd.Spec)
+		overridden := slices.ContainsFunc(o.chosen[i+1:], func(later *kubeflowv1alpha1.PodDefault) bool {
+			return o.applied(later) && policy(later) == kubeflowv1alpha1.ConflictOverride && !reflect.ValueOf(of(&later.Spec)).IsZero()
+		})
+		switch p := policy(pd); {
+		case reflect.ValueOf(want).IsZero():
+		case reflect.ValueOf(there).IsZero():
+			there, own = want, false
+		case satisfied(there, want), own && overridden, p == kubeflowv1alpha1.ConflictKeepPod:
+		case p == kubeflowv1alpha1.ConflictOverride:
+			if there, own = want, !o.containers && !reflect.ValueOf(came).IsZero() && satisfied(came, want); own { // again
+				there = came
 			}
-		}
-	}
-	var wishes []wish
-	for _, pd := range o.chosen {
-		w := wish{of(&pd.Spec), pd.Spec.ConflictPolicy, o.marked(pd)}
-		if w.policy == "" {
-			w.policy = unwritten
-		}
-		switch {
-		case reflect.ValueOf(w.value).IsZero():
-		case w.policy == kubeflowv1alpha1.ConflictOverride:
-			// An object whose value is already there leaves it unchanged.
-			if reflect.ValueOf(there).IsZero() {
-				fold(slices.DeleteFunc(wishes, func(earlier wish) bool { return !satisfied(earlier.value, w.value) }))
-			}
-			if reflect.ValueOf(there).IsZero() || !satisfied(there, w.value) {
-				there, own = w.value, false
-			}
-			wishes = nil
+		case own && o.marked(pd):
 		default:
-			wishes = append(wishes, w)
+			o.conflict = true
 		}
 	}
-	fold(wishes)
 	return there
 }
 
@@ -159,7 +151,8 @@ func settleMap(o *oracle, there map[string]string, of func(*kubeflowv1alpha1.Pod
 			keys = append(keys, key)
 		}
 	}
-	for _, key := range keys {
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
 		var present *string
 		if value, ok := there[key]; ok {
 			present = &value

@@ -218,6 +218,7 @@ func TestSecondPassIsEmpty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tb := rapidTB{t, rt}
 		pod, index := drawRichPod(rt), indexOfCompiled(drawObjects(rt))
+		pod.ManagedFields = sentAs(tb, pod)
 		raw := encodeJSON(tb, pod)
 		resp := handleFrom(tb, raw, index)
 		if !resp.Allowed {
@@ -232,6 +233,18 @@ func TestSecondPassIsEmpty(t *testing.T) {
 			}
 		}
 	})
+}
+
+// sentAs returns managedFields with the annotations of a pod, as the API server computes them
+// for a pod that is sent.
+func sentAs(tb testing.TB, pod *corev1.Pod) []metav1.ManagedFieldsEntry {
+	tb.Helper()
+	annotations := map[string]struct{}{}
+	for key := range pod.Annotations {
+		annotations["f:"+key] = struct{}{}
+	}
+	fields := encodeJSON(tb, map[string]any{"f:metadata": map[string]any{"f:annotations": annotations}})
+	return []metav1.ManagedFieldsEntry{{Manager: "user", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: fields}}}
 }
 
 // foundItsVolume reports whether an object that had been left out for want of a volume is not

@@ -120,23 +120,18 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 		// The API server may have added defaults to a hook.
 		return len(subset(f.value, have)) == 0 && (f.rule == lifecycleRule || len(subset(have, f.value)) == 0)
 	}
-	place := placeOf(f.name(), t)
-	if later := m.overrider(t, f, satisfied, false); later != nil {
-		if f.rule.unwritten == kubeflowv1alpha1.ConflictOverride {
-			m.warn("%s set %s over that of %s", later, place, c)
-		} else {
-			m.warn("%s: %s: replaced by %s", c, place, later)
-		}
-		return
-	}
+	at := placeOf(f.name(), t)
 	if earlier := h.value(f.tokens); earlier != nil {
 		switch {
 		case satisfied(earlier.value):
 		case f.rule.command && c.policy == "":
-			m.warn("%s did not set %s: %s did before", c, place, earlier.origin)
-		case earlier.there && m.excused(c, f.rule.policy(c), place): // the other object wants what the pod has
-		default:
-			m.settle(c, earlier.origin, f.rule.policy(c), place, another(earlier.origin))
+			m.warn("%s did not set %s: %s did before", c, at, earlier.origin)
+		case earlier.there && (m.overriddenValue(t, f) || m.excused(c, f.rule.policy(c), at)): // the other object wants what the pod has
+		case c.policy == "" && f.rule.unwritten == kubeflowv1alpha1.ConflictOverride:
+			m.warn("%s set %s over that of %s", c, at, earlier.origin)
+			h.change(earlier, f, c, satisfied)
+		case m.settle(c, earlier.origin, f.rule.policy(c), at, another(earlier.origin)):
+			h.change(earlier, f, c, satisfied)
 		}
 		return
 	}
@@ -149,16 +144,14 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 		set.there = true
 	case f.rule.unset != nil && f.rule.unset(have):
 		set.removes = f.rule.removes
-	case f.rule.command && c.policy == "":
+	case f.rule.command && c.policy == "", m.overriddenValue(t, f):
 		return // the pod's own value needs no conflict
 	case f.rule.unwritten == kubeflowv1alpha1.ConflictOverride && c.policy == "":
 		set.removes = f.rule.removes
-	case (t == nil || !m.isInjected(t.name)) && m.overrider(t, f, satisfied, true) != nil:
-		return
 	case t != nil && m.isInjected(t.name):
-		m.stuck(c, t.origin, place, another(t.origin))
+		m.stuck(c, t.origin, at, another(t.origin))
 		return
-	case m.settle(c, nil, f.rule.policy(c), place, another(nil)):
+	case m.settle(c, nil, f.rule.policy(c), at, another(nil)):
 		set.removes = f.rule.removes
 	default:
 		return
@@ -166,25 +159,24 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 	h.set(set)
 }
 
-// overrider returns a later object that overrides the current one's value of the field,
-// or nil. If same is set, it returns a later object that wants the same value and will
-// override the pod's.
-func (m *merge) overrider(t *container, f *fieldValue, satisfied func(jsontext.Value) bool, same bool) *Compiled {
-	if !m.overwrites {
-		return nil
-	}
-	rivals := m.rivals().podValues
+// overriddenValue is [merge.overridden] for a field.
+func (m *merge) overriddenValue(t *container, f *fieldValue) bool {
+	values, excluded := podValues, []string(nil)
 	if t != nil {
-		rivals = m.rivals().containerValues
+		values, excluded = containerValues, m.settings.MeshContainers
 	}
-	for _, r := range appliedLater(m, rivals[jsonpatch.Pointer(f.tokens...)]) {
-		object := m.applied[r.index]
-		if t != nil && !m.takes(t, object, f.rule) {
-			continue
-		}
-		if satisfied(r.wants.value) == same {
-			return object
-		}
+	if f.rule.command {
+		excluded = m.settings.CommandExcluded
 	}
-	return nil
+	return m.overridden(place{values, jsonpatch.Pointer(f.tokens...)}, t, excluded)
+}
+
+// change replaces a value that another object has set.
+func (h *holder) change(v *heldValue, f *fieldValue, c *Compiled, satisfied func(jsontext.Value) bool) {
+	h.bounds.replaces(len(v.value), len(f.value))
+	have, ok := h.lookup(f.tokens...)
+	v.value, v.origin, v.removes = f.value, c, f.rule.removes
+	if v.there = ok && satisfied(have); v.there {
+		v.removes = nil
+	}
 }
