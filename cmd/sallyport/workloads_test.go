@@ -49,9 +49,9 @@ func TestAWorkloadWhosePodsWouldBeDeniedEndsWithStatus3(t *testing.T) {
 		"an older Notebook": {
 			"{apiVersion: kubeflow.org/v1beta1, kind: Notebook, metadata: {name: o, labels: {proxy: 'true'}}, spec: {template: {" + oneContainer + "}}}", "Pod o-0 of Notebook o",
 		},
-		"a worker of a PyTorchJob": {
-			"{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: o}, spec: {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: a}]}}}, Worker: {" + labelled + "}}}}",
-			"Pod o-worker-0 of PyTorchJob o",
+		"a worker of an MPIJob": {
+			"{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: o}, spec: {mpiReplicaSpecs: {Launcher: {template: {spec: {containers: [{name: a}]}}}, Worker: {" + labelled + "}}}}",
+			"Pod o-worker-0 of MPIJob o",
 		},
 		"a kind that nobody knows": {
 			"{apiVersion: example.com/v1, kind: Farm, metadata: {name: o}, spec: {pools: [{podTemplate: {metadata: {labels: {proxy: 'true'}}, " + oneContainer + "}}]}}", "Pod o-* of Farm o",
@@ -91,6 +91,8 @@ func TestPodsThatCouldNotBeLookedAtAreNoSuccess(t *testing.T) {
 		"a Deployment without a template":    {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: o}, spec: {}}", "Deployment o: it makes no pods: it has no pod template at spec.template"},
 		"a template without a spec":          {"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: o}, spec: {template: {metadata: {}}}}", "spec.template.spec is missing"},
 		"a TrainJob without its runtime":     {"{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: o}, spec: {runtimeRef: {name: torch}}}", "the ClusterTrainingRuntime torch, which was not given"},
+		"a Workspace without its kind":       {"{apiVersion: kubeflow.org/v1beta1, kind: Workspace, metadata: {name: o}, spec: {kind: jupyterlab}}", "the WorkspaceKind jupyterlab, which was not given"},
+		"a WorkspaceKind without options":    {"{apiVersion: kubeflow.org/v1beta1, kind: WorkspaceKind, metadata: {name: o}, spec: {podTemplate: {}}}", "it makes no pods: the option"},
 		"containers outside of a template":   {"{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: o}, spec: {templates: [{container: {image: x}}]}}", "spec.templates[0].container is a container outside of a pod template"},
 		"a list of containers":               {"{apiVersion: example.com/v1, kind: Farm, metadata: {name: o}, spec: {predictor: {containers: [{image: x}]}}}", "spec.predictor.containers[0] is a container outside"},
 		"a template that is of another type": {"{apiVersion: kubeflow.org/v1, kind: Notebook, metadata: {name: o}, spec: {template: {spec: {containers: no}}}}", "spec.template.spec.containers: want a sequence"},
@@ -119,12 +121,15 @@ func TestControllersGiveTheirPodsNamesAndLabels(t *testing.T) {
 		pods[pod.Name+pod.GenerateName] = pod
 	}
 	for name, want := range map[string]labels.Set{
-		"db-3":         {"app": "db", "statefulset.kubernetes.io/pod-name": "db-3", "apps.kubernetes.io/pod-index": "3"},
-		"agent-":       {"app": "agent", "pod-template-generation": "1"},
-		"once-00000-":  {"job-name": "once-00000", "batch.kubernetes.io/job-name": "once-00000"},
-		"lab-0":        {"proxy": "true", "notebook-name": "lab", "statefulset": "lab", "statefulset.kubernetes.io/pod-name": "lab-0"},
-		"mpi-launcher": {"training.kubeflow.org/replica-type": "launcher", "training.kubeflow.org/operator-name": "mpijob-controller"},
-		"tf-worker-0":  {"training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": "0", "training.kubeflow.org/job-name": "tf"},
+		"db-3":          {"app": "db", "statefulset.kubernetes.io/pod-name": "db-3", "apps.kubernetes.io/pod-index": "3"},
+		"agent-":        {"app": "agent", "pod-template-generation": "1"},
+		"once-00000-":   {"job-name": "once-00000", "batch.kubernetes.io/job-name": "once-00000"},
+		"lab-0":         {"proxy": "true", "notebook-name": "lab", "statefulset": "lab", "statefulset.kubernetes.io/pod-name": "lab-0"},
+		"mpi-launcher-": {"training.kubeflow.org/job-role": "launcher", "training.kubeflow.org/operator-name": "mpi-operator", "job-name": "mpi-launcher"},
+		"mpi-worker-0":  {"training.kubeflow.org/job-role": "worker", "training.kubeflow.org/replica-index": "0", "training.kubeflow.org/job-name": "mpi"},
+		"ws-lab2-00000-0": {
+			"notebooks.kubeflow.org/workspace-name": "lab2", "statefulset": "lab2", "statefulset.kubernetes.io/pod-name": "ws-lab2-00000-0", "proxy": "true", "tier": "lab",
+		},
 		"train-node-0-": {
 			"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/replicatedjob-name": "node", "batch.kubernetes.io/job-name": "train-node-0",
 		},
@@ -151,6 +156,13 @@ func TestControllersGiveTheirPodsNamesAndLabels(t *testing.T) {
 	}
 	if lab := pods["lab-0"]; lab.Spec.Containers[0].WorkingDir == "" || *lab.Spec.SecurityContext.FSGroup != 100 || lab.Annotations["notebooks.kubeflow.org/x"] != "" || lab.Annotations["example.com/team"] != "a" {
 		t.Errorf("a pod of the Notebook is %+v", lab)
+	}
+}
+
+func TestAWorkspaceKindIsReviewedWithItsDefaultOptions(t *testing.T) {
+	got := sallyport(t, "review", "-f", "testdata/workloads/runtime.yaml", "-o", "yaml")
+	if got.status != exitOK || !strings.Contains(got.stdout, "name: ws-00000-00000-0") || !strings.Contains(got.stdout, "image: scipy:1") || !strings.Contains(got.stdout, "proxy: \"false\"") {
+		t.Errorf("status %d\n%s\n%s", got.status, got.stdout, got.stderr)
 	}
 }
 

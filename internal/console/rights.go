@@ -60,6 +60,7 @@ func PolicyRules() []rbacv1.PolicyRule {
 	for _, resource := range []string{"clustertrainingruntimes", "trainingruntimes"} { // of TrainJobs
 		add("trainer.kubeflow.org", resource)
 	}
+	add(kubeflowv1alpha1.GroupName, "workspacekinds") // of Workspaces
 	for _, resource := range dataset.Resources() {
 		add(dataset.Group, resource)
 	}

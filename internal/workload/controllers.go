@@ -247,22 +247,19 @@ func finishNotebook(p *draft) error {
 	return nil
 }
 
-// finishTrainingReplica finishes a pod like Kubeflow's training operator: the first
-// replica of each type.
-func finishTrainingReplica(p *draft) error {
+// finishMPIReplica finishes a pod like the MPI operator: the first worker, or the launcher, of
+// which it makes a Job.
+func finishMPIReplica(p *draft) error {
 	const prefix = "training.kubeflow.org/"
 	role := strings.ToLower(p.template.role)
-	p.name = p.ownerName + "-" + role + "-0"
-	if role == "launcher" {
-		p.name = p.ownerName + "-" + role
-	}
 	p.label(prefix+"job-name", p.ownerName)
-	p.label(prefix+"operator-name", strings.ToLower(p.owner.Kind)+"-controller")
-	p.label(prefix+"replica-type", role)
-	p.label(prefix+"replica-index", "0")
-	if role == "master" || role == "chief" {
-		p.label(prefix+"job-role", "master")
+	p.label(prefix+"operator-name", "mpi-operator")
+	p.label(prefix+"job-role", role)
+	if role == "launcher" {
+		return p.becomeOfJob(p.ownerName+"-"+role, "", p.template.path...)
 	}
+	p.name = p.ownerName + "-" + role + "-0"
+	p.label(prefix+"replica-index", "0")
 	return nil
 }
 

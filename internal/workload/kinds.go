@@ -36,12 +36,8 @@ var kinds = []Kind{
 	{"PodTemplate", "v1", "podtemplates", nil, []string{"template"}, finishGenerated},
 
 	{"Notebook", "kubeflow.org/v1", "notebooks", nil, []string{"spec", "template"}, finishNotebook},
-	{"PyTorchJob", "kubeflow.org/v1", "pytorchjobs", nil, []string{"spec", "pytorchReplicaSpecs", "*", "template"}, finishTrainingReplica},
-	{"TFJob", "kubeflow.org/v1", "tfjobs", nil, []string{"spec", "tfReplicaSpecs", "*", "template"}, finishTrainingReplica},
-	{"MPIJob", "kubeflow.org/v1", "mpijobs", nil, []string{"spec", "mpiReplicaSpecs", "*", "template"}, finishTrainingReplica},
-	{"XGBoostJob", "kubeflow.org/v1", "xgboostjobs", nil, []string{"spec", "xgbReplicaSpecs", "*", "template"}, finishTrainingReplica},
-	{"PaddleJob", "kubeflow.org/v1", "paddlejobs", nil, []string{"spec", "paddleReplicaSpecs", "*", "template"}, finishTrainingReplica},
-	{"JAXJob", "kubeflow.org/v1", "jaxjobs", nil, []string{"spec", "jaxReplicaSpecs", "*", "template"}, finishTrainingReplica},
+	{"Workspace", workspaceVersion, "workspaces", nil, []string{"spec", "podTemplate"}, finishWorkspace}, // from its WorkspaceKind: see workspace.go
+	{"MPIJob", "kubeflow.org/v2beta1", "mpijobs", nil, []string{"spec", "mpiReplicaSpecs", "*", "template"}, finishMPIReplica},
 	{"JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", nil, []string{"spec", "replicatedJobs", "*", "template", "spec", "template"}, finishJobSet},
 	{"TrainJob", trainerVersion, "trainjobs", nil, runtimeTemplate, finishJobSet}, // from its runtime: see trainjob.go
 }

@@ -52,6 +52,8 @@ type Finder func(apiVersion, kind, namespace, name string) (*manifest.Object, er
 func PodsOf(o *manifest.Object, namespace string, find Finder) ([]*Pod, error) {
 	kind := kindOf(o.GVK())
 	switch {
+	case isWorkspace(o):
+		return podsOfWorkspace(o, namespace, find)
 	case kind == nil && (scheme.Scheme.Recognizes(o.GVK()) || o.Kind == "CustomResourceDefinition"):
 		return nil, nil
 	case kind == nil:

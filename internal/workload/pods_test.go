@@ -24,7 +24,8 @@ func TestThePodsOfAWorkloadHaveAController(t *testing.T) {
 		"a Job":         {"{apiVersion: batch/v1, kind: Job, metadata: {name: train}, spec: {" + template + "}}", "batch/v1 Job train"},
 		"a CronJob":     {"{apiVersion: batch/v1, kind: CronJob, metadata: {name: report}, spec: {jobTemplate: {spec: {" + template + "}}}}", "batch/v1 Job report-00000000"},
 		"a Notebook":    {"{apiVersion: kubeflow.org/v1, kind: Notebook, metadata: {name: lab}, spec: {" + template + "}}", "apps/v1 StatefulSet lab"},
-		"a PyTorchJob":  {"{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: fit}, spec: {pytorchReplicaSpecs: {Worker: {" + template + "}}}}", "kubeflow.org/v1 PyTorchJob fit"},
+		"a worker":      {"{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: fit}, spec: {mpiReplicaSpecs: {Worker: {" + template + "}}}}", "kubeflow.org/v2beta1 MPIJob fit"},
+		"a launcher":    {"{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, metadata: {name: fit}, spec: {mpiReplicaSpecs: {Launcher: {" + template + "}}}}", "batch/v1 Job fit-launcher"},
 		"a JobSet":      {"{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: fit}, spec: {replicatedJobs: [{name: node, template: {spec: {" + template + "}}}]}}", "batch/v1 Job fit-node-0"},
 		"a pod":         {"{apiVersion: v1, kind: Pod, metadata: {name: p}, " + oneContainer + "}", "  "},
 	} {
@@ -51,7 +52,9 @@ func FuzzPodsOf(f *testing.F) {
 		"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: o}, spec: {template: {spec: {tolerations: [null, {}]}}}}",
 		"{apiVersion: batch/v1, kind: CronJob, metadata: {generateName: o}, spec: {jobTemplate: {spec: {completionMode: Indexed, template: {spec: {containers: [null, {env: [1]}]}}}}}}",
 		"{apiVersion: kubeflow.org/v1, kind: Notebook, metadata: {labels: {a: b}}, spec: {template: {spec: {containers: [{ports: null}], securityContext: 1}}}}",
-		"{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {'': {template: {spec: {}}}, a/b: null}}}",
+		"{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, spec: {mpiReplicaSpecs: {'': {template: {spec: {}}}, a/b: null}}}",
+		"{apiVersion: kubeflow.org/v1beta1, kind: WorkspaceKind, spec: {podTemplate: {extraEnv: [1, {value: '{{httpPathPrefix \"a\"}}'}], extraVolumes: [{}], options: {imageConfig: {spawner: {default: a}, values: [{id: a, spec: {ports: [{id: a, port: -1}]}}]}, podConfig: {spawner: {default: a}, values: [{id: a}]}}}}}",
+		"{apiVersion: kubeflow.org/v1beta1, kind: Workspace, spec: {podTemplate: {volumes: {home: x, data: [{}], secrets: [{}]}}}}",
 		"{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: 1, template: {spec: {template: {spec: {}}}}}, {}]}}",
 		"{apiVersion: x.y/v1, kind: Z, spec: {a: {template: {spec: {containers: [[]]}}}, containers: [{image: x}], 'b~/c': [{metadata: {}, spec: {containers: [1]}}]}}",
 	} {

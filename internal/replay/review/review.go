@@ -165,7 +165,7 @@ func (r *reviewing) reads(o *manifest.Object) bool {
 // wasOf reports whether an object that no webhook reads is in the files only as the previous
 // state of another object, or because another object refers to it.
 func (r *reviewing) wasOf(objects []*manifest.Object, o *manifest.Object) bool {
-	if strings.HasSuffix(o.Kind, "TrainingRuntime") {
+	if strings.HasSuffix(o.Kind, "TrainingRuntime") || o.Kind == "WorkspaceKind" {
 		return true
 	}
 	return r.Operation == admissionv1.Update && !isPodDefault(o) && slices.ContainsFunc(objects, func(now *manifest.Object) bool { return r.same(now, o) })
