@@ -34,6 +34,7 @@ func Check(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (errs field.
 	c.placeholders(path)
 	c.rollout(path)
 	c.suspicions(path)
+	c.names(path)
 	return c.errs, c.warnings
 }
 

@@ -154,21 +154,21 @@ var fieldRules = map[reflect.Type]map[string]fieldRule{
 	typeOf[corev1.ObjectFieldSelector]():   {"apiVersion": oneOf("v1"), "fieldPath": mustBeSet},
 	typeOf[corev1.ResourceFieldSelector](): {"resource": mustBeSet},
 
-	// Volumes and mounts. The API server would accept invalid names of Secrets,
-	// ConfigMaps and claims, but the pod would wait forever.
+	// Volumes and mounts. The API server accepts any name of a Secret, ConfigMap or claim:
+	// see names.
 	typeOf[corev1.Volume]():                            named(mustBeFormatted(dnsLabel)),
 	typeOf[corev1.HostPathVolumeSource]():              {"path": mustBeFormatted(ascending), "type": oneOf("", "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice")},
 	typeOf[corev1.EmptyDirVolumeSource]():              {"mode": between(0, 0o1777)},
 	typeOf[corev1.GCEPersistentDiskVolumeSource]():     {"pdName": mustBeSet, "partition": between(0, 255)},
 	typeOf[corev1.AWSElasticBlockStoreVolumeSource]():  {"volumeID": mustBeSet, "partition": between(0, 255)},
 	typeOf[corev1.GitRepoVolumeSource]():               {"repository": mustBeSet, "directory": formatted(descending)},
-	typeOf[corev1.SecretVolumeSource]():                {"secretName": mustBeFormatted(dnsSubdomain), "defaultMode": fileMode, "defaultUser": userID},
-	typeOf[corev1.ConfigMapVolumeSource]():             {"name": mustBeFormatted(dnsSubdomain), "defaultMode": fileMode, "defaultUser": userID},
+	typeOf[corev1.SecretVolumeSource]():                {"secretName": mustBeSet, "defaultMode": fileMode, "defaultUser": userID},
+	typeOf[corev1.ConfigMapVolumeSource]():             {"name": mustBeSet, "defaultMode": fileMode, "defaultUser": userID},
 	typeOf[corev1.KeyToPath]():                         {"key": mustBeSet, "path": mustBeFormatted(fileInVolume), "mode": fileMode, "user": userID},
 	typeOf[corev1.NFSVolumeSource]():                   {"server": mustBeSet, "path": mustBeFormatted(absolutePath)},
 	typeOf[corev1.ISCSIVolumeSource]():                 {"targetPortal": mustBeSet, "iqn": mustBeFormatted(iscsiName), "lun": between(0, 255), "initiatorName": mustBeFormatted(iscsiName)},
 	typeOf[corev1.GlusterfsVolumeSource]():             {"endpoints": mustBeSet, "path": mustBeSet},
-	typeOf[corev1.PersistentVolumeClaimVolumeSource](): {"claimName": mustBeFormatted(dnsSubdomain)},
+	typeOf[corev1.PersistentVolumeClaimVolumeSource](): {"claimName": mustBeSet},
 	typeOf[corev1.RBDVolumeSource]():                   {"monitors": mustBeSet, "image": mustBeSet},
 	typeOf[corev1.CinderVolumeSource]():                {"volumeID": mustBeSet},
 	typeOf[corev1.CephFSVolumeSource]():                {"monitors": mustBeSet},
@@ -184,8 +184,8 @@ var fieldRules = map[reflect.Type]map[string]fieldRule{
 	typeOf[corev1.ScaleIOVolumeSource]():               {"gateway": mustBeSet, "system": mustBeSet, "volumeName": mustBeSet},
 	typeOf[corev1.StorageOSVolumeSource]():             {"volumeName": mustBeFormatted(dnsLabel), "volumeNamespace": formatted(dnsLabel)},
 	typeOf[corev1.ProjectedVolumeSource]():             {"defaultMode": fileMode, "defaultUser": userID},
-	typeOf[corev1.SecretProjection]():                  named(mustBeFormatted(dnsSubdomain)),
-	typeOf[corev1.ConfigMapProjection]():               named(mustBeFormatted(dnsSubdomain)),
+	typeOf[corev1.SecretProjection]():                  named(mustBeSet),
+	typeOf[corev1.ConfigMapProjection]():               named(mustBeSet),
 	typeOf[corev1.ServiceAccountTokenProjection]():     {"path": mustBeFormatted(fileInVolume), "expirationSeconds": between(600, 1<<32), "user": userID},
 	typeOf[corev1.ClusterTrustBundleProjection]():      {"path": mustBeFormatted(fileInVolume), "name": mustBeSet, "signerName": mustBeSet, "user": userID},
 	typeOf[corev1.PodCertificateProjection](): {

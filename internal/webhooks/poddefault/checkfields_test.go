@@ -3,6 +3,8 @@
 package poddefault
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -94,6 +96,22 @@ func TestWhatBreaksEveryPodIsAMistake(t *testing.T) {
 		errs, _ := Check(parseSpec(t, spec), field.NewPath("spec"))
 		if len(errs) != 1 || errs[0].Field != "spec."+want {
 			t.Errorf("%s: %v, want one error at %s", spec, errs, want)
+		}
+	}
+}
+
+func TestNamesThatNoObjectCanHaveAreWarnedOf(t *testing.T) {
+	for text, want := range map[string]string{
+		`{volumes: [{name: v, configMap: {name: My_CM, optional: true}}]}`:                  "spec.volumes[0].configMap.name: no object can have this name, so it is always missing",
+		`{volumes: [{name: v, secret: {secretName: My_Secret}}]}`:                           "spec.volumes[0].secret.secretName: no object can have this name: pods that get the volume wait for it forever",
+		`{volumes: [{name: v, persistentVolumeClaim: {claimName: My_Claim}}]}`:              "spec.volumes[0].persistentVolumeClaim.claimName: no object can have this name: pods",
+		`{volumes: [{name: v, projected: {sources: [{secret: {name: A}}]}}]}`:               "spec.volumes[0].projected.sources[0].secret.name: no object can have this name: pods",
+		`{volumes: [{name: v, projected: {sources: [{configMap: {name: a, items: []}}]}}]}`: "",
+	} {
+		errs, warnings := Check(parseSpec(t, text), field.NewPath("spec"))
+		got := strings.Join(slices.DeleteFunc(warnings, func(w string) bool { return !strings.Contains(w, "can have this name") }), "\n")
+		if len(errs) > 0 || !strings.Contains(got, want) || want == "" && got != "" || strings.Contains(got, "My_") {
+			t.Errorf("%s: %v, %q", text, errs, got)
 		}
 	}
 }
