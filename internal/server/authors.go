@@ -10,6 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
@@ -43,6 +44,21 @@ func authorsOf(config *rest.Config) (author.Authorizer, error) {
 		return nil, err
 	}
 	return author.BySubjectAccessReview(clients.AuthorizationV1().SubjectAccessReviews()), nil
+}
+
+// classesOf asks the API server whether a class exists.
+func classesOf(config *rest.Config) (author.Classes, error) {
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return author.ClassesByGet(client), nil
+}
+
+// classRights are to get any class by name: which one a PodDefault names is not known before.
+var classRights = []rbacv1.PolicyRule{
+	{APIGroups: []string{author.PriorityClasses.Group}, Resources: []string{author.PriorityClasses.Resource}, Verbs: []string{"get"}},
+	{APIGroups: []string{author.RuntimeClasses.Group}, Resources: []string{author.RuntimeClasses.Resource}, Verbs: []string{"get"}},
 }
 
 // authorRights are to ask it.

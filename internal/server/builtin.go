@@ -105,6 +105,7 @@ func DefaultSettings() Settings {
 type Sources struct {
 	PodDefaults poddefault.Source
 	Authors     author.Authorizer
+	Classes     author.Classes    // nil where there is no cluster to ask
 	Neighbours  author.Neighbours // nil without neighbours to notify
 	Projects    projectlimit.Source
 	Datasets    dataset.Source
@@ -153,6 +154,9 @@ func Builtins() []Builtin {
 					injects.Handler, excluded.Handler = from.findings.Record(injects.Handler), from.findings.Record(excluded.Handler)
 				}
 				judges, errAuthor := author.New(from.Authors, from.Neighbours, s.PodDefault.Authorize)
+				if from.Classes != nil {
+					judges.Handler = author.WarnOfClasses(judges.Handler, from.Classes)
+				}
 				all := []admission.Webhook{guarded(injects, &s.PodDefault, from), excluded, judges}
 				if err := errors.Join(err, errAuthor); err != nil || !s.PodDefault.Exempts() {
 					return all, err
@@ -169,12 +173,16 @@ func Builtins() []Builtin {
 				if err != nil {
 					return watcher{}, err
 				}
+				classes, err := classesOf(env.Client)
+				if err != nil {
+					return watcher{}, err
+				}
 				counts, err := poddefault.NewCounts(env.Metrics)
 				if err != nil {
 					return watcher{}, err
 				}
 				return watcher{
-					sources: Sources{PodDefaults: w, Authors: authors, Neighbours: w, counts: counts}, what: "poddefaults", help: "PodDefaults and ClusterPodDefaults known to this server.",
+					sources: Sources{PodDefaults: w, Authors: authors, Classes: classes, Neighbours: w, counts: counts}, what: "poddefaults", help: "PodDefaults and ClusterPodDefaults known to this server.",
 					ready: w.Ready, run: w.Run, count: w.Len, contact: w.LastContact,
 				}, nil
 			},
@@ -183,8 +191,10 @@ func Builtins() []Builtin {
 				{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.ClusterPodDefaultResource}, Verbs: []string{"list", "watch"}},
 				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}, // their labels
 			},
-			moreRights: func(s *Settings) []rbacv1.PolicyRule { return append(authorRights(s), connectionRights(s)...) },
-			widen:      func(s *Settings) { s.PodDefault.MaxExemption.Duration = 1 },
+			moreRights: func(s *Settings) []rbacv1.PolicyRule {
+				return slices.Concat(authorRights(s), classRights, connectionRights(s))
+			},
+			widen: func(s *Settings) { s.PodDefault.MaxExemption.Duration = 1 },
 		},
 		{
 			Name:  "imagepull",
