@@ -3,6 +3,8 @@
 package scaffold
 
 import (
+	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -74,9 +76,14 @@ func define(found []marker) ([]byte, error) {
 // markersOf are the markers of a project in the order in which controller-gen has webhooks: by
 // package, and in each by name.
 func markersOf(project string) ([]marker, error) {
+	s, err := openSources(project)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
 	var found []marker
 	var problems []error
-	err := filepath.WalkDir(project, func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(project, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -85,22 +92,28 @@ func markersOf(project string) ([]marker, error) {
 				return fs.SkipDir
 			}
 			return nil
-		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
+		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(entry.Name(), ".") || strings.HasPrefix(entry.Name(), "_"):
+			return nil // as the go command does
 		}
 		name, err := filepath.Rel(project, path)
 		if err != nil {
 			return err
 		}
+		text, err := s.read(name)
+		if errors.Is(err, errTooMuch) {
+			return err
+		}
+		if err != nil {
+			problems = append(problems, err)
+			return nil
+		}
 		of, err := markersIn(filepath.ToSlash(name), text)
 		if err != nil {
 			problems = append(problems, err)
 		}
-		found = append(found, of...)
+		if found = append(found, of...); len(found) > maxMarkers {
+			return fmt.Errorf("%s: %w", project, errManyMarkers)
+		}
 		return nil
 	})
 	if err := errors.Join(append(problems, err)...); err != nil {
@@ -128,14 +141,15 @@ func leftOut(path, name string) bool {
 // unique names the fields, and reports names and paths that are used twice.
 func unique(found []marker) error {
 	var problems []error
-	fields := map[string]int{}
+	fields, names, paths := map[string]int{}, map[string]*marker{}, map[string]*marker{}
 	for i := range found {
 		m := &found[i]
-		for _, other := range found[:i] {
-			if other.Name == m.Name || other.Path == m.Path {
+		for _, other := range slices.Compact([]*marker{cmp.Or(names[m.Name], m), cmp.Or(paths[m.Path], m)}) {
+			if other != m {
 				problems = append(problems, fmt.Errorf("%s:%d: name %q or path %q is that of %s:%d too: an application serves each once", m.File, m.Line, m.Name, m.Path, other.File, other.Line))
 			}
 		}
+		names[m.Name], paths[m.Path] = cmp.Or(names[m.Name], m), cmp.Or(paths[m.Path], m)
 		m.Field = identifier(m.Path)
 		if fields[m.Field]++; fields[m.Field] > 1 {
 			m.Field = fmt.Sprintf("%s_%d", m.Field, fields[m.Field])
@@ -167,12 +181,18 @@ func identifier(path string) string {
 	return out.String()
 }
 
+// prefix begins a marker.
+const prefix = "+kubebuilder:webhook:"
+
 // markersIn are the markers of a Go file. They are read as controller-gen reads them: each is one
 // comment of one line.
 func markersIn(name string, text []byte) ([]marker, error) {
 	files := token.NewFileSet()
 	if strings.ContainsFunc(name, unicode.IsControl) {
 		return nil, fmt.Errorf("%q: rename the file: its name has control characters", name)
+	}
+	if !bytes.Contains(text, []byte(prefix)) {
+		return nil, nil
 	}
 	file, err := parser.ParseFile(files, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
@@ -184,7 +204,7 @@ func markersIn(name string, text []byte) ([]marker, error) {
 		for _, comment := range group.List {
 			line, ok := strings.CutPrefix(comment.Text, "//")
 			line = strings.TrimSpace(line)
-			if !ok || !strings.HasPrefix(line, "+kubebuilder:webhook:") {
+			if !ok || !strings.HasPrefix(line, prefix) {
 				continue
 			}
 			// Not Position: a line directive would lead to where the marker is not.
