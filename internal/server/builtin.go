@@ -177,7 +177,7 @@ func Builtins() []Builtin {
 				if err != nil {
 					return watcher{}, err
 				}
-				counts, err := poddefault.NewCounts(env.Metrics)
+				counts, err := poddefault.NewCounts(env.Metrics, w.Known)
 				if err != nil {
 					return watcher{}, err
 				}

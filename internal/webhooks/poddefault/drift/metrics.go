@@ -2,12 +2,19 @@
 
 package drift
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"maps"
+	"slices"
 
-// mostSeries limits the time series: PodDefaults come and go, and their authors must not
-// exhaust memory. Beyond it, objects are counted together under an empty name and
-// namespace, as deleted ones are.
-const mostSeries = 5000
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sallyport-io/sallyport/internal/webhooks/internal/share"
+)
+
+// maxSeries limits the time series: PodDefaults come and go, and their authors must not
+// exhaust memory. If they are too many, the namespaces with the most of them yield: their other objects
+// are counted together under an empty name. Deleted ones have no namespace either.
+const maxSeries = 5000
 
 var podsDesc = prometheus.NewDesc("sallyport_poddefault_pods",
 	"Running pods by PodDefault (cluster/NAME for a ClusterPodDefault; empty for deleted ones) and state: current, outdated, unknown, missing, surplus or exempt; undecided, without a PodDefault, if such a pod would be refused now. Absent if another replica leads.",
@@ -21,25 +28,46 @@ func (collector) Describe(to chan<- *prometheus.Desc) { to <- podsDesc }
 
 // Collect implements [prometheus.Collector].
 func (c collector) Collect(to chan<- prometheus.Metric) {
-	r := c.board.Report()
-	if r == nil {
-		return
+	if r := c.board.Report(); r != nil {
+		r.collect(to)
 	}
-	series, others := 0, map[State]int{"undecided": r.Undecided}
-	for _, counts := range r.Objects() {
-		for _, state := range States() {
-			n := counts.Pods[state]
-			switch {
-			case n == 0:
-			case counts.Object == nil || series == mostSeries:
-				others[state] += n
-			default:
-				series++
-				to <- prometheus.MustNewConstMetric(podsDesc, prometheus.GaugeValue, float64(n), counts.Object.Namespace(), counts.Object.Decision(), string(state))
+}
+
+func (r *Report) collect(to chan<- prometheus.Metric) {
+	type of struct {
+		namespace string
+		state     State
+	}
+	objects, wanted := r.Objects(), map[string]int{}
+	for _, counts := range objects {
+		if counts.Object == nil {
+			continue
+		}
+		for _, n := range counts.Pods {
+			if n > 0 {
+				wanted[counts.Object.Namespace()]++
 			}
 		}
 	}
-	for state, n := range others {
-		to <- prometheus.MustNewConstMetric(podsDesc, prometheus.GaugeValue, float64(n), "", "", string(state))
+	limit := share.Limit(maxSeries, slices.Collect(maps.Values(wanted)))
+	named, others := map[string]int{}, map[of]int{{state: "undecided"}: r.Undecided}
+	for _, counts := range objects {
+		for _, state := range States() {
+			n, namespace := counts.Pods[state], ""
+			if counts.Object != nil {
+				namespace = counts.Object.Namespace()
+			}
+			switch {
+			case n == 0:
+			case counts.Object == nil || named[namespace] >= limit:
+				others[of{namespace, state}] += n
+			default:
+				named[namespace]++
+				to <- prometheus.MustNewConstMetric(podsDesc, prometheus.GaugeValue, float64(n), namespace, counts.Object.Decision(), string(state))
+			}
+		}
+	}
+	for other, n := range others {
+		to <- prometheus.MustNewConstMetric(podsDesc, prometheus.GaugeValue, float64(n), other.namespace, "", string(other.state))
 	}
 }
