@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	frontdoor "github.com/sallyport-io/sallyport"
@@ -44,7 +45,7 @@ func (g Guard) Validate() error {
 // indexes tell whether what the policy reads is there. The controller that writes it is
 // made after the webhooks.
 type indexes struct {
-	ready atomic.Pointer[func() error]
+	controller atomic.Pointer[backstop.Controller]
 }
 
 var errNoIndexes = errors.New("the controller " + backstop.Name + " does not run")
@@ -54,10 +55,26 @@ func (x *indexes) Ready() error {
 	if x == nil {
 		return nil
 	}
-	if ready := x.ready.Load(); ready != nil {
-		return (*ready)()
+	if c := x.controller.Load(); c != nil {
+		return c.Ready()
 	}
 	return errNoIndexes
+}
+
+// Omitted implements [status.Room].
+func (x *indexes) Omitted(object *poddefault.Compiled) []string {
+	if c := x.controller.Load(); c != nil {
+		return c.Omitted(object)
+	}
+	return nil
+}
+
+// HandleOmitted implements [status.Room]. All controllers are made before one leads.
+func (x *indexes) HandleOmitted(changed func([]types.NamespacedName)) (remove func()) {
+	if c := x.controller.Load(); c != nil {
+		return c.HandleOmitted(changed)
+	}
+	return func() {}
 }
 
 // guarded gives the webhook its backstop.
@@ -90,8 +107,7 @@ func (l *liveConfig) startIndexes(env frontdoor.Environment, leader frontdoor.Le
 	if err != nil {
 		return nil, err
 	}
-	ready := c.Ready
-	l.indexes.ready.Store(&ready)
+	l.indexes.controller.Store(c)
 	return c.Run, nil
 }
 

@@ -115,6 +115,7 @@ func TestSallyport(t *testing.T) {
 		{"a configuration that changes loses no call", testReload},
 		{"sidecars of the recipes are found by their services", testSidecars},
 		{"while every server is down only pods that would be injected are refused", testBackstop},
+		{"a tenant who fills the index takes nothing from ClusterPodDefaults", testFullIndex},
 		{"policies inject what the webhook does", testPolicyMode},
 		{"hundreds of PodDefaults are one namespace's", testManyPodDefaults},
 	} {

@@ -48,6 +48,7 @@ type Controller struct {
 	metrics    *metrics
 	pace       pace
 	reconciler atomic.Pointer[reconciler] // nil while another replica leads
+	told       told
 }
 
 // pace limits how often indexes are written.

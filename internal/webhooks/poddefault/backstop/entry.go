@@ -46,6 +46,14 @@ func NewEntry(c *poddefault.Compiled) *Entry {
 	return e
 }
 
+// ofCluster is 1 for a ClusterPodDefault, else 0.
+func (e *Entry) ofCluster() int {
+	if strings.HasPrefix(e.decision, poddefault.ClusterDecision) {
+		return 1
+	}
+	return 0
+}
+
 // requirements returns the requirements of a selector ordered by key, with sorted
 // values.
 func requirements(selector labels.Selector) []metav1.LabelSelectorRequirement {

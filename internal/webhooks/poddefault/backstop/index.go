@@ -3,6 +3,7 @@
 package backstop
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -15,9 +16,12 @@ import (
 // name and ClusterPodDefaults as cluster/NAME, the form used in pod annotations.
 // [Template] is its stored form.
 type Index struct {
-	// Objects is the number of filed objects. Omitted is the number of objects without
-	// room, which the policy does not protect.
-	Objects, Omitted int
+	// Objects is the number of filed objects.
+	Objects int
+	// Omitted are the names of objects without room. The policy knows only one label that each of
+	// them selects by, under [omitted]: it rejects pods with this label that no server has decided on,
+	// whether the object selects them or not.
+	Omitted []string
 	// Pages file objects by a label that selected pods must have, ordered by label key.
 	Pages []Page
 	// Rest holds the objects that cannot be filed under a label, because they may
@@ -47,28 +51,40 @@ const (
 	pageBytes = 8 << 10
 	// pageOverhead is the approximate size of a page without its terms.
 	pageOverhead = 100
+	// maxOmittedBytes limits the labels of objects without room. Beyond it, first the keys stand for
+	// all values, and then every pod counts as selected.
+	maxOmittedBytes = 64 << 10
 	// maxTerms limits the terms under which one object is filed. An object with more
 	// values for its key is filed under the key alone.
 	maxTerms = 16
 )
 
+// omitted stands for objects without room, among the names of objects.
+const omitted = "*"
+
 // Compile builds the index of a namespace. The order of entries does not matter: equal
-// entries give equal indexes. Objects without room are left out and counted: first
-// objects that are too large by themselves, then the last ones by name.
+// entries give equal indexes. ClusterPodDefaults come first, so that PodDefaults of a tenant
+// take no room from them. Objects have no room if they are too large by themselves, or
+// are the last ones by name.
 func Compile(entries []*Entry) Index {
 	entries = slices.Clone(entries)
-	slices.SortFunc(entries, func(a, b *Entry) int { return strings.Compare(a.decision, b.decision) })
+	slices.SortFunc(entries, func(a, b *Entry) int {
+		return cmp.Or(-cmp.Compare(a.ofCluster(), b.ofCluster()), strings.Compare(a.decision, b.decision))
+	})
 	var index Index
 	total := 0
-	kept := entries[:0]
+	var kept, left []*Entry
 	for _, e := range entries {
 		if e.size > maxEntryBytes || total+e.size > maxIndexBytes {
-			index.Omitted++
+			index.Omitted = append(index.Omitted, e.decision)
+			left = append(left, e)
 			continue
 		}
 		total += e.size
 		kept = append(kept, e)
 	}
+	slices.Sort(index.Omitted)
+	slices.SortFunc(kept, func(a, b *Entry) int { return strings.Compare(a.decision, b.decision) })
 	index.Objects = len(kept)
 	popularity := map[string]int{}
 	for _, e := range kept {
@@ -97,9 +113,56 @@ func Compile(entries []*Entry) Index {
 			byKey[key][term] = append(byKey[key][term], text)
 		}
 	}
+	if reached, all := omittedTerms(left); all {
+		index.Rest = append(index.Rest, omitted+"#0")
+	} else {
+		for key, terms := range reached {
+			if byKey[key] == nil {
+				byKey[key] = map[string][]string{}
+			}
+			for term := range terms {
+				byKey[key][term] = append(byKey[key][term], omitted+"#0")
+			}
+		}
+	}
 	index.Pages = pages(slices.Sorted(maps.Keys(byKey)), byKey)
 	return index
 }
+
+// omittedTerms returns the terms by key of which each pod has one that these objects select, or that
+// there are no such terms: an object selects pods without labels, or they take too much room.
+func omittedTerms(entries []*Entry) (byKey map[string]map[string]bool, all bool) {
+	byKey = map[string]map[string]bool{}
+	size := 0
+	for _, e := range entries {
+		i := slices.IndexFunc(e.requirements, func(r metav1.LabelSelectorRequirement) bool { return terms(r) != nil })
+		if i < 0 {
+			return nil, true
+		}
+		key := e.requirements[i].Key
+		if byKey[key] == nil {
+			byKey[key] = map[string]bool{}
+		}
+		for _, term := range terms(e.requirements[i]) {
+			if !byKey[key][term] {
+				byKey[key][term] = true
+				size += len(term) + omittedOverhead
+			}
+		}
+	}
+	if size <= maxOmittedBytes {
+		return byKey, false
+	}
+	size = 0
+	for key := range byKey {
+		byKey[key] = map[string]bool{key: true}
+		size += len(key) + omittedOverhead
+	}
+	return byKey, size > maxOmittedBytes
+}
+
+// omittedOverhead is the size of a term beside its text.
+const omittedOverhead = len(";:" + omitted + "#0")
 
 // pages keeps the terms of a key together. Keys get pages of their own if omitting
 // their common prefix saves more than a page costs. The keys are sorted.

@@ -27,7 +27,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}),
 		omitted: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sallyport_poddefault_index_omitted",
-			Help: "PodDefaults and ClusterPodDefaults that do not fit into the index of their namespace, so the backstop does not cover them; 0 if another replica leads.",
+			Help: "PodDefaults and ClusterPodDefaults that do not fit into the index of their namespace, so that the backstop rejects more pods than they select; 0 if another replica leads.",
 		}),
 	}
 	for _, result := range []string{"success", "failure"} {

@@ -40,8 +40,10 @@ const (
 		".join(',')).join(','))" +
 		").join(',').split(',').filter(o, o != '')"
 	// missingExpression yields the found objects that select the pod, were not
-	// considered and are not gone.
-	missingExpression = "[variables.labels].map(L, variables.found.filter(o, !(o.split('#')[0] in variables.listed) && !(o.split(' ')[0] in variables.gone) && " +
+	// considered and are not gone. What stands for objects without room counts unless a
+	// server has considered any object for the pod.
+	missingExpression = "[variables.labels].map(L, variables.found.filter(o, " +
+		"(o.startsWith('" + omitted + "') ? variables.listed == [''] : !(o.split('#')[0] in variables.listed)) && !(o.split(' ')[0] in variables.gone) && " +
 		"o.split(' ').all(r, [r.split('|')].all(s, [s[0].substring(1)].all(k, " +
 		"r.startsWith('=') ? k in L && L[k] in s : " +
 		"r.startsWith('!') ? !(k in L && L[k] in s) : " +
@@ -51,7 +53,8 @@ const (
 	// for pods that were already considered.
 	messageExpression = "variables.listed != [''] ? '" + message + "' : " +
 		"'PodDefaults select this pod and were not applied, because Sallyport did not answer: ' + " +
-		"variables.missing.map(o, o.split('#')[0]).join(', ') + '. Create it again once Sallyport runs'"
+		"variables.missing.map(o, o.startsWith('" + omitted + "') ? '" + unknown + "' : o.split('#')[0]).join(', ') + '. Create it again once Sallyport runs'"
+	unknown = "perhaps one of those that are too many for the index of the namespace"
 	message = "PodDefaults select this pod and were not applied: Sallyport did not answer, or knew not all of them yet. " +
 		"Create it again once Sallyport runs; kubectl sallyport explain names them"
 )

@@ -351,17 +351,3 @@ func TestEachOfManyIsFound(t *testing.T) {
 		}
 	}
 }
-
-func TestWhatHasNoRoomIsCounted(t *testing.T) {
-	huge := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Name: "huge"}}
-	huge.Spec.Selector.MatchLabels = map[string]string{}
-	for i := range 1000 {
-		huge.Spec.Selector.MatchLabels[fmt.Sprintf("label-that-is-long-%d", i)] = "x"
-	}
-	small := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Name: "small"}}
-	small.Spec.Selector.MatchLabels = map[string]string{"a": "1"}
-	index := Compile([]*Entry{NewEntry(poddefault.Compile(huge)), NewEntry(poddefault.Compile(small))})
-	if index.Omitted != 1 || index.Objects != 1 || len(index.Pages) != 1 || index.Pages[0].Terms != ";=1:small#"+poddefault.Compile(small).Version() {
-		t.Errorf("the index: %+v", index)
-	}
-}

@@ -76,7 +76,7 @@ type reconciler struct {
 // A plan records when the index of a namespace was written, and the result.
 type plan struct {
 	next    time.Time // earliest next write
-	omitted int
+	omitted []string
 }
 
 func newReconciler(c *Controller) *reconciler {
@@ -130,8 +130,13 @@ func (r *reconciler) namespacesChanged(changes []store.Change[*store.Namespace])
 		switch {
 		case c.Now == nil:
 			r.mu.Lock()
+			var omitted []string
+			if p := r.plans[c.Before.Name]; p != nil {
+				omitted = p.omitted
+			}
 			delete(r.plans, c.Before.Name)
 			r.mu.Unlock()
+			r.told.tell(c.Before.Name, omitted)
 		case !c.Now.Terminating:
 			r.namespaces.Enqueue(c.Now.Name, 0)
 		}
@@ -245,6 +250,7 @@ func (r *reconciler) reconcile(ctx context.Context, namespace string) (again tim
 		return wait, nil
 	}
 	desired := r.desired(n)
+	r.omits(namespace, desired)
 	template := desired.Template(namespace)
 	digest, size := digestOf(template)
 	if observed := r.observed(namespace); observed != nil && observed.digest == digest {
@@ -266,15 +272,22 @@ func (r *reconciler) reconcile(ctx context.Context, namespace string) (again tim
 	r.indexes.Set(&stored{keep(written).identity, digest}) // until the watch delivers it
 	r.plan(namespace, func(p *plan) {
 		p.next = r.now().Add(max(r.pace.again, time.Duration(size)*2*time.Microsecond)) // 0.5 MB per second
-		if p.omitted == desired.Omitted {
-			return
-		}
-		if p.omitted = desired.Omitted; p.omitted > 0 {
-			r.log.Error("there is no room in the index for all objects: pods pass without them while no server answers",
-				"namespace", namespace, "objects", desired.Objects, "omitted", desired.Omitted)
-		}
 	})
 	return 0, nil
+}
+
+// omits notes which objects have no room.
+func (r *reconciler) omits(namespace string, desired Index) {
+	var changed []string
+	r.plan(namespace, func(p *plan) {
+		if len(desired.Omitted) > 0 && len(p.omitted) != len(desired.Omitted) {
+			r.log.Error("there is no room in the index for all objects: pods that have a label of one without room are rejected unless a server has decided on them",
+				"namespace", namespace, "objects", desired.Objects, "omitted", len(desired.Omitted))
+		}
+		changed = difference(p.omitted, desired.Omitted)
+		p.omitted = desired.Omitted
+	})
+	r.told.tell(namespace, changed)
 }
 
 // until returns how long an index must wait for its next write.
@@ -297,7 +310,7 @@ func (r *reconciler) plan(namespace string, change func(*plan)) {
 	change(r.plans[namespace])
 	omitted := 0
 	for _, p := range r.plans {
-		omitted += p.omitted
+		omitted += len(p.omitted)
 	}
 	r.metrics.omitted.Set(float64(omitted))
 }

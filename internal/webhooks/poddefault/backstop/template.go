@@ -59,7 +59,7 @@ func (x *Index) Template(namespace string) *corev1.PodTemplate {
 			Labels: map[string]string{"app.kubernetes.io/managed-by": "sallyport"},
 			Annotations: map[string]string{
 				"sallyport.io/about": "What a ValidatingAdmissionPolicy knows of PodDefaults; no pod is made of it. Do not edit it: it is put right",
-				ObjectsAnnotation:    strconv.Itoa(x.Objects), OmittedAnnotation: strconv.Itoa(x.Omitted),
+				ObjectsAnnotation:    strconv.Itoa(x.Objects), OmittedAnnotation: strconv.Itoa(len(x.Omitted)),
 			},
 		},
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{

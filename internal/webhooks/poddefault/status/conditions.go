@@ -23,7 +23,11 @@ const (
 
 // desired returns the conditions that an object should have.
 func (r *reconciler) desired(o *node) []metav1.Condition {
-	conditions := []metav1.Condition{accepted(o.object, r.watcher.Unconnected(o.Compiled)), conflicting(o), uiSelectable(o.object)}
+	var omitted []string
+	if r.room != nil {
+		omitted = r.room.Omitted(o.Compiled)
+	}
+	conditions := []metav1.Condition{accepted(o.object, r.watcher.Unconnected(o.Compiled), omitted), conflicting(o), uiSelectable(o.object)}
 	for i := range conditions {
 		conditions[i].ObservedGeneration = o.Generation()
 		conditions[i].Message = cut(conditions[i].Message)
@@ -32,8 +36,9 @@ func (r *reconciler) desired(o *node) []metav1.Condition {
 }
 
 // accepted returns the condition for whether the object is applied. Unconnected
-// says why an object that selects Secrets is left out; nil if it is not.
-func accepted(o *object, unconnected error) metav1.Condition {
+// says why an object that selects Secrets is left out; nil if it is not. Omitted are the namespaces in
+// which the backstop has no room for it.
+func accepted(o *object, unconnected error, omitted []string) metav1.Condition {
 	c := metav1.Condition{Type: kubeflowv1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid"}
 	switch problem := o.Problem(); {
 	case problem != nil:
@@ -41,6 +46,10 @@ func accepted(o *object, unconnected error) metav1.Condition {
 		c.Message = "it can never work, and is left out: " + listed(strings.Split(problem.Error(), "\n"), namedProblems)
 	case unconnected != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotConnected", unconnected.Error()
+	case len(omitted) > 0:
+		c.Reason = "NoRoomInIndex"
+		c.Message = "it is applied, but the index of the backstop has no room for it in " + listed(omitted, namedOthers) +
+			": pods there that have a label it selects by, or all if there is none, are rejected unless another object was considered for them; delete PodDefaults that are not used"
 	case len(o.warnings) > 0:
 		c.Reason, c.Message = "ValidWithWarnings", listed(o.warnings, namedProblems)
 	}

@@ -45,6 +45,8 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Pods counts the pods of objects; nil if nobody does.
 	Pods PodCounter
+	// Room tells which objects have no room in the backstop; nil if there is none.
+	Room Room
 	// Namespace is Sallyport's own, for the revisions of ClusterPodDefaults. Without it
 	// they have none.
 	Namespace string
@@ -59,11 +61,20 @@ type PodCounter interface {
 	Handle(changed func([]types.NamespacedName)) (remove func())
 }
 
+// Room tells which objects have no room in the backstop.
+type Room interface {
+	// Omitted returns the namespaces in which an object has no room, sorted.
+	Omitted(*poddefault.Compiled) []string
+	// HandleOmitted calls changed with objects for which Omitted has changed, until remove is called.
+	HandleOmitted(changed func([]types.NamespacedName)) (remove func())
+}
+
 // Controller reconciles statuses while it leads. See [New].
 type Controller struct {
 	watcher                         *poddefault.Watcher
 	leader                          store.Leader
 	pods                            PodCounter // may be nil
+	room                            Room       // may be nil
 	log                             *slog.Logger
 	podDefaults, clusterPodDefaults rest.Interface
 	clients                         kubernetes.Interface
@@ -108,7 +119,7 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 		return nil, errors.New("status: a watcher, a leader, a logger and metrics are needed")
 	}
 	c := &Controller{
-		watcher: options.Watcher, leader: options.Leader, pods: options.Pods, log: options.Logger.With("controller", Name),
+		watcher: options.Watcher, leader: options.Leader, pods: options.Pods, room: options.Room, log: options.Logger.With("controller", Name),
 		pace: defaultPace, namespace: options.Namespace, overlap: poddefault.OverlapOfCompiled,
 	}
 	var err error

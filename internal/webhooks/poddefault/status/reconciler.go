@@ -84,6 +84,13 @@ func (r *reconciler) follow(w *poddefault.Watcher) (stop func()) {
 	}}
 	reconsider := func(c *poddefault.Compiled) { r.pending.add(keyOf(c)) }
 	removes := []func(){w.Namespaces.Handle(namespaces), w.HandleConnections(reconsider), w.ClusterPodDefaults.Handle(objects), w.PodDefaults.Handle(objects)}
+	if r.room != nil {
+		removes = append(removes, r.room.HandleOmitted(func(changed []types.NamespacedName) {
+			for _, name := range changed {
+				r.pending.add(key{name.Namespace, name.Name})
+			}
+		}))
+	}
 	if r.pods != nil {
 		removes = append(removes, r.pods.Handle(r.recount))
 	}
