@@ -145,17 +145,20 @@ func (b *bodies) hold(a *arrival, n int64) {
 func (b *bodies) slowest(young time.Duration, above int64) *arrival {
 	now := time.Now()
 	var slowest *arrival
-	var least float64
 	for a := b.first; a != nil; a = a.next {
-		age := now.Sub(a.began)
-		if age < young || a.held < above {
+		if now.Sub(a.began) < young || a.held < above {
 			continue
 		}
-		if rate := float64(a.received.Load()) / (age + time.Millisecond).Seconds(); slowest == nil || rate < least {
-			slowest, least = a, rate
+		if slowest == nil || a.rate(now) < slowest.rate(now) {
+			slowest = a
 		}
 	}
 	return slowest
+}
+
+// rate is the transfer rate in bytes per second.
+func (a *arrival) rate(now time.Time) float64 {
+	return float64(a.received.Load()) / (now.Sub(a.began) + time.Millisecond).Seconds()
 }
 
 // cutBody drops a body and releases its bytes. The caller must wake its reader.
@@ -247,17 +250,26 @@ func (b *bodies) watch() {
 	wake(slow)
 }
 
-// cutConnection drops the slowest arriving body to free a connection, which it returns. It
-// returns nil if no body has the given age.
-func (b *bodies) cutConnection(young time.Duration) net.Conn {
+// slow returns the arriving bodies of at least the given age.
+func (b *bodies) slow(young time.Duration) (slow []*arrival) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	slowest := b.slowest(young, 0)
-	if slowest == nil {
+	now := time.Now()
+	for a := b.first; a != nil && now.Sub(a.began) >= young; a = a.next {
+		slow = append(slow, a)
+	}
+	return slow
+}
+
+// cutConnection drops a body to free its connection, which it returns; nil if the body has arrived.
+func (b *bodies) cutConnection(a *arrival) net.Conn {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !a.listed {
 		return nil
 	}
-	b.cutBody(slowest, evictedBody)
-	return connOf(slowest.request.Context())
+	b.cutBody(a, evictedBody)
+	return connOf(a.request.Context())
 }
 
 // inMemory is the value of a metric.

@@ -3,11 +3,13 @@
 package serving
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,22 +19,20 @@ import (
 
 // connections tracks the open connections of a port and limits their number.
 //
-// When the limit is exceeded, another connection is closed: one that sends a body slowly
-// or, if there is none, an idle one, which waits for a request, in its handshake or for its
-// end. Idle connections on which no API server has sent a review go first, from the address
-// with the most of them, and of these the one idle for longest. Callers that only hold
+// When the limit is exceeded, another connection is closed: one that sends a body slowly, or
+// an idle one, which waits for a request, in its handshake or for its end. Connections on which no
+// API server has sent a review go first, from the address with the most of these, and of these the one
+// with the slowest body or, if there is none, the one idle for longest. Callers that only hold
 // connections have many and old ones; a probe has one, and needs it for a moment.
 type connections struct {
 	limit   int
 	evicted prometheus.Counter
-	// slow drops the body that arrives slowest among those of the given age, and returns
-	// its connection for the caller to close. Nil if no bodies are read.
-	slow func(time.Duration) net.Conn
+	bodies  *bodies // that arrive on them; nil if none are read
 	// emptied receives a value when the last connection is closed.
 	emptied chan struct{}
 
 	mu   sync.Mutex
-	open map[net.Conn]*list.Element
+	open map[net.Conn]*list.Element // by the connection below TLS
 	// peers are the clients with connections, by address.
 	peers map[string]*peer
 	// now counts how often a connection has become idle.
@@ -45,22 +45,24 @@ type peer struct {
 	address string
 	byAge   list.List
 	waiting map[bool]int // idle connections by reviews
+	queued  int          // connections that wait for the server in their handshake
 }
 
 type connection struct {
 	conn    net.Conn
 	peer    *peer
 	waiting bool
+	queued  bool   // it waits for its turn in the handshake
 	used    bool   // a request was answered on it
 	reviews bool   // an API server sends reviews on it
 	since   uint64 // when it became idle: greater is later
 }
 
-func newConnections(limit int, evicted prometheus.Counter, slow func(time.Duration) net.Conn) *connections {
+func newConnections(limit int, evicted prometheus.Counter, bodies *bodies) *connections {
 	return &connections{
 		limit:   limit,
 		evicted: evicted,
-		slow:    slow,
+		bodies:  bodies,
 		emptied: make(chan struct{}, 1),
 		open:    map[net.Conn]*list.Element{},
 		peers:   map[string]*peer{},
@@ -89,7 +91,7 @@ func (c *connections) stateChanged(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	element, known := c.open[conn]
+	element, known := c.open[below(conn)]
 	switch {
 	case state == http.StateNew:
 		if len(c.open) >= c.limit && !c.evict() {
@@ -115,7 +117,29 @@ func (c *connections) stateChanged(conn net.Conn, state http.ConnState) {
 func (c *connections) waitsFor(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if element, known := c.open[connOf(ctx)]; known {
+	if element, known := c.open[below(connOf(ctx))]; known {
+		c.waits(element)
+	}
+}
+
+// queues marks a connection, below TLS, as one that waits for the server. What waits for its caller is
+// closed before it.
+func (c *connections) queues(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element, known := c.open[conn]; known {
+		queued := element.Value.(*connection)
+		queued.set(false)
+		queued.setQueued(true)
+	}
+}
+
+// unqueues undoes queues.
+func (c *connections) unqueues(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element, known := c.open[conn]; known && element.Value.(*connection).queued {
+		element.Value.(*connection).setQueued(false)
 		c.waits(element)
 	}
 }
@@ -130,7 +154,7 @@ func (c *connections) carries(r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if element, known := c.open[connOf(r.Context())]; known {
+	if element, known := c.open[below(connOf(r.Context()))]; known {
 		carrier := element.Value.(*connection)
 		waiting := carrier.waiting
 		carrier.set(false)
@@ -143,9 +167,9 @@ func (c *connections) carries(r *http.Request) {
 func (c *connections) closeOthers() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for conn, element := range c.open {
+	for _, element := range c.open {
 		if idle := element.Value.(*connection); idle.waiting && idle.used && !idle.reviews {
-			cut(conn)
+			cut(idle.conn)
 			c.forget(element)
 		}
 	}
@@ -158,8 +182,9 @@ func (c *connections) add(conn net.Conn) {
 		p = &peer{address: address, waiting: map[bool]int{}}
 		c.peers[address] = p
 	}
-	c.open[conn] = p.byAge.PushBack(&connection{conn: conn, peer: p})
-	c.waits(c.open[conn])
+	element := p.byAge.PushBack(&connection{conn: conn, peer: p})
+	c.open[below(conn)] = element
+	c.waits(element)
 }
 
 // waits marks a connection as idle.
@@ -181,32 +206,62 @@ func (c *connection) set(waiting bool) {
 	}
 }
 
+func (c *connection) setQueued(queued bool) {
+	if c.queued {
+		c.peer.queued--
+	}
+	if c.queued = queued; queued {
+		c.peer.queued++
+	}
+}
+
 // evict closes a connection, and reports whether there was one to close.
 func (c *connections) evict() bool {
-	return c.evictSlow(youngBody) || c.evictWaiting() || c.evictSlow(0)
+	slow := c.slow(youngBody)
+	return c.evictOf(false, slow) || c.evictOf(true, slow) || c.evictYoung()
 }
 
-func (c *connections) evictSlow(age time.Duration) bool {
-	if c.slow == nil {
-		return false
+// slow returns the slow bodies of each client, by whether an API server sends reviews on the connection.
+func (c *connections) slow(young time.Duration) map[bool]map[*peer][]*arrival {
+	if c.bodies == nil {
+		return nil
 	}
-	conn := c.slow(age)
-	if conn == nil {
-		return false
+	out := map[bool]map[*peer][]*arrival{false: {}, true: {}}
+	for _, a := range c.bodies.slow(young) {
+		if element, known := c.open[below(connOf(a.request.Context()))]; known {
+			sender := element.Value.(*connection)
+			out[sender.reviews][sender.peer] = append(out[sender.reviews][sender.peer], a)
+		}
 	}
-	element, known := c.open[conn]
-	if known {
-		c.evicted.Inc()
-		cut(conn)
-		c.forget(element)
-	}
-	return known
+	return out
 }
 
-func (c *connections) evictWaiting() bool {
-	oldest := c.oldestWaiting(false)
-	if oldest == nil {
-		oldest = c.oldestWaiting(true)
+// evictOf closes a connection, with reviews or without as given, of the client with the most that are
+// idle, slow or queued. Queued ones are the last, and of these the newest.
+func (c *connections) evictOf(reviews bool, slow map[bool]map[*peer][]*arrival) bool {
+	var largest *peer
+	var oldest *list.Element
+	most := 0
+	for _, p := range c.peers {
+		n := p.waiting[reviews] + len(slow[reviews][p])
+		if !reviews {
+			n += p.queued
+		}
+		if n == 0 || n < most {
+			continue
+		}
+		first := p.oldestWaiting(reviews)
+		if n > most || oldest != nil && first != nil && first.Value.(*connection).since < oldest.Value.(*connection).since {
+			largest, oldest, most = p, first, n
+		}
+	}
+	switch {
+	case largest == nil:
+		return false
+	case c.evictSlowest(slow[reviews][largest]):
+		return true
+	case oldest == nil && !reviews:
+		oldest = largest.newestQueued()
 	}
 	if oldest == nil {
 		return false
@@ -217,35 +272,59 @@ func (c *connections) evictWaiting() bool {
 	return true
 }
 
-// oldestWaiting returns the idle connection, with reviews or without as given, to evict: the
-// one idle for longest from the address with the most of them, or nil if there is none.
-func (c *connections) oldestWaiting(reviews bool) *list.Element {
-	var oldest *list.Element
-	most := 0
-	for _, p := range c.peers {
-		n := p.waiting[reviews]
-		if n == 0 || n < most {
-			continue
-		}
-		first := p.byAge.Front()
-		for waiting := first.Value.(*connection); !waiting.waiting || waiting.reviews != reviews; waiting = first.Value.(*connection) {
-			first = first.Next()
-		}
-		if n > most || first.Value.(*connection).since < oldest.Value.(*connection).since {
-			oldest, most = first, n
+// evictYoung closes the connection with the slowest body, however young.
+func (c *connections) evictYoung() bool {
+	return c.bodies != nil && c.evictSlowest(c.bodies.slow(0))
+}
+
+func (c *connections) evictSlowest(slow []*arrival) bool {
+	if len(slow) == 0 {
+		return false
+	}
+	now := time.Now()
+	slowest := slices.MinFunc(slow, func(a, b *arrival) int { return cmp.Compare(a.rate(now), b.rate(now)) })
+	conn := c.bodies.cutConnection(slowest)
+	element, known := c.open[below(conn)]
+	if !known {
+		return false
+	}
+	c.evicted.Inc()
+	cut(conn)
+	c.forget(element)
+	return true
+}
+
+// oldestWaiting returns the connection, with reviews or without as given, that is idle for longest;
+// nil if none is idle.
+func (p *peer) oldestWaiting(reviews bool) *list.Element {
+	if p.waiting[reviews] == 0 {
+		return nil
+	}
+	first := p.byAge.Front()
+	for waiting := first.Value.(*connection); !waiting.waiting || waiting.reviews != reviews; waiting = first.Value.(*connection) {
+		first = first.Next()
+	}
+	return first
+}
+
+func (p *peer) newestQueued() *list.Element {
+	for last := p.byAge.Back(); last != nil; last = last.Prev() {
+		if last.Value.(*connection).queued {
+			return last
 		}
 	}
-	return oldest
+	return nil
 }
 
 func (c *connections) forget(element *list.Element) {
 	gone := element.Value.(*connection)
 	gone.set(false)
+	gone.setQueued(false)
 	gone.peer.byAge.Remove(element)
 	if gone.peer.byAge.Len() == 0 {
 		delete(c.peers, gone.peer.address)
 	}
-	delete(c.open, gone.conn)
+	delete(c.open, below(gone.conn))
 	if len(c.open) == 0 {
 		select {
 		case c.emptied <- struct{}{}:
@@ -271,9 +350,12 @@ func addressOf(conn net.Conn) string {
 
 // cut closes the connection below TLS: closing TLS would wait for the peer to read the
 // alert.
-func cut(conn net.Conn) {
+func cut(conn net.Conn) { _ = below(conn).Close() } // it is closed either way
+
+// below is the connection below TLS.
+func below(conn net.Conn) net.Conn {
 	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn()
+		return secure.NetConn()
 	}
-	_ = conn.Close() // it is closed either way
+	return conn
 }

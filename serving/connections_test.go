@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -141,6 +143,103 @@ func TestWhoHasMostConnectionsLosesOne(t *testing.T) {
 	}
 	if table.count() != 5 || len(table.peers) != 2 {
 		t.Errorf("%d connections of %d addresses", table.count(), len(table.peers))
+	}
+}
+
+// A body may be slow because this machine is: that of an address with one connection does not go
+// before the connections of one with many.
+func TestASlowBodyDoesNotGoBeforeTheConnectionsOfACrowd(t *testing.T) {
+	options := DefaultOptions()
+	options.MaxConnections = 5
+	options.derive(1 << 30)
+	b := newBodies(&options)
+	table := newConnections(5, prometheus.NewCounter(prometheus.CounterOpts{}), b)
+	begin := func(conn *fakeConn, age time.Duration) *arrival {
+		t.Helper()
+		table.stateChanged(conn, http.StateNew)
+		table.stateChanged(conn, http.StateActive)
+		a := &arrival{request: httptest.NewRequestWithContext(withConn(t.Context(), conn), http.MethodPost, "/", nil)}
+		if refused := b.begin(a, 1); refused != nil {
+			t.Fatal(refused)
+		}
+		a.began = time.Now().Add(-age)
+		return a
+	}
+	server := &fakeConn{from: "10.0.0.1"}
+	slowest := begin(server, time.Second)
+	crowd := make([]fakeConn, 20)
+	for i := range crowd[:10] {
+		table.stateChanged(&crowd[i], http.StateNew)
+	}
+	if server.closed {
+		t.Error("the body of another address went before idle connections of the crowd")
+	}
+	for i := range crowd[10:] {
+		a := begin(&crowd[10+i], 500*time.Millisecond)
+		a.received.Add(int64(100 * i))
+	}
+	if server.closed || !slowest.listed {
+		t.Error("the body of another address went before slow bodies of the crowd")
+	}
+	if !crowd[10].closed || crowd[19].closed {
+		t.Error("of the crowd, the slowest body does not go first")
+	}
+}
+
+// What waits for the server goes after what waits for its caller.
+func TestAConnectionThatWaitsForTheServerGoesLast(t *testing.T) {
+	table := newConnections(4, prometheus.NewCounter(prometheus.CounterOpts{}), nil)
+	conns := make([]fakeConn, 12)
+	open := func(i int) { table.stateChanged(&conns[i], http.StateNew) }
+	closed := func(want ...int) {
+		t.Helper()
+		for i := range conns {
+			if conns[i].closed != slices.Contains(want, i) {
+				t.Errorf("connection %d closed: %t, want %v", i, conns[i].closed, want)
+			}
+		}
+	}
+	for i := range 4 {
+		open(i)
+	}
+	table.queues(&conns[0])
+	open(4)
+	open(5)
+	closed(1, 2)
+	table.unqueues(&conns[0]) // now it waits for its caller again, and not for long
+	open(6)
+	closed(1, 2, 3)
+	table.queues(&conns[0])
+	table.queues(&conns[4])
+	table.queues(&conns[5])
+	table.queues(&conns[6])
+	open(7) // all wait for the server: the newest makes room
+	closed(1, 2, 3, 6)
+	other := fakeConn{from: "10.0.0.1"}
+	table.stateChanged(&other, http.StateNew)
+	table.queues(&other)
+	for i := 8; i < 12; i++ {
+		open(i)
+	}
+	if other.closed {
+		t.Error("the connection of another address is closed")
+	}
+	if table.count() != 4 || len(table.peers) != 2 {
+		t.Errorf("%d connections of %d addresses", table.count(), len(table.peers))
+	}
+	for _, p := range table.peers {
+		queued, waiting := 0, 0
+		for e := p.byAge.Front(); e != nil; e = e.Next() {
+			if e.Value.(*connection).queued {
+				queued++
+			}
+			if e.Value.(*connection).waiting {
+				waiting++
+			}
+		}
+		if queued != p.queued || waiting != p.waiting[false] {
+			t.Errorf("%s: %d queued and %d waiting, counted %d and %d", p.address, queued, waiting, p.queued, p.waiting[false])
+		}
 	}
 }
 

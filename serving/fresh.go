@@ -16,9 +16,14 @@ import (
 // which kube-apiserver uses, dials when all connections are in use, takes the new one or
 // one that becomes free, whichever comes first, and keeps the other for later. Closing that
 // one after a few seconds races with a call on it, which kube-apiserver does not retry.
+//
+// It also makes addresses take turns in their handshakes.
 type freshListener struct {
 	net.Listener
 	idle, header time.Duration
+	turns        *turns // nil for no limit
+	// queues and unqueues are called when a connection waits for its turn, and when that is over.
+	queues, unqueues func(net.Conn)
 }
 
 func (l *freshListener) Accept() (net.Conn, error) {
@@ -26,7 +31,7 @@ func (l *freshListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &freshConn{Conn: conn, idle: l.idle, header: l.header}, nil
+	return &freshConn{Conn: conn, listener: l, closed: make(chan struct{})}, nil
 }
 
 // freshConn is a connection below TLS. It derives its stage from the calls of net/http: a
@@ -34,9 +39,12 @@ func (l *freshListener) Accept() (net.Conn, error) {
 // it replaces with its own.
 type freshConn struct {
 	net.Conn
-	idle, header time.Duration
+	listener  *freshListener
+	closed    chan struct{}
+	closeOnce sync.Once
 
 	mu     sync.Mutex
+	turn   bool // it has one
 	stage  stage
 	since  time.Time     // it waits for its first byte
 	waited time.Duration // for that
@@ -45,6 +53,9 @@ type freshConn struct {
 	have   int     // how much of that was read
 	left   int     // of the record
 }
+
+// handshakeRecord is the type of TLS records with handshake messages that are not encrypted.
+const handshakeRecord = 22
 
 type stage int
 
@@ -56,7 +67,55 @@ const (
 	used
 )
 
+// Close ends its wait for a turn.
+func (c *freshConn) Close() error {
+	c.closeOnce.Do(func() { close(c.closed) })
+	c.giveTurn()
+	return c.Conn.Close()
+}
+
+// takeTurn waits for a turn in the handshake, with what the caller has sent of it.
+func (c *freshConn) takeTurn() error {
+	if c.listener.turns == nil {
+		return nil
+	}
+	c.listener.queues(c)
+	if !c.listener.turns.take(addressOf(c), c.closed) {
+		return net.ErrClosed
+	}
+	c.mu.Lock()
+	c.turn = true
+	c.mu.Unlock()
+	select {
+	case <-c.closed: // perhaps before it had its turn
+		c.giveTurn()
+		return net.ErrClosed
+	default:
+		return nil
+	}
+}
+
+// Write ends its turn first: a caller may not read what the server has computed.
+func (c *freshConn) Write(p []byte) (int, error) {
+	c.giveTurn()
+	return c.Conn.Write(p)
+}
+
+func (c *freshConn) giveTurn() {
+	c.mu.Lock()
+	had := c.turn
+	c.turn = false
+	c.mu.Unlock()
+	if had {
+		c.listener.turns.give()
+		c.listener.unqueues(c)
+	}
+}
+
 func (c *freshConn) SetReadDeadline(t time.Time) error {
+	if t.IsZero() {
+		c.giveTurn() // the handshake is over
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -64,7 +123,7 @@ func (c *freshConn) SetReadDeadline(t time.Time) error {
 		c.stage = handshaken
 	case c.stage == handshaken && !t.IsZero():
 		c.stage, c.since = awaitingFirst, time.Now()
-		t = c.since.Add(c.idle)
+		t = c.since.Add(c.listener.idle)
 	case c.stage == awaitingFirst: // the header had come with the end of the handshake
 		c.stage = used
 	case c.stage == begun:
@@ -81,6 +140,7 @@ func (c *freshConn) Read(p []byte) (int, error) {
 	shaking := c.stage == handshaking
 	c.mu.Unlock()
 	if shaking {
+		c.giveTurn() // what it computed has been sent
 		return c.readRecord(p)
 	}
 	n, err := c.Conn.Read(p)
@@ -91,7 +151,7 @@ func (c *freshConn) Read(p []byte) (int, error) {
 	defer c.mu.Unlock()
 	if c.stage == awaitingFirst {
 		c.stage, c.waited = begun, time.Since(c.since)
-		if err := c.Conn.SetReadDeadline(time.Now().Add(c.header)); err != nil {
+		if err := c.Conn.SetReadDeadline(time.Now().Add(c.listener.header)); err != nil {
 			return n, err
 		}
 	}
@@ -105,6 +165,10 @@ func (c *freshConn) readRecord(p []byte) (int, error) {
 	if c.left > 0 {
 		n, err := c.Conn.Read(p[:min(len(p), c.left)])
 		c.left -= n
+		// Only records of this type make the server compute.
+		if err == nil && c.left == 0 && c.record[0] == handshakeRecord {
+			err = c.takeTurn()
+		}
 		return n, err
 	}
 	n, err := c.Conn.Read(p[:min(len(p), len(c.record)-c.have)])

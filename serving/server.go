@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -92,7 +93,7 @@ func New(options Options) (*Server, error) {
 		s.otherDurations = s.metrics.durationsOf(otherPaths)
 	}
 	s.health = newHealth(options.Checks, options.LiveChecks, &s.draining)
-	s.connections = newConnections(options.MaxConnections, s.metrics.evicted, s.bodies.cutConnection)
+	s.connections = newConnections(options.MaxConnections, s.metrics.evicted, s.bodies)
 	s.plainConnections = newConnections(options.MaxMetricsConnections, s.metrics.evicted, nil)
 	s.routes.table.Store(&map[string]*route{})
 	for _, given := range options.Routes {
@@ -195,7 +196,10 @@ func (s *Server) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	failed := make(chan error, 2)
 	group.Go(func() { s.health.waitForGate(s.closed) })
-	fresh := &freshListener{Listener: s.listener, idle: s.options.IdleTimeout, header: s.options.ReadHeaderTimeout}
+	fresh := &freshListener{
+		Listener: s.listener, idle: s.options.IdleTimeout, header: s.options.ReadHeaderTimeout,
+		turns: newTurns(max(1, runtime.GOMAXPROCS(0)/2)), queues: s.connections.queues, unqueues: s.connections.unqueues,
+	}
 	group.Go(func() { failed <- s.webhooks.ServeTLS(fresh, "", "") })
 	if s.plainListener != nil {
 		group.Go(func() { failed <- s.servePlain(s.plainListener) })

@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if target := os.Getenv(crowdVariable); target != "" { // started by startCrowd
+		runCrowd(target)
+		return
+	}
 	// After an early answer net/http keeps the connection half open for 500 ms,
 	// so that the caller can read it; Close does not cut that short.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
