@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/manifest"
@@ -41,7 +42,11 @@ func runAs(ctx context.Context, title string, args []string, stdin io.Reader, st
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	return cli.Execute(ctx, cmd, func(err error) {
-		_, _ = fmt.Fprintln(stderr, "sallyport:", manifest.Printable(err.Error()))
+		var lines []string
+		for _, one := range manifest.SplitErrors(err) {
+			lines = append(lines, manifest.Sprintf("%s", one))
+		}
+		_, _ = fmt.Fprintln(stderr, "sallyport:", strings.Join(lines, "\n"))
 	})
 }
 

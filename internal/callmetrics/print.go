@@ -32,12 +32,12 @@ func Print(out io.Writer, usages []*Usage, window time.Duration) error {
 	}
 	for _, u := range usages {
 		if len(u.Operations) == 1 {
-			row(u, manifest.Printable(u.Name), u.Kind, u.Operations[0].Operation)
+			row(u, manifest.PrintableLine(u.Name), manifest.PrintableLine(u.Kind), manifest.PrintableLine(u.Operations[0].Operation))
 			continue
 		}
-		row(u, manifest.Printable(u.Name), u.Kind, "")
+		row(u, manifest.PrintableLine(u.Name), manifest.PrintableLine(u.Kind), "")
 		for _, part := range u.Operations {
-			row(part, "", "", part.Operation)
+			row(part, "", "", manifest.PrintableLine(part.Operation))
 		}
 	}
 	_, _ = fmt.Fprintf(table, "\n")

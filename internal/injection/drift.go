@@ -212,7 +212,7 @@ func (d *Drift) PrintText(out io.Writer) error {
 		if !of.Exists {
 			revision = "deleted"
 		}
-		fmt.Fprint(w, manifest.Printable(of.Name), "\t", revision)
+		fmt.Fprint(w, manifest.PrintableLine(of.Name), "\t", manifest.PrintableLine(revision))
 		for _, state := range drift.States() {
 			fmt.Fprint(w, "\t", of.Pods[state])
 		}
@@ -223,13 +223,13 @@ func (d *Drift) PrintText(out io.Writer) error {
 	}
 	for i := range d.Workloads {
 		of := &d.Workloads[i]
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", of.Namespace, of.Title(), of.Pods, manifest.Printable(of.difference()))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", of.Namespace, manifest.PrintableLine(of.Title()), of.Pods, manifest.PrintableLine(of.difference()))
 	}
 	if len(d.Exemptions) > 0 {
 		fmt.Fprintln(w, "\nNAMESPACE\tEXEMPT\tPODS\tUNTIL\tFROM\tREASON")
 	}
 	for _, e := range d.Exemptions {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", e.Namespace, e.Workload, e.Pods, e.Until.Format(time.RFC3339), strings.Join(e.Objects, ","), manifest.Printable(e.Reason))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", e.Namespace, manifest.PrintableLine(e.Workload), e.Pods, e.Until.Format(time.RFC3339), manifest.PrintableLine(strings.Join(e.Objects, ",")), manifest.PrintableLine(e.Reason))
 	}
 	if err := w.Flush(); err != nil {
 		return err

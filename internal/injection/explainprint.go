@@ -3,7 +3,6 @@
 package injection
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -30,7 +29,7 @@ func (e *Explanation) PrintJSON(out io.Writer) error {
 func (e *Explanation) PrintText(out io.Writer) error {
 	var text strings.Builder
 	line := func(format string, args ...any) {
-		text.WriteString(manifest.Printable(fmt.Sprintf(format, args...)) + "\n")
+		text.WriteString(manifest.Sprintf(format, args...) + "\n")
 	}
 	line("%s, in the namespace %s", e.Object, e.Namespace)
 	if e.Basis != "" {

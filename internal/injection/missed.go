@@ -78,7 +78,7 @@ func PrintMissed(out io.Writer, found []MissedPod) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "NAMESPACE\tNAME\tPODDEFAULTS")
 	for _, pod := range found {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", pod.Namespace, pod.Name, manifest.Printable(strings.Join(pod.PodDefaults, ",")))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", pod.Namespace, pod.Name, manifest.PrintableLine(strings.Join(pod.PodDefaults, ",")))
 	}
 	return w.Flush()
 }

@@ -331,7 +331,7 @@ type PreviewPrinter struct {
 
 // Print prints a change.
 func (p PreviewPrinter) Print(c *Change) error {
-	text := fmt.Sprintf("%s: %s\n", c.Workload.Title(), manifest.Printable(c.Verdict()))
+	text := manifest.Sprintf("%s: %s\n", c.Workload.Title(), c.Verdict())
 	if c.Changes() && !p.Names {
 		var err error
 		if text, err = review.Diff(c.Outcome(), p.Color); err != nil {

@@ -29,6 +29,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
@@ -169,7 +170,7 @@ func (r *Revised) PrintDiff(out io.Writer, revision *appsv1.ControllerRevision) 
 		}
 		texts[i] = string(text)
 	}
-	_, err = io.WriteString(out, udiff.Unified("revision "+revision.Labels[poddefault.RevisionLabel], "revision "+r.current(), texts[0], texts[1]))
+	_, err = io.WriteString(out, manifest.Printable(udiff.Unified("revision "+revision.Labels[poddefault.RevisionLabel], "revision "+r.current(), texts[0], texts[1])))
 	return err
 }
 
@@ -179,7 +180,7 @@ func (r *Revised) PrintHistory(out io.Writer) error {
 	fmt.Fprintln(table, "REVISION\tNAME\tAGE\tSTATE")
 	for _, one := range slices.Backward(r.Revisions) {
 		name := one.Labels[poddefault.RevisionLabel]
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", one.Revision, name, duration.HumanDuration(time.Since(one.CreationTimestamp.Time)), r.state(name))
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", one.Revision, manifest.PrintableLine(name), duration.HumanDuration(time.Since(one.CreationTimestamp.Time)), manifest.PrintableLine(r.state(name)))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -189,7 +190,7 @@ func (r *Revised) PrintHistory(out io.Writer) error {
 		if c.Message != "" {
 			text += ": " + c.Message
 		}
-		if _, err := fmt.Fprintf(out, "\n%s: %s\n", c.Type, text); err != nil {
+		if _, err := io.WriteString(out, manifest.Sprintf("\n%s: %s\n", c.Type, text)); err != nil {
 			return err
 		}
 	}

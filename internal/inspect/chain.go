@@ -231,9 +231,9 @@ func (r *Chain) PrintText(out io.Writer, all bool) error {
 	if r.Subresource != "" {
 		name += "/" + r.Subresource
 	}
-	fmt.Fprintf(&text, "%s %s", r.Operation, manifest.Printable(name))
+	fmt.Fprintf(&text, "%s %s", r.Operation, manifest.PrintableLine(name))
 	if r.Namespace != "" {
-		fmt.Fprintf(&text, " in namespace %s", manifest.Printable(r.Namespace))
+		fmt.Fprintf(&text, " in namespace %s", manifest.PrintableLine(r.Namespace))
 	}
 	text.WriteString("\n")
 	number, left := 0, 0
@@ -266,7 +266,7 @@ func (r *Chain) PrintText(out io.Writer, all bool) error {
 					again = append(again, position)
 				}
 			}
-			fmt.Fprintf(&text, "%4s  %-8s%s  %s\n", position, link.Answer, manifest.Printable(link.Name), describe(link))
+			fmt.Fprintf(&text, "%4s  %-8s%s  %s\n", position, link.Answer, manifest.PrintableLine(link.Name), manifest.PrintableLine(describe(link)))
 			fmt.Fprintf(&text, "              %s\n", manifest.Printable(cli.OneLine(link.Why)))
 		}
 		worst += longest
@@ -284,7 +284,7 @@ func (r *Chain) PrintText(out io.Writer, all bool) error {
 		fmt.Fprintf(&text, "%s not asked: --all says why.\n", cli.Count(left, "is", "are"))
 	}
 	for _, line := range skippedLines(r.Unread) {
-		fmt.Fprintf(&text, "not known: %s\n", manifest.Printable(line))
+		fmt.Fprintf(&text, "not known: %s\n", manifest.PrintableLine(line))
 	}
 	_, err := io.WriteString(out, text.String())
 	return err

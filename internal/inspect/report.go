@@ -112,20 +112,20 @@ func (r *Result) PrintText(out io.Writer) error {
 			if last != "" {
 				text.WriteByte('\n')
 			}
-			fmt.Fprintf(&text, "%s\n", manifest.Printable(head))
+			fmt.Fprintf(&text, "%s\n", manifest.PrintableLine(head))
 			last = head
 		}
-		fmt.Fprintf(&text, "  %-8s%s\n", f.Severity, manifest.Printable(where(f)+f.Message))
-		fmt.Fprintf(&text, "          %s\n", f.Fix)
+		fmt.Fprintf(&text, "  %-8s%s\n", f.Severity, manifest.PrintableLine(where(f)+f.Message))
+		fmt.Fprintf(&text, "          %s\n", manifest.PrintableLine(f.Fix))
 	}
 	if len(r.report.Findings) > 0 {
 		text.WriteByte('\n')
 	}
 	for _, f := range r.report.Ignored {
-		fmt.Fprintf(&text, "ignored: %s: %s: %s\n", f.Rule, manifest.Printable(objectName(f)), manifest.Printable(cli.OneLine(f.Ignored)))
+		fmt.Fprintf(&text, "ignored: %s: %s: %s\n", f.Rule, manifest.PrintableLine(objectName(f)), manifest.Printable(cli.OneLine(f.Ignored)))
 	}
 	for _, line := range skippedLines(r.report.Skipped) {
-		fmt.Fprintf(&text, "not checked: %s\n", manifest.Printable(line))
+		fmt.Fprintf(&text, "not checked: %s\n", manifest.PrintableLine(line))
 	}
 	text.WriteString(r.summary() + "\n")
 	_, err := io.WriteString(out, text.String())

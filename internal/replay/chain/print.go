@@ -39,7 +39,7 @@ const notEvaluated = "kube-apiserver's other plugins, such as NamespaceLifecycle
 func (r *Result) PrintText(out io.Writer, title string, all bool) error {
 	var text strings.Builder
 	line := func(format string, args ...any) {
-		text.WriteString(manifest.Printable(fmt.Sprintf(format, args...)) + "\n")
+		text.WriteString(manifest.Sprintf(format, args...) + "\n")
 	}
 	line("%s: %s", title, r.verdict())
 	number, skipped, heading := 0, 0, ""
@@ -55,7 +55,9 @@ func (r *Result) PrintText(out io.Writer, title string, all bool) error {
 		number++
 		line("%4d  %-9s  %s", number, s.Outcome, s.title())
 		for _, message := range s.Messages {
-			line("                 %s", strings.ReplaceAll(message, "\n", "\n                 "))
+			for one := range strings.SplitSeq(message, "\n") {
+				line("                 %s", one)
+			}
 		}
 		for _, change := range s.Changes {
 			line("                 %s", change.describe())

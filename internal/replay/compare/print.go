@@ -17,11 +17,11 @@ func (r *Result) Print(out io.Writer) error {
 	for _, g := range r.Groups {
 		fmt.Fprintf(&text, "%d × %s", g.Count, g.Kind)
 		if g.Webhook != "" {
-			fmt.Fprintf(&text, " (%s)", g.Webhook)
+			fmt.Fprintf(&text, " (%s)", manifest.PrintableLine(g.Webhook))
 		}
 		fmt.Fprintf(&text, ": %s\n", cli.OneLine(g.Detail))
 		for _, example := range g.Examples {
-			fmt.Fprintf(&text, "    %s\n", example)
+			fmt.Fprintf(&text, "    %s\n", manifest.PrintableLine(example))
 		}
 		if more := g.Count - len(g.Examples); more > 0 {
 			fmt.Fprintf(&text, "    and %d more\n", more)

@@ -145,20 +145,20 @@ func Diff(o *Outcome, color bool) (string, error) {
 		return "", err
 	}
 	if len(hunks) == 0 {
-		return paint("1", o.Object.Title()+": allowed, unchanged") + "\n", nil
+		return paint("1", manifest.PrintableLine(o.Object.Title())+": allowed, unchanged") + "\n", nil
 	}
 	var out strings.Builder
-	_, _ = fmt.Fprintln(&out, paint("1", o.Object.Title()+": "+cmp.Or(o.Verdict, "allowed, changed by "+strings.Join(o.Changed(), ", "))))
+	_, _ = fmt.Fprintln(&out, paint("1", manifest.PrintableLine(o.Object.Title()+": "+cmp.Or(o.Verdict, "allowed, changed by "+strings.Join(o.Changed(), ", ")))))
 	for _, hunk := range hunks {
 		_, _ = fmt.Fprintln(&out, paint("36", hunk.header()))
 		for _, line := range hunk.Lines {
 			switch line.Kind {
 			case udiff.Delete:
-				out.WriteString(paint("31", "-"+line.Text) + comment(paint, line.Source) + "\n")
+				out.WriteString(paint("31", "-"+manifest.PrintableLine(line.Text)) + comment(paint, line.Source) + "\n")
 			case udiff.Insert:
-				out.WriteString(paint("32", "+"+line.Text) + comment(paint, line.Source) + "\n")
+				out.WriteString(paint("32", "+"+manifest.PrintableLine(line.Text)) + comment(paint, line.Source) + "\n")
 			default:
-				out.WriteString(" " + line.Text + "\n")
+				out.WriteString(" " + manifest.PrintableLine(line.Text) + "\n")
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func comment(paint func(code, text string) string, source string) string {
 	if source == "" {
 		return ""
 	}
-	return paint("2", "   # "+manifest.Printable(source))
+	return paint("2", "   # "+manifest.PrintableLine(source))
 }
 
 // sources maps lines of two YAML documents to the origin of the change that begins there.
