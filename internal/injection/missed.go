@@ -11,22 +11,13 @@ import (
 	"text/tabwriter"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
-	"github.com/sallyport-io/sallyport/internal/inspect"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/drift"
-	"github.com/sallyport-io/sallyport/internal/workload"
-	"github.com/sallyport-io/sallyport/lint"
 )
 
 // A MissedPod passed injection although PodDefaults apply to it.
@@ -81,71 +72,6 @@ func PrintMissed(out io.Writer, found []MissedPod) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", pod.Namespace, pod.Name, manifest.PrintableLine(strings.Join(pod.PodDefaults, ",")))
 	}
 	return w.Flush()
-}
-
-// asked reports which pods the API server sends to the PodDefault webhook.
-type asked struct {
-	cluster    *cluster.Cluster
-	admission  *inspect.Admission
-	registered bool
-}
-
-func newAsked(ctx context.Context, c *cluster.Cluster) (*asked, error) {
-	admission, err := inspect.AdmissionOfCluster(ctx, c, []schema.GroupVersionKind{admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration")})
-	if err != nil {
-		return nil, err
-	}
-	a := &asked{cluster: c, admission: admission}
-	links, err := a.links(ctx, lint.Request{})
-	a.registered = len(links) > 0
-	return a, err
-}
-
-// links returns the webhook's entries in the chain, usually one.
-func (a *asked) links(ctx context.Context, r lint.Request) ([]lint.Link, error) {
-	links, err := a.admission.Links(ctx, r)
-	return slices.DeleteFunc(links, func(link lint.Link) bool { return !strings.HasSuffix(link.Name, "/"+poddefault.Name) }), err
-}
-
-// about reports whether the webhook is called for such a pod. If the metadata does not
-// say, it reads the pod.
-func (a *asked) about(ctx context.Context, pod *metav1.ObjectMeta) (bool, error) {
-	if !a.registered {
-		return true, nil
-	}
-	whole := metav1.PartialObjectMetadata{ObjectMeta: *pod}
-	whole.ManagedFields = nil // nobody asks for them, and they are the larger part
-	value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&whole)
-	if err != nil {
-		return false, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	links, err := a.ofPod(ctx, pod, value)
-	if err != nil {
-		return false, err
-	}
-	if slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != lint.Out && link.Answer != lint.In }) {
-		whole, err := a.cluster.Get(ctx, workload.Kinds()[0].Path(pod.Namespace)+"/"+pod.Name)
-		switch {
-		case apierrors.IsNotFound(err): // it ended meanwhile
-			return false, nil
-		case err != nil:
-			return false, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
-		}
-		if err := utiljson.Unmarshal(whole.Raw, &value); err != nil {
-			return false, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
-		}
-		if links, err = a.ofPod(ctx, pod, value); err != nil {
-			return false, err
-		}
-	}
-	return slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != lint.Out }), nil
-}
-
-func (a *asked) ofPod(ctx context.Context, pod *metav1.ObjectMeta, value map[string]any) ([]lint.Link, error) {
-	return a.links(ctx, lint.Request{
-		Operation: admissionregistrationv1.Create, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: corev1.SchemeGroupVersion.WithKind("Pod"),
-		Namespace: pod.Namespace, Name: pod.Name, Object: value,
-	})
 }
 
 // missed returns the names, as in the decisions annotation, of the objects for a pod

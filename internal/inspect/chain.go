@@ -61,8 +61,15 @@ func AdmissionKinds() []schema.GroupVersionKind {
 
 // AdmissionOfCluster reads the objects of the given kinds, a subset of [AdmissionKinds].
 func AdmissionOfCluster(ctx context.Context, c *cluster.Cluster, kinds []schema.GroupVersionKind) (*Admission, error) {
+	return admissionOfCluster(ctx, c, kinds, func(*Objects) error { return nil })
+}
+
+func admissionOfCluster(ctx context.Context, c *cluster.Cluster, kinds []schema.GroupVersionKind, edit func(*Objects) error) (*Admission, error) {
 	objects, err := ReadCluster(ctx, c, kinds)
 	if err != nil {
+		return nil, err
+	}
+	if err := edit(objects); err != nil {
 		return nil, err
 	}
 	a := &Admission{labels: map[string]map[string]string{}}
