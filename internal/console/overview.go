@@ -33,7 +33,7 @@ func showOverview(ctx context.Context, v *visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	order := []doctor.Status{doctor.Fix, doctor.Note, doctor.OK, doctor.Skipped}
+	order := []doctor.Status{doctor.Fix, doctor.Unknown, doctor.Note, doctor.OK, doctor.Skipped}
 	slices.SortStableFunc(found.Checks, func(a, b doctor.Diagnosis) int {
 		return cmp.Compare(slices.Index(order, a.Status), slices.Index(order, b.Status))
 	})
@@ -41,10 +41,10 @@ func showOverview(ctx context.Context, v *visit) (templ.Component, error) {
 }
 
 // statusWords are the outcomes of checks for people.
-var statusWords = map[doctor.Status]string{doctor.OK: "ok", doctor.Fix: "to fix", doctor.Note: "to look at", doctor.Skipped: "not checked"}
+var statusWords = map[doctor.Status]string{doctor.OK: "ok", doctor.Fix: "to fix", doctor.Unknown: "unknown", doctor.Note: "to look at", doctor.Skipped: "not checked"}
 
 // statusClasses are the styles of outcomes.
-var statusClasses = map[doctor.Status]string{doctor.OK: "ok", doctor.Fix: "fix", doctor.Note: "note", doctor.Skipped: "quiet"}
+var statusClasses = map[doctor.Status]string{doctor.OK: "ok", doctor.Fix: "fix", doctor.Unknown: "note", doctor.Note: "note", doctor.Skipped: "quiet"}
 
 // summary counts the outcomes.
 func summary(found *doctor.Report, order []doctor.Status) string {

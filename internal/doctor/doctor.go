@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,9 +31,10 @@ type Status string
 // The outcomes of a check.
 const (
 	OK      Status = "ok"
-	Fix     Status = "fix"  // something is broken
-	Note    Status = "note" // worth a look, but the installation works
-	Skipped Status = "skip" // the check could not run
+	Fix     Status = "fix"     // something is broken
+	Note    Status = "note"    // worth a look, but the installation works
+	Skipped Status = "skip"    // the check could not run
+	Unknown Status = "unknown" // it could not be found out whether something is broken
 )
 
 // A Diagnosis is an outcome of a check. A check may have several.
@@ -40,7 +42,7 @@ type Diagnosis struct {
 	Check  string `json:"check"`
 	Status Status `json:"status"`
 	Text   string `json:"text"`
-	// Remedy is the fix, for Fix and Note.
+	// Remedy is the fix, for Fix, Note and Unknown.
 	Remedy string `json:"remedy,omitempty"`
 }
 
@@ -110,13 +112,18 @@ func (r *Report) Sound() bool {
 	return true
 }
 
+// Certain reports whether everything that matters could be found out.
+func (r *Report) Certain() bool {
+	return !slices.ContainsFunc(r.Checks, func(d Diagnosis) bool { return d.Status == Unknown })
+}
+
 // Print prints the report as text.
 func (r *Report) Print(out io.Writer) error {
 	var text strings.Builder
 	for _, d := range r.Checks {
-		fmt.Fprintf(&text, "%-5s %-15s %s\n", d.Status, d.Check, manifest.Printable(cli.OneLine(d.Text)))
+		fmt.Fprintf(&text, "%-7s %-15s %s\n", d.Status, d.Check, manifest.Printable(cli.OneLine(d.Text)))
 		if d.Remedy != "" {
-			fmt.Fprintf(&text, "      %-15s %s\n", "", manifest.Printable(cli.OneLine(d.Remedy)))
+			fmt.Fprintf(&text, "        %-15s %s\n", "", manifest.Printable(cli.OneLine(d.Remedy)))
 		}
 	}
 	_, err := io.WriteString(out, text.String())
@@ -177,6 +184,16 @@ func (r *Report) Skip(check, format string, args ...any) {
 // Fix records a problem and its remedy.
 func (r *Report) Fix(check, remedy, format string, args ...any) {
 	r.Checks = append(r.Checks, Diagnosis{Check: check, Status: Fix, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// Unknown records what could not be found out, and why.
+func (r *Report) Unknown(check, remedy, format string, args ...any) {
+	r.Checks = append(r.Checks, Diagnosis{Check: check, Status: Unknown, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// Note records what is worth a look.
+func (r *Report) Note(check, format string, args ...any) {
+	r.Checks = append(r.Checks, Diagnosis{Check: check, Status: Note, Text: fmt.Sprintf(format, args...)})
 }
 
 // Unread records a failed request. If the user lacks the permission, the check is skipped. What

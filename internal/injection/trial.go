@@ -153,3 +153,14 @@ func (t *Trial) Diff(ctx context.Context, objects []*manifest.Object, printer *r
 	}
 	return denied, nil
 }
+
+// Foresee returns what the webhooks make of a new pod in its namespace. Hidden is set if the
+// user may not read all objects that apply.
+func (t *Trial) Foresee(ctx context.Context, pod *manifest.Object) (out *review.Outcome, hidden bool, err error) {
+	known, err := t.defaults(ctx, pod.Namespace)
+	if err != nil {
+		return nil, false, err
+	}
+	out, err = t.try(ctx, pod, known)
+	return out, known.clusterHidden, err
+}

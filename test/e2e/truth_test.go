@@ -13,13 +13,19 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/crdclient"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
@@ -36,6 +42,7 @@ func TestTruth(t *testing.T) {
 		run  func(*testing.T, *env)
 	}{
 		{"terms of other clients are reported by everything that looks", testForeignTerms},
+		{"doctor proves injection with dry runs, or says that it is unknown", testProof},
 		{"Kubeflow's definition over ours is reported until ours is back", testForeignDefinition},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, e) })
@@ -76,7 +83,8 @@ func testForeignTerms(t *testing.T, e *env) {
 	secret := name + "/authority"
 	s := e.serve(t, name, "--authority-secret", secret)
 	args := []string{"--kubeconfig", e.kubeconfig, "--configuration-name", name, "--authority-secret", secret, "--replica", s.Metrics, "--service-account", name + "/sallyport"}
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	pd := envPodDefault(name, "env")
+	e.createSoon(t, pd, simplePod(name, "probe"), poddefault.Mark("env"))
 	lines := e.doctorLinesAnyStatus(t, args...)
 	expectLine(t, lines, "foreign-terms", "ok: no other client narrows the webhooks")
 
@@ -103,6 +111,8 @@ func testForeignTerms(t *testing.T, e *env) {
 	for _, want := range []string{"fix: terms of other clients narrow the webhooks", selector, condition} {
 		expectLine(t, lines, "foreign-terms", want)
 	}
+	expectLine(t, lines, "injection", "fix: PodDefault "+name+"/env is not applied as foreseen in the namespace "+name+
+		": pods are created without PodDefault "+name+"/env: the API server does not call the webhook, ")
 	status, stdout, stderr := e.look(t, "lint", "--cluster", "--kubeconfig", e.kubeconfig, "--rule", "foreign-terms")
 	for _, want := range []string{"kubectl-patch added never=x to objectSelector", "kubectl-patch added off to matchConditions"} {
 		if status != 2 || !strings.Contains(stdout, want) {
@@ -119,6 +129,11 @@ func testForeignTerms(t *testing.T, e *env) {
 	})
 	args[slices.Index(args, "--replica")+1] = s.Metrics
 	expectLine(t, e.doctorLinesAnyStatus(t, args...), "foreign-terms", "ok: no other client narrows the webhooks")
+	s.stop(t)
+	e.deleteConfiguration(t, name)
+	if err := e.client.Delete(t.Context(), pd); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // doctorLinesAnyStatus is what doctor says, whatever its status: checks of other tests'
@@ -218,4 +233,119 @@ func testForeignDefinition(t *testing.T, e *env) {
 		t.Errorf("/readyz?verbose says\n%s", text)
 	}
 	expectLine(t, e.doctorLinesAnyStatus(t, args...), "definitions", "ok: the served definitions have every field of this version")
+}
+
+// testProof has doctor try PodDefaults in dry runs where these work, differ, and cannot be
+// made.
+func testProof(t *testing.T, e *env) {
+	name := e.namespace(t, "proof")
+	secret := name + "/authority"
+	s := e.serve(t, name, "--authority-secret", secret, lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`))
+	args := func(kubeconfig string) []string {
+		return []string{"--kubeconfig", kubeconfig, "--configuration-name", name, "--authority-secret", secret, "--replica", s.Metrics, "--service-account", name + "/sallyport"}
+	}
+	injection := func(want string) {
+		t.Helper()
+		lines := e.doctorLinesAnyStatus(t, args(e.kubeconfig)...)["injection"]
+		if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, want) }) ||
+			!strings.HasPrefix(want, "ok") && slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "ok") }) {
+			t.Errorf("injection says %q, want %q", lines, want)
+		}
+	}
+	everything := everyField(name)
+	everything.Name = "every-field"
+	everything.Spec.Selector.MatchLabels = map[string]string{"every": "field"}
+	e.create(t, everything)
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.create(t, podDefault(name, "terms", kubeflowv1alpha1.PodDefaultSpec{
+		Selector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"a"}}, {Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}},
+			{Key: "there", Operator: metav1.LabelSelectorOpExists}, {Key: "use", Operator: metav1.LabelSelectorOpDoesNotExist},
+		}},
+		Env: []corev1.EnvVar{{Name: "TIER", Value: "1"}},
+	}))
+	wide := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "proof-wide"}}
+	wide.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"e2e": name}}
+	wide.Spec.Selector.MatchLabels = map[string]string{"wide": "yes"}
+	wide.Spec.Env = []corev1.EnvVar{{Name: "WIDE", Value: "1"}}
+	e.create(t, wide)
+	t.Cleanup(func() { _ = e.client.Delete(context.Background(), wide) })
+	eventually(t, "the last of them to be applied", func(ctx context.Context) (bool, error) {
+		pod := simplePod(name, "probe")
+		pod.Labels = map[string]string{"wide": "yes"}
+		err := e.client.Create(ctx, pod, client.DryRunAll)
+		return pod.Annotations[poddefault.ClusterMark("proof-wide")] != "", err
+	})
+	injection("ok: 4 of ")
+	var pods corev1.PodList
+	if err := e.client.List(t.Context(), &pods, client.InNamespace(name)); err != nil || len(pods.Items) > 0 {
+		t.Errorf("doctor left %d pods: %v", len(pods.Items), err)
+	}
+
+	// What other admission refuses cannot be tried.
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
+	e.create(t, quota)
+	quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+	if err := e.client.Status().Update(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the quota to be in force", func(ctx context.Context) (bool, error) {
+		return apierrors.IsForbidden(e.client.Create(ctx, simplePod(name, "probe"), client.DryRunAll)), nil
+	})
+	injection("unknown: of 4 of ")
+	if err := e.client.Delete(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the quota to be gone", func(ctx context.Context) (bool, error) {
+		return e.client.Create(ctx, simplePod(name, "probe"), client.DryRunAll) == nil, nil
+	})
+
+	// Another webhook that fails closed and does not answer refuses the pod, and not injection.
+	effects := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "proof-effects"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+		Name: "effects.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+		ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/")},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"e2e": name}},
+		Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
+		FailurePolicy: new(admissionregistrationv1.Fail), TimeoutSeconds: new(int32(1)),
+	}}}
+	e.create(t, effects)
+	eventually(t, "the other webhook to be called", func(ctx context.Context) (bool, error) {
+		return e.client.Create(ctx, simplePod(name, "probe"), client.DryRunAll) != nil, nil
+	})
+	injection("unknown: of 4 of ")
+	if err := e.client.Delete(t.Context(), effects); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other webhook to be gone", func(ctx context.Context) (bool, error) {
+		return e.client.Create(ctx, simplePod(name, "probe"), client.DryRunAll) == nil, nil
+	})
+
+	// A user who may not create pods learns that it is unknown, and not that all is well.
+	reader := e.userWith(t, "proof-reader", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}})
+	status, stdout, _ := e.look(t, append([]string{"doctor", "-o", "json", "--window=0s"}, args(reader)...)...)
+	lines := doctorOf(t, stdout)
+	expectLine(t, lines, "injection", "unknown: of 4 of ")
+	if status == 0 {
+		t.Error("what is unknown is status 0")
+	}
+	outsider := e.userWith(t, "proof-outsider", rbacv1.PolicyRule{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
+	status, stdout, _ = e.look(t, append([]string{"doctor", "-o", "json", "--window=0s"}, args(outsider)...)...)
+	expectLine(t, doctorOf(t, stdout), "injection", "unknown: it is unknown whether PodDefaults are applied")
+	if status == 0 {
+		t.Error("what is unknown is status 0")
+	}
+
+	// Without a server and with Ignore, pods pass un-injected.
+	s.Kill()
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	patch := `{"webhooks":[{"name":"` + poddefault.Name + `","failurePolicy":"Ignore"}]}`
+	if err := e.client.Patch(t.Context(), configuration, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "pods to pass", func(ctx context.Context) (bool, error) {
+		return e.client.Create(ctx, simplePod(name, "probe"), client.DryRunAll) == nil, nil
+	})
+	injection("fix: ")
+	e.deleteConfiguration(t, name)
 }

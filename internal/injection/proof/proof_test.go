@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proof
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay"
+	"github.com/sallyport-io/sallyport/internal/replay/review"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+)
+
+func TestLabelsAreFoundForEverySelectorThatSelectsSomething(t *testing.T) {
+	for text, possible := range map[string]bool{
+		"": true, "a=b": true, "a": true, "!a": true, "a in (b,c)": true, "a in (b,c),a notin (b)": true, "a,a notin (any-0)": true,
+		"a in (b,c),a in (c,d)": true, "a notin (b)": true, "a in (b),!a": false, "a in (b),a notin (b)": false, "a in (b),a in (c)": false,
+	} {
+		selector, err := metav1.ParseToLabelSelector(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := metav1.LabelSelectorAsSelector(selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := selected(selector)
+		if (err == nil) != possible || err == nil && !parsed.Matches(labels.Set(set)) {
+			t.Errorf("%q: %v, %v", text, set, err)
+		}
+	}
+	if set, err := selected(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "a", Operator: metav1.LabelSelectorOpExists}, {Key: "a", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"", "any-0"}},
+	}}); err != nil || set["a"] == "" || set["a"] == "any-0" {
+		t.Errorf("%v, %v", set, err)
+	}
+}
+
+func TestNoNamespaceFillsASample(t *testing.T) {
+	var objects []*manifest.Object
+	for i := range 30 {
+		o := &manifest.Object{}
+		o.Namespace, o.Name = "a", fmt.Sprint(i)
+		objects = append(objects, o)
+	}
+	last := &manifest.Object{}
+	last.Namespace, last.Name = "b", "x"
+	turns := inTurn(append(objects, last))
+	if turns[0].Namespace != "a" || turns[1] != last || len(turns) != 31 {
+		t.Errorf("the first are %s and %s of %d", turns[0].Namespace, turns[1].Namespace, len(turns))
+	}
+}
+
+func TestWhatAPodLacksIsNamedWithoutValues(t *testing.T) {
+	pod := func(change func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "a"}}}}
+		change(p)
+		return p
+	}
+	sent := pod(func(*corev1.Pod) {})
+	foreseen := pod(func(p *corev1.Pod) {
+		p.Labels = map[string]string{"added": "secret"}
+		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "secret"}, {Name: "OTHER", Value: "1"}}
+		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/a"}, {Name: "v", MountPath: "/b"}}
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}}
+	})
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		want   []string
+	}{
+		"nothing, though the API server and other webhooks add and replace": {func(p *corev1.Pod) {
+			p.Spec.Containers = append([]corev1.Container{{Name: "istio-proxy"}}, p.Spec.Containers...)
+			p.Spec.Containers[1].Image, p.Spec.DNSPolicy = "mirror/a", corev1.DNSClusterFirst
+			p.Spec.Tolerations = append([]corev1.Toleration{{Key: "other"}}, p.Spec.Tolerations...)
+		}, nil},
+		"a variable":   {func(p *corev1.Pod) { p.Spec.Containers[0].Env = p.Spec.Containers[0].Env[1:] }, []string{"spec.containers[main].env[TOKEN]"}},
+		"its value":    {func(p *corev1.Pod) { p.Spec.Containers[0].Env[0].Value = "x" }, []string{"spec.containers[main].env[TOKEN].value"}},
+		"a mount":      {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts = p.Spec.Containers[0].VolumeMounts[:1] }, []string{"spec.containers[main].volumeMounts[/b]"}},
+		"a label":      {func(p *corev1.Pod) { p.Labels = nil }, []string{"metadata.labels"}},
+		"a toleration": {func(p *corev1.Pod) { p.Spec.Tolerations = nil }, []string{"spec.tolerations[0]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := foreseen.DeepCopy()
+			tc.change(got)
+			before, _ := json.Marshal(sent)
+			after, _ := json.Marshal(foreseen)
+			places, err := lacking(before, after, got)
+			if diff := cmp.Diff(tc.want, places, cmp.Transformer("none", func(s []string) []string { return append([]string{}, s...) })); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestErrorsOfOthersAreUnknownAndOwnOnesAreNot(t *testing.T) {
+	allowed, denied := &review.Outcome{Result: &replay.Result{}}, &review.Outcome{Result: &replay.Result{Denied: &metav1.Status{}}}
+	gk := schema.GroupKind{Kind: "Pod"}
+	invalidPod := apierrors.NewInvalid(gk, "x", field.ErrorList{field.Invalid(field.NewPath("spec", "containers").Index(0).Child("env"), "a secret", "too long")})
+	for name, tc := range map[string]struct {
+		foreseen *review.Outcome
+		err      error
+		want     Answer
+	}{
+		"side effects of another webhook": {allowed, apierrors.NewBadRequest(`admission webhook "x.y.z" does not support dry run`), Unknown},
+		"a quota":                         {allowed, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errors.New("exceeded quota")), Unknown},
+		"another webhook":                 {allowed, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errors.New(`admission webhook "x.y.z" denied the request: no`)), Unknown},
+		"a call that fails":               {allowed, apierrors.NewInternalError(fmt.Errorf("failed calling webhook %q: Post \"https://host/a secret?timeout=5s\": refused", poddefault.Name)), Differs},
+		"a denial that is not foreseen":   {allowed, fmt.Errorf("admission webhook %q denied the request: no", poddefault.Name), Differs},
+		"a denial that is foreseen":       {denied, fmt.Errorf("admission webhook %q denied the request: no", poddefault.Name), Proven},
+		"a quota before a denial":         {denied, errors.New("exceeded quota"), Unknown},
+		"the backstop":                    {allowed, errors.New("ValidatingAdmissionPolicy 'hooks' with binding 'hooks' denied request: no"), Differs},
+		"an invalid pod":                  {allowed, invalidPod, Differs},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &Prover{Policy: "hooks"}
+			answer, reason := p.refused(tc.foreseen, tc.err)
+			if answer != tc.want || strings.Contains(reason, "a secret") {
+				t.Errorf("%s: %s", answer, reason)
+			}
+		})
+	}
+}
