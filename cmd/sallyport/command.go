@@ -29,7 +29,7 @@ func newCommand() *cobra.Command {
 			"recorded (record), and answers them by another configuration (replay).\n\n" +
 			"For the PodDefaults of a cluster it explains which of them apply to a pod (explain), and shows what they\n" +
 			"would change (diff), which workloads a new one would affect (preview), and which pods were created\n" +
-			"without them (missed) or differ from what they would get now (drift); in a browser, the same is on pages\n" +
+			"without them or differ from what they would get now (drift); in a browser, the same is on pages\n" +
 			"(console). Installed as kubectl-sallyport, the program is a kubectl plugin: kubectl sallyport explain\n" +
 			"pod/web-0.",
 		Version:       versionText(),
@@ -47,7 +47,7 @@ func newCommand() *cobra.Command {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	cmd.AddCommand(newServeCommand(), newReviewCommand(), newTestCommand(), newRecordCommand(), newReplayCommand(), newExplainCommand(), newDiffCommand(), newPreviewCommand(), newManifestsCommand(), newWebhooksCommand(), newConfigCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
-	cmd.AddCommand(newLintCommand(), newChainCommand(), newDoctorCommand(), newTopCommand(), newMissedCommand(), newDriftCommand(), newConsoleCommand(), roundtrip.WebhookCommand("sallyport", clusterFlags()))
+	cmd.AddCommand(newLintCommand(), newChainCommand(), newDoctorCommand(), newTopCommand(), newDriftCommand(), newConsoleCommand(), roundtrip.WebhookCommand("sallyport", clusterFlags()))
 	cmd.AddCommand(newHistoryCommand(), newRollbackCommand(), newPromoteCommand(), newAbortCommand(), newInitCommand())
 	return cmd
 }

@@ -36,12 +36,16 @@ func newDriftCommand() *cobra.Command {
 			"  current   carry it as it is now\n" +
 			"  outdated  carry an earlier revision\n" +
 			"  unknown   carry a revision that they do not name, because they were created before there were revisions\n" +
-			"  missing   should carry it and do not: they are older than it, or were created during an outage\n" +
+			"  missing   should carry it and do not: they are older than its last change\n" +
+			"  missed    should carry it and do not, although they are younger: the webhook was not called for them, as in\n" +
+			"            an outage with failure policy Ignore, or because another client had narrowed its configuration\n" +
 			"  surplus   carry it and should not any more: it is deleted, in mode Audit, or does not select them now\n" +
 			"  exempt    do not carry it because their namespace exempts them for a time\n\n" +
 			"and the workloads with such pods, and the exemptions that have not ended. It reads the metadata of pods and of their owners with your rights.\n" +
+			"Pods are compared with what the objects select. What the server's own configuration excludes, such as the\n" +
+			"namespaces in registration.excludedNamespaces, is left out; what other clients exclude is not.\n" +
 			"Conflicts are not replayed: see preview for what a new pod would get.\n\n" +
-			"With --restart, replace the pods that are outdated, missing or surplus as 'kubectl rollout restart' does:\n" +
+			"With --restart, replace the pods that are outdated, missing, missed or surplus as 'kubectl rollout restart' does:\n" +
 			"Deployments, StatefulSets and DaemonSets, in batches. The next batch begins when all pods of the one before\n" +
 			"are replaced and available; it stops at a workload that fails.\n\n" +
 			"Exit status: 0 if no pod differs or all workloads were restarted, 2 if some pods differ, 1 anything else.",
@@ -62,7 +66,7 @@ func newDriftCommand() *cobra.Command {
 	})
 	cli.AddFlagGroup(cmd, "Restart", func() {
 		flags := cmd.Flags()
-		flags.BoolVar(&o.restart, "restart", false, "restart workloads with pods that are outdated, missing or surplus")
+		flags.BoolVar(&o.restart, "restart", false, "restart workloads with pods that are outdated, missing, missed or surplus")
 		flags.IntVar(&o.batchSize, "batch-size", 5, "`number` of workloads to restart at a time")
 		flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how `long` a batch may take")
 		flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be restarted; the API server validates the requests without storing them")

@@ -18,7 +18,7 @@ import (
 const (
 	exitOK     = 0
 	exitError  = 1                   // any other failure
-	exitFound  = int(cli.ExitFound)  // lint, doctor, missed: there are findings
+	exitFound  = int(cli.ExitFound)  // lint, doctor, drift: there are findings
 	exitPartly = int(cli.ExitPartly) // replay: some records could not be compared
 	exitDenied = int(cli.ExitDenied) // review, explain, diff, preview: an object was or would be denied
 )

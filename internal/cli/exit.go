@@ -12,7 +12,7 @@ import (
 
 // Exit statuses besides 0 and 1.
 const (
-	ExitFound  ExitStatus = 2 // lint, doctor, missed, convert: there are findings
+	ExitFound  ExitStatus = 2 // lint, doctor, drift, convert: there are findings
 	ExitDenied ExitStatus = 3 // review, explain, diff, preview: an object was or would be denied
 	ExitPartly ExitStatus = 4 // replay: nothing that was found is wrong, and not all could be looked at
 )

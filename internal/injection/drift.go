@@ -66,6 +66,8 @@ type DriftedWorkload struct {
 	// PodDefaults counts its pods by object and state, without those that are current or
 	// exempt.
 	PodDefaults map[string]map[drift.State]int `json:"podDefaults"`
+	// Missed names the pods that passed injection.
+	Missed []string `json:"missed,omitempty"`
 	// Restart is what `--restart` restarts, as kind/name: none for pods without a
 	// controller, Jobs, and kinds of others. A custom kind may own several.
 	Restart []string `json:"restart,omitempty"`
@@ -88,7 +90,7 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 		return nil, err
 	}
 	if !f.asked.registered {
-		manifest.Note(notes, "note: no webhook is registered that applies PodDefaults: pods are compared whatever the selectors of its configuration were")
+		manifest.Note(notes, "note: no webhook %s is registered: pods are compared whatever the selectors of its configuration were", poddefault.Name)
 	}
 	report, workloads := drift.NewReport(), &owners{fleet: f, namespace: namespace, kinds: map[schema.GroupVersionKind]map[types.UID]*metav1.ObjectMeta{}}
 	found := map[types.NamespacedName]*DriftedWorkload{} // the name has the kind
@@ -101,6 +103,7 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 		if err != nil {
 			return err
 		}
+		findings = f.tellMissed(pod, findings)
 		if only != nil {
 			findings = slices.DeleteFunc(slices.Clone(findings), func(f drift.Finding) bool { return f.Title != only.compiled.String() })
 		}
@@ -118,7 +121,7 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 			w = &DriftedWorkload{Namespace: pod.Namespace, Kind: top.kind, Name: top.name, PodDefaults: map[string]map[drift.State]int{}}
 			found[key] = w
 		}
-		w.add(findings, restart)
+		w.add(pod.Name, findings, restart)
 		return nil
 	})
 	if err != nil {
@@ -151,7 +154,7 @@ func driftOnly(ctx context.Context, c *cluster.Cluster, args []string) (*Default
 }
 
 // add counts a pod.
-func (w *DriftedWorkload) add(findings []drift.Finding, restart target) {
+func (w *DriftedWorkload) add(pod string, findings []drift.Finding, restart target) {
 	w.Pods++
 	drifted := false
 	for _, f := range findings {
@@ -159,6 +162,9 @@ func (w *DriftedWorkload) add(findings []drift.Finding, restart target) {
 			continue
 		}
 		drifted = drifted || f.State != drift.Unknown
+		if f.State == drift.Missed && !slices.Contains(w.Missed, pod) {
+			w.Missed = append(w.Missed, pod)
+		}
 		if w.PodDefaults[f.Title] == nil {
 			w.PodDefaults[f.Title] = map[drift.State]int{}
 		}
@@ -249,6 +255,13 @@ func (w *DriftedWorkload) difference() string {
 			}
 		}
 		out = append(out, title+": "+strings.Join(counts, ", "))
+	}
+	if len(w.Missed) > 0 && w.Kind != "Pod" {
+		const most = 5
+		out = append(out, "missed: "+strings.Join(w.Missed[:min(len(w.Missed), most)], ", "))
+		if more := len(w.Missed) - most; more > 0 {
+			out[len(out)-1] += fmt.Sprintf(" and %d more", more)
+		}
 	}
 	return strings.Join(out, "; ")
 }

@@ -30,10 +30,11 @@ type drifted struct {
 		Revisions map[string]int
 	}
 	Workloads []struct {
-		Kind, Name    string
-		Pods, Drifted int
-		PodDefaults   map[string]map[string]int
-		Restart       []string
+		Namespace, Kind, Name string
+		Pods, Drifted         int
+		Missed                []string
+		PodDefaults           map[string]map[string]int
+		Restart               []string
 	}
 }
 

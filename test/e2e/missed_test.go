@@ -3,14 +3,16 @@
 package e2e
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
@@ -54,27 +56,32 @@ func testMissed(t *testing.T, e *env) {
 	}))
 
 	p := newPlugin(t, e)
-	stdout := p.says(t, 2, []string{"missed", "--all-namespaces", "-o", "json"}, "")
-	var all, got []struct {
-		Namespace, Name string
-		PodDefaults     []string
-	}
-	if err := json.Unmarshal([]byte(stdout), &all); err != nil {
-		t.Fatalf("%v\n%s", err, stdout)
-	}
-	names := map[string]string{}
-	for _, missed := range all {
-		if strings.HasPrefix(missed.Namespace, name) { // other tests leave pods too
-			got = append(got, missed)
-			names[missed.Name] = strings.Join(missed.PodDefaults, ",")
+	got := map[string]map[string]map[string]int{}
+	for _, w := range p.drift(t, 2, "--all-namespaces").Workloads {
+		if strings.HasPrefix(w.Namespace, name) { // other tests leave pods too
+			got[w.Name] = w.PodDefaults
+			if _, missed := w.PodDefaults["PodDefault "+name+"/env"]; missed && !cmp.Equal([]string{w.Name}, w.Missed) {
+				t.Errorf("%s names the pods %v", w.Name, w.Missed)
+			}
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"first": "env", "second": "env"}, names); diff != "" || len(got) != 2 {
+	want := map[string]map[string]map[string]int{
+		"first": {"PodDefault " + name + "/env": {"missed": 1}}, "second": {"PodDefault " + name + "/env": {"missed": 1}},
+		"older": {"PodDefault " + name + "/late": {"missing": 1}}, // than what would inject it now
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what is listed (-want +got):\n%s", diff)
 	}
-	text := p.says(t, 2, []string{"missed", "-n", name}, "", "NAMESPACE   NAME     PODDEFAULTS\nmissed      first    env\nmissed      second   env\n", "1 pod is older than what would inject now")
-	if strings.Count(text, "\n") != 3 {
-		t.Errorf("more lines than pods:\n%s", text)
+	p.says(t, 2, []string{"drift", "-n", name}, "", "MISSED", "pod/first", "PodDefault "+name+"/env: 1 missed")
+	p.says(t, 0, []string{"drift", "-n", outside}, "")
+
+	// A term of another client excludes nothing: what it keeps from the webhook is missed.
+	patch := `{"webhooks":[{"name":"` + poddefault.Name + `","objectSelector":{"matchLabels":{"never":"x"}}}]}`
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := e.client.Patch(t.Context(), configuration, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
 	}
-	p.says(t, 0, []string{"missed", "-n", outside}, "")
+	if got := p.drift(t, 2, "-n", name, "poddefault/env"); len(got.PodDefaults) != 1 || got.PodDefaults[0].Pods["missed"] != 2 || got.PodDefaults[0].Pods["current"] != 1 {
+		t.Errorf("with a foreign term: %+v", got.PodDefaults)
+	}
 }

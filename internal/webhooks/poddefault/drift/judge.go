@@ -28,15 +28,16 @@ const (
 	Outdated State = "outdated" // it carries an earlier revision
 	Unknown  State = "unknown"  // it carries a revision that its mark does not identify
 	Missing  State = "missing"  // the pod should carry the object and does not
+	Missed   State = "missed"   // the same, and the webhook was not called when the pod was created; only `sallyport drift` tells it from missing
 	Surplus  State = "surplus"  // the pod carries the object and should not
 	Exempt   State = "exempt"   // the pod would be missing the object if it were not exempt
 )
 
 // States returns all states.
-func States() []State { return []State{Current, Outdated, Unknown, Missing, Surplus, Exempt} }
+func States() []State { return []State{Current, Outdated, Unknown, Missing, Missed, Surplus, Exempt} }
 
 // Carried reports whether a pod in this state carries the object.
-func (s State) Carried() bool { return s != Missing && s != Exempt }
+func (s State) Carried() bool { return s != Missing && s != Missed && s != Exempt }
 
 // Source provides the objects. [poddefault.Index] and [poddefault.Watcher] implement it.
 type Source interface {
