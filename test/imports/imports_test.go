@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 	"internal/callmetrics": {"internal/cli", "internal/manifest"},
 	"internal/report":      {"internal/cli", "internal/manifest"},
 	"internal/resources":   {"api/", "lint", "internal/manifest"},
-	"internal/inspect":     {"lint", "internal/report", "internal/cluster", "internal/resources", "internal/manifest", "internal/workload", "internal/cli"},
+	"internal/inspect":     {"lint", "internal/report", "internal/cluster", "internal/foreign", "internal/resources", "internal/manifest", "internal/workload", "internal/cli"},
 	"internal/commands":    {"admission", "lint", "internal/authority", "internal/cli", "internal/cluster", "internal/doctor", "internal/fieldcheck", "internal/inspect", "internal/manifest", "internal/replay/review", "internal/report"},
 	"commands":             {"admission", "internal/authority", "internal/cli", "internal/cluster", "internal/commands", "internal/doctor", "internal/install", "internal/replay/review"},
 	"internal/doctor":      {"certificate", "lint", "internal/authority", "internal/callmetrics", "internal/cli", "internal/cluster", "internal/foreign", "internal/hosting", "internal/inspect", "internal/manifest", "internal/portforward", "internal/privatepath"},
