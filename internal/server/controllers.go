@@ -95,27 +95,6 @@ func (c controller) component(l *liveConfig, env frontdoor.Environment) (frontdo
 // controllers returns all controllers by name.
 func controllers() []controller {
 	return []controller{{
-		name: definition.Name, builtin: "poddefault",
-		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
-			own, err := crd.All()
-			if err != nil {
-				return nil, err
-			}
-			client, err := crdclient.NewForConfig(env.Client)
-			if err != nil {
-				return nil, err
-			}
-			c, err := definition.New(env.Client, definition.Options{
-				Client: client, Own: own, Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Status: &l.definitions,
-			})
-			if err != nil {
-				return nil, err
-			}
-			return c.Run, nil
-		},
-		detail: func(l *liveConfig) string { return l.definitions.Detail() },
-		rights: definition.PolicyRules(),
-	}, {
 		name: status.Name, builtin: "poddefault",
 		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
 			c, err := status.New(env.Client, status.Options{
@@ -147,6 +126,27 @@ func controllers() []controller {
 			return c.Run, nil
 		},
 		rights: drift.PolicyRules(),
+	}, {
+		name: definition.Name, builtin: "poddefault",
+		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
+			own, err := crd.All()
+			if err != nil {
+				return nil, err
+			}
+			client, err := crdclient.NewForConfig(env.Client)
+			if err != nil {
+				return nil, err
+			}
+			c, err := definition.New(env.Client, definition.Options{
+				Client: client, Own: own, Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Status: &l.definitions,
+			})
+			if err != nil {
+				return nil, err
+			}
+			return c.Run, nil
+		},
+		detail: func(l *liveConfig) string { return l.definitions.Detail() },
+		rights: definition.PolicyRules(),
 	}, {
 		name: reports.Name, builtin: "poddefault",
 		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
