@@ -184,7 +184,7 @@ func testDoctor(t *testing.T, e *env) {
 	eventually(t, "RBAC to know of the roles", func(ctx context.Context) (bool, error) {
 		cmd := exec.CommandContext(ctx, e.binary, append([]string{"doctor", "--window=0s"}, args...)...)
 		out, err := cmd.Output()
-		if bytes.Contains(out, []byte("ok    rights")) {
+		if bytes.Contains(out, []byte("ok      rights")) {
 			return true, nil
 		}
 		return false, fmt.Errorf("%w: %s", err, out)
@@ -211,7 +211,8 @@ func testDoctor(t *testing.T, e *env) {
 	// Whoever may do nothing is told so, line by line.
 	nobody := slices.Clone(args)
 	nobody[1] = e.userWith(t, "nobody-at-all")
-	lines = e.doctorLines(t, 0, nobody...)
+	lines = e.doctorLines(t, 1, nobody...)
+	expectLine(t, lines, "injection", "unknown: it is unknown whether PodDefaults are applied")
 	for _, check := range []string{"configurations", "authority", "leader", "rights", "calls"} {
 		expectLine(t, lines, check, "skip: no permission to")
 	}

@@ -23,6 +23,10 @@ import (
 // reports nothing if there is no injection.
 func checkInjection(ctx context.Context, of *doctor.Installation, report *doctor.Report) {
 	const check = "injection"
+	if of.WebhooksErr != nil {
+		report.Unknown(check, "run doctor as a user who may list webhook configurations", "it is unknown whether PodDefaults are applied: %v", of.WebhooksErr)
+		return
+	}
 	if !slices.ContainsFunc(of.Webhooks, func(w cluster.Webhook) bool { return w.Name == poddefault.Name }) {
 		return
 	}
