@@ -121,9 +121,9 @@ func (r *Report) Certain() bool {
 func (r *Report) Print(out io.Writer) error {
 	var text strings.Builder
 	for _, d := range r.Checks {
-		fmt.Fprintf(&text, "%-7s %-15s %s\n", d.Status, d.Check, manifest.Printable(cli.OneLine(d.Text)))
+		fmt.Fprintf(&text, "%-5s %-15s %s\n", d.Status, d.Check, manifest.Printable(cli.OneLine(d.Text)))
 		if d.Remedy != "" {
-			fmt.Fprintf(&text, "        %-15s %s\n", "", manifest.Printable(cli.OneLine(d.Remedy)))
+			fmt.Fprintf(&text, "      %-15s %s\n", "", manifest.Printable(cli.OneLine(d.Remedy)))
 		}
 	}
 	_, err := io.WriteString(out, text.String())

@@ -184,7 +184,7 @@ func testDoctor(t *testing.T, e *env) {
 	eventually(t, "RBAC to know of the roles", func(ctx context.Context) (bool, error) {
 		cmd := exec.CommandContext(ctx, e.binary, append([]string{"doctor", "--window=0s"}, args...)...)
 		out, err := cmd.Output()
-		if bytes.Contains(out, []byte("ok      rights")) {
+		if bytes.Contains(out, []byte("ok    rights")) {
 			return true, nil
 		}
 		return false, fmt.Errorf("%w: %s", err, out)

@@ -200,8 +200,7 @@ func compareMarks(foreseen *review.Outcome, got *corev1.Pod) (missing, extra []s
 	marks := func(pod *corev1.Pod) map[string]string {
 		out := map[string]string{}
 		for _, m := range poddefault.Marks(pod.Annotations) {
-			_, revision := poddefault.ParseMark(m.Value)
-			out[m.Title(got.Namespace)] = revision
+			out[m.Title(got.Namespace)] = m.Revision
 		}
 		return out
 	}
