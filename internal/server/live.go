@@ -262,27 +262,6 @@ func (b *liveBuiltin) next(c *Config) (*builtinState, error) {
 	return state, nil
 }
 
-// answerAtPath lets the webhooks of a state answer at the configured path of the entry if its
-// first webhook, which is there, is not among them.
-func (b *liveBuiltin) answerAtPath(state *builtinState) error {
-	entry := state.config.entry(b.Name)
-	if entry == nil || entry.Path == nil || len(state.webhooks) == 0 {
-		return nil
-	}
-	all, err := b.all()
-	if err != nil {
-		return err
-	}
-	if err := b.place(entry, all); err != nil {
-		return err
-	}
-	first := all[0].Name
-	if !slices.ContainsFunc(state.webhooks, func(w admission.Webhook) bool { return w.Name == first }) {
-		state.handlers[first] = state.webhooks[0].Handler
-	}
-	return nil
-}
-
 // ready reports whether the sources of a state have been read.
 func (b *liveBuiltin) ready(state *builtinState) error {
 	if b.watch == nil {
