@@ -3,7 +3,6 @@
 package scaffold
 
 import (
-	"bytes"
 	"cmp"
 	_ "embed"
 	"errors"
@@ -190,9 +189,6 @@ func markersIn(name string, text []byte) ([]marker, error) {
 	files := token.NewFileSet()
 	if strings.ContainsFunc(name, unicode.IsControl) {
 		return nil, fmt.Errorf("%q: rename the file: its name has control characters", name)
-	}
-	if !bytes.Contains(text, []byte(prefix)) {
-		return nil, nil
 	}
 	file, err := parser.ParseFile(files, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
