@@ -22,8 +22,8 @@ func (m *merge) picks(c *Compiled, t *container, excluded []string) bool {
 }
 
 // first returns the container that an object for the first container selects, or nil.
-// It never returns an excluded container: commands and variables are meant for one
-// container.
+// It never returns an excluded container, even if the object names it: commands and
+// variables are meant for one container.
 func (m *merge) first(c *Compiled) *container {
 	if known, ok := m.firsts[c]; ok {
 		return known
@@ -32,9 +32,12 @@ func (m *merge) first(c *Compiled) *container {
 		m.firsts = map[*Compiled]*container{}
 	}
 	m.firsts[c] = nil
-	excluded := slices.Concat(m.settings.MeshContainers, m.settings.CommandExcluded)
+	excluded := slices.Concat(m.mesh, m.settings.CommandExcluded)
+	if m.mesh == nil { // the only container is the application
+		excluded = nil
+	}
 	for i := range m.pod.app {
-		if t := &m.pod.app[i]; !m.isInjected(t.name) && m.selects(c, t, excluded) {
+		if t := &m.pod.app[i]; !m.isInjected(t.name) && !slices.Contains(excluded, t.name) && m.selects(c, t, excluded) {
 			m.firsts[c] = t
 			break
 		}

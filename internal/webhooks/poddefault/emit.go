@@ -163,7 +163,11 @@ func (m *merge) auditAnnotations() map[string]string {
 			out[key] = generations(objects)
 		}
 	}
-	add("applied", m.applied)
+	applied := m.applied
+	if len(m.passed) > 0 {
+		applied = slices.DeleteFunc(slices.Clone(applied), func(c *Compiled) bool { return isIn(m.passed, c) })
+	}
+	add("applied", applied)
 	add("invalid", m.invalid)
 	add("audited", m.audited)
 	add("skipped", skippedObjects(m.skipped))
@@ -204,6 +208,7 @@ func (e *emitter) metadata(m *merge) {
 		!p.annotations.Has(DecisionsAnnotation) && !p.annotations.Has(RevisionsAnnotation)
 	for _, c := range m.applied {
 		switch {
+		case isIn(m.passed, c):
 		case p.annotations.Has(c.mark):
 			// It stays: the resourceVersion also changes with the object's status, and a
 			// pod that is sent again must not change with it.

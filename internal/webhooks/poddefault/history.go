@@ -123,7 +123,7 @@ func (m *merge) recorded() jsontext.Value {
 	var own map[string]bool
 	for _, c := range m.applied {
 		revision := c.revision
-		if c.resourceVersion == "" { // in no cluster, and then its mark is empty too
+		if c.resourceVersion == "" || isIn(m.passed, c) { // in no cluster, and then its mark is empty too; or not applied
 			continue
 		}
 		switch before, ok := known[c.decision]; {

@@ -24,6 +24,7 @@ type merge struct {
 	index    int         // of the current object
 	overrode bool        // some object with Override has been applied to the pod before
 	invalid  []*Compiled // chosen, but cannot work in this pod
+	passed   []*Compiled // applied to nothing, because of a mesh
 	skipped  []skip
 	audited  []*Compiled
 	outside  []*Compiled // see [choice]
@@ -38,6 +39,7 @@ type merge struct {
 	overriders  map[place][]int // built on demand, see [merge.overridden]
 	limitRanges map[string]bool // see [merge.limitRanged]
 
+	mesh          []string     // containers left alone because they are a mesh's
 	injected      nameSet      // names of containers added by PodDefaults
 	fresh         []*container // added containers that the pod does not have
 	leftOut       nameSet      // names of containers of skipped objects
@@ -119,6 +121,7 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 			}
 		}
 	}
+	m.readMesh()
 	if brings {
 		for i, c := range m.applied {
 			m.index = i
@@ -144,6 +147,7 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 		m.warnOfSeveral(c)
 	}
 	m.warnOfWithheld()
+	m.passOver()
 	for _, c := range m.invalid {
 		reason := "a volume that it mounts exists neither there nor in the pod"
 		if c.problem != nil {
@@ -270,7 +274,7 @@ func (m *merge) apply(c *Compiled) {
 
 // applyTo merges additions to containers.
 func (m *merge) applyTo(t *container, c *Compiled) {
-	if m.picks(c, t, m.settings.MeshContainers) {
+	if m.picks(c, t, m.mesh) {
 		m.add(&t.env, c.env, envList, t)
 		m.add(&t.envFrom, c.envFrom, envFromList, t)
 		for i, mount := range c.volumeMounts {
@@ -307,7 +311,7 @@ func (m *merge) add(l *list, wanted []item, id string, t *container) {
 			break
 		}
 		other, differences := l.add(w)
-		if other == nil || other.origin == nil && m.overridden(place{id, w.key}, t, m.settings.MeshContainers) {
+		if other == nil || other.origin == nil && m.overridden(place{id, w.key}, t, m.mesh) {
 			continue
 		}
 		m.disagree(l, w, other, differences, t)

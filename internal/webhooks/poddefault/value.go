@@ -104,7 +104,7 @@ func (m *merge) setValues(h *holder, t *container, c *Compiled, values []fieldVa
 // takes reports whether a container may have a field and c applies it to that
 // container.
 func (m *merge) takes(t *container, c *Compiled, rule *valueRule) bool {
-	excluded := m.settings.MeshContainers
+	excluded := m.mesh
 	if rule.command {
 		excluded = m.settings.CommandExcluded
 	}
@@ -163,7 +163,7 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 func (m *merge) overriddenValue(t *container, f *fieldValue) bool {
 	values, excluded := podValues, []string(nil)
 	if t != nil {
-		values, excluded = containerValues, m.settings.MeshContainers
+		values, excluded = containerValues, m.mesh
 	}
 	if f.rule.command {
 		excluded = m.settings.CommandExcluded
