@@ -63,7 +63,7 @@ var classRights = []rbacv1.PolicyRule{
 
 // authorRights are to ask it.
 func authorRights(settings *Settings) []rbacv1.PolicyRule {
-	if settings.PodDefault.Authorize == author.Off && !settings.PodDefault.Exempts() {
+	if settings.PodDefault.Authorize == author.Off && !settings.PodDefault.Exempts() && settings.PodDefault.Usage != poddefault.UsageCheck {
 		return nil
 	}
 	return []rbacv1.PolicyRule{{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}}}

@@ -23,6 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/usage"
 	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
 	"github.com/sallyport-io/sallyport/internal/webhooks/servicetype"
 )
@@ -147,6 +148,10 @@ func Builtins() []Builtin {
 					return nil, err
 				}
 				excluded, err := poddefault.NewExcluded(from.PodDefaults, s.PodDefault.Settings)
+				if s.PodDefault.Usage == poddefault.UsageCheck {
+					checker := usage.New(from.Authors)
+					injects.Handler, excluded.Handler = poddefault.CheckUsage(injects.Handler, checker), poddefault.CheckUsage(excluded.Handler, checker)
+				}
 				if from.counts != nil {
 					injects.Handler, excluded.Handler = from.counts.Count(injects.Handler), from.counts.Count(excluded.Handler)
 				}

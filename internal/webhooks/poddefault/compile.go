@@ -51,6 +51,7 @@ type identity struct {
 	problem      error           // why the object can never work; nil if it can
 	connects     *connections    // nil if it selects no Secrets
 	allowExclude bool
+	credentials  bool // see bringsCredentials
 	audit        bool
 	priority     int32
 	policy       kubeflowv1alpha1.ConflictPolicy // as written
@@ -158,7 +159,7 @@ func (c *Compiled) pack(
 ) {
 	uid, version := string(meta.UID), versionOf(meta.UID, &spec.Selector, namespaces)
 	c.packed = encodedSpec(spec)
-	c.size = len(c.packed)
+	c.size, c.credentials = len(c.packed), bringsCredentials(c.packed)
 	tooMuch := limits(spec, c.size, field.NewPath("spec"))
 	revision := ""
 	if len(tooMuch) == 0 {

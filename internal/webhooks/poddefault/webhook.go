@@ -62,6 +62,8 @@ type Settings struct {
 	// MaxExemption is how far in the future an exemption may end when it is written. 0,
 	// the default: [ExemptAnnotation] means nothing.
 	MaxExemption metav1.Duration `json:"maxExemption"`
+	// Usage is [UsageIgnore], the default, also if empty, or [UsageCheck].
+	Usage string `json:"usage"`
 }
 
 // Exempts reports whether [ExemptAnnotation] counts.
@@ -101,6 +103,9 @@ func (s Settings) Validate() error {
 	if _, err := labels.Parse(s.DataConnections); err != nil {
 		errs = append(errs, field.Invalid(field.NewPath("dataConnections"), s.DataConnections, err.Error()))
 	}
+	if s.Usage != "" && !slices.Contains(Usages(), s.Usage) {
+		errs = append(errs, field.NotSupported(field.NewPath("usage"), s.Usage, Usages()))
+	}
 	if s.MaxExemption.Duration < 0 {
 		errs = append(errs, field.Invalid(field.NewPath("maxExemption"), s.MaxExemption.Duration.String(), "must not be negative"))
 	}
@@ -113,6 +118,7 @@ func DefaultSettings() Settings {
 		CommandExcluded: []string{"istio-proxy"},
 		MeshContainers:  []string{"istio-proxy", "linkerd-proxy"},
 		Freshness:       Cached,
+		Usage:           UsageIgnore,
 	}
 }
 
@@ -299,6 +305,9 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 		if len(m.conflicts) > 0 {
 			tell(ctx, namespace, meta, m.refusals)
 			return m.denial(), nil
+		}
+		if denial, err := m.checkUsage(ctx, namespace); denial != nil || err != nil {
+			return denial, err
 		}
 		if len(m.audited) > 0 {
 			another, _ := readPod(raw, *meta, chosen.objects, b.another())
