@@ -191,6 +191,27 @@ func (s *Store[O]) Set(now O) {
 	s.tell([]Change[O]{{before, now}})
 }
 
+// Update replaces the object of that name by what change returns, if there is one and that
+// differs. Nothing else changes the store meanwhile.
+func (s *Store[O]) Update(name types.NamespacedName, change func(O) O) {
+	s.handling.Lock()
+	defer s.handling.Unlock()
+	s.mu.RLock()
+	before, there := s.objects[name]
+	s.mu.RUnlock()
+	if !there {
+		return
+	}
+	now := change(before)
+	if any(before) == any(now) {
+		return
+	}
+	s.mu.Lock()
+	s.objects[name] = now
+	s.mu.Unlock()
+	s.tell([]Change[O]{{before, now}})
+}
+
 // Delete removes the object of that name, if there is one.
 func (s *Store[O]) Delete(name types.NamespacedName) {
 	s.handling.Lock()

@@ -166,3 +166,19 @@ func TestOfANamespaceIsKeptWhatSomebodyReads(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 }
+
+func TestAnUpdateTellsHandlersOfWhatDiffers(t *testing.T) {
+	s := &Store[*Namespace]{synced: make(chan struct{}), objects: map[types.NamespacedName]*Namespace{}}
+	var told []Change[*Namespace]
+	s.Handle(Handler[*Namespace]{Changed: func(changes []Change[*Namespace]) { told = append(told, changes...) }})
+	name := types.NamespacedName{Name: "team-a"}
+	next := &Namespace{Name: "team-a", ResourceVersion: "2"}
+	s.Update(name, func(*Namespace) *Namespace { t.Error("there is nothing to update"); return next })
+	first := &Namespace{Name: "team-a", ResourceVersion: "1"}
+	s.Set(first)
+	s.Update(name, func(n *Namespace) *Namespace { return n })
+	s.Update(name, func(*Namespace) *Namespace { return next })
+	if len(told) != 2 || told[1] != (Change[*Namespace]{Before: first, Now: next}) || s.Get(name) != next {
+		t.Errorf("told %+v", told)
+	}
+}
