@@ -119,7 +119,7 @@ func TestPartsAreThoseThatWereAskedFor(t *testing.T) {
 	}
 	rights := []string{"ClusterRole", "ClusterRoleBinding", "ServiceAccount", "Role", "RoleBinding", "Role", "RoleBinding"}
 	configurations := []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
-	definitions := []string{"CustomResourceDefinition", "CustomResourceDefinition"}
+	definitions := slices.Repeat([]string{"CustomResourceDefinition"}, 4)
 	for _, tc := range []struct {
 		args, want []string
 	}{

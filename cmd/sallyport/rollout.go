@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -101,53 +100,49 @@ func newHistoryCommand() *cobra.Command {
 			"  sallyport history poddefault/proxy -n team-a --revision 3",
 	}, false, func(cmd *cobra.Command, r *injection.Revised) error {
 		if revision == "" {
-			return r.PrintHistory(cmd.OutOrStdout())
+			return r.PrintHistory(cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}
 		one, err := r.Revision(revision)
 		if err != nil {
 			return err
 		}
-		out, err := yaml.JSONToYAML(one.Data.Raw)
-		if err != nil {
-			return err
-		}
-		_, err = cmd.OutOrStdout().Write(out)
-		return err
+		return injection.PrintRevision(cmd.OutOrStdout(), one)
 	})
 	cli.AddFlagGroup(cmd, "Output", func() {
-		cmd.Flags().StringVar(&revision, "revision", "", "`number` or name of the revision to show")
+		cmd.Flags().StringVar(&revision, "revision", "", "`number` or name of the revision to show, or the first digits of its name")
 	})
 	return cmd
 }
 
 func newRollbackCommand() *cobra.Command {
-	o, to := revisedOptions{Flags: clusterFlags()}, ""
+	o, to, now := revisedOptions{Flags: clusterFlags()}, "", false
 	cmd := o.command(&cobra.Command{
 		Use:   "rollback TYPE/NAME",
 		Short: "Give a PodDefault the spec of an earlier revision",
 		Long: "Give a PodDefault or ClusterPodDefault the spec of an earlier revision. Its description, rollout and limit\n" +
-			"of revisions stay. If it has a rollout, the steps apply to this change too, except for a rollback to the\n" +
-			"stable revision, which ends a rollout.\n\n" +
+			"of revisions stay. If it has a rollout, the steps apply to this change too, unless you give --now. A rollback\n" +
+			"to the stable revision ends a rollout. The output says which revision new pods get.\n\n" +
 			"Exit status: 0, or 1 if that is not possible.",
-		Example: "  # undo the last change\n" +
-			"  sallyport rollback poddefault/proxy -n team-a\n\n" +
+		Example: "  # undo the last change, for all new pods at once\n" +
+			"  sallyport rollback poddefault/proxy -n team-a --now\n\n" +
 			"  sallyport rollback clusterpoddefault/proxy --to-revision 3 --dry-run",
 	}, true, func(cmd *cobra.Command, r *injection.Revised) error {
 		one, err := r.Revision(to)
 		if err != nil {
 			return err
 		}
-		changed, err := r.Rollback(cmd.Context(), one)
+		changed, err := r.Rollback(cmd.Context(), one, now)
 		if err != nil {
 			return err
 		}
 		if !changed {
-			return o.said(cmd, "%s is at revision %d already", r.Title(), one.Revision)
+			return o.said(cmd, "%s is at revision %d already", r.Title(), one.Number)
 		}
-		return o.said(cmd, "%s rolled back to revision %d", r.Title(), one.Revision)
+		return o.said(cmd, "%s rolled back to revision %d; %s", r.Title(), one.Number, r.After(one, now))
 	})
 	cli.AddFlagGroup(cmd, "Input", func() {
-		cmd.Flags().StringVar(&to, "to-revision", "", "`number` or name of the revision; defaults to the latest one before the current")
+		cmd.Flags().StringVar(&to, "to-revision", "", "`number` or name of the revision, or the first digits of its name; defaults to the latest one before the current")
+		cmd.Flags().BoolVar(&now, "now", false, "complete the rollout of that revision instead of beginning with its first step")
 	})
 	return cmd
 }

@@ -8,18 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/injection"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -68,21 +68,33 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	owner := &metav1.OwnerReference{
+		APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind, Name: pd.Name, UID: pd.UID, Controller: new(true),
+	}
 	names := map[string]string{}
-	for i, account := range []string{"one", "two"} {
-		revision := pd.DeepCopy()
-		revision.Spec.ServiceAccountName = account
-		c := poddefault.Compile(revision)
-		names[account] = c.Revision()
-		_, err := clients.AppsV1().ControllerRevisions("default").Create(t.Context(), &appsv1.ControllerRevision{
-			ObjectMeta: metav1.ObjectMeta{Name: poddefault.RevisionName(c), Labels: poddefault.RevisionLabels(c), OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind, Name: pd.Name, UID: pd.UID, Controller: new(true),
-			}}},
-			Data: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"spec":%s}`, c.Meaning())}, Revision: int64(i + 1),
-		}, metav1.CreateOptions{})
+	history := clients.Discovery().RESTClient()
+	post := func(o *revision.Object) *revision.Object {
+		t.Helper()
+		body, err := json.Marshal(o)
+		if err == nil {
+			err = history.Post().AbsPath(revision.Path(o.Namespace)).Body(body).Do(t.Context()).Error()
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		return o
+	}
+	for i, account := range []string{"one", "two"} {
+		spec := pd.Spec.DeepCopy()
+		spec.ServiceAccountName = account
+		meaning := poddefault.Meaning(spec)
+		names[account] = poddefault.RevisionOf(meaning)
+		o := revision.New(owner, "default", meaning, int64(i+1))
+		if account == "one" {
+			o.Labels[revision.StableLabel] = "true"
+			o.Rollout = &sallyportv1alpha1.RevisionRollout{Revision: poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), Step: 1}
+		}
+		post(o)
 	}
 	for rollout, want := range map[string]string{
 		`{"steps":[{"percent":101}]}`:                       "spec.rollout.steps[0].percent: Invalid value: 101: ",
@@ -101,11 +113,6 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 			t.Errorf("%s: %v, want %q", rollout, err, want)
 		}
 	}
-	stable := pd.DeepCopy()
-	stable.Spec.ServiceAccountName = "one"
-	patch(`{"status":{"currentRevision":%q,"rollout":{"stableRevision":%q,"stableSpec":%s,"step":1}}}`,
-		names["two"], names["one"], poddefault.Meaning(&stable.Spec))
-
 	on := func(want int, args ...string) string {
 		t.Helper()
 		got := sallyport(t, append(args, "--kubeconfig", kubeconfig, "-n", "default")...)
@@ -122,10 +129,15 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 			}
 		}
 	}
-	has(on(0, "history", "poddefault/proxy"), names["one"], "stable\n", names["two"], "step 1 of 2\n")
+	short := func(account string) string { return revision.Short(names[account]) }
+	if got := on(0, "history", "poddefault/proxy"); strings.Contains(got, names["one"]) {
+		t.Errorf("whole names:\n%s", got)
+	}
+	has(on(0, "history", "poddefault/proxy"), short("one"), "stable\n", short("two"), "step 1 of 2\n")
+	has(on(0, "history", "proxy", "--revision", names["one"][:7]), "serviceAccountName: one\n")
 	has(on(0, "history", "proxy", "--revision", "1"), "serviceAccountName: one\n")
 	has(on(0, "diff", "poddefault/proxy", "--revision", names["one"]), "\n-  serviceAccountName: one\n+  serviceAccountName: two\n")
-	has(on(1, "history", "proxy", "--revision", "7"), "has no revision 7; it has 2 ("+names["two"]+"), 1 ("+names["one"]+")")
+	has(on(1, "history", "proxy", "--revision", "7"), "has no revision 7; it has 2 ("+short("two")+"), 1 ("+short("one")+")")
 	has(on(1, "diff", "proxy", "--revision", "0123456789"), "has no revision 0123456789; it has 2 (")
 	has(on(1, "rollback", "proxy", "--to-revision", "3"), "has no revision 3; it has 2 (")
 	has(on(1, "rollback", "proxy", "--to-revision", "one"), "has no revision one; it has 2 (")
@@ -176,18 +188,62 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 		t.Errorf("forced promotion: %+v", p)
 	}
 	has(on(0, "abort", "poddefault/proxy"), "rollout aborted\n")
-	if got := get().Spec.Rollout.AbortedRevision; got != names["two"] {
-		t.Errorf("aborted is %q", got)
+	if got := get().Spec.Rollout; got.AbortedRevision != names["two"] || got.Promotion != nil {
+		t.Errorf("aborted: %+v", got)
 	}
 	has(on(0, "history", "poddefault/proxy"), "aborted\n", "RolloutHealthy: False: 3 of 4 fail")
 	has(on(1, "promote", "poddefault/proxy"), "is aborted")
 
-	has(on(0, "rollback", "poddefault/proxy"), "rolled back to revision 1\n")
-	if got := get(); got.Spec.ServiceAccountName != "one" || got.Spec.Desc != "text" || len(got.Spec.Rollout.Steps) != 2 {
+	has(on(0, "rollback", "poddefault/proxy"), "rolled back to revision 1; it is the stable revision, so all new pods get it, and the rollout ends\n")
+	if got := get(); got.Spec.ServiceAccountName != "one" || got.Spec.Desc != "text" || len(got.Spec.Rollout.Steps) != 2 ||
+		got.Spec.Rollout.Promotion != nil || got.Spec.Rollout.AbortedRevision != "" {
 		t.Errorf("rolled back: %+v", got.Spec)
 	}
+	has(on(0, "rollback", "poddefault/proxy"), "rolled back to revision 2; new pods outside of step 1 of 2 still get revision 1 ("+short("one")+"): complete the steps with 'promote --full'\n")
+	patch(`{"spec":{"serviceAccountName":"one"}}`)
+	has(on(0, "rollback", "poddefault/proxy", "--to-revision", "2", "--now"), "rolled back to revision 2; all new pods get it once the server has completed its rollout")
+	if p := get().Spec.Rollout.Promotion; p == nil || p.Revision != names["two"] || p.Step != nil {
+		t.Errorf("promotion of a rollback: %+v", p)
+	}
+	patch(`{"spec":{"serviceAccountName":"one"}}`)
 	has(on(0, "rollback", "poddefault/proxy", "--to-revision", "1"), "is at revision 1 already")
 	has(on(1, "abort", "poddefault/proxy"), "no rollout is in progress")
 	patch(`{"spec":{"rollout":null}}`)
 	has(on(1, "promote", "poddefault/proxy"), "has no spec.rollout")
+
+	// What only claims to be a revision is told, and not used.
+	forged := revision.New(owner, "default", []byte(`{"serviceAccountName":"evil"}`), 99)
+	forged.Labels[revision.Label], forged.Name = strings.Repeat("ab", 16), "proxy-"+strings.Repeat("ab", 16)
+	post(forged)
+	got := sallyport(t, "history", "proxy", "--kubeconfig", kubeconfig, "-n", "default")
+	has(got.stderr, "PodDefaultRevision default/proxy-abab", "is ignored: its spec is that of revision ")
+	if strings.Contains(got.stdout, "99") {
+		t.Errorf("a forged revision is listed:\n%s", got.stdout)
+	}
+	has(on(1, "rollback", "proxy", "--to-revision", "99"), "has no revision 99; it has 2 (")
+	// Two names with the same first digits.
+	first, second := sameBeginning(t, minTyped)
+	for i, meaning := range [][]byte{first, second} {
+		post(revision.New(owner, "default", meaning, int64(i+3)))
+	}
+	has(on(1, "rollback", "proxy", "--to-revision", poddefault.RevisionOf(first)[:minTyped]), "has several revisions whose names begin with ")
+}
+
+// minTyped is the least number of digits of a name that a user may type.
+const minTyped = 6
+
+// sameBeginning returns the meanings of two revisions whose names have the same first digits.
+func sameBeginning(t *testing.T, digits int) (first, second []byte) {
+	t.Helper()
+	seen := map[string][]byte{}
+	for i := range 1 << 20 {
+		meaning := fmt.Appendf(nil, `{"selector":{},"serviceAccountName":"a%d"}`, i)
+		name := poddefault.RevisionOf(meaning)[:digits]
+		if other := seen[name]; other != nil {
+			return other, meaning
+		}
+		seen[name] = meaning
+	}
+	t.Fatal("no two names begin with the same digits")
+	return nil, nil
 }

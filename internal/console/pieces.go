@@ -11,6 +11,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/injection"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
@@ -80,9 +81,9 @@ func factsOf(s *injection.Survey, d *injection.Surveyed) []fact {
 func carriedBy(d *injection.Surveyed) cell {
 	var out cell
 	for _, c := range d.Carriers {
-		p := piece{text: cli.Count(len(c.Pods), "pod has", "pods have") + " the current version " + c.Version, pods: c.Pods}
+		p := piece{text: cli.Count(len(c.Pods), "pod has", "pods have") + " the current version " + revision.Short(c.Version), pods: c.Pods}
 		if !c.Current {
-			p.class, p.text = "note", cli.Count(len(c.Pods), "pod has", "pods have")+" the older version "+c.Version
+			p.class, p.text = "note", cli.Count(len(c.Pods), "pod has", "pods have")+" the older version "+revision.Short(c.Version)
 		}
 		out = append(out, p)
 	}

@@ -43,7 +43,11 @@ func PolicyRules() []rbacv1.PolicyRule {
 	}
 	add("coordination.k8s.io", "leases")
 	add(kubeflowv1alpha1.GroupName, kubeflowv1alpha1.PodDefaultResource)
-	add(sallyportv1alpha1.GroupName, sallyportv1alpha1.ClusterPodDefaultResource)
+	for _, resource := range []string{
+		sallyportv1alpha1.ClusterPodDefaultResource, sallyportv1alpha1.PodDefaultRevisionResource, sallyportv1alpha1.ClusterPodDefaultRevisionResource,
+	} {
+		add(sallyportv1alpha1.GroupName, resource)
+	}
 	for _, gvk := range lint.Kinds() {
 		if gvk.Kind != "Secret" {
 			resource, _ := meta.UnsafeGuessKindToResource(gvk) // correct for these kinds

@@ -4,13 +4,17 @@ package injection
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/workload"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
@@ -62,10 +66,21 @@ func TestAnExplanationTellsWhatAPodCarries(t *testing.T) {
 	}
 }
 
-// stagedDefault is a PodDefault whose spec is rolled out over a stable one.
-func stagedDefault(rollout, status string) string {
-	return "{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: staged, namespace: team-a, uid: s, resourceVersion: '7'}, " +
-		"spec: {selector: {matchLabels: {use: 'true'}}, env: [{name: A, value: '2'}], rollout: " + rollout + "}, status: " + status + "}"
+// stagedDefault is a PodDefault whose spec is rolled out over a stable one, which is recorded
+// unless it is empty.
+func stagedDefault(t *testing.T, rollout, stable string, step int32) *Defaults {
+	t.Helper()
+	known := defaultsOf(t, nil, "{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: staged, namespace: team-a, uid: s, generation: 2, resourceVersion: '7'}, "+
+		"spec: {selector: {matchLabels: {use: 'true'}}, env: [{name: A, value: '2'}], rollout: "+rollout+"}}")
+	set := &revision.Set{}
+	if stable != "" {
+		recorded := revision.New(&metav1.OwnerReference{APIVersion: "kubeflow.org/v1alpha1", Kind: "PodDefault", Name: "staged", UID: "s", Controller: new(true)}, "team-a", []byte(stable), 1)
+		recorded.Labels[revision.StableLabel] = "true"
+		recorded.Rollout = &sallyportv1alpha1.RevisionRollout{Revision: known.all[0].compiled.Revision(), Step: step}
+		set.Add(revision.Prove(recorded))
+	}
+	known.rollOut(set, io.Discard)
+	return known
 }
 
 // TestAnExplanationTellsTheStepOfARollout checks what is said of pods that have the stable
@@ -77,13 +92,13 @@ func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
 		use, other = "labels: {use: 'true'}", "labels: {other: 'true'}"
 	)
 	current := poddefault.RevisionOf([]byte(strings.Replace(stable, `"1"`, `"2"`, 1)))
-	mark := "resourceVersion 6, revision " + poddefault.RevisionOf([]byte(stable))
+	mark := "resourceVersion 6, revision " + revision.Short(poddefault.RevisionOf([]byte(stable)))
 	running := use + ", uid: u, generateName: web-, annotations: {" + poddefault.Mark("staged") + ": '6', " + poddefault.RevisionsAnnotation + ": 'staged@" + poddefault.RevisionOf([]byte(stable)) + "'}, " +
 		"ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: w, controller: true}]"
-	was := "applied, as it was at " + mark + ", which is stable while revision " + current + " is rolled out "
+	was := "applied, as it was at " + mark + ", which is stable while revision " + revision.Short(current) + " is rolled out "
 	for what, c := range map[string]struct {
 		rollout, stable, pod string
-		step                 int
+		step                 int32
 		want                 string
 	}{
 		"outside of the step":               {"{steps: [{percent: 0}, {percent: 100}]}", stable, running, 1, was + "(step 1 of 2, which does not include this pod)\n"},
@@ -95,8 +110,7 @@ func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
 			"not applied, the stable revision applies to the pod (step 1 of 1), and does not select it\n"},
 		"a new pod that only the stable revision selects": {"{steps: [{percent: 0}]}", wantsOther, other, 1, "applied\n    + spec.containers[main].env[A]\n"},
 	} {
-		known := defaultsOf(t, nil, stagedDefault(c.rollout, fmt.Sprintf("{currentRevision: %q, rollout: {step: %d, stableRevision: %q, stableSpec: %s}}",
-			current, c.step, poddefault.RevisionOf([]byte(c.stable)), c.stable)))
+		known := stagedDefault(t, c.rollout, c.stable, c.step)
 		pod := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: web-0, namespace: team-a, "+c.pod+"}, spec: {containers: [{name: main, image: x}]}}")
 		sent, stored := pod, pod
 		if pod.UID == "" {
@@ -124,8 +138,7 @@ func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
 // with what pods get whose controller is known.
 func TestPodsOfTemplatesAreDrawnByTheirWorkload(t *testing.T) {
 	const stable = `{"env":[{"name":"A","value":"1"}],"selector":{"matchLabels":{"use":"true"}}}`
-	known := defaultsOf(t, nil, stagedDefault("{steps: [{percent: 50}]}", fmt.Sprintf("{currentRevision: %q, rollout: {step: 1, stableRevision: %q, stableSpec: %s}}",
-		poddefault.RevisionOf([]byte(strings.Replace(stable, `"1"`, `"2"`, 1))), poddefault.RevisionOf([]byte(stable)), stable)))
+	known := stagedDefault(t, "{steps: [{percent: 50}]}", stable, 1)
 	gets := func(sent *manifest.Object) string {
 		t.Helper()
 		out, err := trial().try(t.Context(), sent, known)
@@ -160,10 +173,10 @@ func TestPodsOfTemplatesAreDrawnByTheirWorkload(t *testing.T) {
 	}
 }
 
-// TestAHistoryBeforeTheFirstStep: a rollout begins with the change, and its status is
-// written after that.
+// TestAHistoryBeforeTheFirstStep: a rollout begins with the change, and its first step is
+// recorded after that.
 func TestAHistoryBeforeTheFirstStep(t *testing.T) {
-	d := defaultsOf(t, nil, stagedDefault("{steps: [{percent: 100}]}", "{currentRevision: '0123456789'}")).all[0]
+	d := stagedDefault(t, "{steps: [{percent: 100}]}", `{"env":[{"name":"A","value":"1"}],"selector":{"matchLabels":{"use":"true"}}}`, 0).all[0]
 	if got := (&Revised{Default: d}).state(d.compiled.Revision()); got != "not begun" {
 		t.Errorf("got %q", got)
 	}

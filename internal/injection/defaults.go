@@ -110,7 +110,7 @@ func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Wr
 		return nil, err
 	}
 	if len(out.all) > 0 {
-		if err := out.readNamespace(ctx, c, notes); err != nil {
+		if err := errors.Join(out.readNamespace(ctx, c, notes), out.readRollouts(ctx, c, notes)); err != nil {
 			return nil, err
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/replay/review"
 	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
@@ -281,7 +282,7 @@ func (d *Default) wasApplied(stored *manifest.Object, after map[string]string) (
 		return true, "as it is now"
 	case applied && stable != nil && stable.Wrote(mark):
 		return true, fmt.Sprintf("as it was at %s, which is stable while revision %s is rolled out (%s%s)",
-			markedState(mark), d.compiled.Revision(), d.stage(), d.reaches(stored, after))
+			markedState(mark), revision.Short(d.compiled.Revision()), d.stage(), d.reaches(stored, after))
 	case applied:
 		return true, "as it was at " + markedState(mark) + "; it has changed since, and is at " +
 			markedState(d.compiled.MarkNow()) + " now"
@@ -301,13 +302,13 @@ func (d *Default) wasApplied(stored *manifest.Object, after map[string]string) (
 
 // stage returns where the rollout in progress is.
 func (d *Default) stage() string {
-	switch state := d.compiled.Status().Rollout; {
+	switch step := d.compiled.Step(); {
 	case d.spec.Rollout.AbortedRevision == d.compiled.Revision():
 		return "aborted"
-	case state == nil || state.Step == 0:
+	case step == 0:
 		return "not begun"
 	default:
-		return fmt.Sprintf("step %d of %d", state.Step, len(d.spec.Rollout.Steps))
+		return fmt.Sprintf("step %d of %d", step, len(d.spec.Rollout.Steps))
 	}
 }
 
@@ -318,8 +319,8 @@ func (d *Default) reaches(stored *manifest.Object, after map[string]string) stri
 		return ""
 	}
 	mark, applies := d.compiled.MarkIn(after)
-	switch state := d.compiled.Status().Rollout; {
-	case !applies || state == nil || state.Step == 0 || d.spec.Rollout.AbortedRevision == d.compiled.Revision():
+	switch {
+	case !applies || d.compiled.Step() == 0:
 		return ""
 	case d.compiled.Wrote(mark):
 		return ", which includes the pod that replaces it"
@@ -332,7 +333,7 @@ func markedState(mark poddefault.CarriedMark) string {
 	if mark.Revision == "" {
 		return "resourceVersion " + mark.Value
 	}
-	return "resourceVersion " + mark.Value + ", revision " + mark.Revision
+	return "resourceVersion " + mark.Value + ", revision " + revision.Short(mark.Revision)
 }
 
 // whyNot explains the decision on a new pod.

@@ -23,6 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/drift"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
@@ -52,6 +53,8 @@ type everywhere struct {
 	hidden      bool // the user may not read ClusterPodDefaults
 	labels      map[string]labels.Set
 	exemptions  map[string][]poddefault.Exemption
+	stable      *revision.Set
+	notes       io.Writer
 }
 
 // A class is what the findings about a pod depend on.
@@ -99,7 +102,11 @@ func readEverywhere(ctx context.Context, c *cluster.Cluster, notes io.Writer) (*
 	for _, n := range namespaces {
 		out.labels[n.Name] = n.Labels
 	}
-	out.exemptions, err = readExemptions(ctx, c, namespaces, notes)
+	if out.exemptions, err = readExemptions(ctx, c, namespaces, notes); err != nil {
+		return nil, err
+	}
+	out.notes = notes
+	out.stable, err = readStable(ctx, c, notes, "", revision.AllNamespaces)
 	return out, err
 }
 
@@ -109,7 +116,11 @@ func (all *everywhere) of(namespace string) (*Defaults, error) {
 	if out.labels == nil {
 		out.labels = labels.Set{corev1.LabelMetadataName: namespace}
 	}
-	return out, out.add(slices.Concat(all.cluster, all.podDefaults[namespace]))
+	if err := out.add(slices.Concat(all.cluster, all.podDefaults[namespace])); err != nil {
+		return nil, err
+	}
+	out.rollOut(all.stable, all.notes)
+	return out, nil
 }
 
 // in returns the objects of a namespace.

@@ -164,6 +164,13 @@ func (p Preview) prepare(ctx context.Context, objects []*manifest.Object) ([]*De
 		if err != nil {
 			return nil, err
 		}
+		if d.UID != "" && d.compiled.Rolls() != nil {
+			set, err := readStable(ctx, p.Cluster, p.Notes, d.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			d.compiled = d.compiled.With(set)
+		}
 		out = append(out, d)
 	}
 	return out, nil

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,11 +15,9 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/util/retry"
@@ -30,7 +27,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/manifest"
-	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 // A Revised is a PodDefault or ClusterPodDefault of a cluster with its revisions. Its
@@ -44,8 +41,9 @@ type Revised struct {
 		Spec   map[string]jsontext.Value         `json:"spec"`
 		Status kubeflowv1alpha1.PodDefaultStatus `json:"status"`
 	}
-	// Revisions are ordered by number, the latest first.
-	Revisions []appsv1.ControllerRevision
+	// Revisions are ordered by number, the latest first. Refused claim to be the object's
+	// and are not what they say.
+	Revisions, Refused []*revision.Record
 	// DryRun sends changes to the API server, which does not store them.
 	DryRun bool
 }
@@ -95,44 +93,48 @@ func ReadRevised(ctx context.Context, c *cluster.Cluster, name string, ofCluster
 	if err := json.Unmarshal(o.Raw, &r.body); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.compiled, err)
 	}
-	namespace := c.Namespace
-	if ofCluster {
-		namespace = metav1.NamespaceAll // Sallyport's, whichever that is
+	var all []*revision.Record
+	if err := revisionsOf(c).EachOf(ctx, r.Namespace, name, func(one *revision.Record) { all = append(all, one) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", r.compiled, err)
 	}
-	list, err := c.Client.AppsV1().ControllerRevisions(namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: labels.Set(poddefault.RevisionsOf(ofCluster, name)).String(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list the revisions of %s: %w", r.compiled, err)
+	set := &revision.Set{}
+	r.Revisions, r.Refused = revision.Of(revision.Owner{Namespace: r.Namespace, UID: r.UID}, all)
+	for _, one := range r.Revisions {
+		set.Add(one)
 	}
-	for _, one := range list.Items {
-		if owner := metav1.GetControllerOf(&one); owner != nil && owner.UID == r.UID {
-			r.Revisions = append(r.Revisions, one)
-		}
-	}
-	slices.SortStableFunc(r.Revisions, func(a, b appsv1.ControllerRevision) int { return int(b.Revision - a.Revision) })
+	r.compiled = r.compiled.With(set)
 	return r, nil
 }
 
 // current is the name of the current revision.
 func (r *Revised) current() string { return r.compiled.Revision() }
 
-// Revision returns the revision with that number or name. An empty text is the latest one
-// before the current revision.
-func (r *Revised) Revision(text string) (*appsv1.ControllerRevision, error) {
-	for i := range r.Revisions {
-		one := &r.Revisions[i]
-		name := one.Labels[poddefault.RevisionLabel]
-		if text != "" && (name == text || strconv.FormatInt(one.Revision, 10) == text) || text == "" && name != r.current() {
+// minPrefix is the least number of digits of the name of a revision that a user may type.
+const minPrefix = 6
+
+// Revision returns the revision with that number or name, of which the first digits are
+// enough. An empty text is the latest one before the current revision.
+func (r *Revised) Revision(text string) (*revision.Record, error) {
+	var found []*revision.Record
+	for _, one := range r.Revisions {
+		switch {
+		case text == "" && one.Name != r.current(), text != "" && strconv.FormatInt(one.Number, 10) == text, one.Name == text:
 			return one, nil
+		case len(text) >= minPrefix && strings.HasPrefix(one.Name, text):
+			found = append(found, one)
 		}
 	}
-	if text == "" {
+	switch {
+	case text == "":
 		return nil, fmt.Errorf("%s has no earlier revision", r.compiled)
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("%s has several revisions whose names begin with %s: give more digits", r.compiled, text)
 	}
 	var known []string
-	for i := range r.Revisions {
-		known = append(known, fmt.Sprintf("%d (%s)", r.Revisions[i].Revision, r.Revisions[i].Labels[poddefault.RevisionLabel]))
+	for _, one := range r.Revisions {
+		known = append(known, fmt.Sprintf("%d (%s)", one.Number, revision.Short(one.Name)))
 	}
 	if len(known) == 0 {
 		return nil, fmt.Errorf("%s has no revisions: the controller poddefault-status of the server writes them", r.compiled)
@@ -140,47 +142,46 @@ func (r *Revised) Revision(text string) (*appsv1.ControllerRevision, error) {
 	return nil, fmt.Errorf("%s has no revision %s; it has %s", r.compiled, text, strings.Join(known, ", "))
 }
 
-// SpecOf returns the spec of a revision.
-func SpecOf(revision *appsv1.ControllerRevision) (map[string]jsontext.Value, error) {
-	var data struct {
-		Spec map[string]jsontext.Value `json:"spec"`
+// PrintRevision prints the spec of a revision as YAML.
+func PrintRevision(out io.Writer, one *revision.Record) error {
+	text, err := yamlOf(one.Meaning)
+	if err == nil {
+		_, err = io.WriteString(out, text)
 	}
-	if err := json.Unmarshal(revision.Data.Raw, &data); err != nil || data.Spec == nil {
-		return nil, fmt.Errorf("the ControllerRevision %s/%s has no spec", revision.Namespace, revision.Name)
-	}
-	return data.Spec, nil
+	return err
+}
+
+// yamlOf returns the spec with a meaning as YAML.
+func yamlOf(meaning []byte) (string, error) {
+	text, err := yaml.JSONToYAML(fmt.Appendf(nil, `{"spec":%s}`, meaning))
+	return string(text), err
 }
 
 // PrintDiff prints how the current revision differs from an earlier one, as a unified diff
 // of YAML. It prints nothing if it does not.
-func (r *Revised) PrintDiff(out io.Writer, revision *appsv1.ControllerRevision) error {
-	spec, err := SpecOf(revision)
+func (r *Revised) PrintDiff(out io.Writer, one *revision.Record) error {
+	before, err := yamlOf(one.Meaning)
 	if err != nil {
 		return err
 	}
-	before, err := json.Marshal(map[string]any{"spec": spec}, json.Deterministic(true))
+	now, err := yamlOf(r.compiled.Meaning())
 	if err != nil {
 		return err
 	}
-	texts := [2]string{}
-	for i, raw := range [][]byte{before, fmt.Appendf(nil, `{"spec":%s}`, r.compiled.Meaning())} {
-		text, err := yaml.JSONToYAML(raw)
-		if err != nil {
-			return err
-		}
-		texts[i] = string(text)
-	}
-	_, err = io.WriteString(out, manifest.Printable(udiff.Unified("revision "+revision.Labels[poddefault.RevisionLabel], "revision "+r.current(), texts[0], texts[1])))
+	_, err = io.WriteString(out, manifest.Printable(udiff.Unified("revision "+revision.Short(one.Name), "revision "+revision.Short(r.current()), before, now)))
 	return err
 }
 
-// PrintHistory lists the revisions, the latest last, and the state of the rollout.
-func (r *Revised) PrintHistory(out io.Writer) error {
+// PrintHistory lists the revisions, the latest last, and the state of the rollout. It notes
+// on notes which revisions are ignored.
+func (r *Revised) PrintHistory(out, notes io.Writer) error {
+	for _, one := range r.Refused {
+		manifest.Note(notes, "warning: %s is ignored: %v", one, one.Problem)
+	}
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "REVISION\tNAME\tAGE\tSTATE")
 	for _, one := range slices.Backward(r.Revisions) {
-		name := one.Labels[poddefault.RevisionLabel]
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", one.Revision, manifest.PrintableLine(name), duration.HumanDuration(time.Since(one.CreationTimestamp.Time)), manifest.PrintableLine(r.state(name)))
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", one.Number, revision.Short(one.Name), duration.HumanDuration(time.Since(one.Created)), manifest.PrintableLine(r.state(one.Name)))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -213,23 +214,49 @@ func (r *Revised) state(name string) string {
 // fieldsOfObject are the fields of the spec that are not part of a revision.
 var fieldsOfObject = []string{"desc", "revisionHistoryLimit", "rollout"}
 
-// Rollback gives the object the spec of a revision. It reports false if the object has it
-// already.
-func (r *Revised) Rollback(ctx context.Context, revision *appsv1.ControllerRevision) (bool, error) {
-	if revision.Labels[poddefault.RevisionLabel] == r.current() {
+// Rollback gives the object the spec of a revision. With now, new pods get it without the
+// steps of a rollout. It reports false if the object has it already.
+func (r *Revised) Rollback(ctx context.Context, to *revision.Record, now bool) (bool, error) {
+	if to.Name == r.current() {
 		return false, nil
 	}
-	spec, err := SpecOf(revision)
-	if err != nil {
+	var spec map[string]jsontext.Value
+	if err := json.Unmarshal(to.Meaning, &spec); err != nil {
 		return false, err
 	}
-	spec = maps.Clone(spec)
 	for _, field := range fieldsOfObject {
 		if value, ok := r.body.Spec[field]; ok {
 			spec[field] = value
 		}
 	}
+	if r.spec.Rollout != nil {
+		var promotion any
+		if now {
+			promotion = kubeflowv1alpha1.RolloutPromotion{Revision: to.Name}
+		}
+		var err error
+		if spec["rollout"], err = r.rolloutWith(promotion, nil); err != nil {
+			return false, err
+		}
+	}
 	return true, r.write(ctx, "/spec", spec)
+}
+
+// After says which revision new pods get after a rollback.
+func (r *Revised) After(to *revision.Record, now bool) string {
+	stable := r.compiled.StableRecord()
+	switch {
+	case r.spec.Rollout == nil:
+		return "all new pods get it"
+	case stable != nil && stable.Name == to.Name:
+		return "it is the stable revision, so all new pods get it, and the rollout ends"
+	case now:
+		return "all new pods get it once the server has completed its rollout, unless its pods fail"
+	case stable == nil:
+		return fmt.Sprintf("new pods get it in %d steps: complete them with 'promote --full'", len(r.spec.Rollout.Steps))
+	}
+	return fmt.Sprintf("new pods outside of step 1 of %d still get revision %d (%s): complete the steps with 'promote --full'",
+		len(r.spec.Rollout.Steps), stable.Number, revision.Short(stable.Name))
 }
 
 // Promote enters the next step of the rollout, or completes it. It returns the step, or 0
@@ -240,7 +267,7 @@ func (r *Revised) Promote(ctx context.Context, full, force bool) (step int32, ov
 		return 0, "", err
 	}
 	if r.spec.Rollout.AbortedRevision == r.current() {
-		return 0, "", fmt.Errorf("%s: revision %s is aborted: change the object, or remove spec.rollout.abortedRevision", r.compiled, r.current())
+		return 0, "", fmt.Errorf("%s: revision %s is aborted: change the object, or remove spec.rollout.abortedRevision", r.compiled, revision.Short(r.current()))
 	}
 	if c := meta.FindStatusCondition(r.body.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy); c != nil && c.Status == metav1.ConditionFalse {
 		if overridden = c.Message; !force {
@@ -248,10 +275,14 @@ func (r *Revised) Promote(ctx context.Context, full, force bool) (step int32, ov
 		}
 	}
 	promotion := kubeflowv1alpha1.RolloutPromotion{Revision: r.current(), Force: overridden != ""}
-	if next := r.body.Status.Rollout.Step + 1; !full && int(next) <= len(r.spec.Rollout.Steps) {
+	if next := int32(r.compiled.Step()) + 1; !full && int(next) <= len(r.spec.Rollout.Steps) { //nolint:gosec // the schema limits it
 		step, promotion.Step = next, &next
 	}
-	return step, overridden, r.write(ctx, "/spec/rollout/promotion", promotion)
+	rollout, err := r.rolloutWith(promotion, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	return step, overridden, r.write(ctx, "/spec/rollout", rollout)
 }
 
 // Abort gives all new pods the stable revision.
@@ -259,12 +290,36 @@ func (r *Revised) Abort(ctx context.Context) error {
 	if err := r.rolling(); err != nil {
 		return err
 	}
-	return r.write(ctx, "/spec/rollout/abortedRevision", r.current())
+	rollout, err := r.rolloutWith(nil, r.current())
+	if err != nil {
+		return err
+	}
+	return r.write(ctx, "/spec/rollout", rollout)
+}
+
+// rolloutWith returns spec.rollout as it was read with these members, which are removed if
+// they are nil: those from before are about another revision, or have been superseded.
+func (r *Revised) rolloutWith(promotion, aborted any) (jsontext.Value, error) {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(r.body.Spec["rollout"], &members); err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]any{"promotion": promotion, "abortedRevision": aborted} {
+		if delete(members, name); value == nil {
+			continue
+		}
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		members[name] = raw
+	}
+	return json.Marshal(members, json.Deterministic(true))
 }
 
 // rolling returns an error if no rollout is in progress.
 func (r *Revised) rolling() error {
-	if _, inProgress := r.compiled.RolledOut(); inProgress && r.body.Status.Rollout != nil {
+	if _, inProgress := r.compiled.RolledOut(); inProgress {
 		return nil
 	}
 	if r.spec.Rollout == nil {

@@ -165,6 +165,8 @@ func OfFiles(objects []*manifest.Object) (*Set, error) {
 	}
 	out.add(Resource{GroupVersionResource: kubeflowv1alpha1.GroupVersion.WithResource(kubeflowv1alpha1.PodDefaultResource), Kind: kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind), Namespaced: true})
 	out.add(Resource{GroupVersionResource: sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.ClusterPodDefaultResource), Kind: sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind)})
+	out.add(Resource{GroupVersionResource: sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.PodDefaultRevisionResource), Kind: sallyportv1alpha1.Kind(sallyportv1alpha1.PodDefaultRevisionKind), Namespaced: true})
+	out.add(Resource{GroupVersionResource: sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.ClusterPodDefaultRevisionResource), Kind: sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultRevisionKind)})
 	for short, resource := range map[string]string{
 		"po": "pods", "svc": "services", "cm": "configmaps", "ns": "namespaces", "no": "nodes", "sa": "serviceaccounts", "deploy": "deployments.apps",
 		"sts": "statefulsets.apps", "ds": "daemonsets.apps", "pvc": "persistentvolumeclaims", "pv": "persistentvolumes", "ing": "ingresses.networking.k8s.io",

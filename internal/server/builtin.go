@@ -23,6 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/status"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/usage"
 	"github.com/sallyport-io/sallyport/internal/webhooks/projectlimit"
 	"github.com/sallyport-io/sallyport/internal/webhooks/servicetype"
@@ -38,7 +39,7 @@ type Builtin struct {
 	// webhooks defines it, given its sources.
 	webhooks func(*Settings, Sources) ([]admission.Webhook, error)
 	// watch watches the objects that it reads; nil if it reads none.
-	watch func(frontdoor.Environment, *store.Factory, *Settings) (watcher, error)
+	watch func(frontdoor.Environment, *store.Factory, *Config) (watcher, error)
 	// rights are the rules that watch needs; moreRights are needed only with some settings, nil
 	// for none.
 	rights     []rbacv1.PolicyRule
@@ -169,8 +170,8 @@ func Builtins() []Builtin {
 				exempts, err := author.NewExempt(from.Authors, s.PodDefault.MaxExemption.Duration)
 				return append(all, exempts), err
 			},
-			watch: func(env frontdoor.Environment, cluster *store.Factory, s *Settings) (watcher, error) {
-				w, err := poddefault.Watch(cluster, s.PodDefault.Settings, env.Logger, env.Changed)
+			watch: func(env frontdoor.Environment, cluster *store.Factory, c *Config) (watcher, error) {
+				w, err := poddefault.Watch(cluster, c.Settings.PodDefault.Settings, selects(c.Controllers, status.Name), env.Logger, env.Changed)
 				if err != nil {
 					return watcher{}, err
 				}
@@ -194,6 +195,11 @@ func Builtins() []Builtin {
 			rights: []rbacv1.PolicyRule{
 				{APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, Verbs: []string{"list", "watch"}},
 				{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.ClusterPodDefaultResource}, Verbs: []string{"list", "watch"}},
+				{
+					APIGroups: []string{sallyportv1alpha1.GroupName},
+					Resources: []string{sallyportv1alpha1.PodDefaultRevisionResource, sallyportv1alpha1.ClusterPodDefaultRevisionResource},
+					Verbs:     []string{"list", "watch"},
+				},
 				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}, // their labels
 			},
 			moreRights: func(s *Settings) []rbacv1.PolicyRule {
@@ -224,7 +230,7 @@ func Builtins() []Builtin {
 			webhooks: func(s *Settings, from Sources) ([]admission.Webhook, error) {
 				return projectlimit.New(from.Projects, s.ProjectLimit)
 			},
-			watch: func(env frontdoor.Environment, cluster *store.Factory, _ *Settings) (watcher, error) {
+			watch: func(env frontdoor.Environment, cluster *store.Factory, _ *Config) (watcher, error) {
 				w, err := projectlimit.Watch(cluster, env.Changed)
 				if err != nil {
 					return watcher{}, err

@@ -8,7 +8,6 @@ package server
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -158,12 +157,6 @@ func (c *Config) AppRegistration() frontdoor.RegistrationSettings {
 		RefuseForeignTerms: r.ForeignTerms == foreignTermsRefuse,
 		Adjust:             c.adjust,
 	}
-}
-
-// ownNamespace is the namespace of the server's Service, empty outside of a cluster.
-func (c *Config) ownNamespace() string {
-	namespace, _, _ := strings.Cut(c.Registration.Service, "/")
-	return namespace
 }
 
 // AppCertificate returns the certificate settings.

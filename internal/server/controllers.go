@@ -99,7 +99,6 @@ func controllers() []controller {
 		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
 			c, err := status.New(env.Client, status.Options{
 				Watcher: l.podDefaults(), Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Pods: l.podCounter(), Room: &l.indexes,
-				Namespace: l.start.ownNamespace(),
 			})
 			if err != nil {
 				return nil, err

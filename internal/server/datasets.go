@@ -28,7 +28,7 @@ func datasetBuiltin() Builtin {
 			return webhooks, err
 		},
 		widen: func(s *Settings) { s.Dataset.NamespaceLabel = true },
-		watch: func(env frontdoor.Environment, _ *store.Factory, _ *Settings) (watcher, error) {
+		watch: func(env frontdoor.Environment, _ *store.Factory, _ *Config) (watcher, error) {
 			observe, err := observePlugins(env.Metrics)
 			if err != nil {
 				return watcher{}, err

@@ -194,7 +194,7 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 
 // prepareWatch creates the webhook's sources, which start when it is first enabled.
 func (b *liveBuiltin) prepareWatch(env frontdoor.Environment, out *frontdoor.Component) error {
-	w, err := b.Builtin.watch(env, b.config.cluster, &b.config.start.Settings)
+	w, err := b.Builtin.watch(env, b.config.cluster, b.config.start)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 // Cases the limits refer to, which are names of PodDefaults, too.
@@ -66,13 +67,16 @@ func createRollout(ctx context.Context, s *site, _ plan, progress progress) erro
 		if name == rolloutNone {
 			continue
 		}
-		before := poddefault.Meaning(stable)
-		pd.Status.CurrentRevision = poddefault.RevisionOf(poddefault.Meaning(&pd.Spec))
-		pd.Status.Rollout = &v1alpha1.RolloutStatus{
-			StableRevision: poddefault.RevisionOf(before), StableSpec: &runtime.RawExtension{Raw: before}, Step: 1, StepStartTime: new(metav1.Now()),
+		owner := &metav1.OwnerReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.PodDefaultKind, Name: name, UID: pd.UID, Controller: new(true),
 		}
-		if err := s.cp.objects.Status().Update(ctx, pd); err != nil {
-			return fmt.Errorf("writing the status of PodDefault %s: %w", name, err)
+		recorded := revision.New(owner, namespace, poddefault.Meaning(stable), 1)
+		recorded.Labels[revision.StableLabel] = "true"
+		recorded.Rollout = &sallyportv1alpha1.RevisionRollout{
+			Revision: poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), Step: 1, StepStartTime: new(metav1.Now()),
+		}
+		if err := s.cp.objects.Create(ctx, recorded); err != nil {
+			return fmt.Errorf("recording the stable revision of PodDefault %s: %w", name, err)
 		}
 	}
 	return nil

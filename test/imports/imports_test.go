@@ -82,8 +82,12 @@ var allowed = map[string][]string{
 	"internal/webhooks/": {"admission", "jsonpatch", "internal/rawjson", "api/", "internal/store", "internal/webhooks/internal/"},
 	// What the webhooks' tests share replays requests.
 	"internal/webhooks/internal/cases": {"admission", "jsonpatch", "internal/rawjson", "test/golden", "internal/replay"},
+	"internal/webhooks/poddefault":     {"admission", "jsonpatch", "internal/rawjson", "api/", "internal/store", "internal/webhooks/internal/", "internal/webhooks/poddefault/revision"},
 	// What belongs to one webhook, and need not be there for it to work.
-	"internal/webhooks/poddefault/": {"admission", "jsonpatch", "internal/rawjson", "api/", "internal/store", "internal/webhooks/poddefault", "internal/webhooks/internal/"},
+	"internal/webhooks/poddefault/": {
+		"admission", "jsonpatch", "internal/rawjson", "api/", "internal/store", "internal/webhooks/poddefault", "internal/webhooks/internal/", "internal/webhooks/poddefault/revision",
+	},
+	"internal/webhooks/poddefault/revision": {"api/", "internal/store"},
 	// Nor below this one.
 	"cloud": {
 		"admission", "serving", "internal/delegated", "certificate", "registration", "internal/webhooks/persistentvolumelabel", "internal/cli", "internal/hosting",

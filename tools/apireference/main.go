@@ -29,6 +29,7 @@ type section struct {
 var sections = []section{
 	{"PodDefault", "Group `kubeflow.org`, version `v1alpha1`, namespaced. [poddefault.md](poddefault.md) describes each field in detail, with examples.", "api/kubeflow/v1alpha1", []string{"PodDefault"}, true},
 	{"ClusterPodDefault", "Group `sallyport.io`, version `v1alpha1`, cluster-scoped.", "api/sallyport/v1alpha1", []string{"ClusterPodDefault"}, true},
+	{"Revisions", "Group `sallyport.io`, version `v1alpha1`: PodDefaultRevisions beside PodDefaults, and ClusterPodDefaultRevisions, cluster-scoped. Sallyport writes them. See [poddefault-operations.md](poddefault-operations.md#change-them-step-by-step).", "api/sallyport/v1alpha1", []string{"PodDefaultRevision", "ClusterPodDefaultRevision"}, true},
 	{"SallyportConfiguration", "The file of `serve --config`, `config.sallyport.io/v1alpha1`. [configuration.md](configuration.md) describes how it is read.", "api/config/v1alpha1", []string{"SallyportConfiguration"}, false},
 	{"Suite", "A file of `sallyport test`, `config.sallyport.io/v1alpha1`. See [testing.md](testing.md).", "api/config/v1alpha1", []string{"Suite"}, true},
 	{"Settings of poddefault", "`webhooks[].settings` of the webhook `poddefault`: the fields of both tables.", "internal/server", []string{"PodDefaultSettings"}, false},

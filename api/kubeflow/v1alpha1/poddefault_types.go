@@ -5,7 +5,6 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // PodDefault adds fields to the pods of its namespace that match its selector, when they
@@ -316,8 +315,8 @@ type PodDefaultSpec struct {
 	// +optional
 	SecretsMountPath string `json:"secretsMountPath,omitempty"`
 
-	// RevisionHistoryLimit is the number of earlier revisions of this object to keep, as
-	// ControllerRevisions. Default 5. With 0, only revisions that a rollout needs are kept.
+	// RevisionHistoryLimit is the number of earlier revisions of this object to keep.
+	// Default 5. With 0, only revisions that a rollout needs are kept.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
@@ -555,19 +554,12 @@ type PodDefaultStatus struct {
 	Pods *PodCounts `json:"pods,omitempty"`
 }
 
-// RolloutStatus is the state of a rollout. Replicas decide from it and from the spec, which
-// they read together.
+// RolloutStatus shows the state of a rollout. Nothing reads it: the state is in the revisions
+// of the object.
 type RolloutStatus struct {
 	// StableRevision is the name of the revision before, which pods get that no step
 	// includes. It equals currentRevision when no rollout is in progress.
 	StableRevision string `json:"stableRevision"`
-
-	// StableSpec is the spec of that revision.
-	// +optional
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:Type=object
-	StableSpec *runtime.RawExtension `json:"stableSpec,omitempty"`
 
 	// Step is the current step, counted from 1. It is absent when no rollout is in
 	// progress.

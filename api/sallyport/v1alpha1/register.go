@@ -8,12 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Names under which the API server serves ClusterPodDefaults.
+// Names under which the API server serves the kinds. Resources are plural, as in RBAC rules and URLs.
 const (
-	GroupName                 = "sallyport.io"
-	Version                   = "v1alpha1"
-	ClusterPodDefaultKind     = "ClusterPodDefault"
-	ClusterPodDefaultResource = "clusterpoddefaults" // plural, as in RBAC rules and URLs
+	GroupName                         = "sallyport.io"
+	Version                           = "v1alpha1"
+	ClusterPodDefaultKind             = "ClusterPodDefault"
+	ClusterPodDefaultResource         = "clusterpoddefaults"
+	PodDefaultRevisionKind            = "PodDefaultRevision"
+	PodDefaultRevisionResource        = "poddefaultrevisions"
+	ClusterPodDefaultRevisionKind     = "ClusterPodDefaultRevision"
+	ClusterPodDefaultRevisionResource = "clusterpoddefaultrevisions"
 )
 
 // GroupVersion is sallyport.io/v1alpha1.
@@ -30,7 +34,8 @@ func Resource(resource string) schema.GroupVersionResource {
 // AddToScheme adds the types of this package to a scheme. It never returns an error; scheme
 // builders require the signature.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &ClusterPodDefault{}, &ClusterPodDefaultList{})
+	scheme.AddKnownTypes(GroupVersion, &ClusterPodDefault{}, &ClusterPodDefaultList{}, &PodDefaultRevision{}, &PodDefaultRevisionList{},
+		&ClusterPodDefaultRevision{}, &ClusterPodDefaultRevisionList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

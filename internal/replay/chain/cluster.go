@@ -4,8 +4,10 @@ package chain
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -22,6 +24,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/workload"
 )
 
@@ -48,6 +51,7 @@ func (r *Run) ReadCluster(ctx context.Context, c *cluster.Cluster) error {
 		read.list(ctx, kubeflowv1alpha1.GroupVersion.WithResource(kubeflowv1alpha1.PodDefaultResource), namespace)
 	}
 	read.list(ctx, sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.ClusterPodDefaultResource), "")
+	read.revisions(ctx)
 	if asked := r.Request.Resource; !scheme.Scheme.Recognizes(schema.GroupVersionKind(r.Request.Kind)) {
 		read.get(ctx, "the CustomResourceDefinition of "+asked.Resource, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+asked.Resource+"."+asked.Group)
 	}
@@ -100,6 +104,28 @@ func (r *reading) list(ctx context.Context, resource schema.GroupVersionResource
 	path := workload.Kind{GroupVersion: resource.GroupVersion().String(), Resource: resource.Resource}.Path(namespace)
 	objects, err := r.cluster.List(ctx, path)
 	r.take(resource.GroupResource().String(), objects, err)
+}
+
+// revisions lists the revisions of PodDefaults and ClusterPodDefaults, if one of them has
+// spec.rollout: they have the state of its rollout.
+func (r *reading) revisions(ctx context.Context) {
+	listed := map[string]bool{}
+	for _, o := range r.Objects {
+		if kind := o.GVK().Kind; kind != kubeflowv1alpha1.PodDefaultKind && kind != sallyportv1alpha1.ClusterPodDefaultKind || listed[o.Namespace] {
+			continue
+		}
+		var body struct {
+			Spec struct {
+				Rollout *struct{} `json:"rollout"`
+			} `json:"spec"`
+		}
+		if json.Unmarshal(o.Raw, &body) == nil && body.Spec.Rollout != nil {
+			listed[o.Namespace] = true
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(listed)) {
+		r.list(ctx, sallyportv1alpha1.GroupVersion.WithResource(revision.Resource(namespace)), namespace)
+	}
 }
 
 func (r *reading) get(ctx context.Context, what, path string) {

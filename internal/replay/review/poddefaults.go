@@ -19,6 +19,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -51,6 +52,10 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 	var errs []error
 	var unread []*manifest.Object
 	seen := map[string]*manifest.Object{}
+	objects, stable, err := stableAmong(objects, notes)
+	if err != nil {
+		return err
+	}
 	for _, object := range objects {
 		if object.GVK() == (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) && object.Name != "" {
 			p.index.SetNamespace(object.Name, labelsOfNamespace(object))
@@ -85,6 +90,10 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 			manifest.Note(notes, "warning: %s: %s was given before, at %s: this one counts", object.At(), compiled, earlier.At())
 		}
 		seen[compiled.String()] = object
+		if compiled = compiled.With(stable); compiled.Rolls() != nil && compiled.StableRecord() == nil && compiled.Generation() > 1 {
+			manifest.Note(notes, "note: %s: %s has spec.rollout: give its revisions with --with, or what all pods get after it is shown; kubectl get %s prints them",
+				object.At(), compiled, revision.Resource(compiled.Namespace()))
+		}
 		p.index.Set(compiled)
 		p.connects = p.connects || compiled.Connects()
 		if compiled.Cluster() {
@@ -106,6 +115,34 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 		manifest.Note(notes, "note: %s: %s of %s is not read by any webhook%s", first.At(), first.Title(), first.APIVersion, more)
 	}
 	return errors.Join(errs...)
+}
+
+// stableAmong takes the revisions out of objects, and returns the stable ones.
+func stableAmong(objects []*manifest.Object, notes io.Writer) (rest []*manifest.Object, stable *revision.Set, err error) {
+	var errs []error
+	stable = &revision.Set{}
+	for _, object := range objects {
+		if !isRevision(object) {
+			rest = append(rest, object)
+			continue
+		}
+		o := &revision.Object{}
+		if err := object.Decode(o); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		one := revision.Prove(o)
+		if one.Problem != nil {
+			manifest.Note(notes, "warning: %s: %s is ignored: %v", object.At(), one, one.Problem)
+		}
+		stable.Add(one)
+	}
+	return rest, stable, errors.Join(errs...)
+}
+
+// isRevision reports whether an object is a revision of a PodDefault or ClusterPodDefault.
+func isRevision(o *manifest.Object) bool {
+	return o.GVK() == sallyportv1alpha1.Kind(sallyportv1alpha1.PodDefaultRevisionKind) || o.GVK() == sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultRevisionKind)
 }
 
 // isPodDefault reports whether an object is a PodDefault or ClusterPodDefault.

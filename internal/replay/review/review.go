@@ -159,7 +159,7 @@ func (r *reviewing) reads(o *manifest.Object) bool {
 	case corev1.SchemeGroupVersion.WithKind("Node"):
 		return r.ReadDatasets
 	}
-	return isPodDefault(o) || r.ReadDatasets && dataset.Kinds()[dataset.Kind(o.Kind)] == o.APIVersion
+	return isPodDefault(o) || isRevision(o) || r.ReadDatasets && dataset.Kinds()[dataset.Kind(o.Kind)] == o.APIVersion
 }
 
 // wasOf reports whether an object that no webhook reads is in the files only as the previous

@@ -3,11 +3,11 @@
 package poddefault
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 // Annotations of pods.
@@ -50,17 +50,7 @@ func ClusterMark(name string) string { return annotation(ClusterMarkPrefix, name
 // annotation key, which has at most 63 characters.
 func annotation(prefix, name string) string {
 	longest := 63 - (len(prefix) - 1 - strings.IndexByte(prefix, '/'))
-	return prefix + shortened(name, longest)
-}
-
-// shortened returns a name, or if it is too long its beginning, a dash, and the first 8
-// hex digits of its SHA-256.
-func shortened(name string, longest int) string {
-	if len(name) <= longest {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return name[:longest-9] + "-" + hex.EncodeToString(sum[:4])
+	return prefix + revision.Shortened(name, longest)
 }
 
 // SkipMark returns the annotation that says why the named PodDefault was skipped.

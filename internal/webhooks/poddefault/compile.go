@@ -20,6 +20,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -60,7 +61,9 @@ type identity struct {
 	size         int                             // JSON size of the spec
 	forms        string                          // see UISelectable
 	status       kubeflowv1alpha1.PodDefaultStatus
-	rollout      *rollout // nil if none is in progress
+	rolls        *kubeflowv1alpha1.Rollout // spec.rollout; nil if there is none
+	record       *revision.Record          // of the stable revision, from which rollout follows; may be nil
+	rollout      *rollout                  // nil if none is in progress
 	// namespaceSelector is the namespaces' as written.
 	namespaceSelector *metav1.LabelSelector
 }
@@ -101,36 +104,34 @@ type item struct {
 // An entry is one label or annotation.
 type entry struct{ key, value string }
 
-// Compile prepares a PodDefault. An object that can never work is compiled too, so that
-// pods can name it where it would have been applied: see [Compiled.Problem].
-func Compile(pd *kubeflowv1alpha1.PodDefault) *Compiled { return pack(pd, nil).unpack() }
+// Compile prepares a PodDefault of which no rollout is in progress. An object that can never
+// work is compiled too, so that pods can name it where it would have been applied: see
+// [Compiled.Problem].
+func Compile(pd *kubeflowv1alpha1.PodDefault) *Compiled { return pack(pd, nil, nil).unpack() }
 
 // CompileCluster prepares a ClusterPodDefault, like [Compile].
 func CompileCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
-	return packCluster(cpd, nil).unpack()
+	return packCluster(cpd, nil, nil).unpack()
 }
+
+// With returns the object with the state that its revisions give its rollout.
+func (c *Compiled) With(revisions revision.Source) *Compiled { return c.restaged(revisions).unpack() }
 
 // pack is [Compile] for an object that an [Index] unpacks when a pod first selects it.
 // Before is the object as known so far, or nil.
-func pack(pd *kubeflowv1alpha1.PodDefault, before *Compiled) *Compiled {
+func pack(pd *kubeflowv1alpha1.PodDefault, before *Compiled, revisions revision.Source) *Compiled {
 	const kind = "PodDefault "
 	c := &Compiled{}
 	c.title = kind + pd.Namespace + "/" + pd.Name
 	c.namespace, c.name = c.title[len(kind):len(kind)+len(pd.Namespace)], c.title[len(c.title)-len(pd.Name):]
 	c.decision, c.allowExclude = c.name, true
 	c.pack(&pd.ObjectMeta, &pd.Spec, &pd.Status, nil, nil)
-	c.stage(pd.Spec.Rollout, before, func(spec []byte) *Compiled {
-		stable := &kubeflowv1alpha1.PodDefault{ObjectMeta: pd.ObjectMeta}
-		if json.Unmarshal(spec, &stable.Spec) != nil {
-			return nil
-		}
-		return pack(stable, nil)
-	})
+	c.stage(revisions, before)
 	return c
 }
 
 // packCluster is [pack] for a ClusterPodDefault.
-func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault, before *Compiled) *Compiled {
+func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault, before *Compiled, revisions revision.Source) *Compiled {
 	c := &Compiled{}
 	c.title, c.decision = "ClusterPodDefault "+cpd.Name, ClusterDecision+cpd.Name
 	c.name, c.allowExclude = c.decision[len(ClusterDecision):], cpd.Spec.AllowExclude
@@ -141,13 +142,7 @@ func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault, before *Compiled) *Co
 			c.namespaces = labels.Nothing()
 		}
 	}
-	c.stage(cpd.Spec.Rollout, before, func(spec []byte) *Compiled {
-		stable := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: cpd.ObjectMeta}
-		if json.Unmarshal(spec, &stable.Spec) != nil {
-			return nil
-		}
-		return packCluster(stable, nil)
-	})
+	c.stage(revisions, before)
 	return c
 }
 
@@ -161,18 +156,18 @@ func (c *Compiled) pack(
 	c.packed = encodedSpec(spec)
 	c.size, c.credentials = len(c.packed), bringsCredentials(c.packed)
 	tooMuch := limits(spec, c.size, field.NewPath("spec"))
-	revision := ""
+	name := ""
 	if len(tooMuch) == 0 {
-		revision = RevisionOf(meaning(c.packed, namespaces, c.Cluster() && c.allowExclude))
+		name = RevisionOf(meaning(c.packed, namespaces, c.Cluster() && c.allowExclude))
 	}
 	// One allocation: the garbage collector would scan each string separately.
-	all := meta.ResourceVersion + uid + version + revision
+	all := meta.ResourceVersion + uid + version + name
 	c.resourceVersion, all = all[:len(meta.ResourceVersion)], all[len(meta.ResourceVersion):]
 	c.uid, all = types.UID(all[:len(uid)]), all[len(uid):]
 	c.version, c.revision = all[:len(version)], all[len(version):]
 	c.generation, c.namespaceSelector = meta.Generation, namespaces
 	c.priority, c.policy, c.audit = spec.Priority, spec.ConflictPolicy, spec.Mode == kubeflowv1alpha1.ModeAudit
-	c.group, c.connects = spec.ExclusiveGroup, connectionsOf(spec)
+	c.group, c.connects, c.rolls = spec.ExclusiveGroup, connectionsOf(spec), spec.Rollout.DeepCopy()
 	c.forms, c.status = uiSelectable(&spec.Selector), compact(status)
 	c.labels = entries(spec.Labels)
 	if selector, err := metav1.LabelSelectorAsSelector(&spec.Selector); err == nil {

@@ -4,7 +4,6 @@ package poddefault
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -105,7 +103,7 @@ func TestTheStableRevisionMaySelectSecrets(t *testing.T) {
 	w := newWatcher(slog.New(slog.DiscardHandler))
 	w.index.SetSecret(testNamespace, "a", labels.Set{"connection": "true"})
 	for range 3 {
-		c := Compile(stagedFrom(t, selects, currentSpec, "{steps: [{percent: 0}]}", 1))
+		c := stagedFrom(t, selects, currentSpec, "{steps: [{percent: 0}]}", 1).compile()
 		w.index.Set(c)
 		expectEnvFrom(t, w.index, "secret a, optional")
 		if err := w.Unconnected(c); err != nil {
@@ -121,7 +119,7 @@ func TestTheStableRevisionMaySelectSecrets(t *testing.T) {
 	if err := w.Unconnected(c); !errors.Is(err, errConnectionsOff) || !strings.HasPrefix(err.Error(), "its stable revision "+stable.Revision()+" is left out: ") {
 		t.Errorf("got %v", err)
 	}
-	w.index.Set(Compile(stagedFrom(t, selects, currentSpec, "null", 0)))
+	w.index.Set(stagedFrom(t, selects, currentSpec, "null", 0).compile())
 	if err := w.Unconnected(w.All(testNamespace)[0]); err != nil {
 		t.Errorf("without a rollout: %v", err)
 	}
@@ -254,13 +252,8 @@ func TestTheStableRevisionOfARolloutSelectsItsOwnSecrets(t *testing.T) {
 	pd.UID, pd.Generation = "1", 2
 	stable := pd.Spec.DeepCopy()
 	stable.EnvFromSecretSelector.MatchLabels["connection"] = "before"
-	raw, err := json.Marshal(stable)
-	if err != nil {
-		t.Fatal(err)
-	}
 	pd.Spec.Rollout = &kubeflowv1alpha1.Rollout{Steps: []kubeflowv1alpha1.RolloutStep{{}}}
-	pd.Status.Rollout = &kubeflowv1alpha1.RolloutStatus{StableRevision: "before", StableSpec: &runtime.RawExtension{Raw: raw}}
-	index := indexOf(pd)
+	index := stagedIndex(&stagedDefault{PodDefault: pd, stable: Meaning(stable)})
 	index.SetSecret(testNamespace, "old", labels.Set{"connection": "before"})
 	index.SetSecret(testNamespace, "new", labels.Set{"connection": "true"})
 	expectEnvFrom(t, index, "secret old, optional")

@@ -97,8 +97,12 @@ func (w *Watcher) catchUp(ctx context.Context, namespace string) ([]correction, 
 		if err != nil {
 			return nil, err
 		}
+		have := known[name]
+		if c != nil {
+			c.stage(w.revisions(), have.object)
+		}
 		fix := correction{object: c}
-		if have, ok := known[name]; ok {
+		if have.object != nil {
 			fix.title = have.object.title
 		}
 		out = append(out, fix)
@@ -282,14 +286,14 @@ func (l *lists) read(ctx context.Context, namespace, name string) (*Compiled, er
 		if err != nil || len(list.Items) == 0 {
 			return nil, err
 		}
-		return CompileCluster(&list.Items[0]), nil
+		return packCluster(&list.Items[0], nil, nil), nil
 	}
 	list := &kubeflowv1alpha1.PodDefaultList{}
 	err := l.podDefaults.Get().Namespace(namespace).Resource(kubeflowv1alpha1.PodDefaultResource).Param("fieldSelector", selector).Do(ctx).Into(list)
 	if err != nil || len(list.Items) == 0 {
 		return nil, err
 	}
-	return Compile(&list.Items[0]), nil
+	return pack(&list.Items[0], nil, nil), nil
 }
 
 // shared is the one running list request of a namespace, with the calls waiting for the

@@ -33,13 +33,14 @@ type goneWorld struct {
 
 func newGoneWorld(t *testing.T) *goneWorld {
 	t.Helper()
-	watcher, err := Watch(store.NewFactory(&rest.Config{}, slog.New(slog.DiscardHandler)), Settings{}, slog.New(slog.DiscardHandler), func() {})
+	watcher, err := Watch(store.NewFactory(&rest.Config{}, slog.New(slog.DiscardHandler)), Settings{}, true, slog.New(slog.DiscardHandler), func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	watcher.PodDefaults.Replace(nil)
 	watcher.ClusterPodDefaults.Replace(nil)
 	watcher.Namespaces.Replace(nil)
+	watcher.Revisions.Replace(nil, nil)
 	w := &goneWorld{Watcher: watcher, at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	w.gone.now = func() time.Time { return w.at }
 	w.index.SetNamespace("team-a", map[string]string{"tier": "gold"})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -20,6 +21,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 const testNamespace = "team-a"
@@ -79,8 +81,8 @@ func indexOf(pds ...*kubeflowv1alpha1.PodDefault) *Index {
 	return index
 }
 
-// parseIndex reads PodDefaults, ClusterPodDefaults, Namespaces and Secrets from a stream of YAML
-// documents, in the given or reverse order.
+// parseIndex reads PodDefaults, ClusterPodDefaults, revisions, Namespaces and Secrets from a stream
+// of YAML documents, in the given or reverse order.
 func parseIndex(t testing.TB, data []byte, backwards bool) *Index {
 	t.Helper()
 	index := NewIndex()
@@ -88,12 +90,27 @@ func parseIndex(t testing.TB, data []byte, backwards bool) *Index {
 	if backwards {
 		slices.Reverse(documents)
 	}
+	recorded := &revision.Set{}
+	for _, document := range documents {
+		one := &revision.Object{}
+		if err := yaml.Unmarshal(document, one); err == nil && strings.HasSuffix(one.Kind, "PodDefaultRevision") {
+			if one.Kind == sallyportv1alpha1.PodDefaultRevisionKind {
+				one.Namespace = cmp.Or(one.Namespace, testNamespace)
+			}
+			proven := revision.Prove(one)
+			if proven.Problem != nil {
+				t.Fatalf("%s: %v\n%s", proven, proven.Problem, document)
+			}
+			recorded.Add(proven)
+		}
+	}
 	for _, document := range documents {
 		meta := metav1.PartialObjectMetadata{}
 		if err := yaml.Unmarshal(document, &meta); err != nil {
 			t.Fatal(err)
 		}
 		switch meta.Kind {
+		case sallyportv1alpha1.PodDefaultRevisionKind, sallyportv1alpha1.ClusterPodDefaultRevisionKind:
 		case "Namespace":
 			index.SetNamespace(meta.Name, meta.Labels)
 		case "Secret":
@@ -104,9 +121,9 @@ func parseIndex(t testing.TB, data []byte, backwards bool) *Index {
 				t.Fatalf("parsing a ClusterPodDefault: %v\n%s", err, document)
 			}
 			cpd.ResourceVersion = "8"
-			index.Set(CompileCluster(cpd))
+			index.Set(CompileCluster(cpd).With(recorded))
 		default:
-			index.Set(Compile(parsePodDefaults(t, document)[0]))
+			index.Set(Compile(parsePodDefaults(t, document)[0]).With(recorded))
 		}
 	}
 	return index

@@ -14,6 +14,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cases"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 // sentWith returns a pod that was sent with annotations, or with managedFields that claim so.
@@ -32,12 +33,12 @@ func sentWith(raw []byte, annotations map[string]string, claimed ...string) []by
 
 // canary returns a ClusterPodDefault of which namespaces with the label canary get the new
 // revision, and its two revisions.
-func canary(t *testing.T, change func(*sallyportv1alpha1.ClusterPodDefaultSpec)) (cpd *sallyportv1alpha1.ClusterPodDefault, stable, current string) {
+func canary(t *testing.T, change func(*sallyportv1alpha1.ClusterPodDefaultSpec)) (c *Compiled, stable, current string) {
 	t.Helper()
 	pd := staged(t, "{steps: [{namespaceSelector: {matchLabels: {canary: 'true'}}}]}", 1)
-	cpd = &sallyportv1alpha1.ClusterPodDefault{}
-	cpd.Name, cpd.UID, cpd.ResourceVersion = "staged", "u", "7"
-	cpd.Spec.PodDefaultSpec, cpd.Status = pd.Spec, pd.Status
+	cpd := &sallyportv1alpha1.ClusterPodDefault{}
+	cpd.Name, cpd.UID, cpd.ResourceVersion, cpd.Generation = "staged", "u", "7", 2
+	cpd.Spec.PodDefaultSpec = pd.Spec
 	before := cpd.Spec
 	before.Env = []corev1.EnvVar{{Name: "REVISION", Value: "stable"}}
 	if change != nil {
@@ -45,15 +46,15 @@ func canary(t *testing.T, change func(*sallyportv1alpha1.ClusterPodDefaultSpec))
 		change(&cpd.Spec)
 	}
 	stable, current = RevisionOf(ClusterMeaning(&before)), RevisionOf(ClusterMeaning(&cpd.Spec))
-	cpd.Status.CurrentRevision, cpd.Status.Rollout.StableRevision = current, stable
-	cpd.Status.Rollout.StableSpec.Raw = ClusterMeaning(&before)
-	return cpd, stable, current
+	set := &revision.Set{}
+	set.Add(recorded(sallyportv1alpha1.ClusterPodDefaultKind, cpd.ObjectMeta, ClusterMeaning(&before), &sallyportv1alpha1.RevisionRollout{Revision: current, Step: 1}))
+	return CompileCluster(cpd).With(set), stable, current
 }
 
-func inNamespace(cpd *sallyportv1alpha1.ClusterPodDefault, labels map[string]string) *Index {
+func inNamespace(c *Compiled, labels map[string]string) *Index {
 	index := NewIndex()
 	index.SetNamespace(testNamespace, labels)
-	index.Set(CompileCluster(cpd))
+	index.Set(c)
 	return index
 }
 
@@ -131,7 +132,7 @@ func TestAForgedSkipDecidesNothing(t *testing.T) {
 		cpd.Spec.Env = []corev1.EnvVar{{Name: "REVISION", Value: "current"}}
 		cpd.Spec.ConflictPolicy, cpd.Spec.AllowExclude = kubeflowv1alpha1.ConflictSkip, c.allowExclude
 		raw := sentWith(ownedPod("StatefulSet", "db", ""), map[string]string{ClusterSkipMark("staged"): "generation 3: env X"})
-		index := inNamespace(cpd, nil)
+		index := inNamespace(CompileCluster(cpd), nil)
 		after := cases.Apply(t, raw, handleFrom(t, raw, index))
 		if got := revisionIn(t, after); got != c.want {
 			t.Errorf("allowExclude %v: the pod gets %q, want %q", c.allowExclude, got, c.want)
@@ -171,7 +172,7 @@ func FuzzRevisions(f *testing.F) {
 		cpd.Name, cpd.ResourceVersion, cpd.Spec.Env = "staged", "7", []corev1.EnvVar{{Name: "REVISION", Value: "current"}}
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
 		pod.Annotations = map[string]string{RevisionsAnnotation: recorded, ClusterSkipMark("staged"): skip, ClusterMark("staged"): mark}
-		index := inNamespace(cpd, nil)
+		index := inNamespace(CompileCluster(cpd), nil)
 		raw := encodeJSON(t, pod)
 		after := cases.Apply(t, raw, handleFrom(t, raw, index))
 		if revisionIn(t, after) != "current" {

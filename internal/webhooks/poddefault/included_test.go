@@ -46,7 +46,7 @@ func TestAStepIncludesPodsByWhatTheyAre(t *testing.T) {
 		pod.Namespace, pod.Name = testNamespace, "p"
 		metav1.SetMetaDataAnnotation(pod, ClusterMark("staged"), "7")
 		metav1.SetMetaDataAnnotation(pod, RevisionsAnnotation, "cluster/staged@"+current)
-		got, err := Includes(t.Context(), inNamespace(cpd, tc.namespace), CompileCluster(cpd), pod)
+		got, err := Includes(t.Context(), inNamespace(cpd, tc.namespace), cpd, pod)
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %v, %v", tc.what, got, err)
 		}

@@ -163,7 +163,7 @@ func TestOnlyWhatAPodSelectsIsUnpacked(t *testing.T) {
 		index.Set(pack(hostileObject(fmt.Sprint("pd", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
 			s.Selector.MatchLabels = map[string]string{fmt.Sprint("use", i%500): "true"}
 			s.Env = variables(3, 1, "x")
-		}), nil))
+		}), nil, nil))
 	}
 	for range 2 {
 		pod := rawPod("", `{"name":"c%d"}`, 1)
@@ -186,7 +186,7 @@ func TestOnlyWhatAPodSelectsIsUnpacked(t *testing.T) {
 // TestManyReviewsUnpackAnObjectOnce runs with the race detector.
 func TestManyReviewsUnpackAnObjectOnce(t *testing.T) {
 	index := NewIndex()
-	index.Set(pack(hostileObject("pd", func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = variables(100, 1, "x") }), nil))
+	index.Set(pack(hostileObject("pd", func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = variables(100, 1, "x") }), nil, nil))
 	var group sync.WaitGroup
 	for range 16 {
 		group.Go(func() {
@@ -203,7 +203,7 @@ func TestManyReviewsUnpackAnObjectOnce(t *testing.T) {
 func TestWhatSelectsAPodIsBoundedInSize(t *testing.T) {
 	index := NewIndex()
 	for i := range 5 {
-		index.Set(pack(hostileObject(fmt.Sprint("pd", i), func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = variables(1, 900<<10, "x") }), nil))
+		index.Set(pack(hostileObject(fmt.Sprint("pd", i), func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = variables(1, 900<<10, "x") }), nil, nil))
 	}
 	resp := handleFrom(t, rawPod("", `{"name":"c%d"}`, 1), index)
 	if resp.Allowed || !strings.Contains(resp.Status.Message, "the specs of those that select it have 46") {

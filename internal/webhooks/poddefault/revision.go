@@ -4,10 +4,7 @@ package poddefault
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -15,6 +12,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 // A revision is what an object means for pods: its spec without the fields that only
@@ -24,7 +22,7 @@ import (
 var notMeant = []string{"desc", "revisionHistoryLimit", "rollout"}
 
 // RevisionSize is the length of the name of a revision.
-const RevisionSize = 10
+const RevisionSize = revision.Size
 
 // Meaning returns the part of a PodDefault's spec that a revision has, as canonical JSON
 // (RFC 8785, with exact integers). It depends neither on the order of fields nor on empty
@@ -38,12 +36,8 @@ func ClusterMeaning(spec *sallyportv1alpha1.ClusterPodDefaultSpec) []byte {
 	return meaning(encodedSpec(&spec.PodDefaultSpec), spec.NamespaceSelector, spec.AllowExclude)
 }
 
-// RevisionOf returns the name of the revision with this meaning: the first hex digits of
-// its SHA-256.
-func RevisionOf(meaning []byte) string {
-	sum := sha256.Sum256(meaning)
-	return hex.EncodeToString(sum[:RevisionSize/2])
-}
+// RevisionOf returns the name of the revision with this meaning.
+func RevisionOf(meaning []byte) string { return revision.NameOf(meaning) }
 
 // meaning takes an encoded PodDefaultSpec.
 func meaning(spec jsontext.Value, namespaces *metav1.LabelSelector, allowExclude bool) jsontext.Value {
@@ -68,11 +62,15 @@ func meaning(spec jsontext.Value, namespaces *metav1.LabelSelector, allowExclude
 	if err != nil { // it was valid JSON
 		return spec
 	}
-	canonical := jsontext.Value(withoutEmpty(out))
-	if err := canonical.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
-		return out
+	if canonical := revision.Canonical(withoutEmpty(out)); canonical != nil {
+		return canonical
 	}
-	return canonical
+	return out
+}
+
+// Meaning is what the object's revision has; see [Meaning].
+func (c *Compiled) Meaning() []byte {
+	return meaning(c.packed, c.namespaceSelector, c.Cluster() && c.allowExclude)
 }
 
 // withoutEmpty removes the empty values that encoding/json cannot omit. Quotes in JSON
@@ -89,9 +87,7 @@ func withoutEmpty(value []byte) []byte {
 func (c *Compiled) Revision() string { return c.revision }
 
 // isRevision reports whether text may be the name of a revision.
-func isRevision(text string) bool {
-	return len(text) == RevisionSize && strings.Trim(text, "0123456789abcdef") == ""
-}
+func isRevision(text string) bool { return revision.IsName(text) }
 
 // Wrote reports whether a mark is of this state of the object: of its revision, or of its
 // resourceVersion if the pod records no revision.

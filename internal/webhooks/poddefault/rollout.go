@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,22 +15,25 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/rawjson"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 // A rollout is in progress: some pods get the current revision of an object, the others
-// the stable one. It follows from one state of the object, its spec and status together,
-// so replicas that have read the same state decide the same, also after a restart.
+// the stable one. It follows from the object's spec and the [revision.Record] of its stable
+// revision, so replicas that have read the same decide the same, also after a restart. The
+// status plays no part.
 type rollout struct {
 	current *Compiled
 	// stable is nil if it is not known yet: the object got spec.rollout in the same write
 	// as another change, and this replica has started since. The controller then records
-	// it in the status.
+	// it.
 	stable *Compiled
+	step   int           // of the current revision, counted from 1
 	steps  []rolloutStep // up to the current one; none if all pods get the stable revision
 	perPod bool
 	tally  *tally // of the current revision
@@ -41,31 +45,50 @@ type rolloutStep struct {
 }
 
 // stage determines whether a rollout of the object is in progress. Before is the object
-// as this replica knew it, or nil. Compile returns a revision of the object, or nil if it
-// cannot be read.
-func (c *Compiled) stage(spec *kubeflowv1alpha1.Rollout, before *Compiled, compile func([]byte) *Compiled) {
-	if spec == nil {
+// as this replica knew it, or nil. It has no rollout if nobody knows revisions.
+func (c *Compiled) stage(revisions revision.Source, before *Compiled) {
+	c.rollout, c.record = nil, nil
+	if c.rolls == nil || revisions == nil {
 		return
 	}
-	r := &rollout{current: c, perPod: spec.By == kubeflowv1alpha1.RolloutByPod}
-	recorded := c.status.Rollout
+	if before != nil && before.uid != c.uid {
+		before = nil
+	}
+	r := &rollout{current: c, perPod: c.rolls.By == kubeflowv1alpha1.RolloutByPod}
+	c.record = revisions.Stable(c.owner())
 	switch {
-	case recorded != nil && recorded.StableSpec != nil:
-		if recorded.StableRevision == c.revision && c.problem == nil {
+	case c.record != nil && c.record.Name == c.revision && c.problem == nil:
+		return
+	case c.record != nil:
+		r.stable = c.revised(c.record.Meaning)
+		if state := c.record.Rollout; state != nil && state.Revision == c.revision {
+			r.step = int(state.Step)
+		}
+	case c.generation <= 1: // the first revision
+		return
+	case before == nil && !revisions.Keeps(c.namespace):
+		return
+	case before == nil:
+	case before.rollout == nil:
+		if !revisions.Keeps(c.namespace) || before.revision == c.revision {
 			return
 		}
-		r.stable = compile(recorded.StableSpec.Raw)
-	case c.status.CurrentRevision == "" || c.status.CurrentRevision == c.revision:
-		return // the first revision
-	default:
-		r.stable = before.revised(c.uid, c.status.CurrentRevision)
+		r.stable = c.revised(before.Meaning())
+	case before.rollout.stable != nil:
+		if before.rollout.stable.revision == c.revision && c.problem == nil {
+			return
+		}
+		r.stable = c.revised(before.rollout.stable.Meaning())
+		if before.revision == c.revision {
+			r.step = before.rollout.step
+		}
 	}
-	if recorded != nil && c.status.CurrentRevision == c.revision && c.problem == nil && spec.AbortedRevision != c.revision {
-		for _, step := range spec.Steps[:max(0, min(int(recorded.Step), len(spec.Steps)))] {
+	if c.problem == nil && c.rolls.AbortedRevision != c.revision {
+		for _, step := range c.rolls.Steps[:max(0, min(r.step, len(c.rolls.Steps)))] {
 			r.steps = append(r.steps, compileStep(step))
 		}
 	}
-	if before != nil && before.rollout != nil && before.uid == c.uid && before.revision == c.revision {
+	if before != nil && before.rollout != nil && before.revision == c.revision {
 		r.tally = before.rollout.tally
 	} else {
 		r.tally = &tally{refused: map[string]bool{}}
@@ -76,17 +99,41 @@ func (c *Compiled) stage(spec *kubeflowv1alpha1.Rollout, before *Compiled, compi
 	}
 }
 
-// revised returns the object as it was in the named revision, or nil.
-func (c *Compiled) revised(uid types.UID, revision string) *Compiled {
-	if c != nil && c.rollout != nil && c.rollout.stable != nil && c.revision != revision {
-		c = c.rollout.stable
-	}
-	if c == nil || c.uid != uid || c.revision != revision || c.packed == nil {
-		return nil
+// restaged returns the object with what is known of its revisions now. It returns the same
+// object if nothing has changed.
+func (c *Compiled) restaged(revisions revision.Source) *Compiled {
+	if c.rolls == nil || revisions == nil || revisions.Stable(c.owner()) == c.record {
+		return c
 	}
 	out := &Compiled{identity: c.identity, packed: c.packed}
-	out.rollout = nil
+	if c.packed == nil {
+		out.additions = c.additions
+	}
+	out.stage(revisions, c)
 	return out
+}
+
+// owner is the object as the owner of its revisions.
+func (c *Compiled) owner() revision.Owner {
+	return revision.Owner{Namespace: c.namespace, UID: c.uid}
+}
+
+// revised returns the object in the revision with this meaning, or nil if that cannot be
+// read.
+func (c *Compiled) revised(meaning []byte) *Compiled {
+	about := metav1.ObjectMeta{Namespace: c.namespace, Name: c.name, UID: c.uid, ResourceVersion: c.resourceVersion, Generation: c.generation}
+	if c.Cluster() {
+		cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: about, Status: c.status}
+		if json.Unmarshal(meaning, &cpd.Spec) != nil {
+			return nil
+		}
+		return packCluster(cpd, nil, nil)
+	}
+	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: about, Status: c.status}
+	if json.Unmarshal(meaning, &pd.Spec) != nil {
+		return nil
+	}
+	return pack(pd, nil, nil)
 }
 
 // compileStep prepares a step of a valid object.
@@ -124,6 +171,21 @@ func (c *Compiled) RolledOut() (stable *Compiled, inProgress bool) {
 	return c.rollout.stable, true
 }
 
+// Step returns the step of the current revision in a rollout in progress, counted from 1; 0
+// if no pod gets the current revision.
+func (c *Compiled) Step() int {
+	if c.rollout == nil || len(c.rollout.steps) == 0 {
+		return 0
+	}
+	return c.rollout.step
+}
+
+// StableRecord returns what is recorded of the stable revision; nil if nothing is known.
+func (c *Compiled) StableRecord() *revision.Record { return c.record }
+
+// Rolls returns spec.rollout, or nil. It must not be changed.
+func (c *Compiled) Rolls() *kubeflowv1alpha1.Rollout { return c.rolls }
+
 // An arrival is what decides which revisions a pod gets. It is the same each time that
 // the API server calls for the pod, except for marks from earlier calls.
 //
@@ -156,8 +218,7 @@ func (a *arrival) resolve(source Source, selected []*Compiled) (resolved, outsid
 			resolved = append(resolved, c)
 			continue
 		case r.stable == nil:
-			return nil, nil, admission.Unavailable(fmt.Errorf("%s is being rolled out, and its revision %s is not known yet",
-				c, c.status.CurrentRevision), time.Second)
+			return nil, nil, admission.Unavailable(fmt.Errorf("%s is being rolled out, and its stable revision is not known yet", c), time.Second)
 		}
 		gets := r.stable
 		if a.getsCurrent(r, namespace) {

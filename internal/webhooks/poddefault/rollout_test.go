@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"k8s.io/apimachinery/pkg/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/webhooks/internal/cases"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 const (
@@ -21,23 +22,57 @@ const (
 	currentSpec = "selector: {}, env: [{name: REVISION, value: current}]"
 )
 
-// stagedFrom returns a PodDefault whose spec is rolled out over the stable one, in the
-// given step.
-func stagedFrom(t testing.TB, stable, current, rollout string, step int32) *kubeflowv1alpha1.PodDefault {
-	t.Helper()
-	pd := parsePodDefaults(t, []byte("{metadata: {name: staged, uid: u}, spec: {"+current+", rollout: "+rollout+"}}"))[0]
-	before := parsePodDefaults(t, []byte("{spec: {"+stable+"}}"))[0]
-	meaning := Meaning(&before.Spec)
-	pd.Status.CurrentRevision = RevisionOf(Meaning(&pd.Spec))
-	pd.Status.Rollout = &kubeflowv1alpha1.RolloutStatus{
-		StableRevision: RevisionOf(meaning), StableSpec: &runtime.RawExtension{Raw: meaning}, Step: step,
-	}
-	return pd
+// A stagedDefault is a PodDefault whose spec is rolled out over a stable one.
+type stagedDefault struct {
+	*kubeflowv1alpha1.PodDefault
+	stable []byte
+	state  *sallyportv1alpha1.RevisionRollout // as recorded
 }
 
-func staged(t testing.TB, rollout string, step int32) *kubeflowv1alpha1.PodDefault {
+// compile compiles it with what is recorded.
+func (s *stagedDefault) compile() *Compiled { return pack(s.PodDefault, nil, s.source()).unpack() }
+
+func (s *stagedDefault) source() *revision.Set {
+	set := &revision.Set{}
+	if s.stable != nil {
+		set.Add(recorded("", s.ObjectMeta, s.stable, s.state))
+	}
+	return set
+}
+
+// recorded returns the stable revision of an object.
+func recorded(kind string, of metav1.ObjectMeta, stable []byte, state *sallyportv1alpha1.RevisionRollout) *revision.Record {
+	owner := &metav1.OwnerReference{
+		APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind, Name: of.Name, UID: of.UID, Controller: new(true),
+	}
+	if kind != "" {
+		owner.APIVersion, owner.Kind = sallyportv1alpha1.GroupVersion.String(), kind
+	}
+	o := revision.New(owner, of.Namespace, stable, 1)
+	o.Labels[revision.StableLabel], o.Rollout = "true", state
+	return revision.Prove(o)
+}
+
+// stagedFrom returns a PodDefault whose spec is rolled out over the stable one, in the
+// given step.
+func stagedFrom(t testing.TB, stable, current, rollout string, step int32) *stagedDefault {
+	t.Helper()
+	pd := parsePodDefaults(t, []byte("{metadata: {name: staged, uid: u, generation: 2}, spec: {"+current+", rollout: "+rollout+"}}"))[0]
+	before := parsePodDefaults(t, []byte("{spec: {"+stable+"}}"))[0]
+	return &stagedDefault{pd, Meaning(&before.Spec), &sallyportv1alpha1.RevisionRollout{Revision: RevisionOf(Meaning(&pd.Spec)), Step: step}}
+}
+
+func staged(t testing.TB, rollout string, step int32) *stagedDefault {
 	t.Helper()
 	return stagedFrom(t, stableSpec, currentSpec, rollout, step)
+}
+
+func stagedIndex(all ...*stagedDefault) *Index {
+	index := NewIndex()
+	for _, pd := range all {
+		index.Set(pd.compile())
+	}
+	return index
 }
 
 // ownedPod returns a pod of a controller.
@@ -68,7 +103,7 @@ func TestAStepIncludesItsShareOfWorkloads(t *testing.T) {
 	const steps = "{steps: [{percent: 0}, {percent: 10}, {percent: 50}, {percent: 20}, {percent: 100}]}"
 	before := map[string]bool{}
 	for step, bounds := range [][2]int{{0, 0}, {0, 0}, {70, 130}, {450, 550}, {450, 550}, {1000, 1000}} {
-		index := indexOf(staged(t, steps, int32(step))) //nolint:gosec // a short list
+		index := stagedIndex(staged(t, steps, int32(step))) //nolint:gosec // a short list
 		n := 0
 		for i := range 1000 {
 			name := fmt.Sprintf("web-%d", i)
@@ -114,7 +149,7 @@ func TestWorkloads(t *testing.T) {
 }
 
 func TestPodsOfAWorkloadDifferIfAskedFor(t *testing.T) {
-	index := indexOf(staged(t, "{by: Pod, steps: [{percent: 50}]}", 1))
+	index := stagedIndex(staged(t, "{by: Pod, steps: [{percent: 50}]}", 1))
 	n := 0
 	for i := range 200 {
 		raw := []byte(strings.Replace(string(ownedPod("StatefulSet", "db", "")), `"generateName":"db-"`, fmt.Sprintf(`"name":"db-%d"`, i), 1))
@@ -129,10 +164,15 @@ func TestPodsOfAWorkloadDifferIfAskedFor(t *testing.T) {
 
 func TestSelectorsOfSteps(t *testing.T) {
 	cpd := &sallyportv1alpha1.ClusterPodDefault{}
-	cpd.Name = "staged"
+	cpd.Name, cpd.UID, cpd.Generation = "staged", "c", 2
 	pd := staged(t, "{steps: [{namespaceSelector: {matchLabels: {canary: 'true'}}}, {podSelector: {matchExpressions: [{key: gpu, operator: Exists}]}}]}", 2)
-	cpd.Spec.PodDefaultSpec, cpd.Status = pd.Spec, pd.Status
-	cpd.Status.CurrentRevision = RevisionOf(ClusterMeaning(&cpd.Spec))
+	cpd.Spec.PodDefaultSpec = pd.Spec
+	compiled := func(step int32) *Compiled {
+		set := &revision.Set{}
+		set.Add(recorded(sallyportv1alpha1.ClusterPodDefaultKind, cpd.ObjectMeta, pd.stable,
+			&sallyportv1alpha1.RevisionRollout{Revision: RevisionOf(ClusterMeaning(&cpd.Spec)), Step: step}))
+		return CompileCluster(cpd).With(set)
+	}
 	for what, c := range map[string]struct {
 		step      int32
 		namespace map[string]string
@@ -145,78 +185,96 @@ func TestSelectorsOfSteps(t *testing.T) {
 		"a pod that the second step adds": {2, nil, `"gpu":"a"`, "current"},
 		"another pod":                     {2, nil, `"cpu":"a"`, "stable"},
 	} {
-		cpd.Status.Rollout.Step = c.step
 		index := NewIndex()
 		index.SetNamespace(testNamespace, c.namespace)
-		index.Set(CompileCluster(cpd))
+		index.Set(compiled(c.step))
 		if got := got(t, ownedPod("StatefulSet", "db", c.labels), index); got != c.want {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
 		}
 	}
 	index := NewIndex()
 	index.strict = true
-	index.Set(CompileCluster(cpd))
+	index.Set(compiled(2))
 	if _, err := index.Select(t.Context(), "unknown", Labels{}); err == nil {
 		t.Error("it decides about a namespace that it does not know")
 	}
 }
 
-// TestStatesOfARollout checks what pods get from what the object says.
+// TestStatesOfARollout checks what pods get from what the object says and what is recorded.
 func TestStatesOfARollout(t *testing.T) {
 	const all = "{steps: [{percent: 100}]}"
+	other := strings.Repeat("0123", RevisionSize/4)
 	for what, c := range map[string]struct {
-		change func(pd *kubeflowv1alpha1.PodDefault)
+		change func(pd *stagedDefault)
 		want   string
 	}{
-		"in the step":                     {func(*kubeflowv1alpha1.PodDefault) {}, "current"},
-		"before the first step":           {func(pd *kubeflowv1alpha1.PodDefault) { pd.Status.Rollout.Step = 0 }, "stable"},
-		"a step that no longer exists":    {func(pd *kubeflowv1alpha1.PodDefault) { pd.Status.Rollout.Step = 9 }, "current"},
-		"a step below zero":               {func(pd *kubeflowv1alpha1.PodDefault) { pd.Status.Rollout.Step = -1 }, "stable"},
-		"the status is of another change": {func(pd *kubeflowv1alpha1.PodDefault) { pd.Status.CurrentRevision = "0123456789" }, "stable"},
-		"aborted":                         {func(pd *kubeflowv1alpha1.PodDefault) { pd.Spec.Rollout.AbortedRevision = pd.Status.CurrentRevision }, "stable"},
-		"another revision is aborted":     {func(pd *kubeflowv1alpha1.PodDefault) { pd.Spec.Rollout.AbortedRevision = "0123456789" }, "current"},
-		"rolled back":                     {func(pd *kubeflowv1alpha1.PodDefault) { pd.Spec.Env[0].Value = "stable" }, "stable"},
-		"no rollout any more":             {func(pd *kubeflowv1alpha1.PodDefault) { pd.Spec.Rollout, pd.Status.Rollout.Step = nil, 0 }, "current"},
-		"the first revision":              {func(pd *kubeflowv1alpha1.PodDefault) { pd.Status = kubeflowv1alpha1.PodDefaultStatus{} }, "current"},
-		"a current revision that can never work": {func(pd *kubeflowv1alpha1.PodDefault) {
+		"in the step":                     {func(*stagedDefault) {}, "current"},
+		"before the first step":           {func(pd *stagedDefault) { pd.state.Step = 0 }, "stable"},
+		"no state of a rollout":           {func(pd *stagedDefault) { pd.state = nil }, "stable"},
+		"a step that no longer exists":    {func(pd *stagedDefault) { pd.state.Step = 9 }, "current"},
+		"a step below zero":               {func(pd *stagedDefault) { pd.state.Step = -1 }, "stable"},
+		"the step is of another revision": {func(pd *stagedDefault) { pd.state.Revision = other }, "stable"},
+		"aborted":                         {func(pd *stagedDefault) { pd.Spec.Rollout.AbortedRevision = pd.state.Revision }, "stable"},
+		"another revision is aborted":     {func(pd *stagedDefault) { pd.Spec.Rollout.AbortedRevision = other }, "current"},
+		"rolled back":                     {func(pd *stagedDefault) { pd.Spec.Env[0].Value = "stable" }, "stable"},
+		"no rollout any more":             {func(pd *stagedDefault) { pd.Spec.Rollout = nil }, "current"},
+		"the first revision":              {func(pd *stagedDefault) { pd.stable, pd.Generation = nil, 1 }, "current"},
+		"a current revision that can never work": {func(pd *stagedDefault) {
 			pd.Spec.Env = append(pd.Spec.Env, pd.Spec.Env[0])
 			pd.Spec.Env[1].Value = "x"
-			pd.Status.CurrentRevision = RevisionOf(Meaning(&pd.Spec))
+			pd.state.Revision = RevisionOf(Meaning(&pd.Spec))
 		}, "stable"},
+		"a status that says something else": {func(pd *stagedDefault) {
+			pd.Status.CurrentRevision, pd.Status.Rollout = other, &kubeflowv1alpha1.RolloutStatus{StableRevision: pd.state.Revision}
+		}, "current"},
 	} {
 		pd := staged(t, all, 1)
 		c.change(pd)
-		if got := got(t, ownedPod("StatefulSet", "db", ""), indexOf(pd)); got != c.want {
+		if got := got(t, ownedPod("StatefulSet", "db", ""), stagedIndex(pd)); got != c.want {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
 		}
 	}
 }
 
-// TestTheRevisionBeforeIsKnownFromMemory checks the time between a change that adds
-// spec.rollout and the status that the controller writes then.
-func TestTheRevisionBeforeIsKnownFromMemory(t *testing.T) {
-	before := parsePodDefaults(t, []byte("{metadata: {name: staged, uid: u}, spec: {"+stableSpec+"}}"))[0]
-	before.Status.CurrentRevision = RevisionOf(Meaning(&before.Spec))
-	pd := staged(t, "{steps: [{percent: 100}]}", 1)
-	pd.Status = before.Status
-	known := pack(before, nil)
+// nothing is a [revision.Source] without a record, with or without revisions at all.
+type nothing bool
 
-	index := NewIndex()
-	index.Set(pack(pd, known))
-	if got := got(t, ownedPod("StatefulSet", "db", ""), index); got != "stable" {
-		t.Errorf("%q, want the revision in memory", got)
+func (nothing) Stable(revision.Owner) *revision.Record { return nil }
+func (n nothing) Keeps(string) bool                    { return bool(n) }
+
+// TestTheRevisionBeforeIsKnownFromMemory checks the time between a change that adds
+// spec.rollout and what the controller records then.
+func TestTheRevisionBeforeIsKnownFromMemory(t *testing.T) {
+	before := parsePodDefaults(t, []byte("{metadata: {name: staged, uid: u, generation: 2}, spec: {"+stableSpec+"}}"))[0]
+	now := staged(t, "{steps: [{percent: 100}]}", 1)
+	pd := now.PodDefault
+	known := pack(before, nil, nothing(true))
+	gets := func(what string, c *Compiled, want string) {
+		t.Helper()
+		index := NewIndex()
+		index.Set(c)
+		if got := got(t, ownedPod("StatefulSet", "db", ""), index); got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
 	}
-	pd.ResourceVersion, pd.Spec.Env[0].Value = "9", "later"
-	index.Set(pack(pd, pack(staged(t, "{steps: [{percent: 100}]}", 0), known)))
-	if got := got(t, ownedPod("StatefulSet", "db", ""), index); got != "stable" {
-		t.Errorf("after a second change %q, want the revision in memory", got)
+	gets("the first change", pack(pd, known, nothing(true)), "stable")
+	gets("no controller records revisions", pack(pd, known, nothing(false)), "current")
+	gets("no controller records revisions, and nothing in memory", pack(pd, nil, nothing(false)), "current")
+	gets("the record is deleted during a step", now.compile().restaged(nothing(true)), "current")
+	gets("the definition is deleted during a rollout", staged(t, "{steps: [{percent: 100}]}", 0).compile().restaged(nothing(false)), "stable")
+	later := pd.DeepCopy()
+	later.ResourceVersion, later.Spec.Env[0].Value = "9", "later"
+	gets("a second change", pack(later, pack(pd, known, nothing(true)), nothing(true)), "stable")
+	added := before.DeepCopy()
+	added.Spec.Rollout = pd.Spec.Rollout
+	if _, inProgress := pack(added, known, nothing(true)).RolledOut(); inProgress {
+		t.Error("spec.rollout alone starts a rollout")
 	}
-	for what, restarted := range map[string]*Compiled{"nothing": nil, "another object of that name": pack(func() *kubeflowv1alpha1.PodDefault {
-		other := before.DeepCopy()
-		other.UID = "v"
-		return other
-	}(), nil)} {
-		index.Set(pack(pd, restarted))
+	other := before.DeepCopy()
+	other.UID = "v"
+	for what, restarted := range map[string]*Compiled{"nothing": nil, "another object of that name": pack(other, nil, nothing(true))} {
+		index := NewIndex()
+		index.Set(pack(pd, restarted, nothing(true)))
 		webhook, err := New(index, DefaultSettings())
 		if err != nil {
 			t.Fatal(err)
@@ -225,11 +283,6 @@ func TestTheRevisionBeforeIsKnownFromMemory(t *testing.T) {
 		if _, again := admission.RetryAfter(err); !again {
 			t.Errorf("%s in memory: %v", what, err)
 		}
-	}
-	broken := staged(t, "{steps: [{percent: 100}]}", 0)
-	broken.Status.Rollout.StableSpec.Raw = []byte(`{"env":1}`)
-	if stable, inProgress := Compile(broken).RolledOut(); stable != nil || !inProgress {
-		t.Error("a stable revision that cannot be read counts")
 	}
 }
 
@@ -248,7 +301,7 @@ func TestRevisionsThatSelectOtherPods(t *testing.T) {
 		{0, "a", "stable", true, true}, {0, "b", "", true, false}, {1, "a", "", true, false}, {1, "b", "current", true, true}, {0, "c", "", false, false},
 	} {
 		raw := ownedPod("StatefulSet", "db", `"only":"`+c.only+`"`)
-		index := indexOf(stagedFrom(t, onlyA, onlyB, "{steps: [{percent: 100}]}", c.step))
+		index := stagedIndex(stagedFrom(t, onlyA, onlyB, "{steps: [{percent: 100}]}", c.step))
 		after := cases.Apply(t, raw, handleFrom(t, raw, index))
 		listed, mark := strings.Contains(string(after), `"`+DecisionsAnnotation+`":"staged"`), strings.Contains(string(after), Mark("staged"))
 		if got := revisionIn(t, after); got != c.want || listed != c.listed || mark != c.mark {
@@ -268,7 +321,7 @@ func TestRevisionsThatSelectOtherPods(t *testing.T) {
 // different steps, as with reinvocation.
 func TestReplicasThatDisagreeDoNotFlap(t *testing.T) {
 	const steps = "{steps: [{percent: 0}, {percent: 100}]}"
-	replicas := []*Index{indexOf(staged(t, steps, 1)), indexOf(staged(t, steps, 2))}
+	replicas := []*Index{stagedIndex(staged(t, steps, 1)), stagedIndex(staged(t, steps, 2))}
 	for i, first := range replicas {
 		raw := ownedPod("StatefulSet", "db", "")
 		after := cases.Apply(t, raw, handleFrom(t, raw, first))
@@ -280,16 +333,16 @@ func TestReplicasThatDisagreeDoNotFlap(t *testing.T) {
 	former := staged(t, steps, 1)
 	former.Spec.Rollout = nil
 	raw := ownedPod("StatefulSet", "db", "")
-	after := cases.Apply(t, raw, handleFrom(t, raw, indexOf(former)))
-	after = []byte(strings.Replace(string(after), `"`+RevisionsAnnotation+`":"staged@`+former.Status.CurrentRevision+`",`, "", 1))
+	after := cases.Apply(t, raw, handleFrom(t, raw, stagedIndex(former)))
+	after = []byte(strings.Replace(string(after), `"`+RevisionsAnnotation+`":"staged@`+former.state.Revision+`",`, "", 1))
 	if again := handleFrom(t, after, replicas[0]); !again.Allowed || len(again.Patch) > 0 || len(again.Warnings) > 0 {
 		t.Errorf("a pod of a replica without revisions changes again: %+v", again)
 	}
 	// After an abort no mark gives the current revision.
 	aborted := staged(t, steps, 2)
-	aborted.Spec.Rollout.AbortedRevision = aborted.Status.CurrentRevision
-	marked := []byte(strings.Replace(string(raw), `"generateName"`, `"annotations":{"`+Mark("staged")+`":"7","`+RevisionsAnnotation+`":"staged@`+aborted.Status.CurrentRevision+`"},"generateName"`, 1))
-	if got := got(t, marked, indexOf(aborted)); got != "stable" {
+	aborted.Spec.Rollout.AbortedRevision = aborted.state.Revision
+	marked := []byte(strings.Replace(string(raw), `"generateName"`, `"annotations":{"`+Mark("staged")+`":"7","`+RevisionsAnnotation+`":"staged@`+aborted.state.Revision+`"},"generateName"`, 1))
+	if got := got(t, marked, stagedIndex(aborted)); got != "stable" {
 		t.Errorf("a pod with a mark of the aborted revision gets %q", got)
 	}
 }
@@ -308,7 +361,7 @@ func FuzzRollout(f *testing.F) {
 		if byPod {
 			pd.Spec.Rollout.By = kubeflowv1alpha1.RolloutByPod
 		}
-		index := indexOf(pd)
+		index := stagedIndex(pd)
 		resp := handleFrom(t, pod, index)
 		if !resp.Allowed || len(resp.Patch) == 0 {
 			return
@@ -327,11 +380,11 @@ func BenchmarkRollout(b *testing.B) {
 	settled.Spec.Env[0].Value = "stable"
 	for _, bench := range []struct {
 		name string
-		pd   *kubeflowv1alpha1.PodDefault
+		pd   *stagedDefault
 	}{{"none", settled}, {"in progress", staged(b, "{steps: [{percent: 50}]}", 1)}} {
 		index := benchmarkIndex(1)
 		bench.pd.Namespace = "team-vision"
-		index.Set(Compile(bench.pd))
+		index.Set(bench.pd.compile())
 		b.Run(bench.name, func(b *testing.B) {
 			webhook, err := New(index, DefaultSettings())
 			if err != nil {

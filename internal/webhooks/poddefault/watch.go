@@ -19,6 +19,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 // Watcher is a [Source] that watches the PodDefaults and ClusterPodDefaults of a
@@ -34,6 +35,9 @@ type Watcher struct {
 	// notified of a change after reviews see it.
 	PodDefaults, ClusterPodDefaults *store.Store[*Compiled]
 	Namespaces                      *store.Store[*store.Namespace]
+	// Revisions are the stable revisions of objects with spec.rollout. Only a watcher of a
+	// test has none.
+	Revisions *revision.Watch
 
 	cluster *store.Factory
 	index   *Index
@@ -46,9 +50,11 @@ type Watcher struct {
 
 // Watch prepares a watcher of all namespaces. [Watcher.Run] starts it and calls loaded
 // whenever Ready may have become nil. The factory's credentials must be allowed to list
-// and watch poddefaults.kubeflow.org, clusterpoddefaults.sallyport.io and namespaces, and
-// Secrets if [Settings].DataConnections is not empty.
-func Watch(cluster *store.Factory, settings Settings, logger *slog.Logger, loaded func()) (*Watcher, error) {
+// and watch poddefaults.kubeflow.org, clusterpoddefaults.sallyport.io, both kinds of
+// revisions and namespaces, and Secrets if [Settings].DataConnections is not empty. Recorded
+// says whether a controller records revisions: without, only rollouts of which the stable
+// revision is known are in progress.
+func Watch(cluster *store.Factory, settings Settings, recorded bool, logger *slog.Logger, loaded func()) (*Watcher, error) {
 	podDefaults, err := store.Client(cluster.Config(), kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
 	if err != nil {
 		return nil, fmt.Errorf("client for PodDefaults: %w", err)
@@ -71,17 +77,20 @@ func Watch(cluster *store.Factory, settings Settings, logger *slog.Logger, loade
 		return nil, err
 	}
 	w.lists = newLists(w, metadataOnly, podDefaults, clusterWide)
+	if w.Revisions, err = revision.NewWatch(cluster, recorded, logger, w.restage); err != nil {
+		return nil, err
+	}
 	w.PodDefaults = store.Follow(cluster, store.Kind[*kubeflowv1alpha1.PodDefault, *Compiled]{
 		Name: kubeflowv1alpha1.PodDefaultResource, Example: &kubeflowv1alpha1.PodDefault{},
 		Keep: func(pd *kubeflowv1alpha1.PodDefault) *Compiled {
-			return pack(pd, w.PodDefaults.Get(types.NamespacedName{Namespace: pd.Namespace, Name: pd.Name}))
+			return pack(pd, w.PodDefaults.Get(types.NamespacedName{Namespace: pd.Namespace, Name: pd.Name}), w.revisions())
 		},
 		From: store.Source(podDefaults, kubeflowv1alpha1.PodDefaultResource, &kubeflowv1alpha1.PodDefaultList{}),
 	})
 	w.ClusterPodDefaults = store.Follow(cluster, store.Kind[*sallyportv1alpha1.ClusterPodDefault, *Compiled]{
 		Name: sallyportv1alpha1.ClusterPodDefaultResource, Example: &sallyportv1alpha1.ClusterPodDefault{}, Optional: true,
 		Keep: func(cpd *sallyportv1alpha1.ClusterPodDefault) *Compiled {
-			return packCluster(cpd, w.ClusterPodDefaults.Get(types.NamespacedName{Name: cpd.Name}))
+			return packCluster(cpd, w.ClusterPodDefaults.Get(types.NamespacedName{Name: cpd.Name}), w.revisions())
 		},
 		From: store.Source(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, &sallyportv1alpha1.ClusterPodDefaultList{}),
 	})
@@ -93,6 +102,7 @@ func Watch(cluster *store.Factory, settings Settings, logger *slog.Logger, loade
 	w.PodDefaults.Handle(store.Handler[*Compiled]{Changed: w.changed, Synced: loaded})
 	w.ClusterPodDefaults.Handle(store.Handler[*Compiled]{Changed: w.changed, Synced: loaded})
 	w.Namespaces.Handle(store.Handler[*store.Namespace]{Changed: w.namespacesChanged, Synced: loaded})
+	w.Revisions.HandleSynced(loaded)
 	return w, nil
 }
 
@@ -106,18 +116,32 @@ func newWatcher(logger *slog.Logger) *Watcher {
 // Run watches until the context ends.
 func (w *Watcher) Run(ctx context.Context) error {
 	var group sync.WaitGroup
-	group.Go(func() { w.PodDefaults.Run(ctx) })
-	group.Go(func() { w.ClusterPodDefaults.Run(ctx) })
 	group.Go(func() { w.Namespaces.Run(ctx) })
 	if w.secrets != nil {
 		group.Go(func() { w.secrets.Run(ctx) })
 	}
+	if w.Revisions != nil { // objects are compiled with what is known of their revisions
+		group.Go(func() { w.Revisions.Run(ctx) })
+		for _, synced := range w.Revisions.Synced() {
+			select {
+			case <-ctx.Done():
+			case <-synced:
+			}
+		}
+	}
+	group.Go(func() { w.PodDefaults.Run(ctx) })
+	group.Go(func() { w.ClusterPodDefaults.Run(ctx) })
 	group.Wait()
 	return nil
 }
 
 // Ready returns nil once everything has been read.
 func (w *Watcher) Ready() error {
+	if w.Revisions != nil {
+		if err := w.Revisions.Ready(); err != nil {
+			return err
+		}
+	}
 	for _, kind := range []struct {
 		name string
 		read bool
@@ -145,6 +169,9 @@ func (w *Watcher) WaitReady(ctx context.Context) error {
 	all := []<-chan struct{}{w.PodDefaults.Synced(), w.ClusterPodDefaults.Synced(), w.Namespaces.Synced()}
 	if w.secrets != nil {
 		all = append(all, w.secrets.decided)
+	}
+	if w.Revisions != nil {
+		all = append(all, w.Revisions.Synced()...)
 	}
 	for _, synced := range all {
 		select {
@@ -204,8 +231,29 @@ func (w *Watcher) changed(changes []store.Change[*Compiled]) {
 		}
 		w.gone.changed(c.Before, c.Now)
 		w.rolling.changed(c.Before, c.Now)
+		if c.Now != nil && w.Revisions != nil && c.Now.rolls != nil && w.Revisions.Stable(c.Now.owner()) != c.Now.record {
+			// Its stable revision has changed while it was compiled. This is a handler of its store.
+			go w.restage(c.Now.Identity().NamespacedName)
+		}
 	}
 	w.index.apply(changes)
+}
+
+// revisions returns what knows the stable revisions; nil if nobody keeps revisions.
+func (w *Watcher) revisions() revision.Source {
+	if w.Revisions == nil {
+		return nil
+	}
+	return w.Revisions
+}
+
+// restage gives an object the state that its revisions now have.
+func (w *Watcher) restage(name types.NamespacedName) {
+	objects := w.PodDefaults
+	if name.Namespace == "" {
+		objects = w.ClusterPodDefaults
+	}
+	objects.Update(name, func(c *Compiled) *Compiled { return c.restaged(w.Revisions) })
 }
 
 func (w *Watcher) secretsChanged(changes []store.Change[*secret]) {
@@ -222,12 +270,12 @@ func (w *Watcher) secretsChanged(changes []store.Change[*secret]) {
 // in progress, is left out, and why. It returns nil if they are not. Of a ClusterPodDefault
 // it knows only what is the same in all namespaces.
 func (w *Watcher) Unconnected(c *Compiled) error {
-	for _, revision := range c.connecting() { // of most objects none, also without a watcher
-		switch problem := w.index.secrets.problem(revision); {
-		case problem != nil && revision == c:
+	for _, one := range c.connecting() { // of most objects none, also without a watcher
+		switch problem := w.index.secrets.problem(one); {
+		case problem != nil && one == c:
 			return fmt.Errorf("it is left out: %w", problem)
 		case problem != nil:
-			return fmt.Errorf("its stable revision %s is left out: %w", revision.revision, problem)
+			return fmt.Errorf("its stable revision %s is left out: %w", one.revision, problem)
 		}
 	}
 	return nil

@@ -547,7 +547,7 @@ func (c *cluster) isolate(t *testing.T) {
 func (c *cluster) component(t *testing.T) []string {
 	t.Helper()
 	u := &newUser{apiServer: c.apiServer}
-	derived := regexp.MustCompile(`^(pods|replicasets|endpointslices|endpoints|controllerrevisions|poddefaults|podtemplates|leases|namespaces) `)
+	derived := regexp.MustCompile(`^(pods|replicasets|endpointslices|endpoints|controllerrevisions|poddefaults|poddefaultrevisions|clusterpoddefaultrevisions|podtemplates|leases|namespaces) `)
 	ours := regexp.MustCompile(`sallyport|poddefault|admission-webhook|webhook-certs`)
 	var out []string
 	for _, object := range u.everything(t) {

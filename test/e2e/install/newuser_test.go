@@ -106,8 +106,6 @@ func TestAsANewUser(t *testing.T) {
 		_, err := u.client.RESTClient().Get().AbsPath("/apis/kubeflow.org/v1alpha1").DoRaw(ctx)
 		return apierrors.IsNotFound(err), nil
 	})
-	// The garbage collector, which looks for new definitions twice a minute, may not know this one.
-	output(t, u.kubectl, "--kubeconfig", u.kubeconfig, "delete", "controllerrevisions", "--all-namespaces", "--selector", "sallyport.io/revision")
 	if diff := cmp.Diff(before, u.everything(t)); diff != "" {
 		t.Errorf("left behind (-before +after):\n%s", diff)
 	}

@@ -59,13 +59,14 @@ func TestNamespacesAreReconciledWhenTheirIndexIsOutdated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := slog.New(slog.DiscardHandler)
-				w, err := poddefault.Watch(store.NewFactory(&rest.Config{}, log), poddefault.Settings{}, log, func() {})
+				w, err := poddefault.Watch(store.NewFactory(&rest.Config{}, log), poddefault.Settings{}, true, log, func() {})
 				if err != nil {
 					t.Fatal(err)
 				}
 				w.PodDefaults.Replace([]*poddefault.Compiled{compiled("x", "1", "p")})
 				w.ClusterPodDefaults.Replace(nil)
 				w.Namespaces.Replace([]*store.Namespace{{Name: "team-a"}, {Name: "team-b"}, {Name: "gone", Terminating: true}})
+				w.Revisions.Replace(nil, nil)
 				m, err := newMetrics(prometheus.NewRegistry())
 				if err != nil {
 					t.Fatal(err)

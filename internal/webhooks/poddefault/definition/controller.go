@@ -34,7 +34,9 @@ import (
 const Name = "poddefault-definition"
 
 // Names are the definitions that it looks at.
-var Names = []string{"clusterpoddefaults.sallyport.io", "poddefaults.kubeflow.org"}
+var Names = []string{
+	"clusterpoddefaultrevisions.sallyport.io", "clusterpoddefaults.sallyport.io", "poddefaultrevisions.sallyport.io", "poddefaults.kubeflow.org",
+}
 
 // PolicyRules are the rights that the controller needs in addition to the webhook's.
 func PolicyRules() []rbacv1.PolicyRule {

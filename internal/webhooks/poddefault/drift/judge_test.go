@@ -12,13 +12,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 // podDefault selects pods with the label use=NAME.
@@ -263,17 +263,20 @@ func FuzzFindings(f *testing.F) {
 func TestPodsOfTheRevisionBeforeAreCurrentUntilARolloutEnds(t *testing.T) {
 	stable := podDefault("x", nil)
 	staged := func(step int32) *poddefault.Compiled {
+		recorded := &revision.Set{}
 		return podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) {
 			meaning := poddefault.Meaning(&pd.Spec)
 			pd.Spec.Env[0].Value = "2"
 			pd.Spec.Rollout = &kubeflowv1alpha1.Rollout{Steps: []kubeflowv1alpha1.RolloutStep{{Percent: new(int32(50))}}}
-			pd.Status.CurrentRevision = poddefault.RevisionOf(poddefault.Meaning(&pd.Spec))
 			if step > 0 {
-				pd.Status.Rollout = &kubeflowv1alpha1.RolloutStatus{
-					StableRevision: poddefault.RevisionOf(meaning), StableSpec: &runtime.RawExtension{Raw: meaning}, Step: step,
-				}
+				one := revision.New(&metav1.OwnerReference{
+					APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind, Name: pd.Name, UID: pd.UID, Controller: new(true),
+				}, pd.Namespace, meaning, 1)
+				one.Labels[revision.StableLabel] = "true"
+				one.Rollout = &sallyportv1alpha1.RevisionRollout{Revision: poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), Step: step}
+				recorded.Add(revision.Prove(one))
 			}
-		})
+		}).With(recorded)
 	}
 	now := staged(1)
 	for name, tc := range map[string]struct {

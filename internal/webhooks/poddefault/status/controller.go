@@ -2,8 +2,7 @@
 
 // Package status writes the status of PodDefaults and ClusterPodDefaults: whether they
 // are valid, which others they conflict with, whether forms can offer them, and how many
-// pods carry them. It also keeps their revisions, as ControllerRevisions, and moves the
-// steps of rollouts. Only the leader writes, except for refusals, and no review waits for
+// pods carry them. It also keeps their revisions, and moves the steps of rollouts. Only the leader writes, except for refusals, and no review waits for
 // a status.
 //
 // Writes are rare: only if the status differs, after a quiet moment, and with growing
@@ -30,6 +29,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 // Name identifies the controller in configuration.
@@ -47,9 +47,6 @@ type Options struct {
 	Pods PodCounter
 	// Room tells which objects have no room in the backstop; nil if there is none.
 	Room Room
-	// Namespace is Sallyport's own, for the revisions of ClusterPodDefaults. Without it
-	// they have none.
-	Namespace string
 }
 
 // A PodCounter counts the pods of objects. A ClusterPodDefault has no namespace.
@@ -78,7 +75,7 @@ type Controller struct {
 	log                             *slog.Logger
 	podDefaults, clusterPodDefaults rest.Interface
 	clients                         kubernetes.Interface
-	namespace                       string
+	revisions                       *revision.Client
 	metrics                         *metrics
 	pace                            pace
 	// overlap returns the places where two objects conflict if both select a pod.
@@ -120,17 +117,19 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 	}
 	c := &Controller{
 		watcher: options.Watcher, leader: options.Leader, pods: options.Pods, room: options.Room, log: options.Logger.With("controller", Name),
-		pace: defaultPace, namespace: options.Namespace, overlap: poddefault.OverlapOfCompiled,
+		pace: defaultPace, overlap: poddefault.OverlapOfCompiled,
 	}
 	var err error
 	if c.podDefaults, err = store.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for PodDefaults: %w", err)
 	}
-	if c.clusterPodDefaults, err = store.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme); err != nil {
-		return nil, fmt.Errorf("client for ClusterPodDefaults: %w", err)
+	clusterWide, err := store.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme)
+	if err != nil {
+		return nil, fmt.Errorf("client for ClusterPodDefaults and revisions: %w", err)
 	}
+	c.clusterPodDefaults, c.revisions = clusterWide, revision.NewClient(clusterWide)
 	if c.clients, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("client for events, pods and revisions: %w", err)
+		return nil, fmt.Errorf("client for events and pods: %w", err)
 	}
 	c.metrics, err = newMetrics(options.Metrics)
 	return c, err

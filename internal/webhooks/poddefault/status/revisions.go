@@ -3,220 +3,306 @@
 package status
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 // defaultHistoryLimit is the default of spec.revisionHistoryLimit, as [v1.StatefulSet] has
 // no lower one than people need to undo a few changes.
 const defaultHistoryLimit = 5
 
-// A revision is what the leader knows of a ControllerRevision.
-type revision struct {
-	name   string // of the ControllerRevision
-	hash   string
-	number int64
-	owner  types.UID
+// history knows the revisions of all objects, without their meanings, which are read where
+// they are used. Only the leader writes revisions, so it lists them once, and again those of
+// an object for which they have changed.
+type history struct {
+	*revision.Client
+
+	mu    sync.Mutex
+	known map[key][]*revision.Record
+	stale map[key]bool
 }
 
-// history knows the revisions of all objects. Only the leader writes them, so it lists
-// them once.
-type history map[key][]revision
+func keyOfRecord(r *revision.Record) key { return key{r.Owner.Namespace, r.OwnerName} }
 
-// readHistory lists the ControllerRevisions of Sallyport.
-func (r *roller) readHistory(ctx context.Context) (history, error) {
-	out := history{}
-	options := metav1.ListOptions{LabelSelector: poddefault.RevisionSelector, Limit: 500}
-	for {
-		page, err := r.clients.AppsV1().ControllerRevisions(metav1.NamespaceAll).List(ctx, options)
-		if err != nil {
-			return nil, fmt.Errorf("list ControllerRevisions: %w", err)
+// readAll lists the revisions of the cluster.
+func (h *history) readAll(ctx context.Context) error {
+	known := map[key][]*revision.Record{}
+	err := h.Each(ctx, func(r *revision.Record) {
+		if r.OwnerName != "" {
+			known[keyOfRecord(r)] = append(known[keyOfRecord(r)], r.WithoutMeaning())
 		}
-		for i := range page.Items {
-			if k, one, ok := read(&page.Items[i]); ok {
-				out[k] = append(out[k], one)
-			}
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return out, nil
-		}
+	})
+	if err != nil {
+		return err
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known, h.stale = known, map[key]bool{}
+	return nil
 }
 
-func read(o *appsv1.ControllerRevision) (key, revision, bool) {
-	owner := metav1.GetControllerOf(o)
-	hash := o.Labels[poddefault.RevisionLabel]
-	if owner == nil || hash == "" {
-		return key{}, revision{}, false
-	}
-	k := key{o.Namespace, owner.Name}
-	if o.Labels[poddefault.ClusterOwnerLabel] != "" {
-		k.namespace = ""
-	}
-	return k, revision{o.Name, hash, o.Revision, owner.UID}, true
-}
-
-// record writes the object's current revision, unless it is the latest one in the history,
-// and removes revisions beyond the limit.
-func (r *roller) record(ctx context.Context, k key, c *poddefault.Compiled, spec *rolledSpec) error {
-	namespace := k.namespace
-	if c.Cluster() {
-		namespace = r.namespace
-	}
-	if c.Revision() == "" || namespace == "" {
-		return nil
-	}
-	all := r.historyOf(k, c)
-	client := r.clients.AppsV1().ControllerRevisions(namespace)
-	last := int64(0)
-	for _, one := range all {
-		last = max(last, one.number)
-	}
-	i := slices.IndexFunc(all, func(one revision) bool { return one.hash == c.Revision() })
-	if i < 0 {
-		one, err := r.create(ctx, newRevision(namespace, c, last+1))
-		if err != nil {
-			if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-				return nil
-			}
-			return fmt.Errorf("create the ControllerRevision %s/%s: %w", namespace, poddefault.RevisionName(c), err)
-		}
-		all, i = append(all, one), len(all)
-	}
-	if all[i].number < last { // a rollback
-		patch := fmt.Appendf(nil, `{"revision":%d}`, last+1)
-		if _, err := client.Patch(ctx, all[i].name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			if apierrors.IsNotFound(err) { // someone has deleted it
-				r.setHistory(k, slices.Delete(all, i, i+1))
-			}
-			return fmt.Errorf("renumber the ControllerRevision %s/%s: %w", namespace, all[i].name, err)
-		}
-		all[i].number = last + 1
-	}
-	all, err := r.prune(ctx, namespace, c, all, spec.limit())
-	r.setHistory(k, all)
-	return err
-}
-
-// create creates a ControllerRevision. It accepts one that is there already, of the same owner and
-// spec: the response to an earlier request was lost, or a server created it that led until now.
-func (r *roller) create(ctx context.Context, o *appsv1.ControllerRevision) (revision, error) {
-	client := r.clients.AppsV1().ControllerRevisions(o.Namespace)
-	_, err := client.Create(ctx, o, metav1.CreateOptions{})
-	_, one, _ := read(o)
-	if !apierrors.IsAlreadyExists(err) {
-		return one, err
-	}
-	existing, getErr := client.Get(ctx, o.Name, metav1.GetOptions{})
-	if getErr != nil { // also if it is gone by now, which is no NotFound: the next try creates it
-		return revision{}, fmt.Errorf("%w, and reading it failed: %w", err, getErr)
-	}
-	_, found, ok := read(existing)
-	if !ok || found.owner != one.owner || found.hash != one.hash {
-		return revision{}, fmt.Errorf("%w, and belongs to another object: delete it, unless it is about to be garbage collected", err)
-	}
-	return found, nil
-}
-
-// prune deletes the oldest revisions beyond the limit. The current revision, and the
-// stable one of a rollout, do not count.
-func (r *roller) prune(ctx context.Context, namespace string, c *poddefault.Compiled, all []revision, limit int) ([]revision, error) {
-	slices.SortStableFunc(all, func(a, b revision) int { return cmp.Compare(b.number, a.number) })
-	stable := ""
-	if rolled := c.Status().Rollout; rolled != nil {
-		stable = rolled.StableRevision
-	}
-	var remaining []revision
-	earlier := 0
-	for i, one := range all {
-		if one.hash != c.Revision() && one.hash != stable {
-			if earlier++; earlier > limit {
-				err := r.clients.AppsV1().ControllerRevisions(namespace).Delete(ctx, one.name, metav1.DeleteOptions{})
-				if err != nil && !apierrors.IsNotFound(err) {
-					return append(remaining, all[i:]...), fmt.Errorf("delete the ControllerRevision %s/%s: %w", namespace, one.name, err)
-				}
-				continue
-			}
-		}
-		remaining = append(remaining, one)
-	}
-	return remaining, nil
-}
-
-// historyOf returns the revisions of the object, without those of a deleted object of the
-// same name.
-func (r *roller) historyOf(k key, c *poddefault.Compiled) []revision {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.history[k]), func(one revision) bool { return one.owner != c.Identity().UID })
-}
-
-func (r *roller) setHistory(k key, all []revision) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.history[k] = all
+// changed has the revisions of an object listed again.
+func (h *history) changed(k key) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stale[k] = true
 }
 
 // forget forgets the revisions of a deleted object, which the garbage collector deletes.
-func (r *roller) forget(k key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.history, k)
+func (h *history) forget(k key) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.known, k)
+	delete(h.stale, k)
 }
 
-func newRevision(namespace string, c *poddefault.Compiled, number int64) *appsv1.ControllerRevision {
-	o := &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: poddefault.RevisionName(c), Labels: poddefault.RevisionLabels(c),
-			OwnerReferences: []metav1.OwnerReference{ownerOf(c)},
-		},
-		Revision: number,
+// of returns the revisions of an object, as [revision.Of] does.
+func (h *history) of(ctx context.Context, c *poddefault.Compiled) (usable, refused []*revision.Record, err error) {
+	k := keyOf(c)
+	h.mu.Lock()
+	all, stale := h.known[k], h.stale[k]
+	delete(h.stale, k)
+	h.mu.Unlock()
+	if stale {
+		all = nil
+		if err := h.EachOf(ctx, k.namespace, k.name, func(r *revision.Record) {
+			if keyOfRecord(r) == k {
+				all = append(all, r.WithoutMeaning())
+			}
+		}); err != nil {
+			h.changed(k)
+			return nil, nil, err
+		}
+		h.mu.Lock()
+		h.known[k] = all
+		h.mu.Unlock()
 	}
-	o.Data = runtime.RawExtension{Raw: fmt.Appendf(nil, `{"spec":%s}`, c.Meaning())}
-	return o
+	usable, refused = revision.Of(ownerOf(c), all)
+	return usable, refused, nil
 }
 
-func ownerOf(c *poddefault.Compiled) metav1.OwnerReference {
+// put replaces what is known of one revision; now is nil if it was deleted.
+func (h *history) put(k key, is types.UID, now *revision.Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := slices.DeleteFunc(slices.Clone(h.known[k]), func(r *revision.Record) bool { return r.Identity().UID == is })
+	if now != nil {
+		all = append(all, now.WithoutMeaning())
+	}
+	h.known[k] = all
+}
+
+func ownerOf(c *poddefault.Compiled) revision.Owner {
+	is := c.Identity()
+	return revision.Owner{Namespace: is.Namespace, UID: is.UID}
+}
+
+func ownerReference(c *poddefault.Compiled) *metav1.OwnerReference {
 	ref := referenceTo(c)
-	return metav1.OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Controller: new(true)}
+	return &metav1.OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Controller: new(true)}
 }
 
-// recorded returns the meaning of a revision, or nil if there is none.
-func (r *roller) recorded(ctx context.Context, k key, c *poddefault.Compiled, hash string) ([]byte, error) {
-	namespace := k.namespace
-	if c.Cluster() {
-		namespace = r.namespace
+// past are the usable revisions of an object while it is reconciled, the latest first.
+type past struct {
+	*history
+	of  *poddefault.Compiled
+	all []*revision.Record
+}
+
+// named returns the revision with that name, or nil.
+func (p *past) named(name string) *revision.Record {
+	if i := slices.IndexFunc(p.all, func(r *revision.Record) bool { return r.Name == name }); i >= 0 {
+		return p.all[i]
 	}
-	for _, one := range r.historyOf(k, c) {
-		if one.hash != hash {
+	return nil
+}
+
+// next is the number of the next revision.
+func (p *past) next() int64 {
+	if len(p.all) == 0 {
+		return 1
+	}
+	return min(p.all[0].Number+1, revision.MaxNumber)
+}
+
+// patch changes a revision.
+func (p *past) patch(ctx context.Context, r *revision.Record, change revision.Change) (*revision.Record, error) {
+	now, err := p.Patch(ctx, r, change)
+	if err == nil && now.Problem != nil {
+		err = now.Problem
+	}
+	if err != nil {
+		p.changed(keyOf(p.of)) // it has changed or is gone
+		return nil, fmt.Errorf("change the %s: %w", r, err)
+	}
+	p.replace(r.Identity().UID, now)
+	return now, nil
+}
+
+func (p *past) replace(is types.UID, now *revision.Record) {
+	p.put(keyOf(p.of), is, now)
+	p.all = slices.DeleteFunc(slices.Clone(p.all), func(r *revision.Record) bool { return r.Identity().UID == is })
+	if now != nil {
+		p.all = append(p.all, now)
+	}
+	slices.SortFunc(p.all, revision.Compare)
+}
+
+// ensure returns the revision with this meaning, and creates it if there is none.
+func (p *past) ensure(ctx context.Context, meaning []byte) (*revision.Record, error) {
+	if r := p.named(revision.NameOf(meaning)); r != nil {
+		return r, nil
+	}
+	o := revision.New(ownerReference(p.of), p.of.Namespace(), meaning, p.next())
+	now, err := p.Create(ctx, o)
+	if apierrors.IsAlreadyExists(err) {
+		// The response to an earlier request was lost, a server created it that led until
+		// now, or it belongs to a deleted object or is not what it says: then it stays.
+		now, err = p.Get(ctx, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
+		if err == nil && (now.Problem != nil || now.Owner != ownerOf(p.of)) {
+			o.Name, o.GenerateName = "", o.Name+"-"
+			now, err = p.Create(ctx, o)
+		}
+	}
+	if err == nil && now.Problem != nil {
+		err = now.Problem
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record revision %s: %w", revision.Short(revision.NameOf(meaning)), err)
+	}
+	p.replace(now.Identity().UID, now)
+	return now, nil
+}
+
+// latest gives the current revision the highest number: it may be a rollback.
+func (p *past) latest(ctx context.Context, current *revision.Record) (*revision.Record, error) {
+	if p.all[0] == current || current.Number == revision.MaxNumber {
+		return current, nil
+	}
+	return p.patch(ctx, current, revision.Change{Number: p.next()})
+}
+
+// markOnly makes one revision the stable one, or none, and clears the state of rollouts over
+// others. The new one is marked first: of two, the latest counts.
+func (p *past) markOnly(ctx context.Context, stable *revision.Record) (*revision.Record, error) {
+	if stable != nil && !stable.Stable {
+		var err error
+		if stable, err = p.patch(ctx, stable, revision.Change{Stable: new(true), Rollout: &sallyportv1alpha1.RevisionRollout{}}); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range p.all {
+		if r.Stable && (stable == nil || r.Identity().UID != stable.Identity().UID) {
+			if _, err := p.patch(ctx, r, revision.Change{Stable: new(false), Rollout: &sallyportv1alpha1.RevisionRollout{}}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return stable, nil
+}
+
+// prune deletes the oldest revisions beyond the limit. The current revision, and the stable
+// one of a rollout, do not count.
+func (p *past) prune(ctx context.Context, current, stable *revision.Record, limit int) error {
+	earlier := 0
+	for _, r := range p.all {
+		if r.Identity().UID == current.Identity().UID || stable != nil && r.Identity().UID == stable.Identity().UID {
 			continue
 		}
-		o, err := r.clients.AppsV1().ControllerRevisions(namespace).Get(ctx, one.name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil, nil
+		if earlier++; earlier <= limit {
+			continue
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read the ControllerRevision %s/%s: %w", namespace, one.name, err)
+		if err := p.Delete(ctx, r); err != nil && !apierrors.IsNotFound(err) {
+			p.changed(keyOf(p.of))
+			return fmt.Errorf("delete the %s: %w", r, err)
 		}
-		var data struct {
-			Spec json.RawMessage `json:"spec"`
-		}
-		if json.Unmarshal(o.Data.Raw, &data) != nil || poddefault.RevisionOf(data.Spec) != hash {
-			return nil, nil
-		}
-		return data.Spec, nil
+		p.replace(r.Identity().UID, nil)
 	}
-	return nil, nil
+	return nil
+}
+
+// record records the current revision, determines the stable one if there is a rollout, and
+// removes revisions beyond the limit.
+func (r *roller) record(ctx context.Context, c *poddefault.Compiled, limit int) (p *past, current, stable *revision.Record, err error) {
+	usable, refused, err := r.history.of(ctx, c)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	r.tellRefused(c, refused)
+	p = &past{r.history, c, usable}
+	if c.Rolls() != nil {
+		// Before the current one is recorded: it may not be in the history of the next leader.
+		if stable = revision.StableAmong(p.all); stable == nil {
+			stable, err = r.settle(ctx, p)
+		}
+		if err == nil {
+			stable, err = p.markOnly(ctx, stable)
+		}
+	}
+	if err == nil {
+		current, err = p.ensure(ctx, c.Meaning())
+	}
+	if err == nil {
+		current, err = p.latest(ctx, current)
+	}
+	if err == nil && c.Rolls() == nil {
+		_, err = p.markOnly(ctx, nil)
+	}
+	if err == nil && stable != nil {
+		stable = p.named(stable.Name) // it may be the current one, which has another number
+	}
+	if err == nil {
+		err = p.prune(ctx, current, stable, limit)
+	}
+	return p, current, stable, err
+}
+
+// settle returns the revision from which a rollout starts, of an object that has had none
+// until now, or whose stable revision somebody has deleted.
+func (r *roller) settle(ctx context.Context, p *past) (*revision.Record, error) {
+	before, inProgress := p.of.RolledOut()
+	switch {
+	case inProgress && before != nil:
+		return p.ensure(ctx, before.Meaning())
+	case inProgress && len(p.all) > 0:
+		return p.all[0], nil
+	case inProgress:
+		r.recorder.Eventf(referenceTo(p.of), nil, corev1.EventTypeWarning, "RevisionNotFound", "Roll",
+			"the revision before is not recorded: %s applies to all new pods", revision.Short(p.of.Revision()))
+	}
+	return p.ensure(ctx, p.of.Meaning())
+}
+
+// maxToldRefused limits the events about revisions of one object.
+const maxToldRefused = 3
+
+// maxTold limits what is remembered of them.
+const maxTold = 10_000
+
+// tellRefused records an event for revisions that claim to be the object's and are ignored.
+func (r *roller) tellRefused(c *poddefault.Compiled, refused []*revision.Record) {
+	for i, one := range refused {
+		r.mu.Lock()
+		if len(r.told) > maxTold {
+			clear(r.told)
+		}
+		told := r.told[one.Identity().UID] == one.Identity().ResourceVersion
+		r.told[one.Identity().UID] = one.Identity().ResourceVersion
+		r.mu.Unlock()
+		if !told && i < maxToldRefused {
+			r.recorder.Eventf(referenceTo(c), nil, corev1.EventTypeWarning, "RevisionIgnored", "Roll",
+				"%s is ignored: %v. Delete it, if nobody knows what it is for", one, one.Problem)
+		}
+	}
 }

@@ -3,7 +3,6 @@
 package status
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -12,13 +11,17 @@ import (
 )
 
 // PolicyRules are the rights that the controller needs in addition to the webhook's.
-// Events and revisions are in the namespaces of their objects. Pods are listed while a
-// rollout is in progress.
+// Events are in the namespaces of their objects. Pods are listed, with the states of their
+// containers, while a rollout is in progress.
 func PolicyRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource + "/status"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.ClusterPodDefaultResource + "/status"}, Verbs: []string{"patch"}},
-		{APIGroups: []string{appsv1.GroupName}, Resources: []string{"controllerrevisions"}, Verbs: []string{"get", "list", "create", "patch", "delete"}},
+		{
+			APIGroups: []string{sallyportv1alpha1.GroupName},
+			Resources: []string{sallyportv1alpha1.PodDefaultRevisionResource, sallyportv1alpha1.ClusterPodDefaultRevisionResource},
+			Verbs:     []string{"get", "list", "create", "patch", "delete"},
+		},
 		{APIGroups: []string{corev1.GroupName}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}

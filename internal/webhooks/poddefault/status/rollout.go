@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,24 +15,28 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 // roller records revisions and moves the steps of rollouts while this replica leads. Its
-// state is in the objects, so the next leader continues where this one ended.
+// state is in the revisions, so the next leader continues where this one ended. Statuses
+// only show it.
 type roller struct {
 	*Controller
 	queue    *store.Controller[key]
 	recorder events.EventRecorder
 	now      func() time.Time
+	history  *history
 
-	mu      sync.Mutex
-	history history
+	mu   sync.Mutex
+	told map[types.UID]string // resourceVersions of revisions that an event was about
 }
 
 // rolledSpec is the part of a spec that the roller reads.
@@ -48,7 +53,7 @@ func (s *rolledSpec) limit() int {
 }
 
 func newRoller(c *Controller, recorder events.EventRecorder) *roller {
-	r := &roller{Controller: c, recorder: recorder, now: time.Now, history: history{}}
+	r := &roller{Controller: c, recorder: recorder, now: time.Now, history: &history{Client: c.revisions}, told: map[types.UID]string{}}
 	r.queue = store.NewController(c.pace.quiet, 128*c.pace.quiet, r.reconcile)
 	return r
 }
@@ -56,13 +61,13 @@ func newRoller(c *Controller, recorder events.EventRecorder) *roller {
 // run records revisions and moves steps until the context ends.
 func (r *roller) run(ctx context.Context) {
 	for {
-		all, err := r.readHistory(ctx)
+		err := r.history.readAll(ctx)
 		if err == nil {
-			r.history = all
 			break
 		}
 		if ctx.Err() == nil {
-			r.log.Warn("cannot read revisions, will try again", "error", err)
+			r.log.Warn("cannot read revisions, will try again: there are no rollouts", "error", err)
+			r.unavailable(ctx, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -80,9 +85,34 @@ func (r *roller) run(ctx context.Context) {
 			}
 		}
 	}}
+	defer r.watcher.Revisions.Handle(func(owner types.NamespacedName) {
+		k := key{owner.Namespace, owner.Name}
+		r.history.changed(k)
+		r.queue.Enqueue(k, 0)
+	})()
 	defer r.watcher.PodDefaults.Handle(objects)()
 	defer r.watcher.ClusterPodDefaults.Handle(objects)()
 	r.queue.Run(ctx, r.pace.writers)
+}
+
+// reasonUnavailable is a reason of the condition RolloutHealthy.
+const reasonUnavailable = "RevisionsUnavailable"
+
+// unavailable says in the statuses of objects with spec.rollout that revisions cannot be read.
+func (r *roller) unavailable(ctx context.Context, problem error) {
+	for _, c := range slices.Concat(r.watcher.ClusterPodDefaults.List(), r.watcher.PodDefaults.List()) {
+		if c.Rolls() == nil {
+			continue
+		}
+		next := c.Status().DeepCopy()
+		setHealth(next, metav1.Condition{
+			Type: kubeflowv1alpha1.ConditionRolloutHealthy, Status: metav1.ConditionUnknown, Reason: reasonUnavailable,
+			Message: "changes are not staged: " + problem.Error() + ". sallyport manifests --part crd,rbac prints what is missing",
+		}, c.Generation())
+		if err := r.show(ctx, c, next); err != nil && ctx.Err() == nil {
+			r.log.Warn("cannot write a status", "object", c.String(), "error", err)
+		}
+	}
 }
 
 // reconcile records the revision of an object, and enters the next step of its rollout
@@ -90,115 +120,121 @@ func (r *roller) run(ctx context.Context) {
 func (r *roller) reconcile(ctx context.Context, k key) (again time.Duration, err error) {
 	c := r.watcher.Get(k.namespacedName())
 	if c == nil {
-		r.forget(k)
+		r.history.forget(k)
 		return 0, nil
 	}
-	spec := &rolledSpec{}
-	if c.Spec() != nil {
-		if err := json.Unmarshal(c.Spec(), spec); err != nil { // encoded by this program
-			return 0, err
-		}
+	if again, err = r.roll(ctx, c); err == nil || ctx.Err() != nil {
+		return again, err
 	}
-	if err = r.record(ctx, k, c, spec); err == nil {
-		again, err = r.roll(ctx, k, c, spec.Rollout)
-	}
-	if err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return 0, nil
+	case apierrors.IsNotFound(err): // deleted, and the watch will say so; or the kind is not served
+		r.history.changed(k)
+		return r.pace.again, nil
+	case !apierrors.IsConflict(err):
 		r.log.Warn("cannot record a revision or move a rollout, will try again", "object", k.String(), "error", err)
 	}
-	if apierrors.IsNotFound(err) { // the watch will deliver the deletion
-		return 0, nil
-	}
-	return again, err
+	return 0, err
 }
 
-// roll writes the state of the rollout. Again is when to look again; 0 means when the
-// object changes.
-func (r *roller) roll(ctx context.Context, k key, c *poddefault.Compiled, spec *kubeflowv1alpha1.Rollout) (again time.Duration, err error) {
-	status := c.Status()
-	next := status.DeepCopy()
-	if spec == nil || c.Revision() == "" {
+// roll records the revision of an object, moves its rollout, and shows that in the status.
+// Again is when to look again; 0 means when the object changes.
+func (r *roller) roll(ctx context.Context, c *poddefault.Compiled) (again time.Duration, err error) {
+	next := c.Status().DeepCopy()
+	if c.Revision() == "" { // too large
 		next.Rollout = nil
-	} else if again, err = r.advance(c, spec, next, observed{
-		revision: func(hash string) ([]byte, error) { return r.recorded(ctx, k, c, hash) },
-		health:   func() (metav1.Condition, error) { return r.health(ctx, c, spec) },
-	}); err != nil {
+		return 0, r.show(ctx, c, next)
+	}
+	spec := &rolledSpec{}
+	if err := json.Unmarshal(c.Spec(), spec); err != nil { // encoded by this program
 		return 0, err
 	}
-	if next.Rollout == nil || next.Rollout.Step == 0 {
-		meta.RemoveStatusCondition(&next.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
-	}
-	if equality.Semantic.DeepEqual(status, next) {
-		return again, nil
-	}
-	_, err = r.patchStatus(ctx, c, c.Identity().ResourceVersion, next)
-	r.metrics.writes.WithLabelValues(result(err)).Inc()
+	p, current, stable, err := r.record(ctx, c, spec.limit())
 	if err != nil {
 		return 0, err
 	}
-	r.tellSteps(c, status, next)
-	return again, nil
-}
-
-// observed is what a rollout needs to know about the cluster.
-type observed struct {
-	revision func(hash string) (meaning []byte, err error) // nil if there is none
-	health   func() (metav1.Condition, error)
-}
-
-// advance computes the state of a rollout.
-func (r *roller) advance(c *poddefault.Compiled, spec *kubeflowv1alpha1.Rollout, next *kubeflowv1alpha1.PodDefaultStatus, known observed) (again time.Duration, err error) {
-	was, now := c.Status(), metav1.NewTime(r.now().Truncate(time.Second))
-	state := next.Rollout
-	next.CurrentRevision = c.Revision()
-	settled := func() {
-		next.Rollout = &kubeflowv1alpha1.RolloutStatus{StableRevision: c.Revision(), StableSpec: &runtime.RawExtension{Raw: c.Meaning()}}
+	if stable == nil {
+		next.Rollout = nil
+		meta.RemoveStatusCondition(&next.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
+		return 0, r.show(ctx, c, next)
 	}
-	if stable, _ := c.RolledOut(); state == nil || state.StableSpec == nil || stable == nil && state.StableRevision != c.Revision() {
-		// The object has had no rollout until now, or someone has edited its status.
-		before := was.CurrentRevision
+	state, again, err := r.advance(c, spec.Rollout, stable, next, func() (metav1.Condition, error) { return r.health(ctx, c, spec.Rollout) })
+	if err != nil {
+		return 0, err
+	}
+	before := stable.Rollout
+	if state == nil && current.Name != stable.Name { // complete
+		if _, err := p.markOnly(ctx, current); err != nil {
+			return 0, err
+		}
+		stable = current
+	} else if !equality.Semantic.DeepEqual(before, state) {
+		change := &sallyportv1alpha1.RevisionRollout{}
 		if state != nil {
-			before = state.StableRevision
+			change = state
 		}
-		var spec []byte
-		if before != "" && before != c.Revision() {
-			if spec, err = known.revision(before); err != nil {
-				return 0, err
-			}
+		if stable, err = p.patch(ctx, stable, revision.Change{Rollout: change}); err != nil {
+			return 0, err
 		}
-		if spec == nil {
-			if settled(); before != "" && before != c.Revision() {
-				r.recorder.Eventf(referenceTo(c), nil, corev1.EventTypeWarning, "RevisionNotFound", "Roll",
-					"the revision before, %s, no longer exists: %s applies to all new pods", before, c.Revision())
-			}
-			return 0, nil
-		}
-		state = &kubeflowv1alpha1.RolloutStatus{StableRevision: before, StableSpec: &runtime.RawExtension{Raw: spec}}
-		next.Rollout = state
 	}
-	if state.StableRevision == c.Revision() {
-		settled()
-		return 0, nil
+	next.CurrentRevision, next.Rollout = current.Name, &kubeflowv1alpha1.RolloutStatus{StableRevision: stable.Name}
+	if state != nil {
+		next.Rollout.Step, next.Rollout.StepStartTime = state.Step, state.StepStartTime
+	}
+	if next.Rollout.Step == 0 {
+		meta.RemoveStatusCondition(&next.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
+	}
+	r.tellSteps(c, before, state, stable, next)
+	return again, r.show(ctx, c, next)
+}
+
+// show writes a status that differs.
+func (r *roller) show(ctx context.Context, c *poddefault.Compiled, next *kubeflowv1alpha1.PodDefaultStatus) error {
+	if equality.Semantic.DeepEqual(c.Status(), next) {
+		return nil
+	}
+	_, err := r.patchStatus(ctx, c, c.Identity().ResourceVersion, next)
+	r.metrics.writes.WithLabelValues(result(err)).Inc()
+	return err
+}
+
+// advance computes the state of a rollout over a stable revision: nil if none is in progress,
+// or any more.
+func (r *roller) advance(
+	c *poddefault.Compiled, spec *kubeflowv1alpha1.Rollout, stable *revision.Record, next *kubeflowv1alpha1.PodDefaultStatus,
+	health func() (metav1.Condition, error),
+) (state *sallyportv1alpha1.RevisionRollout, again time.Duration, err error) {
+	if stable.Name == c.Revision() {
+		return nil, 0, nil
+	}
+	now := metav1.NewTime(r.now().Truncate(time.Second))
+	if state = stable.Rollout.DeepCopy(); state == nil || state.Revision != c.Revision() {
+		state = &sallyportv1alpha1.RevisionRollout{Revision: c.Revision()}
+		meta.RemoveStatusCondition(&next.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
 	}
 	enter := func(step int32) { state.Step, state.StepStartTime = step, &now }
 	last := int32(len(spec.Steps)) //nolint:gosec // the schema limits it
 	switch {
 	case c.Problem() != nil || last == 0 || spec.AbortedRevision == c.Revision():
 		state.Step, state.StepStartTime = 0, nil
-		return 0, nil
-	case was.CurrentRevision != c.Revision() || state.Step < 1 || state.StepStartTime == nil:
-		meta.RemoveStatusCondition(&next.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
+		return state, 0, nil
+	case state.Step < 1 || state.StepStartTime == nil:
 		enter(1)
 	case state.Step > last: // there are fewer steps than before
 		enter(last)
 	case state.StepStartTime.After(now.Time): // written by a leader whose clock is ahead
 		enter(state.Step)
 	}
-	condition, err := known.health()
+	condition, err := health()
 	if err != nil {
-		return 0, err
+		return nil, 0, err
+	}
+	if state.Refused != "" && condition.Status != metav1.ConditionFalse {
+		condition = unhealthy(reasonRefused, "%s", state.Refused)
 	}
 	setHealth(next, condition, c.Generation())
-	healthy := !meta.IsStatusConditionFalse(next.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
+	healthy := condition.Status != metav1.ConditionFalse
 	if p := spec.Promotion; p != nil && p.Revision == c.Revision() && (healthy || p.Force) {
 		if step := last + 1; p.Step == nil || *p.Step > last {
 			enter(step)
@@ -216,42 +252,35 @@ func (r *roller) advance(c *poddefault.Compiled, spec *kubeflowv1alpha1.Rollout,
 		}
 	}
 	if state.Step > last {
-		settled()
-		return 0, nil
+		return nil, 0, nil
 	}
-	return again, nil
+	return state, again, nil
 }
 
-// tellSteps records an event for each new step, and for the end of a rollout.
-func (r *roller) tellSteps(c *poddefault.Compiled, was, next *kubeflowv1alpha1.PodDefaultStatus) {
+// tellSteps records an event for each new step, and for the end of a rollout. State is nil at
+// the end, and stable then the revision that was rolled out or the one before.
+func (r *roller) tellSteps(c *poddefault.Compiled, before, state *sallyportv1alpha1.RevisionRollout, stable *revision.Record, next *kubeflowv1alpha1.PodDefaultStatus) {
 	tell := func(kind, reason, format string, args ...any) {
 		r.recorder.Eventf(referenceTo(c), nil, kind, reason, "Roll", format, args...)
 	}
-	before, state := was.Rollout, next.Rollout
-	if state == nil {
-		return
-	}
+	stepped := before != nil && before.Step > 0
 	switch {
-	case state.Step > 0 && (before == nil || before.Step != state.Step || was.CurrentRevision != next.CurrentRevision):
-		tell(corev1.EventTypeNormal, "RolloutStep", "revision %s is in step %d", next.CurrentRevision, state.Step)
-	case state.Step == 0 && before != nil && before.Step > 0 && state.StableRevision == next.CurrentRevision && before.StableRevision != state.StableRevision:
-		tell(corev1.EventTypeNormal, "RolloutComplete", "revision %s applies to all new pods", next.CurrentRevision)
-	case state.Step == 0 && before != nil && before.Step > 0:
-		tell(corev1.EventTypeNormal, "RolloutAborted", "revision %s applies to all new pods again", state.StableRevision)
+	case state != nil && state.Step > 0 && (!stepped || before.Step != state.Step || before.Revision != state.Revision):
+		tell(corev1.EventTypeNormal, "RolloutStep", "revision %s is in step %d", revision.Short(state.Revision), state.Step)
+	case stepped && state == nil && before.Revision == stable.Name:
+		tell(corev1.EventTypeNormal, "RolloutComplete", "revision %s applies to all new pods", revision.Short(stable.Name))
+	case stepped && (state == nil || state.Step == 0):
+		tell(corev1.EventTypeNormal, "RolloutAborted", "revision %s applies to all new pods again", revision.Short(stable.Name))
 	}
-	is, had := meta.FindStatusCondition(next.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy), meta.IsStatusConditionFalse(was.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
+	is, had := meta.FindStatusCondition(next.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy), meta.IsStatusConditionFalse(c.Status().Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
 	if is != nil && is.Status == metav1.ConditionFalse && !had {
 		tell(corev1.EventTypeWarning, "RolloutUnhealthy", "%s", is.Message)
 	}
 }
 
-// setHealth sets the condition RolloutHealthy. Refusals are reported by the replica that
-// has seen them, and hold for the revision: see [Controller.watchRefusals].
+// setHealth sets the condition RolloutHealthy.
 func setHealth(next *kubeflowv1alpha1.PodDefaultStatus, condition metav1.Condition, generation int64) {
 	is := meta.FindStatusCondition(next.Conditions, condition.Type)
-	if is != nil && is.Reason == reasonRefused && condition.Status != metav1.ConditionFalse {
-		return
-	}
 	if is != nil && is.Status == condition.Status && is.Reason == condition.Reason {
 		return // another number of pods is not worth a write
 	}

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,6 +24,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -37,6 +37,7 @@ type rolling struct {
 	config   *rest.Config
 	client   rest.Interface
 	clients  kubernetes.Interface
+	history  *revision.Client
 	name     string
 	replicas []*running
 }
@@ -68,7 +69,7 @@ func (r *rolling) patch(spec string) {
 	}
 }
 
-// await waits until the object is as wanted and both replicas have read that.
+// await waits until the object is as wanted and both replicas have read that and its revisions.
 func (r *rolling) await(what string, ok func(*kubeflowv1alpha1.PodDefault) bool) *kubeflowv1alpha1.PodDefault {
 	r.t.Helper()
 	var pd *kubeflowv1alpha1.PodDefault
@@ -76,9 +77,13 @@ func (r *rolling) await(what string, ok func(*kubeflowv1alpha1.PodDefault) bool)
 		if pd = r.get(); !ok(pd) {
 			return false, fmt.Errorf("its status is %+v", pd.Status)
 		}
+		all := r.revisions()
+		slices.Reverse(all)
+		stable := revision.StableAmong(all)
 		return !slices.ContainsFunc(r.replicas, func(replica *running) bool {
 			c := replica.watcher.Get(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: r.name})
-			return c == nil || c.Identity().ResourceVersion != pd.ResourceVersion
+			return c == nil || c.Identity().ResourceVersion != pd.ResourceVersion || (c.StableRecord() == nil) != (stable == nil) ||
+				stable != nil && c.StableRecord().Identity() != stable.Identity()
 		}), nil
 	})
 	return pd
@@ -163,16 +168,43 @@ func count(is map[int]bool) (n int) {
 	return n
 }
 
-func (r *rolling) revisions() []appsv1.ControllerRevision {
+// revisions returns those of the object that may be used, the latest last.
+func (r *rolling) revisions() []*revision.Record {
 	r.t.Helper()
-	list, err := r.clients.AppsV1().ControllerRevisions(metav1.NamespaceDefault).List(r.t.Context(), metav1.ListOptions{
-		LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: poddefault.RevisionsOf(false, r.name)}),
-	})
+	all := r.allRevisions()
+	usable, _ := revision.Of(revision.Owner{Namespace: metav1.NamespaceDefault, UID: r.get().UID}, all)
+	slices.Reverse(usable)
+	return usable
+}
+
+// allRevisions returns those that objects of that name have.
+func (r *rolling) allRevisions() (all []*revision.Record) {
+	r.t.Helper()
+	err := r.history.EachOf(r.t.Context(), metav1.NamespaceDefault, r.name, func(one *revision.Record) { all = append(all, one) })
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	slices.SortFunc(list.Items, func(a, b appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
-	return list.Items
+	return all
+}
+
+// owner is the reference of the object's revisions.
+func (r *rolling) owner() *metav1.OwnerReference {
+	pd := r.get()
+	return &metav1.OwnerReference{
+		APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind, Name: pd.Name, UID: pd.UID, Controller: new(true),
+	}
+}
+
+// write creates a revision, whoever would.
+func (r *rolling) write(o *revision.Object) {
+	r.t.Helper()
+	body, err := json.Marshal(o)
+	if err == nil {
+		err = r.clients.Discovery().RESTClient().Post().AbsPath(revision.Path(o.Namespace)).Body(body).Do(r.t.Context()).Error()
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 func variable(value string) string { return `"env":[{"name":"REVISION","value":"` + value + `"}]` }
@@ -188,7 +220,7 @@ func startRolling(t *testing.T, config *rest.Config, name string) *rolling {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rolling{t: t, config: config, client: client, clients: clients, name: name}
+	r := &rolling{t: t, config: config, client: client, clients: clients, history: revision.NewClient(clients.Discovery().RESTClient()), name: name}
 	for _, leading := range []bool{true, false} {
 		r.replicas = append(r.replicas, run(t, config, leading))
 	}
@@ -294,17 +326,7 @@ func testRollout(t *testing.T, r *rolling) {
 	// The next revision is there already, as if the response to its creation had been lost.
 	spec := r.get().Spec
 	spec.Env[0].Value = "two"
-	meaning := poddefault.Meaning(&spec)
-	next := r.revisions()[0]
-	next.Labels[poddefault.RevisionLabel] = poddefault.RevisionOf(meaning)
-	next.ObjectMeta = metav1.ObjectMeta{
-		Namespace: next.Namespace, Name: strings.TrimSuffix(next.Name, first) + poddefault.RevisionOf(meaning),
-		Labels: next.Labels, OwnerReferences: next.OwnerReferences,
-	}
-	next.Revision, next.Data.Raw = 2, fmt.Appendf(nil, `{"spec":%s}`, meaning)
-	if _, err := clients.AppsV1().ControllerRevisions(next.Namespace).Create(t.Context(), &next, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	r.write(revision.New(r.owner(), metav1.NamespaceDefault, poddefault.Meaning(&spec), 2))
 
 	// The rollout comes with the change.
 	r.patch(`{` + variable("two") + `,"rollout":{"steps":[{"percent":10},{"percent":50},{"percent":100}]}}`)
@@ -398,13 +420,8 @@ func testRollout(t *testing.T, r *rolling) {
 		t.Errorf("rollback: %d of %d workloads", n, workloads)
 	}
 	all := r.revisions()
-	if len(all) != 2 || all[1].Labels[poddefault.RevisionLabel] != first || all[1].Revision != 3 {
+	if len(all) != 2 || all[1].Name != first || all[1].Number != 3 {
 		t.Errorf("revisions: %+v", all)
-	}
-	for _, one := range all {
-		if owner := metav1.GetControllerOf(&one); owner == nil || owner.Name != r.name || owner.UID != done.UID {
-			t.Errorf("%s has no owner: %+v", one.Name, owner)
-		}
 	}
 
 	// Without a rollout a change applies at once. Of the history the limit stays.
@@ -419,11 +436,9 @@ func testRollout(t *testing.T, r *rolling) {
 		}
 	}
 	lab.Eventually(t.Context(), t, patience, "two revisions", func(context.Context) (bool, error) { return len(r.revisions()) == 2, nil })
-	var data struct {
-		Spec kubeflowv1alpha1.PodDefaultSpec
-	}
-	if err := json.Unmarshal(r.revisions()[1].Data.Raw, &data); err != nil || data.Spec.Env[0].Value != "five" {
-		t.Errorf("the last revision: %v %+v", err, data)
+	var last kubeflowv1alpha1.PodDefaultSpec
+	if err := json.Unmarshal(r.revisions()[1].Meaning, &last); err != nil || last.Env[0].Value != "five" {
+		t.Errorf("the last revision: %v %+v", err, last)
 	}
 	r.delete()
 }

@@ -119,7 +119,7 @@ func testUpgrade(t *testing.T, r *rolling) {
 	second := r.await("the first revision", func(pd *kubeflowv1alpha1.PodDefault) bool {
 		return pd.Status.CurrentRevision == poddefault.RevisionOf(poddefault.Meaning(&pd.Spec))
 	}).Status.CurrentRevision
-	if all := r.revisions(); len(all) != 1 || all[0].Revision != 1 || all[0].Labels[poddefault.RevisionLabel] != second {
+	if all := r.revisions(); len(all) != 1 || all[0].Number != 1 || all[0].Name != second {
 		t.Errorf("revisions: %+v", all)
 	}
 	again(&was.late, false)
@@ -154,7 +154,7 @@ func testUpgrade(t *testing.T, r *rolling) {
 	r.patch(`{"rollout":{"promotion":{"revision":"` + third.Status.CurrentRevision + `","step":2}}}`)
 	r.awaitStep(2)
 	gets("third")
-	if all := r.revisions(); len(all) != 2 || all[1].Revision != 2 {
+	if all := r.revisions(); len(all) != 2 || all[1].Number != 2 {
 		t.Errorf("revisions: %+v", all)
 	}
 
