@@ -3,6 +3,8 @@
 package poddefault
 
 import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
@@ -13,6 +15,36 @@ const (
 	mostSteps       = 20
 	mostHoldSeconds = 365 * 24 * 3600
 )
+
+// maxRecorded is the size of a spec that can be recorded: etcd takes 1.5 MiB by default, and a
+// revision has metadata.
+const maxRecorded = 3<<19 - 32<<10
+
+// recordedSize is about how many bytes etcd gets for a spec: the API server escapes what HTML
+// has a meaning for, and repeats the keys of objects outside of lists in managed fields.
+func recordedSize(spec []byte) int {
+	size := len(spec)
+	for _, c := range spec {
+		if c == '<' || c == '>' || c == '&' {
+			size += len(`\u003c`) - 1
+		}
+	}
+	return size + managedSize(spec)
+}
+
+func managedSize(object jsontext.Value) (size int) {
+	var members map[string]jsontext.Value
+	if json.Unmarshal(object, &members) != nil {
+		return 0
+	}
+	for name, value := range members {
+		size += len(name) + len(`"f:":{},`)
+		if value.Kind() == '{' {
+			size += managedSize(value)
+		}
+	}
+	return size
+}
 
 // rollout checks what the schema of the definition does too, for objects in files, and
 // what it does not. An object with such an error is not left out: its rollout does not
@@ -26,6 +58,9 @@ func (c *checker) rollout(path *field.Path) {
 		return
 	}
 	path = path.Child("rollout")
+	if size := recordedSize(encodedSpec(c.spec)); size > maxRecorded {
+		c.invalid(path, size, "is the size in bytes of the spec when it is recorded, which a rollout needs, and etcd takes at most %d: make the spec smaller, or remove rollout", maxRecorded)
+	}
 	at := path.Child("steps")
 	switch {
 	case len(r.Steps) == 0:
@@ -71,7 +106,7 @@ func (c *checker) rollout(path *field.Path) {
 			c.invalid(at.Child("step"), *p.Step, "must be at least 1")
 		}
 		if p.Revision != "" && p.Revision == r.AbortedRevision {
-			c.warn(at, "the revision is aborted too, and abortedRevision wins")
+			c.invalid(at.Child("revision"), p.Revision, "is abortedRevision, too: remove one of them")
 		}
 	}
 }

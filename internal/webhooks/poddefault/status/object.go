@@ -5,6 +5,7 @@ package status
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 )
 
 // A key names an object: a PodDefault, or a ClusterPodDefault if the namespace is
@@ -62,8 +64,27 @@ func newObject(c *poddefault.Compiled) *object {
 	if json.Unmarshal(c.Spec(), &spec) == nil {
 		_, o.warnings = poddefault.Check(&spec, field.NewPath("spec"))
 		o.rolls = spec.Rollout != nil
+		o.warnings = append(o.warnings, deadIn(spec.Rollout, c.Revision())...)
 	}
 	return o.with(c)
+}
+
+// deadIn returns what a rollout has that is about another revision than the current one, which
+// is left behind by a change of the spec.
+func deadIn(rollout *kubeflowv1alpha1.Rollout, current string) (warnings []string) {
+	if rollout == nil {
+		return nil
+	}
+	warn := func(field, name string) {
+		if name != "" && name != current {
+			warnings = append(warnings, fmt.Sprintf("spec.rollout.%s: it is about revision %s, and has no effect on %s: remove it", field, revision.Short(name), revision.Short(current)))
+		}
+	}
+	warn("abortedRevision", rollout.AbortedRevision)
+	if rollout.Promotion != nil {
+		warn("promotion", rollout.Promotion.Revision)
+	}
+	return warnings
 }
 
 // with returns the object in a state with the same spec.
