@@ -40,6 +40,10 @@ func TestPodDefaultsUnderControl(t *testing.T) {
 		{"statuses say what becomes of PodDefaults", testStatuses},
 		{"kubectl sallyport explains, shows and previews", testPlugin},
 		{"no verb leads round the check of authors", testWaysRound},
+		{"the owner of a namespace forges no history of the cluster", testForgedRevisions},
+		{"revisions that are not what they say are told, and stop nothing", testSpoiledRevisions},
+		{"statuses do nothing", testStatusesDoNothing},
+		{"what may be written can be rolled out, whatever its size", testLargestRollout},
 		{"what may be written makes pods that may be created", testWritten},
 		{"the pods that an outage has left un-injected are listed, and no others", testMissed},
 	} {
