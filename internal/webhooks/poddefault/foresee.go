@@ -24,7 +24,7 @@ import (
 func (c *Compiled) mayClash() bool {
 	for _, lists := range [][]fieldList{c.podLists, c.containerLists} {
 		for i := range lists {
-			if slices.Contains([]*listKind{portKind, deviceKind, claimKind, nameserverKind, searchKind, gateKind}, lists[i].kind) {
+			if slices.Contains([]*listKind{portKind, deviceKind, claimKind, nameserverKind, searchKind, gateKind, capabilityAddKind}, lists[i].kind) {
 				return true
 			}
 		}
@@ -212,12 +212,20 @@ func (m *merge) devices(t *container) {
 	}
 }
 
-// escalation: a privileged container must allow privilege escalation.
+// escalation: a container that is privileged, or nearly so, must allow privilege escalation.
 func (m *merge) escalation(t *container) {
-	privileged, a := t.final("securityContext", "privileged")
-	escalation, b := t.final("securityContext", "allowPrivilegeEscalation")
-	if string(privileged) == "true" && string(escalation) == "false" {
-		m.impossible(cmp.Or(a, t.origin), cmp.Or(b, t.origin), fmt.Sprintf("container %s is privileged, and allowPrivilegeEscalation is false", t.name))
+	escalation, by := t.final("securityContext", "allowPrivilegeEscalation")
+	if string(escalation) != "false" {
+		return
+	}
+	by = cmp.Or(by, t.origin)
+	if privileged, other := t.final("securityContext", "privileged"); string(privileged) == "true" {
+		m.impossible(cmp.Or(other, t.origin), by, fmt.Sprintf("container %s is privileged, and allowPrivilegeEscalation is false", t.name))
+	}
+	for _, capability := range t.all(capabilityAddKind, "securityContext", "capabilities", "add") {
+		if capability.key == "CAP_SYS_ADMIN" {
+			m.impossible(by, t.of(capability), fmt.Sprintf("container %s adds the capability CAP_SYS_ADMIN, and allowPrivilegeEscalation is false", t.name))
+		}
 	}
 }
 
