@@ -18,44 +18,72 @@ type slot struct {
 	added *item // nil for the pod's own
 }
 
-// arrange places added containers where their objects want them. The pod's containers
-// keep their order. It returns nil if all added containers come last.
+// arrange places added containers where their objects want them, also beside one that a later object adds. The pod's
+// containers keep their order, and so do containers with the same place. It returns nil if all added containers come last.
 func (m *merge) arrange(l *list) []slot {
 	positioned := slices.ContainsFunc(l.added, func(w item) bool { return w.origin.position(w.key) != nil })
 	if !positioned {
 		return nil
 	}
-	var slots []slot
+	var all []slot
 	for i := range l.length() {
-		slots = append(slots, slot{string(l.key(i)), i, nil})
+		all = append(all, slot{string(l.key(i)), i, nil})
 	}
-	first := 0 // after those placed first before
-	behind := map[string]int{}
 	for i := range l.added {
-		w := &l.added[i]
-		at := len(slots)
-		if p := w.origin.position(w.key); p != nil {
-			beside := slices.IndexFunc(slots, func(s slot) bool { return s.key == p.Container })
-			relative := p.Place == kubeflowv1alpha1.PlaceBefore || p.Place == kubeflowv1alpha1.PlaceAfter
-			switch {
-			case p.Place == kubeflowv1alpha1.PlaceFirst:
-				at = first
-				first++
-			case relative && beside < 0:
-				m.warn("%s: container %s comes last: there is no container %s in %s", w.origin, w.key, p.Container, l.field)
-			case p.Place == kubeflowv1alpha1.PlaceBefore:
-				at = beside
-			case p.Place == kubeflowv1alpha1.PlaceAfter:
-				behind[p.Container]++ // after those placed there before
-				at = min(beside+behind[p.Container], len(slots))
-			}
-			if relative && beside >= 0 && at < first {
-				first++
-			}
+		all = append(all, slot{l.added[i].key, -1, &l.added[i]})
+	}
+	names := map[string]bool{}
+	for _, s := range all {
+		names[s.key] = true
+	}
+	var rest []slot // in their turn
+	seated := map[kubeflowv1alpha1.ContainerPosition][]slot{}
+	for _, s := range all {
+		switch p := s.position(); {
+		case p.Place == "" || p.Place == kubeflowv1alpha1.PlaceLast:
+			rest = append(rest, s)
+		case p.Container != "" && !names[p.Container]:
+			m.warn("%s: container %s comes last: there is no container %s in %s", s.added.origin, s.key, p.Container, l.field)
+			rest = append(rest, s)
+		default:
+			p.Name = ""
+			seated[p] = append(seated[p], s)
 		}
-		slots = slices.Insert(slots, at, slot{w.key, -1, w})
+	}
+	slots := make([]slot, 0, len(all))
+	var seat func([]slot)
+	beside := func(place kubeflowv1alpha1.ContainerPlace, name string) {
+		seats := kubeflowv1alpha1.ContainerPosition{Place: place, Container: name}
+		next := seated[seats]
+		delete(seated, seats)
+		seat(next)
+	}
+	seat = func(next []slot) {
+		for _, s := range next {
+			beside(kubeflowv1alpha1.PlaceBefore, s.key)
+			slots = append(slots, s)
+			beside(kubeflowv1alpha1.PlaceAfter, s.key)
+		}
+	}
+	beside(kubeflowv1alpha1.PlaceFirst, "")
+	seat(rest)
+	for _, s := range all { // what is left refers to each other
+		if p := s.position(); len(seated[kubeflowv1alpha1.ContainerPosition{Place: p.Place, Container: p.Container}]) > 0 {
+			m.warn("%s: container %s comes last: its position and that of container %s depend on each other", s.added.origin, s.key, p.Container)
+			slots = append(slots, s)
+		}
 	}
 	return slots
+}
+
+// position returns where the container's object wants it; the zero value for no preference.
+func (s slot) position() kubeflowv1alpha1.ContainerPosition {
+	if s.added != nil {
+		if p := s.added.origin.position(s.key); p != nil {
+			return *p
+		}
+	}
+	return kubeflowv1alpha1.ContainerPosition{}
 }
 
 // position returns where the object wants its container, or nil for no preference.
