@@ -146,17 +146,15 @@ func (m *merge) recorded() jsontext.Value {
 	if !changed || len(entries) == 0 {
 		return nil
 	}
-	if len(known) > len(own) {
-		others := make([]string, 0, len(known))
-		for decision := range known {
-			if !own[decision] {
-				others = append(others, decision)
-			}
+	others := make([]string, 0, len(known))
+	for decision := range known {
+		if !own[decision] {
+			others = append(others, decision)
 		}
-		slices.Sort(others)
-		for _, decision := range others {
-			add(decision, known[decision])
-		}
+	}
+	slices.Sort(others)
+	for _, decision := range others {
+		add(decision, known[decision])
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
 	out := append(make([]byte, 0, size), '"')
