@@ -188,7 +188,7 @@ check: ## Before each commit: format, vet, unit tests, import table, generated f
 test: ## For each change: check, other modules, and all that has to be true, on a real API server
 	@rm -rf $(results); trap '$(report)' EXIT; trap 'exit 1' INT TERM; set -e; \
 	for stage in format vet unit "-j 3 apiserver operator generated" "-j 4 alone race properties modules"; do \
-		$(MAKE) --no-print-directory $$stage RERUNS=1 ALL=1 CHECKS=500 PROPERTIES=./internal/webhooks/poddefault; done
+		$(MAKE) --no-print-directory $$stage RERUNS=1 ALL=1 CHECKS=500 PROPERTIES="./internal/webhooks/poddefault ./test/specification"; done
 
 .PHONY: format
 format:

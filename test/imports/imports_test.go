@@ -74,6 +74,7 @@ var allowed = map[string][]string{
 	// The API server asks for the conversions.
 	"internal/storagemigration": {"internal/crdclient"},
 	"test/golden":               {},
+	"test/specification":        {"api/"},
 	"test/lab":                  {"internal/freeport"}, // also tests of packages that it could need import it
 
 	"internal/replay":    {"admission", "conversion", "jsonpatch", "internal/wire"},
