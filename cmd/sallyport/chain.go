@@ -41,6 +41,7 @@ type chainOptions struct {
 	evaluate           bool
 	old                string
 	call, allowUnknown bool
+	dryRun             bool
 	config             *server.Config
 	configFile         string
 }
@@ -59,7 +60,9 @@ func newChainCommand() *cobra.Command {
 			"With --evaluate, the request passes the chain, with the API server's own libraries: mutating policies and\n" +
 			"webhooks, reinvocation, pod security, validating policies and webhooks, each on the result of the one\n" +
 			"before. Each step shows what it changes and what it refuses, and why. Webhooks of Sallyport are answered\n" +
-			"here; what others would do is not known, unless --call asks them. See docs/chain.md.\n\n" +
+			"here; what others would do is not known, unless --call asks them. What depends on a field that the API\n" +
+			"server sets, such as the priority, is not known from files; a cluster's API server is asked, by a dry run.\n" +
+			"See docs/chain.md.\n\n" +
 			"Exit status with --evaluate: 0 allowed, 3 refused, 1 anything else, such as a result that depends on\n" +
 			"what is not known.",
 		Example: "  sallyport chain pods -n team-a -f pod.yaml\n" +
@@ -96,6 +99,7 @@ func newChainCommand() *cobra.Command {
 		flags.BoolVar(&o.evaluate, "evaluate", false, "evaluate the policies and webhooks on the object of --filename, and print what they change and refuse")
 		flags.StringVar(&o.old, "old", "", "`file` with the old object for --operation UPDATE, if it differs")
 		cli.CompleteFiles(cmd, "old", manifest.Extensions...)
+		flags.BoolVar(&o.dryRun, "dry-run", false, "evaluate the request as a dry run, as of 'kubectl create --dry-run=server'")
 		flags.BoolVar(&o.call, "call", false, "call webhooks of others that can be reached, as a dry run, if they declare no side effects for it")
 		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "exit with 0 or 3 although the result depends on what is not known")
 		addConfigFlag(cmd, &o.configFile)
@@ -170,7 +174,7 @@ func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 }
 
 // ofEvaluation are the flags that --evaluate needs.
-var ofEvaluation = []string{"old", "call", "allow-unknown", "config", "webhooks"}
+var ofEvaluation = []string{"old", "dry-run", "call", "allow-unknown", "config", "webhooks"}
 
 // cluster reads the admission configuration and the resources of a cluster.
 func (o *chainOptions) cluster(ctx context.Context) (*inspect.Admission, *resources.Set, error) {
@@ -230,6 +234,9 @@ func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, ar
 	if run.Request, err = o.question.Review(resource); err != nil {
 		return err
 	}
+	if o.dryRun {
+		run.Request.DryRun = new(true)
+	}
 	if from != nil {
 		if err := run.ReadCluster(ctx, from); err != nil {
 			return err
@@ -249,7 +256,7 @@ func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, ar
 	if err != nil {
 		return err
 	}
-	if err := result.Print(cmd.OutOrStdout(), o.output, o.question.Operation, o.question.Object, o.all); err != nil {
+	if err := result.Print(cmd.OutOrStdout(), o.output, o.question.Operation, o.question.Object, o.all, o.allowUnknown); err != nil {
 		return err
 	}
 	return result.Verdict(o.allowUnknown)

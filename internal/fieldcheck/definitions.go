@@ -128,6 +128,23 @@ func (d *Definitions) Default(gvk schema.GroupVersionKind, body map[string]any) 
 	defaulting.Default(body, definition.structural)
 }
 
+// Validate validates a custom resource by its schema and rules, as the API server does; nothing without a
+// definition.
+func (d *Definitions) Validate(ctx context.Context, gvk schema.GroupVersionKind, body map[string]any) (field.ErrorList, error) {
+	definition, err := d.of(gvk)
+	if err != nil || definition == nil {
+		return nil, err
+	}
+	raw, err := utiljson.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	o := &manifest.Object{Raw: raw}
+	o.APIVersion, o.Kind = gvk.GroupVersion().String(), gvk.Kind
+	_, invalid, err := definition.check(ctx, o)
+	return invalid, err
+}
+
 // TypeConverter merges custom resources of a kind by its schema, as the API server does; nil without a
 // definition.
 func (d *Definitions) TypeConverter(gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {

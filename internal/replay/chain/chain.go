@@ -56,6 +56,11 @@ type Run struct {
 	Authorizer authorizer.UnconditionalAuthorizer
 	// Unknown says what could not be read, for the result.
 	Unknown []string
+	// NamespaceMissing is set if the cluster does not have the namespace of the request.
+	NamespaceMissing bool
+	// DryRun sends the request to an API server, as a dry run, and returns the object that it would store,
+	// or its refusal. It decides if policies read what is not known here. Nil if there is no API server.
+	DryRun func(context.Context, *admissionv1.AdmissionRequest) (map[string]any, error)
 }
 
 // An Outcome is the outcome of a step.
@@ -98,6 +103,7 @@ type Step struct {
 	before  any
 	order   int
 	origins []admission.Origin
+	unread  bool // unknown because of a field that the API server sets
 }
 
 // A Change is an operation of a JSON Patch.
@@ -145,6 +151,8 @@ type Result struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Object is the object after all mutations; nil for a request without one.
 	Object map[string]any `json:"object,omitempty"`
+
+	readsDryRun bool // an expression reads whether the request is a dry run
 }
 
 // evaluation is a run in progress.
@@ -152,6 +160,7 @@ type evaluation struct {
 	*Run
 	kinds      *kinds
 	namespaces cache.Indexer
+	guessed    bool // the namespace of the request is not among the objects
 	objects    objects
 	own        map[string]admission.Webhook
 	called     []*hook
@@ -165,8 +174,17 @@ type evaluation struct {
 }
 
 // Do evaluates the request. An error is about what is given: objects that the API server would not
-// accept, or a conversion between versions that only the API server can do.
+// accept, or a conversion between versions that only the API server can do. Where the result depends on
+// what is not known, the API server decides, if there is one.
 func (r *Run) Do(ctx context.Context) (*Result, error) {
+	result, err := r.evaluate(ctx)
+	if err != nil || len(result.Unknown) == 0 || r.DryRun == nil {
+		return result, err
+	}
+	return result, r.ask(ctx, result)
+}
+
+func (r *Run) evaluate(ctx context.Context) (*Result, error) {
 	replay.LimitCopies() // the API server's plugins apply the patches of webhooks and policies
 	e := &evaluation{Run: r, own: map[string]admission.Webhook{}, result: &Result{Steps: []*Step{}, Unknown: slices.Clone(r.Unknown)}}
 	for _, w := range r.Webhooks {
@@ -189,6 +207,9 @@ func (r *Run) Do(ctx context.Context) (*Result, error) {
 	attributes, err := e.attributes()
 	if err != nil {
 		return nil, err
+	}
+	if refused := e.lifecycle(attributes); refused != nil {
+		return e.finish(nil, attributes, refused)
 	}
 	before, err := content(attributes.GetObject())
 	if err != nil {
@@ -223,6 +244,9 @@ func (r *Run) Do(ctx context.Context) (*Result, error) {
 		err = admit()
 	}
 	e.again = false
+	if err == nil {
+		err = e.checkResult(ctx, attributes)
+	}
 	for _, validate := range []func(context.Context, apiserveradmission.Attributes) error{e.podSecurity, validatingPolicies, validatingWebhooks} {
 		if err == nil {
 			err = validate(ctx, attributes)
@@ -248,7 +272,7 @@ func (e *evaluation) finish(before any, attributes *attributes, refused error) (
 	}
 	slices.SortStableFunc(out.Steps, func(a, b *Step) int { return a.order - b.order })
 	for _, s := range out.Steps {
-		if s.Outcome == Unknown {
+		if s.Outcome == Unknown || s.unread && s.Outcome != Denied && s.Outcome != Failed {
 			out.Unknown = append(out.Unknown, s.Name+": "+s.Messages[0])
 		}
 	}
@@ -263,6 +287,9 @@ func (e *evaluation) finish(before any, attributes *attributes, refused error) (
 		return out, nil
 	}
 	out.Object, _ = after.(map[string]any)
+	if before == nil {
+		return out, nil
+	}
 	out.Changes, err = changes(before, after, nil)
 	return out, err
 }
@@ -381,28 +408,42 @@ func (e *evaluation) attributes() (*attributes, error) {
 	if err != nil {
 		return nil, err
 	}
+	if req.Operation == admissionv1.Create && req.SubResource == "" {
+		wipe(object)
+	}
 	old, err := e.kinds.decode(gvk, req.OldObject.Raw, req.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("the old object: %w", err)
 	}
-	u := &user.DefaultInfo{Name: req.UserInfo.Username, UID: req.UserInfo.UID, Groups: req.UserInfo.Groups}
+	u := &user.DefaultInfo{Name: req.UserInfo.Username, UID: req.UserInfo.UID, Groups: req.UserInfo.Groups, Extra: map[string][]string{}}
+	for key, values := range req.UserInfo.Extra {
+		u.Extra[key] = values
+	}
+	if everybody := user.AllAuthenticated; u.Name != user.Anonymous && !slices.Contains(u.Groups, everybody) { // as the API server adds it
+		u.Groups = append(slices.Clone(u.Groups), everybody)
+	}
+	dry := req.DryRun != nil && *req.DryRun
 	record := apiserveradmission.NewAttributesRecord(object, old, gvk, req.Namespace, req.Name, schema.GroupVersionResource(req.Resource), req.SubResource,
-		apiserveradmission.Operation(req.Operation), optionsOf(req.Operation), false, u)
+		apiserveradmission.Operation(req.Operation), optionsOf(req.Operation, dry), dry, u)
 	return &attributes{Attributes: record, annotations: map[string]string{}}, nil
 }
 
-// optionsOf returns the options of a request without any.
-func optionsOf(operation admissionv1.Operation) runtime.Object {
+// optionsOf returns the options of a request that has none but a dry run.
+func optionsOf(operation admissionv1.Operation, dry bool) runtime.Object {
 	kind := func(name string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: name}
 	}
+	var run []string
+	if dry {
+		run = []string{metav1.DryRunAll}
+	}
 	switch operation {
 	case admissionv1.Create:
-		return &metav1.CreateOptions{TypeMeta: kind("CreateOptions")}
+		return &metav1.CreateOptions{TypeMeta: kind("CreateOptions"), DryRun: run}
 	case admissionv1.Update:
-		return &metav1.UpdateOptions{TypeMeta: kind("UpdateOptions")}
+		return &metav1.UpdateOptions{TypeMeta: kind("UpdateOptions"), DryRun: run}
 	case admissionv1.Delete:
-		return &metav1.DeleteOptions{TypeMeta: kind("DeleteOptions")}
+		return &metav1.DeleteOptions{TypeMeta: kind("DeleteOptions"), DryRun: run}
 	}
 	return nil
 }
@@ -424,13 +465,37 @@ func (e *evaluation) readNamespaces() error {
 		}
 	}
 	name := e.Request.Namespace
-	if _, exists, _ := e.namespaces.GetByKey(name); exists || name == "" {
+	if _, exists, _ := e.namespaces.GetByKey(name); exists || name == "" || e.NamespaceMissing {
 		return nil
 	}
-	if e.Request.Kind.Kind != "Namespace" {
+	switch {
+	case e.Request.Kind.Kind == "Namespace":
+	case slices.Contains(everywhere, name):
+		e.guessed = true
 		e.result.Notes = append(e.result.Notes, "the namespace "+name+" is not among the objects: it is taken as one without labels of its own")
+	default:
+		e.guessed = true
+		e.result.Unknown = append(e.result.Unknown, "the namespace "+name+" is not among the objects: whether it exists, and its labels")
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	defaultNamespace(namespace)
 	return e.namespaces.Add(namespace)
+}
+
+// everywhere are the namespaces that each cluster has.
+var everywhere = []string{corev1.NamespaceDefault, corev1.NamespaceNodeLease, metav1.NamespacePublic, metav1.NamespaceSystem}
+
+// lifecycle is kube-apiserver's plugin NamespaceLifecycle, which comes first.
+func (e *evaluation) lifecycle(a *attributes) error {
+	if e.Request.Operation != admissionv1.Create || e.Request.Namespace == "" || e.Request.Kind.Kind == "Namespace" {
+		return nil
+	}
+	if e.NamespaceMissing {
+		return apierrors.NewNotFound(corev1.Resource("namespaces"), e.Request.Namespace)
+	}
+	object, exists, err := e.namespaces.GetByKey(e.Request.Namespace)
+	if namespace, ok := object.(*corev1.Namespace); err == nil && exists && ok && namespace.Status.Phase == corev1.NamespaceTerminating {
+		return apiserveradmission.NewForbidden(a, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", e.Request.Namespace))
+	}
+	return err
 }

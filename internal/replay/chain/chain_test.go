@@ -18,6 +18,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/manifest"
@@ -398,11 +399,11 @@ func TestSelectorsAndActionsDecide(t *testing.T) {
 }
 
 func TestAKindWhoseDefaultsAreNotKnownIsNoted(t *testing.T) {
-	got, err := run(t, nil, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {selector: {}, template: {}}}", nil).Do(t.Context())
+	got, err := run(t, nil, "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {selector: {}, template: {}}}", func(r *chain.Run) { r.Request.Namespace = "default" }).Do(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := strings.Join(got.Notes, "\n"); !strings.Contains(all, "defaults for Deployment are not applied") || !strings.Contains(all, "namespace team-a is not among the objects") {
+	if all := strings.Join(got.Notes, "\n"); !strings.Contains(all, "defaults for DaemonSet are applied") || !strings.Contains(all, "namespace default is not among the objects") {
 		t.Error(all)
 	}
 }
@@ -433,4 +434,38 @@ func FuzzObjects(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestWhatMayBeUnknownIsNoErrorOfAReport(t *testing.T) {
+	got, err := evaluate(t, validating("v", "{expression: object.spec.priority == 0}", "", ""), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about, _, err := manifest.Parse("pod.yaml", []byte(pod))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, allow := range []bool{false, true} {
+		var junit strings.Builder
+		if err := got.Print(&junit, "junit", "CREATE", about[0], false, allow); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(junit.String(), "namespace team-a") || strings.Contains(junit.String(), "<error") == allow || (got.Verdict(allow) == nil) != allow {
+			t.Errorf("--allow-unknown=%t: %v\n%s", allow, got.Verdict(allow), junit.String())
+		}
+	}
+}
+
+func TestAConversionThatIsNotPossibleNamesBothVersions(t *testing.T) {
+	with := team + strings.ReplaceAll(validating("v", "{expression: 'true'}", "", ""), "apiGroups: [''], apiVersions: [v1], operations: ['*'], resources: [pods]", "apiGroups: [apps], apiVersions: [v1beta2], operations: ['*'], resources: [deployments]")
+	objects, _, err := manifest.Parse("with.yaml", []byte(with))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = run(t, objects, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {selector: {}, template: {}}}", func(r *chain.Run) {
+		r.Resources.OfKind(schema.GroupVersionKind(r.Request.Kind)).Equivalents = []schema.GroupVersionResource{{Group: "apps", Version: "v1beta2", Resource: "deployments"}}
+	}).Do(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "from apps/v1 to apps/v1beta2, which") {
+		t.Errorf("%v", err)
+	}
 }

@@ -32,7 +32,8 @@ import (
 // user of a request that has none: whoever reads. What the user may not read is unknown.
 func (r *Run) ReadCluster(ctx context.Context, c *cluster.Cluster) error {
 	read := &reading{Run: r, cluster: c}
-	if r.Request.UserInfo.Username == "" {
+	impersonate := r.Request.UserInfo.Username != ""
+	if !impersonate {
 		answer, err := c.Client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("asking the API server who you are: %w; --as says whose request it is", err)
@@ -47,7 +48,7 @@ func (r *Run) ReadCluster(ctx context.Context, c *cluster.Cluster) error {
 		read.list(ctx, gv.WithResource(resource), "")
 	}
 	if namespace := r.Request.Namespace; namespace != "" {
-		read.get(ctx, "the namespace "+namespace, "/api/v1/namespaces/"+namespace)
+		r.NamespaceMissing = read.get(ctx, "the namespace "+namespace, "/api/v1/namespaces/"+namespace)
 		read.list(ctx, kubeflowv1alpha1.GroupVersion.WithResource(kubeflowv1alpha1.PodDefaultResource), namespace)
 	}
 	read.list(ctx, sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.ClusterPodDefaultResource), "")
@@ -65,6 +66,7 @@ func (r *Run) ReadCluster(ctx context.Context, c *cluster.Cluster) error {
 		}
 	}
 	r.Authorizer = &reviewer{c.Client}
+	r.DryRun = dryRunner(c.Config, impersonate)
 	return errors.Join(read.errs...)
 }
 
@@ -128,9 +130,11 @@ func (r *reading) revisions(ctx context.Context) {
 	}
 }
 
-func (r *reading) get(ctx context.Context, what, path string) {
+// get adds an object, and reports whether the cluster lacks it.
+func (r *reading) get(ctx context.Context, what, path string) (missing bool) {
 	object, err := r.cluster.Get(ctx, path)
 	r.take(what, []*manifest.Object{object}, err)
+	return apierrors.IsNotFound(err)
 }
 
 func (r *reading) take(what string, objects []*manifest.Object, err error) {

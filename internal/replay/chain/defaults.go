@@ -36,8 +36,9 @@ func setPointer[T any](field **T, value T) {
 // defaultPod sets what the API server sets in each Pod that it decodes, and after each mutation:
 // k8s.io/kubernetes/pkg/apis/core/v1/defaults.go and zz_generated.defaults.go, which cannot be
 // imported. The defaults of storage drivers in deprecated volume types are left out.
-func defaultPod(pod *corev1.Pod) {
-	s := &pod.Spec
+func defaultPod(pod *corev1.Pod) { defaultPodSpec(&pod.Spec) }
+
+func defaultPodSpec(s *corev1.PodSpec) {
 	if s.TerminationGracePeriodSeconds != nil && *s.TerminationGracePeriodSeconds < 0 {
 		*s.TerminationGracePeriodSeconds = 1
 	}

@@ -78,7 +78,11 @@ func content(object runtime.Object) (any, error) {
 // New implements [runtime.ObjectCreater].
 func (k *kinds) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 	if scheme.Scheme.Recognizes(gvk) {
-		return scheme.Scheme.New(gvk)
+		object, err := scheme.Scheme.New(gvk)
+		if err == nil {
+			object.GetObjectKind().SetGroupVersionKind(gvk)
+		}
+		return object, err
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
@@ -118,23 +122,20 @@ func (k *kinds) cannotConvert(from, to schema.GroupVersionKind) error {
 
 // Default implements [runtime.ObjectDefaulter].
 func (k *kinds) Default(object runtime.Object) {
-	switch o := object.(type) {
-	case *corev1.Pod:
-		defaultPod(o)
-	case *corev1.Namespace:
-		defaultNamespace(o)
-	case *unstructured.Unstructured:
-		k.definitions.Default(o.GroupVersionKind(), o.Object)
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		k.definitions.Default(u.GroupVersionKind(), u.Object)
+		return
 	}
+	defaultKind(object)
 }
 
 // notes say which of the API server's doings are left out for a kind.
 func (k *kinds) notes(gvk schema.GroupVersionKind) []string {
 	switch {
-	case gvk == corev1.SchemeGroupVersion.WithKind("Pod"), gvk == corev1.SchemeGroupVersion.WithKind("Namespace"), k.definitions.Knows(gvk):
+	case !k.partial(gvk):
 		return nil
 	case scheme.Scheme.Recognizes(gvk):
-		return []string{"the API server's defaults for " + gvk.Kind + " are not applied: give the object as 'kubectl create --dry-run=server -o yaml' prints it"}
+		return []string{"not all of the API server's defaults for " + gvk.Kind + " are applied: give the object as 'kubectl create --dry-run=server -o yaml' prints it"}
 	}
 	return []string{"there is no CustomResourceDefinition of " + gvk.Kind + " among the objects: its defaults are not applied, and ApplyConfigurations replace lists"}
 }

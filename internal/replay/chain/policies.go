@@ -26,11 +26,11 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/sallyport-io/sallyport/internal/replay/chain/reads"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
@@ -152,8 +152,18 @@ func isReview(a apiserveradmission.Attributes) bool {
 // and collects what does not compile.
 type compilation struct {
 	*cel.CompositedCompiler
-	options cel.OptionalVariableDeclarations
-	errs    []error
+	options   cel.OptionalVariableDeclarations
+	variables map[string]string
+	errs      []error
+}
+
+// reads returns what expressions read.
+func (c *compilation) reads(expressions ...string) []reads.Read {
+	var out []reads.Read
+	for _, expression := range expressions {
+		out = append(out, reads.Of(expression, c.variables)...)
+	}
+	return out
 }
 
 func newCompilation(variables []admissionregistrationv1.Variable, params bool) (*compilation, error) {
@@ -161,8 +171,9 @@ func newCompilation(variables []admissionregistrationv1.Variable, params bool) (
 	if err != nil {
 		return nil, err
 	}
-	c := &compilation{CompositedCompiler: compiler, options: cel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true}}
+	c := &compilation{CompositedCompiler: compiler, options: cel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true}, variables: map[string]string{}}
 	for _, v := range variables {
+		c.variables[v.Name] = v.Expression
 		if result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, c.options, environment.StoredExpressions); result.Error != nil {
 			c.errs = append(c.errs, fmt.Errorf("variable %s: %w", v.Name, result.Error))
 		}
@@ -193,6 +204,15 @@ func (c *compilation) matcher(list []admissionregistrationv1.MatchCondition, fai
 	return matchconditions.NewMatcher(c.conditions(expressions, c.options), fail, "policy", "validate", name)
 }
 
+// readsOf returns what match conditions read.
+func (c *compilation) readsOf(list []admissionregistrationv1.MatchCondition) []reads.Read {
+	var out []reads.Read
+	for _, condition := range list {
+		out = append(out, c.reads(condition.Expression)...)
+	}
+	return out
+}
+
 func (e *evaluation) compileMutating(p *admissionregistrationv1.MutatingAdmissionPolicy, step Step) (mutating.PolicyEvaluator, error) {
 	c, err := newCompilation(p.Spec.Variables, p.Spec.ParamKind != nil)
 	if err != nil {
@@ -200,26 +220,27 @@ func (e *evaluation) compileMutating(p *admissionregistrationv1.MutatingAdmissio
 	}
 	out := mutating.PolicyEvaluator{CompositedCompiler: c.CompositedCompiler}
 	if m := c.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name); m != nil {
-		out.Matcher = &watchedMatcher{Matcher: m, evaluation: e, step: step, fail: *p.Spec.FailurePolicy}
+		out.Matcher = &watchedMatcher{Matcher: m, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, reads: c.readsOf(p.Spec.MatchConditions)}
 	}
 	options := c.options
 	options.HasPatchTypes = true
 	for i, m := range p.Spec.Mutations {
 		var compiled cel.MutatingEvaluator
 		var patcher patch.Patcher
+		var found []reads.Read
 		switch {
 		case m.PatchType == admissionregistrationv1.PatchTypeJSONPatch && m.JSONPatch != nil:
 			compiled = c.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}, options, environment.StoredExpressions)
-			patcher = patch.NewJSONPatcher(compiled)
+			patcher, found = patch.NewJSONPatcher(compiled), c.reads(m.JSONPatch.Expression)
 		case m.PatchType == admissionregistrationv1.PatchTypeApplyConfiguration && m.ApplyConfiguration != nil:
 			compiled = c.CompileMutatingEvaluator(&patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}, options, environment.StoredExpressions)
-			patcher = patch.NewApplyConfigurationPatcher(compiled)
+			patcher, found = patch.NewApplyConfigurationPatcher(compiled), c.reads(m.ApplyConfiguration.Expression)
 		default:
 			c.errs = append(c.errs, fmt.Errorf("mutations[%d]: patchType %q has no jsonPatch or applyConfiguration of its own", i, m.PatchType))
 			continue
 		}
 		c.errs = append(c.errs, compiled.CompilationErrors()...)
-		out.Mutators = append(out.Mutators, &watchedPatcher{Patcher: patcher, evaluation: e, step: step, fail: *p.Spec.FailurePolicy})
+		out.Mutators = append(out.Mutators, &watchedPatcher{Patcher: patcher, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, reads: found})
 	}
 	return out, errors.Join(c.errs...)
 }
@@ -243,9 +264,16 @@ func (e *evaluation) compileValidating(p *admissionregistrationv1.ValidatingAdmi
 	}
 	step := Step{Phase: lint.ValidatingPolicies, Name: p.Name + "/" + b.Name}
 	watched := &watchedValidator{evaluation: e, step: step, fail: *p.Spec.FailurePolicy, actions: b.Spec.ValidationActions}
+	for _, v := range p.Spec.Validations {
+		watched.reads = append(watched.reads, c.reads(v.Expression))
+		watched.messages = append(watched.messages, c.reads(v.MessageExpression))
+	}
+	for _, a := range p.Spec.AuditAnnotations {
+		watched.annotations = append(watched.annotations, c.reads(a.ValueExpression)...)
+	}
 	var matcher matchconditions.Matcher
 	if m := c.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name); m != nil {
-		matcher = &watchedMatcher{Matcher: m, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, validator: watched}
+		matcher = &watchedMatcher{Matcher: m, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, validator: watched, reads: c.readsOf(p.Spec.MatchConditions)}
 	}
 	withoutRights := c.options
 	withoutRights.HasAuthorizer = false
@@ -317,144 +345,6 @@ func failed(fail admissionregistrationv1.FailurePolicyType) Outcome {
 		return Ignored
 	}
 	return Failed
-}
-
-// watchedMatcher records match conditions that exclude a request, fail, or are unknown.
-type watchedMatcher struct {
-	matchconditions.Matcher
-	evaluation *evaluation
-	step       Step
-	fail       admissionregistrationv1.FailurePolicyType
-	validator  *watchedValidator // records for itself; nil for a mutating policy
-}
-
-// Match implements [matchconditions.Matcher].
-func (m *watchedMatcher) Match(ctx context.Context, a *apiserveradmission.VersionedAttributes, param runtime.Object, rights authorizer.UnconditionalAuthorizer) matchconditions.MatchResult {
-	e, step := m.evaluation, m.step
-	step.Param = paramName(param)
-	var result matchconditions.MatchResult
-	unknown := e.rightsUnknown(func() { result = m.Matcher.Match(ctx, a, param, rights) })
-	switch {
-	case unknown:
-		step.Outcome, step.Messages = Unknown, []string{"match conditions: " + errRights.Error()}
-		result = matchconditions.MatchResult{}
-	case result.Error != nil:
-		step.Outcome, step.Messages = failed(m.fail), []string{"match conditions: " + result.Error.Error()}
-	case !result.Matches && result.FailedConditionName != "":
-		step.Outcome, step.Messages = Skipped, []string{"match condition " + result.FailedConditionName + " is false"}
-	case !result.Matches: // an error, and the failure policy is Ignore
-		step.Outcome, step.Messages = Ignored, []string{"its match conditions cannot be evaluated"}
-	default:
-		return result
-	}
-	if m.validator != nil {
-		m.validator.excluded = &step
-	} else if !e.again { // reinvocation evaluates the conditions of all policies
-		if err := e.close(a.VersionedObject.Object()); err != nil {
-			return matchconditions.MatchResult{Error: err}
-		}
-		e.add(step)
-	}
-	return result
-}
-
-// watchedPatcher records mutations.
-type watchedPatcher struct {
-	patch.Patcher
-	evaluation *evaluation
-	step       Step
-	fail       admissionregistrationv1.FailurePolicyType
-}
-
-// Patch implements [patch.Patcher].
-func (p *watchedPatcher) Patch(ctx context.Context, r patch.Request, budget int64) (runtime.Object, error) {
-	e, s := p.evaluation, p.step
-	s.Param = paramName(r.OptionalVariables.VersionedParams)
-	before := r.VersionedAttributes.VersionedObject.Object()
-	step, err := e.begin(s, before)
-	if err != nil {
-		return nil, err
-	}
-	var out runtime.Object
-	if e.rightsUnknown(func() { out, err = p.Patcher.Patch(ctx, r, budget) }) {
-		step.Outcome, step.Messages = Unknown, []string{errRights.Error()}
-		return before.DeepCopyObject(), nil
-	}
-	if err != nil {
-		step.Outcome = failed(p.fail)
-		step.Messages = append(step.Messages, err.Error())
-	}
-	return out, err
-}
-
-// watchedValidator records validations.
-type watchedValidator struct {
-	validating.Validator
-	evaluation *evaluation
-	step       Step
-	fail       admissionregistrationv1.FailurePolicyType
-	actions    []admissionregistrationv1.ValidationAction
-	excluded   *Step // set by the match conditions of this call
-}
-
-// Validate implements [validating.Validator].
-func (v *watchedValidator) Validate(ctx context.Context, resource schema.GroupVersionResource, a *apiserveradmission.VersionedAttributes, param runtime.Object, namespace *corev1.Namespace, budget int64, rights authorizer.UnconditionalAuthorizer) validating.ValidateResult {
-	e, step := v.evaluation, v.step
-	step.Param, step.Outcome = paramName(param), Allowed
-	v.excluded = nil
-	var result validating.ValidateResult
-	unknown := e.rightsUnknown(func() { result = v.Validator.Validate(ctx, resource, a, param, namespace, budget, rights) })
-	switch {
-	case v.excluded != nil && v.excluded.Outcome != Failed: // a failure is a decision
-		e.add(*v.excluded)
-		return validating.ValidateResult{}
-	case unknown:
-		step.Outcome, step.Messages = Unknown, []string{errRights.Error()}
-		e.add(step)
-		return validating.ValidateResult{}
-	}
-	for _, d := range result.Decisions {
-		switch {
-		case d.Action == validating.ActionDeny && d.Evaluation == validating.EvalError:
-			step.Messages = append(step.Messages, d.Message)
-			step.Outcome = worse(step.Outcome, v.action(Failed))
-		case d.Action == validating.ActionDeny:
-			step.Messages = append(step.Messages, d.Message)
-			step.Outcome = worse(step.Outcome, v.action(Denied))
-		case d.Evaluation == validating.EvalError:
-			step.Messages = append(step.Messages, d.Message)
-			step.Outcome = worse(step.Outcome, Ignored)
-		}
-	}
-	for _, annotation := range result.AuditAnnotations {
-		if annotation.Action == validating.AuditAnnotationActionError {
-			step.Messages = append(step.Messages, "audit annotation "+annotation.Key+": "+annotation.Error)
-			step.Outcome = worse(step.Outcome, Failed) // whatever the actions are
-		}
-	}
-	e.add(step)
-	return result
-}
-
-// action returns the outcome of a validation that is not met, by the actions of the binding.
-func (v *watchedValidator) action(deny Outcome) Outcome {
-	switch {
-	case slices.Contains(v.actions, admissionregistrationv1.Deny):
-		return deny
-	case slices.Contains(v.actions, admissionregistrationv1.Warn):
-		return Warned
-	}
-	return Audited
-}
-
-// severity is the order of outcomes of a validation.
-var severity = []Outcome{Allowed, Ignored, Audited, Warned, Denied, Failed}
-
-func worse(a, b Outcome) Outcome {
-	if slices.Index(severity, a) > slices.Index(severity, b) {
-		return a
-	}
-	return b
 }
 
 // notePolicyOrder notes that the order of mutating policies decides. They are evaluated by name, but

@@ -154,22 +154,38 @@ const (
 	ruleUnknown = "unknown"
 )
 
-// Entries returns a report's entries for the steps, and its rules. About is the object of the request.
-func (r *Result) Entries(about *manifest.Object) ([]report.Entry, []report.Rule) {
+// Entries returns a report's entries for the steps, and its rules. About is the object of the request. What is
+// not known is an error, unless that is allowed or the API server has decided.
+func (r *Result) Entries(about *manifest.Object, allowUnknown bool) ([]report.Entry, []report.Rule) {
 	file, line := about.Position("")
 	var entries []report.Entry
+	unknown, refused := report.Error, false
+	if allowUnknown || len(r.Unknown) == 0 {
+		unknown = report.Warning
+	}
 	for _, s := range r.Steps {
 		e := report.Entry{Suite: about.Title(), Name: s.title(), Level: report.Pass, File: file, Line: line, Message: s.Name + ": " + string(s.Outcome)}
 		switch s.Outcome {
 		case Denied, Failed:
-			e.Rule, e.Level = ruleRefused, report.Failure
+			e.Rule, e.Level, refused = ruleRefused, report.Failure, true
 		case Warned:
 			e.Rule, e.Level = ruleWarning, report.Warning
 		case Unknown:
-			e.Rule, e.Level = ruleUnknown, report.Error
+			e.Rule, e.Level = ruleUnknown, unknown
 		}
 		e.Details = strings.Join(s.Messages, "\n")
 		entries = append(entries, e)
+	}
+	add := func(name, rule string, level report.Level, message string) {
+		entries = append(entries, report.Entry{Suite: about.Title(), Name: name, Rule: rule, Level: level, File: file, Line: line, Message: message})
+	}
+	for _, text := range r.Unknown {
+		if !slices.ContainsFunc(r.Steps, func(s *Step) bool { return s.Outcome == Unknown && strings.HasPrefix(text, s.Name+": ") }) {
+			add("what is not known", ruleUnknown, unknown, "not known: "+text)
+		}
+	}
+	if r.Denied != nil && !refused {
+		add("the request", ruleRefused, report.Failure, "refused: "+r.Denied.Message)
 	}
 	docs := report.DocsURI("chain.md")
 	return entries, []report.Rule{
@@ -183,13 +199,13 @@ func (r *Result) Entries(about *manifest.Object) ([]report.Entry, []report.Rule)
 var Outputs = append(slices.Clone(cli.TextOrJSON), report.Formats...)
 
 // Print prints a result in one of [Outputs]. About is the object of the request.
-func (r *Result) Print(out io.Writer, format, operation string, about *manifest.Object, all bool) error {
+func (r *Result) Print(out io.Writer, format, operation string, about *manifest.Object, all, allowUnknown bool) error {
 	switch {
 	case format == "json":
 		return cli.PrintJSON(out, r)
 	case slices.Contains(report.Formats, format):
 		written := report.Report{Tool: "sallyport chain", Version: cli.BuildVersion()}
-		written.Entries, written.Rules = r.Entries(about)
+		written.Entries, written.Rules = r.Entries(about, allowUnknown)
 		return written.Write(out, format)
 	}
 	return r.PrintText(out, operation+" "+about.Title(), all)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ import (
 	apiserveradmission "k8s.io/apiserver/pkg/admission"
 	webhookgeneric "k8s.io/apiserver/pkg/admission/plugin/webhook/generic"
 	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 	validatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/informers"
@@ -32,6 +34,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/replay"
+	"github.com/sallyport-io/sallyport/internal/replay/chain/reads"
 	"github.com/sallyport-io/sallyport/lint"
 )
 
@@ -45,6 +48,7 @@ type hook struct {
 	matchPolicy  admissionregistrationv1.MatchPolicyType
 	fail         admissionregistrationv1.FailurePolicyType
 	sideEffects  *admissionregistrationv1.SideEffectClass
+	reads        []reads.Read // of its match conditions
 }
 
 // hostSuffix ends the hosts of webhooks (RFC 6761: no such host exists).
@@ -65,7 +69,34 @@ func (e *evaluation) take(h hook, conditions []admissionregistrationv1.MatchCond
 		return err
 	}
 	c.matcher(conditions, &h.fail, h.name)
+	h.reads = c.readsOf(conditions)
 	return errors.Join(c.errs...)
+}
+
+// unreadConditions records webhooks whose match conditions read what is not known.
+func (e *evaluation) unreadConditions(phase lint.Phase, a apiserveradmission.Attributes) error {
+	if e.again {
+		return nil
+	}
+	for _, h := range e.called {
+		if h.step.Phase != phase || len(h.reads) == 0 || !slices.ContainsFunc(h.rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
+			return (&rules.Matcher{Rule: rule, Attr: a}).Matches()
+		}) {
+			continue
+		}
+		versioned, err := apiserveradmission.NewVersionedAttributes(a, a.GetKind(), e.kinds)
+		if err != nil {
+			return err
+		}
+		field, err := e.unread(question{phase, versioned, nil}, h.reads)
+		if err != nil {
+			return err
+		}
+		if field != "" {
+			e.result.Unknown = append(e.result.Unknown, h.step.Name+": match conditions: "+errUnread(field))
+		}
+	}
+	return nil
 }
 
 // webhooks prepares kube-apiserver's plugins for webhooks.
@@ -111,9 +142,15 @@ func (e *evaluation) webhooks() (mutating, validating phase, err error) {
 		if isReview(a) {
 			return nil
 		}
+		if err := e.unreadConditions(lint.MutatingWebhooks, a); err != nil {
+			return err
+		}
 		return errors.Join(e.withRights(func() error { return mutatingPlugin.Admit(ctx, a, e.kinds) }), e.close(a.GetObject()))
 	}
 	validating = func(ctx context.Context, a apiserveradmission.Attributes) error {
+		if err := e.unreadConditions(lint.ValidatingWebhooks, a); err != nil {
+			return err
+		}
 		return e.withRights(func() error { return validatingPlugin.Validate(ctx, a, e.kinds) })
 	}
 	return mutating, validating, nil
