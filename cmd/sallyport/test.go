@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,6 +84,9 @@ func (o *testOptions) test(ctx context.Context, cmd *cobra.Command, args []strin
 	cases, err := suite.Load(args)
 	if err != nil {
 		return err
+	}
+	if o.Run != nil && !slices.ContainsFunc(cases, func(c *suite.Case) bool { return o.Run.MatchString(c.Title()) }) {
+		return fmt.Errorf("--run %q selects none of %s: it is matched with SUITE/NAME, such as %s", o.run, cli.Count(len(cases), "case", "cases"), cases[0].Title())
 	}
 	start := time.Now()
 	printer := suite.Printer{Out: cmd.OutOrStdout(), Output: o.output, Verbose: o.verbose, Color: cli.UseColor(o.color, cmd.OutOrStdout())}

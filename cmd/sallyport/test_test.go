@@ -47,6 +47,9 @@ func TestTestSaysWhatIsWrongWithItsFlags(t *testing.T) {
 			t.Errorf("stderr does not say %q: %+v", want, got)
 		}
 	}
+	if got := sallyport(t, "test", examplePolicies, "--run", "zzz"); got.status != exitError || !strings.Contains(got.stderr, `--run "zzz" selects none of 5 cases`) {
+		t.Errorf("%+v", got)
+	}
 	if got := sallyport(t, "test"); got.status != exitError || !strings.Contains(got.stderr, "name a suite") {
 		t.Errorf("%+v", got)
 	}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -126,6 +127,31 @@ func (d *Definitions) Default(gvk schema.GroupVersionKind, body map[string]any) 
 		defaulting.PruneNonNullableNullsWithoutDefaults(body, definition.structural)
 	}
 	defaulting.Default(body, definition.structural)
+}
+
+// MissingField returns the first field of a path that a kind does not have, by its type or schema, with the
+// name that was most likely intended, if there is one; empty if all are there, or the kind is not known.
+// Indices of lists and keys of maps are tokens of a path too.
+func (d *Definitions) MissingField(gvk schema.GroupVersionKind, tokens []string) (missing, like string) {
+	into := goType(gvk)
+	definition, err := d.of(gvk)
+	if into == nil && (err != nil || definition == nil) {
+		return "", ""
+	}
+	for i := range tokens {
+		names := []string(nil)
+		if into != nil {
+			names = fieldsOfType(into, tokens[:i+1])
+		} else if names = definition.fields(tokens[:i+1]); i == 0 {
+			names = append(names, "apiVersion", "kind", "metadata")
+		} else if tokens[0] == "metadata" {
+			names = fieldsOfType(&metav1.PartialObjectMetadata{}, tokens[:i+1])
+		}
+		if len(names) > 0 && !slices.Contains(names, tokens[i]) {
+			return tokens[i], closest(tokens[i], names)
+		}
+	}
+	return "", ""
 }
 
 // Validate validates a custom resource by its schema and rules, as the API server does; nothing without a

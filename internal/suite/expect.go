@@ -22,14 +22,28 @@ import (
 
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
 )
 
 // compare returns the unmet expectations. The error lists files that cannot be read.
-func (c *Case) compare(outcomes []*review.Outcome, failOnWarnings bool) ([]Problem, error) {
-	found := comparison{expect: &c.Expect}
+func (c *Case) compare(outcomes []*review.Outcome, failOnWarnings bool) (*comparison, error) {
+	found := &comparison{expect: &c.Expect}
+	var err error
+	if found.known, err = c.definitions(); err != nil {
+		return nil, err
+	}
+	covered := false
 	for _, out := range outcomes {
+		covered = covered || len(out.Calls) > 0
+		switch deliberate := c.Namespace != "" || out.Object.Namespace != ""; {
+		case out.Elsewhere == "":
+		case deliberate: // the case may be about just that
+			found.warnings = append(found.warnings, out.Elsewhere)
+		default:
+			found.problem("%s: say the namespace of the object, or that of the case", out.Elsewhere)
+		}
 		if out.Denied != nil {
 			found.denials = append(found.denials, fmt.Sprintf("%s: %s: %s", out.Object.Title(), out.DeniedBy, out.Denied.Message))
 		} else {
@@ -39,15 +53,38 @@ func (c *Case) compare(outcomes []*review.Outcome, failOnWarnings bool) ([]Probl
 			found.warnings = append(found.warnings, out.Object.Title()+": "+warning)
 		}
 	}
+	if !covered {
+		found.problem("nothing was tested: no webhook of the configuration covers %s", c.titles(outcomes))
+	}
 	found.verdict()
 	found.warned(failOnWarnings)
 	for i := range c.Expect.Objects {
 		found.object(&c.Expect.Objects[i])
 	}
-	return found.problems, errors.Join(found.want(), found.patch())
+	return found, errors.Join(found.want(), found.patch())
+}
+
+// titles names what was reviewed.
+func (c *Case) titles(outcomes []*review.Outcome) string {
+	var titles []string
+	for _, out := range outcomes {
+		titles = append(titles, out.Object.Title())
+	}
+	return cmp.Or(strings.Join(titles, ", "), strings.Join(c.Objects, ", "))
+}
+
+// definitions returns the CustomResourceDefinitions of a case.
+func (c *Case) definitions() (*fieldcheck.Definitions, error) {
+	objects, err := manifest.Read(slices.Concat(c.With, c.Objects), strings.NewReader(""))
+	if err != nil {
+		return nil, err
+	}
+	return fieldcheck.ReadDefinitions(objects)
 }
 
 type comparison struct {
+	known    *fieldcheck.Definitions
+	others   []string // warnings that are not expected
 	expect   *configv1alpha1.Expectation
 	objects  []*review.Outcome // the allowed objects
 	denials  []string
@@ -77,11 +114,12 @@ func (f *comparison) warned(failOnOthers bool) {
 			f.problem("want a warning with %q; got %d: %s", want, len(f.warnings), strings.Join(f.warnings, "; "))
 		}
 	}
-	if !failOnOthers {
-		return
-	}
 	for _, got := range f.warnings {
-		if !slices.ContainsFunc(f.expect.Warnings, func(want string) bool { return strings.Contains(got, want) }) {
+		if slices.ContainsFunc(f.expect.Warnings, func(want string) bool { return strings.Contains(got, want) }) {
+			continue
+		}
+		f.others = append(f.others, got)
+		if failOnOthers {
 			f.problem("unexpected warning: %s", got)
 		}
 	}
@@ -114,6 +152,13 @@ func (f *comparison) object(expect *configv1alpha1.ObjectExpectation) {
 		}
 	}
 	for _, path := range expect.Absent {
+		if missing, like := f.known.MissingField(out.Object.GVK(), fieldsOf(path)); missing != "" {
+			if like != "" {
+				like = ": did you mean " + like + "?"
+			}
+			f.problem("%s: absent: %s: %s has no field %s%s", title, path, out.Object.Kind, missing, like)
+			continue
+		}
 		if got, err := findPath(object, path); err != nil {
 			f.problem("%s: %v", title, err)
 		} else if len(got) > 0 {
@@ -186,6 +231,37 @@ func parsePath(path string) (*jsonpath.JSONPath, error) {
 		return nil, fmt.Errorf("%s: not a JSONPath: %w", path, err)
 	}
 	return parsed, nil
+}
+
+// fieldsOf returns the fields of a JSONPath, up to the first node that is none. Indices and filters of lists
+// are one token each.
+func fieldsOf(path string) []string {
+	expression := strings.TrimSuffix(strings.TrimPrefix(path, "{"), "}")
+	if !strings.HasPrefix(expression, ".") && !strings.HasPrefix(expression, "[") {
+		expression = "." + expression
+	}
+	parsed, err := jsonpath.Parse(path, "{"+expression+"}")
+	if err != nil || len(parsed.Root.Nodes) != 1 {
+		return nil
+	}
+	list, ok := parsed.Root.Nodes[0].(*jsonpath.ListNode)
+	if !ok {
+		return nil
+	}
+	var tokens []string
+	for _, node := range list.Nodes {
+		switch n := node.(type) {
+		case *jsonpath.FieldNode:
+			if n.Value != "" {
+				tokens = append(tokens, n.Value)
+			}
+		case *jsonpath.ArrayNode, *jsonpath.FilterNode, *jsonpath.WildcardNode:
+			tokens = append(tokens, "0")
+		default:
+			return tokens
+		}
+	}
+	return tokens
 }
 
 func findPath(object any, path string) ([]any, error) {

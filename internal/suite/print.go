@@ -5,6 +5,7 @@ package suite
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func (p *Printer) text(r *Result) string {
 	title := manifest.Printable(r.Title())
 	switch {
 	case r.Err != nil:
-		fmt.Fprintf(&out, "%s %s\n%s", paint("31", "ERROR"), title, indent(r.Err.Error()))
+		fmt.Fprintf(&out, "%s %s (%s)\n%s", paint("31", "ERROR"), title, r.at(), indent(r.Err.Error()))
 	case !r.Passed():
 		fmt.Fprintf(&out, "%s  %s (%s)\n", paint("31", "FAIL"), title, r.at())
 		for _, problem := range r.Problems {
@@ -86,9 +87,19 @@ func (p *Printer) text(r *Result) string {
 	case p.Verbose:
 		fmt.Fprintf(&out, "%s    %s (%d ms)\n", paint("32", "ok"), title, r.Duration.Milliseconds())
 	}
-	if p.Verbose || r.Err != nil || !r.Passed() {
-		for _, note := range r.Notes {
-			out.WriteString(indent(note))
+	notes := slices.Clone(r.Notes)
+	if !p.Verbose && r.Passed() {
+		notes = slices.DeleteFunc(notes, func(note string) bool { return !strings.HasPrefix(note, warningPrefix) })
+		if len(notes)+len(r.Warnings) > 0 {
+			fmt.Fprintf(&out, "%s  %s (%s)\n", paint("33", "WARN"), title, r.at())
+		}
+	}
+	for _, note := range notes {
+		out.WriteString(indent(note))
+	}
+	if r.Passed() {
+		for _, warning := range r.Warnings {
+			out.WriteString(indent(warningPrefix + warning))
 		}
 	}
 	for _, file := range r.Updated {
@@ -128,6 +139,7 @@ func (p *Printer) json() error {
 		Problems []problem `json:"problems,omitempty"`
 		Error    string    `json:"error,omitempty"`
 		Notes    []string  `json:"notes,omitempty"`
+		Warnings []string  `json:"warnings,omitempty"`
 		Updated  []string  `json:"updated,omitempty"`
 		Seconds  float64   `json:"seconds"`
 	}
@@ -136,7 +148,7 @@ func (p *Printer) json() error {
 		to := &results[i]
 		*to = result{
 			Suite: r.Suite, Name: r.Name, File: r.File, Line: r.Line, Passed: r.Passed(),
-			Notes: r.Notes, Updated: r.Updated, Seconds: r.Duration.Seconds(),
+			Notes: r.Notes, Warnings: r.Warnings, Updated: r.Updated, Seconds: r.Duration.Seconds(),
 		}
 		for _, one := range r.Problems {
 			to.Problems = append(to.Problems, problem(one))
@@ -148,14 +160,29 @@ func (p *Printer) json() error {
 	return cli.PrintJSON(p.Out, map[string]any{"cases": results})
 }
 
+// warningPrefix begins notes that are warnings.
+const warningPrefix = "warning: "
+
+// warnings returns the warnings of a case.
+func (r *Result) warnings() []string {
+	out := slices.Clone(r.Warnings)
+	for _, note := range r.Notes {
+		if text, ok := strings.CutPrefix(note, warningPrefix); ok {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
 // report returns a report with an entry for each case, which lists all problems of the case.
 func (p *Printer) report() *report.Report {
-	const failed, broken = "case-failed", "case-error"
+	const failed, broken, warned = "case-failed", "case-error", "case-warning"
 	docs := report.DocsURI("testing.md")
 	out := &report.Report{
 		Tool: "sallyport test", Version: cli.BuildVersion(),
 		Rules: []report.Rule{
 			{ID: failed, What: "A test case of a policy ends as it expects.", Help: "Correct the policy, or the expectation: `sallyport test --update` writes expected files anew.", URI: docs},
+			{ID: warned, What: "A test case of a policy has no warnings.", Help: "Correct what the message names, or expect the warning.", URI: docs},
 			{ID: broken, What: "A test case of a policy can run.", Help: "Correct the file that the message names.", URI: docs},
 		},
 	}
@@ -163,7 +190,13 @@ func (p *Printer) report() *report.Report {
 		entry := report.Entry{Suite: r.Suite, Name: r.Name, Level: report.Pass, File: r.File, Line: r.Line, Duration: r.Duration}
 		switch {
 		case r.Err != nil:
+			first := len(out.Entries)
 			out.AddErrors(r.Title(), broken, r.Err)
+			for i := first; i < len(out.Entries); i++ {
+				if out.Entries[i].File == "" {
+					out.Entries[i].File, out.Entries[i].Line = r.File, r.Line
+				}
+			}
 			continue
 		case !r.Passed():
 			entry.Level, entry.Rule = report.Failure, failed
@@ -179,6 +212,9 @@ func (p *Printer) report() *report.Report {
 				}
 			}
 			entry.Details = strings.Join(details, "\n")
+		case len(r.warnings()) > 0:
+			warnings := r.warnings()
+			entry.Level, entry.Rule, entry.Message, entry.Details = report.Warning, warned, warnings[0], strings.Join(warnings[1:], "\n")
 		}
 		out.Entries = append(out.Entries, entry)
 	}

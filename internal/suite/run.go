@@ -41,8 +41,8 @@ type Result struct {
 	Problems []Problem
 	// Err is why the case could not run.
 	Err error
-	// Notes are the notes of the review.
-	Notes []string
+	// Notes are the notes of the review. Warnings are those of webhooks that the case does not expect.
+	Notes, Warnings []string
 	// Updated lists the files that were rewritten.
 	Updated  []string
 	Duration time.Duration
@@ -122,6 +122,7 @@ func (c *Case) review(ctx context.Context, configs *configs, o Options, result *
 	if c.User != nil {
 		run.User = authenticationv1.UserInfo{Username: c.User.Username, Groups: c.User.Groups}
 	}
+	run.RefuseInvalid = run.Validation == fieldcheck.Strict
 	config.Review(&run)
 	_, err = run.Do(ctx)
 	for line := range strings.Lines(notes.String()) {
@@ -135,9 +136,9 @@ func (c *Case) review(ctx context.Context, configs *configs, o Options, result *
 			return err
 		}
 	}
-	problems, err := c.compare(outcomes, o.FailOnWarnings || c.Warnings == WarningsFail)
+	found, err := c.compare(outcomes, o.FailOnWarnings || c.Warnings == WarningsFail)
 	if err == nil {
-		result.Problems = problems
+		result.Problems, result.Warnings = found.problems, found.others
 	}
 	return err
 }

@@ -133,9 +133,9 @@ func there(folder, name string) string {
 // broken returns a case that reports a read error.
 func broken(suite, file string, err error) *Case {
 	c := &Case{Suite: suite, File: file, err: err}
-	c.Name = filepath.Base(file)
+	c.Name, c.Line = filepath.Base(file), 1
 	if located := (*manifest.Error)(nil); errors.As(err, &located) {
-		c.Line = located.Line
+		c.Line = max(located.Line, 1)
 	}
 	return c
 }
@@ -310,6 +310,12 @@ func readFolder(folder string) *Case {
 		}
 	}
 	add(&c.Objects, objectFile)
+	if c.File == folder && len(c.Objects) > 0 {
+		c.File = c.Objects[0]
+	}
+	if info, err := os.Stat(c.File); err == nil && !info.IsDir() {
+		c.Line = max(c.Line, 1)
+	}
 	add(&c.With, withFile)
 	add(&c.Old, oldFile)
 	if path := filepath.Join(folder, configFile); c.Config == "" && exists(path) {

@@ -157,7 +157,7 @@ many: several objects came out: say object: Kind/name: Pod team-a/web, Pod team-
 -- none.yaml --
 apiVersion: config.sallyport.io/v1alpha1
 kind: SallyportConfiguration
-webhooks: [{name: poddefault}]
+webhooks: [{name: servicetype, settings: {forbidden: [NodePort]}}]
 `,
 			o:    Options{Run: regexp.MustCompile("suite.yaml/other")},
 			want: "other configuration: ok\n",
@@ -223,7 +223,7 @@ suite.yaml:9: cases[2].name: a case needs a name
 -- none.yaml --
 apiVersion: config.sallyport.io/v1alpha1
 kind: SallyportConfiguration
-webhooks: [{name: poddefault}]
+webhooks: [{name: servicetype, settings: {forbidden: [NodePort]}}]
 -- patch.json --
 [{"op": "add", "path": "/x", "value": 1}]
 -- want.yaml --
@@ -335,14 +335,15 @@ func TestFoldersAreCasesAndUpdateWritesWhatTheyExpect(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// The denied request is now allowed.
+	// No webhook is for the request any more.
+	const untested = "service: nothing was tested: no webhook of the configuration covers Service team-a/web\n"
 	if err := os.Remove("service/config.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff("pod: ok\nservice: want it denied; it was allowed\n", results(t, Options{})); diff != "" {
+	if diff := cmp.Diff("pod: ok\n"+untested+"service: want it denied; it was allowed\n", results(t, Options{})); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff("pod: ok\nservice: ok\nwrote service/want.yaml\n", results(t, Options{Update: true})); diff != "" {
+	if diff := cmp.Diff("pod: ok\n"+untested+"wrote service/want.yaml\n", results(t, Options{Update: true})); diff != "" {
 		t.Error(diff)
 	}
 	if exists("service/denied.txt") {
@@ -465,5 +466,71 @@ nothing else may: ok
 `
 	if diff := cmp.Diff(want, results(t, Options{FailOnWarnings: true})); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestACaseThatProvesNothingIsNotGreen has cases that once passed, whatever the policies were.
+func TestACaseThatProvesNothingIsNotGreen(t *testing.T) {
+	unpack(t, common, head+`
+- {name: a typo, objects: [pod.yaml], expect: {objects: [{absent: [spec.tolerationz]}]}}
+- {name: a typo in a list, objects: [pod.yaml], expect: {objects: [{absent: ['spec.containers[0].evn', 'spec.containers[?(@.name=="x")].image', metadata.labels.any]}]}}
+- {name: covered by none, objects: [configmap.yaml], expect: {}}
+- {name: a PodDefault that can never work, objects: [pod.yaml], with: [never.yaml], expect: {}}
+- {name: one that the cluster has stored, objects: [pod.yaml], with: [stored.yaml], expect: {}}
+- {name: another namespace, objects: [nowhere.yaml], expect: {}}
+- {name: another namespace on purpose, namespace: team-b, objects: [nowhere.yaml], expect: {}}
+-- configmap.yaml --
+{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
+-- nowhere.yaml --
+{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}
+-- never.yaml --
+{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: never, namespace: team-a}, spec: {selector: {}, env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.nothing}}}]}}
+-- stored.yaml --
+{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: never, namespace: team-a, uid: a}, spec: {selector: {}, volumes: [{name: UPPER}]}}
+-- folder/object.yaml --
+{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
+-- folder/want.yaml --
+{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
+`)
+	got := results(t, Options{})
+	for _, want := range []string{
+		"a typo: Pod team-a/web: absent: spec.tolerationz: Pod has no field tolerationz: did you mean tolerations?\n",
+		"a typo in a list: Pod team-a/web: absent: spec.containers[0].evn: Pod has no field evn: did you mean env?\nc",
+		"covered by none: nothing was tested: no webhook of the configuration covers ConfigMap",
+		"a PodDefault that can never work: error: never.yaml:1: ",
+		"one that the cluster has stored: ok\n",
+		"another namespace: Pod p is in the namespace default, but the PodDefaults are in team-a: say the namespace",
+		"another namespace on purpose: ok\n",
+		"folder: nothing was tested",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("not %q in\n%s", want, got)
+		}
+	}
+	cases, err := Load([]string{"."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		if c.Line == 0 || filepath.Ext(c.File) == "" {
+			t.Errorf("%s is at %s:%d", c.Title(), c.File, c.Line)
+		}
+	}
+	for output, want := range map[string][]string{
+		"text":   {"WARN  suite.yaml/one that the cluster has stored (suite.yaml:11)", "ERROR suite.yaml/a PodDefault that can never work (suite.yaml:10)", "can never work and is left out"},
+		"junit":  {"stored.yaml:1: PodDefault team-a/never can never work", `type="case-failed"`},
+		"github": {"::warning file=suite.yaml,line=11", "::error file=folder/object.yaml,line=1", "::error file=never.yaml,line=1"},
+	} {
+		var out strings.Builder
+		printer := Printer{Out: &out, Output: output}
+		Run(t.Context(), cases, Options{}, printer.Print)
+		if _, _, err := printer.End(0); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: not %q in\n%s", output, want, out.String())
+			}
+		}
 	}
 }

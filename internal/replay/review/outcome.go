@@ -33,6 +33,8 @@ type Outcome struct {
 	// OriginsBefore are the origins of fields in the object before the review; nil if there are
 	// none.
 	OriginsBefore []admission.Origin
+	// Elsewhere says that all PodDefaults are in other namespaces than a pod; empty if not.
+	Elsewhere string
 }
 
 // An Asker holds what requests about objects have in common.

@@ -33,6 +33,7 @@ type podDefaults struct {
 	hidden     bool            // no Secret is known, whatever the files have
 	told       map[string]bool // namespaces that already have a note
 	exempts    bool            // exemptions count
+	refuse     bool            // one that can never work is an error, unless it comes from a cluster
 }
 
 func newPodDefaults(exempts bool) *podDefaults {
@@ -83,8 +84,12 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 			continue
 		}
 		if problem := compiled.Problem(); problem != nil {
-			manifest.Note(notes, "warning: %s: %s can never work and is left out: %s",
-				object.At(), compiled, strings.ReplaceAll(problem.Error(), "\n", "; "))
+			text := fmt.Sprintf("%s can never work and is left out: %s", compiled, strings.ReplaceAll(problem.Error(), "\n", "; "))
+			if p.refuse && object.UID == "" {
+				errs = append(errs, object.ErrorAt("/spec", text))
+			} else {
+				manifest.Note(notes, "warning: %s: %s", object.At(), text)
+			}
 		}
 		if earlier := seen[compiled.String()]; earlier != nil {
 			manifest.Note(notes, "warning: %s: %s was given before, at %s: this one counts", object.At(), compiled, earlier.At())
@@ -198,12 +203,15 @@ func labelsOfNamespace(namespace *manifest.Object) map[string]string {
 }
 
 // explain says so if no PodDefault can match an object because all of them are in other
-// namespaces: most likely --namespace is missing.
-func (p *podDefaults) explain(object *manifest.Object, namespace string, notes io.Writer) {
-	if len(p.namespaces) == 0 || p.cluster || p.namespaces[namespace] || p.told[namespace] {
-		return
+// namespaces: most likely --namespace is missing. It notes that once for a namespace.
+func (p *podDefaults) explain(object *manifest.Object, namespace string, notes io.Writer) string {
+	if len(p.namespaces) == 0 || p.cluster || p.namespaces[namespace] {
+		return ""
 	}
-	p.told[namespace] = true
-	manifest.Note(notes, "note: %s: %s is in the namespace %s, but the PodDefaults are in %s; --namespace is that of objects which name none",
-		object.At(), object.Title(), namespace, strings.Join(slices.Sorted(maps.Keys(p.namespaces)), ", "))
+	text := fmt.Sprintf("%s is in the namespace %s, but the PodDefaults are in %s", object.Title(), namespace, strings.Join(slices.Sorted(maps.Keys(p.namespaces)), ", "))
+	if !p.told[namespace] {
+		p.told[namespace] = true
+		manifest.Note(notes, "note: %s: %s; --namespace is that of objects which name none", object.At(), text)
+	}
+	return text
 }

@@ -45,6 +45,8 @@ type Run struct {
 	User      authenticationv1.UserInfo
 	// Validation is one of [fieldcheck.Modes].
 	Validation string
+	// RefuseInvalid makes a PodDefault that can never work an error, unless a cluster has stored it.
+	RefuseInvalid bool
 
 	// Webhooks defines the webhooks to call, given what was read from files.
 	Webhooks func(Sources) ([]admission.Webhook, error)
@@ -109,6 +111,7 @@ func (run *Run) Prepared(ctx context.Context) ([]admission.Webhook, error) {
 
 func (run *Run) prepare(ctx context.Context) (*reviewing, []*manifest.Object, error) {
 	r := &reviewing{Run: run, podDefaults: newPodDefaults(run.Exempts), datasets: newDatasets(), projects: projectlimit.NewIndex()}
+	r.podDefaults.refuse = run.RefuseInvalid
 	var err error
 	if run.DataConnections != nil {
 		if err = r.podDefaults.limitSecrets(*run.DataConnections); err != nil {
@@ -257,7 +260,7 @@ func (r *reviewing) reviewPod(ctx context.Context, pod *workload.Pod, namespace 
 func (r *reviewing) show(ctx context.Context, out *Outcome) error {
 	r.denied = r.denied || out.Denied != nil
 	if len(out.Calls) > 0 && out.Object.GVK() == workload.PodKind {
-		r.podDefaults.explain(out.Object, out.Request.Namespace, r.Notes)
+		out.Elsewhere = r.podDefaults.explain(out.Object, out.Request.Namespace, r.Notes)
 	}
 	if err := r.Show(out); err != nil {
 		return err
