@@ -159,7 +159,7 @@ func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	}
 	argument := ""
 	argument, o.question.Subresource, _ = strings.Cut(args[0], "/")
-	resource, err := known.Find(argument)
+	resource, err := o.find(known, argument)
 	if err != nil {
 		return err
 	}
@@ -171,6 +171,15 @@ func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 		return cli.PrintJSON(cmd.OutOrStdout(), links)
 	}
 	return links.PrintText(cmd.OutOrStdout(), o.all)
+}
+
+// find finds the resource that an argument names, also if only the object of the request shows that there is one.
+func (o *chainOptions) find(known *resources.Set, argument string) (*resources.Resource, error) {
+	object := o.question.Object
+	if object == nil || len(o.with) == 0 { // a cluster has all
+		return known.Find(argument)
+	}
+	return known.FindFor(argument, object.GVK(), object.Namespace != "" || o.question.Namespace != "")
 }
 
 // ofEvaluation are the flags that --evaluate needs.
@@ -227,7 +236,7 @@ func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, ar
 		return err
 	}
 	argument, o.question.Subresource, _ = strings.Cut(argument, "/")
-	resource, err := run.Resources.Find(argument)
+	resource, err := o.find(run.Resources, argument)
 	if err != nil {
 		return err
 	}

@@ -74,6 +74,21 @@ func (s *Set) Find(argument string) (*Resource, error) {
 	return s.withEquivalents(s.all[i]), nil
 }
 
+// FindFor is [Set.Find] for the resource of an object. If there is no definition of its kind, the resource is
+// guessed from the kind, as one in a namespace if the object has one.
+func (s *Set) FindFor(argument string, gvk schema.GroupVersionKind, namespaced bool) (*Resource, error) {
+	found, err := s.Find(argument)
+	if err == nil || gvk.Kind == "" || s.OfKind(gvk) != nil {
+		return found, err
+	}
+	resource, singular := meta.UnsafeGuessKindToResource(gvk)
+	s.add(Resource{GroupVersionResource: resource, Kind: gvk, Namespaced: namespaced}, singular.Resource)
+	if found, again := s.Find(argument); again == nil {
+		return found, nil
+	}
+	return nil, err
+}
+
 // OfKind returns the resource of a kind, or nil if it is unknown.
 func (s *Set) OfKind(gvk schema.GroupVersionKind) *Resource {
 	i := slices.IndexFunc(s.all, func(r Resource) bool { return r.Kind == gvk })
@@ -167,6 +182,11 @@ func OfFiles(objects []*manifest.Object) (*Set, error) {
 	out.add(Resource{GroupVersionResource: sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.ClusterPodDefaultResource), Kind: sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind)})
 	out.add(Resource{GroupVersionResource: sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.PodDefaultRevisionResource), Kind: sallyportv1alpha1.Kind(sallyportv1alpha1.PodDefaultRevisionKind), Namespaced: true})
 	out.add(Resource{GroupVersionResource: sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.ClusterPodDefaultRevisionResource), Kind: sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultRevisionKind)})
+	// OpenShift serves these without a definition.
+	for _, kind := range []string{"Project", "ProjectRequest"} {
+		gvk := schema.GroupVersionKind{Group: "project.openshift.io", Version: "v1", Kind: kind}
+		out.add(Resource{GroupVersionResource: gvk.GroupVersion().WithResource(strings.ToLower(kind) + "s"), Kind: gvk}, strings.ToLower(kind))
+	}
 	for short, resource := range map[string]string{
 		"po": "pods", "svc": "services", "cm": "configmaps", "ns": "namespaces", "no": "nodes", "sa": "serviceaccounts", "deploy": "deployments.apps",
 		"sts": "statefulsets.apps", "ds": "daemonsets.apps", "pvc": "persistentvolumeclaims", "pv": "persistentvolumes", "ing": "ingresses.networking.k8s.io",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
@@ -27,17 +28,20 @@ import (
 type podDefaults struct {
 	index      *poddefault.Index
 	namespaces map[string]bool
-	cluster    bool            // there are ClusterPodDefaults
-	connects   bool            // one of them selects Secrets
-	secrets    bool            // there are Secrets
-	hidden     bool            // no Secret is known, whatever the files have
-	told       map[string]bool // namespaces that already have a note
-	exempts    bool            // exemptions count
-	refuse     bool            // one that can never work is an error, unless it comes from a cluster
+	cluster    bool                   // there are ClusterPodDefaults
+	given      map[string]bool        // namespaces whose labels are known
+	selective  []*poddefault.Compiled // ClusterPodDefaults that select namespaces
+	connects   bool                   // one of them selects Secrets
+	secrets    bool                   // there are Secrets
+	hidden     bool                   // no Secret is known, whatever the files have
+	told       map[string]bool        // namespaces that already have a note
+	exempts    bool                   // exemptions count
+	tolerant   bool                   // invalid objects are ignored, as by the server
+	refuse     bool                   // one that can never work is an error, unless it comes from a cluster
 }
 
 func newPodDefaults(exempts bool) *podDefaults {
-	return &podDefaults{exempts: exempts, index: poddefault.NewIndex(), namespaces: map[string]bool{}, told: map[string]bool{}}
+	return &podDefaults{exempts: exempts, index: poddefault.NewIndex(), given: map[string]bool{}, namespaces: map[string]bool{}, told: map[string]bool{}}
 }
 
 // limitSecrets makes the PodDefaults know the Secrets that a server knows by its dataConnections.
@@ -60,6 +64,7 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 	for _, object := range objects {
 		if object.GVK() == (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) && object.Name != "" {
 			p.index.SetNamespace(object.Name, labelsOfNamespace(object))
+			p.given[object.Name] = true
 			if p.exempts {
 				list, err := poddefault.ParseExemptions(object.Annotations[poddefault.ExemptAnnotation])
 				if err != nil {
@@ -75,7 +80,11 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 			continue
 		}
 		compiled, err := compilePodDefault(object, namespace)
-		if err != nil {
+		switch {
+		case err != nil && (object.UID != "" || p.tolerant):
+			manifest.Note(notes, "warning: %v: the server ignores the object, and so does this", err)
+			continue
+		case err != nil:
 			errs = append(errs, err)
 			continue
 		}
@@ -103,6 +112,9 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 		p.connects = p.connects || compiled.Connects()
 		if compiled.Cluster() {
 			p.cluster = true
+			if s := compiled.NamespaceSelector(); s != nil && !s.Empty() && compiled.Injects() {
+				p.selective = append(p.selective, compiled)
+			}
 		} else {
 			p.namespaces[compiled.Namespace()] = true
 		}
@@ -214,4 +226,32 @@ func (p *podDefaults) explain(object *manifest.Object, namespace string, notes i
 		manifest.Note(notes, "note: %s: %s; --namespace is that of objects which name none", object.At(), text)
 	}
 	return text
+}
+
+// undecided returns an error if it depends on labels of a namespace that are not known whether a
+// ClusterPodDefault is applied to a pod.
+func (p *podDefaults) undecided(object *manifest.Object, namespace string) error {
+	if p.given[namespace] {
+		return nil
+	}
+	for _, c := range p.selective {
+		if !c.Selector().Matches(labels.Set(object.Labels)) {
+			continue
+		}
+		terms, _ := c.NamespaceSelector().Requirements()
+		var unknown []string
+		selects := true
+		for _, term := range terms {
+			if term.Key() != corev1.LabelMetadataName {
+				unknown = append(unknown, term.String())
+			} else {
+				selects = selects && term.Matches(labels.Set{corev1.LabelMetadataName: namespace})
+			}
+		}
+		if selects && len(unknown) > 0 {
+			return object.ErrorAt("", fmt.Sprintf("%s: whether %s is applied is not known: it selects namespaces by %s, and the labels of the namespace %s are not given: add the Namespace to --with",
+				object.Title(), c, strings.Join(unknown, ", "), namespace))
+		}
+	}
+	return nil
 }

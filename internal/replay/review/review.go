@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -111,7 +112,7 @@ func (run *Run) Prepared(ctx context.Context) ([]admission.Webhook, error) {
 
 func (run *Run) prepare(ctx context.Context) (*reviewing, []*manifest.Object, error) {
 	r := &reviewing{Run: run, podDefaults: newPodDefaults(run.Exempts), datasets: newDatasets(), projects: projectlimit.NewIndex()}
-	r.podDefaults.refuse = run.RefuseInvalid
+	r.podDefaults.refuse, r.podDefaults.tolerant = run.RefuseInvalid, run.Validation == fieldcheck.Warn || run.Validation == fieldcheck.Ignore
 	var err error
 	if run.DataConnections != nil {
 		if err = r.podDefaults.limitSecrets(*run.DataConnections); err != nil {
@@ -137,7 +138,7 @@ func (r *reviewing) read(ctx context.Context) ([]*manifest.Object, error) {
 	if errDefinitions != nil {
 		errKinds = nil // it says the same
 	}
-	err := errors.Join(errWith, errObjects, errOld, errDefinitions, errKinds, r.checker.Check(ctx, slices.Concat(podDefaultsAmong(with), objects)...))
+	err := errors.Join(errWith, errObjects, errOld, errDefinitions, errKinds, r.checkWith(ctx, with), r.checker.Check(ctx, objects...))
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +153,19 @@ func (r *reviewing) read(ctx context.Context) ([]*manifest.Object, error) {
 		rest, errDatasets = r.datasets.load(rest, r.Namespace)
 	}
 	return objects, errors.Join(errProjects, errDatasets, r.podDefaults.load(rest, r.Namespace, r.Notes))
+}
+
+// checkWith checks the PodDefaults that webhooks read. The API server refuses an invalid one, but what it has
+// stored before, the server ignores: then, and unless the validation is strict, its problems are warnings.
+func (r *reviewing) checkWith(ctx context.Context, with []*manifest.Object) error {
+	err := r.checker.Check(ctx, podDefaultsAmong(with)...)
+	if !r.podDefaults.tolerant {
+		return err
+	}
+	for _, problem := range manifest.SplitErrors(err) {
+		manifest.Note(r.Notes, "warning: %v", problem)
+	}
+	return nil
 }
 
 // reads reports whether a webhook of the run reads an object.
@@ -205,7 +219,24 @@ func (r *reviewing) question(o *manifest.Object) (Question, error) {
 		}
 		old = r.was[i]
 	}
-	return r.asker.Ask(o, old), nil
+	q := r.asker.Ask(o, old)
+	if o.Namespace == "" && r.asker.Resources.OfKind(o.GVK()) == nil && r.inNoNamespace(q.Request) {
+		q.Request.Namespace = ""
+	}
+	return q, nil
+}
+
+// inNoNamespace reports whether the rules of a webhook say that a resource that is not known has no
+// namespace.
+func (r *reviewing) inNoNamespace(req *admissionv1.AdmissionRequest) bool {
+	for _, w := range r.webhooks {
+		for _, rule := range w.Rules {
+			if rule.Scope != nil && *rule.Scope == admissionregistrationv1.ClusterScope && slices.Contains(rule.APIGroups, req.Resource.Group) && slices.Contains(rule.Resources, req.Resource.Resource) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // review reviews one object from a file and the pods that it creates. The error lists what
@@ -264,6 +295,11 @@ func (r *reviewing) show(ctx context.Context, out *Outcome) error {
 	}
 	if err := r.Show(out); err != nil {
 		return err
+	}
+	if len(out.Calls) > 0 && out.Object.GVK() == workload.PodKind && out.Denied == nil {
+		if err := r.podDefaults.undecided(out.Object, out.Request.Namespace); err != nil {
+			return err
+		}
 	}
 	r.datasets.tellMissing(out, r.Notes)
 	return r.datasets.rank(ctx, out, r.Dataset, r.Notes)
