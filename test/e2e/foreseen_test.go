@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 
@@ -18,6 +19,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
+// foreseen is a combination of a pod and an object that the API server refuses.
+type foreseen struct {
+	adds    kubeflowv1alpha1.PodDefaultSpec
+	pod     func(*corev1.Pod) // before
+	becomes func(*corev1.Pod) // as the object would make it
+}
+
 // testForeseen holds that what is denied in the API server's stead is what it refuses, and
 // that it is the PodDefault which is named then.
 func testForeseen(t *testing.T, e *env) {
@@ -28,11 +36,7 @@ func testForeseen(t *testing.T, e *env) {
 		return corev1.ResourceList{"example.com/gpu": resource.MustParse(n)}
 	}
 	no, yes := false, true
-	for name, test := range map[string]struct {
-		adds    spec
-		pod     func(*corev1.Pod) // before
-		becomes func(*corev1.Pod) // as the object would make it
-	}{
+	tests := map[string]foreseen{
 		"host-port": {
 			spec{Ports: []corev1.ContainerPort{{ContainerPort: 1, HostPort: 1}}}, func(*corev1.Pod) {}, func(p *corev1.Pod) {
 				for i := range p.Spec.Containers {
@@ -85,7 +89,9 @@ func testForeseen(t *testing.T, e *env) {
 			func(p *corev1.Pod) {
 				p.Spec.DNSConfig.Nameservers = append(p.Spec.DNSConfig.Nameservers, "10.0.0.1", "10.0.0.2")
 			}},
-	} {
+	}
+	maps.Copy(tests, foreseenOfPods())
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			pod := func(namespace string) *corev1.Pod {
 				p := simplePod(namespace, name)

@@ -33,11 +33,12 @@ func (c *Compiled) mayClash() bool {
 	return slices.ContainsFunc(c.podValues, func(f fieldValue) bool { return slices.Contains(ofPod, f.tokens[0]) }) ||
 		slices.ContainsFunc(c.containerValues, func(f fieldValue) bool { return f.tokens[0] == "securityContext" }) ||
 		slices.ContainsFunc(c.resources, func(q quantity) bool { return whole(q.name) }) ||
-		slices.ContainsFunc(c.containers, func(w item) bool { return bytes.Contains(w.value, []byte(`"ports"`)) })
+		slices.ContainsFunc(c.containers, func(w item) bool { return bytes.Contains(w.value, []byte(`"ports"`)) }) || c.mayClashWithPod()
 }
 
 // foresee denies what the API server would refuse.
 func (m *merge) foresee() {
+	m.foreseeFigures()
 	if !slices.ContainsFunc(m.applied, func(c *Compiled) bool { return c.clashes }) {
 		return
 	}
@@ -58,6 +59,7 @@ func (m *merge) foresee() {
 	m.nameservers()
 	m.atMost(3, nameserverKind, "dnsConfig", "nameservers")
 	m.atMost(32, searchKind, "dnsConfig", "searches")
+	m.foreseePod()
 }
 
 // containers yields all containers of the final pod: its own, except replaced ones, and
