@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/injection"
 )
 
@@ -118,6 +120,22 @@ func (o *driftOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 		return exitStatus(exitFound)
 	}
 	restart := injection.Restart{Client: c.Client, BatchSize: o.batchSize, Timeout: o.timeout, DryRun: o.dryRun, Out: cmd.ErrOrStderr()}
+	asked := defaultsOptions{Flags: o.Flags, validation: fieldcheck.Ignore}
+	if err := asked.prepare(cmd, []string{"pods of workloads"}); err != nil {
+		return err
+	}
+	trial, err := asked.trial(cmd)
+	if err != nil {
+		return err
+	}
+	restart.Refused = func(ctx context.Context, kind, namespace, name string) (string, error) {
+		resource := strings.ToLower(kind) + "s"
+		object, err := c.Get(ctx, "/apis/apps/v1/namespaces/"+namespace+"/"+resource+"/"+name)
+		if err != nil {
+			return "", err
+		}
+		return trial.Refused(ctx, object)
+	}
 	if !o.yes {
 		restart.Confirm = cmd.InOrStdin()
 	}

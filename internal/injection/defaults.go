@@ -109,8 +109,12 @@ func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Wr
 	if err := out.add(append(more, objects...)); err != nil {
 		return nil, err
 	}
+	// Pod security needs the labels of the namespace also where nothing is injected yet.
+	if err := out.readNamespace(ctx, c, notes); err != nil {
+		return nil, err
+	}
 	if len(out.all) > 0 {
-		if err := errors.Join(out.readNamespace(ctx, c, notes), out.readRollouts(ctx, c, notes)); err != nil {
+		if err := out.readRollouts(ctx, c, notes); err != nil {
 			return nil, err
 		}
 	}
@@ -151,7 +155,7 @@ func (k *Defaults) readNamespace(ctx context.Context, c *cluster.Cluster, notes 
 	namespace, err := c.ReadNamespace(ctx, k.namespace)
 	switch {
 	case apierrors.IsForbidden(err):
-		manifest.Note(notes, "note: you may not read the namespace %s: which ClusterPodDefaults are for it is a guess, and its exemptions are not known", k.namespace)
+		manifest.Note(notes, "note: you may not read the namespace %s: which ClusterPodDefaults are for it is a guess, and its exemptions and pod security are not known", k.namespace)
 		return nil
 	case err != nil:
 		return err

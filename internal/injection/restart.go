@@ -3,6 +3,7 @@
 package injection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -42,6 +45,9 @@ type Restart struct {
 	Confirm io.Reader
 	// Out gets a line for each workload.
 	Out io.Writer
+	// Refused returns why new pods of a workload would be refused, empty if they would not. Such a workload is
+	// not restarted. Nil asks nobody.
+	Refused func(ctx context.Context, kind, namespace, name string) (string, error)
 
 	poll time.Duration // between looks at a workload; 0 is a second
 }
@@ -137,6 +143,15 @@ func (r Restart) batch(ctx context.Context, batch []restartable) error {
 // restart changes the annotation. `kubectl rollout restart` refuses a paused Deployment
 // too.
 func (r Restart) restart(ctx context.Context, w restartable) error {
+	if r.Refused != nil {
+		why, err := r.Refused(ctx, w.kind, w.namespace, w.name)
+		if err != nil {
+			return fmt.Errorf("finding out whether its new pods would be admitted: %w", err)
+		}
+		if why != "" {
+			return fmt.Errorf("not restarted: its new pods would be refused by %s", why)
+		}
+	}
 	apps := r.Client.AppsV1()
 	if w.kind == "Deployment" {
 		d, err := apps.Deployments(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
@@ -174,7 +189,7 @@ func (r Restart) wait(ctx context.Context, w restartable) error {
 	if poll == 0 {
 		poll = time.Second
 	}
-	waitsFor := ""
+	waitsFor, failures := "", 0
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
 		state, err := rolledOut(ctx, r.Client.AppsV1(), w)
 		if err != nil {
@@ -184,12 +199,57 @@ func (r Restart) wait(ctx context.Context, w restartable) error {
 			r.tell("%s: %s", w, state)
 		}
 		waitsFor = state
-		return state == "", nil
+		if state == "" {
+			return true, nil
+		}
+		why, err := r.cannotCreate(ctx, w)
+		if err != nil || why == "" {
+			failures = 0
+			return false, err
+		}
+		if failures++; failures >= hopeless {
+			return false, fmt.Errorf("%s: its pods cannot be created: %s", state, why)
+		}
+		return false, nil
 	})
+	waitsFor = cmp.Or(waitsFor, "not looked at")
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s after %s: find out why with kubectl rollout status -n %s %s/%s, or set --timeout", waitsFor, r.Timeout, w.namespace, strings.ToLower(w.kind), w.name)
 	}
 	return err
+}
+
+// hopeless is how many looks in a row must find that a controller cannot create pods.
+const hopeless = 5
+
+// cannotCreate returns why the controller of a workload cannot create its pods: the condition of a Deployment, or
+// the event of another one since the last restart. It is empty if nothing says so, or the user may not read it.
+func (r Restart) cannotCreate(ctx context.Context, w restartable) (string, error) {
+	if w.kind == "Deployment" {
+		d, err := r.Client.AppsV1().Deployments(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		for _, c := range d.Status.Conditions {
+			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+				return c.Message, nil
+			}
+		}
+		return "", nil
+	}
+	events, err := r.Client.CoreV1().Events(w.namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedCreate,involvedObject.kind=" + w.kind + ",involvedObject.name=" + w.name})
+	switch {
+	case apierrors.IsForbidden(err):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	for _, e := range slices.Backward(events.Items) {
+		if time.Since(e.LastTimestamp.Time) < time.Minute {
+			return e.Message, nil
+		}
+	}
+	return "", nil
 }
 
 // rolledOut returns what a workload still waits for, as `kubectl rollout status` decides

@@ -11,14 +11,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay/podsecurity"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/workload"
@@ -65,7 +68,75 @@ func (t *Trial) try(ctx context.Context, object *manifest.Object, known *Default
 	if err != nil {
 		return nil, err
 	}
-	return review.Decide(ctx, review.Asker{Operation: admissionv1.Create, Namespace: known.namespace, User: user}.Ask(object, nil), webhooks)
+	out, err := review.Decide(ctx, review.Asker{Operation: admissionv1.Create, Namespace: known.namespace, User: user}.Ask(object, nil), webhooks)
+	if err != nil || out.Denied != nil || object.GVK() != workload.PodKind {
+		return out, err
+	}
+	return out, known.podSecurity(ctx, out)
+}
+
+// podSecurity asks the API server's plugin PodSecurity about a pod with what webhooks have changed. It looks at
+// pods after them, and its message names no PodDefault: those that changed the pod are added.
+func (k *Defaults) podSecurity(ctx context.Context, out *review.Outcome) error {
+	pod := &corev1.Pod{}
+	if json.Unmarshal(out.After, pod) != nil {
+		return nil // the API server says so itself
+	}
+	denied, warnings, err := podsecurity.Pod(ctx, k.namespace, k.labels, pod)
+	if err != nil {
+		return err
+	}
+	for _, warning := range warnings {
+		if !slices.Contains(out.Warnings, warning) {
+			out.Warnings = append(out.Warnings, warning)
+		}
+	}
+	if denied == nil {
+		return nil
+	}
+	original := &corev1.Pod{}
+	if json.Unmarshal(out.Before, original) == nil {
+		if before, _, err := podsecurity.Pod(ctx, k.namespace, k.labels, original); err == nil && before == nil {
+			var by []string
+			for _, o := range out.Origins() {
+				if !slices.Contains(by, o.Source) {
+					by = append(by, o.Source)
+				}
+			}
+			denied.Message += "; the pod without what these add would be admitted: " + strings.Join(by, ", ")
+		}
+	}
+	out.Denied, out.DeniedBy = denied, PodSecurity
+	return nil
+}
+
+// PodSecurity is the name of the API server's plugin.
+const PodSecurity = "PodSecurity"
+
+// Refused returns why new pods of a workload of the cluster would be refused; empty if they would not.
+func (t *Trial) Refused(ctx context.Context, object *manifest.Object) (string, error) {
+	known, err := t.defaults(ctx, object.Namespace)
+	if err != nil {
+		return "", err
+	}
+	pods, err := t.Cluster.PodsOf(ctx, object)
+	if err != nil {
+		return "", err
+	}
+	for _, pod := range pods {
+		sent, err := known.owned(pod)
+		if err != nil {
+			return "", err
+		}
+		out, err := t.try(ctx, sent, known)
+		if err != nil {
+			return "", err
+		}
+		if out.Denied != nil {
+			return out.DeniedBy + ": " + out.Denied.Message, nil
+		}
+	}
+	return "", nil
 }
 
 // owned returns a pod of a workload as its controller creates it. It has the controller

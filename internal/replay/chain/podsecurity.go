@@ -13,10 +13,9 @@ import (
 	apiserveradmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/warning"
 	podsecurity "k8s.io/pod-security-admission/admission"
-	podsecurityconfig "k8s.io/pod-security-admission/admission/api"
 	podsecurityapi "k8s.io/pod-security-admission/api"
-	"k8s.io/pod-security-admission/metrics"
-	"k8s.io/pod-security-admission/policy"
+
+	podsecurityplugin "github.com/sallyport-io/sallyport/internal/replay/podsecurity"
 )
 
 // podSecurity is kube-apiserver's plugin PodSecurity with its default configuration: what counts are
@@ -28,19 +27,8 @@ func (e *evaluation) podSecurity(ctx context.Context, a apiserveradmission.Attri
 	if operation != apiserveradmission.Create && operation != apiserveradmission.Update || resource != corev1.Resource("namespaces") && !extractor.HasPodSpec(resource) {
 		return nil
 	}
-	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	plugin, err := podsecurityplugin.New(podsecurity.NamespaceGetterFromListerAndClient(e.namespaceLister(), noClient()), e)
 	if err != nil {
-		return err
-	}
-	privileged, latest := string(podsecurityapi.LevelPrivileged), podsecurityapi.VersionLatest
-	plugin := &podsecurity.Admission{
-		Configuration: &podsecurityconfig.PodSecurityConfiguration{Defaults: podsecurityconfig.PodSecurityDefaults{
-			Enforce: privileged, EnforceVersion: latest, Audit: privileged, AuditVersion: latest, Warn: privileged, WarnVersion: latest,
-		}},
-		Evaluator: evaluator, Metrics: metrics.NewPrometheusRecorder(podsecurityapi.GetAPIVersion()), PodSpecExtractor: extractor,
-		NamespaceGetter: podsecurity.NamespaceGetterFromListerAndClient(e.namespaceLister(), noClient()), PodLister: e,
-	}
-	if err := errors.Join(plugin.CompleteConfiguration(), plugin.ValidateConfiguration()); err != nil {
 		return err
 	}
 	response := plugin.Validate(ctx, &podsecurityapi.AttributesRecord{

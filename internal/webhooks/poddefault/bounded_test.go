@@ -348,7 +348,7 @@ var hostiles = []hostile{
 		})
 		raw := rawPod(`"initContainers":[`+times(500, `{"name":"i%d","env":[{"name":"V0","value":"x"}]}`)+`],`, `{"name":"c%d"}`, 500)
 		return bytes.Replace(raw, []byte(`"labels"`), []byte(`"annotations":{"other":"`+strings.Repeat(`\\u0041`, n/6)+`"},"labels"`), 1), []*kubeflowv1alpha1.PodDefault{pd}
-	}, 210 << 10, "", 0},
+	}, 120 << 10, "", 0},
 	{"sidecars", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
 		var pds []*kubeflowv1alpha1.PodDefault
 		for i := range 20 {
