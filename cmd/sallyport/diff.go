@@ -27,7 +27,7 @@ func newDiffCommand() *cobra.Command {
 			"  sallyport diff deployment/web -n team-a\n\n" +
 			"  # what has changed since revision 3\n" +
 			"  sallyport diff poddefault/proxy -n team-a --revision 3",
-		Args:              cobra.MaximumNArgs(2),
+		Args:              cli.Arguments(0, 2, "TYPE/NAME, TYPE NAME, or -f FILE"),
 		ValidArgsFunction: o.CompleteWorkloads,
 		PreRunE: func(cmd *cobra.Command, args []string) error {
 			return errors.Join(o.prepare(cmd, args), cli.Choice("output", output, review.Outputs), cli.Choice("color", color, cli.ColorChoices))

@@ -57,7 +57,7 @@ func newDriftCommand() *cobra.Command {
 			"  # which workloads would be restarted, then restart them two at a time\n" +
 			"  sallyport drift -n team-a --restart --dry-run\n" +
 			"  sallyport drift -n team-a --restart --batch-size 2",
-		Args:              cobra.MaximumNArgs(2),
+		Args:              cli.Arguments(0, 2, "one TYPE/NAME or TYPE NAME at most"),
 		ValidArgsFunction: completeDefaults(&o.Flags),
 		PreRunE:           func(*cobra.Command, []string) error { return o.validate() },
 		RunE:              cli.Interruptible(o.run),

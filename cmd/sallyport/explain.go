@@ -99,7 +99,7 @@ func newExplainCommand() *cobra.Command {
 			"  sallyport explain deployment/web -n team-a\n\n" +
 			"  # before it is created\n" +
 			"  sallyport explain -f pod.yaml",
-		Args:              cobra.MaximumNArgs(2),
+		Args:              cli.Arguments(0, 2, "TYPE/NAME, TYPE NAME, or -f FILE"),
 		ValidArgsFunction: o.CompleteWorkloads,
 		PreRunE: func(cmd *cobra.Command, args []string) error {
 			return errors.Join(o.prepare(cmd, args), cli.Choice("output", output, cli.TextOrJSON))

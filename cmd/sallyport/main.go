@@ -44,7 +44,7 @@ func runAs(ctx context.Context, title string, args []string, stdin io.Reader, st
 	return cli.Execute(ctx, cmd, func(err error) {
 		var lines []string
 		for _, one := range manifest.SplitErrors(err) {
-			lines = append(lines, manifest.Sprintf("%s", one))
+			lines = append(lines, manifest.Sprintf("%s", strings.ReplaceAll(one.Error(), "\n\t", "\n  ")))
 		}
 		_, _ = fmt.Fprintln(stderr, "sallyport:", strings.Join(lines, "\n"))
 	})

@@ -57,7 +57,7 @@ func TestCommandsAskPodSecurityOnARealAPIServer(t *testing.T) {
 		if all := got.stdout + got.stderr; got.status != want.status || !strings.Contains(all, want.text) {
 			t.Errorf("preview in %s: %+v", namespace, got)
 		}
-		if _, err := clients.Discovery().RESTClient().Post().AbsPath("/apis/kubeflow.org/v1alpha1/namespaces/" + namespace + "/poddefaults").
+		if _, err := clients.Discovery().RESTClient().Post().AbsPath("/apis/kubeflow.org/v1alpha1/namespaces/"+namespace+"/poddefaults").
 			SetHeader("Content-Type", "application/yaml").Body([]byte(in(namespace))).DoRaw(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,7 @@ func newPreviewCommand() *cobra.Command {
 			"  sallyport preview -f poddefault.yaml\n\n" +
 			"  # what deleting it would undo\n" +
 			"  sallyport preview poddefault/http-proxy -n team-a --remove",
-		Args:              cobra.MaximumNArgs(2),
+		Args:              cli.Arguments(0, 2, "poddefault/NAME, clusterpoddefault/NAME, or -f FILE"),
 		ValidArgsFunction: completeDefaults(&o.Flags),
 		PreRunE: func(cmd *cobra.Command, args []string) error {
 			err := errors.Join(o.prepare(cmd, args), cli.Choice("color", o.color, cli.ColorChoices))

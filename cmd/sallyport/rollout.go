@@ -22,7 +22,7 @@ type revisedOptions struct {
 
 // command returns a command for one object.
 func (o *revisedOptions) command(cmd *cobra.Command, writes bool, run func(cmd *cobra.Command, r *injection.Revised) error) *cobra.Command {
-	cmd.Args = cobra.ExactArgs(1)
+	cmd.Args = cli.Arguments(1, 1, "one argument, poddefault/NAME or clusterpoddefault/NAME")
 	cmd.ValidArgsFunction = o.complete
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := o.read(cmd, args[0])

@@ -37,7 +37,8 @@ type Usage struct {
 	P99  float64 `json:"p99"`
 	// Seconds is the total time that API requests waited.
 	Seconds float64 `json:"seconds"`
-	// Rejected are calls that denied the request.
+	// Rejected are calls that denied the request. The API server counts validations of a policy that cannot be
+	// evaluated as such too, unless it ran out of budget or does not compile.
 	Rejected float64 `json:"rejected"`
 	// Failed counts failed calls that denied the request. It includes timeouts, which the API
 	// server does not count separately.
@@ -112,7 +113,10 @@ func (t table) add(c *Counters, sign float64) {
 			u.observe(m.GetHistogram(), sign)
 			count := sign * float64(m.GetHistogram().GetSampleCount())
 			switch {
-			case labels["error_type"] != "" && labels["error_type"] != "no_error":
+			// A validation that is not met has the type invalid_error too: k8s.io/apiserver's metrics.ErrorType.
+			case labels["enforcement_action"] == "deny" && slices.Contains([]string{"", "no_error", "invalid_error"}, labels["error_type"]) && kind == ValidatingPolicy:
+				u.Rejected += count
+			case labels["error_type"] != "" && labels["error_type"] != "no_error" && (kind == MutatingPolicy || labels["enforcement_action"] == "deny" || labels["error_type"] != "invalid_error"):
 				u.Failed += count
 			case labels["enforcement_action"] == "deny":
 				u.Rejected += count

@@ -92,13 +92,26 @@ func TestPoliciesAreCountedToo(t *testing.T) {
 	c := reading(t, "1800000000",
 		metric+`_bucket{enforcement_action="allow",error_type="no_error",`+labels+`,le="+Inf"} 5`, metric+`_sum{enforcement_action="allow",error_type="no_error",`+labels+`} 1`, metric+`_count{enforcement_action="allow",error_type="no_error",`+labels+`} 5`,
 		metric+`_bucket{enforcement_action="deny",error_type="no_error",`+labels+`,le="+Inf"} 2`, metric+`_sum{enforcement_action="deny",error_type="no_error",`+labels+`} 1`, metric+`_count{enforcement_action="deny",error_type="no_error",`+labels+`} 2`,
-		metric+`_bucket{enforcement_action="deny",error_type="other_error",`+labels+`,le="+Inf"} 1`, metric+`_sum{enforcement_action="deny",error_type="other_error",`+labels+`} 1`, metric+`_count{enforcement_action="deny",error_type="other_error",`+labels+`} 1`)
+		metric+`_bucket{enforcement_action="deny",error_type="out_of_budget",`+labels+`,le="+Inf"} 1`, metric+`_sum{enforcement_action="deny",error_type="out_of_budget",`+labels+`} 1`, metric+`_count{enforcement_action="deny",error_type="out_of_budget",`+labels+`} 1`)
 	usages, err := Usages(nil, c)
 	if err != nil || len(usages) != 1 {
 		t.Fatalf("%d usages, %v", len(usages), err)
 	}
 	if u := usages[0]; u.Kind != ValidatingPolicy || u.Calls != 8 || u.Rejected != 2 || u.Failed != 1 {
 		t.Errorf("got %+v", u)
+	}
+}
+
+// A denial of a policy is none of its failures: the API server gives both an error type.
+func TestADenialOfAPolicyIsNoFailure(t *testing.T) {
+	const metric = "apiserver_validating_admission_policy_check_duration_seconds"
+	series := func(action string) []string {
+		labels := `{enforcement_action="` + action + `",error_type="invalid_error",policy="p",policy_binding="b"`
+		return []string{metric + "_bucket" + labels + `,le="+Inf"} 2`, metric + "_sum" + labels + "} 1", metric + "_count" + labels + "} 2"}
+	}
+	usages, err := Usages(nil, reading(t, "1800000000", append(series("deny"), series("warn")...)...))
+	if err != nil || len(usages) != 1 || usages[0].Rejected != 2 || usages[0].Failed != 0 || usages[0].Calls != 4 {
+		t.Errorf("%v, %+v", err, usages)
 	}
 }
 

@@ -114,6 +114,16 @@ func helpWidth(out io.Writer) int {
 	return usual
 }
 
+// Arguments accepts from least to most arguments; what says which: "TYPE/NAME".
+func Arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && len(args) <= most {
+			return nil
+		}
+		return fmt.Errorf("%s takes %s, but got %s; see '%s --help'", cmd.CommandPath(), what, Count(len(args), "argument", "arguments"), cmd.CommandPath())
+	}
+}
+
 // NoArguments rejects arguments, and says what to do instead.
 func NoArguments(instead string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
