@@ -18,10 +18,6 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-func gvr(group, resource string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: group, Resource: resource}
-}
-
 // TestPodsOnARealAPIServer injects PodDefaults into pods. Some of them the API server then
 // refuses.
 func TestPodsOnARealAPIServer(t *testing.T) {

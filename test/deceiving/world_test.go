@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -105,7 +106,9 @@ func (w *world) objects(t *testing.T, c *deceivingCase, path string) []*unstruct
 		if len(object.Object) == 0 {
 			continue
 		}
-		if mapping, err := w.mapping(object); err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && object.GetNamespace() == "" {
+		mapping, err := w.mapping(object)
+		namespaced := err != nil && c.set["resource"] != "" || err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
+		if namespaced && object.GetNamespace() == "" {
 			object.SetNamespace(c.id())
 		}
 		out = append(out, object)
@@ -235,20 +238,14 @@ func (w *world) request(t *testing.T, c *deceivingCase, object *unstructured.Uns
 		t.Fatal(err)
 	}
 	of, err := w.resource(client, object)
-	if err != nil {
-		return err // a kind that does not exist
-	}
 	var subresources []string
 	if resource, subresource, ok := strings.Cut(c.set["resource"], "/"); ok {
-		subresources = []string{subresource}
-		if resource == "pods" || resource == "deployments" { // whatever the kind of the object
-			group := map[string]string{"deployments": "apps"}[resource]
-			mapping, err := w.mapper.ResourceFor(gvr(group, resource))
-			if err != nil {
-				t.Fatal(err)
-			}
-			of = client.Resource(mapping).Namespace(object.GetNamespace())
-		}
+		var mapping schema.GroupVersionResource
+		mapping, err = w.mapper.ResourceFor(schema.GroupVersionResource{Group: map[string]string{"deployments": "apps"}[resource], Resource: resource})
+		of, subresources = client.Resource(mapping).Namespace(object.GetNamespace()), []string{subresource}
+	}
+	if err != nil {
+		return err // a kind that does not exist
 	}
 	var dry []string
 	if c.set["dry"] == "true" {
@@ -258,8 +255,12 @@ func (w *world) request(t *testing.T, c *deceivingCase, object *unstructured.Uns
 	switch operation := c.set["operation"]; operation {
 	case "", "CREATE":
 		var created *unstructured.Unstructured
-		created, err = of.Create(t.Context(), object, metav1.CreateOptions{DryRun: dry, FieldManager: manager, FieldValidation: metav1.FieldValidationStrict}, subresources...)
-		if err == nil && len(dry) == 0 && len(subresources) == 0 {
+		if len(subresources) > 0 {
+			_, err = of.Create(t.Context(), object, metav1.CreateOptions{DryRun: dry, FieldManager: manager}, subresources...)
+			break
+		}
+		created, err = of.Create(t.Context(), object, metav1.CreateOptions{DryRun: dry, FieldManager: manager, FieldValidation: metav1.FieldValidationStrict})
+		if err == nil && len(dry) == 0 {
 			now := int64(0)
 			if deleted := of.Delete(t.Context(), created.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now}); deleted != nil && !apierrors.IsNotFound(deleted) {
 				t.Errorf("deleting %s: %v", created.GetName(), deleted)
