@@ -2,13 +2,18 @@
 
 package lint
 
+import apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 func crdClientConfig() Rule {
 	return Rule{
 		ID: "crd-client-config", Group: groupCRD, Severities: []Severity{Error}, Source: fromAPI,
-		What: "The conversion webhook has either url or service; Service, port and path exist and are served.",
+		What: "The conversion strategy is None without a webhook, or Webhook with one, which has either url or service; Service, port and path exist and are served.",
 		Why:  "Otherwise no object can be read in another version than the stored one.",
 		Fix:  "Correct spec.conversion.webhook.clientConfig, or the Service.",
 		check: func(c *checker) {
+			for _, d := range c.definitions {
+				checkStrategy(c, d)
+			}
 			for _, d := range c.converting() {
 				client := conversionClient(d)
 				if client == nil || (client.URL == nil) == (client.Service == nil) {
@@ -27,5 +32,25 @@ func crdClientConfig() Rule {
 				})
 			}
 		},
+	}
+}
+
+func checkStrategy(c *checker, d *typed[apiextensionsv1.CustomResourceDefinition]) {
+	conversion := d.value.Spec.Conversion
+	if conversion == nil {
+		return
+	}
+	const fix = "Set strategy: Webhook and spec.conversion.webhook, or strategy: None alone."
+	switch conversion.Strategy {
+	case apiextensionsv1.WebhookConverter:
+		if conversion.Webhook == nil {
+			c.fixing(fix).object(d.Object, Error, "/spec/conversion", "conversion strategy Webhook requires a webhook")
+		}
+	case apiextensionsv1.NoneConverter:
+		if conversion.Webhook != nil {
+			c.fixing(fix).object(d.Object, Error, conversionPath, "conversion strategy None forbids a webhook")
+		}
+	default:
+		c.fixing(fix).object(d.Object, Error, "/spec/conversion/strategy", "conversion strategy %q is neither None nor Webhook", conversion.Strategy)
 	}
 }

@@ -14,15 +14,19 @@ import (
 
 func invalid() Rule {
 	return Rule{
-		ID: "invalid", Group: groupIdentity, Severities: []Severity{Error}, Source: fromAPI,
+		ID: "invalid", Group: groupIdentity, Severities: []Severity{Error, Warning}, Source: fromAPI,
 		What: "Policies are Fail or Ignore, Exact or Equivalent, Never or IfNeeded; operations are in capitals; selectors parse; rules name operations, groups, versions and resources that do not overlap.",
-		Why:  "The API server refuses the whole configuration.",
+		Why:  "The API server refuses the whole configuration, or, without rules, never calls the webhook.",
 		Fix:  "Correct the field.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				for _, fieldError := range w.fieldErrors() {
 					field := strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(fieldError.Field)
-					c.webhook(w, Error, field, "%s: %v", fieldError.Field, fieldError.Err)
+					severity := Error
+					if fieldError.Field == "rules" && len(w.Rules) == 0 {
+						severity = Warning // the API server accepts it
+					}
+					c.webhook(w, severity, field, "%s: %v", fieldError.Field, fieldError.Err)
 				}
 			}
 		},
