@@ -318,6 +318,7 @@ nightly: ## Hours: race detector over all, fuzzing, CHECKS cases of each propert
 	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestOwners/a_change_reaches' -v -times 25 -timeout 30m
 	@$(with_control_plane); $(GO) test ./internal/webhooks/poddefault/status ./internal/webhooks/poddefault/backstop ./internal/console ./examples/crontab -run 'TestController|TestConflicts|TestIndexes|TestConsole|TestACache' -v -times 5
 	@$(with_control_plane); $(GO) test ./internal/replay/chain -run OnARealAPIServer -v -times 5 -seed "$$(date +%s)"
+	@$(with_control_plane); $(GO) test ./test/deceiving -run OnARealAPIServer -v -timeout 30m -every 1
 	@$(MAKE) --no-print-directory conformance CONFORMANCE="-runs 3 $(CONFORMANCE)"
 	@$(MAKE) --no-print-directory faults
 
