@@ -5,6 +5,7 @@ package server
 import (
 	"net"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,8 @@ var choices = map[string][]string{
 	"webhooks.matchPolicy":        {"Exact", "Equivalent"},
 	"webhooks.reinvocationPolicy": {"Never", "IfNeeded"},
 }
+
+var endsWithNumber = regexp.MustCompile(`(^|\.)[0-9]+$`)
 
 // kube-apiserver's longest webhook timeout, and how long it keeps an idle connection.
 const (
@@ -309,6 +312,8 @@ func (c *Config) validateServing(v *validator) field.ErrorList {
 			v.invalid(name, value, detail)
 		}
 	}
+	// A name that ends with a number is none: it is an IP address that is wrong.
+	require(s.BindAddress == "" || net.ParseIP(s.BindAddress) != nil || !endsWithNumber.MatchString(s.BindAddress), "bindAddress", s.BindAddress, "must be an IP address or a host name")
 	require(s.SecurePort >= 0 && s.SecurePort <= 65535, "securePort", s.SecurePort, "must be between 0 and 65535")
 	if address := s.MetricsBindAddress; address != "" && address != "0" {
 		_, _, err := net.SplitHostPort(address)
@@ -376,6 +381,7 @@ func validateEntry(w *configv1alpha1.Webhook, path *field.Path) field.ErrorList 
 	}
 	v.selector("namespaceSelector", w.NamespaceSelector)
 	v.selector("objectSelector", w.ObjectSelector)
+	v.errs = append(v.errs, validateConditions(w.MatchConditions, path.Child("matchConditions"))...)
 	return v.errs
 }
 
