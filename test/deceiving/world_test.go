@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	serialized "sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/config/crd"
@@ -70,6 +72,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.config.QPS = -1
 	w.config.WarningHandler = rest.NoWarnings{}
+	log.SetLogger(logr.Discard()) // of envtest
 	definitions, err := crd.All()
 	if err != nil {
 		t.Fatal(err)
