@@ -42,7 +42,7 @@ func (d decision) carry(f *fold, selected []*object) {
 		if reason := f.skipped[o]; reason != "" {
 			annotations[o.skip()] = fmt.Sprintf("generation %d: %s", o.meta.Generation, reason)
 		}
-		if !slices.Contains(f.objects, o) {
+		if !slices.Contains(f.objects, o) || f.passed[o] {
 			continue
 		}
 		if !d.marked(o) {

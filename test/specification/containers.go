@@ -4,6 +4,7 @@ package specification
 
 import (
 	"encoding/json"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,10 +19,18 @@ import (
 // # Which containers
 
 // everyContainer returns what "every container" means, except containers of a setting that the object does not name.
-func (t *turn) everyContainer(except []string) (result []*corev1.Container) {
+func (t *turn) everyContainer(except []string, ofMesh bool) (result []*corev1.Container) {
 	s := ptr.Deref(t.ContainerSelector, kubeflow.ContainerSelector{})
 	if len(s.Types)+len(s.Names) == 0 {
 		s.Types = []kubeflow.ContainerType{kubeflow.TypeContainer}
+	}
+	mesh := t.MeshContainers
+	own := only(t.pod.Spec.Containers, func(c corev1.Container) bool { return !t.brought[c.Name] && !t.ofSkipped(c.Name) })
+	if len(own) == 1 { // it is the application, whatever its name
+		mesh = nil
+		if ofMesh {
+			except = nil
+		}
 	}
 	for _, c := range containers(t.pod) {
 		kind := kubeflow.TypeInitContainer
@@ -31,7 +40,7 @@ func (t *turn) everyContainer(except []string) (result []*corev1.Container) {
 		case slices.ContainsFunc(t.pod.Spec.Containers, named(c.Name)):
 			kind = kubeflow.TypeContainer
 		}
-		first := kind == kubeflow.TypeContainer && len(result) == 0 && !slices.Contains(t.MeshContainers, c.Name)
+		first := kind == kubeflow.TypeContainer && len(result) == 0 && !slices.Contains(mesh, c.Name)
 		isNamed := slices.Contains(s.Names, c.Name)
 		if (len(s.Types) == 0 || slices.Contains(s.Types, kind)) && (len(s.Names) == 0 || isNamed) && !slices.Contains(s.ExcludeNames, c.Name) &&
 			(!s.First || first) && (isNamed || !slices.Contains(except, c.Name)) && !t.ofSkipped(c.Name) {
@@ -39,6 +48,22 @@ func (t *turn) everyContainer(except []string) (result []*corev1.Container) {
 		}
 	}
 	return result
+}
+
+// passedOver reports whether the object reaches no container because those that it selects are a mesh's, and adds nothing else.
+func (t *turn) passedOver() bool {
+	spec := reflect.ValueOf(t.spec.DeepCopy()).Elem()
+	reaches := t.spec.Resources != nil
+	for _, field := range ofContainer {
+		value := spec.FieldByName(strings.Replace(field, "SecurityContext", "ContainerSecurityContext", 1))
+		reaches = reaches || !value.IsZero()
+		value.SetZero()
+	}
+	for field := range strings.FieldsSeq(`Resources EnvFromSecretSelector Selector Desc Priority ConflictPolicy Mode ExclusiveGroup Substitute
+		ContainerSelector Positions RevisionHistoryLimit Rollout`) {
+		spec.FieldByName(field).SetZero()
+	}
+	return reaches && spec.IsZero() && len(t.everyContainer(t.MeshContainers, true)) == 0 && len(t.everyContainer(nil, true)) > 0
 }
 
 // ofSkipped reports whether a skipped object has a container of the name, which gets nothing from others.

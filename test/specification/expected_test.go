@@ -14,7 +14,6 @@ import (
 
 	kubeflow "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyport "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 )
 
 // expectedDifference is a row of the last table of docs/poddefault.md: a rule, and cases in which the server does not yet
@@ -33,8 +32,6 @@ func expectedDifferences() []expectedDifference {
 		{"an object that an earlier call for the request has applied stays selected", unselected},
 		{"an object that would be skipped without its alternative does not count as one", skippedAlternative},
 		{"what `Skip` drops stays dropped", skippedForSkipped},
-		// The server is about to follow these: a row goes with the change that makes it so, and the page does not list them.
-		{"soon: first is no mesh proxy", firstIsProxy},
 	}
 }
 
@@ -120,15 +117,6 @@ func hiddenConflict(c compared) bool {
 			field, _, _ := strings.Cut(f.Element, " ")
 			replaces := o.ConflictPolicy == kubeflow.ConflictOverride || o.ConflictPolicy == "" && slices.Contains(lastWins, field)
 			return replaces && at(o.String()) > at(f.Object) && namedSpec{"", o.PodDefaultSpec}.has(f.Element)
-		})
-	})
-}
-
-// firstIsProxy reports whether an object selects the first container, and a mesh proxy by its name.
-func firstIsProxy(c compared) bool {
-	return c.agreesWithout(func(o *object) bool {
-		return o.ContainerSelector != nil && o.ContainerSelector.First && slices.ContainsFunc(o.ContainerSelector.Names, func(name string) bool {
-			return slices.Contains(poddefault.DefaultSettings().MeshContainers, name)
 		})
 	})
 }

@@ -41,18 +41,21 @@ var (
 // fields applies the object's fields to the pod and its containers.
 func (t *turn) fields() {
 	class := t.pod.Spec.PriorityClassName
+	if t.passed[t.object] = t.passedOver(); t.passed[t.object] {
+		t.warn(t.object, "ContainerSelector", "reaches no container")
+	}
 	t.merge("Annotations", "", &t.pod.Annotations, t.spec.Annotations)
 	t.mergeAll(ofPod, "", &t.pod.Spec, "PodSecurityContext")
 	if t.pod.Spec.PriorityClassName != class {
 		t.pod.Spec.Priority, t.pod.Spec.PreemptionPolicy = nil, nil
 	}
 	t.pod.Spec.DeprecatedServiceAccount = t.pod.Spec.ServiceAccountName
-	for _, c := range t.everyContainer(t.MeshContainers) {
+	for _, c := range t.everyContainer(t.MeshContainers, true) {
 		keepsRunning := c.RestartPolicy != nil || slices.ContainsFunc(t.pod.Spec.Containers, named(c.Name))
 		t.mergeAll(only(ofContainer, func(field string) bool { return field != "Lifecycle" || keepsRunning }), c.Name, c, "ContainerSecurityContext")
 		t.resources(c)
 	}
-	for _, c := range t.everyContainer(t.ExcludedContainers) {
+	for _, c := range t.everyContainer(t.ExcludedContainers, false) {
 		t.mergeAll(ofProgram, c.Name, c, "")
 	}
 }
