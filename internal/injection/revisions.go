@@ -146,7 +146,7 @@ func (r *Revised) Revision(text string) (*revision.Record, error) {
 func PrintRevision(out io.Writer, one *revision.Record) error {
 	text, err := yamlOf(one.Meaning)
 	if err == nil {
-		_, err = io.WriteString(out, text)
+		_, err = io.WriteString(out, manifest.Printable(text))
 	}
 	return err
 }
