@@ -13,7 +13,8 @@
 //	carries.go        what a pod carries afterwards; what came with the request; pods that are sent again
 //
 // It leaves out limits, since random pods are small; rollouts and exemptions, which docs/poddefault-operations.md describes and
-// which decide only which revision, or whether, an object is tried; what is rejected when it is written; warnings about
+// which decide only which revision, or whether, an object is tried; rules of the finished pod that
+// random pods cannot break; what is rejected when it is written; warnings about
 // variables that a container lacks and resources that several get; sallyport.io/poddefaults-gone and audit annotations; Secrets
 // beyond the 100th, and names of volumes for Secrets whose names are no labels; and the words of messages, of which only the
 // objects are compared.

@@ -80,6 +80,9 @@ func violations(pod *corev1.Pod) (result []string) {
 	forbid(spec.DNSPolicy == corev1.DNSNone && len(dns.Nameservers) == 0, "dnsPolicy None without a name server")
 	forbid(!ptr.Deref(spec.HostUsers, true) && (spec.HostNetwork || spec.HostPID || spec.HostIPC || devices), "hostUsers false")
 	forbid(ptr.Deref(spec.ShareProcessNamespace, false) && spec.HostPID, "shareProcessNamespace next to hostPID")
+	for _, s := range ptr.Deref(spec.SecurityContext, corev1.PodSecurityContext{}).Sysctls {
+		forbid(spec.HostNetwork && strings.HasPrefix(s.Name, "net."), "sysctl of the host's network:", s.Name)
+	}
 	forbid(len(spec.SchedulingGates) > 0 && spec.NodeName != "", "scheduling gate for a pod that has a node")
 	return result
 }
