@@ -76,7 +76,7 @@ func testFullIndex(t *testing.T, e *env) {
 
 	s.Kill()
 	for key, want := range map[string]string{
-		"proxy":     "because Sallyport did not answer: cluster/zz-" + name,
+		"proxy":      "because Sallyport did not answer: cluster/zz-" + name,
 		"greedy-000": "because Sallyport did not answer: a-000",
 		"greedy-" + strings.TrimPrefix(last, "a-"): "perhaps one of those that are too many for the index",
 	} {
