@@ -21,11 +21,11 @@ func TestNothingButTheirFlagOpensTheWebhookForAuthors(t *testing.T) {
   failurePolicy: Ignore
   objectSelector: {matchLabels: {a: b}}
   namespaceSelector: {matchLabels: {c: d}}
-  matchConditions: [{name: x, expression: object.spec.hostNetwork}]
+  matchConditions: [{name: x, expression: object.spec.hostNetwork == true}]
 `)
 	printed := sallyport(t, "manifests", "--part", "configurations", "--service", service, "--config", config, "--failure-policy", "Ignore").wantOK(t)
 	asking, judging, _ := strings.Cut(printed, "kind: ValidatingWebhookConfiguration")
-	if n := strings.Count(asking, "expression: object.spec.hostNetwork"); n != strings.Count(asking, "clientConfig:") {
+	if n := strings.Count(asking, "expression: object.spec.hostNetwork == true"); n != strings.Count(asking, "clientConfig:") {
 		t.Errorf("the conditions of the entry are in %d of the webhooks that change pods:\n%s", n, asking)
 	}
 	if !strings.Contains(judging, "failurePolicy: Fail") || strings.Contains(judging, "hostNetwork") || strings.Contains(judging, "a: b") || strings.Contains(judging, "c: d") ||

@@ -87,7 +87,8 @@ metadata:
 	if got := sallyportWith(t, otherYAML, append(args, "team-a")...); !strings.Contains(got.stdout, "NO_PROXY") || !strings.Contains(got.stdout, "cluster/platform-proxy") {
 		t.Errorf("in the namespace:\n%s%s", got.stdout, got.stderr)
 	}
-	sallyportWith(t, otherYAML, append(args, "team-b")...).want(t, exitOK, "Pod other: allowed, unchanged\n", "")
+	sallyportWith(t, otherYAML, append(args, "team-b")...).want(t, exitError, "Pod other: allowed, unchanged\n",
+		"sallyport: stdin:1: Pod other: whether ClusterPodDefault platform-proxy is applied is not known: it selects namespaces by team=a, and the labels of the namespace team-b are not given: add the Namespace to --with\n")
 	sallyportWith(t, otherYAML, append(args, "team-a", "--webhooks", "poddefault,projectlimit")...).wantOK(t)
 }
 

@@ -275,8 +275,10 @@ func TestNamespaceIsThatOfObjectsThatNameNone(t *testing.T) {
 func TestSettingsOfTheWebhookCount(t *testing.T) {
 	with := file(t, "with.yaml", podDefaultYAML)
 	proxy := strings.Replace(matchingYAML, "name: main", "name: istio-proxy", 1)
-	if out := sallyportWith(t, proxy, "review", "-f", "-", "--with", with, "-o", "yaml").wantOK(t); strings.Contains(out, "HTTP_PROXY") {
-		t.Errorf("a mesh proxy was changed:\n%s", out)
+	proxy = strings.Replace(proxy, "  containers:\n", "  containers:\n  - {name: linkerd-proxy, image: l}\n", 1) // a sole container is the application
+	got := sallyportWith(t, proxy, "review", "-f", "-", "--with", with, "-o", "yaml")
+	if got.status != exitOK || strings.Contains(got.stdout, "HTTP_PROXY") || !strings.Contains(got.stderr, "container linkerd-proxy gets nothing from it") {
+		t.Errorf("a mesh proxy was changed, or nothing is said of it:\n%s%s", got.stdout, got.stderr)
 	}
 	out := sallyportWith(t, proxy, "review", "-f", "-", "--with", with, "-o", "yaml", "--config", configured(t, "webhooks: [{name: poddefault, settings: {meshContainers: []}}]\n")).wantOK(t)
 	if !strings.Contains(out, "HTTP_PROXY") {

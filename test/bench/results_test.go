@@ -162,7 +162,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := someResults()
 			test.change(r)
-			verdicts := judge(limits, r)
+			verdicts := judge(limitsOf(plan{}), r)
 			if diff := cmp.Diff(append([]string{none}, test.missed...), missed(verdicts)); diff != "" {
 				t.Errorf("(- want, + got):\n%s", diff)
 			}
@@ -173,10 +173,10 @@ func TestJudge(t *testing.T) {
 	}
 	good := someResults()
 	good.Reviews[2].RatioToFloor = 1.5
-	if verdicts := judge(limits, good); !allHold(verdicts) || len(missed(verdicts)) > 0 {
+	if verdicts := judge(limitsOf(plan{}), good); !allHold(verdicts) || len(missed(verdicts)) > 0 {
 		t.Errorf("all limits hold, and still these do not: %q", missed(verdicts))
 	}
-	if got := missed(judge(limits, &results{})); len(got) != len(limits) {
+	if got := missed(judge(limitsOf(plan{}), &results{})); len(got) != len(limitsOf(plan{})) {
 		t.Errorf("nothing is measured, and still only these do not hold: %q", got)
 	}
 }
@@ -198,8 +198,8 @@ func TestAPartIsJudgedByItsLimits(t *testing.T) {
 	if len(verdicts) != 5 || !allHold(verdicts) {
 		t.Errorf("conversion by itself: %+v", verdicts)
 	}
-	if len(limitsOf(plan{})) != len(limits) {
-		t.Error("a whole run is not judged by all limits")
+	if whole, large := len(limitsOf(plan{})), len(limitsOf(plan{Only: partScale})); whole+large != len(limits) || large == 0 {
+		t.Errorf("a whole run is judged by %d limits, a large cluster by %d, of %d", whole, large, len(limits))
 	}
 	var text strings.Builder
 	if err := writeText(&text, r, verdicts); err != nil {
@@ -212,7 +212,7 @@ func TestAPartIsJudgedByItsLimits(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	r := someResults()
-	verdicts := judge(limits, r)
+	verdicts := judge(limitsOf(plan{}), r)
 	var text strings.Builder
 	if err := writeText(&text, r, verdicts); err != nil {
 		t.Fatal(err)
@@ -263,13 +263,13 @@ func TestTablesAreThoseOfTheFile(t *testing.T) {
 	r := someResults()
 	var data, direct, read bytes.Buffer
 	from := filepath.Join(t.TempDir(), "results.json")
-	if err := writeJSON(&data, r, judge(limits, r)); err != nil {
+	if err := writeJSON(&data, r, judge(limitsOf(plan{}), r)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(from, data.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(writeText(&direct, r, judge(limits, r)), run(t.Context(), []string{"-from", from}, &read, io.Discard)); err != nil {
+	if err := errors.Join(writeText(&direct, r, judge(limitsOf(plan{}), r)), run(t.Context(), []string{"-from", from}, &read, io.Discard)); err != nil {
 		t.Fatal(err)
 	}
 	if direct.String() != read.String() {
