@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -66,11 +65,7 @@ func startControlPlane(ctx context.Context, dir string) (_ *controlPlane, err er
 	if cp.clients, err = kubernetes.NewForConfig(protobuf); err != nil {
 		return nil, err
 	}
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	if cp.objects, err = client.New(cp.config, client.Options{Scheme: scheme}); err != nil {
+	if cp.objects, err = client.New(cp.config, client.Options{Scheme: podDefaultScheme()}); err != nil {
 		return nil, err
 	}
 	version, err := cp.clients.Discovery().ServerVersion()

@@ -129,7 +129,7 @@ func rename(object map[string]any, name string) {
 // multiply creates an object through the API server, and writes as many as n copies of it to etcd, the
 // first in its own place. Change makes the copy with a number, and returns the end of its key.
 func (s *site) multiply(ctx context.Context, etcd *clientv3.Client, template client.Object, n int, change func(i int, object map[string]any) string) error {
-	objects, err := client.New(s.cp.config, client.Options{Scheme: scaleScheme()})
+	objects, err := client.New(s.cp.config, client.Options{Scheme: podDefaultScheme()})
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,8 @@ func (s *site) multiply(ctx context.Context, etcd *clientv3.Client, template cli
 	return nil
 }
 
-func scaleScheme() *runtime.Scheme {
+// podDefaultScheme has the kinds of PodDefaults, and of what belongs to them.
+func podDefaultScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	_ = v1alpha1.AddToScheme(scheme) // neither can fail for a new scheme
 	_ = sallyportv1alpha1.AddToScheme(scheme)

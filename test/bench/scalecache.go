@@ -166,7 +166,7 @@ func readIntoStore(ctx context.Context, config *rest.Config) (int, error) {
 
 func readIntoControllerRuntime(ctx context.Context, config *rest.Config) (int, error) {
 	all, err := cache.New(config, cache.Options{
-		Scheme: scaleScheme(),
+		Scheme: podDefaultScheme(),
 		ByObject: map[client.Object]cache.ByObject{&v1alpha1.PodDefault{}: {Transform: func(object any) (any, error) {
 			if pd, ok := object.(*v1alpha1.PodDefault); ok {
 				return keep(pd), nil

@@ -165,7 +165,7 @@ var escalations = []escalation{
 	{what: "a mark in other letters", user: member, spec: "annotations: {SALLYPORT.io/clusterpoddefault-x: '1'}", write: "only the webhook itself writes it"},
 	{what: "pods of another controller", user: member, spec: "labels: {batch.kubernetes.io/controller-uid: x}", write: "a controller knows its pods by it"},
 	{what: "pods that a ReplicaSet takes for its own", user: member, spec: "labels: {pod-template-hash: x}", write: "a controller knows its pods by it"},
-	{what: "the Secret that a label names", user: member, spec: "substitute: true, volumes: [{name: s, secret: {secretName: \"${pod.labels['s']}\"}}]", write: "spec.volumes[0].secret.secretName: Invalid value"},
+	{what: "the Secret that a label names", user: member, spec: "substitute: true, volumes: [{name: s, secret: {secretName: \"${pod.labels['s']}\"}}]", write: "spec.volumes[0].secret.secretName: Forbidden"},
 	{what: "the service account that a label names", user: member, spec: "substitute: true, serviceAccountName: \"${pod.labels['s']}\"", write: "spec.serviceAccountName: Invalid value"},
 	{what: "the image that a label names", user: member, spec: "substitute: true, sidecars: [{name: x, image: \"${pod.labels['i']}\"}]", write: "spec.sidecars[0].image: Forbidden: placeholders are replaced"},
 	{what: "a place in the container that a label names", user: member, spec: "substitute: true, volumes: [{name: e, emptyDir: {}}], volumeMounts: [{name: e, mountPath: \"/${pod.labels['p']}\"}]", write: "spec.volumeMounts[0].mountPath: Forbidden: placeholders are replaced"},

@@ -164,6 +164,9 @@ func withoutNames(t *testing.T, pod *corev1.Pod) string {
 	pod = pod.DeepCopy()
 	annotations := map[string]string{}
 	for key, value := range pod.Annotations {
+		if key == poddefault.RevisionsAnnotation { // which policies do not write
+			continue
+		}
 		if strings.HasPrefix(key, poddefault.MarkPrefix) {
 			value = fmt.Sprint("set: ", value != "")
 		}

@@ -79,9 +79,9 @@ var variants = map[string]variant{
 	},
 	"configurations of somebody else": {values: "registration: {mode: none}", manifests: []string{"--registration", "none"}},
 	"called otherwise": {
-		values:    "registration: {failurePolicy: Ignore, timeoutSeconds: 10, namespaceSelector: 'a in (b,c)', excludedNamespaces: [kube-system, x], sharedNamespace: true}",
+		values:    "registration: {failurePolicy: Ignore, timeoutSeconds: 10, namespaceSelector: 'a in (b,c)', excludedNamespaces: [kube-system, x], sharedNamespace: true, foreignTerms: Refuse}",
 		manifests: append([]string{"--failure-policy", "Ignore", "--namespace-selector", "a in (b,c)"}, owned...),
-		config:    configHead + "registration: {timeoutSeconds: 10, excludedNamespaces: [kube-system, x], sharedNamespace: true}\n",
+		config:    configHead + "registration: {timeoutSeconds: 10, excludedNamespaces: [kube-system, x], sharedNamespace: true, foreignTerms: Refuse}\n",
 		found:     []string{"timeout"}, // that is longer than advised
 	},
 	"configurations without an owner": {values: "registration: {owned: false}", manifests: []string{}},
