@@ -13,6 +13,7 @@ const (
 	excludeAnnotation = "poddefault.admission.kubeflow.org/exclude"
 	markPrefix        = "poddefault.admission.kubeflow.org/poddefault-"
 	listAnnotation    = "sallyport.io/poddefaults"
+	revisions         = "sallyport.io/poddefault-revisions"
 )
 
 // injected maps a field of the pod to the field of a PodDefault that fills it,
@@ -47,8 +48,11 @@ func (c *comparison) sourcesOf(path string, value any) (what string, sources []s
 	if name, ok := strings.CutPrefix(entry, markPrefix); ok {
 		return "mark", c.existing(name)
 	}
-	if entry == listAnnotation {
+	switch entry {
+	case listAnnotation:
 		return "the list of all that were decided on", []string{"Sallyport"}
+	case revisions:
+		return "the revisions that it got", []string{"Sallyport"}
 	}
 	kind, known := injected[parent]
 	if !known {
