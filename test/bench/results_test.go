@@ -246,7 +246,7 @@ func TestReport(t *testing.T) {
 	if err := json.Unmarshal([]byte(data.String()), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Reviews) != len(r.Reviews) || len(got.Limits) != len(limits) || !cmp.Equal(got.Reviews[1], r.Reviews[1]) || got.Limits[0] != verdicts[0] {
+	if len(got.Reviews) != len(r.Reviews) || len(got.Limits) != len(verdicts) || !cmp.Equal(got.Reviews[1], r.Reviews[1]) || got.Limits[0] != verdicts[0] {
 		t.Errorf("not all came back from JSON: %+v", got)
 	}
 }

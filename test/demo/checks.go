@@ -58,8 +58,8 @@ func (d *demo) checkStored(ctx context.Context, stored map[string]any) error {
 		return err
 	}
 	// The resource version may be an earlier one of the PodDefault's: a status has been written since.
-	resourceVersion, revision, _ := strings.Cut(pod.Annotations[markPrefix+podDefaultName], "@")
-	d.check(resourceVersion != "" && revision == current,
+	resourceVersion := pod.Annotations[markPrefix+podDefaultName]
+	d.check(resourceVersion != "" && pod.Annotations[revisions] == podDefaultName+"@"+current,
 		"the pod carries the mark of the PodDefault, at resource version %s, with its current revision %s", resourceVersion, current)
 	d.check(strings.Contains(pod.Annotations[listAnnotation], podDefaultName),
 		"the annotation %s names it too", listAnnotation)
