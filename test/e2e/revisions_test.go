@@ -174,6 +174,13 @@ func testForgedRevisions(t *testing.T, e *env) {
 		t.Errorf("a ClusterPodDefaultRevision of a tenant: %v", err)
 	}
 
+	// Doctor names what a revision of a namespace can never be: one of a ClusterPodDefault.
+	_, stdout, _ := e.look(t, "doctor", "-o", "json", "--window=0s", "--kubeconfig", e.kubeconfig, "--configuration-name", name)
+	expectLine(t, doctorOf(t, stdout), "revisions", "fix: 1 revision is ignored, because it is not what it says: PodDefaultRevision "+name+"/"+forged[1].GetName()+": no PodDefault owns it")
+	if remedy := "kubectl delete poddefaultrevisions.sallyport.io -n " + name + " " + forged[1].GetName(); !strings.Contains(stdout, remedy) {
+		t.Errorf("doctor does not say %q:\n%s", remedy, stdout)
+	}
+
 	object := "clusterpoddefault/" + name
 	out := r.says(t, 0, []string{"history", object}, "", revision.Short(first), revision.Short(second))
 	if strings.Contains(out, "99") || strings.Count(out, "\n") != 3 {
@@ -243,6 +250,10 @@ func testSpoiledRevisions(t *testing.T, e *env) {
 	if status != 0 || !strings.Contains(stderr, wrong.Name+" is ignored: its spec is that of revision") || strings.Contains(stderr, stale.Name) {
 		t.Errorf("history, status %d: %s", status, stderr)
 	}
+	doctor := []string{"--kubeconfig", e.kubeconfig, "--configuration-name", name}
+	expectLine(t, e.doctorLinesAnyStatus(t, doctor...), "revisions", "fix: 1 revision is ignored, because it is not what it says: PodDefaultRevision "+name+"/"+wrong.Name+": its spec is that of revision")
+	doctor[1] = e.userWith(t, name+"-reader", rbacv1.PolicyRule{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
+	expectLine(t, e.doctorLinesAnyStatus(t, doctor...), "revisions", "skip: no permission to list poddefaultrevisions")
 	r.patch(pd, `{"env":[{"name":"FROM_PODDEFAULT","value":"three"}]}`)
 	third := poddefault.RevisionOf(next("three"))
 	r.await(pd, third, second, first)

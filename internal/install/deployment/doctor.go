@@ -28,6 +28,7 @@ func Doctor() doctor.Options {
 		Also: func(ctx context.Context, of *doctor.Installation, report *doctor.Report) {
 			checkGuard(ctx, of, report)
 			checkDefinitions(ctx, of, report)
+			checkRevisions(ctx, of, report)
 			checkInjection(ctx, of, report)
 		},
 	}

@@ -163,7 +163,7 @@ func (u *newUser) doctorSaysOK(t *testing.T, servers []*process) {
 			t.Errorf("doctor says %s of %s: %s (%s)", c.Status, c.Check, c.Text, c.Remedy)
 		}
 	}
-	for _, check := range []string{"api-server", "configurations", "guard", "service", "reachability", "certificate", "authority", "replicas", "leader", "rights", "calls", "clock"} {
+	for _, check := range []string{"api-server", "configurations", "guard", "revisions", "service", "reachability", "certificate", "authority", "replicas", "leader", "rights", "calls", "clock"} {
 		if !seen[check] {
 			t.Errorf("doctor says nothing of %s:\n%s", check, text)
 		}

@@ -57,6 +57,12 @@ func (c *Client) EachStable(ctx context.Context, namespace string, visit func(*R
 	return c.each(ctx, Path(namespace), StableSelector, visit)
 }
 
+// EachIn calls visit with everything of the kind in a namespace, of ClusterPodDefaults, or of
+// [AllNamespaces], whatever its labels.
+func (c *Client) EachIn(ctx context.Context, namespace string, visit func(*Record)) error {
+	return c.each(ctx, Path(namespace), "", visit)
+}
+
 // Each calls visit with all revisions of the cluster.
 func (c *Client) Each(ctx context.Context, visit func(*Record)) error {
 	for _, namespace := range []string{AllNamespaces, ""} {
