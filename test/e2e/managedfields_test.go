@@ -201,7 +201,7 @@ func annotationsIn(t *testing.T, entries []metav1.ManagedFieldsEntry) (told bool
 				Annotations map[string]json.RawMessage `json:"f:annotations"`
 			} `json:"f:metadata"`
 		}
-		if err := json.Unmarshal(e.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields); err != nil {
 			t.Fatal(err)
 		}
 		for key := range fields.Metadata.Annotations {

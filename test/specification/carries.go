@@ -87,7 +87,7 @@ func sent(pod *corev1.Pod) map[string]bool {
 		var set struct {
 			Metadata map[string]map[string]any `json:"f:metadata"`
 		}
-		if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.Raw, &set) != nil {
+		if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &set) != nil {
 			continue
 		}
 		for kind, names := range set.Metadata {
@@ -129,7 +129,7 @@ func (d decision) sentLabels(objects []*object) map[string]string {
 // recordedSkip reports whether this generation was skipped before.
 func (d decision) recordedSkip(o *object) bool {
 	recorded := strings.HasPrefix(d.Pod.Annotations[o.skip()], fmt.Sprintf("generation %d: ", o.meta.Generation))
-	return recorded && !(o.mandatory() && d.sent["f:annotations/"+o.skip()])
+	return recorded && (!o.mandatory() || !d.sent["f:annotations/"+o.skip()])
 }
 
 // # Pods that are sent again

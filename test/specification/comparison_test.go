@@ -173,7 +173,7 @@ func sentWith(pod *corev1.Pod) *corev1.Pod {
 		panic(err)
 	}
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{
-		Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: raw}}}
+		Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw))}}
 	return pod
 }
 

@@ -34,7 +34,7 @@ func (e *evaluation) checkResult(ctx context.Context, a *attributes) error {
 	var changed []*Step
 	for _, s := range e.result.Steps {
 		_, own := e.own[s.Name[strings.Index(s.Name, "/")+1:]]
-		if len(s.Changes) > 0 && !(s.Phase == lint.MutatingWebhooks && own) {
+		if len(s.Changes) > 0 && (s.Phase != lint.MutatingWebhooks || !own) {
 			changed = append(changed, s)
 		}
 	}

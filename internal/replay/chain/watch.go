@@ -84,7 +84,6 @@ func (m *watchedMatcher) Match(ctx context.Context, a *apiserveradmission.Versio
 func replaced(a *apiserveradmission.VersionedAttributes, object runtime.Object) *apiserveradmission.VersionedAttributes {
 	out := *a
 	out.VersionedObject = apiserveradmission.NewLazyObject(object)
-	out.VersionedObject.UseSchemalessTypeRef = a.VersionedObject.UseSchemalessTypeRef
 	return &out
 }
 

@@ -244,7 +244,7 @@ func sentAs(tb testing.TB, pod *corev1.Pod) []metav1.ManagedFieldsEntry {
 		annotations["f:"+key] = struct{}{}
 	}
 	fields := encodeJSON(tb, map[string]any{"f:metadata": map[string]any{"f:annotations": annotations}})
-	return []metav1.ManagedFieldsEntry{{Manager: "user", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: fields}}}
+	return []metav1.ManagedFieldsEntry{{Manager: "user", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(fields))}}
 }
 
 // foundItsVolume reports whether an object that had been left out for want of a volume is not

@@ -144,7 +144,7 @@ func testUpgrade(t *testing.T, r *rolling) {
 	// A replica of before that is not replaced yet gives pods the spec.
 	mixed := was.late.DeepCopy()
 	mixed.Annotations[mark] = third.ResourceVersion
-	mixed.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "user", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
+	mixed.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "user", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
 	for i := range mixed.Spec.Containers[0].Env {
 		if mixed.Spec.Containers[0].Env[i].Name == "PROXY" {
 			mixed.Spec.Containers[0].Env[i].Value = "third"
