@@ -205,6 +205,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	t.Run("a replica that does not lead stops a rollout whose revision it refuses pods for", func(t *testing.T) {
 		testRefusals(t, startRolling(t, config, "refused"))
 	})
+	t.Run("a rollout in several namespaces", func(t *testing.T) { testClusterRollout(t, config, clients) })
 	t.Run("a rollout", func(t *testing.T) { testRollout(t, startRolling(t, config, "staged")) })
 	t.Run("statuses", func(t *testing.T) { testStatuses(t, config, clients) })
 }

@@ -12,7 +12,6 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -282,33 +281,9 @@ func testRefusals(t *testing.T, r *rolling) {
 // runPod creates a pod of a workload that carries a revision, as if the kubelet had run it.
 func (r *rolling) runPod(name string, workload int, revision string, fails bool) {
 	r.t.Helper()
-	pods := r.clients.CoreV1().Pods(metav1.NamespaceDefault)
-	owner := fmt.Sprintf("web-%d-5d8f", workload)
-	pod, err := pods.Create(r.t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{"use": "true", "pod-template-hash": "5d8f"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: owner, UID: "u", Controller: new(true)}},
-			Annotations:     map[string]string{poddefault.Mark(r.name): "1", poddefault.RevisionsAnnotation: r.name + "@" + revision},
-		},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "x"}}, AutomountServiceAccountToken: new(false)},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	status := corev1.ContainerStatus{Name: "main", Image: "x", Ready: true}
-	if fails {
-		status = corev1.ContainerStatus{Name: "main", Image: "x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
-	}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
-	if _, err := pods.UpdateStatus(r.t.Context(), pod, metav1.UpdateOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() {
-		err := pods.Delete(context.WithoutCancel(r.t.Context()), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
-		if err != nil && !apierrors.IsNotFound(err) {
-			r.t.Error(err)
-		}
-	})
+	runPod(r.t, r.clients, metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Annotations: map[string]string{
+		poddefault.Mark(r.name): "1", poddefault.RevisionsAnnotation: r.name + "@" + revision,
+	}}, fmt.Sprintf("web-%d-5d8f", workload), fails)
 }
 
 // testRollout changes a PodDefault step by step for 500 workloads, with two replicas that take
