@@ -134,6 +134,7 @@ func planStages(p plan) ([]stage, error) {
 			exports:     true,
 		},
 		policyStage(few),
+		usageStage(few, injected),
 		rolloutStage(few),
 	}, freshnessStages(p), []stage{
 		{

@@ -88,6 +88,8 @@ func someResults() *results {
 			{Case: notebook20Match, Title: "a large pod", Server: sallyportName, RatioToFloor: 7.5},
 			{Case: rolloutNone, Title: "no rollout", Server: sallyportName, RatioToFloor: 2},
 			{Case: rolloutInProgress, Title: "a rollout", Server: sallyportName, RatioToFloor: 2.1},
+			{Case: usageOneMatch, Title: "usage", Server: sallyportName, RatioToFloor: 2},
+			{Case: usageOneMatch, Title: "usage", Server: usageName, RatioToFloor: 2.3},
 		},
 		Volumes: []creation{{Server: volumePatchName, CreatesPerSecond: 400}, {Server: cloudName, CreatesPerSecond: 380}},
 		Listings: []listing{
@@ -156,7 +158,10 @@ func TestJudge(t *testing.T) {
 			[]string{"LIST of 5,000, CPU per object", "LIST of 5,000, time"},
 		},
 		"a rollout that costs too much": {func(r *results) { r.Reviews[23].RatioToFloor = 2.11 }, []string{"rollout in progress"}},
-		"a policy that costs too much":  {func(r *results) { r.Reviews[10].RatioToFloor = 2.21 }, []string{"imagepull, nothing to set"}},
+		"a check of usage that costs too much": {
+			func(r *results) { r.Reviews[25].RatioToFloor = 2.31 }, []string{"notebook pod, 1 matches, usage Check"},
+		},
+		"a policy that costs too much": {func(r *results) { r.Reviews[10].RatioToFloor = 2.21 }, []string{"imagepull, nothing to set"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -75,6 +75,9 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 	consistentName: func(s *site, port int) ([]string, error) {
 		return s.serve(port, lab.Set("webhooks.poddefault.freshness", poddefault.Consistent))
 	},
+	usageName: func(s *site, port int) ([]string, error) {
+		return s.serve(port, lab.Set("webhooks.poddefault.usage", poddefault.UsageCheck))
+	},
 	leaderName: func(s *site, port int) ([]string, error) {
 		return s.serve(port, "--controllers", "poddefault-status,poddefault-drift")
 	},
