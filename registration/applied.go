@@ -137,7 +137,7 @@ func (l *last) settled(observed metav1.Object, repair bool, drift func() error) 
 func (a *applied[Object, List, Apply]) ours(observed metav1.Object) bool {
 	return observed.GetLabels()[ManagedByLabel] == ManagedByValue &&
 		slices.ContainsFunc(observed.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-			return entry.Manager == a.manager && (a.shared == nil || owns(entry, "f:webhooks"))
+			return entry.Manager == a.manager && (a.shared == nil || foreign.Owns(entry, "f:webhooks"))
 		})
 }
 

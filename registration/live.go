@@ -7,6 +7,8 @@ import (
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/internal/foreign"
 )
 
 // holds reports whether every field of desired, an apply configuration, has its value in
@@ -120,31 +122,9 @@ func subsequence(want, have []any) bool {
 // metadata.managedFields.
 func others(observed metav1.Object, manager string, path ...string) bool {
 	for _, entry := range observed.GetManagedFields() {
-		if entry.Manager != manager && entry.Subresource == "" && owns(entry, path...) {
+		if entry.Manager != manager && entry.Subresource == "" && foreign.Owns(entry, path...) {
 			return true
 		}
 	}
 	return false
-}
-
-func owns(entry metav1.ManagedFieldsEntry, path ...string) bool {
-	if entry.FieldsV1 == nil {
-		return false
-	}
-	data, err := entry.FieldsV1.MarshalJSON()
-	if err != nil {
-		return false
-	}
-	for _, key := range path {
-		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(data, &fields); err != nil {
-			return false
-		}
-		next, ok := fields[key]
-		if !ok {
-			return false
-		}
-		data = next
-	}
-	return true
 }

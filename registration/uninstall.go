@@ -18,6 +18,7 @@ import (
 	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 
 	"github.com/sallyport-io/sallyport/internal/crdclient"
+	"github.com/sallyport-io/sallyport/internal/foreign"
 )
 
 // removalAction is the result of a removal.
@@ -199,6 +200,6 @@ func convertsByWebhook(crd *apiextensionsv1.CustomResourceDefinition) bool {
 
 func ownsConversion(crd *apiextensionsv1.CustomResourceDefinition, manager string) bool {
 	return slices.ContainsFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == manager && owns(entry, "f:spec", "f:conversion", "f:webhook")
+		return entry.Manager == manager && foreign.Owns(entry, "f:spec", "f:conversion", "f:webhook")
 	})
 }

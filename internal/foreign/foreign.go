@@ -208,7 +208,7 @@ func managers(of metav1.ObjectMeta, own, webhook string, path ...string) []strin
 	path = append([]string{"f:webhooks", `k:{"name":"` + webhook + `"}`}, path...)
 	var out []string
 	for _, entry := range of.ManagedFields {
-		if entry.Manager == own && entry.Operation == metav1.ManagedFieldsOperationApply || entry.Subresource != "" || !owns(entry, path) {
+		if entry.Manager == own && entry.Operation == metav1.ManagedFieldsOperationApply || entry.Subresource != "" || !Owns(entry, path...) {
 			continue
 		}
 		if name := cmp.Or(entry.Manager, "unknown"); !slices.Contains(out, name) {
@@ -219,7 +219,9 @@ func managers(of metav1.ObjectMeta, own, webhook string, path ...string) []strin
 	return out
 }
 
-func owns(entry metav1.ManagedFieldsEntry, path []string) bool {
+// Owns reports whether an entry of metadata.managedFields has the field at a path, given as its keys, such
+// as "f:spec".
+func Owns(entry metav1.ManagedFieldsEntry, path ...string) bool {
 	if entry.FieldsV1 == nil {
 		return false
 	}
