@@ -10,6 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
@@ -67,7 +68,7 @@ func (n *namespace) additions(o *object) []string {
 	for _, l := range podLists(spec) {
 		ops = append(ops, l.add("\"/spec/"+l.field+"\"", "object.spec")...)
 	}
-	ops = append(ops, o.tolerations()...)
+	ops = append(ops, n.tolerations(o)...)
 	for _, l := range containerLists(spec) {
 		ops = append(ops, addContainers(l)...)
 	}
@@ -76,14 +77,18 @@ func (n *namespace) additions(o *object) []string {
 		if o.denies() {
 			fixed += " != \"\" && " + fixed + " != \"default\""
 		} else {
-			fixed += " == " + quote(name)
+			own := fixed + " != \"\" && " + fixed + " != \"default\""
+			fixed += " == " + quote(name) + n.orKept(o, own, func(spec *kubeflowv1alpha1.PodDefaultSpec) bool { return spec.ServiceAccountName != "" })
 		}
 		ops = append(ops, unless(fixed, operation("\"/spec/serviceAccountName\"", quote(name))))
 	}
 	if token := spec.AutomountServiceAccountToken; token != nil {
 		fixed := "object.spec.?automountServiceAccountToken == optional.of(" + literal(*token) + ")"
+		own := "has(object.spec.automountServiceAccountToken)"
 		if o.denies() {
-			fixed = "has(object.spec.automountServiceAccountToken)"
+			fixed = own
+		} else {
+			fixed += n.orKept(o, own, func(spec *kubeflowv1alpha1.PodDefaultSpec) bool { return spec.AutomountServiceAccountToken != nil })
 		}
 		ops = append(ops, unless(fixed, operation("\"/spec/automountServiceAccountToken\"", literal(*token))))
 	}
@@ -176,7 +181,7 @@ func besideOf(l list) string {
 
 // tolerations adds missing tolerations, and sets the tolerationSeconds of the last one
 // that is otherwise equal.
-func (o *object) tolerations() []string {
+func (n *namespace) tolerations(o *object) []string {
 	l := tolerationsOf(&o.Spec)
 	expression := l.of("object.spec")
 	var ops []string
@@ -190,13 +195,43 @@ func (o *object) tolerations() []string {
 		} else {
 			tune = "[" + operation(path, literal(*seconds)) + "]"
 		}
-		if o.denies() {
-			tune = last + " == optional.of(300) ? (" + tune + ") : []"
+		if untuned := last + " == optional.of(300)"; o.denies() {
+			tune = untuned + " ? (" + tune + ") : []"
+		} else if denied := n.deniedBefore(o, func(spec *kubeflowv1alpha1.PodDefaultSpec) bool {
+			return slices.ContainsFunc(tolerationsOf(spec).elements, func(other element) bool { return other.same == e.same })
+		}); denied != "" {
+			tune = "!" + denied + " || " + untuned + " ? (" + tune + ") : []"
 		}
 		ops = append(ops, "["+expression+".transformList(i, e, "+e.same+", i)].map(L, size(L) == 0 ? ["+
 			operation("\"/spec/tolerations/-\"", literalOf(e.value))+"] : ("+tune+")).flatten()")
 	}
 	return ops
+}
+
+// deniedBefore returns an expression for whether an object selects the pod that is applied before
+// o, denies conflicts, and sets what is asked for; it is empty if there is none. What that object
+// finds in the pod, o leaves there: conflicts are looked for in the finished pod.
+func (n *namespace) deniedBefore(o *object, sets func(*kubeflowv1alpha1.PodDefaultSpec) bool) string {
+	var selected []string
+	for _, earlier := range n.objects[:slices.Index(n.objects, o)] {
+		if earlier.denies() && sets(&earlier.Spec) {
+			selected = append(selected, "variables."+earlier.selected)
+		}
+	}
+	if len(selected) == 0 {
+		return ""
+	}
+	return "(" + strings.Join(selected, " || ") + ")"
+}
+
+// orKept returns the end of a condition: the pod has a value of its own, and
+// [namespace.deniedBefore] holds.
+func (n *namespace) orKept(o *object, own string, sets func(*kubeflowv1alpha1.PodDefaultSpec) bool) string {
+	denied := n.deniedBefore(o, sets)
+	if denied == "" {
+		return ""
+	}
+	return " || " + denied + " && " + own
 }
 
 // tokens returns variables about the token that the ServiceAccount plugin mounts before
