@@ -210,6 +210,7 @@ func TestOnARealAPIServer(t *testing.T) {
 	})
 	t.Run("a builder's cloud controller manager labels volumes of its own source", func(t *testing.T) { testBuilder(t, c) })
 	t.Run("webhooks of the builder are served", func(t *testing.T) { testBuilderWebhooks(t, c) })
+	t.Run("a manager that registers nothing answers whom the API server knows", func(t *testing.T) { testDelegated(t, c) })
 	t.Run("500 volumes at once are one call to the cloud each", func(t *testing.T) { testManyVolumes(t, c) })
 	t.Run("volumes that were missed get their labels, by an update or by the controller", func(t *testing.T) { testMissed(t, c) })
 	t.Run("with the gate off controllers run, and no port is open", func(t *testing.T) {

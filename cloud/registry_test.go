@@ -181,7 +181,7 @@ func TestFlagsAppearForWhatIsRegistered(t *testing.T) {
 	}{
 		{
 			"both kinds", []Webhook{PersistentVolumeLabel("gce")}, app.DefaultInitFuncConstructors,
-			[]string{"--webhooks", "--controllers", "--webhook-secure-port", "--webhook-registration", "All webhooks: persistentvolumelabel", "CloudWebhookServer=", "CloudControllerManagerWebhook=", "--of-the-provider"}, nil,
+			[]string{"--webhooks", "--controllers", "(default [*])", "--webhook-secure-port", "--webhook-registration", "All webhooks: persistentvolumelabel", "CloudWebhookServer=", "CloudControllerManagerWebhook=", "--of-the-provider"}, nil,
 		},
 		{"controllers only", nil, app.DefaultInitFuncConstructors, []string{"--controllers", "--of-the-provider"}, []string{"--webhook"}},
 		{

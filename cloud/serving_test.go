@@ -28,20 +28,26 @@ import (
 	"github.com/sallyport-io/sallyport/internal/freeport"
 )
 
-// reviews returns the number of reviews with an outcome, from the process's metrics.
+// reviews returns the number of reviews with an outcome.
 func reviews(t *testing.T, outcome string) float64 {
+	t.Helper()
+	return counted(t, "sallyport_admission_reviews_total", "outcome", outcome)
+}
+
+// counted returns a counter of the process's metrics, with a label of that value.
+func counted(t *testing.T, name, label, value string) float64 {
 	t.Helper()
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, family := range families {
-		if family.GetName() != "sallyport_admission_reviews_total" {
+		if family.GetName() != name {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
-			for _, label := range metric.GetLabel() {
-				if label.GetName() == "outcome" && label.GetValue() == outcome {
+			for _, l := range metric.GetLabel() {
+				if l.GetName() == label && l.GetValue() == value {
 					return metric.GetCounter().GetValue()
 				}
 			}
@@ -62,6 +68,9 @@ func TestAVolumeIsLabelledAndCounted(t *testing.T) {
 	}
 	if n := reviews(t, "patched"); n != 1 {
 		t.Errorf("%v successes are counted", n)
+	}
+	if n := counted(t, "sallyport_cloud_calls_total", "result", "labels"); n != 1 {
+		t.Errorf("%v calls to the cloud are counted", n)
 	}
 	if err := m.end(); err != nil {
 		t.Fatal(err)
