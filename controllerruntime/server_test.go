@@ -334,15 +334,19 @@ func TestAPathThatCannotBeServedIsReportedWhenItComesLate(t *testing.T) {
 	}
 }
 
-func TestTwoWebhooksAtOnePathPanicAsControllerRuntimeSays(t *testing.T) {
-	server := controllerruntime.NewServer(webhook.Options{})
-	server.Register("/a", welcome())
-	defer func() {
-		if recover() == nil {
-			t.Error("the second one is taken")
-		}
-	}()
-	server.Register("/a", welcome())
+func TestPathsThatAreTakenOrHaveNoSlashPanicAsInControllerRuntime(t *testing.T) {
+	for _, path := range []string{"/a", "a"} {
+		t.Run(path, func(t *testing.T) {
+			server := controllerruntime.NewServer(webhook.Options{})
+			server.Register("/a", welcome())
+			defer func() {
+				if recover() == nil {
+					t.Error("the path is taken")
+				}
+			}()
+			server.Register(path, welcome())
+		})
+	}
 }
 
 func TestAnAuthorityTakesThePlaceOfFiles(t *testing.T) {
