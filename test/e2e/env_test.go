@@ -99,6 +99,7 @@ func TestSallyport(t *testing.T) {
 		{"a restarted server keeps its authority", testAuthority},
 		{"what a server registered is uninstalled, once nobody leads", testUninstall},
 		{"configurations go with their owner", testOwner},
+		{"configurations of others lead to paths of their choice, without registration and controllers", testGivenPaths},
 		{"a server that loses the lease goes on serving", testLostLease},
 		{"private paths follow a rotation without a call that fails", testPrivatePaths},
 		{"whatever is done to the Secret of the authority stops no call", testSpoiledAuthority},
