@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,7 +106,7 @@ func zone(ctx context.Context, client kubernetes.Interface, disk string) (string
 	return made.Labels[corev1.LabelTopologyZone], nil
 }
 
-// create creates an object of the sample's RBAC.
+// create creates an object of the sample's manifests.
 func create(ctx context.Context, client kubernetes.Interface, object runtime.Object) (err error) {
 	options := metav1.CreateOptions{}
 	switch object := object.(type) {
@@ -118,8 +120,16 @@ func create(ctx context.Context, client kubernetes.Interface, object runtime.Obj
 		_, err = client.RbacV1().Roles(object.Namespace).Create(ctx, object, options)
 	case *rbacv1.RoleBinding:
 		_, err = client.RbacV1().RoleBindings(object.Namespace).Create(ctx, object, options)
+	case *corev1.Service:
+		_, err = client.CoreV1().Services(object.Namespace).Create(ctx, object, options)
+	case *corev1.ConfigMap:
+		_, err = client.CoreV1().ConfigMaps(object.Namespace).Create(ctx, object, options)
+	case *appsv1.Deployment:
+		_, err = client.AppsV1().Deployments(object.Namespace).Create(ctx, object, options)
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		_, err = client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, object, options)
 	default:
-		err = fmt.Errorf("a %T is none of RBAC", object)
+		err = fmt.Errorf("the sample has no %T", object)
 	}
 	return err
 }
@@ -192,12 +202,24 @@ func TestTheAdoptedSampleOnARealAPIServer(t *testing.T) {
 		}
 	})
 
-	t.Run("a webhook manager, with the rights of the sample", func(t *testing.T) {
-		for _, object := range read(t, filepath.Join("manifests", "in-cluster", "rbac.yaml")) {
+	t.Run("all that is in the cluster is created before there is a server, and stops no volume", func(t *testing.T) {
+		objects := read(t, filepath.Join("manifests", "in-cluster", "rbac.yaml"))
+		objects = append(objects, read(t, filepath.Join("manifests", "in-cluster", "deployment.yaml"))...)
+		configuration := printedConfiguration(t, programs(t)[filepath.Join("manifests", "in-cluster", "deployment.yaml")])
+		for _, object := range append(objects, configuration) {
 			if err := create(t.Context(), client, object); err != nil {
 				t.Fatal(err)
 			}
 		}
+		if got, err := zone(t.Context(), client, "data-1"); err != nil || got != "" {
+			t.Errorf("a volume before there is a server: %q, %v", got, err)
+		}
+		if err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(t.Context(), configuration.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+
+	t.Run("a webhook manager, with the rights of the sample", func(t *testing.T) {
 		limited := rest.CopyConfig(config)
 		limited.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:kube-system:cloud-controller-manager"}
 		manager := run(t, binary, flags("--controllers=-*", "--webhooks=*", "--kubeconfig="+sallyporttest.Kubeconfig(t, limited), "--v=1")...)

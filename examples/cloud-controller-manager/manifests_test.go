@@ -73,24 +73,30 @@ func programs(t *testing.T) map[string]corev1.PodSpec {
 	return out
 }
 
+// printedConfiguration is what the command prints that it would register, with the flags of the pod.
+func printedConfiguration(t *testing.T, pod corev1.PodSpec) *admissionregistrationv1.MutatingWebhookConfiguration {
+	t.Helper()
+	command, err := newCommand(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	command.SetOut(&out)
+	command.SetArgs(append(slices.Clone(pod.Containers[0].Command[1:]), "--print-webhook-configuration"))
+	if err := command.Execute(); err != nil {
+		t.Fatalf("the flags are no good: %v", err)
+	}
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	if err := yaml.UnmarshalStrict(out.Bytes(), configuration); err != nil {
+		t.Fatal(err)
+	}
+	return configuration
+}
+
 func TestEveryManifestRegistersWebhooksThatCannotBringTheClusterToAHalt(t *testing.T) {
 	for path, pod := range programs(t) {
 		t.Run(path, func(t *testing.T) {
-			container := pod.Containers[0]
-			command, err := newCommand(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var out bytes.Buffer
-			command.SetOut(&out)
-			command.SetArgs(append(slices.Clone(container.Command[1:]), "--print-webhook-configuration"))
-			if err := command.Execute(); err != nil {
-				t.Fatalf("the flags are no good: %v", err)
-			}
-			configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
-			if err := yaml.UnmarshalStrict(out.Bytes(), configuration); err != nil {
-				t.Fatal(err)
-			}
+			container, configuration := pod.Containers[0], printedConfiguration(t, pod)
 			if len(configuration.Webhooks) != 1 {
 				t.Fatalf("%d webhooks", len(configuration.Webhooks))
 			}
