@@ -148,6 +148,7 @@ func TestVersionsOnARealAPIServer(t *testing.T) {
 	for resource, want := range map[string]string{
 		"crontabs.v1.stable.example.com":       "*/5 1 * * *,0 3  * * 1",
 		"crontabs.v1alpha1.stable.example.com": "*/5 1 * * *,0 3  * * 1",
+		"ct":                                   "*/5 1 * * *,0 3  * * 1", // the short name, in the newest version
 	} {
 		out, err := kubectl(ctx, t, config, "get", resource, "-n", "default", "--sort-by=.metadata.name", "-o", `jsonpath={.items[0].spec.cronSpec},{.items[1].spec.cronSpec}`)
 		if err != nil || out != want {
