@@ -248,7 +248,8 @@ func finishNotebook(p *draft) error {
 }
 
 // finishMPIReplica finishes a pod like the MPI operator: the first worker, or the launcher, of
-// which it makes a Job.
+// which it makes a Job. The labels are those of kubeflow.org/v2beta1, and override the template's:
+// pkg/apis/kubeflow/v2beta1/constants.go and pkg/controller in kubeflow/mpi-operator.
 func finishMPIReplica(p *draft) error {
 	const prefix = "training.kubeflow.org/"
 	role := strings.ToLower(p.template.role)
