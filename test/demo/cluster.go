@@ -3,13 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,8 +19,6 @@ import (
 // cluster is etcd and kube-apiserver on loopback, and clients of it.
 type cluster struct {
 	*lab.ControlPlane
-	folder  string // for what may be thrown away
-	kubectl string
 	client  *kubernetes.Clientset
 	objects dynamic.Interface
 }
@@ -38,7 +31,7 @@ var (
 // startCluster starts the binaries in assets, in the folder. Its admission is that of a plain
 // cluster.
 func startCluster(ctx context.Context, assets, folder string) (*cluster, error) {
-	c := &cluster{folder: folder, kubectl: filepath.Join(assets, "kubectl")}
+	c := &cluster{}
 	var err error
 	if c.ControlPlane, err = lab.StartControlPlane(ctx, folder, lab.ControlPlaneOptions{Assets: assets, Users: []lab.User{serverAccount}}); err != nil {
 		return c, fmt.Errorf("starting the control plane in %s: %w", assets, err)
@@ -67,17 +60,6 @@ func (c *cluster) version() (string, error) {
 		return "", err
 	}
 	return info.GitVersion, nil
-}
-
-// run runs kubectl as the administrator. What it prints is in the error only.
-func (c *cluster) run(ctx context.Context, stdin []byte, args ...string) error {
-	cmd := exec.CommandContext(ctx, c.kubectl, append([]string{"--cache-dir", filepath.Join(c.folder, "kubectl")}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
-	cmd.Stdin = bytes.NewReader(stdin)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
-	}
-	return nil
 }
 
 // createPod creates a pod as it stands and returns it as stored.

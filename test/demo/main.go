@@ -11,7 +11,7 @@
 // Usage: demo [-stay | -cloud]
 //
 // It runs in the root of the repository. KUBEBUILDER_ASSETS names the folder with
-// etcd, kube-apiserver and kubectl (`make controlplane` prints it), and
+// etcd and kube-apiserver, with -stay also kubectl (`make controlplane` prints it), and
 // bin/sallyport, or with -cloud bin/cloud-controller-manager, must have been built. With -stay
 // it goes on until Ctrl-C.
 package main
@@ -105,7 +105,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}
 	d.screen.println("\n", d.screen.style(bold, fmt.Sprintf("All as it should be, in %s.", seconds(time.Since(started)))))
 	if d.stay {
-		return d.stayUp(ctx)
+		return d.stayUp(ctx, assets)
 	}
 	d.screen.println(d.hint)
 	return nil
@@ -135,11 +135,11 @@ func (d *demo) check(ok bool, format string, args ...any) {
 }
 
 // stayUp waits for Ctrl-C, or for the end of the server.
-func (d *demo) stayUp(ctx context.Context) error {
+func (d *demo) stayUp(ctx context.Context, assets string) error {
 	d.screen.title("Yours to try, in another terminal")
 	d.screen.println(`
   export KUBECONFIG=`, d.cluster.Kubeconfig, `
-  export PATH=`, filepath.Dir(d.cluster.kubectl), `:$PATH     # kubectl
+  export PATH=`, assets, `:$PATH     # kubectl
 
   kubectl -n `, namespace, ` get poddefaults
   kubectl -n `, namespace, ` get pod `, notebookName, ` -o yaml

@@ -68,11 +68,15 @@ func (d *demo) steps(ctx context.Context, assets string) error {
 	if err != nil {
 		return err
 	}
-	err = d.step(ctx, "kubectl apply", func(ctx context.Context) (string, error) {
+	err = d.step(ctx, "apply", func(ctx context.Context) (string, error) {
 		if err := d.createNamespace(ctx, namespace); err != nil {
 			return "", err
 		}
-		return "-f " + podDefaultFile, d.cluster.run(ctx, nil, "apply", "-n", namespace, "-f", podDefaultFile)
+		podDefault, err := os.ReadFile(podDefaultFile)
+		if err != nil {
+			return "", err
+		}
+		return podDefaultFile, d.cluster.apply(ctx, namespace, podDefault)
 	})
 	if err != nil {
 		return err
@@ -154,7 +158,7 @@ func (d *demo) install(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("sallyport manifests: %w\n%s", err, stderr.String())
 	}
-	return d.cluster.run(ctx, manifests, "apply", "--server-side", "-f", "-")
+	return d.cluster.apply(ctx, serverNamespace, manifests)
 }
 
 // createNamespace also creates the service account that kube-controller-manager
